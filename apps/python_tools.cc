@@ -1,5 +1,5 @@
-// hearth draw, plot, parse_log, report, timeline and pack: tools that are written in Python and
-// read their own flags.
+// hearth draw, plot, parse_log, report, timeline, pack and build-device: tools that are written in
+// Python and read their own flags.
 #include <string>
 
 #include "apps/commands.h"
@@ -25,6 +25,8 @@ void AddPythonTools(CLI::App* app) {
   AddPythonTool(app, "report", "report", "write the curves of a training as an HTML file");
   AddPythonTool(app, "timeline", "timeline", "bring the timelines of all ranks onto one clock");
   AddPythonTool(app, "pack", "pack", "make the archive that brings hearth to a cluster's nodes");
+  AddPythonTool(app, "build-device", "build_device",
+                "compile the library for GPUs for the installed torch");
 }
 
 }  // namespace hearth::program

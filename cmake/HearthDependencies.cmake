@@ -50,28 +50,22 @@ execute_process(
   COMMAND ${Python3_EXECUTABLE} -c
           "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
   OUTPUT_VARIABLE HEARTH_TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
-option(HEARTH_TORCH "Build the caffe and trainer rooms where torch is installed" ON)
+option(HEARTH_TORCH "Build the device library where torch is installed" ON)
 if(HEARTH_TORCH AND HEARTH_TORCH_DIR)
-  # python/hearth/native checks it before the loader fails on the names of another version.
-  execute_process(COMMAND ${Python3_EXECUTABLE} -c
-                          "import importlib.metadata as m; print('.'.join(m.version('torch').split('.')[:2]))"
-                  OUTPUT_VARIABLE HEARTH_TORCH_VERSION COMMAND_ERROR_IS_FATAL ANY)
-  file(WRITE ${HEARTH_NATIVE_DIR}/torch_version "${HEARTH_TORCH_VERSION}")
-  install(FILES ${HEARTH_NATIVE_DIR}/torch_version DESTINATION hearth/native)
   add_library(hearth_torch INTERFACE)
   target_include_directories(hearth_torch SYSTEM INTERFACE
     ${HEARTH_TORCH_DIR}/include ${HEARTH_TORCH_DIR}/include/torch/csrc/api/include)
   target_link_libraries(hearth_torch INTERFACE
     ${HEARTH_TORCH_DIR}/lib/libtorch_cpu.so ${HEARTH_TORCH_DIR}/lib/libc10.so)
-  target_compile_options(hearth_torch INTERFACE -fopenmp)
-  target_link_options(hearth_torch INTERFACE -fopenmp -Wl,--allow-shlib-undefined)
+  target_link_options(hearth_torch INTERFACE -Wl,--allow-shlib-undefined)
 else()
   set(HEARTH_TORCH OFF)
-  message(STATUS "Without torch: the caffe and trainer rooms are left out")
+  message(STATUS "Without torch: the device library is left out")
 endif()
 
-# oneDNN's own package of headers and library: the copy inside torch exports nothing.
-if(HEARTH_TORCH)
+# oneDNN's package of headers and library, for the Caffe engine.
+option(HEARTH_CAFFE "Build the caffe and trainer rooms" ON)
+if(HEARTH_CAFFE)
   execute_process(
     COMMAND ${Python3_EXECUTABLE} -c
             "import importlib.metadata as m; d = m.distribution('onednn-devel-cpu-gomp'); print(next(d.locate_file(f).resolve().parent for f in d.files if f.name == 'dnnl.hpp' and f.parent.name == 'include'))"
@@ -80,4 +74,7 @@ if(HEARTH_TORCH)
   add_library(hearth_onednn INTERFACE)
   target_include_directories(hearth_onednn SYSTEM INTERFACE ${HEARTH_ONEDNN_INCLUDE})
   target_link_libraries(hearth_onednn INTERFACE ${HEARTH_ONEDNN_PREFIX}/lib/libdnnl.so.3)
+  # Both use one OpenMP.
+  target_compile_options(hearth_onednn INTERFACE -fopenmp)
+  target_link_options(hearth_onednn INTERFACE -fopenmp)
 endif()

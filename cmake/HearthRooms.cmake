@@ -1,4 +1,4 @@
-# hearth_room(NAME [TORCH] [TESTS_ALONE] SOURCES ... [DEPS ...] [TESTS ...] [TEST_DEPS ...])
+# hearth_room(NAME [ENGINE] [TESTS_ALONE] SOURCES ... [DEPS ...] [TESTS ...] [TEST_DEPS ...])
 # One static library per room, named hearth_NAME, and one test program per room, hearth_NAME_test,
 # built from the *_test.cc files that stand beside their sources. TESTS_ALONE: they measure time
 # or use all cores, so ctest runs nothing beside them.
@@ -14,8 +14,7 @@ function(hearth_precompile target first)
   endif()
 endfunction()
 
-# Headers take longer than what is a file's own: half of the time of most rooms, and with libtorch's,
-# once precompiled, still that of several files. So eight files are compiled as one; hence no two
+# Headers take longer than what is a file's own: half of the time of most rooms. So eight files are compiled as one; hence no two
 # files of a room have one name in their anonymous namespaces (tools/check_names.py).
 function(hearth_unity target)
   get_target_property(files ${target} SOURCES)
@@ -26,12 +25,12 @@ function(hearth_unity target)
 endfunction()
 
 function(hearth_room name)
-  cmake_parse_arguments(ROOM "TORCH;TESTS_ALONE" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "ENGINE;TESTS_ALONE" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
   add_library(hearth_${name} STATIC ${ROOM_SOURCES})
   target_include_directories(hearth_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   target_link_libraries(hearth_${name} PUBLIC ${ROOM_DEPS})
-  if(ROOM_TORCH)
-    hearth_precompile(hearth_${name} hearth_caffe <ATen/ATen.h> <fmt/format.h> <string> <vector> <memory>)
+  if(ROOM_ENGINE)
+    hearth_precompile(hearth_${name} hearth_caffe <fmt/format.h> <string> <vector> <memory>)
   endif()
   hearth_unity(hearth_${name})
   if(HEARTH_TESTS AND ROOM_TESTS)
@@ -43,8 +42,13 @@ function(hearth_room name)
     # Tests run once or twice: what -O3 saves them is less than it costs.
     target_compile_options(hearth_${name}_test PRIVATE -O1)
     set(headers <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp>)
-    if(ROOM_TORCH)
-      hearth_precompile(hearth_${name}_test hearth_caffe_test <ATen/ATen.h> ${headers})
+    if(ROOM_ENGINE)
+      hearth_precompile(hearth_${name}_test hearth_caffe_test ${headers})
+      # By which the loader finds the device library.
+      set_target_properties(hearth_${name}_test PROPERTIES BUILD_RPATH ${HEARTH_NATIVE_DIR})
+      if(TARGET hearth_device_torch)
+        add_dependencies(hearth_${name}_test hearth_device_torch)
+      endif()
     elseif(ROOM_DEPS)  # else it has not the flags of fmt
       hearth_precompile(hearth_${name}_test hearth_base_test ${headers})
     endif()

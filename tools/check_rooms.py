@@ -49,6 +49,7 @@ CAFFE_ORDER = [
     "proto",
     "upgrade",
     "net",
+    "device",
     "data",
     "kernels",
     "layers",

@@ -57,12 +57,12 @@ caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
 bool OpenDevice(collective::Group& group, const caffe::ComputeDevice& device, double timeout_s) {
   // Simulated ones, which are the CPU, are told apart by the rank.
   const int own =
-      device.device.is_cpu() ? group.host_index() : static_cast<int>(device.device.index());
+      device.device.is_cpu() ? group.host_index() : static_cast<int>(device.device.index);
   return group.OpenDevice(device.separate ? own : -1, Deadline::After(timeout_s));
 }
 
 std::string NameOf(const caffe::ComputeDevice& device) {
-  return device.separate ? fmt::format("GPU {}", std::max<int>(0, device.device.index())) : "CPU";
+  return device.separate ? fmt::format("GPU {}", std::max<int>(0, device.device.index)) : "CPU";
 }
 
 }  // namespace hearth::trainer

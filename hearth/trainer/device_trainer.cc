@@ -106,7 +106,7 @@ void DeviceTrainer::BuildSolver() {
   };
   solver_ = std::make_unique<caffe::Solver>(solver, std::move(options));
   sync_->set_averaged([this] {
-    std::vector<at::Tensor> values = solver_->history();
+    std::vector<caffe::Tensor> values = solver_->history();
     values.push_back(solver_->net().params().data());
     return values;
   });
@@ -126,12 +126,12 @@ void DeviceTrainer::LoadAndBroadcast() {
     }
   }
   const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
-  const auto broadcast = [&](const at::Tensor& flat) {
-    options_.group->Broadcast(flat.data_ptr<float>(),
-                              static_cast<size_t>(flat.numel()) * sizeof(float), 0, deadline);
+  const auto broadcast = [&](const caffe::Tensor& flat) {
+    options_.group->Broadcast(flat.data_ptr(), static_cast<size_t>(flat.numel()) * sizeof(float), 0,
+                              deadline);
   };
   broadcast(solver_->net().params().data());
-  for (const at::Tensor& history : solver_->history()) broadcast(history);
+  for (const caffe::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
   caffe::TrainingPosition place;
   if (!position.empty()) place = caffe::PositionFromText(position);
@@ -287,7 +287,8 @@ void DeviceTrainer::Validate(int64_t iteration) {
   const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
   counts_.all_bad += result.bad_rows;
   if (options_.device == 0) options_.bad_rows->SetCount(counts_.all_bad);
-  options_.bad_rows->Check(result.rows + result.bad_rows, result.bad_rows, /*no_more=*/true);
+  options_.bad_rows->Check(result.rows + result.bad_rows, result.bad_rows,
+                           /*no_more=*/true);
   Require(result.rows > 0 || result.bad_rows == 0, ErrorCode::kDataLoss,
           "validation after iteration {}: none of its {} rows can be used", iteration,
           result.bad_rows);
@@ -368,8 +369,8 @@ void DeviceTrainer::ObeySignals() {
 
 // Ranks that drift apart train nonsense without any other sign of it.
 void DeviceTrainer::CheckEqualWeights() {
-  const at::Tensor& data = solver_->net().params().data();
-  const std::string_view bytes(static_cast<const char*>(data.data_ptr()),
+  const caffe::Tensor& data = solver_->net().params().data();
+  const std::string_view bytes(reinterpret_cast<const char*>(data.data_ptr()),
                                static_cast<size_t>(data.nbytes()));
   outcome_.weights_sha256 = Sha256Hex(bytes);
   const auto hash =

@@ -6,6 +6,7 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/timeline.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::trainer {
 namespace {
@@ -19,7 +20,7 @@ enum Control { kWeight, kStop, kBadRows, kSnapshot };
 
 }  // namespace
 
-at::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
+caffe::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
   for (size_t i = 0; i < layout.slices.size(); ++i) {
     const int64_t end = i + 1 < layout.slices.size() ? layout.slices[i + 1].offset : layout.size;
     gradients_.push_back(static_cast<size_t>(end - layout.slices[i].offset));
@@ -27,20 +28,20 @@ at::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
   if (every_ > 1 || on_device_) {
     own_controls_.resize(static_cast<size_t>(kControls));
     controls_ = own_controls_.data();
-    return at::zeros({layout.size}, at::kFloat);
+    return caffe::Tensor::Zeros({layout.size});
   }
   std::vector<size_t> pieces{static_cast<size_t>(kControls)};
   pieces.insert(pieces.end(), gradients_.begin(), gradients_.end());
   const auto floats = static_cast<size_t>(kControls + layout.size);
   controls_ = static_cast<float*>(group_.Allocate(floats * sizeof(float)));
   MakeReducer(controls_, pieces, collective::Memory::kHost);
-  return at::from_blob(controls_ + kControls, {layout.size}, at::kFloat);
+  return caffe::Tensor::Over(controls_ + kControls, {layout.size});
 }
 
-bool DistributedSync::TakeDeviceDiff(const at::Tensor& diff) {
+bool DistributedSync::TakeDeviceDiff(const caffe::Tensor& diff) {
   if (!on_device_) return false;
   device_diff_ = diff;
-  MakeReducer(device_diff_.data_ptr<float>(), gradients_, collective::Memory::kDevice);
+  MakeReducer(device_diff_.data_ptr(), gradients_, collective::Memory::kDevice);
   return true;
 }
 
@@ -94,7 +95,7 @@ void DistributedSync::Updated(bool shown) {
   if (++updates_ < every_ && !shown && !fewer) return;
   const auto before = std::chrono::steady_clock::now();
   const Deadline deadline = Deadline::After(timeout_s_);
-  for (at::Tensor& values : averaged_()) {
+  for (caffe::Tensor& values : averaged_()) {
     // A rank counts by its rows: one that had none has learned nothing that could dilute the
     // others.
     if (own_since_ > 0) {
@@ -102,7 +103,7 @@ void DistributedSync::Updated(bool shown) {
     } else {
       values.zero_();  // not by 0: they may hold what is no number
     }
-    group_.AllReduce(values.data_ptr<float>(), static_cast<size_t>(values.numel()),
+    group_.AllReduce(values.data_ptr(), static_cast<size_t>(values.numel()),
                      collective::DataType::kFloat32, collective::Op::kSum, deadline);
   }
   wait_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();

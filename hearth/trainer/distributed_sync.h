@@ -25,14 +25,14 @@ class DistributedSync final : public caffe::GradientSync {
   DistributedSync(collective::Group& group, double timeout_s, int every = 1, bool gpus = false)
       : group_(group), timeout_s_(timeout_s), every_(every), on_device_(gpus && every == 1) {}
 
-  at::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
-  bool TakeDeviceDiff(const at::Tensor& diff) override;
+  caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
+  bool TakeDeviceDiff(const caffe::Tensor& diff) override;
   void GradientReady(size_t index) override;
   Weights Finish(double local_weight) override;
   void Updated(bool shown) override;
 
   // What ranks have of their own where they update by themselves: flat weights and history.
-  void set_averaged(std::function<std::vector<at::Tensor>()> averaged) {
+  void set_averaged(std::function<std::vector<caffe::Tensor>()> averaged) {
     averaged_ = std::move(averaged);
   }
 
@@ -68,7 +68,7 @@ class DistributedSync final : public caffe::GradientSync {
   const double timeout_s_;
   const int every_;
   const bool on_device_;
-  std::function<std::vector<at::Tensor>()> averaged_;
+  std::function<std::vector<caffe::Tensor>()> averaged_;
   // Since the last average: updates, minibatches of this rank and of all, and of all in the first.
   int updates_ = 0;
   double own_since_ = 0, all_since_ = 0, first_ = 0;
@@ -78,8 +78,9 @@ class DistributedSync final : public caffe::GradientSync {
   float bad_rows_ = 0;
   int64_t total_bad_rows_ = 0;
   std::vector<float> own_controls_;  // where no gradients travel with them
-  std::vector<size_t> gradients_;  // floats of each parameter's, padded, where they are a device's
-  at::Tensor device_diff_;
+  std::vector<size_t> gradients_;    // floats of each parameter's, padded, where
+                                     // they are a device's
+  caffe::Tensor device_diff_;
   float* controls_ = nullptr;  // the first floats of the buffer, before the gradients
   std::unique_ptr<collective::BucketReducer> reducer_;
 };

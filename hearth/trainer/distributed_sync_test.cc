@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/thread.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::trainer {
 namespace {
@@ -34,7 +35,7 @@ class DistributedSyncTest : public ::testing::Test {
 
 TEST_F(DistributedSyncTest, SumsGradientsAndWeightsOfAllRanksRoundAfterRound) {
   RunRanks([](int rank, DistributedSync& sync) {
-    at::Tensor diff = sync.AllocateDiff(Layout());
+    caffe::Tensor diff = sync.AllocateDiff(Layout());
     for (int round = 0; round < 3; ++round) {
       diff.fill_(rank + round);
       // Ranks finish their layers in different orders; one of them reports nothing at all.
@@ -47,7 +48,7 @@ TEST_F(DistributedSyncTest, SumsGradientsAndWeightsOfAllRanksRoundAfterRound) {
       EXPECT_FLOAT_EQ(sync.Finish(0.5 * rank).all, 1.5);
       EXPECT_EQ(sync.total_bad_rows(), 3);  // of 0, 1 and 2
       EXPECT_FLOAT_EQ(sync.total_weight(), 1.5);
-      EXPECT_TRUE(diff.eq(3 + 3 * round).all().item<bool>());
+      EXPECT_THAT(caffe::ListOf(diff), testing::Each(3 + 3 * round));
     }
   });
 }
@@ -68,13 +69,13 @@ TEST_F(DistributedSyncTest, OneRanksStopRequestReachesAllInTheSameRound) {
 TEST_F(DistributedSyncTest, RanksOfTheirOwnBecomeTheMeanByTheirRowsOnceInAWhile) {
   RunRanks(
       [](int rank, DistributedSync& sync) {
-        at::Tensor diff = sync.AllocateDiff(Layout()), weights = at::full({7}, NAN);
-        sync.set_averaged([&] { return std::vector<at::Tensor>{weights}; });
+        caffe::Tensor diff = sync.AllocateDiff(Layout()), weights = caffe::Full({7}, NAN);
+        sync.set_averaged([&] { return std::vector<caffe::Tensor>{weights}; });
         const auto step = [&](double rows, bool shown) {
           diff.fill_(rank);
           for (const size_t index : {2, 1, 0}) sync.GradientReady(index);
           const auto found = sync.Finish(rows);
-          EXPECT_TRUE(diff.eq(rank).all().item<bool>());  // its own still
+          EXPECT_THAT(caffe::ListOf(diff), testing::Each(rank));  // its own still
           EXPECT_EQ(found.summed, rows);
           sync.Updated(shown);
           return found.all;
@@ -82,18 +83,18 @@ TEST_F(DistributedSyncTest, RanksOfTheirOwnBecomeTheMeanByTheirRowsOnceInAWhile)
         // Rank 0 has no rows, and nonsense for weights, rank 2 twice as many as rank 1.
         if (rank > 0) weights.fill_(3 * rank);
         EXPECT_EQ(step(rank, false), 3);
-        EXPECT_EQ(weights[0].isnan().item<bool>(), rank == 0) << "too early";
+        EXPECT_EQ(std::isnan(weights[0].item()), rank == 0) << "too early";
         step(rank, false);
-        EXPECT_FLOAT_EQ(weights[6].item<float>(), 5);
+        EXPECT_FLOAT_EQ(weights[6].item(), 5);
         // Asked for, or with fewer rows than in the first step, it comes before its time.
         weights.fill_(rank);
         step(1, true);
-        EXPECT_FLOAT_EQ(weights[0].item<float>(), 1);
+        EXPECT_FLOAT_EQ(weights[0].item(), 1);
         weights.fill_(rank);
         step(1, false);
-        EXPECT_FLOAT_EQ(weights[0].item<float>(), rank);
+        EXPECT_FLOAT_EQ(weights[0].item(), rank);
         EXPECT_EQ(step(0, false), 0);  // the end of an epoch is one of all ranks
-        EXPECT_FLOAT_EQ(weights[0].item<float>(), 1);
+        EXPECT_FLOAT_EQ(weights[0].item(), 1);
       },
       2);
 }
@@ -101,14 +102,14 @@ TEST_F(DistributedSyncTest, RanksOfTheirOwnBecomeTheMeanByTheirRowsOnceInAWhile)
 TEST_F(DistributedSyncTest, FewerRowsEndAWindow) {
   RunRanks(
       [](int rank, DistributedSync& sync) {
-        at::Tensor diff = sync.AllocateDiff(Layout()), weights = at::full({3}, 1.0f * rank);
-        sync.set_averaged([&] { return std::vector<at::Tensor>{weights}; });
+        caffe::Tensor diff = sync.AllocateDiff(Layout()), weights = caffe::Full({3}, 1.0f * rank);
+        sync.set_averaged([&] { return std::vector<caffe::Tensor>{weights}; });
         sync.Finish(1);
         sync.Updated(false);
-        EXPECT_FLOAT_EQ(weights[0].item<float>(), rank);
+        EXPECT_FLOAT_EQ(weights[0].item(), rank);
         sync.Finish(rank == 0 ? 0 : 1);
         sync.Updated(false);
-        EXPECT_FLOAT_EQ(weights[0].item<float>(), (0 + 2 * 1 + 2 * 2) / 5.0f);
+        EXPECT_FLOAT_EQ(weights[0].item(), (0 + 2 * 1 + 2 * 2) / 5.0f);
       },
       10);
 }

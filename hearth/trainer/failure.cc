@@ -1,7 +1,5 @@
 #include "hearth/trainer/failure.h"
 
-#include <c10/util/Exception.h>
-
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/rendezvous/failure.h"
 
@@ -24,8 +22,6 @@ Failure DescribeException(const std::exception_ptr& exception) {
   } catch (const Error& error) {
     failure.code = error.code();
     failure.message = error.message();
-  } catch (const c10::Error& error) {
-    failure.message = error.what_without_backtrace();
   } catch (const std::bad_alloc&) {
     failure.code = ErrorCode::kResourceExhausted;
     failure.message = "out of memory";

@@ -23,11 +23,11 @@ ring::RingEnd TakeEnd(const StreamFds& fds) { return {Fd(fds.ring_fd), Fd(fds.si
 
 }  // namespace
 
-std::span<const float> RowValues(const at::Tensor& values, int64_t row, int64_t rows) {
+std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows) {
   const int64_t count = values.numel();
   const bool divides = count >= rows && count % rows == 0;
   const int64_t part = divides ? count / rows : count;
-  return {values.const_data_ptr<float>() + (divides ? row * part : 0), static_cast<size_t>(part)};
+  return {values.data_ptr() + (divides ? row * part : 0), static_cast<size_t>(part)};
 }
 
 FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
@@ -118,7 +118,7 @@ bool FeatureSession::WriteRows(int64_t rows) {
   }
   Require(fetched && fetched->size() == rows, ErrorCode::kInternal,
           "the fed layer delivered {} rows but names {}", rows, fetched ? fetched->size() : 0);
-  std::vector<at::Tensor> row_major;
+  std::vector<caffe::Tensor> row_major;
   for (const std::string& name : blobs_) {
     row_major.push_back(net_->blob(name).data().contiguous());
   }

@@ -44,6 +44,6 @@ class FeatureSession {
 
 // The values of row `row` of `rows` in a blob: its part where the blob divides among the rows, else
 // all of it (a loss or an accuracy belongs to every row of its minibatch).
-std::span<const float> RowValues(const at::Tensor& values, int64_t row, int64_t rows);
+std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows);
 
 }  // namespace hearth::trainer

@@ -55,8 +55,8 @@ nlohmann::json TestEvent(size_t index, int64_t iteration, caffe::Net& net,
   return {{"event", "validation"}, {"iteration", iteration}, {"net", index}, {"outputs", outputs}};
 }
 
-nlohmann::json HistogramEvent(std::string tag, const at::Tensor& values, double scale) {
-  const float* const begin = values.data_ptr<float>();
+nlohmann::json HistogramEvent(std::string tag, const caffe::Tensor& values, double scale) {
+  const float* const begin = values.data_ptr();
   const float* const end = begin + values.numel();
   double least = INFINITY, most = -INFINITY, sum = 0, sum_squares = 0;
   for (const float* value = begin; value < end; ++value) {
@@ -82,7 +82,7 @@ nlohmann::json HistogramEvent(std::string tag, const at::Tensor& values, double 
 
 std::vector<nlohmann::json> HistogramEvents(caffe::Net& net, double gradient_weight) {
   std::vector<nlohmann::json> events;
-  const auto add = [&events](std::string tag, const at::Tensor& values, double scale) {
+  const auto add = [&events](std::string tag, const caffe::Tensor& values, double scale) {
     auto event = HistogramEvent(std::move(tag), values.contiguous(), scale);
     if (!event.is_null()) events.push_back(std::move(event));
   };

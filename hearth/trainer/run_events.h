@@ -21,7 +21,7 @@ nlohmann::json TestEvent(size_t index, int64_t iteration, caffe::Net& net,
 
 // The event "histogram" of some values times `scale`, of which those that are no numbers are left
 // out; null where none is left.
-nlohmann::json HistogramEvent(std::string tag, const at::Tensor& values, double scale);
+nlohmann::json HistogramEvent(std::string tag, const caffe::Tensor& values, double scale);
 
 // Those of a net's weights and, where `gradient_weight` minibatches are behind its diffs, of the
 // gradients: weights/LAYER/i and gradients/LAYER/i.

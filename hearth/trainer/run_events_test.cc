@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace hearth::trainer {
@@ -21,7 +22,8 @@ caffe::Net TwoOutputs() {
 }
 
 TEST(RunEventsTest, AHistogramCountsFiniteValuesInPartsOfEqualWidth) {
-  const at::Tensor values = at::tensor({0.0f, 1.0f, 29.0f, 30.0f, NAN, INFINITY, 15.0f});
+  const caffe::Tensor values =
+      caffe::Tensor::Copy({0.0f, 1.0f, 29.0f, 30.0f, NAN, INFINITY, 15.0f});
   const auto event = HistogramEvent("x", values, 2);
   EXPECT_EQ(event["least"], 0);
   EXPECT_EQ(event["most"], 60);
@@ -31,8 +33,8 @@ TEST(RunEventsTest, AHistogramCountsFiniteValuesInPartsOfEqualWidth) {
   for (const size_t part : {0, 1, 15}) expected[part] = 1;
   expected[29] = 2;  // the largest value lies in the last part
   EXPECT_EQ(event["counts"].get<std::vector<int64_t>>(), expected);
-  EXPECT_EQ(HistogramEvent("x", at::full({3}, 7.0f), 1)["counts"], nlohmann::json({3}));
-  EXPECT_TRUE(HistogramEvent("x", at::full({3}, NAN), 1).is_null());
+  EXPECT_EQ(HistogramEvent("x", caffe::Full({3}, 7.0f), 1)["counts"], nlohmann::json({3}));
+  EXPECT_TRUE(HistogramEvent("x", caffe::Full({3}, NAN), 1).is_null());
 }
 
 TEST(RunEventsTest, OutputsHaveTheirNames) {

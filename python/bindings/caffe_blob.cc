@@ -21,12 +21,14 @@ using caffe::Shape;
 using View = nb::ndarray<nb::numpy, float>;
 
 // The array keeps the memory alive, also when the blob has moved on to a larger one.
-View ViewOf(const at::Tensor& tensor) {
-  auto kept = std::make_unique<at::Tensor>(tensor);
-  float* data = kept->data_ptr<float>();
-  const std::vector<size_t> shape(tensor.sizes().begin(), tensor.sizes().end());
-  nb::capsule owner(kept.release(), [](void* p) noexcept { delete static_cast<at::Tensor*>(p); });
-  return View(data, shape.size(), shape.data(), owner, tensor.strides().data());
+View ViewOf(const caffe::Tensor& tensor) {
+  auto kept = std::make_unique<caffe::Tensor>(tensor);
+  float* data = kept->data_ptr();
+  const Shape sizes = tensor.sizes(), strides = tensor.strides();
+  const std::vector<size_t> shape(sizes.begin(), sizes.end());
+  nb::capsule owner(kept.release(),
+                    [](void* p) noexcept { delete static_cast<caffe::Tensor*>(p); });
+  return View(data, shape.size(), shape.data(), owner, strides.data());
 }
 
 // From reshape(2, 3) and from reshape((2, 3)).

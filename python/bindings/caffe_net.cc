@@ -39,11 +39,11 @@ using caffe::Net;
 using Array = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using OnLayer = std::function<void(int index)>;
 
-at::Tensor CopyOf(const Array& array) {
+caffe::Tensor CopyOf(const Array& array) {
   std::vector<int64_t> shape;
   for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));
-  at::Tensor copy = at::empty(shape, at::kFloat);
-  std::memcpy(copy.data_ptr<float>(), array.data(), array.nbytes());
+  caffe::Tensor copy = caffe::Tensor::Empty(shape);
+  std::memcpy(copy.data_ptr(), array.data(), array.nbytes());
   return copy;
 }
 

@@ -44,7 +44,7 @@ class TellingSync final : public caffe::GradientSync {
  public:
   explicit TellingSync(std::shared_ptr<SolverCalls> calls) : calls_(std::move(calls)) {}
 
-  at::Tensor AllocateDiff(const caffe::ParamLayout& layout) override {
+  caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override {
     return local_.AllocateDiff(layout);
   }
   void GradientReady(size_t index) override { local_.GradientReady(index); }
@@ -125,14 +125,14 @@ nb::list TestNetsOf(nb::handle self) {
 nb::list HistoryOf(CallingSolver& solver) {
   nb::list history;
   const caffe::NetParams& params = solver.net().params();
-  for (const at::Tensor& group : solver.history()) {
+  for (const caffe::Tensor& group : solver.history()) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const caffe::ParamLayout::Slice slice = params.layout().slices[i];
       const caffe::Shape& dims = params.learnable()[i].blob->shape();
       auto* values = new std::vector<float>(slice.count);
       nb::capsule owner(values,
                         [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
-      const float* from = group.data_ptr<float>() + slice.offset;
+      const float* from = group.data_ptr() + slice.offset;
       values->assign(from, from + slice.count);
       const std::vector<size_t> shape(dims.begin(), dims.end());
       history.append(nb::cast(Copy(values->data(), shape.size(), shape.data(), owner)));

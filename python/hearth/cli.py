@@ -20,6 +20,7 @@ from hearth.caffeonspark import tools
 _WITHOUT_PROGRAM = {
     "bench-collective": "hearth.cluster.bench_collective",
     "pack": "hearth.tools.pack",
+    "build-device": "hearth.tools.build_device",
     "timeline": "hearth.tools.timeline",
 }
 _PROGRAMS = ("hearth", "caffe", "cli")  # the last one is `python -m hearth.cli`

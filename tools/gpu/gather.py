@@ -85,14 +85,13 @@ def copy_onednn(home: Path) -> str:
 
 def copy_build(build: Path, home: Path) -> str:
     """The modules, the program and the tests of the build folder; returns their torch's version."""
-    version = build / "native" / "torch_version"
-    if not version.is_file() or not list((build / "native").glob("_caffe.*.so")):
+    if not list((build / "native").glob("_caffe.*.so")):
         return ""
     shutil.copytree(build / "native", home / "native")
     (home / "tests").mkdir()
     for test in TESTS:
         shutil.copy2(build / test, home / "tests")
-    return version.read_text()
+    return importlib.metadata.version("torch")
 
 
 def strip(home: Path) -> None:

@@ -1,12 +1,12 @@
 #include "hearth/caffe/kernels/bias_sum.h"
 
-#include <ATen/ATen.h>
-
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <vector>
 
 #include "hearth/base/for_each_cpu.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -49,15 +49,16 @@ void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
   AddEach(rows, count, size, sums);
 }
 
-void AddBiasSum(const at::Tensor& dy, at::Tensor& db) {
-  if (!dy.is_cpu()) {
+void AddBiasSum(const Tensor& dy, Tensor& db) {
+  if (!dy.on_host()) {
     db.add_(dy.sum(0));
     return;
   }
-  const int64_t outputs = dy.size(1), places = dy.dim() == 4 ? dy.size(2) * dy.size(3) : 1;
-  const float* values = dy.const_data_ptr<float>();
-  float* sums = db.data_ptr<float>();
-  if (dy.dim() == 2 || dy.is_contiguous(at::MemoryFormat::ChannelsLast)) {
+  const int64_t outputs = dy.size(1);
+  const int64_t places = dy.numel() / std::max<int64_t>(1, dy.size(0) * outputs);
+  const float* values = dy.data_ptr();
+  float* sums = db.data_ptr();
+  if (dy.dim() == 2 || dy.is_channels_last()) {
     return AddRowsOnThreads(values, dy.size(0) * places, outputs, sums);
   }
   for (int64_t plane = 0; plane < dy.size(0) * outputs; ++plane, values += places) {

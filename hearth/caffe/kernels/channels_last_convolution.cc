@@ -4,6 +4,7 @@
 
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -19,8 +20,8 @@ int64_t PicturesPerChunk(int64_t values_per_picture) {
   return std::max<int64_t>(1, kChunk / values_per_picture);
 }
 
-at::Tensor Rows(const float* values, int64_t rows, int64_t columns) {
-  return at::from_blob(const_cast<float*>(values), {rows, columns});
+Tensor Rows(const float* values, int64_t rows, int64_t columns) {
+  return Tensor::Over(const_cast<float*>(values), {rows, columns});
 }
 
 }  // namespace
@@ -41,8 +42,8 @@ void ChannelsLastConvolution::ForEachChunk(Function f) {
   const int64_t most = std::min(spec_.batch, PicturesPerChunk(places_ * window_));
   const int64_t threads = ThreadCount();
   if (!columns_.defined() || columns_.size(0) < threads) {
-    columns_ = at::empty({threads, most * places_, window_}, at::kFloat);
-    sums_ = at::empty({threads, spec_.outputs, window_}, at::kFloat);
+    columns_ = Tensor::Empty({threads, most * places_, window_});
+    sums_ = Tensor::Empty({threads, spec_.outputs, window_});
   }
   ParallelFor(0, (spec_.batch + most - 1) / most, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -84,47 +85,45 @@ void ChannelsLastConvolution::Scatter(const float* columns, float* picture) cons
              [](float* to, const float* values, int64_t count) { AddRows(values, 1, count, to); });
 }
 
-void ChannelsLastConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w,
-                                           at::Tensor& dx) {
-  if (!weights_.defined()) weights_ = at::empty({spec_.outputs, window_}, at::kFloat);
+void ChannelsLastConvolution::BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx) {
+  if (!weights_.defined()) weights_ = Tensor::Empty({spec_.outputs, window_});
   weights_.view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
       .copy_(w.permute({0, 2, 3, 1}));
-  const float* gradients = dy.data_ptr<float>();
-  float* pictures = dx.data_ptr<float>();
+  const float* gradients = dy.data_ptr();
+  float* pictures = dx.data_ptr();
   const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
   ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
-    at::Tensor columns = columns_[thread].narrow(0, 0, count * places_);
+    Tensor columns = columns_[thread].narrow(0, 0, count * places_);
     Multiply(Rows(gradients + first * places_ * spec_.outputs, count * places_, spec_.outputs),
              weights_, {}, columns);
     for (int64_t n = 0; n < count; ++n) {
-      Scatter(columns.data_ptr<float>() + n * places_ * window_, pictures + (first + n) * picture);
+      Scatter(columns.data_ptr() + n * places_ * window_, pictures + (first + n) * picture);
     }
   });
 }
 
-void ChannelsLastConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta,
-                                              at::Tensor& dw) {
-  const float* pictures = x.data_ptr<float>();
-  const float* gradients = dy.data_ptr<float>();
+void ChannelsLastConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float beta,
+                                              Tensor& dw) {
+  const float* pictures = x.data_ptr();
+  const float* gradients = dy.data_ptr();
   const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
   std::vector<char> used(ThreadCount());
   ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
-    at::Tensor columns = columns_[thread].narrow(0, 0, count * places_);
+    Tensor columns = columns_[thread].narrow(0, 0, count * places_);
     for (int64_t n = 0; n < count; ++n) {
-      Gather(pictures + (first + n) * picture, columns.data_ptr<float>() + n * places_ * window_);
+      Gather(pictures + (first + n) * picture, columns.data_ptr() + n * places_ * window_);
     }
     const float* rows = gradients + first * places_ * spec_.outputs;
-    at::Tensor sums = sums_[thread];
+    Tensor sums = sums_[thread];
     AddProduct(used[thread], Rows(rows, count * places_, spec_.outputs).t(), columns, sums);
     used[thread] = 1;
   });
   for (size_t thread = 0; thread < used.size(); ++thread) {
     if (!used[thread]) continue;
     const auto at_thread = static_cast<int64_t>(thread);
-    const at::Tensor sum =
-        sums_[at_thread]
-            .view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
-            .permute({0, 3, 1, 2});
+    const Tensor sum = sums_[at_thread]
+                           .view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
+                           .permute({0, 3, 1, 2});
     beta == 0 ? dw.copy_(sum) : dw.add_(sum);
     beta = 1;
   }

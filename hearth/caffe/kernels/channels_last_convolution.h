@@ -3,8 +3,6 @@
 // and its thread.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <cstdint>
 
 #include "hearth/caffe/kernels/onednn_convolution.h"
@@ -22,8 +20,8 @@ class ChannelsLastConvolution {
 
   const Spec& spec() const { return spec_; }
   // Shapes as OnednnConvolution takes them; pictures in Layout::kChannelsLast.
-  void BackwardData(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx);
-  void BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta, at::Tensor& dw);
+  void BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx);
+  void BackwardWeights(const Tensor& x, const Tensor& dy, float beta, Tensor& dw);
 
  private:
   // f(first picture, number of pictures, thread), on several threads.
@@ -37,10 +35,11 @@ class ChannelsLastConvolution {
   void Scatter(const float* columns, float* picture) const;
 
   const Spec spec_;
-  const int64_t places_, window_;  // outputs per picture and channel; values of a window
-  at::Tensor columns_;             // [threads, pictures of a chunk * places, window]
-  at::Tensor weights_;             // [outputs, window]
-  at::Tensor sums_;                // [threads, outputs, window]
+  const int64_t places_,
+      window_;      // outputs per picture and channel; values of a window
+  Tensor columns_;  // [threads, pictures of a chunk * places, window]
+  Tensor weights_;  // [outputs, window]
+  Tensor sums_;     // [threads, outputs, window]
 };
 
 }  // namespace hearth::caffe

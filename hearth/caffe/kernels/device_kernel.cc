@@ -1,8 +1,5 @@
 #include "hearth/caffe/kernels/device_kernel.h"
 
-#include <ATen/Context.h>
-#include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -11,6 +8,8 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/shared_library.h"
+#include "hearth/caffe/net/device_library.h"
+#include "hearth/caffe/net/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {
@@ -39,9 +38,8 @@ struct Compiler {
 
 // PyTorch's stub loads both libraries from where its wheels have them.
 std::string StubFile() {
-  Dl_info torch{};
-  if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &torch) == 0) return "";
-  return std::filesystem::path(torch.dli_fname).parent_path() / "libcaffe2_nvrtc.so";
+  const void* folder = CallDevice(HEARTH_OP_library_folder, {}).values[0].pointer;
+  return std::filesystem::path(static_cast<const char*>(folder)) / "libcaffe2_nvrtc.so";
 }
 
 // NVRTC loads it by name, and finds it where it is loaded already.
@@ -132,11 +130,32 @@ void* LoadKernel(const std::string& name, const std::string& source) {
   return function;
 }
 
+// While it lives, the device's context is the calling thread's current one.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int index) : before_(Enter(index)) {}
+  ~CurrentDevice() {
+    try {
+      Enter(before_);
+    } catch (const TensorError&) {  // the next use of that device reports it
+    }
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  static int64_t Enter(int64_t index) {
+    return CallDevice(HEARTH_OP_enter_device, {DeviceInteger(index)}).values[0].integer;
+  }
+
+  const int64_t before_;
+};
+
 }  // namespace
 
-void* DeviceKernel::Find(at::Device device) {
+void* DeviceKernel::Find(const Device& device) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto [entry, is_new] = functions_.try_emplace(device.index(), nullptr);
+  const auto [entry, is_new] = functions_.try_emplace(device.index, nullptr);
   if (!is_new) return entry->second;
   try {
     entry->second = LoadKernel(name_, source_);
@@ -146,16 +165,17 @@ void* DeviceKernel::Find(at::Device device) {
   return entry->second;
 }
 
-bool DeviceKernel::Launch(at::Device device, const Grid& grid, std::vector<void*> arguments) {
+bool DeviceKernel::Launch(const Device& device, const Grid& grid, std::vector<void*> arguments) {
   if (!device.is_cuda()) return false;
-  const c10::DeviceGuard guard(device);  // makes the device's context current
+  const CurrentDevice guard(device.index);
   void* function = Find(device);
   if (function == nullptr) return false;
-  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  void* stream =
+      CallDevice(HEARTH_OP_current_stream, {DeviceInteger(device.index)}).values[0].pointer;
   const int result = TheCompiler().launch(
       function, static_cast<unsigned>(grid.blocks), 1, 1, static_cast<unsigned>(grid.threads), 1, 1,
-      static_cast<unsigned>(grid.shared_floats * static_cast<int64_t>(sizeof(float))),
-      stream.native_handle(), arguments.data(), nullptr);
+      static_cast<unsigned>(grid.shared_floats * static_cast<int64_t>(sizeof(float))), stream,
+      arguments.data(), nullptr);
   Require(result == 0, ErrorCode::kInternal,
           "CUDA error {} as the kernel {} is started with {} blocks of {} threads", result, name_,
           grid.blocks, grid.threads);

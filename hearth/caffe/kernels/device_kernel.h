@@ -2,13 +2,13 @@
 // one binary runs with GPUs and without, on every GPU and version of CUDA.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "hearth/caffe/net/tensor.h"
 
 namespace hearth::caffe {
 
@@ -27,10 +27,10 @@ class DeviceKernel {
   // Starts the kernel on the device's current stream; `arguments` point to its arguments. Where
   // `device` is not a CUDA device, or the kernel cannot be compiled (logged once), does nothing and
   // returns false. Throws kInternal where the driver refuses the launch.
-  bool Launch(at::Device device, const Grid& grid, std::vector<void*> arguments);
+  bool Launch(const Device& device, const Grid& grid, std::vector<void*> arguments);
 
  private:
-  void* Find(at::Device device);
+  void* Find(const Device& device);
 
   const std::string name_, source_;
   std::mutex mutex_;

@@ -1,6 +1,6 @@
 #include "hearth/caffe/kernels/device_labels.h"
 
-#include <ATen/ATen.h>
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 
@@ -11,9 +11,9 @@ DeviceLabels DeviceLabels::Of(Blob& labels, const ClassLayout& layout,
   for (int64_t i = 0; i < layout.outer * layout.inner; ++i) {
     on_device.valid += ClassLabel(values, i, layout.classes, ignored).has_value();
   }
-  at::Tensor& index = on_device.index;
-  index = labels.device_data_to_read().view({layout.outer, 1, layout.inner}).to(at::kLong);
-  on_device.ignored = ignored ? index == *ignored : at::zeros_like(index, at::kBool);
+  Tensor& index = on_device.index;
+  index = labels.device_data_to_read().view({layout.outer, 1, layout.inner}).to(HEARTH_LONG);
+  on_device.ignored = ignored ? index == *ignored : device::zeros_like(index, HEARTH_BOOL);
   index.masked_fill_(on_device.ignored, 0);
   return on_device;
 }

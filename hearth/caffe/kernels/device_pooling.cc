@@ -1,7 +1,5 @@
 #include "hearth/caffe/kernels/device_pooling.h"
 
-#include <ATen/ATen.h>
-
 namespace hearth::caffe {
 namespace {
 
@@ -28,31 +26,27 @@ std::optional<DevicePooling> DevicePooling::Of(PoolingParameter::PoolMethod meth
   if (!fits(true) && !fits(false)) return std::nullopt;
   DevicePooling pooling;
   pooling.is_max_ = method == PoolingParameter::MAX;
-  pooling.rounds_up_ = fits(true);
-  pooling.kernel_ = {rows.kernel, columns.kernel};
-  pooling.stride_ = {rows.stride, columns.stride};
-  pooling.pad_ = {rows.pad, columns.pad};
+  pooling.window_ = {{rows.kernel, columns.kernel},
+                     {rows.stride, columns.stride},
+                     {rows.pad, columns.pad},
+                     fits(true)};
   return pooling;
 }
 
-void DevicePooling::Forward(const at::Tensor& x, at::Tensor& y, at::Tensor& chosen) const {
+void DevicePooling::Forward(const Tensor& x, Tensor& y, Tensor& chosen) const {
   if (is_max_) {
-    chosen = at::empty({0}, x.options().dtype(at::kLong));
-    at::max_pool2d_with_indices_out(y, chosen, x, kernel_, stride_, pad_, /*dilation=*/1,
-                                    rounds_up_);
+    chosen = device::max_pool2d_out(y, x, window_);
   } else {
-    at::avg_pool2d_out(y, x, kernel_, stride_, pad_, rounds_up_, /*count_include_pad=*/true);
+    device::avg_pool2d_out(y, x, window_);
   }
 }
 
-void DevicePooling::Backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
-                             at::Tensor& dx) const {
+void DevicePooling::Backward(const Tensor& dy, const Tensor& x, const Tensor& chosen,
+                             Tensor& dx) const {
   if (is_max_) {
-    at::max_pool2d_with_indices_backward_out(dx, dy, x, kernel_, stride_, pad_, /*dilation=*/1,
-                                             rounds_up_, chosen);
+    device::max_pool2d_backward_out(dx, dy, x, chosen, window_);
   } else {
-    at::avg_pool2d_backward_out(dx, dy, x, kernel_, stride_, pad_, rounds_up_,
-                                /*count_include_pad=*/true, c10::nullopt);
+    device::avg_pool2d_backward_out(dx, dy, x, window_);
   }
 }
 

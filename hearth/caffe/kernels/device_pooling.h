@@ -1,13 +1,12 @@
 // MAX and AVE pooling by ATen's kernels, for tensors on any device.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <array>
 #include <cstdint>
 #include <optional>
 
 #include "hearth/caffe/kernels/pooling_windows.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 
@@ -19,13 +18,12 @@ class DevicePooling {
                                          const PoolingAxis& rows, const PoolingAxis& columns);
 
   // MAX puts into `chosen` the place in its plane that each value came from, and Backward reads it.
-  void Forward(const at::Tensor& x, at::Tensor& y, at::Tensor& chosen) const;
-  void Backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& chosen,
-                at::Tensor& dx) const;
+  void Forward(const Tensor& x, Tensor& y, Tensor& chosen) const;
+  void Backward(const Tensor& dy, const Tensor& x, const Tensor& chosen, Tensor& dx) const;
 
  private:
-  bool is_max_ = true, rounds_up_ = true;
-  std::array<int64_t, 2> kernel_{}, stride_{}, pad_{};
+  bool is_max_ = true;
+  device::PoolWindow window_{};
 };
 
 }  // namespace hearth::caffe

@@ -1,7 +1,5 @@
 #include "hearth/caffe/kernels/lstm_device.h"
 
-#include <ATen/ATen.h>
-
 #include "hearth/caffe/kernels/device_kernel.h"
 
 namespace hearth::caffe {
@@ -99,7 +97,7 @@ class Arguments {
       : numbers_{static_cast<int>(a.steps), static_cast<int>(a.rows), static_cast<int>(a.size)} {
     for (int& number : numbers_) list_.push_back(&number);
   }
-  void Add(const at::Tensor& tensor) { pointers_.push_back(tensor.data_ptr<float>()); }
+  void Add(const Tensor& tensor) { pointers_.push_back(tensor.data_ptr()); }
   std::vector<void*> List() {
     for (float*& pointer : pointers_) list_.push_back(&pointer);
     return list_;
@@ -112,30 +110,28 @@ class Arguments {
 };
 
 bool Takes(const DeviceLstmArrays& a) {
-  return a.weight.is_cuda() && a.size <= kMostOutputs && a.rows > 0 && a.steps > 0;
+  return a.weight.device().is_cuda() && a.size <= kMostOutputs && a.rows > 0 && a.steps > 0;
 }
 
 }  // namespace
 
-bool LstmForward(const DeviceLstmArrays& a, const at::Tensor& first) {
+bool LstmForward(const DeviceLstmArrays& a, const Tensor& first) {
   static auto* const kernel = new DeviceKernel("hearth_lstm_forward", kForward);
   if (!Takes(a)) return false;
-  const at::Tensor transposed = a.weight.t().contiguous();
+  const Tensor transposed = a.weight.t().contiguous();
   Arguments arguments(a);
-  for (const at::Tensor& tensor :
+  for (const Tensor& tensor :
        {transposed, a.cont, first, a.gates, a.cells, a.squashed, a.hidden, a.carried}) {
     arguments.Add(tensor);
   }
   return kernel->Launch(a.weight.device(), {a.rows, 4 * a.size, 5 * a.size}, arguments.List());
 }
 
-bool LstmBackward(const DeviceLstmArrays& a, const at::Tensor& d_hidden,
-                  const at::Tensor& d_gates) {
+bool LstmBackward(const DeviceLstmArrays& a, const Tensor& d_hidden, const Tensor& d_gates) {
   static auto* const kernel = new DeviceKernel("hearth_lstm_backward", kBackward);
   if (!Takes(a)) return false;
   Arguments arguments(a);
-  for (const at::Tensor& tensor :
-       {a.weight, a.cont, a.gates, a.cells, a.squashed, d_hidden, d_gates}) {
+  for (const Tensor& tensor : {a.weight, a.cont, a.gates, a.cells, a.squashed, d_hidden, d_gates}) {
     arguments.Add(tensor);
   }
   return kernel->Launch(a.weight.device(), {a.rows, 4 * a.size, 8 * a.size}, arguments.List());

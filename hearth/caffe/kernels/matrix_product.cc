@@ -1,7 +1,5 @@
 #include "hearth/caffe/kernels/matrix_product.h"
 
-#include <ATen/ATen.h>
-
 #include <array>
 #include <map>
 #include <string_view>
@@ -11,6 +9,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/onednn_engine.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -28,7 +27,12 @@ struct Kind {
   bool has_bias, adds;
   int threads;
 
-  static Axes Of(const at::Tensor& m) { return {m.size(0), m.size(1), m.stride(0), m.stride(1)}; }
+  // The stride of an axis of one value is none of the matrix's, and oneDNN refuses some.
+  static Axes Of(const Tensor& m) {
+    const int64_t rows = m.size(0), columns = m.size(1);
+    const int64_t column = columns == 1 ? 1 : m.stride(1);
+    return {rows, columns, rows == 1 ? columns * column : m.stride(0), column};
+  }
   bool operator<(const Kind& other) const { return Key() < other.Key(); }
 
  private:
@@ -37,21 +41,15 @@ struct Kind {
   }
 };
 
-// Without a primitive where oneDNN has no fast one.
 class Prepared {
  public:
-  explicit Prepared(const Kind& kind) {
-    try {
-      Prepare(kind);
-    } catch (const dnnl::error&) {
-      // Layouts that oneDNN does not know.
-    }
+  explicit Prepared(const Kind& kind) : a_(Layout(kind.a)), b_(Layout(kind.b)), c_(Layout(kind.c)) {
+    if (kind.has_bias) bias_ = {{1, kind.c[1]}, memory::data_type::f32, memory::format_tag::ab};
+    primitive_ = OnednnPrimitive(dnnl::matmul::primitive_desc(
+        OnednnEngine(), a_, b_, bias_, c_, OnednnPrimitive::Attributes(kind.adds)));
   }
 
-  bool is_fast() const { return static_cast<bool>(primitive_); }
-
-  void Run(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
-           const at::Tensor& c) const {
+  void Run(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c) const {
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, OnednnMemory(a_, a)},
                                               {DNNL_ARG_WEIGHTS, OnednnMemory(b_, b)},
                                               {DNNL_ARG_DST, OnednnMemory(c_, c)}};
@@ -62,18 +60,6 @@ class Prepared {
  private:
   static memory::desc Layout(const Kind::Axes& m) {
     return {{m[0], m[1]}, memory::data_type::f32, memory::dims{m[2], m[3]}};
-  }
-
-  void Prepare(const Kind& kind) {
-    a_ = Layout(kind.a);
-    b_ = Layout(kind.b);
-    c_ = Layout(kind.c);
-    if (kind.has_bias) bias_ = {{1, kind.c[1]}, memory::data_type::f32, memory::format_tag::ab};
-    const dnnl::matmul::primitive_desc desc(OnednnEngine(), a_, b_, bias_, c_,
-                                            OnednnPrimitive::Attributes(kind.adds));
-    // Its kernels for AVX-512; what it has for other CPUs is no faster than ATen's library.
-    if (std::string_view(desc.impl_info_str()).starts_with("brg"))
-      primitive_ = OnednnPrimitive(desc);
   }
 
   memory::desc a_, b_, c_, bias_;
@@ -88,39 +74,52 @@ const Prepared& PreparedFor(const Kind& kind) {
   return kept.emplace(kind, kind).first->second;
 }
 
-// Whether oneDNN did it.
-bool RunOnednn(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
-               const at::Tensor& c, bool adds) {
-  if (!c.device().is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
+void RunOnednn(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {
   const int threads = InParallelRegion() ? 1 : ThreadCount();
-  const Prepared& prepared =
-      PreparedFor({Kind::Of(a), Kind::Of(b), Kind::Of(c), bias.defined(), adds, threads});
-  if (!prepared.is_fast()) return false;
   try {
-    prepared.Run(a, b, bias, c);
+    PreparedFor({Kind::Of(a), Kind::Of(b), Kind::Of(c), bias.defined(), adds, threads})
+        .Run(a, b, bias, c);
   } catch (const dnnl::error& error) {
     Throw(ErrorCode::kInternal, "oneDNN's product of {} x {} and {} x {} matrices failed: {}",
           a.size(0), a.size(1), b.size(0), b.size(1), error.message);
   }
-  return true;
+}
+
+// oneDNN takes matrices that are dense along one axis.
+Tensor DenseAlongAnAxis(const Tensor& m) {
+  const bool along_columns = m.size(0) != 1 && m.stride(0) == 1;
+  const bool dense = along_columns || m.size(1) == 1 || m.stride(1) == 1;
+  return dense ? m : m.contiguous();
+}
+
+void RunOnHost(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {
+  if (c.numel() == 0) return;
+  if (a.numel() == 0) {  // sums of nothing
+    if (!adds) c.zero_();
+    if (bias.defined()) c.add_(bias);
+    return;
+  }
+  RunOnednn(DenseAlongAnAxis(a), DenseAlongAnAxis(b), bias, c, adds);
 }
 
 }  // namespace
 
-void Multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, at::Tensor c) {
-  if (RunOnednn(a, b, bias, c, /*adds=*/false)) return;
-  if (bias.defined()) {
-    at::addmm_out(c, bias, a, b);
+void Multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c) {
+  if (c.on_host()) {
+    RunOnHost(a, b, bias, c, /*adds=*/false);
+  } else if (bias.defined()) {
+    device::addmm_out(c, bias, a, b);
   } else {
-    at::mm_out(c, a, b);
+    device::mm_out(c, a, b);
   }
 }
 
-void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
-  if (!RunOnednn(a, b, {}, c, /*adds=*/beta != 0)) c.addmm_(a, b, beta);
+void AddProduct(float beta, const Tensor& a, const Tensor& b, const Tensor& c) {
+  if (c.on_host()) return RunOnHost(a, b, {}, c, /*adds=*/beta != 0);
+  c.addmm_(a, b, beta);
 }
 
-void AddProductToDiff(const at::Tensor& a, const at::Tensor& b, Blob& weight) {
+void AddProductToDiff(const Tensor& a, const Tensor& b, Blob& weight) {
   const auto [dw, beta] = weight.diff_to_add_to();
   AddProduct(beta, a, b, dw);
 }

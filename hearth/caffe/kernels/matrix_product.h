@@ -1,11 +1,9 @@
-// Products of float32 matrices, into memory that the caller owns: on AVX-512 by oneDNN, which on
-// some CPUs is several times faster than ATen's library where the rows are few, elsewhere and on
-// other devices by ATen. Thread-safe. Failures are hearth::Error.
+// Products of float32 matrices, into memory that the caller owns: by oneDNN, and on devices by
+// ATen. Thread-safe. Failures are hearth::Error.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/net/tensor.h"
 
 namespace hearth::caffe {
 
@@ -13,11 +11,11 @@ namespace hearth::caffe {
 // should repeat their shapes.
 
 // c = a b, plus `bias` (one per column) where that is defined.
-void Multiply(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, at::Tensor c);
+void Multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c);
 
 // c = beta c + a b, where beta is 0 or 1; at 0, c may hold anything.
-void AddProduct(float beta, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c);
+void AddProduct(float beta, const Tensor& a, const Tensor& b, const Tensor& c);
 // The gradient of `weight`, of two axes, += a b, on its device.
-void AddProductToDiff(const at::Tensor& a, const at::Tensor& b, Blob& weight);
+void AddProductToDiff(const Tensor& a, const Tensor& b, Blob& weight);
 
 }  // namespace hearth::caffe

@@ -29,6 +29,12 @@ auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) 
   }
 }
 
+// Row-major, of so many axes.
+memory::format_tag PlainTag(size_t axes) {
+  constexpr Tag kTags[] = {Tag::a, Tag::ab, Tag::abc, Tag::abcd, Tag::abcde, Tag::abcdef};
+  return kTags[axes - 1];
+}
+
 }  // namespace
 
 // Where the primitive wants another order or type than the caller's: the way into scratch memory.
@@ -46,7 +52,7 @@ class OnednnConvolution::Reordered {
   }
 
   // The tensor's values in the wanted order.
-  memory Take(const at::Tensor& tensor) {
+  memory Take(const Tensor& tensor) {
     if (same_) return OnednnMemory(from_, tensor);
     const memory scratch = OnednnScratchMemory(to_, role_);
     Copy(OnednnMemory(from_, tensor), scratch);
@@ -54,10 +60,10 @@ class OnednnConvolution::Reordered {
   }
 
   // Memory in the primitive's order, whose values Give then puts into the tensor.
-  memory Room(const at::Tensor& tensor) const {
+  memory Room(const Tensor& tensor) const {
     return same_ ? OnednnMemory(to_, tensor) : OnednnScratchMemory(from_, role_);
   }
-  void Give(const at::Tensor& tensor) {
+  void Give(const Tensor& tensor) {
     if (!same_) Copy(OnednnScratchMemory(from_, role_), OnednnMemory(to_, tensor));
   }
 
@@ -79,23 +85,26 @@ struct OnednnConvolution::Primitives {
 
   explicit Primitives(const Spec& given) : spec(given) {
     const auto weights_dims = [&]() -> memory_dims {
-      memory_dims dims{spec.outputs / spec.group, spec.channels / spec.group, spec.kernel[0],
-                       spec.kernel[1]};
+      memory_dims dims{spec.outputs / spec.group, spec.channels / spec.group};
+      dims.insert(dims.end(), spec.kernel.begin(), spec.kernel.end());
       if (spec.group > 1) dims.insert(dims.begin(), spec.group);
       return dims;
     }();
     const auto type = spec.bfloat16 ? memory::data_type::bf16 : kFloat;
-    const memory_dims x_dims{spec.batch, spec.channels, spec.input[0], spec.input[1]};
-    const memory_dims y_dims{spec.batch, spec.outputs, spec.output[0], spec.output[1]};
-    x = {x_dims, type, Tag::nhwc};
-    dx = {x_dims, kFloat, Tag::nhwc};
-    y = {y_dims, kFloat, Tag::nhwc};
-    dy = {y_dims, type, Tag::nhwc};
+    memory_dims x_dims{spec.batch, spec.channels}, y_dims{spec.batch, spec.outputs};
+    x_dims.insert(x_dims.end(), spec.input.begin(), spec.input.end());
+    y_dims.insert(y_dims.end(), spec.output.begin(), spec.output.end());
+    const size_t axes = spec.kernel.size();
+    const Tag last = axes == 1 ? Tag::nwc : axes == 2 ? Tag::nhwc : Tag::ndhwc;
+    x = {x_dims, type, last};
+    dx = {x_dims, kFloat, last};
+    y = {y_dims, kFloat, last};
+    dy = {y_dims, type, last};
     w = {weights_dims, type, Tag::any};
     dw = {weights_dims, kFloat, Tag::any};
-    plain_w = {weights_dims, kFloat, spec.group > 1 ? Tag::goihw : Tag::oihw};
+    plain_w = {weights_dims, kFloat, PlainTag(weights_dims.size())};
     if (spec.has_bias) b = {{spec.outputs}, kFloat, Tag::x};
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < axes; ++i) {
       dilation.push_back(spec.dilation[i] - 1);
       // What the last window leaves over is cut off, so the far padding may be negative.
       const int64_t reach = spec.dilation[i] * (spec.kernel[i] - 1) + 1;
@@ -146,8 +155,7 @@ OnednnConvolution::~OnednnConvolution() = default;
 
 const OnednnConvolution::Spec& OnednnConvolution::spec() const { return primitives_->spec; }
 
-void OnednnConvolution::Forward(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b,
-                                at::Tensor& y) {
+void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
     Reordered& x_in = p.Kept(p.x_in, OnednnScratch::kPicture, OnednnLayout(x), p.x);
@@ -163,7 +171,7 @@ void OnednnConvolution::Forward(const at::Tensor& x, const at::Tensor& w, const 
   });
 }
 
-void OnednnConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx) {
+void OnednnConvolution::BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx) {
   Primitives& p = *primitives_;
   Guarded("backward", p.spec, [&] {
     if (!p.backward_data) p.MakeBackwardData();
@@ -177,8 +185,7 @@ void OnednnConvolution::BackwardData(const at::Tensor& dy, const at::Tensor& w, 
   });
 }
 
-void OnednnConvolution::BackwardWeights(const at::Tensor& x, const at::Tensor& dy, float beta,
-                                        at::Tensor& dw) {
+void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float beta, Tensor& dw) {
   Primitives& p = *primitives_;
   Guarded("backward of the weights", p.spec, [&] {
     if (!p.backward_weights) p.MakeBackwardWeights();

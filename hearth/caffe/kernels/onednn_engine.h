@@ -2,17 +2,18 @@
 // .cc files only.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <array>
 #include <cstdint>
 #include <dnnl.hpp>
 #include <unordered_map>
 
+#include "hearth/caffe/net/tensor.h"
+
 namespace hearth::caffe {
 
 // One engine serves all threads; a stream belongs to one. Callers keep their primitives: oneDNN's
-// cache is off, because torch exports vtables of a newer copy that the loader binds to this one.
+// cache is off, because a torch that is loaded, too, exports vtables of a newer copy that the
+// loader binds to this one.
 inline dnnl::engine& OnednnEngine() {
   static dnnl::engine engine = [] {
     dnnl::set_primitive_cache_capacity(0);
@@ -26,13 +27,13 @@ inline dnnl::stream& OnednnStream() {
   return stream;
 }
 
-inline dnnl::memory OnednnMemory(const dnnl::memory::desc& desc, const at::Tensor& tensor) {
+inline dnnl::memory OnednnMemory(const dnnl::memory::desc& desc, const Tensor& tensor) {
   return dnnl::memory(desc, OnednnEngine(), tensor.data_ptr());
 }
 
 // The description of a float32 tensor's memory as it lies.
-inline dnnl::memory::desc OnednnLayout(const at::Tensor& t) {
-  return {t.sizes().vec(), dnnl::memory::data_type::f32, t.strides().vec()};
+inline dnnl::memory::desc OnednnLayout(const Tensor& t) {
+  return {t.sizes(), dnnl::memory::data_type::f32, t.strides()};
 }
 
 // What scratch memory is for: no call needs two of a kind.
@@ -40,12 +41,12 @@ enum class OnednnScratch { kPicture, kWeights, kOutput, kPrimitive };
 
 // One for each kind, shared by all layers of a thread: no value outlives the call that made it.
 inline dnnl::memory OnednnScratchMemory(const dnnl::memory::desc& desc, OnednnScratch kind) {
-  thread_local std::array<at::Tensor, 4> buffers;
-  at::Tensor& buffer = buffers[static_cast<size_t>(kind)];
-  const auto size = static_cast<int64_t>(desc.get_size());
+  thread_local std::array<Tensor, 4> buffers;
+  Tensor& buffer = buffers[static_cast<size_t>(kind)];
+  const auto size = static_cast<int64_t>(desc.get_size() / sizeof(float) + 1);
   if (!buffer.defined() || buffer.numel() < size) {
     buffer.reset();  // before the larger one is there
-    buffer = at::empty({size}, at::kByte);
+    buffer = Tensor::Empty({size});
   }
   return OnednnMemory(desc, buffer);
 }

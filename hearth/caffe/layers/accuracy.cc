@@ -1,11 +1,10 @@
 // Accuracy: the part of rows whose true class is among the top_k best scores.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -57,16 +56,16 @@ class AccuracyLayer : public Layer {
  private:
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) const {
     const DeviceLabels labels = DeviceLabels::Of(*bottom[1], layout_, ignored_);
-    const at::Tensor scores = ClassView(bottom[0]->device_data(), layout_);
-    const at::Tensor not_worse = (scores >= scores.gather(1, labels.index)).sum(1, true);
-    const at::Tensor counted = labels.ignored.logical_not().to(at::kFloat);
-    const at::Tensor right = (not_worse <= top_k_).to(at::kFloat).mul_(counted);
+    const Tensor scores = ClassView(bottom[0]->device_data(), layout_);
+    const Tensor not_worse = (scores >= scores.gather(1, labels.index)).sum(1, true);
+    const Tensor counted = labels.ignored.logical_not().to(HEARTH_FLOAT);
+    const Tensor right = (not_worse <= top_k_).to(HEARTH_FLOAT).mul_(counted);
     const auto seen = static_cast<float>(std::max<int64_t>(labels.valid, 1));
     top[0]->device_data().copy_(right.sum() / seen);
     if (top.size() < 2) return;
-    const at::Tensor classes = labels.index.flatten();
-    const at::Tensor none = at::zeros({layout_.classes}, scores.options());
-    const at::Tensor all = none.scatter_add(0, classes, counted.flatten());
+    const Tensor classes = labels.index.flatten();
+    const Tensor none = device::full({layout_.classes}, 0, scores);
+    const Tensor all = none.scatter_add(0, classes, counted.flatten());
     top[1]->device_data().copy_(none.scatter_add(0, classes, right.flatten()) / all.clamp_min(1));
   }
 

@@ -2,8 +2,10 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -15,16 +17,16 @@ class SigmoidLayer : public NeuronLayer {
   using NeuronLayer::NeuronLayer;
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override { at::sigmoid_out(y, x); }
-  void Gradient(const at::Tensor& dy, const at::Tensor&, const at::Tensor& y,
-                at::Tensor& dx) override {
+  void Apply(const Tensor& x, Tensor& y) override {
+    SigmoidOf(x.data_ptr(), y.data_ptr(), x.numel());
+  }
+  void Gradient(const Tensor& dy, const Tensor&, const Tensor& y, Tensor& dx) override {
     Map(
         dx, [](float g, float s) { return g * s * (1 - s); }, dy, y);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::sigmoid_out(y, x); }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::sigmoid_backward_out(dx, dy, y);
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override { device::sigmoid_out(y, x); }
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::sigmoid_backward_out(dx, dy, y);
   }
   bool GradientNeedsInput() const override { return false; }
 };
@@ -34,16 +36,14 @@ class TanHLayer : public NeuronLayer {
   using NeuronLayer::NeuronLayer;
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override { at::tanh_out(y, x); }
-  void Gradient(const at::Tensor& dy, const at::Tensor&, const at::Tensor& y,
-                at::Tensor& dx) override {
+  void Apply(const Tensor& x, Tensor& y) override { TanhOf(x.data_ptr(), y.data_ptr(), x.numel()); }
+  void Gradient(const Tensor& dy, const Tensor&, const Tensor& y, Tensor& dx) override {
     Map(
         dx, [](float g, float t) { return g * (1 - t * t); }, dy, y);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::tanh_out(y, x); }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::tanh_backward_out(dx, dy, y);
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override { device::tanh_out(y, x); }
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::tanh_backward_out(dx, dy, y);
   }
   bool GradientNeedsInput() const override { return false; }
 };
@@ -53,21 +53,19 @@ class AbsValLayer : public NeuronLayer {
   using NeuronLayer::NeuronLayer;
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [](float v) { return std::fabs(v); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     Map(
         dx, [](float g, float v) { return v > 0   ? g
                                           : v < 0 ? -g
                                                   : 0; }, dy, x);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::abs_out(y, x); }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::mul_out(dx, dy, x.sign());
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override { device::abs_out(y, x); }
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::mul_out(dx, dy, x.sign());
   }
 };
 
@@ -77,19 +75,17 @@ class EluLayer : public NeuronLayer {
       : NeuronLayer(param, context), alpha_(param.elu_param().alpha()) {}
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [a = alpha_](float v) { return v > 0 ? v : a * std::expm1(v); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     Map(
         dx, [a = alpha_](float g, float v) { return v > 0 ? g : g * a * std::exp(v); }, dy, x);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { at::elu_out(y, x, alpha_); }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::mul_out(dx, dy, at::where(x > 0, 1, alpha_ * x.exp()));
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override { device::elu_out(y, x, alpha_); }
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::mul_out(dx, dy, device::where(x > 0, 1, alpha_ * x.exp()));
   }
 
  private:
@@ -102,21 +98,19 @@ class BnllLayer : public NeuronLayer {
   using NeuronLayer::NeuronLayer;
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [](float v) { return std::max(v, 0.f) + std::log1p(std::exp(-std::fabs(v))); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     Map(
         dx, [](float g, float v) { return g * Sigmoid(v); }, dy, x);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
-    at::add_out(y, x.clamp_min(0), (-x.abs()).exp_().log1p_());
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override {
+    device::add_out(y, x.clamp_min(0), (-x.abs()).exp_().log1p_());
   }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::mul_out(dx, dy, x.sigmoid());
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::mul_out(dx, dy, x.sigmoid());
   }
 };
 
@@ -127,25 +121,23 @@ class SwishLayer : public NeuronLayer {
       : NeuronLayer(param, context), beta_(param.swish_param().beta()) {}
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [b = beta_](float v) { return v * Sigmoid(b * v); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     const auto slope = [b = beta_](float g, float v) {
       const float s = Sigmoid(b * v);
       return g * s * (1 + b * v * (1 - s));
     };
     Map(dx, slope, dy, x);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
-    at::mul_out(y, x, (beta_ * x).sigmoid_());
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override {
+    device::mul_out(y, x, (beta_ * x).sigmoid_());
   }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    const at::Tensor s = (beta_ * x).sigmoid_();
-    at::mul_out(dx, dy, s * (1 + beta_ * x * (1 - s)));
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    const Tensor s = (beta_ * x).sigmoid_();
+    device::mul_out(dx, dy, s * (1 + beta_ * x * (1 - s)));
   }
 
  private:
@@ -160,23 +152,19 @@ class ClipLayer : public NeuronLayer {
         max_(param.clip_param().max()) {}
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [lo = min_, hi = max_](float v) { return std::max(lo, std::min(v, hi)); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     const auto gate = [lo = min_, hi = max_](float g, float v) {
       return v >= lo && v <= hi ? g : 0;
     };
     Map(dx, gate, dy, x);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
-    at::clamp_out(y, x, min_, max_);
-  }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::mul_out(dx, dy, at::logical_and(x >= min_, x <= max_));
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override { device::clamp_out(y, x, min_, max_); }
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::mul_out(dx, dy, device::logical_and(x >= min_, x <= max_));
   }
 
  private:
@@ -195,17 +183,16 @@ class ThresholdLayer : public NeuronLayer {
   }
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [t = threshold_](float v) { return v > t ? 1.f : 0.f; }, x);
   }
-  void Gradient(const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor&) override {
+  void Gradient(const Tensor&, const Tensor&, const Tensor&, Tensor&) override {
     Throw(ErrorCode::kInvalidArgument,
           "a threshold has no gradient; put no loss after it or set propagate_down: false");
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override { y.copy_(x > threshold_); }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override { y.copy_(x > threshold_); }
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
     Gradient(dy, x, y, dx);
   }
   bool GradientNeedsInput() const override { return false; }

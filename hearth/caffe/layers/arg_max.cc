@@ -1,7 +1,5 @@
 // ArgMax: the top_k largest values of each row, or their positions. Of equal values the one with
 // the larger position comes first, as in Caffe.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <functional>
 
@@ -77,14 +75,14 @@ class ArgMaxLayer : public Layer {
     const auto [sorted, from_behind] = ClassView(bottom.device_data(), layout_)
                                            .flip(1)
                                            .sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
-    const at::Tensor values = sorted.narrow(1, 0, top_k_);
-    const at::Tensor positions = layout_.classes - 1 - from_behind.narrow(1, 0, top_k_);
+    const Tensor values = sorted.narrow(1, 0, top_k_);
+    const Tensor positions = layout_.classes - 1 - from_behind.narrow(1, 0, top_k_);
     if (along_axis_) {
-      const at::Tensor to = top.device_data().view({layout_.outer, top_k_, layout_.inner});
+      const Tensor to = top.device_data().view({layout_.outer, top_k_, layout_.inner});
       to.copy_(wants_values_ ? values : positions);
       return;
     }
-    const at::Tensor to = top.device_data().view({layout_.outer, -1, top_k_});
+    const Tensor to = top.device_data().view({layout_.outer, -1, top_k_});
     to.select(1, 0).copy_(positions.squeeze(2));
     if (wants_values_) to.select(1, 1).copy_(values.squeeze(2));
   }

@@ -1,13 +1,12 @@
 // BatchNorm: every channel to mean 0 and variance 1. Scale and shift are the Scale layer's
 // business.
-#include <ATen/ATen.h>
-
 #include <cmath>
 #include <tuple>
 #include <utility>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/join_normalization.h"
 #include "hearth/caffe/net/parallel.h"
 
@@ -23,12 +22,11 @@ class BatchNormLayer : public Layer, public Normalization {
   bool has_minibatch_statistics() const override { return !global_; }
   int64_t channels() const override { return channels_; }
 
-  Gradients BackwardScaled(const at::Tensor& gradient, const at::Tensor& scale) override {
+  Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) override {
     // Of values with mean 0 and variance 1 already, times the factor that made them so.
-    const at::Tensor weight = scale * factor_.squeeze(1);
-    const auto [dx, d_scale, d_bias] = at::_batch_norm_impl_index_backward(
-        implementation_, Channels(kept_->device_data()), Channels(gradient), weight, zeros_, ones_,
-        zeros_, ones_, /*train=*/true, /*eps=*/0, {true, true, true}, reserve_);
+    const Tensor weight = scale * factor_.squeeze(1);
+    const auto [dx, d_scale, d_bias] = device::batch_norm_backward(
+        statistics_, Channels(kept_->device_data()), Channels(gradient), weight, zeros_, ones_);
     bottom_->SetDeviceDiff(dx);
     gradient_is_done_ = true;
     return {d_scale, d_bias};
@@ -111,19 +109,17 @@ class BatchNormLayer : public Layer, public Normalization {
 
  private:
   // [rows, channels, values of a channel]
-  at::Tensor Channels(const at::Tensor& tensor) const {
-    return tensor.view({rows_, channels_, inner_});
-  }
+  Tensor Channels(const Tensor& tensor) const { return tensor.view({rows_, channels_, inner_}); }
 
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
-    const at::Tensor x = Channels(bottom[0]->device_data());
+    const Tensor x = Channels(bottom[0]->device_data());
     if (!global_) {
       top[0]->SetDeviceData(NormalizedOnDevice(x));
     } else {
-      const at::Tensor& weight = blobs_[2]->device_data();
-      const at::Tensor scale = at::where(weight == 0, at::zeros_like(weight), weight.reciprocal());
-      const at::Tensor mean = (blobs_[0]->device_data() * scale).unsqueeze(1);
-      const at::Tensor variance = (blobs_[1]->device_data() * scale).unsqueeze(1);
+      const Tensor& weight = blobs_[2]->device_data();
+      const Tensor scale = device::where(weight == 0, 0.f, weight.reciprocal());
+      const Tensor mean = (blobs_[0]->device_data() * scale).unsqueeze(1);
+      const Tensor variance = (blobs_[1]->device_data() * scale).unsqueeze(1);
       factor_ = (variance + param_.batch_norm_param().eps()).rsqrt_();
       top[0]->SetDeviceData((x - mean).mul_(factor_));
     }
@@ -133,35 +129,33 @@ class BatchNormLayer : public Layer, public Normalization {
   }
 
   // Measures mean and variance too, and adds them to the running statistics.
-  at::Tensor NormalizedOnDevice(const at::Tensor& x) {
+  Tensor NormalizedOnDevice(const Tensor& x) {
     if (!ones_.defined()) {
-      ones_ = at::ones({channels_}, x.options());
-      zeros_ = at::zeros_like(ones_);
-      mean_and_variance_ = at::zeros({2, channels_}, x.options());
+      ones_ = device::full({channels_}, 1, x);
+      zeros_ = device::zeros_like(ones_);
+      mean_and_variance_ = device::full({2, channels_}, 0, x);
     }
     // With a momentum of 1 ATen writes this minibatch's mean and unbiased variance into these.
-    const at::Tensor mean = mean_and_variance_[0], variance = mean_and_variance_[1];
-    at::Tensor y, saved_mean, inverse;
-    std::tie(y, saved_mean, inverse, reserve_, implementation_) = at::_batch_norm_impl_index(
-        x, ones_, zeros_, mean, variance, /*training=*/true, /*momentum=*/1,
-        param_.batch_norm_param().eps(), /*cudnn_enabled=*/true);
-    factor_ = inverse.unsqueeze(1);
+    const Tensor mean = mean_and_variance_[0], variance = mean_and_variance_[1];
+    statistics_ =
+        device::batch_norm(x, ones_, zeros_, mean, variance, param_.batch_norm_param().eps());
+    factor_ = statistics_.inverse_deviation.unsqueeze(1);
     if (rows_ * inner_ == 1) variance.zero_();  // 0 / 0 there
     const double keep = param_.batch_norm_param().moving_average_fraction();
-    const at::Tensor now[] = {mean, variance, ones_.narrow(0, 0, 1)};
+    const Tensor now[] = {mean, variance, ones_.narrow(0, 0, 1)};
     for (int i = 0; i < 3; ++i) {
-      at::Tensor& sum = blobs_[i]->device_data();
-      at::add_out(sum, now[i], sum, keep);
+      Tensor& sum = blobs_[i]->device_data();
+      device::add_out(sum, now[i], sum, keep);
     }
-    return y;
+    return std::exchange(statistics_.y, Tensor());
   }
 
   void BackwardOnDevice(const Blobs& top, const Blobs& bottom) {
     if (std::exchange(gradient_is_done_, false)) return;
-    const at::Tensor& dy = top[0]->device_diff();
+    const Tensor& dy = top[0]->device_diff();
     if (global_) {
-      at::Tensor dx = Channels(bottom[0]->device_diff());
-      at::mul_out(dx, Channels(dy), factor_);
+      Tensor dx = Channels(bottom[0]->device_diff());
+      device::mul_out(dx, Channels(dy), factor_);
       return;
     }
     BackwardScaled(dy, ones_);
@@ -231,14 +225,13 @@ class BatchNormLayer : public Layer, public Normalization {
   bool global_ = false;
   int64_t channels_ = 0, rows_ = 0, inner_ = 0;
   std::vector<float> mean_, variance_;  // those that the last Forward used
-  at::Tensor factor_;                   // likewise, on a device: [channels, 1]
+  Tensor factor_;                       // likewise, on a device: [channels, 1]
   Blob normalized_;                     // a copy of the top, where it is kept
-  // Of the last Forward on a device: its blobs, and which of ATen's implementations it was.
+  // Of the last Forward on a device.
   Blob *bottom_ = nullptr, *kept_ = nullptr;
-  at::Tensor reserve_;
-  at::Tensor ones_, zeros_, mean_and_variance_;  // one per channel
-  int64_t implementation_ = 0;
-  bool gradient_is_done_ = false;  // by BackwardScaled()
+  device::BatchNorm statistics_;
+  Tensor ones_, zeros_, mean_and_variance_;  // one per channel
+  bool gradient_is_done_ = false;            // by BackwardScaled()
 };
 
 }  // namespace

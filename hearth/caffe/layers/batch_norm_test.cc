@@ -44,7 +44,11 @@ LayerCase BatchNormRow(std::string name, const std::string& param, Phase phase, 
   row.in_place = true;
   // A variance below zero would be none.
   row.prepare_layer = [](Layer* layer) {
-    for (const auto& blob : layer->blobs()) blob->data().abs_();
+    for (const auto& blob : layer->blobs()) {
+      for (int64_t i = 0; i < blob->count(); ++i) {
+        blob->data_ptr()[i] = std::fabs(blob->data_ptr()[i]);
+      }
+    }
   };
   return row;
 }

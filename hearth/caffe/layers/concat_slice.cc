@@ -1,6 +1,4 @@
 // Concat and Slice: several blobs side by side along one axis, and apart again.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 

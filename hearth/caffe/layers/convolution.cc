@@ -1,6 +1,4 @@
-// Convolution and Deconvolution over 0 to 3 spatial axes: by ATen, and pictures on CPU by oneDNN.
-#include <ATen/ATen.h>
-
+// Convolution and Deconvolution over 0 to 3 spatial axes: by oneDNN, and on devices by ATen.
 #include <memory>
 #include <tuple>
 
@@ -10,6 +8,7 @@
 #include "hearth/caffe/kernels/onednn_convolution.h"
 #include "hearth/caffe/kernels/window.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
@@ -67,124 +66,162 @@ class ConvolutionLayer : public Layer {
               bottom[i]->ShapeString());
       top[i]->Reshape(shape);
     }
-    PlanPictures(first, shape);
+    Plan(first, shape);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    if (pictures_) {
-      const at::Tensor bias = has_bias() ? blobs_[1]->data() : at::Tensor();
-      for (size_t i = 0; i < bottom.size(); ++i) {
-        pictures_->Forward(bottom[i]->data(), blobs_[0]->data(), bias, top[i]->data());
+    if (on_device()) return ForwardOnDevice(bottom, top);
+    const Tensor bias = has_bias() ? blobs_[1]->data() : Tensor();
+    const Tensor weight = WithSpatialAxis(blobs_[0]->data());
+    for (size_t i = 0; i < bottom.size() && convolution_; ++i) {
+      const Tensor x = Folded(*bottom[i], bottom[i]->data());
+      Tensor y = Folded(*top[i], top[i]->data());
+      if (!transposed_) {
+        convolution_->Forward(x, weight, bias, y);
+      } else {
+        convolution_->BackwardData(x, weight, y);
+        if (has_bias()) y.add_(OfChannels(bias, y.dim()));
       }
-      return;
-    }
-    const ScopedWindow w = AtenWindow();
-    const at::Tensor weight = AtenWeight();
-    c10::optional<at::Tensor> bias;
-    if (has_bias()) bias = AsFactor(blobs_[1]->device_data());
-    for (size_t i = 0; i < bottom.size(); ++i) {
-      const at::Tensor x = AsFactor(AtenView(*bottom[i], bottom[i]->device_data()));
-      top[i]->SetDeviceData(
-          at::convolution(x, weight, bias, w.stride, w.pad, w.dilation, transposed_, w.zero, group_)
-              .to(at::kFloat));
     }
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    const ScopedWindow w = AtenWindow();
-    const at::Tensor weight = AtenWeight();
-    const bool wants_weight = param_propagate_down(0);
-    const bool wants_bias = has_bias() && param_propagate_down(1);
     for (size_t i = 0; i < bottom.size(); ++i) {
-      if (!propagate_down[i] && !wants_weight && !wants_bias) continue;
-      if (pictures_) {
-        BackwardPictures(top[i], propagate_down[i], bottom[i]);
-        continue;
+      if (!propagate_down[i] && !param_propagate_down(0) && !wants_bias()) continue;
+      if (on_device()) {
+        BackwardOnDevice(*top[i], propagate_down[i], *bottom[i]);
+      } else if (convolution_) {
+        BackwardOnHost(top[i], propagate_down[i], bottom[i]);
       }
-      const auto [dx, dw, db] = at::convolution_backward(
-          AsFactor(AtenView(*top[i], top[i]->device_diff())),
-          AsFactor(AtenView(*bottom[i], bottom[i]->device_data())), weight,
-          at::IntArrayRef{outputs_}, w.stride, w.pad, w.dilation, transposed_, w.zero, group_,
-          {propagate_down[i], wants_weight, wants_bias});
-      if (propagate_down[i]) bottom[i]->SetDeviceDiff(dx.to(at::kFloat));
-      if (wants_weight) blobs_[0]->AddToDeviceDiff(dw);
-      if (wants_bias) blobs_[1]->AddToDeviceDiff(db);
     }
   }
 
  private:
-  // oneDNN takes pictures [batch, channels, height, width] of one shape and layout for all bottoms.
-  void PlanPictures(const Blob& bottom, const Shape& top) {
-    if (on_device() || transposed_ || axis_ != 1 || window_.kernel.size() != 2 ||
-        bottom.count() == 0) {
-      pictures_.reset();
+  // For bottoms of one shape and layout. Nothing where there are no values. Transposed, it is the
+  // gradient of a convolution that leads the other way.
+  void Plan(const Blob& bottom, const Shape& top) {
+    if (on_device() || bottom.count() == 0) {
+      convolution_.reset();
       return;
     }
-    const Shape& from = bottom.shape();
-    const OnednnConvolution::Spec spec{
-        from[0],          channels_,          outputs_,
-        group_,           {from[2], from[3]}, {top[2], top[3]},
-        window_.kernel,   window_.stride,     window_.pad,
-        window_.dilation, has_bias(),         context().precision == Precision::kBfloat16};
-    if (!pictures_ || !(pictures_->spec() == spec)) {
-      pictures_ = std::make_unique<OnednnConvolution>(spec);
-      places_ = ChannelsLastConvolution::Pays(spec)
-                    ? std::make_unique<ChannelsLastConvolution>(spec)
-                    : nullptr;
+    Shape from(bottom.shape().begin() + axis_ + 1, bottom.shape().end());
+    Shape to(top.begin() + axis_ + 1, top.end());
+    Window window = window_;
+    if (from.empty()) {
+      from = to = window.kernel = window.stride = window.dilation = {1};
+      window.pad = {0};
     }
+    const int64_t batch = bottom.count(0, axis_);
+    const bool narrow = !transposed_ && context().precision == Precision::kBfloat16;
+    const OnednnConvolution::Spec spec =
+        transposed_
+            ? OnednnConvolution::Spec{batch,
+                                      outputs_,
+                                      channels_,
+                                      group_,
+                                      to,
+                                      from,
+                                      window.kernel,
+                                      window.stride,
+                                      window.pad,
+                                      window.dilation,
+                                      false,
+                                      narrow}
+            : OnednnConvolution::Spec{
+                  batch,         channels_,     outputs_,   group_,          from,       to,
+                  window.kernel, window.stride, window.pad, window.dilation, has_bias(), narrow};
+    if (convolution_ && convolution_->spec() == spec) return;
+    convolution_ = std::make_unique<OnednnConvolution>(spec);
+    const bool pays = !transposed_ && axis_ == 1 && ChannelsLastConvolution::Pays(spec);
+    places_ = pays ? std::make_unique<ChannelsLastConvolution>(spec) : nullptr;
   }
 
-  void BackwardPictures(Blob* top, bool wants_bottom, Blob* bottom) {
+  void BackwardOnHost(Blob* top, bool wants_bottom, Blob* bottom) {
     if (places_ && top->layout() == Layout::kChannelsLast &&
         bottom->layout() == Layout::kChannelsLast) {
       return BackwardBy(*places_, top, wants_bottom, bottom);
     }
-    BackwardBy(*pictures_, top, wants_bottom, bottom);
+    BackwardBy(*convolution_, top, wants_bottom, bottom);
   }
 
   template <typename Convolution>
   void BackwardBy(Convolution& convolution, Blob* top, bool wants_bottom, Blob* bottom) {
+    const Tensor dy = Folded(*top, top->diff());
     if (param_propagate_down(0)) {
-      const auto [dw, beta] = blobs_[0]->diff_to_add_to();
-      convolution.BackwardWeights(bottom->data(), top->diff(), beta, dw);
+      const auto [diff, beta] = blobs_[0]->diff_to_add_to();
+      Tensor dw = WithSpatialAxis(diff);
+      const Tensor x = Folded(*bottom, bottom->data());
+      convolution.BackwardWeights(transposed_ ? dy : x, transposed_ ? x : dy, beta, dw);
     }
     // oneDNN's own sum took a twentieth of cifar10_quick's step.
-    if (has_bias() && param_propagate_down(1)) AddBiasSum(top->diff(), blobs_[1]->diff());
-    if (wants_bottom) convolution.BackwardData(top->diff(), blobs_[0]->data(), bottom->diff());
+    if (wants_bias()) AddBiasSum(dy, blobs_[1]->diff());
+    if (wants_bottom) GiveBottom(dy, bottom);
+  }
+
+  void GiveBottom(const Tensor& dy, Blob* bottom) {
+    const Tensor weight = WithSpatialAxis(blobs_[0]->data());
+    Tensor dx = Folded(*bottom, bottom->diff());
+    if (transposed_) {
+      convolution_->Forward(dy, weight, {}, dx);
+    } else if (places_ && dy.is_channels_last() && dx.is_channels_last()) {
+      places_->BackwardData(dy, weight, dx);
+    } else {
+      convolution_->BackwardData(dy, weight, dx);
+    }
+  }
+
+  void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
+    const device::ConvolutionWindow window = DeviceWindow();
+    const Tensor weight = DeviceWeight();
+    const Tensor bias = has_bias() ? AsFactor(blobs_[1]->device_data()) : Tensor();
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      const Tensor x = AsFactor(Folded(*bottom[i], bottom[i]->device_data()));
+      top[i]->SetDeviceData(device::convolution(x, weight, bias, window).to(HEARTH_FLOAT));
+    }
+  }
+
+  void BackwardOnDevice(Blob& top, bool wants_bottom, Blob& bottom) {
+    const auto [dx, dw, db] = device::convolution_backward(
+        AsFactor(Folded(top, top.device_diff())), AsFactor(Folded(bottom, bottom.device_data())),
+        DeviceWeight(), DeviceWindow(), {wants_bottom, param_propagate_down(0), wants_bias()});
+    if (wants_bottom) bottom.SetDeviceDiff(dx.to(HEARTH_FLOAT));
+    if (param_propagate_down(0)) blobs_[0]->AddToDeviceDiff(dw);
+    if (wants_bias()) blobs_[1]->AddToDeviceDiff(db);
   }
 
   // The window as ATen takes it: at least one spatial axis.
-  struct ScopedWindow {
-    std::vector<int64_t> stride, pad, dilation, zero;
-  };
-  ScopedWindow AtenWindow() const {
-    if (window_.kernel.empty()) return {{1}, {0}, {1}, {0}};
-    return {window_.stride, window_.pad, window_.dilation,
-            std::vector<int64_t>(window_.kernel.size(), 0)};
+  device::ConvolutionWindow DeviceWindow() const {
+    if (window_.kernel.empty()) return {{1}, {0}, {1}, transposed_, group_};
+    return {window_.stride, window_.pad, window_.dilation, transposed_, group_};
   }
 
   // Batch axes folded into one; an axis of length 1 where there is no spatial one.
-  at::Tensor AtenView(const Blob& blob, const at::Tensor& tensor) const {
+  Tensor Folded(const Blob& blob, const Tensor& tensor) const {
+    if (axis_ == 1 && !window_.kernel.empty()) return tensor;
     std::vector<int64_t> shape{blob.count(0, axis_)};
     shape.insert(shape.end(), blob.shape().begin() + axis_, blob.shape().end());
     if (window_.kernel.empty()) shape.push_back(1);
     return tensor.view(shape);
   }
-
-  at::Tensor AtenWeight() {
-    const at::Tensor weight = AsFactor(blobs_[0]->device_data());
+  Tensor WithSpatialAxis(const Tensor& weight) const {
     return window_.kernel.empty() ? weight.unsqueeze(-1) : weight;
+  }
+  Tensor DeviceWeight() const { return WithSpatialAxis(AsFactor(blobs_[0]->device_data())); }
+  // One value per channel, to be added to tensors of so many axes.
+  static Tensor OfChannels(const Tensor& bias, int64_t axes) {
+    Shape shape(static_cast<size_t>(axes), 1);
+    shape[1] = bias.numel();
+    return bias.view(shape);
   }
 
   // On devices, in the precision of products.
-  at::Tensor AsFactor(const at::Tensor& tensor) const {
-    if (!on_device()) return tensor;
+  Tensor AsFactor(const Tensor& tensor) const {
     const bool narrow = context().precision == Precision::kBfloat16;
-    const at::Tensor factor = narrow ? tensor.to(at::kBFloat16) : tensor;
+    const Tensor factor = narrow ? tensor.to(HEARTH_BFLOAT16) : tensor;
     // cuDNN computes groups one by one unless channels are last.
     const bool grouped = group_ > 1 && group_ < channels_ && tensor.dim() == 4;
-    return grouped ? factor.contiguous(at::MemoryFormat::ChannelsLast) : factor;
+    return grouped ? factor.to_channels_last() : factor;
   }
 
   void MakeParameters(const ConvolutionParameter& param) {
@@ -206,11 +243,12 @@ class ConvolutionLayer : public Layer {
   }
 
   bool has_bias() const { return blobs_.size() > 1; }
+  bool wants_bias() const { return has_bias() && param_propagate_down(1); }
 
   const bool transposed_;
   Window window_;
-  std::unique_ptr<OnednnConvolution> pictures_;      // where it applies
-  std::unique_ptr<ChannelsLastConvolution> places_;  // beside it, where it pays
+  std::unique_ptr<OnednnConvolution> convolution_;
+  std::unique_ptr<ChannelsLastConvolution> places_;  // for its gradients, where it pays
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };
 

@@ -1,6 +1,4 @@
 // Crop: a part of bottom 0 that is as large as bottom 1 from `axis` on.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 
@@ -52,7 +50,7 @@ class CropLayer : public Layer {
   }
 
  private:
-  at::Tensor Part(at::Tensor whole, const Blob& top) const {
+  Tensor Part(Tensor whole, const Blob& top) const {
     for (size_t i = 0; i < offset_.size(); ++i) {
       const auto axis = static_cast<int64_t>(i);
       whole = whole.narrow(axis, offset_[i], top.shape(axis));

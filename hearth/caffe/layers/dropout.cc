@@ -1,8 +1,8 @@
 // Dropout: in training, zeroes a random part of the values and scales up the rest.
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -29,7 +29,7 @@ class DropoutLayer : public NeuronLayer {
   }
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     if (context().phase == TRAIN) {
       key_ = context().random->engine()();
       Mask(x, y);
@@ -38,8 +38,7 @@ class DropoutLayer : public NeuronLayer {
     }
   }
 
-  void Gradient(const at::Tensor& dy, const at::Tensor&, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor&, const Tensor&, Tensor& dx) override {
     if (context().phase == TRAIN) {
       Mask(dy, dx);
     } else if (dy.data_ptr() != dx.data_ptr()) {
@@ -47,12 +46,11 @@ class DropoutLayer : public NeuronLayer {
     }
   }
 
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override {
     if (context().phase == TRAIN) key_ = context().random->engine()();
     MaskOnDevice(x, y);
   }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor&, const at::Tensor&,
-                        at::Tensor& dx) override {
+  void GradientOnDevice(const Tensor& dy, const Tensor&, const Tensor&, Tensor& dx) override {
     MaskOnDevice(dy, dx);
   }
 
@@ -60,9 +58,9 @@ class DropoutLayer : public NeuronLayer {
   bool GradientNeedsOutput() const override { return false; }
 
  private:
-  void Mask(const at::Tensor& in, at::Tensor& out) const {
-    const float* from = in.const_data_ptr<float>();
-    float* to = out.data_ptr<float>();
+  void Mask(const Tensor& in, Tensor& out) const {
+    const float* from = in.data_ptr();
+    float* to = out.data_ptr();
     ParallelFor(0, in.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
@@ -73,23 +71,23 @@ class DropoutLayer : public NeuronLayer {
   }
 
   // The mask of Mix, bit for bit: 32-bit numbers in tensors of 64-bit ones.
-  void MaskOnDevice(const at::Tensor& in, at::Tensor& out) const {
+  void MaskOnDevice(const Tensor& in, Tensor& out) const {
     if (context().phase != TRAIN) {
       if (in.data_ptr() != out.data_ptr()) out.copy_(in);
       return;
     }
     constexpr int64_t kWord = 0xFFFFFFFF;
     const auto low = static_cast<int64_t>(key_ & kWord), high = static_cast<int64_t>(key_ >> 32);
-    const auto shift = [](const at::Tensor& h, int64_t bits) {
-      return at::bitwise_right_shift(h, bits);
+    const auto shift = [](const Tensor& h, int64_t bits) {
+      return device::bitwise_right_shift(h, bits);
     };
-    at::Tensor h = at::arange(in.numel(), in.options().dtype(at::kLong));
+    Tensor h = device::arange(in.numel(), in);
     h.mul_(int64_t{0x9E3779B9}).add_(low).bitwise_and_(kWord);
     h.bitwise_xor_(shift(h, 16)).mul_(int64_t{0x21F0AAAD}).bitwise_and_(kWord);
     h.bitwise_xor_(shift(h, 15)).bitwise_xor_(high).mul_(int64_t{0xD35A2D97}).bitwise_and_(kWord);
     h.bitwise_xor_(shift(h, 15));
-    const at::Tensor kept = h >= static_cast<int64_t>(threshold_);
-    at::mul_out(out, in, kept.to(at::kFloat).mul_(scale_).view_as(in));
+    const Tensor kept = h >= static_cast<int64_t>(threshold_);
+    device::mul_out(out, in, kept.to(HEARTH_FLOAT).mul_(scale_).view_as(in));
   }
 
   uint32_t threshold_;

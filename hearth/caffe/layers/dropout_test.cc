@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/element_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 
@@ -66,8 +67,8 @@ TEST(Dropout, PassesEverythingAtARatioOfZero) {
   LayerRun run(row);
   run.Forward();
   run.Backward({Array({1000}, std::vector<float>(1000, 3))});
-  EXPECT_TRUE(at::equal(run.tops()[0]->data(), run.bottoms()[0]->data()));
-  EXPECT_TRUE(at::equal(run.bottoms()[0]->diff(), at::full({1000}, 3.f)));
+  EXPECT_TRUE(Equal(run.tops()[0]->data(), run.bottoms()[0]->data()));
+  EXPECT_TRUE(Equal(run.bottoms()[0]->diff(), Full({1000}, 3.f)));
 }
 
 TEST(Dropout, RefusesARatioOutsideOfZeroToOne) {

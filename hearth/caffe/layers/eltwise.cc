@@ -1,9 +1,8 @@
 // Eltwise: product, weighted sum or maximum of blobs of one shape.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -37,9 +36,10 @@ class EltwiseLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) return ForwardOnDevice(bottom, top[0]->device_data());
-    at::Tensor& y = top[0]->data();
+    Tensor& y = top[0]->data();
     if (operation() == EltwiseParameter::PROD) {
-      at::mul_out(y, bottom[0]->data(), bottom[1]->data());
+      Map(
+          y, [](float a, float b) { return a * b; }, bottom[0]->data(), bottom[1]->data());
       for (size_t i = 2; i < bottom.size(); ++i) y.mul_(bottom[i]->data());
     } else if (operation() == EltwiseParameter::SUM) {
       const float first = coeff_[0];
@@ -59,16 +59,16 @@ class EltwiseLayer : public Layer {
         BackwardOnDevice(bottom, *top[0], i);
         continue;
       }
-      const at::Tensor& dy = top[0]->diff();
-      at::Tensor& dx = bottom[i]->diff();
+      const Tensor& dy = top[0]->diff();
+      Tensor& dx = bottom[i]->diff();
       if (operation() == EltwiseParameter::PROD) {
         BackwardProduct(bottom, top[0], i);
       } else if (operation() == EltwiseParameter::SUM) {
         Map(
             dx, [c = coeff_[i]](float g) { return c * g; }, dy);
       } else {
-        const float* from = dy.const_data_ptr<float>();
-        float* to = dx.data_ptr<float>();
+        const float* from = dy.data_ptr();
+        float* to = dx.data_ptr();
         for (int64_t j = 0; j < top[0]->count(); ++j) {
           to[j] = winner_[j] == static_cast<int32_t>(i) ? from[j] : 0;
         }
@@ -77,27 +77,27 @@ class EltwiseLayer : public Layer {
   }
 
  private:
-  void ForwardOnDevice(const Blobs& bottom, const at::Tensor& y) {
+  void ForwardOnDevice(const Blobs& bottom, const Tensor& y) {
     if (operation() == EltwiseParameter::MAX) return MaxOnDevice(bottom, y);
     const bool is_sum = operation() == EltwiseParameter::SUM;
-    const at::Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
-    at::Tensor out = y;
+    const Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
+    Tensor out = y;
     if (!is_sum) {
-      at::mul_out(out, first, second);
+      device::mul_out(out, first, second);
     } else if (coeff_[0] == 1) {
-      at::add_out(out, first, second, coeff_[1]);
+      device::add_out(out, first, second, coeff_[1]);
     } else {
-      at::mul_out(out, first, at::scalar_tensor(coeff_[0]));
+      device::mul_out(out, first, coeff_[0]);
       out.add_(second, coeff_[1]);
     }
     for (size_t i = 2; i < bottom.size(); ++i) {
-      const at::Tensor& x = bottom[i]->device_data();
+      const Tensor& x = bottom[i]->device_data();
       is_sum ? y.add_(x, coeff_[i]) : y.mul_(x);
     }
   }
 
   void BackwardOnDevice(const Blobs& bottom, Blob& top, size_t i) {
-    const at::Tensor &dy = top.device_diff(), &dx = bottom[i]->device_diff();
+    const Tensor &dy = top.device_diff(), &dx = bottom[i]->device_diff();
     dx.copy_(dy);
     if (operation() == EltwiseParameter::MAX) {
       dx.masked_fill_(device_winner_ != static_cast<int64_t>(i), 0);
@@ -120,14 +120,14 @@ class EltwiseLayer : public Layer {
   EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
 
   // Of equal values, the second bottom wins against the first, and otherwise the earlier one.
-  void MaxOnDevice(const Blobs& bottom, const at::Tensor& y) {
-    const at::Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
-    device_winner_ = (first > second).logical_not_().to(at::kInt);
-    y.copy_(at::maximum(first, second));
+  void MaxOnDevice(const Blobs& bottom, const Tensor& y) {
+    const Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
+    device_winner_ = (first > second).logical_not_().to(HEARTH_INT);
+    y.copy_(device::maximum(first, second));
     for (size_t i = 2; i < bottom.size(); ++i) {
-      const at::Tensor& x = bottom[i]->device_data();
+      const Tensor& x = bottom[i]->device_data();
       device_winner_.masked_fill_(x > y, static_cast<int64_t>(i));
-      y.copy_(at::maximum(x, y));
+      y.copy_(device::maximum(x, y));
     }
   }
 
@@ -150,7 +150,7 @@ class EltwiseLayer : public Layer {
   }
 
   void BackwardProduct(const Blobs& bottom, Blob* top, size_t i) {
-    at::Tensor& dx = bottom[i]->diff();
+    Tensor& dx = bottom[i]->diff();
     if (DividesProduct()) {
       Map(
           dx, [](float y, float x, float g) { return y / x * g; }, top->data(), bottom[i]->data(),
@@ -166,7 +166,7 @@ class EltwiseLayer : public Layer {
   std::vector<float> coeff_;
   // MAX: the bottom that each value came from.
   std::vector<int32_t> winner_;
-  at::Tensor device_winner_;
+  Tensor device_winner_;
 };
 
 }  // namespace

@@ -1,12 +1,11 @@
 // Embed: a learned row of numbers for each index, as a word's embedding. Index -1, with which
 // CaffeOnSpark's converters fill sentences up, stands for no word: zeros, and no gradient. (Caffe
 // reads what lies before the weights there.)
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
@@ -50,8 +49,8 @@ class EmbedLayer : public Layer {
               indices[i], i, inputs_ - 1);
     }
     if (on_device()) {
-      at::Tensor y = top[0]->device_data().view({-1, outputs_});
-      const at::Tensor indices = IndicesOnDevice(*bottom[0]);
+      Tensor y = top[0]->device_data().view({-1, outputs_});
+      const Tensor indices = IndicesOnDevice(*bottom[0]);
       y.copy_(blobs_[0]->device_data().index_select(0, indices.clamp_min(0)));
       y.mul_(indices.ge(0).unsqueeze(1));
       if (has_bias()) y.add_(blobs_[1]->device_data());
@@ -76,9 +75,9 @@ class EmbedLayer : public Layer {
     Require(!propagate_down[0], ErrorCode::kInvalidArgument,
             "Embed has no gradient for its indices");
     if (on_device()) {
-      const at::Tensor dy = top[0]->device_diff().view({-1, outputs_});
+      const Tensor dy = top[0]->device_diff().view({-1, outputs_});
       if (param_propagate_down(0)) {
-        const at::Tensor indices = IndicesOnDevice(*bottom[0]);
+        const Tensor indices = IndicesOnDevice(*bottom[0]);
         blobs_[0]->device_diff().index_add_(0, indices.clamp_min(0),
                                             dy * indices.ge(0).unsqueeze(1));
       }
@@ -98,8 +97,8 @@ class EmbedLayer : public Layer {
  private:
   bool has_bias() const { return blobs_.size() > 1; }
   static bool IsFill(float index) { return index == -1.0f; }
-  static at::Tensor IndicesOnDevice(Blob& indices) {
-    return indices.device_data().view({-1}).to(at::kLong);
+  static Tensor IndicesOnDevice(Blob& indices) {
+    return indices.device_data().view({-1}).to(HEARTH_LONG);
   }
   int64_t Row(float index) const { return static_cast<int64_t>(index) * outputs_; }
   void Add(const float* from, float* to) const {

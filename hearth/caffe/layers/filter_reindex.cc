@@ -1,10 +1,9 @@
 // BatchReindex and Filter: rows of the bottoms, chosen by a bottom.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -45,7 +44,7 @@ class RowChoice {
   }
 
  private:
-  at::Tensor Index() const { return at::tensor(rows_, at::kLong).to(device_.device); }
+  Tensor Index() const { return device::longs(rows_, device_.device); }
 
   const ComputeDevice device_;
   std::vector<int64_t> rows_;

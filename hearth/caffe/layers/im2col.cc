@@ -1,11 +1,10 @@
 // Im2col: for each position of a convolution's window, the values under it as one column.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/window.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -45,7 +44,7 @@ class Im2colLayer : public Layer {
   void Forward(const Blobs& bottom, const Blobs& top) override {
     top[0]->device_data().zero_();  // what lies under padding
     ForEachTap(bottom[0]->device_data(), top[0]->device_data(),
-               [](const at::Tensor& values, const at::Tensor& column) { column.copy_(values); });
+               [](const Tensor& values, const Tensor& column) { column.copy_(values); });
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
@@ -53,17 +52,17 @@ class Im2colLayer : public Layer {
     if (!propagate_down[0]) return;
     bottom[0]->device_diff().zero_();
     ForEachTap(bottom[0]->device_diff(), top[0]->device_diff(),
-               [](const at::Tensor& values, const at::Tensor& column) { values.add_(column); });
+               [](const Tensor& values, const Tensor& column) { values.add_(column); });
   }
 
  private:
   // f(values, column) for each place of the kernel: the values of all pictures that lie under it,
   // and where they stand in the columns.
   template <typename Function>
-  void ForEachTap(const at::Tensor& pictures, const at::Tensor& columns, Function f) const {
+  void ForEachTap(const Tensor& pictures, const Tensor& columns, Function f) const {
     for (int64_t tap = 0; tap < taps_; ++tap) {
-      at::Tensor values = pictures.view(picture_shape_);
-      at::Tensor column = columns.view(column_shape_).select(2, tap);
+      Tensor values = pictures.view(picture_shape_);
+      Tensor column = columns.view(column_shape_).select(2, tap);
       int64_t rest = tap;
       for (int64_t i = static_cast<int64_t>(window_.kernel.size()); i-- > 0;) {
         const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];

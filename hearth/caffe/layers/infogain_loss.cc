@@ -1,14 +1,14 @@
 // InfogainLoss: -log(softmax) of all classes, weighted by the true class's row of a matrix.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
+#include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/blob_proto.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/storage/file.h"
 
@@ -57,7 +57,8 @@ class InfogainLossLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) return ForwardOnDevice(bottom, top);
-    at::_softmax_out(probabilities_.data(), bottom[0]->data(), axis_, /*half_to_float=*/false);
+    Softmax({layout_.outer, layout_.classes, layout_.inner}, bottom[0]->data_ptr(),
+            probabilities_.data_ptr());
     const float* p = probabilities_.data_ptr();
     const float* matrix = Matrix(bottom).data_ptr();
     double loss = 0;
@@ -100,8 +101,8 @@ class InfogainLossLayer : public Layer {
 
  private:
   // The matrix's row of each label: outer x classes x inner, 0 where a label is ignored.
-  at::Tensor WeightsOnDevice(const Blobs& bottom) {
-    const at::Tensor matrix = Matrix(bottom).device_data().view({layout_.classes, layout_.classes});
+  Tensor WeightsOnDevice(const Blobs& bottom) {
+    const Tensor matrix = Matrix(bottom).device_data().view({layout_.classes, layout_.classes});
     return matrix.index_select(0, labels_.index.flatten())
         .view({layout_.outer, layout_.inner, layout_.classes})
         .transpose(1, 2)
@@ -110,19 +111,19 @@ class InfogainLossLayer : public Layer {
 
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     labels_ = DeviceLabels::Of(*bottom[1], layout_, ignored_);
-    at::Tensor& p = probabilities_.device_data();
-    at::_softmax_out(p, bottom[0]->device_data(), axis_, /*half_to_float=*/false);
-    const at::Tensor logs = ClassView(p, layout_).clamp_min(kSmallest).log_();
+    Tensor& p = probabilities_.device_data();
+    device::softmax_out(p, bottom[0]->device_data(), axis_);
+    const Tensor logs = ClassView(p, layout_).clamp_min(kSmallest).log_();
     divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, labels_.valid);
-    const at::Tensor sum = logs.mul_(WeightsOnDevice(bottom)).sum();
+    const Tensor sum = logs.mul_(WeightsOnDevice(bottom)).sum();
     top[0]->device_data().copy_(sum / -divisor_);
     if (top.size() > 1) top[1]->device_data().copy_(p);
   }
 
   void BackwardOnDevice(float scale, const Blobs& bottom) {
-    const at::Tensor weights = WeightsOnDevice(bottom);
-    at::Tensor dx = ClassView(bottom[0]->device_diff(), layout_);
-    at::mul_out(dx, ClassView(probabilities_.device_data(), layout_), weights.sum(1, true));
+    const Tensor weights = WeightsOnDevice(bottom);
+    Tensor dx = ClassView(bottom[0]->device_diff(), layout_);
+    device::mul_out(dx, ClassView(probabilities_.device_data(), layout_), weights.sum(1, true));
     dx.sub_(weights).mul_(scale);
   }
 

@@ -1,10 +1,9 @@
 // InnerProduct: y = x W^T + b over the axes from `axis` on.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
@@ -48,29 +47,29 @@ class InnerProductLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const at::Tensor x = bottom[0]->device_data().view({rows_, inputs_});
-    at::Tensor y = top[0]->device_data().view({rows_, outputs_});
-    const at::Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
+    const Tensor x = bottom[0]->device_data().view({rows_, inputs_});
+    Tensor y = top[0]->device_data().view({rows_, outputs_});
+    const Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
     if (narrow()) {
-      const at::Tensor product = Narrow(x).mm(Narrow(w));
+      const Tensor product = Narrow(x).mm(Narrow(w));
       has_bias() ? y.copy_(product).add_(blobs_[1]->device_data()) : y.copy_(product);
       return;
     }
-    Multiply(x, w, has_bias() ? blobs_[1]->device_data() : at::Tensor(), y);
+    Multiply(x, w, has_bias() ? blobs_[1]->device_data() : Tensor(), y);
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
-    const at::Tensor x = bottom[0]->device_data().view({rows_, inputs_});
-    const at::Tensor dy = top[0]->device_diff().view({rows_, outputs_});
-    const at::Tensor& w = blobs_[0]->device_data();
+    const Tensor x = bottom[0]->device_data().view({rows_, inputs_});
+    const Tensor dy = top[0]->device_diff().view({rows_, outputs_});
+    const Tensor& w = blobs_[0]->device_data();
     if (narrow()) return BackwardNarrow(x, dy, propagate_down[0], *bottom[0]);
     if (param_propagate_down(0)) {
       AddProductToDiff(transpose_ ? x.t() : dy.t(), transpose_ ? dy : x, *blobs_[0]);
     }
     if (has_bias() && param_propagate_down(1)) AddBiasSum(dy, blobs_[1]->device_diff());
     if (propagate_down[0]) {
-      at::Tensor dx = bottom[0]->device_diff().view({rows_, inputs_});
+      Tensor dx = bottom[0]->device_diff().view({rows_, inputs_});
       Multiply(dy, transpose_ ? w.t() : w, {}, dx);
     }
   }
@@ -78,20 +77,19 @@ class InnerProductLayer : public Layer {
  private:
   // Products of bfloat16 factors, as far as a device computes them.
   bool narrow() const { return on_device() && context().precision == Precision::kBfloat16; }
-  static at::Tensor Narrow(const at::Tensor& factor) { return factor.to(at::kBFloat16); }
+  static Tensor Narrow(const Tensor& factor) { return factor.to(HEARTH_BFLOAT16); }
 
-  void BackwardNarrow(const at::Tensor& x, const at::Tensor& dy, bool wants_bottom, Blob& bottom) {
-    const at::Tensor narrow_dy = Narrow(dy);
+  void BackwardNarrow(const Tensor& x, const Tensor& dy, bool wants_bottom, Blob& bottom) {
+    const Tensor narrow_dy = Narrow(dy);
     if (param_propagate_down(0)) {
-      const at::Tensor narrow_x = Narrow(x);
+      const Tensor narrow_x = Narrow(x);
       const auto [dw, beta] = blobs_[0]->diff_to_add_to();
-      const at::Tensor product =
-          transpose_ ? narrow_x.t().mm(narrow_dy) : narrow_dy.t().mm(narrow_x);
+      const Tensor product = transpose_ ? narrow_x.t().mm(narrow_dy) : narrow_dy.t().mm(narrow_x);
       beta == 0 ? dw.copy_(product) : dw.add_(product);
     }
     if (has_bias() && param_propagate_down(1)) AddBiasSum(dy, blobs_[1]->device_diff());
     if (wants_bottom) {
-      const at::Tensor w = Narrow(blobs_[0]->device_data());
+      const Tensor w = Narrow(blobs_[0]->device_data());
       bottom.device_diff().view({rows_, inputs_}).copy_(narrow_dy.mm(transpose_ ? w.t() : w));
     }
   }

@@ -4,6 +4,7 @@
 #include "hearth/caffe/data/row_testing.h"
 #include "hearth/caffe/layers/layer_testing.h"
 #include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 
@@ -32,8 +33,7 @@ std::vector<LayerCase> DataCases() {
           "width: 2 }",
           constant({Array({2, 1, 1, 2}, {0, 1, 2, 3}), Array({2, 1, 1, 1}, {0, 1})}), 2);
   memory.prepare_layer = [](Layer* layer) {
-    dynamic_cast<ArrayFed&>(*layer).SetArrays(at::arange(4, at::kFloat).view({2, 1, 1, 2}),
-                                              at::arange(2, at::kFloat));
+    dynamic_cast<ArrayFed&>(*layer).SetArrays(Arange(4).view({2, 1, 1, 2}), Arange(2));
   };
   LayerCase parameter{"parameter",
                       "type: 'Parameter' parameter_param { shape { dim: 2 dim: 3 } }",

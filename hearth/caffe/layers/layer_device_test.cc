@@ -8,6 +8,7 @@
 #include <string>
 
 #include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // Runs the layer and says why it cannot. Some of ATen's functions do not know that device, which
 // says nothing about the layer; all before them are looked at.
 std::string WhyNotOnDevice(LayerCase row) {
-  row.device = {at::Device(at::kMeta), true};
+  row.device = {{HEARTH_META}, true};
   try {
     LayerRun run(row);
     for (size_t i = 0; i < row.bottoms.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -33,8 +34,8 @@ Arrays TopDiffs(const Arrays& tops) {
   return diffs;
 }
 
-void ExpectSame(const at::Tensor& got, const at::Tensor& expected, const char* what) {
-  EXPECT_TRUE(at::allclose(got, expected, 1e-4, 1e-5)) << what;
+void ExpectSame(const Tensor& got, const Tensor& expected, const char* what) {
+  EXPECT_TRUE(AllClose(got, expected, 1e-4, 1e-5)) << what;
 }
 
 void RunBoth(LayerRun* run, LayerRun* plain, bool has_gradient) {

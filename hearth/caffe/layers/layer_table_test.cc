@@ -10,6 +10,7 @@
 #include "hearth/caffe/layers/layer_testing.h"
 #include "hearth/caffe/net/device_testing.h"
 #include "hearth/caffe/net/layer_registry.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
@@ -146,10 +147,9 @@ TEST_P(LayerTableInPlace, GivesTheSame) {
     for (const auto& blob : run->layer().blobs()) blob->diff().zero_();
     run->Backward(weights);
   }
-  EXPECT_TRUE(at::allclose(in_place.bottoms()[0]->diff(), apart.bottoms()[0]->diff()));
+  EXPECT_TRUE(AllClose(in_place.bottoms()[0]->diff(), apart.bottoms()[0]->diff()));
   for (size_t i = 0; i < apart.layer().blobs().size(); ++i) {
-    EXPECT_TRUE(
-        at::allclose(in_place.layer().blobs()[i]->diff(), apart.layer().blobs()[i]->diff()));
+    EXPECT_TRUE(AllClose(in_place.layer().blobs()[i]->diff(), apart.layer().blobs()[i]->diff()));
   }
 }
 
@@ -167,7 +167,7 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
   untouched.Backward(weights);
   overwritten.Backward(weights);
   for (size_t i = 0; i < untouched.bottoms().size(); ++i) {
-    EXPECT_TRUE(at::allclose(overwritten.bottoms()[i]->diff(), untouched.bottoms()[i]->diff()));
+    EXPECT_TRUE(AllClose(overwritten.bottoms()[i]->diff(), untouched.bottoms()[i]->diff()));
   }
 }
 
@@ -185,7 +185,7 @@ TEST_P(LayerTableGradients, SurviveAReshape) {
   straight.Backward(weights);
   reshaped.Backward(weights);
   for (size_t i = 0; i < straight.bottoms().size(); ++i) {
-    EXPECT_TRUE(at::allclose(reshaped.bottoms()[i]->diff(), straight.bottoms()[i]->diff()));
+    EXPECT_TRUE(AllClose(reshaped.bottoms()[i]->diff(), straight.bottoms()[i]->diff()));
   }
 }
 
@@ -206,7 +206,7 @@ TEST_P(LayerTableGradients, OfParametersDoNotDependOnThoseOfBottoms) {
   parameters_only.layer().Backward(parameters_only.tops(), none, parameters_only.bottoms());
   for (size_t i = 0; i < all.layer().blobs().size(); ++i) {
     EXPECT_TRUE(
-        at::allclose(parameters_only.layer().blobs()[i]->diff(), all.layer().blobs()[i]->diff()))
+        AllClose(parameters_only.layer().blobs()[i]->diff(), all.layer().blobs()[i]->diff()))
         << "parameter " << i;
   }
 }

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "hearth/caffe/net/layer_registry.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
@@ -38,13 +39,13 @@ int64_t Array::Offset(const Shape& position) const {
 }
 
 Array ValuesOf(Blob& blob) {
-  const at::Tensor plain = blob.data().contiguous();
-  const float* values = plain.const_data_ptr<float>();
+  const Tensor plain = blob.data().contiguous();
+  const float* values = plain.data_ptr();
   return {blob.shape(), {values, values + blob.count()}};
 }
 
-void SetValues(const Array& array, at::Tensor& tensor) {
-  tensor.copy_(at::from_blob(const_cast<float*>(array.values.data()), array.shape));
+void SetValues(const Array& array, Tensor& tensor) {
+  tensor.copy_(Tensor::Over(const_cast<float*>(array.values.data()), array.shape));
 }
 
 LayerRun::LayerRun(const LayerCase& layer_case, bool in_place) : case_(layer_case) {

@@ -89,7 +89,7 @@ class LayerRun {
 };
 
 Array ValuesOf(Blob& blob);
-void SetValues(const Array& array, at::Tensor& tensor);
+void SetValues(const Array& array, Tensor& tensor);
 
 // Every row of the table. Each family's test file adds its own, before main() runs.
 std::vector<LayerCase> AllLayerCases();

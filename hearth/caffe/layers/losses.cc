@@ -1,7 +1,5 @@
 // Losses against class labels or targets: HingeLoss, MultinomialLogisticLoss and
 // SigmoidCrossEntropyLoss. SoftmaxWithLoss has its own file.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +7,7 @@
 #include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -52,11 +51,11 @@ class RowLossLayer : public LabelLossLayer {
   void TakeLabelsOnDevice(const Blobs& bottom) {
     device_labels_ = DeviceLabels::Of(*bottom[1], layout(), std::nullopt).index.squeeze(2);
   }
-  at::Tensor Rows(const at::Tensor& scores) const { return scores.view({rows_, classes_}); }
+  Tensor Rows(const Tensor& scores) const { return scores.view({rows_, classes_}); }
   ClassLayout layout() const { return {rows_, classes_, 1}; }
 
   int64_t rows_ = 0, classes_ = 0;
-  at::Tensor device_labels_;  // rows x 1, of the last Forward on a device
+  Tensor device_labels_;  // rows x 1, of the last Forward on a device
 };
 
 // max(0, 1 + score) of wrong classes and max(0, 1 - score) of the right one, or their squares.
@@ -67,8 +66,8 @@ class HingeLossLayer : public RowLossLayer {
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) {
       TakeLabelsOnDevice(bottom);
-      const at::Tensor margins = MarginsOnDevice(bottom).first;
-      const at::Tensor sum = (squared() ? margins.square() : margins).sum();
+      const Tensor margins = MarginsOnDevice(bottom).first;
+      const Tensor sum = (squared() ? margins.square() : margins).sum();
       top[0]->device_data().copy_(sum / rows_);
       return;
     }
@@ -89,8 +88,8 @@ class HingeLossLayer : public RowLossLayer {
     const float scale = loss_weight / static_cast<float>(rows_);
     if (on_device()) {
       const auto [margins, signs] = MarginsOnDevice(bottom);
-      at::Tensor dx = Rows(bottom[0]->device_diff());
-      at::mul_out(dx, squared() ? margins * 2 : margins.sign(), signs);
+      Tensor dx = Rows(bottom[0]->device_diff());
+      device::mul_out(dx, squared() ? margins * 2 : margins.sign(), signs);
       dx.mul_(scale);
       return;
     }
@@ -109,9 +108,9 @@ class HingeLossLayer : public RowLossLayer {
 
  private:
   // Of each score, and what it stands in its margin with: -1 for the right class, else 1.
-  std::pair<at::Tensor, at::Tensor> MarginsOnDevice(const Blobs& bottom) const {
-    const at::Tensor x = Rows(bottom[0]->device_data());
-    const at::Tensor signs = at::ones_like(x).scatter_(1, device_labels_, -1);
+  std::pair<Tensor, Tensor> MarginsOnDevice(const Blobs& bottom) const {
+    const Tensor x = Rows(bottom[0]->device_data());
+    const Tensor signs = device::ones_like(x).scatter_(1, device_labels_, -1);
     return {(signs * x).add_(1).clamp_min_(0), signs};
   }
 
@@ -129,7 +128,7 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) {
       TakeLabelsOnDevice(bottom);
-      const at::Tensor right = Rows(bottom[0]->device_data()).gather(1, device_labels_);
+      const Tensor right = Rows(bottom[0]->device_data()).gather(1, device_labels_);
       top[0]->device_data().copy_(right.clamp_min(kSmallest).log_().sum() / -rows_);
       return;
     }
@@ -145,8 +144,8 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
   void Gradient(float loss_weight, const Blobs& bottom) override {
     const float scale = -loss_weight / static_cast<float>(rows_);
     if (on_device()) {
-      const at::Tensor right = Rows(bottom[0]->device_data()).gather(1, device_labels_);
-      const at::Tensor slopes = right.clamp_min(kSmallest).reciprocal_().mul_(scale);
+      const Tensor right = Rows(bottom[0]->device_data()).gather(1, device_labels_);
+      const Tensor slopes = right.clamp_min(kSmallest).reciprocal_().mul_(scale);
       Rows(bottom[0]->device_diff()).zero_().scatter_(1, device_labels_, slopes);
       return;
     }
@@ -197,11 +196,11 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
   void Gradient(float loss_weight, const Blobs& bottom) override {
     const float scale = loss_weight / divisor_;
     if (on_device()) {
-      at::Tensor& dx = bottom[0]->device_diff();
-      const at::Tensor targets = bottom[1]->device_data().view_as(dx);
-      at::sub_out(dx, bottom[0]->device_data().sigmoid(), targets);
+      Tensor& dx = bottom[0]->device_diff();
+      const Tensor targets = bottom[1]->device_data().view_as(dx);
+      device::sub_out(dx, bottom[0]->device_data().sigmoid(), targets);
       dx.mul_(scale);
-      if (ignored_) dx.masked_fill_(targets.to(at::kLong) == *ignored_, 0);
+      if (ignored_) dx.masked_fill_(targets.to(HEARTH_LONG) == *ignored_, 0);
       return;
     }
     const float *x = bottom[0]->data_ptr(), *t = bottom[1]->data_ptr();
@@ -213,14 +212,14 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
 
  private:
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
-    const at::Tensor& x = bottom[0]->device_data();
-    const at::Tensor t = bottom[1]->device_data().view_as(x);
-    at::Tensor losses = x.clamp_min(0) - x * t + (-x.abs()).exp_().log1p_();
+    const Tensor& x = bottom[0]->device_data();
+    const Tensor t = bottom[1]->device_data().view_as(x);
+    Tensor losses = x.clamp_min(0) - x * t + (-x.abs()).exp_().log1p_();
     int64_t valid = x.numel();
     if (ignored_) {
-      const at::Tensor ignored = t.to(at::kLong) == *ignored_;
+      const Tensor ignored = t.to(HEARTH_LONG) == *ignored_;
       losses.masked_fill_(ignored, 0);
-      valid -= ignored.sum().item<int64_t>();
+      valid -= ignored.sum().item();
     }
     divisor_ = normalizer_.Divisor(bottom[0]->shape(0), bottom[0]->count(1), valid);
     top[0]->device_data().copy_(losses.sum() / divisor_);

@@ -1,12 +1,11 @@
 // Local response normalization: y = x * s^-beta, s = k + alpha / n * (sum of squares around x).
-#include <ATen/ATen.h>
-
 #include <cmath>
 
 #include "hearth/base/error.h"
 #include "hearth/base/for_each_cpu.h"
 #include "hearth/caffe/kernels/neighbour_sum.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -96,13 +95,12 @@ class LrnLayer : public Layer {
 
  private:
   // The sum of the values around each one, in a tensor of its own.
-  at::Tensor SumAround(const at::Tensor& values) const {
+  Tensor SumAround(const Tensor& values) const {
     const int64_t half = size_ / 2, channels = values.size(1);
     if (within_) {
-      return at::avg_pool2d(values, size_, /*stride=*/1, half, /*ceil_mode=*/false,
-                            /*count_include_pad=*/true, /*divisor_override=*/1);
+      return device::sum_pool2d(values, size_);
     }
-    at::Tensor sum = values.clone();
+    Tensor sum = values.clone();
     for (int64_t d = 1; d <= std::min(half, channels - 1); ++d) {
       const int64_t common = channels - d;
       sum.narrow(1, 0, common).add_(values.narrow(1, d, common));
@@ -112,16 +110,16 @@ class LrnLayer : public Layer {
   }
 
   void ForwardOnDevice(Blob& bottom, Blob& top) {
-    const at::Tensor &x = bottom.device_data(), &scale = scale_.device_data();
+    const Tensor &x = bottom.device_data(), &scale = scale_.device_data();
     scale.copy_(SumAround(x * x).mul_(alpha_).add_(k_));
-    at::mul_out(top.device_data(), x, scale.pow(-beta_));
+    device::mul_out(top.device_data(), x, scale.pow(-beta_));
   }
 
   void BackwardOnDevice(Blob& top, Blob& bottom) {
-    const at::Tensor &x = bottom.device_data(), &scale = scale_.device_data();
-    const at::Tensor scaled = top.device_diff() * scale.pow(-beta_);
-    const at::Tensor sums = SumAround(scaled * x / scale);
-    at::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);
+    const Tensor &x = bottom.device_data(), &scale = scale_.device_data();
+    const Tensor scaled = top.device_diff() * scale.pow(-beta_);
+    const Tensor sums = SumAround(scaled * x / scale);
+    device::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);
   }
 
   // f(offset of the picture, scratch memory), on several threads.

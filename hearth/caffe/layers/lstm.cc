@@ -5,27 +5,27 @@
 #include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/recurrent.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
 
 // LstmStep by ATen's kernels: `cont` is rows x 1, `gates` rows x 4 * size, the others rows x size.
 struct DeviceLstmStep {
-  at::Tensor cont, gates, before, cells, squashed, hidden;
+  Tensor cont, gates, before, cells, squashed, hidden;
 
   void Forward() {
     gates.narrow(1, 0, 3 * before.size(1)).sigmoid_();
-    const std::vector<at::Tensor> parts = gates.chunk(4, 1);
-    const at::Tensor &i = parts[0], &f = parts[1].mul_(cont), &o = parts[2], &g = parts[3].tanh_();
+    const std::vector<Tensor> parts = gates.chunk(4, 1);
+    const Tensor &i = parts[0], &f = parts[1].mul_(cont), &o = parts[2], &g = parts[3].tanh_();
     cells.copy_(f * before).addcmul_(i, g);
-    at::tanh_out(squashed, cells);
-    at::mul_out(hidden, o, squashed);
+    device::tanh_out(squashed, cells);
+    device::mul_out(hidden, o, squashed);
   }
 
-  void Backward(const at::Tensor& d_hidden, const at::Tensor& d_cells,
-                const at::Tensor& d_gates) const {
-    const std::vector<at::Tensor> parts = gates.chunk(4, 1), diffs = d_gates.chunk(4, 1);
-    const at::Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];
+  void Backward(const Tensor& d_hidden, const Tensor& d_cells, const Tensor& d_gates) const {
+    const std::vector<Tensor> parts = gates.chunk(4, 1), diffs = d_gates.chunk(4, 1);
+    const Tensor &i = parts[0], &f = parts[1], &o = parts[2], &g = parts[3];
     d_cells.add_(d_hidden * o * (1 - squashed * squashed));
     diffs[0].copy_(d_cells * g * i * (1 - i));
     diffs[1].copy_(d_cells * before * f * (1 - f));
@@ -75,14 +75,14 @@ class LstmLayer : public RecurrentLayer {
  private:
   void Steps(const Blobs& bottom, const Blobs& top) {
     const Sequence sequence = Arrays(bottom, top);
-    const at::Tensor gates = terms_.data(), carried = carried_.data();
-    const at::Tensor weight = blobs_[hidden_weight()]->data().t();
+    const Tensor gates = terms_.data(), carried = carried_.data();
+    const Tensor weight = blobs_[hidden_weight()]->data().t();
     const float* state = states_[0].data_ptr();
     ForEachRowRange([&](int64_t begin, int64_t end) {
       const float* hidden = state + begin * outputs_;
       for (int64_t t = 0; t < steps_; ++t) {
         const LstmStep step = sequence.At(t, begin, end);
-        const at::Tensor input = Part(carried, t, begin, end);
+        const Tensor input = Part(carried, t, begin, end);
         Continue(step.cont, hidden, input);
         AddProduct(1, input, weight, Part(gates, t, begin, end));
         step.Forward();
@@ -93,28 +93,28 @@ class LstmLayer : public RecurrentLayer {
 
   void StepsBack(const Blobs& bottom, const Blobs& top) {
     const Sequence sequence = Arrays(bottom, top);
-    const at::Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
+    const Tensor gates_diff = terms_.diff(), top_diff = top[0]->diff();
     // The gradients of the hidden values and of the cells from later steps.
     d_states_.Reshape({2, rows_, outputs_});
-    const at::Tensor d_states = d_states_.data().zero_();
-    const at::Tensor& weight = blobs_[hidden_weight()]->data();
+    const Tensor d_states = d_states_.data().zero_();
+    const Tensor& weight = blobs_[hidden_weight()]->data();
     ForEachRowRange([&](int64_t begin, int64_t end) {
-      at::Tensor d_hidden = Part(d_states, 0, begin, end);
-      float* d_cells = Part(d_states, 1, begin, end).data_ptr<float>();
+      Tensor d_hidden = Part(d_states, 0, begin, end);
+      float* d_cells = Part(d_states, 1, begin, end).data_ptr();
       for (int64_t t = steps_ - 1; t >= 0; --t) {
         const LstmStep step = sequence.At(t, begin, end);
-        const at::Tensor d_gates = Part(gates_diff, t, begin, end);
+        const Tensor d_gates = Part(gates_diff, t, begin, end);
         d_hidden.add_(Part(top_diff, t, begin, end));
-        step.Backward(d_hidden.data_ptr<float>(), d_cells, d_gates.data_ptr<float>());
+        step.Backward(d_hidden.data_ptr(), d_cells, d_gates.data_ptr());
         if (t == 0) break;
         Multiply(d_gates, weight, {}, d_hidden);
-        Continue(step.cont, d_hidden.data_ptr<float>(), d_hidden);
+        Continue(step.cont, d_hidden.data_ptr(), d_hidden);
       }
     });
   }
 
   DeviceLstmStep DeviceStep(int64_t t, const Blobs& bottom, const Blobs& top) {
-    const at::Tensor& cells = cells_.device_data();
+    const Tensor& cells = cells_.device_data();
     return {bottom[1]->device_data()[t].unsqueeze(1),
             terms_.device_data()[t],
             cells[t],
@@ -138,12 +138,12 @@ class LstmLayer : public RecurrentLayer {
 
   void StepsOnDevice(const Blobs& bottom, const Blobs& top) {
     if (LstmForward(DeviceArrays(bottom, top), states_[0].device_data())) return;
-    const at::Tensor weight = blobs_[hidden_weight()]->device_data().t();
-    at::Tensor hidden = states_[0].device_data()[0];
+    const Tensor weight = blobs_[hidden_weight()]->device_data().t();
+    Tensor hidden = states_[0].device_data()[0];
     for (int64_t t = 0; t < steps_; ++t) {
       DeviceLstmStep step = DeviceStep(t, bottom, top);
-      at::Tensor carried = carried_.device_data()[t];
-      at::mul_out(carried, hidden, step.cont);
+      Tensor carried = carried_.device_data()[t];
+      device::mul_out(carried, hidden, step.cont);
       step.gates.addmm_(carried, weight);
       step.Forward();
       hidden = step.hidden;
@@ -151,13 +151,13 @@ class LstmLayer : public RecurrentLayer {
   }
 
   void StepsBackOnDevice(const Blobs& bottom, const Blobs& top) {
-    const at::Tensor top_diff = top[0]->device_diff();
+    const Tensor top_diff = top[0]->device_diff();
     if (LstmBackward(DeviceArrays(bottom, top), top_diff, terms_.device_diff())) return;
-    const at::Tensor& weight = blobs_[hidden_weight()]->device_data();
-    at::Tensor d_hidden = at::zeros_like(top_diff[0]), d_cells = at::zeros_like(d_hidden);
+    const Tensor& weight = blobs_[hidden_weight()]->device_data();
+    Tensor d_hidden = device::zeros_like(top_diff[0]), d_cells = device::zeros_like(d_hidden);
     for (int64_t t = steps_ - 1; t >= 0; --t) {
       const DeviceLstmStep step = DeviceStep(t, bottom, top);
-      const at::Tensor d_gates = terms_.device_diff()[t];
+      const Tensor d_gates = terms_.device_diff()[t];
       step.Backward(d_hidden.add_(top_diff[t]), d_cells, d_gates);
       if (t > 0) d_hidden = d_gates.mm(weight).mul_(step.cont);
     }
@@ -230,7 +230,7 @@ class LstmUnitLayer : public Layer {
     Blob& d_before = propagate_down[0] ? *bottom[0] : squashed_;
     Blob& d_gates = propagate_down[1] ? *bottom[1] : gates_;
     if (on_device()) {
-      const at::Tensor d_cells = d_before.device_diff()[0].copy_(top[0]->device_diff()[0]);
+      const Tensor d_cells = d_before.device_diff()[0].copy_(top[0]->device_diff()[0]);
       DeviceStep(bottom, top).Backward(top[1]->device_diff()[0], d_cells, d_gates.device_diff()[0]);
       return;
     }

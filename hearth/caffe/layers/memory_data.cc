@@ -33,11 +33,12 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
     SetTops(param_.memory_data_param().batch_size(), std::move(tops));
   }
 
-  void SetArrays(at::Tensor data, at::Tensor labels) override {
+  void SetArrays(Tensor data, Tensor labels) override {
     const Shape shape = {size_.channels, size_.height, size_.width};
-    Require(data.dim() == 4 && data.sizes().slice(1) == at::IntArrayRef(shape),
+    const Shape given = data.sizes();
+    Require(given.size() == 4 && Shape(given.begin() + 1, given.end()) == shape,
             ErrorCode::kInvalidArgument, "data of shape {} must be items x {} x {} x {}",
-            fmt::join(data.sizes(), " x "), shape[0], shape[1], shape[2]);
+            fmt::join(given, " x "), shape[0], shape[1], shape[2]);
     Require(data.size(0) > 0 && data.size(0) % batch_size() == 0, ErrorCode::kInvalidArgument,
             "{} items are not a multiple of batch_size {}", data.size(0), batch_size());
     Require(labels.numel() == data.size(0), ErrorCode::kInvalidArgument,
@@ -64,10 +65,9 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
     }
     Require(data_.defined(), ErrorCode::kInvalidArgument,
             "it has no data: set source_class to feed it by rows, or set its arrays");
-    std::copy_n(data_.const_data_ptr<float>() + next_item_ * size_.count(), top[0]->count(),
-                top[0]->data_ptr());
+    std::copy_n(data_.data_ptr() + next_item_ * size_.count(), top[0]->count(), top[0]->data_ptr());
     if (top.size() > 1) {
-      std::copy_n(labels_.const_data_ptr<float>() + next_item_, batch_size(), top[1]->data_ptr());
+      std::copy_n(labels_.data_ptr() + next_item_, batch_size(), top[1]->data_ptr());
     }
     next_item_ = (next_item_ + batch_size()) % data_.size(0);
   }
@@ -119,7 +119,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
 
   const PictureSize size_;
   const PictureReader reader_;
-  at::Tensor data_, labels_;
+  Tensor data_, labels_;
   int64_t next_item_ = 0;
 };
 

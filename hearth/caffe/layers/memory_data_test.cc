@@ -4,6 +4,7 @@
 #include "hearth/caffe/data/row_testing.h"
 #include "hearth/caffe/layers/layer_testing.h"
 #include "hearth/caffe/net/array_fed.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/image/image_testing.h"
 
 namespace hearth::caffe {
@@ -129,7 +130,7 @@ TEST(MemoryData, GoesRoundItsArrays) {
   EXPECT_EQ(run.layer().Fetch(), std::nullopt);
   EXPECT_THROW(run.Forward(), Error);
   auto& arrays = dynamic_cast<ArrayFed&>(run.layer());
-  arrays.SetArrays(at::arange(12, at::kFloat).view({4, 1, 1, 3}), at::arange(4, at::kFloat));
+  arrays.SetArrays(Arange(12).view({4, 1, 1, 3}), Arange(4));
   for (const float first : {0.f, 6.f, 0.f}) {
     run.Forward();
     EXPECT_EQ(run.tops()[0]->data_ptr()[0], first);
@@ -142,9 +143,9 @@ TEST(MemoryData, RefusesArraysThatDoNotFit) {
   const LayerCase row = ByArrays();
   LayerRun run(row);
   auto& arrays = dynamic_cast<ArrayFed&>(run.layer());
-  EXPECT_THROW(arrays.SetArrays(at::zeros({4, 1, 3, 1}), at::zeros({4})), Error);
-  EXPECT_THROW(arrays.SetArrays(at::zeros({3, 1, 1, 3}), at::zeros({3})), Error);
-  EXPECT_THROW(arrays.SetArrays(at::zeros({4, 1, 1, 3}), at::zeros({3})), Error);
+  EXPECT_THROW(arrays.SetArrays(Tensor::Zeros({4, 1, 3, 1}), Tensor::Zeros({4})), Error);
+  EXPECT_THROW(arrays.SetArrays(Tensor::Zeros({3, 1, 1, 3}), Tensor::Zeros({3})), Error);
+  EXPECT_THROW(arrays.SetArrays(Tensor::Zeros({4, 1, 1, 3}), Tensor::Zeros({3})), Error);
 }
 
 }  // namespace

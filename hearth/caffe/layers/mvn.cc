@@ -1,10 +1,9 @@
 // MVN: each row or channel less its mean, divided by its standard deviation.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -59,15 +58,15 @@ class MvnLayer : public Layer {
     });
   }
 
-  at::Tensor Rows(const at::Tensor& values) const { return values.view({rows_, size_}); }
+  Tensor Rows(const Tensor& values) const { return values.view({rows_, size_}); }
 
   void ForwardOnDevice(Blob& bottom, Blob& top) {
-    const at::Tensor x = Rows(bottom.device_data());
-    at::Tensor y = Rows(top.device_data());
-    at::sub_out(y, x, x.mean(1, /*keepdim=*/true));
+    const Tensor x = Rows(bottom.device_data());
+    Tensor y = Rows(top.device_data());
+    device::sub_out(y, x, x.mean(1, /*keepdim=*/true));
     if (normalizes_variance()) {
-      at::Tensor& scale = scale_.device_data();
-      at::mean_out(scale, y.square(), 1, /*keepdim=*/true);
+      Tensor& scale = scale_.device_data();
+      device::mean_out(scale, y.square(), 1, /*keepdim=*/true);
       scale.sqrt_().add_(param_.mvn_param().eps()).reciprocal_();
       y.mul_(scale);
     }
@@ -75,15 +74,15 @@ class MvnLayer : public Layer {
   }
 
   void BackwardOnDevice(Blob& output, Blob& top, Blob& bottom) {
-    const at::Tensor dy = Rows(top.device_diff());
-    at::Tensor dx = Rows(bottom.device_diff());
-    const at::Tensor less_mean = dy - dy.mean(1, /*keepdim=*/true);
+    const Tensor dy = Rows(top.device_diff());
+    Tensor dx = Rows(bottom.device_diff());
+    const Tensor less_mean = dy - dy.mean(1, /*keepdim=*/true);
     if (!normalizes_variance()) {
       dx.copy_(less_mean);
       return;
     }
-    const at::Tensor y = Rows(output.device_data());
-    at::sub_out(dx, less_mean, y * (dy * y).mean(1, /*keepdim=*/true));
+    const Tensor y = Rows(output.device_data());
+    device::sub_out(dx, less_mean, y * (dy * y).mean(1, /*keepdim=*/true));
     dx.mul_(scale_.device_data());
   }
 

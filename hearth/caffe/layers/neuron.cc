@@ -12,8 +12,8 @@ void NeuronLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 }
 
 void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
-  const at::Tensor& x = bottom[0]->device_data();
-  at::Tensor& y = top[0]->device_data();
+  const Tensor& x = bottom[0]->device_data();
+  Tensor& y = top[0]->device_data();
   if (keeps_input(bottom, top)) input_.device_data().copy_(x);
   on_device() ? ApplyOnDevice(x, y) : Apply(x, y);
   if (keeps_output()) output_.device_data().copy_(y);
@@ -27,9 +27,9 @@ void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_
   Blob& target = propagate_down[0] ? *bottom[0] : input_;
   Blob& input = keeps_input(bottom, top) ? input_ : *bottom[0];
   Blob& output = keeps_output() ? output_ : *top[0];
-  const at::Tensor &dy = top[0]->device_diff(), &x = input.device_data();
-  const at::Tensor& y = output.device_data();
-  at::Tensor& dx = target.device_diff();
+  const Tensor &dy = top[0]->device_diff(), &x = input.device_data();
+  const Tensor& y = output.device_data();
+  Tensor& dx = target.device_diff();
   on_device() ? GradientOnDevice(dy, x, y, dx) : Gradient(dy, x, y, dx);
 }
 

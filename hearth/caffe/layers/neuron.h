@@ -1,8 +1,6 @@
 // What element-wise layers with one bottom and one top share.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include "hearth/caffe/net/layer.h"
 #include "hearth/caffe/net/parallel.h"
 
@@ -13,15 +11,15 @@ inline constexpr int64_t kElementGrain = 16384;
 
 // out[i] = f(inputs[i]...). `out` may be one of the inputs.
 template <typename Function, typename... Inputs>
-void Map(const at::Tensor& out, Function f, const Inputs&... inputs) {
-  float* to = out.data_ptr<float>();
+void Map(const Tensor& out, Function f, const Inputs&... inputs) {
+  float* to = out.data_ptr();
   const auto loop = [&](const auto*... from) {
     ParallelFor(0, out.numel(), kElementGrain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) to[i] = f(from[i]...);
     });
   };
-  loop(inputs.template const_data_ptr<float>()...);
+  loop(inputs.template data_ptr()...);
 }
 
 // Works in place. What the gradient needs is kept aside where it would be overwritten: the input by
@@ -40,15 +38,13 @@ class NeuronLayer : public Layer {
 
  protected:
   // y = f(x); y may be x.
-  virtual void Apply(const at::Tensor& x, at::Tensor& y) = 0;
+  virtual void Apply(const Tensor& x, Tensor& y) = 0;
   // dx = dy * f'(x), where y = f(x); dx may be dy. x and y hold their values only if the functions
   // below say that they are needed.
-  virtual void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) = 0;
+  virtual void Gradient(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
   // The same by ATen's kernels, for tensors on any device.
-  virtual void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) = 0;
-  virtual void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                                at::Tensor& dx) = 0;
+  virtual void ApplyOnDevice(const Tensor& x, Tensor& y) = 0;
+  virtual void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
   virtual bool GradientNeedsInput() const { return true; }
   virtual bool GradientNeedsOutput() const { return !GradientNeedsInput(); }
 

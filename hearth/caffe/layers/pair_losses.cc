@@ -1,11 +1,10 @@
 // Losses between two blobs of one shape: EuclideanLoss and ContrastiveLoss.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -33,8 +32,8 @@ class EuclideanLossLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) {
-      at::Tensor& d = difference_.device_data();
-      at::sub_out(d, bottom[0]->device_data(), bottom[1]->device_data().view_as(d));
+      Tensor& d = difference_.device_data();
+      device::sub_out(d, bottom[0]->device_data(), bottom[1]->device_data().view_as(d));
       top[0]->device_data().copy_(d.square().sum() / (2.0 * bottom[0]->shape(0)));
       return;
     }
@@ -55,7 +54,7 @@ class EuclideanLossLayer : public Layer {
     for (int i = 0; i < 2; ++i) {
       if (!propagate_down[i]) continue;
       if (on_device()) {
-        at::Tensor& dx = bottom[i]->device_diff();
+        Tensor& dx = bottom[i]->device_diff();
         dx.copy_(difference_.device_data().view_as(dx)).mul_(i == 0 ? scale : -scale);
         continue;
       }
@@ -149,30 +148,28 @@ class ContrastiveLossLayer : public Layer {
     return distance < margin() ? -(margin() - distance) / (distance + kSmallest) : 0.f;
   }
 
-  at::Tensor IsSimilar(Blob& labels) const { return labels.device_data().view({rows()}) != 0; }
+  Tensor IsSimilar(Blob& labels) const { return labels.device_data().view({rows()}) != 0; }
 
   void ForwardOnDevice(const Blobs& bottom, Blob& top) {
-    at::Tensor &d = difference_.device_data(), &squares = squares_.device_data();
-    at::sub_out(d, bottom[0]->device_data(), bottom[1]->device_data().view_as(d));
-    at::sum_out(squares, d.view({rows(), -1}).square(), 1);
-    const at::Tensor apart = legacy() ? (margin() - squares).clamp_min_(0)
-                                      : (margin() - squares.sqrt()).clamp_min_(0).square_();
-    const at::Tensor losses = at::where(IsSimilar(*bottom[2]), squares, apart);
+    Tensor &d = difference_.device_data(), &squares = squares_.device_data();
+    device::sub_out(d, bottom[0]->device_data(), bottom[1]->device_data().view_as(d));
+    device::sum_out(squares, d.view({rows(), -1}).square(), 1);
+    const Tensor apart = legacy() ? (margin() - squares).clamp_min_(0)
+                                  : (margin() - squares.sqrt()).clamp_min_(0).square_();
+    const Tensor losses = device::where(IsSimilar(*bottom[2]), squares, apart);
     top.device_data().copy_(losses.sum() / (2 * rows()));
   }
 
   void BackwardOnDevice(float scale, const std::vector<bool>& propagate_down, const Blobs& bottom) {
-    const at::Tensor& squares = squares_.device_data();
-    const at::Tensor distances = squares.sqrt();
-    const at::Tensor push = legacy()
-                                ? -(squares < margin()).to(at::kFloat)
-                                : -(margin() - distances).clamp_min_(0) / (distances + kSmallest);
-    const at::Tensor one = at::scalar_tensor(1.f, squares.options());
-    const at::Tensor pull = at::where(IsSimilar(*bottom[2]), one, push).unsqueeze(1);
-    const at::Tensor gradients = difference_.device_data().view({rows(), -1}) * pull;
+    const Tensor& squares = squares_.device_data();
+    const Tensor distances = squares.sqrt();
+    const Tensor push = legacy() ? -(squares < margin()).to(HEARTH_FLOAT)
+                                 : -(margin() - distances).clamp_min_(0) / (distances + kSmallest);
+    const Tensor pull = device::where(IsSimilar(*bottom[2]), 1.f, push).unsqueeze(1);
+    const Tensor gradients = difference_.device_data().view({rows(), -1}) * pull;
     for (int i = 0; i < 2; ++i) {
       if (!propagate_down[i]) continue;
-      const at::Tensor& dx = bottom[i]->device_diff();
+      const Tensor& dx = bottom[i]->device_diff();
       dx.copy_(gradients.view_as(dx)).mul_(i == 0 ? scale : -scale);
     }
   }

@@ -1,5 +1,4 @@
 // Pooling: the largest value, the average or a random one of each window.
-
 #include <algorithm>
 #include <cfloat>
 #include <optional>
@@ -267,7 +266,7 @@ class PoolingLayer : public Layer {
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;
   std::optional<DevicePooling> device_;  // on a device, where it applies
-  at::Tensor chosen_on_device_;          // likewise
+  Tensor chosen_on_device_;              // likewise
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -18,7 +19,7 @@ class PowerLayer : public NeuronLayer {
         shift_(param.power_param().shift()) {}
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     if (is_constant()) {
       y.fill_(power_ == 0 ? 1.f : std::pow(shift_, power_));
     } else if (power_ == 1) {
@@ -33,8 +34,7 @@ class PowerLayer : public NeuronLayer {
     }
   }
 
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     const float slope = power_ * scale_;
     if (is_constant()) {
       dx.zero_();
@@ -52,22 +52,21 @@ class PowerLayer : public NeuronLayer {
       Map(dx, derivative, dy, x);
     }
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override {
     if (is_constant()) {
       y.fill_(power_ == 0 ? 1.f : std::pow(shift_, power_));
     } else {
-      at::pow_out(y, shift_ + scale_ * x, power_);
+      device::pow_out(y, shift_ + scale_ * x, power_);
     }
   }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
     const float slope = power_ * scale_;
     if (is_constant()) {
       dx.zero_();
     } else if (power_ == 1) {
-      at::mul_out(dx, dy, at::scalar_tensor(slope));
+      device::mul_out(dx, dy, slope);
     } else {
-      at::mul_out(dx, dy, slope * (shift_ + scale_ * x).pow(power_ - 1));
+      device::mul_out(dx, dy, slope * (shift_ + scale_ * x).pow(power_ - 1));
     }
   }
 
@@ -98,21 +97,19 @@ class ExpLayer : public NeuronLayer {
   }
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [a = inner_, b = outer_](float v) { return b * std::exp(a * v); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor&, const at::Tensor& y,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor&, const Tensor& y, Tensor& dx) override {
     Map(
         dx, [a = inner_](float g, float v) { return g * v * a; }, dy, y);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
-    at::mul_out(y, (inner_ * x).exp_(), at::scalar_tensor(outer_));
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override {
+    device::mul_out(y, (inner_ * x).exp_(), outer_);
   }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::mul_out(dx, dy, y * inner_);
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::mul_out(dx, dy, y * inner_);
   }
   bool GradientNeedsInput() const override { return false; }
 
@@ -130,12 +127,11 @@ class LogLayer : public NeuronLayer {
         shift_(param.log_param().shift()) {}
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     Map(
         y, [f = factor_, a = scale_, b = shift_](float v) { return f * std::log(b + a * v); }, x);
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     Map(
         dx,
         [f = factor_ * scale_, a = scale_, b = shift_](float g, float v) {
@@ -143,12 +139,11 @@ class LogLayer : public NeuronLayer {
         },
         dy, x);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
-    at::mul_out(y, (shift_ + scale_ * x).log_(), at::scalar_tensor(factor_));
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override {
+    device::mul_out(y, (shift_ + scale_ * x).log_(), factor_);
   }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::mul_out(dx, dy, factor_ * scale_ / (shift_ + scale_ * x));
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::mul_out(dx, dy, factor_ * scale_ / (shift_ + scale_ * x));
   }
 
  private:

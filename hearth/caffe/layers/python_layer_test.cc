@@ -4,6 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
@@ -24,10 +25,10 @@ class TwiceLayer : public Layer {
   using Layer::Layer;
   void Reshape(const Blobs& bottom, const Blobs& top) override { top[0]->ReshapeLike(*bottom[0]); }
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    at::mul_out(top[0]->data(), bottom[0]->data(), at::scalar_tensor(2));
+    top[0]->data().copy_(Scaled(bottom[0]->data(), 2));
   }
   void Backward(const Blobs& top, const std::vector<bool>&, const Blobs& bottom) override {
-    at::mul_out(bottom[0]->diff(), top[0]->diff(), at::scalar_tensor(2));
+    bottom[0]->diff().copy_(Scaled(top[0]->diff(), 2));
   }
 };
 

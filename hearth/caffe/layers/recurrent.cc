@@ -3,6 +3,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/filler.h"
 #include "hearth/caffe/net/parallel.h"
 
@@ -87,11 +88,11 @@ void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 }
 
 void RecurrentLayer::ForwardInputs(const Blobs& bottom) {
-  at::Tensor terms = terms_.device_data().view({steps_ * rows_, -1});
-  const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
+  Tensor terms = terms_.device_data().view({steps_ * rows_, -1});
+  const Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
   Multiply(x, blobs_[0]->device_data().t(), blobs_[1]->device_data(), terms);
   if (!has_static_) return;
-  const at::Tensor input = bottom[2]->device_data().view({rows_, static_inputs_});
+  const Tensor input = bottom[2]->device_data().view({rows_, static_inputs_});
   Multiply(input, blobs_[2]->device_data().t(), {}, static_terms_.device_data());
   terms_.device_data().add_(static_terms_.device_data());
 }
@@ -112,8 +113,8 @@ void RecurrentLayer::GiveStates(const Blobs& top) {
 void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom) {
   Require(!propagate_down[1], ErrorCode::kInvalidArgument,
           "{} has no gradient for its continuation indicators", type());
-  const at::Tensor terms = terms_.device_diff().view({steps_ * rows_, -1});
-  const at::Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
+  const Tensor terms = terms_.device_diff().view({steps_ * rows_, -1});
+  const Tensor x = bottom[0]->device_data().view({steps_ * rows_, inputs_});
   if (param_propagate_down(0)) AddProductToDiff(terms.t(), x, *blobs_[0]);
   if (param_propagate_down(1)) AddBiasSum(terms, blobs_[1]->device_diff());
   if (param_propagate_down(hidden_weight())) {
@@ -121,7 +122,7 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
                      *blobs_[hidden_weight()]);
   }
   if (propagate_down[0]) {
-    at::Tensor dx = bottom[0]->device_diff().view({steps_ * rows_, inputs_});
+    Tensor dx = bottom[0]->device_diff().view({steps_ * rows_, inputs_});
     Multiply(terms, blobs_[0]->device_data(), {}, dx);
   }
   if (has_static_) BackwardStatic(propagate_down[2], bottom[2]);
@@ -132,27 +133,26 @@ void RecurrentLayer::BackwardInputs(const std::vector<bool>& propagate_down, con
 }
 
 void RecurrentLayer::BackwardStatic(bool propagate_down, Blob* bottom) {
-  at::sum_out(static_terms_.device_diff(), terms_.device_diff(), 0);
-  const at::Tensor input = bottom->device_data().view({rows_, static_inputs_});
+  const Tensor &sum = static_terms_.device_diff(), terms = terms_.device_diff();
+  sum.copy_(terms[0]);
+  for (int64_t t = 1; t < steps_; ++t) sum.add_(terms[t]);
+  const Tensor input = bottom->device_data().view({rows_, static_inputs_});
   if (param_propagate_down(2)) AddProductToDiff(static_terms_.device_diff().t(), input, *blobs_[2]);
   if (!propagate_down) return;
-  at::Tensor dx = bottom->device_diff().view({rows_, static_inputs_});
+  Tensor dx = bottom->device_diff().view({rows_, static_inputs_});
   Multiply(static_terms_.device_diff(), blobs_[2]->device_data(), {}, dx);
 }
 
 void RecurrentLayer::ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const {
-  ParallelFor(0, rows_, kRowGrain, [&](int64_t begin, int64_t end) {
-    const at::AutoDispatchBelowADInplaceOrView guard;  // no autograd here: calls skip its dispatch
-    f(begin, end);
-  });
+  ParallelFor(0, rows_, kRowGrain, [&](int64_t begin, int64_t end) { f(begin, end); });
 }
 
-at::Tensor RecurrentLayer::Part(const at::Tensor& array, int64_t step, int64_t begin, int64_t end) {
+Tensor RecurrentLayer::Part(const Tensor& array, int64_t step, int64_t begin, int64_t end) {
   return array.select(0, step).narrow(0, begin, end - begin);
 }
 
-void RecurrentLayer::Continue(const float* cont, const float* from, const at::Tensor& to) const {
-  float* out = to.data_ptr<float>();
+void RecurrentLayer::Continue(const float* cont, const float* from, const Tensor& to) const {
+  float* out = to.data_ptr();
   for (int64_t row = 0; row < to.size(0); ++row) {
     for (int64_t i = 0; i < outputs_; ++i) *out++ = cont[row] * *from++;
   }

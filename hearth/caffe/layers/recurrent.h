@@ -6,8 +6,6 @@
 // output of every step and, with expose_hidden, the states after the last.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <functional>
 
 #include "hearth/caffe/net/layer.h"
@@ -44,13 +42,14 @@ class RecurrentLayer : public Layer {
   // several ranges at a time.
   void ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const;
   // Rows [begin, end) at one step of an array of steps x rows x values.
-  static at::Tensor Part(const at::Tensor& array, int64_t step, int64_t begin, int64_t end);
+  static Tensor Part(const Tensor& array, int64_t step, int64_t begin, int64_t end);
   // to = cont * from, row by row.
-  void Continue(const float* cont, const float* from, const at::Tensor& to) const;
+  void Continue(const float* cont, const float* from, const Tensor& to) const;
 
   int64_t steps_ = 0, rows_ = 0, outputs_ = 0;
   Blob terms_;                // steps x rows x (terms * outputs)
-  Blob carried_;              // steps x rows x outputs: cont * the hidden values of the step before
+  Blob carried_;              // steps x rows x outputs: cont * the hidden values of the step
+                              // before
   std::vector<Blob> states_;  // rows x outputs, kept from minibatch to minibatch
 
  private:

@@ -6,6 +6,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -180,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(All, RecurrentLayers, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Lstm" : "Rnn"; });
 
 // The top for steps [begin, end) of the bottom, where no sequence ends.
-at::Tensor RunSteps(LayerRun& run, const at::Tensor& x, int64_t begin, int64_t end) {
+Tensor RunSteps(LayerRun& run, const Tensor& x, int64_t begin, int64_t end) {
   run.bottoms()[0]->Reshape({end - begin, x.size(1), x.size(2)});
   run.bottoms()[0]->data().copy_(x.slice(0, begin, end));
   run.bottoms()[1]->Reshape({end - begin, x.size(1)});
@@ -190,20 +191,20 @@ at::Tensor RunSteps(LayerRun& run, const at::Tensor& x, int64_t begin, int64_t e
 }
 
 TEST_P(RecurrentLayers, CarryTheirStateOverToTheNextMinibatch) {
-  const at::Tensor x = at::randn({5, kRows, 3});
+  const Tensor x = Randn({5, kRows, 3});
   LayerRun at_once(row_), in_parts(row_);
-  const at::Tensor whole = RunSteps(at_once, x, 0, 5);
-  EXPECT_TRUE(at::allclose(RunSteps(in_parts, x, 0, 3), whole.slice(0, 0, 3)));
-  EXPECT_TRUE(at::allclose(RunSteps(in_parts, x, 3, 5), whole.slice(0, 3, 5)));
+  const Tensor whole = RunSteps(at_once, x, 0, 5);
+  EXPECT_TRUE(AllClose(RunSteps(in_parts, x, 0, 3), whole.slice(0, 0, 3)));
+  EXPECT_TRUE(AllClose(RunSteps(in_parts, x, 3, 5), whole.slice(0, 3, 5)));
 }
 
 TEST_P(RecurrentLayers, BeginAnewWhereTheMarkIsZero) {
-  const at::Tensor x = at::randn({4, kRows, 3});
+  const Tensor x = Randn({4, kRows, 3});
   LayerRun run(row_), fresh(row_);
   RunSteps(run, x, 0, 4);
   run.bottoms()[1]->data()[0].fill_(0);
   run.Forward();
-  EXPECT_TRUE(at::allclose(run.tops()[0]->data(), RunSteps(fresh, x, 0, 4)));
+  EXPECT_TRUE(AllClose(run.tops()[0]->data(), RunSteps(fresh, x, 0, 4)));
 }
 
 // More rows than one thread takes, and a change of their number.
@@ -211,9 +212,10 @@ TEST_P(RecurrentLayers, TakeAnyNumberOfRows) {
   for (const int64_t rows : {40, 1, 17}) {
     LayerRun run(row_);
     run.bottoms()[0]->Reshape({6, rows, 3});
-    run.bottoms()[0]->data().normal_();
+    run.bottoms()[0]->data().copy_(Randn({6, rows, 3}));
     run.bottoms()[1]->Reshape({6, rows});
-    run.bottoms()[1]->data().bernoulli_(0.7)[0].fill_(0);
+    for (int64_t i = 0; i < 6 * rows; ++i) run.bottoms()[1]->data_ptr()[i] = i % 7 < 5;
+    run.bottoms()[1]->data()[0].fill_(0);
     const Arrays expected = run.Expected();
     run.Forward();
     EXPECT_THAT(run.TopValues()[0].values,
@@ -227,10 +229,10 @@ TEST_P(RecurrentLayers, GiveTheSameGradientTwice) {
   run.Forward();
   const Arrays top_diff = {Array(run.tops()[0]->shape(), std::vector<float>(24, 0.3f))};
   run.Backward(top_diff);
-  const at::Tensor first = run.bottoms()[0]->diff().clone();
-  EXPECT_GT(first.abs().sum().item<float>(), 0);
+  const Tensor first = run.bottoms()[0]->diff().clone();
+  EXPECT_GT(LargestMagnitude(first), 0);
   run.Backward(top_diff);
-  EXPECT_TRUE(at::equal(run.bottoms()[0]->diff(), first));
+  EXPECT_TRUE(Equal(run.bottoms()[0]->diff(), first));
 }
 
 TEST_P(RecurrentLayers, EndTheGradientAtGivenStates) {
@@ -241,7 +243,7 @@ TEST_P(RecurrentLayers, EndTheGradientAtGivenStates) {
   wanted[1] = false;
   run.bottoms()[2]->diff().fill_(9);
   run.layer().Backward(run.tops(), wanted, run.bottoms());
-  EXPECT_TRUE(run.bottoms()[2]->diff().eq(0).all().item<bool>());
+  EXPECT_THAT(ListOf(run.bottoms()[2]->diff()), testing::Each(0));
 }
 
 TEST_P(RecurrentLayers, NameShapesThatDoNotFit) {

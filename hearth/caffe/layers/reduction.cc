@@ -1,11 +1,10 @@
 // Reduction: the sum, sum of magnitudes, sum of squares or mean over all axes from `axis` on.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -25,8 +24,8 @@ class ReductionLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) {
-      const at::Tensor terms = TermsOnDevice(Rows(bottom[0]->device_data()));
-      top[0]->device_data().view(-1).copy_(terms.sum(1).mul_(factor_));
+      const Tensor terms = TermsOnDevice(Rows(bottom[0]->device_data()));
+      top[0]->device_data().view({-1}).copy_(terms.sum(1).mul_(factor_));
       return;
     }
     const float* x = bottom[0]->data_ptr();
@@ -42,7 +41,7 @@ class ReductionLayer : public Layer {
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
     if (on_device()) {
-      const at::Tensor dx = Rows(bottom[0]->device_diff());
+      const Tensor dx = Rows(bottom[0]->device_diff());
       SlopesOnDevice(Rows(bottom[0]->device_data()), dx);
       dx.mul_(top[0]->device_diff().view({-1, 1})).mul_(factor_);
       return;
@@ -57,10 +56,10 @@ class ReductionLayer : public Layer {
   }
 
  private:
-  at::Tensor Rows(const at::Tensor& bottom) const {
+  Tensor Rows(const Tensor& bottom) const {
     return bottom.view({bottom.numel() / std::max<int64_t>(size_, 1), size_});
   }
-  at::Tensor TermsOnDevice(const at::Tensor& x) const {
+  Tensor TermsOnDevice(const Tensor& x) const {
     switch (param_.reduction_param().operation()) {
       case ReductionParameter::ASUM:
         return x.abs();
@@ -70,13 +69,13 @@ class ReductionLayer : public Layer {
         return x;
     }
   }
-  void SlopesOnDevice(const at::Tensor& x, at::Tensor slopes) const {
+  void SlopesOnDevice(const Tensor& x, Tensor slopes) const {
     switch (param_.reduction_param().operation()) {
       case ReductionParameter::ASUM:
-        at::sign_out(slopes, x);
+        device::sign_out(slopes, x);
         return;
       case ReductionParameter::SUMSQ:
-        at::add_out(slopes, x, x);
+        device::add_out(slopes, x, x);
         return;
       default:
         slopes.fill_(1);

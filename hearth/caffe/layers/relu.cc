@@ -2,6 +2,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/filler.h"
 
 namespace hearth::caffe {
@@ -24,7 +25,7 @@ class ReluLayer : public NeuronLayer {
   }
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     if (slope_ == 0) {
       Map(
           y, [](float v) { return 0 > v ? 0 : v; }, x);  // NaN stays NaN
@@ -33,19 +34,14 @@ class ReluLayer : public NeuronLayer {
           y, [slope = slope_](float v) { return v * (v > 0 ? 1.f : slope); }, x);
     }
   }
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
     // A product, as in Caffe, and not a choice of two, which would not be vectorized.
     const auto gate = [slope = slope_](float g, float v) { return g * (v > 0 ? 1.f : slope); };
     Map(dx, gate, dy, GradientNeedsInput() ? x : y);
   }
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
-    at::leaky_relu_out(y, x, slope_);
-  }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    at::leaky_relu_backward_out(dx, dy, GradientNeedsInput() ? x : y, slope_,
-                                /*self_is_result=*/false);
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override { device::leaky_relu_out(y, x, slope_); }
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    device::leaky_relu_backward_out(dx, dy, GradientNeedsInput() ? x : y, slope_);
   }
   // The output has the input's sign, unless a negative slope is itself negative.
   bool GradientNeedsInput() const override { return slope_ < 0; }
@@ -82,24 +78,23 @@ class PReluLayer : public NeuronLayer {
   }
 
  protected:
-  void Apply(const at::Tensor& x, at::Tensor& y) override {
+  void Apply(const Tensor& x, Tensor& y) override {
     const float* slopes = blobs_[0]->data_ptr();
-    ForEachPlane(x.numel(), [&, from = x.const_data_ptr<float>(), to = y.data_ptr<float>()](
-                                int64_t begin, int64_t channel) {
-      const float slope = slopes[channel];
-      for (int64_t i = begin; i < begin + inner_; ++i) {
-        to[i] = from[i] > 0 ? from[i] : slope * from[i];
-      }
-    });
+    ForEachPlane(x.numel(),
+                 [&, from = x.data_ptr(), to = y.data_ptr()](int64_t begin, int64_t channel) {
+                   const float slope = slopes[channel];
+                   for (int64_t i = begin; i < begin + inner_; ++i) {
+                     to[i] = from[i] > 0 ? from[i] : slope * from[i];
+                   }
+                 });
   }
 
-  void Gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor&,
-                at::Tensor& dx) override {
+  void Gradient(const Tensor& dy, const Tensor& x, const Tensor&, Tensor& dx) override {
     const float* slopes = blobs_[0]->data_ptr();
     float* slope_diffs = blobs_[0]->diff_ptr();
     const bool wants_slope = param_propagate_down(0);
-    ForEachPlane(x.numel(), [&, g = dy.const_data_ptr<float>(), v = x.const_data_ptr<float>(),
-                             to = dx.data_ptr<float>()](int64_t begin, int64_t channel) {
+    ForEachPlane(x.numel(), [&, g = dy.data_ptr(), v = x.data_ptr(), to = dx.data_ptr()](
+                                int64_t begin, int64_t channel) {
       const float slope = slopes[channel];
       float sum = 0;
       for (int64_t i = begin; i < begin + inner_; ++i) {
@@ -110,25 +105,24 @@ class PReluLayer : public NeuronLayer {
     });
   }
 
-  void ApplyOnDevice(const at::Tensor& x, at::Tensor& y) override {
-    y.copy_(at::where(x > 0, x, Slopes(x) * x));
+  void ApplyOnDevice(const Tensor& x, Tensor& y) override {
+    y.copy_(device::where(x > 0, x, Slopes(x) * x));
   }
-  void GradientOnDevice(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
-                        at::Tensor& dx) override {
-    const at::Tensor above = x > 0;
+  void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
+    const Tensor above = x > 0;
     if (param_propagate_down(0)) {
       std::vector<int64_t> axes;  // all but the channels, unless those share a slope
       for (int64_t axis = 0; axis < x.dim(); ++axis) {
         if (shared_ || axis != 1) axes.push_back(axis);
       }
-      const at::Tensor products = (dy * x).masked_fill_(above, 0);
+      const Tensor products = (dy * x).masked_fill_(above, 0);
       blobs_[0]->device_diff().add_(products.sum(axes));
     }
-    dx.copy_(at::where(above, dy, Slopes(x) * dy));
+    dx.copy_(device::where(above, dy, Slopes(x) * dy));
   }
 
  private:
-  at::Tensor Slopes(const at::Tensor& x) {
+  Tensor Slopes(const Tensor& x) {
     if (shared_) return blobs_[0]->device_data();
     std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
     shape[1] = channels_;

@@ -1,8 +1,9 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <limits>
 
 #include "hearth/caffe/layers/element_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 
@@ -42,7 +43,7 @@ TEST(Relu, PassesNaNOn) {
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(std::numeric_limits<float>::quiet_NaN());
   run.Forward();
-  EXPECT_TRUE(run.tops()[0]->data().isnan().all().item<bool>());
+  EXPECT_THAT(ListOf(run.tops()[0]->data()), testing::Each(testing::IsNan()));
 }
 
 }  // namespace

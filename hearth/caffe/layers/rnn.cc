@@ -1,9 +1,11 @@
 // RNN: hidden values h = tanh(W x + b + V h_before), outputs tanh(U h + c).
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
+#include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/layers/recurrent.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -29,7 +31,7 @@ class RnnLayer : public RecurrentLayer {
   void Forward(const Blobs& bottom, const Blobs& top) override {
     ForwardInputs(bottom);
     TakeStates(bottom);
-    const at::Tensor hidden = hidden_.device_data();
+    const Tensor hidden = hidden_.device_data();
     if (on_device()) {
       StepsOnDevice(bottom[1]->device_data());
     } else {
@@ -38,9 +40,13 @@ class RnnLayer : public RecurrentLayer {
     states_[0].device_data().copy_(hidden[steps_ - 1]);
     GiveStates(top);
 
-    at::Tensor output = Flat(output_.device_data());
+    Tensor output = Flat(output_.device_data());
     Multiply(Flat(hidden), out_weight().device_data().t(), out_bias().device_data(), output);
-    output.tanh_();
+    if (on_device()) {
+      output.tanh_();
+    } else {
+      TanhOf(output.data_ptr(), output.data_ptr(), output.numel());
+    }
     top[0]->device_data().copy_(output_.device_data());
   }
 
@@ -58,58 +64,58 @@ class RnnLayer : public RecurrentLayer {
  private:
   void Steps(const float* cont) {
     // Made before threads use them: a blob makes its tensor on first use.
-    const at::Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
-    const at::Tensor weight = blobs_[hidden_weight()]->data().t();
+    const Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
+    const Tensor weight = blobs_[hidden_weight()]->data().t();
     const float* state = states_[0].data_ptr();
     ForEachRowRange([&](int64_t begin, int64_t end) {
       const float* before = state + begin * outputs_;
       for (int64_t t = 0; t < steps_; ++t) {
-        const at::Tensor input = Part(carried, t, begin, end);
+        const Tensor input = Part(carried, t, begin, end);
         Continue(cont + t * rows_ + begin, before, input);
-        at::Tensor values = Part(hidden, t, begin, end);
-        const at::Tensor sums = Part(terms, t, begin, end);
+        Tensor values = Part(hidden, t, begin, end);
+        const Tensor sums = Part(terms, t, begin, end);
         AddProduct(1, input, weight, sums);
-        at::tanh_out(values, sums);
-        before = values.data_ptr<float>();
+        TanhOf(sums.data_ptr(), values.data_ptr(), sums.numel());
+        before = values.data_ptr();
       }
     });
   }
 
-  void StepsOnDevice(const at::Tensor& cont) {
-    const at::Tensor weight = blobs_[hidden_weight()]->device_data().t();
-    const at::Tensor &hidden = hidden_.device_data(), &carried = carried_.device_data();
-    at::Tensor before = states_[0].device_data()[0];
+  void StepsOnDevice(const Tensor& cont) {
+    const Tensor weight = blobs_[hidden_weight()]->device_data().t();
+    const Tensor &hidden = hidden_.device_data(), &carried = carried_.device_data();
+    Tensor before = states_[0].device_data()[0];
     for (int64_t t = 0; t < steps_; ++t) {
       carried[t].copy_(before * cont[t].unsqueeze(1));
       before = hidden[t];
-      at::tanh_out(before, terms_.device_data()[t].addmm_(carried[t], weight));
+      device::tanh_out(before, terms_.device_data()[t].addmm_(carried[t], weight));
     }
   }
 
-  void StepsBackOnDevice(const at::Tensor& cont) {
-    const at::Tensor &hidden = hidden_.device_data(), &d_hidden = hidden_.device_diff();
-    const at::Tensor& weight = blobs_[hidden_weight()]->device_data();
+  void StepsBackOnDevice(const Tensor& cont) {
+    const Tensor &hidden = hidden_.device_data(), &d_hidden = hidden_.device_diff();
+    const Tensor& weight = blobs_[hidden_weight()]->device_data();
     for (int64_t t = steps_ - 1; t >= 0; --t) {
-      at::Tensor d_sums = terms_.device_diff()[t];
-      at::tanh_backward_out(d_sums, d_hidden[t], hidden[t]);
+      Tensor d_sums = terms_.device_diff()[t];
+      device::tanh_backward_out(d_sums, d_hidden[t], hidden[t]);
       if (t > 0) d_hidden[t - 1].add_(d_sums.mm(weight).mul_(cont[t].unsqueeze(1)));
     }
   }
 
   void StepsBack(const float* cont) {
-    const at::Tensor hidden = hidden_.data(), d_hidden = hidden_.diff();
-    const at::Tensor d_terms = terms_.diff(), d_carried = carried_.diff();
-    const at::Tensor& weight = blobs_[hidden_weight()]->data();
+    const Tensor hidden = hidden_.data(), d_hidden = hidden_.diff();
+    const Tensor d_terms = terms_.diff(), d_carried = carried_.diff();
+    const Tensor& weight = blobs_[hidden_weight()]->data();
     ForEachRowRange([&](int64_t begin, int64_t end) {
       for (int64_t t = steps_ - 1; t >= 0; --t) {
-        const at::Tensor d_sums = Part(d_terms, t, begin, end);
+        const Tensor d_sums = Part(d_terms, t, begin, end);
         Map(
             d_sums, [](float g, float h) { return g * (1 - h * h); }, Part(d_hidden, t, begin, end),
             Part(hidden, t, begin, end));
         if (t == 0) break;
-        at::Tensor d_before = Part(d_carried, t, begin, end);
+        Tensor d_before = Part(d_carried, t, begin, end);
         Multiply(d_sums, weight, {}, d_before);
-        Continue(cont + t * rows_ + begin, d_before.data_ptr<float>(), d_before);
+        Continue(cont + t * rows_ + begin, d_before.data_ptr(), d_before);
         Part(d_hidden, t - 1, begin, end).add_(d_before);
       }
     });
@@ -117,23 +123,23 @@ class RnnLayer : public RecurrentLayer {
 
   Blob& out_weight() const { return *blobs_[hidden_weight() + 1]; }
   Blob& out_bias() const { return *blobs_[hidden_weight() + 2]; }
-  at::Tensor Flat(const at::Tensor& array) const { return array.view({steps_ * rows_, outputs_}); }
+  Tensor Flat(const Tensor& array) const { return array.view({steps_ * rows_, outputs_}); }
 
   // To hidden_'s gradient, without what later steps add to it.
   void BackwardOutput(Blob& top) {
     if (on_device()) {
-      at::tanh_backward_out(output_.device_diff(), top.device_diff(), output_.device_data());
+      device::tanh_backward_out(output_.device_diff(), top.device_diff(), output_.device_data());
     } else {
       Map(
           output_.diff(), [](float g, float o) { return g * (1 - o * o); }, top.diff(),
           output_.data());
     }
-    const at::Tensor d_sums = Flat(output_.device_diff());
+    const Tensor d_sums = Flat(output_.device_diff());
     if (param_propagate_down(hidden_weight() + 1)) {
       AddProductToDiff(d_sums.t(), Flat(hidden_.device_data()), out_weight());
     }
     if (param_propagate_down(hidden_weight() + 2)) AddBiasSum(d_sums, out_bias().device_diff());
-    at::Tensor d_hidden = Flat(hidden_.device_diff());
+    Tensor d_hidden = Flat(hidden_.device_diff());
     Multiply(d_sums, out_weight().device_data(), {}, d_hidden);
   }
 

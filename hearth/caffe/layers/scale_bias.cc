@@ -1,9 +1,8 @@
 // Scale and Bias: the bottom times (plus) a smaller blob, which is learned or a second bottom and
 // is repeated over the axes before and behind its own.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/filler.h"
 #include "hearth/caffe/net/join_normalization.h"
 #include "hearth/caffe/net/parallel.h"
@@ -84,15 +83,15 @@ class BroadcastLayer : public Layer {
   }
 
   // A blob of the bottom's shape as outer x size x inner, and a smaller one to go with it.
-  at::Tensor Whole(const at::Tensor& tensor) const {
+  Tensor Whole(const Tensor& tensor) const {
     return tensor.view({shape_.outer, shape_.size, shape_.inner});
   }
-  static at::Tensor Part(const at::Tensor& tensor) { return tensor.view({-1, 1}); }
+  static Tensor Part(const Tensor& tensor) { return tensor.view({-1, 1}); }
 
   // Adds the sums of products to a parameter's diff; a bottom's is written.
-  static void AddSumsOnDevice(const at::Tensor& products, bool overwrite, Blob& operand) {
-    const at::Tensor sums = products.sum(at::IntArrayRef{0, 2});
-    at::Tensor diff = operand.device_diff().view({-1});
+  static void AddSumsOnDevice(const Tensor& products, bool overwrite, Blob& operand) {
+    const Tensor sums = products.sum(Shape{0, 2});
+    Tensor diff = operand.device_diff().view({-1});
     overwrite ? diff.copy_(sums) : diff.add_(sums);
   }
 
@@ -130,8 +129,8 @@ class BiasLayer : public BroadcastLayer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) {
-      at::Tensor y = Whole(top[0]->device_data());
-      at::add_out(y, Whole(bottom[0]->device_data()), Part(Operand(bottom).device_data()));
+      Tensor y = Whole(top[0]->device_data());
+      device::add_out(y, Whole(bottom[0]->device_data()), Part(Operand(bottom).device_data()));
       return;
     }
     AddBias(bottom[0]->data_ptr(), Operand(bottom).data_ptr(), top[0]->data_ptr());
@@ -151,7 +150,7 @@ class BiasLayer : public BroadcastLayer {
   void BackwardOnDevice(const Blobs& top, const std::vector<bool>& propagate_down,
                         const Blobs& bottom) {
     const bool is_bottom = bottom.size() > 1;
-    const at::Tensor& dy = top[0]->device_diff();
+    const Tensor& dy = top[0]->device_diff();
     if (is_bottom ? propagate_down[1] : param_propagate_down(0)) {
       AddSumsOnDevice(Whole(dy), is_bottom, Operand(bottom));
     }
@@ -222,20 +221,20 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
 
  private:
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
-    const at::Tensor& x = bottom[0]->device_data();
+    const Tensor& x = bottom[0]->device_data();
     if (top[0] == bottom[0] && normalization_ == nullptr) input_.device_data().copy_(x);
-    at::Tensor y = Whole(top[0]->device_data());
+    Tensor y = Whole(top[0]->device_data());
     if (has_bias()) {
-      at::addcmul_out(y, Part(blobs_.back()->device_data()), Whole(x),
-                      Part(Operand(bottom).device_data()));
+      device::addcmul_out(y, Part(blobs_.back()->device_data()), Whole(x),
+                          Part(Operand(bottom).device_data()));
     } else {
-      at::mul_out(y, Whole(x), Part(Operand(bottom).device_data()));
+      device::mul_out(y, Whole(x), Part(Operand(bottom).device_data()));
     }
   }
 
   void BackwardOnDevice(const Blobs& top, const std::vector<bool>& propagate_down,
                         const Blobs& bottom) {
-    const at::Tensor dy = Whole(top[0]->device_diff());
+    const Tensor dy = Whole(top[0]->device_diff());
     if (normalization_ != nullptr) {
       const Normalization::Gradients gradients = normalization_->BackwardScaled(
           top[0]->device_diff(), blobs_[0]->device_data().view({-1}));
@@ -252,8 +251,8 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
       AddSumsOnDevice(dy * Whole(x.device_data()), is_bottom, Operand(bottom));
     }
     if (propagate_down[0]) {
-      at::Tensor dx = Whole(bottom[0]->device_diff());
-      at::mul_out(dx, dy, Part(Operand(bottom).device_data()));
+      Tensor dx = Whole(bottom[0]->device_diff());
+      device::mul_out(dx, dy, Part(Operand(bottom).device_data()));
     }
   }
 

@@ -1,8 +1,7 @@
 // Layers that change no value: Split, Flatten, Reshape, Silence.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/shape_count.h"
 
 namespace hearth::caffe {
@@ -29,13 +28,13 @@ class SplitLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    at::Tensor& dx = bottom[0]->device_diff();
+    Tensor& dx = bottom[0]->device_diff();
     if (top.size() == 1) {
       dx.copy_(top[0]->device_diff());
       return;
     }
-    at::add_out(dx, top[0]->device_diff(), top[1]->device_diff());
-    for (size_t i = 2; i < top.size(); ++i) dx.add_(top[i]->device_diff());
+    dx.copy_(top[0]->device_diff());
+    for (size_t i = 1; i < top.size(); ++i) dx.add_(top[i]->device_diff());
   }
 };
 

@@ -1,7 +1,7 @@
 // Softmax along one axis.
-#include <ATen/ATen.h>
-
+#include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -16,31 +16,45 @@ class SoftmaxLayer : public Layer {
     axis_ = bottom[0]->CanonicalAxis(param_.softmax_param().axis());
     if (top[0] != bottom[0]) {
       top[0]->ReshapeLike(*bottom[0]);
-    } else {
+    } else if (on_device()) {
       input_.ReshapeLike(*bottom[0]);
     }
     if (top_overwritten()) output_.ReshapeLike(*bottom[0]);
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    at::Tensor x = bottom[0]->device_data();
-    if (top[0] == bottom[0]) x = input_.device_data().copy_(x);
-    at::_softmax_out(top[0]->device_data(), x, axis_, /*half_to_float=*/false);
+    if (on_device()) {
+      Tensor x = bottom[0]->device_data();
+      if (top[0] == bottom[0]) x = input_.device_data().copy_(x);
+      device::softmax_out(top[0]->device_data(), x, axis_);
+    } else {
+      Softmax(ShapeOf(*bottom[0]), bottom[0]->data_ptr(), top[0]->data_ptr());
+    }
     if (top_overwritten()) output_.device_data().copy_(top[0]->device_data());
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    at::Tensor dy = top[0]->device_diff();
+    Blob& output = top_overwritten() ? output_ : *top[0];
+    if (!on_device()) {
+      SoftmaxGradient(ShapeOf(*bottom[0]), output.data_ptr(), top[0]->diff_ptr(),
+                      bottom[0]->diff_ptr());
+      return;
+    }
+    Tensor dy = top[0]->device_diff();
     if (top[0] == bottom[0]) dy = input_.device_data().copy_(dy);
-    const at::Tensor& y = (top_overwritten() ? output_ : *top[0]).device_data();
-    at::_softmax_backward_data_out(bottom[0]->device_diff(), dy, y, axis_, at::kFloat);
+    device::softmax_backward_out(bottom[0]->device_diff(), dy, output.device_data(), axis_);
   }
 
  private:
+  SoftmaxShape ShapeOf(const Blob& blob) const {
+    return {blob.count(0, axis_), blob.shape(axis_), blob.count(axis_ + 1)};
+  }
+
   int64_t axis_ = 1;
-  Blob input_;   // in place only: ATen must not read what it overwrites
+  Blob input_;   // on a device, in place only: ATen must not read what it
+                 // overwrites
   Blob output_;  // a copy, where a later layer overwrites the top
 };
 

@@ -1,13 +1,13 @@
 // SoftmaxWithLoss: the mean of -log(softmax of the true class).
-#include <ATen/ATen.h>
-
 #include <cfloat>
 #include <cmath>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/device_labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
+#include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -35,7 +35,8 @@ class SoftmaxLossLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) return ForwardOnDevice(bottom, top);
-    at::_softmax_out(probabilities_.data(), bottom[0]->data(), axis_, /*half_to_float=*/false);
+    Softmax({layout_.outer, layout_.classes, layout_.inner}, bottom[0]->data_ptr(),
+            probabilities_.data_ptr());
     const float* p = probabilities_.data_ptr();
     const float* labels = bottom[1]->data_ptr();
     double loss = 0;
@@ -79,21 +80,21 @@ class SoftmaxLossLayer : public Layer {
   void ForwardOnDevice(const Blobs& bottom, const Blobs& top) {
     labels_ = DeviceLabels::Of(*bottom[1], layout_, ignored_);
     divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, labels_.valid);
-    at::Tensor& p = probabilities_.device_data();
-    at::_softmax_out(p, bottom[0]->device_data(), axis_, /*half_to_float=*/false);
-    const at::Tensor chosen = ClassView(p, layout_).gather(1, labels_.index);
-    const at::Tensor losses = chosen.clamp_min(FLT_MIN).log_().masked_fill_(labels_.ignored, 0);
+    Tensor& p = probabilities_.device_data();
+    device::softmax_out(p, bottom[0]->device_data(), axis_);
+    const Tensor chosen = ClassView(p, layout_).gather(1, labels_.index);
+    const Tensor losses = chosen.clamp_min(FLT_MIN).log_().masked_fill_(labels_.ignored, 0);
     top[0]->device_data().copy_(losses.sum() / -divisor_);
     if (top.size() > 1) top[1]->device_data().copy_(p);
   }
 
   void BackwardOnDevice(const Blobs& top, const Blobs& bottom) {
     const float scale = *top[0]->read_diff() / divisor_;
-    const at::Tensor& index = labels_.index;
-    at::Tensor& dx = bottom[0]->device_diff();
-    at::mul_out(dx, probabilities_.device_data(), at::scalar_tensor(scale));
-    at::Tensor rows = ClassView(dx, layout_);
-    rows.scatter_add_(1, index, at::full(index.sizes(), -scale, dx.options()));
+    const Tensor& index = labels_.index;
+    Tensor& dx = bottom[0]->device_diff();
+    device::mul_out(dx, probabilities_.device_data(), scale);
+    Tensor rows = ClassView(dx, layout_);
+    rows.scatter_add_(1, index, device::full(index.sizes(), -scale, dx));
     if (ignored_) rows.masked_fill_(labels_.ignored, 0);
   }
 

@@ -1,9 +1,8 @@
 // SPP, spatial pyramid pooling: the bottom pooled into 1 x 1, 2 x 2, 4 x 4, ... windows, so that
 // pictures of any size give equally many values.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -46,7 +45,7 @@ class SppLayer : public Layer {
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     for (const auto& level : levels_) level->layer->Forward({&level->bottom}, {&level->top});
-    ForEachPart(top[0]->device_data(), [](const at::Tensor& part, Level& level) {
+    ForEachPart(top[0]->device_data(), [](const Tensor& part, Level& level) {
       part.copy_(level.top.device_data().view(part.sizes()));
     });
   }
@@ -55,7 +54,7 @@ class SppLayer : public Layer {
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
     bottom[0]->device_diff().zero_();
-    ForEachPart(top[0]->device_diff(), [&](const at::Tensor& part, Level& level) {
+    ForEachPart(top[0]->device_diff(), [&](const Tensor& part, Level& level) {
       level.top.device_diff().view(part.sizes()).copy_(part);
       level.layer->Backward({&level.top}, {true}, {&level.bottom});
       bottom[0]->device_diff().add_(level.bottom.device_diff());
@@ -96,8 +95,8 @@ class SppLayer : public Layer {
 
   // f(columns of the flattened top, the level they come from)
   template <typename Function>
-  void ForEachPart(const at::Tensor& top, Function f) {
-    const at::Tensor flat = top.view({top.size(0), -1});
+  void ForEachPart(const Tensor& top, Function f) {
+    const Tensor flat = top.view({top.size(0), -1});
     int64_t begin = 0;
     for (const auto& level : levels_) {
       const int64_t values = level->top.count(1);

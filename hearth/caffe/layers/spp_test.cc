@@ -5,6 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -82,7 +83,7 @@ TEST(Spp, FollowsPicturesOfAnotherSize) {
   LayerRun run(row);
   for (const int64_t size : {8, 16, 7}) {
     run.bottoms()[0]->Reshape({1, 2, size, size});
-    run.bottoms()[0]->data().normal_();
+    run.bottoms()[0]->data().copy_(Randn({1, 2, size, size}));
     run.Forward();
     EXPECT_EQ(run.TopValues()[0].values, run.Expected()[0].values) << size;
     EXPECT_THAT(run.tops()[0]->shape(), ElementsAre(1, 2 * 21));

@@ -1,8 +1,7 @@
 // Tile: the bottom repeated along one axis.
-#include <ATen/ATen.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -25,19 +24,21 @@ class TileLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    const at::Tensor once = bottom[0]->device_data().view({outer_, 1, inner_});
+    const Tensor once = bottom[0]->device_data().view({outer_, 1, inner_});
     Tiles(top[0]->device_data()).copy_(once.expand({outer_, tiles_, inner_}));
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     if (!propagate_down[0]) return;
-    at::Tensor dx = bottom[0]->device_diff().view({outer_, inner_});
-    at::sum_out(dx, Tiles(top[0]->device_diff()), 1);
+    Tensor dx = bottom[0]->device_diff().view({outer_, inner_});
+    const Tensor dy = Tiles(top[0]->device_diff());
+    dx.copy_(dy.select(1, 0));
+    for (int64_t i = 1; i < tiles_; ++i) dx.add_(dy.select(1, i));
   }
 
  private:
-  at::Tensor Tiles(const at::Tensor& top) const { return top.view({outer_, tiles_, inner_}); }
+  Tensor Tiles(const Tensor& top) const { return top.view({outer_, tiles_, inner_}); }
 
   const int64_t tiles_;
   int64_t outer_ = 0, inner_ = 0;

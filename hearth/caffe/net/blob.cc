@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/out_of_memory.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/net/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {
@@ -30,19 +31,16 @@ template <typename Take>
 decltype(auto) TakeMemory(const Blob& blob, Take take) {
   try {
     return take();
-  } catch (const c10::Error& error) {
-    if (!IsOutOfMemory(error)) throw;
+  } catch (const TensorError& error) {
+    if (!error.out_of_memory()) throw;
   }
   Throw(ErrorCode::kResourceExhausted, "out of memory: a blob of shape {} takes {} MB",
         blob.ShapeString(), blob.count() * static_cast<int64_t>(sizeof(float)) >> 20);
 }
 
-void RequireRoom(const at::Tensor& flat, int64_t count) {
-  Require(flat.dim() == 1 && flat.scalar_type() == at::kFloat && flat.is_contiguous() &&
-              flat.numel() >= count,
-          ErrorCode::kInternal,
-          "a blob of {} floats cannot live in a tensor of {} elements of type {}", count,
-          flat.numel(), at::toString(flat.scalar_type()));
+void RequireRoom(const Tensor& flat, int64_t count) {
+  Require(flat.dim() == 1 && flat.is_contiguous() && flat.numel() >= count, ErrorCode::kInternal,
+          "a blob of {} floats cannot live in a tensor of {} elements", count, flat.numel());
 }
 
 }  // namespace
@@ -83,8 +81,8 @@ std::string Blob::ShapeString() const {
   return text + fmt::format("({})", count_);
 }
 
-at::Tensor Blob::View(const at::Tensor& memory) const {
-  const at::Tensor flat = memory.narrow(0, 0, count_);
+Tensor Blob::View(const Tensor& memory) const {
+  const Tensor flat = memory.narrow(0, 0, count_);
   if (layout() == Layout::kContiguous) return flat.view(shape_);
   return flat.view({shape_[0], shape_[2], shape_[3], shape_[1]}).permute({0, 3, 1, 2});
 }
@@ -96,36 +94,34 @@ SyncedArray& Blob::Values::Memory(const Blob& blob) {
   return *memory;
 }
 
-at::Tensor& Blob::Values::Host(const Blob& blob) {
-  const at::Tensor& flat =
-      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).host(); });
+Tensor& Blob::Values::Host(const Blob& blob) {
+  const Tensor& flat = TakeMemory(blob, [&]() -> const Tensor& { return Memory(blob).host(); });
   if (!host.defined()) host = blob.View(flat);
   return host;
 }
 
-at::Tensor& Blob::Values::Device(const Blob& blob) {
+Tensor& Blob::Values::Device(const Blob& blob) {
   if (!blob.device_.separate) return Host(blob);
-  const at::Tensor& flat =
-      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).device(); });
+  const Tensor& flat = TakeMemory(blob, [&]() -> const Tensor& { return Memory(blob).device(); });
   return DeviceView(blob, flat);
 }
 
 // The memory may have been replaced, by a blob that shares it, too.
-at::Tensor& Blob::Values::DeviceView(const Blob& blob, const at::Tensor& flat) {
+Tensor& Blob::Values::DeviceView(const Blob& blob, const Tensor& flat) {
   if (!device.defined() || !device.is_alias_of(flat)) device = blob.View(flat);
   return device;
 }
 
-const at::Tensor& Blob::Values::ReadOnDevice(const Blob& blob) {
+const Tensor& Blob::Values::ReadOnDevice(const Blob& blob) {
   if (!blob.device_.separate) return Host(blob);
-  const at::Tensor& flat =
-      TakeMemory(blob, [&]() -> const at::Tensor& { return Memory(blob).device_to_read(); });
+  const Tensor& flat =
+      TakeMemory(blob, [&]() -> const Tensor& { return Memory(blob).device_to_read(); });
   return DeviceView(blob, flat);
 }
 
-void Blob::Values::SetOnDevice(const Blob& blob, const at::Tensor& values) {
+void Blob::Values::SetOnDevice(const Blob& blob, const Tensor& values) {
   SyncedArray& array = Memory(blob);
-  const bool fits = array.count() == values.numel() && values.scalar_type() == at::kFloat;
+  const bool fits = array.count() == values.numel();
   if (blob.device_.separate && fits && values.is_contiguous()) {
     array.Adopt(values.view({-1}));
   } else {
@@ -134,7 +130,7 @@ void Blob::Values::SetOnDevice(const Blob& blob, const at::Tensor& values) {
 }
 
 const float* Blob::Values::Read(const Blob& blob) {
-  return TakeMemory(blob, [&] { return Memory(blob).host_to_read().const_data_ptr<float>(); });
+  return TakeMemory(blob, [&] { return Memory(blob).host_to_read().data_ptr(); });
 }
 
 void Blob::Values::Share(const Values& other) {
@@ -144,7 +140,7 @@ void Blob::Values::Share(const Values& other) {
   DropViews();
 }
 
-void Blob::Values::Bind(const Blob& blob, at::Tensor flat, at::Tensor on_device) {
+void Blob::Values::Bind(const Blob& blob, Tensor flat, Tensor on_device) {
   RequireRoom(flat, blob.count_);
   memory = std::make_shared<SyncedArray>(std::move(flat), std::move(on_device));
   DropViews();
@@ -155,19 +151,19 @@ void Blob::Values::DropViews() {
   device.reset();
 }
 
-at::Tensor& Blob::data() { return data_.Host(*this); }
+Tensor& Blob::data() { return data_.Host(*this); }
 
-at::Tensor& Blob::diff() { return diff_.Host(*this); }
+Tensor& Blob::diff() { return diff_.Host(*this); }
 
-at::Tensor& Blob::device_data() { return data_.Device(*this); }
+Tensor& Blob::device_data() { return data_.Device(*this); }
 
-at::Tensor& Blob::device_diff() { return diff_.Device(*this); }
+Tensor& Blob::device_diff() { return diff_.Device(*this); }
 
 void Blob::ClearDiff() { diff_.Memory(*this).SetZero(); }
 
-void Blob::AddToDeviceDiff(const at::Tensor& values) {
+void Blob::AddToDeviceDiff(const Tensor& values) {
   const auto [sum, beta] = diff_to_add_to();
-  const at::Tensor shaped = values.reshape(sum.sizes());
+  const Tensor shaped = values.reshape(sum.sizes());
   beta == 0 ? sum.copy_(shaped) : sum.add_(shaped);
 }
 
@@ -183,7 +179,7 @@ void Blob::set_device(const ComputeDevice& device) {
   device_ = device;
   for (Values* values : {&data_, &diff_}) {
     if (!values->memory) continue;
-    const at::Tensor before = values->memory->host();
+    const Tensor before = values->memory->host();
     values->memory = std::make_shared<SyncedArray>(before.numel(), device);
     values->memory->host().copy_(before);
     values->DropViews();
@@ -204,11 +200,11 @@ void Blob::ShareDiff(Blob& other) {
   diff_.Share(other.diff_);
 }
 
-void Blob::BindData(at::Tensor flat, at::Tensor device) {
+void Blob::BindData(Tensor flat, Tensor device) {
   data_.Bind(*this, std::move(flat), std::move(device));
 }
 
-void Blob::BindDiff(at::Tensor flat, at::Tensor device) {
+void Blob::BindDiff(Tensor flat, Tensor device) {
   diff_.Bind(*this, std::move(flat), std::move(device));
 }
 

@@ -4,8 +4,6 @@
 // Not thread-safe: a blob belongs to one net, and a net to one thread.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,8 +12,6 @@
 #include "hearth/caffe/net/synced_array.h"
 
 namespace hearth::caffe {
-
-using Shape = std::vector<int64_t>;
 
 // The order of a blob of four axes in memory. Convolution kernels are fastest with kChannelsLast
 // (NHWC); blobs of any other number of axes are row-major.
@@ -56,31 +52,31 @@ class Blob {
 
   // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use. Ask
   // again after the other side was used.
-  at::Tensor& data();
-  at::Tensor& diff();
+  Tensor& data();
+  Tensor& diff();
   // In the device's memory; the same as above where that is the host's.
-  at::Tensor& device_data();
-  at::Tensor& device_diff();
+  Tensor& device_data();
+  Tensor& device_diff();
   // Gives the device's copy these values, of count() elements: without a copy where the blob has
   // memory of exactly that size. Not for parameters, which lie in one arena.
-  void SetDeviceData(const at::Tensor& values) { data_.SetOnDevice(*this, values); }
-  void SetDeviceDiff(const at::Tensor& values) { diff_.SetOnDevice(*this, values); }
+  void SetDeviceData(const Tensor& values) { data_.SetOnDevice(*this, values); }
+  void SetDeviceDiff(const Tensor& values) { diff_.SetOnDevice(*this, values); }
   // The gradient is zero from now on, at no cost until it is asked for.
   void ClearDiff();
   // To add to the gradient by ATen's functions, which multiply it with `beta` first: 0 if it was
   // cleared (its memory may then hold anything), else 1.
   struct Sum {
-    at::Tensor& device_diff;
+    Tensor& device_diff;
     float beta;
   };
   Sum diff_to_add_to();
   // The sum that is meant, of values of count() elements.
-  void AddToDeviceDiff(const at::Tensor& values);
+  void AddToDeviceDiff(const Tensor& values);
   // The same memory as a plain array of count() floats, in the order of the layout.
-  float* data_ptr() { return data().data_ptr<float>(); }
-  float* diff_ptr() { return diff().data_ptr<float>(); }
+  float* data_ptr() { return data().data_ptr(); }
+  float* diff_ptr() { return diff().data_ptr(); }
   // For reading only: the other side's copy stays valid.
-  const at::Tensor& device_data_to_read() { return data_.ReadOnDevice(*this); }
+  const Tensor& device_data_to_read() { return data_.ReadOnDevice(*this); }
   const float* read_data() { return data_.Read(*this); }
   const float* read_diff() { return diff_.Read(*this); }
   bool has_diff() const { return diff_.has_view(); }
@@ -91,8 +87,8 @@ class Blob {
   // Places the memory in `flat` (float32, at least count() elements): parameters live in one
   // arena so that their gradients can be reduced across ranks without a copy. `device` is the
   // device's part of it, where that has its own.
-  void BindData(at::Tensor flat, at::Tensor device = {});
-  void BindDiff(at::Tensor flat, at::Tensor device = {});
+  void BindData(Tensor flat, Tensor device = {});
+  void BindDiff(Tensor flat, Tensor device = {});
   // The same, but the memory, zeros, is taken when the diff is first asked for.
   void BindDiff(SyncedArray::Take take);
   // Equal for blobs that share memory by ShareData, ShareDiff; null before there is any.
@@ -103,21 +99,21 @@ class Blob {
   // Data or diff: flat memory of at least count_ elements, and views of it in the blob's shape.
   struct Values {
     std::shared_ptr<SyncedArray> memory;
-    at::Tensor host, device;
+    Tensor host, device;
 
     SyncedArray& Memory(const Blob& blob);
-    at::Tensor& Host(const Blob& blob);
-    at::Tensor& Device(const Blob& blob);
-    const at::Tensor& ReadOnDevice(const Blob& blob);
-    void SetOnDevice(const Blob& blob, const at::Tensor& values);
-    at::Tensor& DeviceView(const Blob& blob, const at::Tensor& flat);
+    Tensor& Host(const Blob& blob);
+    Tensor& Device(const Blob& blob);
+    const Tensor& ReadOnDevice(const Blob& blob);
+    void SetOnDevice(const Blob& blob, const Tensor& values);
+    Tensor& DeviceView(const Blob& blob, const Tensor& flat);
     const float* Read(const Blob& blob);
     void Share(const Values& other);
-    void Bind(const Blob& blob, at::Tensor flat, at::Tensor device);
+    void Bind(const Blob& blob, Tensor flat, Tensor device);
     bool has_view() const { return host.defined() || device.defined(); }
     void DropViews();
   };
-  at::Tensor View(const at::Tensor& flat) const;
+  Tensor View(const Tensor& flat) const;
 
   Shape shape_;
   int64_t count_ = 0;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -14,8 +15,8 @@ TEST(BlobProto, GoesOutAndIn) {
   BlobProto proto;
   WriteBlob(blob, true, &proto);
   ReadBlobData(proto, &again);
-  EXPECT_EQ(again.data().sum().item<float>(), 12.0f);
-  EXPECT_EQ(again.diff().sum().item<float>(), 16.0f);
+  EXPECT_EQ(TotalOf(again.data()), 12.0f);
+  EXPECT_EQ(TotalOf(again.diff()), 16.0f);
 }
 
 TEST(BlobProto, KnowsLegacyShapes) {

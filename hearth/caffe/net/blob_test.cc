@@ -9,6 +9,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -26,7 +27,7 @@ TEST(Blob, KeepsItsMemoryWhenItShrinksAndGrowsBack) {
 TEST(Blob, StartsWithZeros) {
   Blob blob({5});
   EXPECT_FALSE(blob.has_diff());
-  EXPECT_EQ(blob.diff().sum().item<float>(), 0.0f);
+  EXPECT_EQ(TotalOf(blob.diff()), 0.0f);
   EXPECT_TRUE(blob.has_diff());
 }
 
@@ -110,12 +111,12 @@ TEST(Blob, SharesMemoryUnderAnotherShape) {
 }
 
 TEST(Blob, LivesInAnArenaFromOutside) {
-  at::Tensor arena = at::zeros({10});
+  Tensor arena = Tensor::Zeros({10});
   Blob blob({2, 2});
   blob.BindDiff(arena.narrow(0, 3, 4));
   blob.diff().fill_(1);
-  EXPECT_EQ(arena.sum().item<float>(), 4.0f);
-  EXPECT_EQ(blob.diff_ptr(), arena.data_ptr<float>() + 3);
+  EXPECT_EQ(TotalOf(arena), 4.0f);
+  EXPECT_EQ(blob.diff_ptr(), arena.data_ptr() + 3);
   EXPECT_THROW(blob.BindDiff(arena.narrow(0, 0, 3)), Error);
 }
 

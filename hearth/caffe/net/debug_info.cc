@@ -8,8 +8,12 @@
 namespace hearth::caffe {
 namespace {
 
-double MeanMagnitude(const at::Tensor& values) {
-  return values.numel() == 0 ? 0.0 : values.abs().mean(at::kDouble).item<double>();
+double MeanMagnitude(const Tensor& values) {
+  const Tensor flat = values.reshape({-1});
+  const float* const begin = flat.data_ptr();
+  double sum = 0;
+  for (int64_t i = 0; i < flat.numel(); ++i) sum += std::fabs(begin[i]);
+  return flat.numel() == 0 ? 0.0 : sum / static_cast<double>(flat.numel());
 }
 
 // A shared parameter goes by its name, others by their position in the layer.
@@ -48,10 +52,12 @@ void LogBackward(Net& net, const NetLayer& layer) {
 
 void LogAllParams(Net& net) {
   double l1_data = 0, l1_diff = 0, squares_data = 0, squares_diff = 0;
-  const auto add = [](const at::Tensor& values, double* l1, double* squares) {
-    const at::Tensor wide = values.to(at::kDouble);
-    *l1 += wide.abs().sum().item<double>();
-    *squares += wide.square().sum().item<double>();
+  const auto add = [](const Tensor& values, double* l1, double* squares) {
+    const Tensor flat = values.reshape({-1});
+    for (const float* value = flat.data_ptr(); value < flat.data_ptr() + flat.numel(); ++value) {
+      *l1 += std::fabs(*value);
+      *squares += double{*value} * *value;
+    }
   };
   for (const LearnableParam& param : net.params().learnable()) {
     add(param.blob->data(), &l1_data, &squares_data);

@@ -2,9 +2,8 @@
 // gradients are computed as one: three passes over memory instead of eight.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include "hearth/caffe/net/net_graph.h"
+#include "hearth/caffe/net/tensor.h"
 
 namespace hearth::caffe {
 
@@ -12,14 +11,14 @@ namespace hearth::caffe {
 class Normalization {
  public:
   struct Gradients {
-    at::Tensor scale, bias;  // flat
+    Tensor scale, bias;  // flat
   };
   virtual ~Normalization() = default;
   virtual bool has_minibatch_statistics() const = 0;
   virtual int64_t channels() const = 0;
   // From the gradient of scale * top + bias to that of its own bottom, which is written, so that
   // the layer's own Backward has nothing left to do. After a Forward.
-  virtual Gradients BackwardScaled(const at::Tensor& gradient, const at::Tensor& scale) = 0;
+  virtual Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) = 0;
 };
 
 // A layer that scales and shifts channels; it asks its normalization, where it has one, in

@@ -1,6 +1,5 @@
 #include "hearth/caffe/net/layer_step.h"
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_error.h"
-#include "hearth/caffe/net/out_of_memory.h"
+#include "hearth/caffe/net/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {
@@ -21,13 +20,6 @@ std::string ShapesOf(const Blobs& blobs) {
   std::string text;
   for (const Blob* blob : blobs) text += (text.empty() ? "" : "; ") + blob->ShapeString();
   return text.empty() ? "none" : text;
-}
-
-// "you tried to allocate 48 bytes" of the allocator's text, which goes on about its own source.
-std::string_view WantedMemory(std::string_view text) {
-  const size_t begin = std::min(text.find("you tried"), text.size());
-  text.remove_prefix(begin);
-  return text.substr(0, text.find('.'));
 }
 
 thread_local LayerStep this_threads_step;
@@ -66,21 +58,16 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
     throw;
   } catch (const Error& error) {
     fail(error.code(), error.message(), false);
-  } catch (const c10::OutOfMemoryError& error) {
-    fail(ErrorCode::kResourceExhausted, error.what_without_backtrace(), true);
-  } catch (const c10::Error& error) {
-    const std::string_view text = error.what_without_backtrace();
-    if (IsOutOfMemory(error)) {
-      fail(ErrorCode::kResourceExhausted, fmt::format("out of memory: {}", WantedMemory(text)),
-           true);
-    }
-    fail(ErrorCode::kInternal, text, true);
+  } catch (const TensorError& error) {
+    const bool memory = error.out_of_memory();
+    fail(memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal, error.what(), true);
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::kResourceExhausted, "out of memory", true);
   } catch (const std::exception& error) {
     fail(ErrorCode::kInternal, error.what(), false);
   }
-  std::terminate();  // not reached: what is no std::exception has left by `throw`
+  std::terminate();  // not reached: what is no std::exception has left by
+                     // `throw`
 }
 
 void LayerSpan::Draw() const noexcept {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/out_of_memory.h"
+#include "hearth/caffe/net/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {
@@ -86,11 +86,11 @@ class Placed {
 };
 
 // `spans` are those that share it, the largest first.
-at::Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph& graph) {
+Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph& graph) {
   try {
-    return at::empty({count}, at::kFloat);
-  } catch (const c10::Error& error) {
-    if (!IsOutOfMemory(error)) throw;
+    return Tensor::Empty({count});
+  } catch (const TensorError& error) {
+    if (!error.out_of_memory()) throw;
   }
   const int largest = spans.front().blobs.front();
   Throw(ErrorCode::kResourceExhausted,
@@ -100,8 +100,7 @@ at::Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGr
 }
 
 // Gives every span a place, the largest ones first.
-MemoryPlan Place(std::vector<Span> spans, NetGraph& graph,
-                 void (Blob::*bind)(at::Tensor, at::Tensor)) {
+MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Tensor, Tensor)) {
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.count > b.count; });
   MemoryPlan plan;
@@ -118,9 +117,9 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph,
   EraseThoseWithMemoryOfTheirOwn(&spans);
   plan.blobs = static_cast<int64_t>(spans.size());
   plan.planned_bytes = total * static_cast<int64_t>(sizeof(float));
-  const at::Tensor memory = TakeMemory(total, spans, graph);
+  const Tensor memory = TakeMemory(total, spans, graph);
   for (const Span& span : spans) {
-    const at::Tensor place = memory.narrow(0, span.offset, span.count);
+    const Tensor place = memory.narrow(0, span.offset, span.count);
     for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(place, {});
   }
   return plan;
@@ -152,7 +151,7 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
   // Each Forward writes them anew, so there is nothing to keep.
   for (const int id : freed) {
     Blob& blob = *graph.blobs[id];
-    blob.BindData(blob.diff().as_strided({blob.count()}, {1}));
+    blob.BindData(blob.diff().in_memory_order());
     plan.separate_bytes += blob.count() * static_cast<int64_t>(sizeof(float));
     ++plan.values;
   }

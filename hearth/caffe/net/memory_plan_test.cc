@@ -4,6 +4,7 @@
 
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace hearth::caffe {
@@ -40,7 +41,7 @@ TEST(DiffPlan, GradientsOfTheParametersAreTheSame) {
   for (int i = 0; i < 2; ++i) {
     Step(plain);
     Step(shared);
-    EXPECT_TRUE(at::equal(plain.params().diff(), shared.params().diff()));
+    EXPECT_TRUE(Equal(plain.params().diff(), shared.params().diff()));
   }
 }
 
@@ -66,9 +67,9 @@ TEST(DataPlan, OutputsAreTheSameInLessMemory) {
   for (int i = 0; i < 2; ++i) {
     for (Net* net : {&plain, &shared}) SetInputs(*net);
     EXPECT_EQ(plain.Forward(), shared.Forward());
-    EXPECT_TRUE(at::equal(plain.blob("b").data(), shared.blob("b").data()));
+    EXPECT_TRUE(Equal(plain.blob("b").data(), shared.blob("b").data()));
   }
-  EXPECT_FALSE(at::equal(plain.blob("a").data(), shared.blob("a").data())) << "nothing is shared";
+  EXPECT_FALSE(Equal(plain.blob("a").data(), shared.blob("a").data())) << "nothing is shared";
   EXPECT_GE(shared.data_plan().blobs, 5);
   EXPECT_LE(shared.data_plan().planned_bytes, shared.data_plan().separate_bytes * 7 / 10);
 }

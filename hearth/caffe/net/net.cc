@@ -1,7 +1,5 @@
 #include "hearth/caffe/net/net.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -29,18 +27,6 @@ NetParameter Prepare(const NetParameter& param, Phase phase) {
   return InsertSplits(FilterNet(with_state));
 }
 
-// Layers compute gradients themselves, so ATen's calls need not pass autograd's dispatch, which
-// takes as long as a small launch. The code of a Python layer may use autograd.
-class WithoutAutograd {
- public:
-  WithoutAutograd(const NetLayer& layer, const ComputeDevice& device) {
-    if (device.separate && !layer.traits.runs_user_code) guard_.emplace();
-  }
-
- private:
-  std::optional<at::AutoDispatchBelowADInplaceOrView> guard_;
-};
-
 // Whether the losses are still there when all layers have run.
 bool KeepsLosses(const NetGraph& graph) {
   std::set<int> read;
@@ -65,7 +51,6 @@ int64_t FedBatchSize(const LayerParameter& param) {
 Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry& registry)
     : phase_(given.phase),
       graph_([&] {
-        CountCudaDevices();  // a later net may want one, and then it is too late to load CUDA
         NetContext context = given;
         if (!context.random) context.random = std::make_shared<Random>(std::random_device{}());
         return BuildNetGraph(Prepare(param, context.phase), context, registry);
@@ -129,7 +114,6 @@ void Net::StartForward(int from, int to) {
     Tell(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       const WorkThreads threads(layer);
-      const WithoutAutograd dispatch(layer, device());
       layer.layer->Reshape(layer.bottom, layer.top);
       layer.layer->Forward(layer.bottom, layer.top);
       SetLossGradient(layer);
@@ -155,7 +139,7 @@ float Net::LossOf(const NetLayer& layer) {
     const float weight = layer.loss_weights[i];
     if (weight == 0) continue;
     Blob& top = *layer.top[i];
-    loss += weight * (top.count() == 1 ? *top.read_data() : top.data().sum().item<float>());
+    loss += weight * std::accumulate(top.read_data(), top.read_data() + top.count(), 0.f);
   }
   return loss;
 }
@@ -182,7 +166,6 @@ void Net::Backward(int from, int to) {
     if (layer.need_backward) {
       InLayer(*layer.layer, "backward", layer.bottom, [&] {
         const WorkThreads threads(layer);
-        const WithoutAutograd dispatch(layer, device());
         layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
       });
     }

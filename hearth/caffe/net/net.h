@@ -3,8 +3,6 @@
 // hands out belong to one thread. Failures are hearth::Error and name the layer and its type.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>

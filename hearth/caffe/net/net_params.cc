@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_step.h"
-#include "hearth/caffe/net/out_of_memory.h"
+#include "hearth/caffe/net/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {
@@ -38,20 +38,20 @@ void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<floa
 }
 
 // For all parameters of the net together.
-at::Tensor Zeros(int64_t count, const std::string& net) {
+Tensor Zeros(int64_t count, const std::string& net) {
   try {
-    return at::zeros({count}, at::kFloat);
-  } catch (const c10::Error& error) {
-    if (!IsOutOfMemory(error)) throw;
+    return Tensor::Zeros({count});
+  } catch (const TensorError& error) {
+    if (!error.out_of_memory()) throw;
   }
   Throw(ErrorCode::kResourceExhausted,
         "out of memory: the parameters of net '{}', {} values together, take {} MB", net, count,
         count * static_cast<int64_t>(sizeof(float)) >> 20);
 }
 
-at::Tensor DeviceZeros(int64_t count, const ComputeDevice& device) {
+Tensor DeviceZeros(int64_t count, const ComputeDevice& device) {
   if (!device.separate) return {};
-  return at::zeros({count}, at::TensorOptions(at::kFloat).device(device.device));
+  return Tensor::ZerosOn(device.device, {count});
 }
 
 }  // namespace
@@ -61,7 +61,8 @@ struct NetParams::Diffs {
   std::string net;
   int64_t count;
   ComputeDevice device;
-  at::Tensor host, remote;  // remote: undefined where the device has no memory of its own
+  Tensor host,
+      remote;  // remote: undefined where the device has no memory of its own
 
   void Allocate() {
     if (host.defined()) return;
@@ -97,8 +98,8 @@ void NetParams::PlaceDiffs() {
     const ParamLayout::Slice slice = layout_.slices[i];
     learnable_[i].blob->BindDiff([diffs = diffs_, slice] {
       diffs->Allocate();
-      const auto part = [&](const at::Tensor& flat) {
-        return flat.defined() ? flat.narrow(0, slice.offset, slice.count) : at::Tensor();
+      const auto part = [&](const Tensor& flat) {
+        return flat.defined() ? flat.narrow(0, slice.offset, slice.count) : Tensor();
       };
       return std::pair(part(diffs->host), part(diffs->remote));
     });
@@ -136,36 +137,36 @@ void NetParams::Share(NetGraph& graph, NetParam& param) {
   has_decay_mult_[owner.learnable] = has_decay_mult_[owner.learnable] || spec.has_decay_mult();
 }
 
-const at::Tensor& NetParams::data() const {
+const Tensor& NetParams::data() const {
   for (const LearnableParam& param : learnable_) param.blob->data();
   return data_;
 }
 
-const at::Tensor& NetParams::diff() {
+const Tensor& NetParams::diff() {
   diffs_->Allocate();
   for (const LearnableParam& param : learnable_) param.blob->diff();
   return diffs_->host;
 }
 
-const at::Tensor& NetParams::device_diff() {
+const Tensor& NetParams::device_diff() {
   if (!device_.separate) return diff();
   diffs_->Allocate();
   for (const LearnableParam& param : learnable_) param.blob->device_diff();
   return diffs_->remote;
 }
 
-at::Tensor NetParams::SliceOf(const at::Tensor& flat, size_t learnable) const {
+Tensor NetParams::SliceOf(const Tensor& flat, size_t learnable) const {
   if (!flat.defined()) return {};
   const ParamLayout::Slice slice = layout_.slices[learnable];
   return flat.narrow(0, slice.offset, slice.count);
 }
 
-void NetParams::BindData(at::Tensor flat) {
+void NetParams::BindData(Tensor flat) {
   data_ = std::move(flat);
-  const at::Tensor on_device = DeviceZeros(layout_.size, device_);
+  const Tensor on_device = DeviceZeros(layout_.size, device_);
   for (size_t i = 0; i < learnable_.size(); ++i) {
     Blob& blob = *learnable_[i].blob;
-    at::Tensor slice = SliceOf(data_, i);
+    Tensor slice = SliceOf(data_, i);
     slice.copy_(blob.data().view({-1}));  // values move along
     blob.BindData(std::move(slice), SliceOf(on_device, i));
   }
@@ -180,7 +181,7 @@ void NetParams::ShareData(NetParams& owner) {
   ShareWithOwners(&Blob::ShareData);
 }
 
-void NetParams::BindDiff(at::Tensor flat) {
+void NetParams::BindDiff(Tensor flat) {
   if (diffs_->host.defined()) flat.narrow(0, 0, layout_.size).copy_(diff());  // values move along
   diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, std::move(flat),
                                          DeviceZeros(layout_.size, device_)});

@@ -2,8 +2,6 @@
 // the learnable ones. Belongs to its net.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,13 +40,13 @@ class NetParams {
   // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use, all
   // of them together, and stay at their addresses until BindDiff(). As with a blob's, the device's
   // copy is stale after these.
-  const at::Tensor& data() const;
-  const at::Tensor& diff();
+  const Tensor& data() const;
+  const Tensor& diff();
   // The device's copy of all diffs.
-  const at::Tensor& device_diff();
+  const Tensor& device_diff();
   // Moves the parameters, or their diffs, into `flat` (layout().size floats), values included.
-  void BindData(at::Tensor flat);
-  void BindDiff(at::Tensor flat);
+  void BindData(Tensor flat);
+  void BindDiff(Tensor flat);
   void ClearDiffs();
   // Uses the values of `owner`, the parameters of the same net in another thread, instead of its
   // own. The writer must make sure that nobody reads meanwhile.
@@ -63,15 +61,16 @@ class NetParams {
   void Share(NetGraph& graph, NetParam& param);
   void ShareWithOwners(void (Blob::*share)(Blob&));
   void PlaceDiffs();
-  at::Tensor SliceOf(const at::Tensor& flat, size_t learnable) const;
+  Tensor SliceOf(const Tensor& flat, size_t learnable) const;
 
   NetGraph* graph_;
   ComputeDevice device_;
   std::vector<NetParam> all_;
   std::vector<LearnableParam> learnable_;
-  std::vector<bool> has_lr_mult_, has_decay_mult_;  // per learnable: given in the prototxt
+  std::vector<bool> has_lr_mult_,
+      has_decay_mult_;  // per learnable: given in the prototxt
   ParamLayout layout_;
-  at::Tensor data_;
+  Tensor data_;
   std::shared_ptr<Diffs> diffs_;  // also owned by the blobs, which may outlive the net
 };
 

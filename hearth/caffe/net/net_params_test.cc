@@ -5,6 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -39,7 +40,7 @@ TEST(NetParams, MovesValuesAlongWhenTheyAreBoundElsewhere) {
   Net net(ParseNet(RowsNet(4, 4), "net"), ContextOf(TRAIN), TestRegistry());
   net.Fetch();
   const float loss = net.Forward();
-  at::Tensor arena = at::full({net.params().layout().size}, 7.0f);
+  Tensor arena = Full({net.params().layout().size}, 7.0f);
   net.params().BindData(arena);
   EXPECT_EQ(net.Forward(), loss);
   arena.zero_();
@@ -48,17 +49,17 @@ TEST(NetParams, MovesValuesAlongWhenTheyAreBoundElsewhere) {
 
 TEST(NetParams, GathersAllGradientsInTheBufferGiven) {
   Net net(ParseNet(RowsNet(4, 4), "net"), ContextOf(TRAIN), TestRegistry());
-  at::Tensor arena = at::zeros({net.params().layout().size});
+  Tensor arena = Tensor::Zeros({net.params().layout().size});
   net.params().BindDiff(arena);
   net.Fetch();
   net.Forward();
   net.Backward();
   for (const ParamLayout::Slice& slice : net.params().layout().slices) {
-    EXPECT_GT(arena.narrow(0, slice.offset, slice.count).abs().sum().item<float>(), 0.0f);
+    EXPECT_GT(LargestMagnitude(arena.narrow(0, slice.offset, slice.count)), 0.0f);
   }
   net.ClearParamDiffs();
   net.params().diff();
-  EXPECT_EQ(arena.abs().sum().item<float>(), 0.0f);
+  EXPECT_EQ(LargestMagnitude(arena), 0.0f);
 }
 
 TEST(NetParams, ForgetsClearedGradientsOfLayersThatDoNotLearn) {
@@ -66,12 +67,12 @@ TEST(NetParams, ForgetsClearedGradientsOfLayersThatDoNotLearn) {
   net.Fetch();
   net.Forward();
   net.Backward();
-  ASSERT_GT(net.layer("ip1").blobs()[1]->diff().abs().sum().item<float>(), 0.0f);
+  ASSERT_GT(LargestMagnitude(net.layer("ip1").blobs()[1]->diff()), 0.0f);
   net.layer("ip1").set_param_propagate_down(1, false);
   net.ClearParamDiffs();
   net.Backward();
-  EXPECT_EQ(net.layer("ip1").blobs()[1]->diff().abs().sum().item<float>(), 0.0f);
-  EXPECT_GT(net.layer("ip1").blobs()[0]->diff().abs().sum().item<float>(), 0.0f);
+  EXPECT_EQ(LargestMagnitude(net.layer("ip1").blobs()[1]->diff()), 0.0f);
+  EXPECT_GT(LargestMagnitude(net.layer("ip1").blobs()[0]->diff()), 0.0f);
 }
 
 // The first writes over what was cleared, the second adds.
@@ -88,15 +89,15 @@ TEST(NetParams, AddsTheGradientsOfLayersThatShareAParameter) {
   for (const NetLayer& layer : net->layers()) {
     layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
   }
-  const at::Tensor& diff = net->layer("a").blobs()[0]->diff();
-  EXPECT_TRUE(at::equal(diff, at::full({4, 3}, 22.f)));  // two rows
+  const Tensor& diff = net->layer("a").blobs()[0]->diff();
+  EXPECT_TRUE(Equal(diff, Full({4, 3}, 22.f)));  // two rows
 }
 
 TEST(NetParams, KeepsDiffsWhereTheyWereFirstAskedFor) {
   auto net = Shared("", "");
-  const at::Tensor early = net->layer("b").blobs()[0]->diff();
+  const Tensor early = net->layer("b").blobs()[0]->diff();
   net->layer("b").blobs()[0]->diff().fill_(2);
-  EXPECT_EQ(net->params().diff().sum().item<float>(), 24.0f);
+  EXPECT_EQ(TotalOf(net->params().diff()), 24.0f);
   net->blob("a").diff().fill_(1);
   net->Backward();
   EXPECT_EQ(net->params().diff().data_ptr(), early.data_ptr());
@@ -105,9 +106,9 @@ TEST(NetParams, KeepsDiffsWhereTheyWereFirstAskedFor) {
 TEST(NetParams, MovesDiffsAlongWhicheverLayerTheyWereWrittenIn) {
   auto net = Shared("", "");
   net->layer("b").blobs()[0]->diff().fill_(2);
-  at::Tensor arena = at::zeros({net->params().layout().size});
+  Tensor arena = Tensor::Zeros({net->params().layout().size});
   net->params().BindDiff(arena);
-  EXPECT_EQ(arena.sum().item<float>(), 24.0f);
+  EXPECT_EQ(TotalOf(arena), 24.0f);
 }
 
 TEST(NetParams, SharesMemoryByName) {

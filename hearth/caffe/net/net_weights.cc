@@ -11,6 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/net/blob_proto.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/net.h"
 

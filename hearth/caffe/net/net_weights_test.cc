@@ -3,6 +3,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -21,8 +22,7 @@ TEST(NetWeights, AreCopiedByLayerName) {
                            "layer { name: 'new' type: 'InnerProduct' bottom: 'h' top: 'n'"
                            " inner_product_param { num_output: 2 } }");
   to->CopyTrainedLayersFrom(from->ToProto());
-  EXPECT_TRUE(
-      at::equal(from->layer("ip2").blobs()[0]->data(), to->layer("ip2").blobs()[0]->data()));
+  EXPECT_TRUE(Equal(from->layer("ip2").blobs()[0]->data(), to->layer("ip2").blobs()[0]->data()));
 }
 
 TEST(NetWeights, OfAnotherShapeAreRefused) {

@@ -1,18 +1,32 @@
 #include "hearth/caffe/net/parallel.h"
 
-#include <ATen/Parallel.h>
+#include <atomic>
+
+#include "hearth/caffe/net/device_library.h"
 
 namespace hearth::caffe {
 namespace {
 
+std::atomic<int> thread_count{0};  // 0: not set
+thread_local bool knows_count = false;
 thread_local int thread_number = 0;
 
 }  // namespace
 
-// ATen's own loops use the same threads.
-int ThreadCount() { return at::get_num_threads(); }
+int ThreadCount() {
+  if (!knows_count) {
+    knows_count = true;
+    if (const int count = thread_count; count > 0) omp_set_num_threads(count);
+  }
+  return omp_get_max_threads();
+}
 
-void SetThreadCount(int count) { at::set_num_threads(count); }
+void SetThreadCount(int count) {
+  thread_count = count;
+  knows_count = true;
+  omp_set_num_threads(count);
+  SetDeviceLibraryThreads(count);
+}
 
 int ThreadNumber() { return thread_number; }
 

@@ -4,6 +4,7 @@
 
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace hearth::caffe {
@@ -46,7 +47,7 @@ TEST(ReluGates, GradientsAreTheSameWhereTheValuesMemoryIsUsed) {
   for (int i = 0; i < 2; ++i) {
     Step(*plain);
     Step(*shared);
-    EXPECT_TRUE(at::equal(plain->params().diff(), shared->params().diff()));
+    EXPECT_TRUE(Equal(plain->params().diff(), shared->params().diff()));
   }
 }
 
@@ -57,7 +58,7 @@ TEST_P(ReluGatesStay, WhereValuesAreReadAgain) {
   EXPECT_FALSE(IsFreed(*shared));
   Step(*plain);
   Step(*shared);
-  EXPECT_TRUE(at::equal(plain->params().diff(), shared->params().diff()));
+  EXPECT_TRUE(Equal(plain->params().diff(), shared->params().diff()));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -3,8 +3,6 @@
 // is one copy. Shared by blobs of one net; one thread.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -18,45 +16,45 @@ class SyncedArray {
   // `count` zeros; memory is taken on first use.
   SyncedArray(int64_t count, const ComputeDevice& device) : count_(count), device_(device) {}
   // The same, but `take` gives the memory: of the host, and of the device if that has its own.
-  using Take = std::function<std::pair<at::Tensor, at::Tensor>()>;
+  using Take = std::function<std::pair<Tensor, Tensor>()>;
   SyncedArray(int64_t count, const ComputeDevice& device, Take take)
       : count_(count), device_(device), take_(std::move(take)) {}
   // Uses the caller's memory. `device` is undefined if the device has none of its own; else its
   // values are stale.
-  SyncedArray(at::Tensor host, at::Tensor device);
+  SyncedArray(Tensor host, Tensor device);
 
   int64_t count() const { return count_; }
   // For reading and writing: the other side's copy is stale from then on.
-  const at::Tensor& host();
-  const at::Tensor& device();
+  const Tensor& host();
+  const Tensor& device();
   // For reading only: the other side's copy stays valid.
-  const at::Tensor& host_to_read();
-  const at::Tensor& device_to_read();
+  const Tensor& host_to_read();
+  const Tensor& device_to_read();
 
   // `values`, count() of them on the device, become the device's copy: no copy is made.
-  void Adopt(at::Tensor values);
+  void Adopt(Tensor values);
 
   // All values are zero from now on; memory is filled when a side is next asked for.
   void SetZero() { is_zero_ = true; }
   bool is_zero() const { return is_zero_; }
   // device(), but the caller writes every value: after SetZero() the memory may hold anything.
-  const at::Tensor& device_to_overwrite();
+  const Tensor& device_to_overwrite();
 
  private:
-  const at::Tensor& FromDevice();
-  const at::Tensor& FromHost();
+  const Tensor& FromDevice();
+  const Tensor& FromHost();
   void FillZero();
   void TakeMemory();
 
   int64_t count_;
   ComputeDevice device_;
   Take take_;  // empty once it was called
-  at::Tensor host_, remote_;
+  Tensor host_, remote_;
   bool host_is_new_ = true, remote_is_new_ = false;
   bool is_zero_ = false;  // not yet filled
 };
 
-inline const at::Tensor& SyncedArray::host() {
+inline const Tensor& SyncedArray::host() {
   if (is_zero_) FillZero();
   if (device_.separate) {
     FromDevice();

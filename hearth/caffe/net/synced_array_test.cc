@@ -1,15 +1,15 @@
 #include "hearth/caffe/net/synced_array.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "hearth/caffe/net/blob.h"
 #include "hearth/caffe/net/device_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {
 
-float FirstOf(const at::Tensor& tensor) { return tensor.flatten()[0].item<float>(); }
+float FirstOf(const Tensor& tensor) { return tensor.flatten()[0].item(); }
 
 TEST(SyncedArray, BringsEachSideUpToDateWhenItIsAskedFor) {
   SyncedArray array(3, DeviceForTests());
@@ -29,7 +29,7 @@ TEST(SyncedArray, StartsWithZerosOnEitherSide) {
 
 TEST(SyncedArray, TakesTheMemoryOfBothSidesOnFirstUse) {
   int taken = 0;
-  const at::Tensor host = at::zeros({2}), device = at::zeros({2});
+  const Tensor host = Tensor::Zeros({2}), device = Tensor::Zeros({2});
   SyncedArray array(2, ComputeDevice::Simulated(), [&] {
     ++taken;
     return std::pair(host, device);
@@ -124,7 +124,7 @@ TEST(Blob, TakesADevicesValuesWithoutACopyAndShowsThemToWhoSharesIt) {
   for (Blob* blob : {&a, &b}) blob->set_device(DeviceForTests());
   b.ShareData(a);
   b.device_data().fill_(1);
-  const at::Tensor values = a.device_data() + 4;
+  const Tensor values = a.device_data() + 4;
   a.SetDeviceData(values);
   EXPECT_TRUE(a.device_data().is_alias_of(values));
   EXPECT_EQ(FirstOf(b.device_data()), 5);
@@ -137,9 +137,9 @@ TEST(Blob, CopiesADevicesValuesThatAreNotInItsOrder) {
   Blob blob({2, 2});
   blob.set_device(DeviceForTests());
   blob.device_data();
-  const at::Tensor values = at::arange(4.f).view({2, 2}).to(blob.device_data().device());
+  const Tensor values = On(blob.device_data().device(), Arange(4).view({2, 2}));
   blob.SetDeviceData(values.t());
-  EXPECT_TRUE(at::equal(blob.data(), at::tensor({0.f, 2.f, 1.f, 3.f}).view({2, 2})));
+  EXPECT_TRUE(Equal(blob.data(), Tensor::Copy({0.f, 2.f, 1.f, 3.f}).view({2, 2})));
 }
 
 TEST(Blob, OverwritesAClearedGradientAndAddsToOthers) {
@@ -148,7 +148,7 @@ TEST(Blob, OverwritesAClearedGradientAndAddsToOthers) {
   blob.diff().fill_(9);
   blob.ClearDiff();
   for (const float sum : {2.f, 4.f}) {
-    blob.AddToDeviceDiff(at::full({2}, 2.f).to(blob.device_diff().device()));
+    blob.AddToDeviceDiff(On(blob.device_diff().device(), Full({2}, 2)));
     EXPECT_EQ(FirstOf(blob.diff()), sum);
   }
 }

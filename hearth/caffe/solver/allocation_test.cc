@@ -1,41 +1,12 @@
 // What a training allocates once it runs.
-#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
-
-#include <atomic>
 
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/caffe/upgrade/net_file.h"
+#include "hearth/caffe/net/tensor.h"
 
 namespace hearth::caffe {
 namespace {
-
-// Stands in for the allocator of tensors and counts what passes.
-class CountingAllocator : public c10::Allocator {
- public:
-  c10::DataPtr allocate(size_t size) override {
-    bytes_ += size;
-    return inner_->allocate(size);
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
-  void copy_data(void* to, const void* from, size_t count) const override {
-    inner_->copy_data(to, from, count);
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  c10::Allocator* inner_ = c10::GetDefaultCPUAllocator();
-  std::atomic<size_t> bytes_ = 0;
-};
-
-CountingAllocator& Allocator() {
-  static CountingAllocator* allocator = [] {
-    auto* made = new CountingAllocator;
-    c10::SetCPUAllocator(made, /*priority=*/1);
-    return made;
-  }();
-  return *allocator;
-}
 
 constexpr char kPlannedNet[] = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "label"
@@ -63,19 +34,18 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 
 // The scalar of a loss takes 4 bytes; buffers of values take kilobytes.
 TEST(Allocation, ATrainingTakesNoMemoryAfterItsSecondIteration) {
-  Allocator();
   SolverParameter param =
       ParseSolver(std::string("base_lr: 0.01 momentum: 0.9 weight_decay: 0.001 lr_policy: 'fixed' "
                               "clip_gradients: 5 iter_size: 2 display: 0 max_iter: 9 net_param {") +
                       kPlannedNet + "}",
                   "solver");
   Solver solver(param, {});
-  const size_t before = Allocator().bytes();
+  const int64_t before = TensorBytesTaken();
   solver.Step(2);
-  ASSERT_GT(Allocator().bytes(), before) << "nothing is counted";
-  const size_t warm = Allocator().bytes();
+  ASSERT_GT(TensorBytesTaken(), before) << "nothing is counted";
+  const int64_t warm = TensorBytesTaken();
   solver.Step(4);
-  EXPECT_LT(Allocator().bytes() - warm, 4 * 256u);
+  EXPECT_LT(TensorBytesTaken() - warm, 4 * 256);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/caffe/upgrade/net_file.h"
@@ -50,7 +51,7 @@ TEST_F(FileDataInASolver, GoesOnWithTheNextItemAfterARestore) {
   const auto resumed = MakeSolver();
   resumed->Restore(state);
   resumed->Step(4);
-  EXPECT_TRUE(at::equal(resumed->net().params().data(), straight->net().params().data()));
+  EXPECT_TRUE(Equal(resumed->net().params().data(), straight->net().params().data()));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "hearth/caffe/solver/gradient_norm.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -32,8 +31,6 @@ double SumOfSquares(const float* values, int64_t count) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-double NormOf(const at::Tensor& values) {
-  return at::linalg_vector_norm(values, 2, c10::nullopt, false, at::kDouble).item<double>();
-}
+double NormOf(const Tensor& values) { return device::norm(values); }
 
 }  // namespace hearth::caffe

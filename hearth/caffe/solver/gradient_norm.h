@@ -1,9 +1,9 @@
 // The size of a gradient, for clip_gradients.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
+
+#include "hearth/caffe/net/tensor.h"
 
 namespace hearth::caffe {
 
@@ -12,6 +12,6 @@ namespace hearth::caffe {
 double SumOfSquares(const float* values, int64_t count);
 
 // The root of it, by ATen, wherever the tensor lies.
-double NormOf(const at::Tensor& values);
+double NormOf(const Tensor& values);
 
 }  // namespace hearth::caffe

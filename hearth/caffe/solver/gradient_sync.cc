@@ -2,8 +2,6 @@
 
 namespace hearth::caffe {
 
-at::Tensor LocalSync::AllocateDiff(const ParamLayout& layout) {
-  return at::zeros({layout.size}, at::kFloat);
-}
+Tensor LocalSync::AllocateDiff(const ParamLayout& layout) { return Tensor::Zeros({layout.size}); }
 
 }  // namespace hearth::caffe

@@ -2,8 +2,6 @@
 // LocalSync is the case of one solver. All calls come from the solver's thread.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <cstddef>
 
 #include "hearth/caffe/net/param_layout.h"
@@ -16,11 +14,11 @@ class GradientSync {
 
   // The zeroed flat float32 tensor of layout.size elements in which the net accumulates its
   // gradient. Called once, before the first iteration.
-  virtual at::Tensor AllocateDiff(const ParamLayout& layout) = 0;
+  virtual Tensor AllocateDiff(const ParamLayout& layout) = 0;
 
   // Where the net computes on a device with memory of its own: its flat gradient there, given once
   // after AllocateDiff. True: it is reduced there, and is what GradientReady speaks of.
-  virtual bool TakeDeviceDiff(const at::Tensor& diff) { return false; }
+  virtual bool TakeDeviceDiff(const Tensor& diff) { return false; }
 
   // The gradient of learnable parameter `index` is final for this iteration: it may be reduced
   // while backward goes on. Called once per parameter and iteration, before Finish, in the order in
@@ -45,7 +43,7 @@ class GradientSync {
 // One solver alone: nothing to reduce.
 class LocalSync final : public GradientSync {
  public:
-  at::Tensor AllocateDiff(const ParamLayout& layout) override;
+  Tensor AllocateDiff(const ParamLayout& layout) override;
   void GradientReady(size_t index) override {}
   Weights Finish(double local_weight) override { return {local_weight, local_weight}; }
 };

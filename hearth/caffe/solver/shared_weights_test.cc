@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/solver/solver.h"
 
 namespace hearth::caffe {
@@ -46,10 +47,10 @@ TEST_P(SharedWeights, AreOneArrayAndTrainAsThoseOfOneSolver) {
   for (auto& solver : solvers) {
     EXPECT_EQ(solver->net().params().data().data_ptr(),
               solvers[0]->net().params().data().data_ptr());
-    EXPECT_TRUE(at::equal(solver->net().params().data(), alone->net().params().data()));
+    EXPECT_TRUE(Equal(solver->net().params().data(), alone->net().params().data()));
     for (size_t j = 0; j < alone->history().size(); ++j) {
       EXPECT_EQ(solver->history()[j].data_ptr(), solvers[0]->history()[j].data_ptr());
-      EXPECT_TRUE(at::equal(solver->history()[j], alone->history()[j]));
+      EXPECT_TRUE(Equal(solver->history()[j], alone->history()[j]));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/device_testing.h"
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/solver/solver.h"
 
 namespace hearth::caffe {
@@ -57,11 +58,11 @@ std::unique_ptr<Solver> MakeOn(const ComputeDevice& device, const std::string& t
 void ExpectEqualTraining(Solver& a, Solver& b, int iterations) {
   a.Step(iterations);
   b.Step(iterations);
-  EXPECT_TRUE(at::allclose(a.net().params().data(), b.net().params().data(), 1e-4, 1e-6));
+  EXPECT_TRUE(AllClose(a.net().params().data(), b.net().params().data(), 1e-4, 1e-6));
   EXPECT_NEAR(a.last_loss(), b.last_loss(), 1e-4);
   const auto history = a.history(), other = b.history();
   for (size_t i = 0; i < history.size(); ++i) {
-    EXPECT_TRUE(at::allclose(history[i], other[i], 1e-4, 1e-6)) << "history " << i;
+    EXPECT_TRUE(AllClose(history[i], other[i], 1e-4, 1e-6)) << "history " << i;
   }
 }
 
@@ -93,7 +94,7 @@ TEST(SimulatedDevice, GoesOnFromItsSnapshot) {
   resumed = MakeOn(DeviceForTests(), text);
   resumed->Restore(state);
   resumed->Step(3);
-  EXPECT_TRUE(at::equal(straight->net().params().data(), resumed->net().params().data()));
+  EXPECT_TRUE(Equal(straight->net().params().data(), resumed->net().params().data()));
   std::filesystem::remove_all(folder);
 }
 

@@ -16,6 +16,7 @@
 #include "hearth/caffe/net/nan_search.h"
 #include "hearth/caffe/solver/gradient_norm.h"
 #include "hearth/caffe/solver/solver_nets.h"
+#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
@@ -69,7 +70,8 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   reduced_on_device_ = separate && sync_->TakeDeviceDiff(net_->params().device_diff());
   for (int i = 0; i < rule_->history_count(); ++i) {
     history_.emplace_back(Shape{layout.size}).set_device(context.device);
-    history_.back().device_data();  // threads that share it must not take its memory on first use
+    history_.back().device_data();  // threads that share it must not take its
+                                    // memory on first use
   }
   update_end_ = layout.size;
   FindStatistics();
@@ -241,8 +243,9 @@ void Solver::FindStatistics() {
 void Solver::TellGradient(size_t index) {
   if (!in_last_pass_) return;
   Blob& param = *net_->params().learnable()[index].blob;
-  if (std::binary_search(statistics_.begin(), statistics_.end(), index)) {  // they ascend
-    param.diff().copy_(param.data() * gradient_.local_weight);
+  if (std::binary_search(statistics_.begin(), statistics_.end(),
+                         index)) {  // they ascend
+    param.diff().copy_(param.data()).mul_(gradient_.local_weight);
   }
   // Asked for, a gradient that was only marked as zero is filled, and a device's comes to where the
   // collective takes it.
@@ -254,7 +257,9 @@ void Solver::TellGradient(size_t index) {
 void Solver::TakeStatistics() {
   for (const size_t index : statistics_) {
     Blob& statistic = *net_->params().learnable()[index].blob;
-    if (gradient_.weight > 0) statistic.data().copy_(statistic.diff() / gradient_.weight);
+    const auto weight = static_cast<float>(gradient_.weight);
+    float *data = statistic.data_ptr(), *diff = statistic.diff_ptr();
+    for (int64_t i = 0; i < statistic.count() && weight > 0; ++i) data[i] = diff[i] / weight;
     statistic.diff().zero_();
   }
 }
@@ -282,8 +287,8 @@ float Solver::GradientScale() {
 double Solver::GradientNorm() {
   NetParams& params = net_->params();
   if (options_.train_context.device.separate) return NormOf(params.device_diff());
-  const at::Tensor& diff = params.diff();
-  return std::sqrt(SumOfSquares(diff.data_ptr<float>(), diff.numel()));
+  const Tensor& diff = params.diff();
+  return std::sqrt(SumOfSquares(diff.data_ptr(), diff.numel()));
 }
 
 void Solver::ApplyUpdate() {
@@ -365,8 +370,8 @@ void Solver::ShareWeights(Solver& owner, int part, int parts, std::function<void
   for (size_t j = 0; j < history_.size(); ++j) history_[j].ShareData(owner.history_[j]);
 }
 
-std::vector<at::Tensor> Solver::history() {
-  std::vector<at::Tensor> groups;
+std::vector<Tensor> Solver::history() {
+  std::vector<Tensor> groups;
   groups.reserve(history_.size());
   for (Blob& group : history_) groups.push_back(group.data());
   return groups;

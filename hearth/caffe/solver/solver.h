@@ -24,7 +24,8 @@ namespace hearth::caffe {
 // What one iteration did, for progress and for tests.
 struct IterationReport {
   int iteration;        // the one just done, counted from 1
-  float loss;           // mean over this solver's rows of the iteration; NaN when it had none
+  float loss;           // mean over this solver's rows of the iteration; NaN when it had
+                        // none
   float smoothed_loss;  // over average_loss iterations
   float learning_rate;
   int64_t rows;            // of this solver; 0 also where the net is not fed by rows
@@ -32,15 +33,18 @@ struct IterationReport {
 };
 
 struct SolverOptions {
-  NetContext train_context;  // phase is set by the solver; a missing `random` is made from the seed
-  NetContext test_context;   // for the solver's own test nets
+  NetContext train_context;            // phase is set by the solver; a missing `random` is
+                                       // made from the seed
+  NetContext test_context;             // for the solver's own test nets
   std::shared_ptr<GradientSync> sync;  // LocalSync when empty
   std::string solver_file;             // where the prototxt came from: the default snapshot_prefix
-  bool is_root = true;  // logs, tests and snapshots; false on all but one of several solvers
-  uint64_t seed = 0;    // used where the prototxt has no random_seed
-  uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
-  int ranks = 1;        // that share the sync; a snapshot's feed position holds for this many
-  std::string run;  // tells this run's snapshots from those of others; the solver's own where empty
+  bool is_root = true;                 // logs, tests and snapshots; false on all but one of
+                                       // several solvers
+  uint64_t seed = 0;                   // used where the prototxt has no random_seed
+  uint64_t rank = 0;  // mixed into the seed: augmentation and dropout differ by rank
+  int ranks = 1;      // that share the sync; a snapshot's feed position holds for this many
+  std::string run;    // tells this run's snapshots from those of others; the
+                      // solver's own where empty
   bool shuffles_first_epoch = false;  // by the seed; else only later ones are
   bool stop_on_nan = false;           // a loss that is not finite is an error; else a warning
   // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
@@ -130,7 +134,7 @@ class Solver {
   bool stopped() const { return stopped_; }
   // Flat history buffers in the layout of net().params(), one per history group: to be made equal
   // on all ranks together with the weights. Valid until the next iteration.
-  std::vector<at::Tensor> history();
+  std::vector<Tensor> history();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -187,13 +191,15 @@ class Solver {
   std::function<void()> wait_for_update_;
 
   uint64_t seed_ = 0;
-  std::vector<size_t> statistics_;  // learnable parameters that ranks average instead: BatchNorm's
+  std::vector<size_t> statistics_;  // learnable parameters that ranks average
+                                    // instead: BatchNorm's
 
   int iteration_ = 0, stop_at_ = 0;
-  int64_t epoch_ = 0, fetches_ = 0;  // position in the feed: fetches in this epoch
-  std::vector<SealedRows> rows_;     // of all ranks, at the snapshot that is being made
-  Gradient gradient_;                // of the present iteration
-  bool in_last_pass_ = false;        // of iter_size: gradients become final
+  int64_t epoch_ = 0,
+          fetches_ = 0;           // position in the feed: fetches in this epoch
+  std::vector<SealedRows> rows_;  // of all ranks, at the snapshot that is being made
+  Gradient gradient_;             // of the present iteration
+  bool in_last_pass_ = false;     // of iter_size: gradients become final
   bool loss_is_finite_ = true;
   std::deque<float> losses_;
   float smoothed_loss_ = 0, last_loss_ = 0;

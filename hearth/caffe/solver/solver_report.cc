@@ -82,7 +82,7 @@ void Solver::DisplayLastLoss() {
   const std::optional<int64_t> rows = net_->Fetch();
   if (!rows || *rows > 0) {
     // Statistics that all ranks must keep equal move in a forward pass, and only the root runs it.
-    at::Tensor before;
+    Tensor before;
     if (!statistics_.empty()) before = net_->params().data().clone();
     UpdateSmoothedLoss(net_->Forward());
     if (before.defined()) net_->params().data().copy_(before);

@@ -7,6 +7,7 @@
 #include "hearth/base/log.h"
 #include "hearth/batch/row_hash.h"
 #include "hearth/caffe/net/blob_proto.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/solver/solver.h"
@@ -131,10 +132,10 @@ SolverState Solver::MakeState(const std::string& model) {
   state.set_learned_net(model);
   state.set_current_step(learning_rate_.current_step());
   const NetParams& params = net_->params();
-  for (const at::Tensor& group : history()) {
+  for (const Tensor& group : history()) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const ParamLayout::Slice slice = params.layout().slices[i];
-      const float* values = group.data_ptr<float>() + slice.offset;
+      const float* values = group.data_ptr() + slice.offset;
       BlobProto* blob = state.add_history();
       *blob->mutable_shape()->mutable_dim() = params.learnable()[i].blob->shape();
       blob->mutable_data()->assign(values, values + slice.count);

@@ -5,6 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/solver/solver.h"
 
@@ -41,10 +42,10 @@ class SolverSnapshotTest : public testing::Test {
     return RowsNet(4, 10, 0, "layer { name: 'd' type: 'Dropout' bottom: 'h' top: 'h' }");
   }
 
-  static at::Tensor Everything(Solver& solver) {
-    std::vector<at::Tensor> parts = solver.history();
+  static Tensor Everything(Solver& solver) {
+    std::vector<Tensor> parts = solver.history();
     parts.push_back(solver.net().params().data());
-    return at::cat(parts);
+    return Joined(parts);
   }
 
   fs::path folder_;
@@ -66,7 +67,7 @@ TEST_P(Resume, EqualsAnUnbrokenRunBitForBit) {
     resumed->Restore(state);
     EXPECT_EQ(resumed->iteration(), at);
     resumed->Step(11 - at);
-    EXPECT_TRUE(at::equal(Everything(*straight), Everything(*resumed))) << "from iteration " << at;
+    EXPECT_TRUE(Equal(Everything(*straight), Everything(*resumed))) << "from iteration " << at;
     EXPECT_EQ(last_.smoothed_loss, expected.smoothed_loss);
     EXPECT_EQ(last_.learning_rate, expected.learning_rate);
     EXPECT_EQ(last_.rows, expected.rows);
@@ -197,7 +198,7 @@ TEST_F(SolverSnapshotTest, LoadsWeightsFromSeveralFiles) {
   const auto [model, state] = from->Snapshot();
   auto to = Make();
   to->LoadWeights(model + "," + model);
-  EXPECT_TRUE(at::equal(from->net().params().data(), to->net().params().data()));
+  EXPECT_TRUE(Equal(from->net().params().data(), to->net().params().data()));
   EXPECT_EQ(to->iteration(), 0);
 }
 

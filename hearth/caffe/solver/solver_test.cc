@@ -8,6 +8,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/solver/gradient_norm.h"
 
 namespace hearth::caffe {
 namespace {
@@ -27,7 +29,7 @@ std::unique_ptr<Solver> MakeSolver(const std::string& solver, const std::string&
   return std::make_unique<Solver>(param, std::move(options));
 }
 
-at::Tensor Weights(Solver& solver) { return solver.net().params().data().clone(); }
+Tensor Weights(Solver& solver) { return solver.net().params().data().clone(); }
 
 // Adds up the gradients of solvers that run in threads, in the order of ranks.
 class Meeting {
@@ -37,9 +39,9 @@ class Meeting {
   class Sync final : public GradientSync {
    public:
     Sync(Meeting* meeting, int rank) : meeting_(meeting), rank_(rank) {}
-    at::Tensor AllocateDiff(const ParamLayout& layout) override {
+    Tensor AllocateDiff(const ParamLayout& layout) override {
       ready_.assign(layout.slices.size(), 0);
-      return meeting_->diffs_[rank_] = at::zeros({layout.size});
+      return meeting_->diffs_[rank_] = Tensor::Zeros({layout.size});
     }
     void GradientReady(size_t index) override { ++ready_[index]; }
     Weights Finish(double local_weight) override {
@@ -47,10 +49,10 @@ class Meeting {
       std::fill(ready_.begin(), ready_.end(), 0);
       meeting_->weights_[rank_] = local_weight;
       meeting_->barrier_.arrive_and_wait();
-      at::Tensor sum = at::zeros_like(meeting_->diffs_[rank_]);
+      Tensor sum = Tensor::Zeros(meeting_->diffs_[rank_].sizes());
       double weight = 0;
       for (size_t i = 0; i < meeting_->diffs_.size(); ++i) {
-        sum += meeting_->diffs_[i];
+        sum.add_(meeting_->diffs_[i]);
         weight += meeting_->weights_[i];
       }
       meeting_->barrier_.arrive_and_wait();
@@ -66,18 +68,17 @@ class Meeting {
   };
 
  private:
-  std::vector<at::Tensor> diffs_;
+  std::vector<Tensor> diffs_;
   std::vector<double> weights_;
   std::barrier<> barrier_;
 };
 
 // Weights and history of `nets.size()` solvers that train together, after `steps` steps.
-std::vector<at::Tensor> TrainTogether(const std::string& solver,
-                                      const std::vector<std::string>& nets, int steps,
-                                      std::vector<std::vector<int64_t>>* rows = nullptr) {
+std::vector<Tensor> TrainTogether(const std::string& solver, const std::vector<std::string>& nets,
+                                  int steps, std::vector<std::vector<int64_t>>* rows = nullptr) {
   const auto ranks = static_cast<int>(nets.size());
   Meeting meeting(ranks);
-  std::vector<at::Tensor> results(ranks);
+  std::vector<Tensor> results(ranks);
   if (rows) rows->resize(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -89,7 +90,7 @@ std::vector<at::Tensor> TrainTogether(const std::string& solver,
       }
       auto one = MakeSolver(solver, nets[rank], std::move(options));
       one->Step(steps);
-      results[rank] = at::cat({Weights(*one), one->history()[0]});
+      results[rank] = Joined({Weights(*one), one->history()[0]});
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -112,18 +113,18 @@ TEST(Solver, UpdatesByHandAsAnIterationDoes) {
     by_hand->ApplyUpdate();
   }
   EXPECT_EQ(by_hand->iteration(), 3);
-  EXPECT_TRUE(at::allclose(Weights(*by_hand), Weights(*stepped), 1e-6, 1e-8));
+  EXPECT_TRUE(AllClose(Weights(*by_hand), Weights(*stepped), 1e-6, 1e-8));
 }
 
 TEST(Solver, TrainsTheWeightsThatItShares) {
   auto solver = MakeSolver(kSgd, RowsNet(4, 100));
   Net other(ParseNet(RowsNet(4, 100), "net"), ContextOf(TRAIN, 9), TestRegistry());
   solver->net().ShareTrainedLayersWith(other);
-  const at::Tensor before = other.params().data().clone();
+  const Tensor before = other.params().data().clone();
   solver->set_base_lr(0.2f);
   EXPECT_FLOAT_EQ(solver->learning_rate(), 0.2f);
   solver->Step(2);
-  EXPECT_FALSE(at::equal(other.params().data(), before));
+  EXPECT_FALSE(Equal(other.params().data(), before));
 }
 
 TEST(Solver, LearnsARegression) {
@@ -154,7 +155,7 @@ TEST(Solver, TreatsTwoHalfBatchesAsOneBatch) {
   auto halves = MakeSolver(std::string(kSgd) + "iter_size: 2", RowsNet(2, 8));
   whole->Step(6);
   halves->Step(6);
-  EXPECT_TRUE(at::allclose(Weights(*whole), Weights(*halves), 1e-5, 1e-7));
+  EXPECT_TRUE(AllClose(Weights(*whole), Weights(*halves), 1e-5, 1e-7));
 }
 
 // The promise of data-parallel training: N solvers at batch B/N are one solver at batch B,
@@ -163,8 +164,8 @@ TEST(Solver, TogetherWithOthersEqualsOneSolverOnAllRows) {
   const std::string options = std::string(kSgd) + "clip_gradients: 0.05 iter_size: 2";
   const auto alone = TrainTogether(options, {RowsNet(4, 4)}, 10);
   const auto together = TrainTogether(options, {RowsNet(2, 2, 0), RowsNet(2, 2, 2)}, 10);
-  EXPECT_TRUE(at::allclose(together[0], alone[0], 1e-5, 1e-7));
-  EXPECT_TRUE(at::equal(together[0], together[1]));
+  EXPECT_TRUE(AllClose(together[0], alone[0], 1e-5, 1e-7));
+  EXPECT_TRUE(Equal(together[0], together[1]));
 }
 
 TEST(Solver, WithoutRowsFollowsTheOthers) {
@@ -173,20 +174,21 @@ TEST(Solver, WithoutRowsFollowsTheOthers) {
       TrainTogether(kSgd, {RowsNet(2, 6), RowsNet(2, 3, 6), RowsNet(2, 0)}, 4, &rows);
   EXPECT_THAT(
       rows, ElementsAre(ElementsAre(2, 2, 2, 2), ElementsAre(2, 1, 0, 2), ElementsAre(0, 0, 0, 0)));
-  EXPECT_TRUE(at::equal(together[0], together[1]));
-  EXPECT_TRUE(at::equal(together[0], together[2]));
+  EXPECT_TRUE(Equal(together[0], together[1]));
+  EXPECT_TRUE(Equal(together[0], together[2]));
 }
 
 TEST(Solver, ClipsTheGradientToItsLimit) {
   auto free = MakeSolver("base_lr: 1 lr_policy: 'fixed'", RowsNet(4, 4));
   auto clipped = MakeSolver("base_lr: 1 lr_policy: 'fixed' clip_gradients: 0.01", RowsNet(4, 4));
-  const at::Tensor before = Weights(*clipped);
+  const Tensor before = Weights(*clipped);
   free->Step(1);
   clipped->Step(1);
-  const double norm = free->net().params().diff().norm().item<double>();
+  const double norm = std::sqrt(
+      SumOfSquares(free->net().params().diff().data_ptr(), free->net().params().diff().numel()));
   EXPECT_GT(norm, 0.02);
-  EXPECT_TRUE(at::allclose(Weights(*clipped) - before, (Weights(*free) - before) * (0.01 / norm),
-                           1e-3, 1e-7));
+  EXPECT_TRUE(AllClose(Sum(Weights(*clipped), before, -1),
+                       Scaled(Sum(Weights(*free), before, -1), 0.01 / norm), 1e-3, 1e-7));
 }
 
 TEST(Solver, StopsAfterTheIterationInWhichItIsAsked) {

@@ -1,10 +1,9 @@
 #include "hearth/caffe/solver/update_rule.h"
 
-#include <ATen/ATen.h>
-
 #include <cmath>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/proto/nearest.h"
 
@@ -37,11 +36,11 @@ void ForEachGradient(const ParamUpdate& u, bool l1, Step step_of_all) {
 
 // One parameter of a TensorUpdate, with its regularised gradient.
 struct OneUpdate {
-  at::Tensor data, gradient, history, second_history;
+  Tensor data, gradient, history, second_history;
 };
 
-at::Tensor GradientOf(const TensorUpdate& u, size_t i, bool l1) {
-  at::Tensor gradient = u.diff[i] * u.gradient_scale;
+Tensor GradientOf(const TensorUpdate& u, size_t i, bool l1) {
+  Tensor gradient = u.diff[i] * u.gradient_scale;
   if (u.decay != 0) gradient.add_(l1 ? u.data[i].sign() : u.data[i], u.decay);
   return gradient;
 }
@@ -50,15 +49,15 @@ template <typename Step>
 void ForEachParameter(const TensorUpdate& u, bool l1, Step step) {
   for (size_t i = 0; i < u.data.size(); ++i) {
     step(OneUpdate{u.data[i], GradientOf(u, i, l1), u.history[0][i],
-                   u.history[1].empty() ? at::Tensor() : u.history[1][i]});
+                   u.history[1].empty() ? Tensor() : u.history[1][i]});
   }
 }
 
 // All regularised gradients, in a few launches.
-std::vector<at::Tensor> GradientsOf(const TensorUpdate& u, bool l1) {
-  std::vector<at::Tensor> gradients = at::_foreach_mul(u.diff, u.gradient_scale);
+std::vector<Tensor> GradientsOf(const TensorUpdate& u, bool l1) {
+  std::vector<Tensor> gradients = device::foreach_mul(u.diff, u.gradient_scale);
   if (u.decay != 0) {
-    at::_foreach_add_(gradients, l1 ? at::_foreach_sign(u.data) : u.data, u.decay);
+    device::foreach_add_(gradients, l1 ? device::foreach_sign(u.data) : u.data, u.decay);
   }
   return gradients;
 }
@@ -87,9 +86,9 @@ class Sgd final : public RuleBase {
     });
   }
   void Apply(const TensorUpdate& u, int) const override {
-    at::_foreach_mul_(u.history[0], momentum_);
-    at::_foreach_add_(u.history[0], GradientsOf(u, l1_), u.rate);
-    at::_foreach_sub_(u.data, u.history[0]);
+    device::foreach_mul_(u.history[0], momentum_);
+    device::foreach_add_(u.history[0], GradientsOf(u, l1_), u.rate);
+    device::foreach_sub_(u.data, u.history[0]);
   }
 };
 
@@ -106,7 +105,7 @@ class Nesterov final : public RuleBase {
   }
   void Apply(const TensorUpdate& u, int) const override {
     ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      const at::Tensor before = one.history.clone();
+      const Tensor before = one.history.clone();
       one.history.mul_(momentum_).add_(one.gradient, u.rate);
       one.data.sub_(one.history, 1 + momentum_).add_(before, momentum_);
     });
@@ -171,10 +170,10 @@ class AdaDelta final : public RuleBase {
   }
   void Apply(const TensorUpdate& u, int) const override {
     ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      const at::Tensor &gradient = one.gradient, &gradients = one.history;
-      const at::Tensor& updates = one.second_history;
+      const Tensor &gradient = one.gradient, &gradients = one.history;
+      const Tensor& updates = one.second_history;
       gradients.mul_(momentum_).addcmul_(gradient, gradient, 1 - momentum_);
-      const at::Tensor update = gradient * ((updates + delta_) / (gradients + delta_)).sqrt_();
+      const Tensor update = gradient * ((updates + delta_) / (gradients + delta_)).sqrt_();
       updates.mul_(momentum_).addcmul_(update, update, 1 - momentum_);
       one.data.sub_(update, u.rate);
     });
@@ -200,7 +199,7 @@ class Adam final : public RuleBase {
 
   void Apply(const TensorUpdate& u, int iteration) const override {
     ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      const at::Tensor &mean = one.history, &square = one.second_history;
+      const Tensor &mean = one.history, &square = one.second_history;
       mean.mul_(momentum_).add_(one.gradient, 1 - momentum_);
       square.mul_(momentum2_).addcmul_(one.gradient, one.gradient, 1 - momentum2_);
       one.data.addcdiv_(mean, square.sqrt().add_(delta_), -u.rate * Correction(iteration));

@@ -1,12 +1,11 @@
 // Caffe's six update rules, each as one pass over memory.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "hearth/caffe/net/tensor.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {
@@ -26,8 +25,8 @@ struct ParamUpdate {
 // The same for any number of parameters that have their rates in common, as flat tensors on any
 // device.
 struct TensorUpdate {
-  std::vector<at::Tensor> data, diff;
-  std::vector<at::Tensor> history[2];
+  std::vector<Tensor> data, diff;
+  std::vector<Tensor> history[2];
   float gradient_scale, rate, decay;
 };
 

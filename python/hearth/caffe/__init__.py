@@ -1,21 +1,20 @@
 """pycaffe on Hearth's engine: nets, solvers, layers in Python, NetSpec, pictures.
 
-Programs that `import caffe` run with the package `caffe`, an alias of this one. It needs torch's
-libraries (the wheel's [caffe] extra). Failures of the engine are ValueError, FileNotFoundError or
-HearthError; each says what failed, where, and what to do.
+Programs that `import caffe` run with the package `caffe`, an alias of this one. It needs
+oneDNN (the wheel's [caffe] extra), and torch where nets compute on GPUs. Failures of the engine are
+ValueError, FileNotFoundError or HearthError; each says what failed, where, and what to do.
 """
 
 from __future__ import annotations
 
 try:
-    from hearth.native import check_torch
+    from hearth.native import load_engine_libraries
 
-    check_torch()
+    load_engine_libraries()
     from hearth.native import _caffe  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "hearth.caffe needs the compiled engine and the torch that it was built for: "
-        f"pip install 'hearth-spark[caffe]' ({error})"
+        f"hearth.caffe needs the compiled engine: pip install 'hearth-spark[caffe]' ({error})"
     ) from error
 
 from hearth.caffe import coord_map, draw, io, net_spec, proto

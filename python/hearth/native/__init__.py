@@ -9,7 +9,7 @@ import ctypes
 import os
 import platform
 import sys
-from importlib import machinery, metadata
+from importlib import machinery
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
@@ -70,7 +70,6 @@ def program() -> Path:
 
     Raises:
         FileNotFoundError: it was not built.
-        ImportError: the torch that is installed is not the one that it was built for.
     """
     path = DIRECTORY / "hearth"
     if not path.is_file():
@@ -78,37 +77,27 @@ def program() -> Path:
             f"the hearth program is not at {path}: install the wheel with its [caffe] extra, "
             "or run `make build` in the checkout"
         )
-    if not _CARRIED_ENGINE.is_dir():
-        check_torch()
     return path
 
 
-def check_torch() -> None:
-    """Checks that the installed torch is the one that the engine was built for.
+def load_engine_libraries() -> None:
+    """Loads what an archive brings for the module `_caffe`; sets HEARTH_TORCH_LIBRARIES."""
+    _load_carried(_CARRIED_ENGINE)
+    if folder := torch_libraries():
+        os.environ.setdefault("HEARTH_TORCH_LIBRARIES", folder)
 
-    C++ names differ between torch's minor versions: with another one the loader ends the program
-    with status 127 before its first line. An archive brings torch's libraries itself: they are
-    loaded, for the module `_caffe`.
 
-    Raises:
-        ImportError: torch is missing or of another version; the message says what to install.
+def torch_libraries() -> str | None:
+    """The folder of the installed torch's libraries, by which the device library finds them.
+
+    Does not import torch. None without torch.
     """
-    built_for = DIRECTORY / "torch_version"
-    if not built_for.is_file():  # built without torch, or in an archive
-        _load_carried(_CARRIED_ENGINE)
-        return
-    wanted = built_for.read_text(encoding="utf-8").strip()
-    try:
-        found = metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        raise ImportError(
-            f"this needs torch {wanted}, and none is installed: pip install 'hearth-spark[caffe]'"
-        ) from None
-    if found.split("+")[0].split(".")[:2] != wanted.split("."):
-        raise ImportError(
-            f"this hearth was built for torch {wanted}, but torch {found} is installed: "
-            f"pip install 'torch=={wanted}.*'"
-        )
+    found = machinery.PathFinder.find_spec("torch")
+    for package in (found.submodule_search_locations or []) if found else []:
+        folder = Path(package) / "lib"
+        if (folder / "libtorch_cpu.so").is_file():
+            return str(folder)
+    return None
 
 
 def environment() -> dict[str, str]:
@@ -117,11 +106,14 @@ def environment() -> dict[str, str]:
     An OpenMP thread that spins at a barrier can keep the very thread it waits for off its core
     where trainers share cores; one that sleeps at once is slow to wake. So it spins for a fraction
     of a millisecond (apps/hearth.cc). OpenMP reads the variable when it is loaded, so the program
-    cannot set it for itself. In an archive, where the libraries are that it brings.
+    cannot set it for itself. In an archive, where the libraries are that it brings; where torch is
+    installed, its libraries, for the device library.
     """
     environment = dict(os.environ)
     if "OMP_WAIT_POLICY" not in environment:
         environment.setdefault("GOMP_SPINCOUNT", "10000")
+    if folder := torch_libraries():
+        environment.setdefault("HEARTH_TORCH_LIBRARIES", folder)
     if _CARRIED.is_dir():
         known = environment.get("LD_LIBRARY_PATH")
         folders = [str(_CARRIED), str(_CARRIED_ENGINE), *([known] if known else [])]

@@ -72,7 +72,6 @@ def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]
 
     Raises:
         HearthError: a package lies elsewhere, or a library is missing.
-        ImportError: the torch that is installed is not the one of the engine.
     """
     packages = f"lib/{_PYTHON}/site-packages"
     program = Path(sys.executable).resolve()
@@ -83,15 +82,13 @@ def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]
     ours = [*compiled(), *(engine_parts() if engine else [])]
     dynamic = sorted(Path(sysconfig.get_config_var("DESTSHARED")).glob("*.so"))
     folders = {"lib": None}
-    torch_stays = True
     for name, path in libraries_of([program, *dynamic, *ours]).items():
         place = _place(path)
         if place is None or place.parent == Path("lib") or os.path.normpath(path) in left_out:
             yield Entry(f"lib/{name}", path.resolve())
-            torch_stays = torch_stays and not name.startswith("libtorch")
         else:
             folders[str(place.parent)] = None
-    yield from python_entries(packages, engine, torch_stays)
+    yield from python_entries(packages, engine)
     words = {"folders": " ".join(folders), "packages": packages, "python": _PYTHON}
     yield Entry.script("bin/python", _LAUNCHER.format(**words, arguments=""))
     yield Entry.script("bin/hearth", _LAUNCHER.format(**words, arguments="-m hearth.cli "))

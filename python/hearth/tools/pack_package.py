@@ -17,9 +17,9 @@ from hearth.tools.pack_archive import Entry, files_below
 
 _IMPORT_NAMES = ("hearth", "caffe", "com/yahoo/ml/caffe", "tensorflowonspark")
 _NATIVE = "hearth/native"
-# Compiled parts that need torch's libraries, and the file that says which torch.
 _ENGINE = ("hearth", "_caffe.*.so")
-_TORCH = ("torch_version",)
+# Uses the torch of the node, where there is one of its version.
+_DEVICES = ("libhearth_device_torch.so",)
 _BINDINGS = ("_core.*.so", "libhearth_feed.so")
 _PLUGINS = ("libhearth_tensorflow_collective.so", "libhearth_tensorflow_files.so")
 
@@ -32,13 +32,12 @@ exec "${PYSPARK_PYTHON:-python3}" -m hearth.cli "$@"
 
 
 def package_entries(engine: bool) -> Iterator[Entry]:
-    """The files of the archive; `engine`: with Caffe's engine and what it takes from torch.
+    """The files of the archive; `engine`: with Caffe's engine and its libraries.
 
     Raises:
         HearthError: a part was not built here, or a library that it needs is missing.
-        ImportError: the torch that is installed is not the one of the engine.
     """
-    yield from python_entries("python", engine, torch_stays=False)
+    yield from python_entries("python", engine)
     libraries = f"python/{_NATIVE}/libraries"
     small = libraries_of([*compiled(_BINDINGS), *compiled(_PLUGINS)])
     for name, path in sorted(small.items()):
@@ -50,11 +49,8 @@ def package_entries(engine: bool) -> Iterator[Entry]:
     yield Entry.script("bin/hearth", _LAUNCHER)
 
 
-def python_entries(folder: str, engine: bool, torch_stays: bool) -> Iterator[Entry]:
-    """Hearth's Python files and compiled parts, below `folder`; not the libraries of others.
-
-    `torch_stays`: the engine finds its libraries in an installed torch, and looks at its version.
-    """
+def python_entries(folder: str, engine: bool) -> Iterator[Entry]:
+    """Hearth's Python files and compiled parts, below `folder`; not the libraries of others."""
     root = Path(hearth.__file__).resolve().parents[1]
     for name in _IMPORT_NAMES:
         for entry in files_below(root / name, f"{folder}/{name}"):
@@ -62,7 +58,7 @@ def python_entries(folder: str, engine: bool, torch_stays: bool) -> Iterator[Ent
                 yield entry
     patterns = (*_BINDINGS, *_PLUGINS)
     if engine:
-        patterns += (*_ENGINE, *(_TORCH if torch_stays else ()))
+        patterns += (*_ENGINE, *_DEVICES)
     for path in compiled(patterns):
         yield Entry(f"{folder}/{_NATIVE}/{path.name}", path)
 
@@ -72,7 +68,6 @@ def engine_parts() -> list[Path]:
 
     Raises:
         HearthError: there are none.
-        ImportError: the torch that is installed is not theirs.
     """
     from hearth import HearthError
 
@@ -82,7 +77,6 @@ def engine_parts() -> list[Path]:
             f"there is no Caffe engine in {native.DIRECTORY}: install the wheel with its [caffe] "
             "extra, or leave the engine out with --no-engine"
         )
-    native.check_torch()
     return parts
 
 

@@ -1,0 +1,72 @@
+// Devices of torch: which there are, their streams, and settings of the process.
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "hearth/caffe/device/device_call.h"
+
+namespace hearth::device {
+namespace {
+
+std::filesystem::path Folder() {
+  Dl_info torch{};
+  if (dladdr(reinterpret_cast<const void*>(&at::globalContext), &torch) == 0) return {};
+  return std::filesystem::path(torch.dli_fname).parent_path();
+}
+
+// PyTorch's CUDA part registers itself where it is loaded. It lies beside the CPU part. ATen asks
+// once whether it has CUDA, in the first convolution for one, and keeps the answer.
+int64_t CountCuda() {
+  const std::filesystem::path file = Folder() / "libtorch_cuda.so";
+  if (!std::filesystem::exists(file)) return 0;
+  TORCH_CHECK(dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr,
+              "PyTorch's CUDA library cannot be loaded: ", dlerror());
+  TORCH_CHECK(at::detail::getCUDAHooks().hasCUDART(), "PyTorch's CUDA library was loaded too late");
+  return static_cast<int64_t>(at::getNumGPUs());
+}
+
+c10::impl::VirtualGuardImpl Cuda() { return c10::impl::VirtualGuardImpl(at::kCUDA); }
+
+at::Device CudaDevice(int64_t index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
+
+}  // namespace
+
+void AddDevices(Table& table) {
+  table[HEARTH_OP_count_cuda] = [](Call& c) { c.GiveInteger(CountCuda()); };
+  table[HEARTH_OP_use_cuda] = [](Call& c) {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    // A run must be repeatable, and its float32 be float32. PyTorch has these for the process.
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setBenchmarkCuDNN(false);
+    at::globalContext().setAllowTF32CuDNN(false);
+  };
+  table[HEARTH_OP_use_fastest_algorithms] = [](Call&) {
+    at::globalContext().setDeterministicCuDNN(false);
+    at::globalContext().setBenchmarkCuDNN(true);
+  };
+  table[HEARTH_OP_synchronize] = [](Call& c) {
+    Cuda().synchronizeDevice(static_cast<at::DeviceIndex>(c.integer(0)));
+  };
+  table[HEARTH_OP_current_stream] = [](Call& c) {
+    c.GivePointer(Cuda().getStream(CudaDevice(c.integer(0))).native_handle());
+  };
+  // Makes the device's context current; returns the number of the one before.
+  table[HEARTH_OP_enter_device] = [](Call& c) {
+    c.GiveInteger(Cuda().exchangeDevice(CudaDevice(c.integer(0))).index());
+  };
+  table[HEARTH_OP_library_folder] = [](Call& c) {
+    static const std::string folder = Folder();
+    c.GivePointer(const_cast<char*>(folder.c_str()));
+  };
+  table[HEARTH_OP_set_threads] = [](Call& c) {
+    at::set_num_threads(static_cast<int>(c.integer(0)));
+  };
+}
+
+}  // namespace hearth::device

@@ -1,0 +1,67 @@
+// Loops over two arrays of one shape in any order in memory, on several threads. For tensor.cc.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hearth/caffe/net/parallel.h"
+
+namespace hearth::caffe {
+
+// The sizes that both arrays have, and their strides; 0 repeats a value.
+class StridedPlan {
+ public:
+  using Numbers = std::vector<int64_t>;
+  // Axes that lie in memory as one in both arrays become one, and the last one is that along which
+  // the first array is densest.
+  StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers& from);
+
+  int64_t rows() const { return rows_; }  // 0 where there are no values
+  int64_t row_size() const { return axes_.back().size; }
+  int64_t to_stride() const { return axes_.back().to; }
+  int64_t from_stride() const { return axes_.back().from; }
+
+  // Where a row begins in both arrays.
+  struct Offsets {
+    int64_t to = 0, from = 0;
+  };
+  Offsets RowAt(int64_t row) const;
+
+ private:
+  struct Axis {
+    int64_t size, to, from;
+  };
+  std::vector<Axis> axes_;  // at least one
+  int64_t rows_ = 1;
+};
+
+// row(to, stride, from, stride, count) for every row.
+template <typename Row>
+void StridedLoop(const StridedPlan& plan, float* to, const float* from, Row row) {
+  constexpr int64_t kGrain = 32768;
+  const int64_t size = plan.row_size();
+  if (plan.rows() == 1) {
+    const int64_t a = plan.to_stride(), b = plan.from_stride();
+    ParallelFor(0, size, kGrain, [&](int64_t begin, int64_t end) {
+      row(to + begin * a, a, from + begin * b, b, end - begin);
+    });
+    return;
+  }
+  ParallelFor(0, plan.rows(), kGrain / (size + 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const StridedPlan::Offsets at = plan.RowAt(r);
+      row(to + at.to, plan.to_stride(), from + at.from, plan.from_stride(), size);
+    }
+  });
+}
+
+void CopyRow(float* to, int64_t a, const float* from, int64_t b, int64_t count);
+void MultiplyRow(float* to, int64_t a, const float* from, int64_t b, int64_t count);
+
+// to += factor * from
+struct AddRow {
+  float factor;
+  void operator()(float* to, int64_t a, const float* from, int64_t b, int64_t count) const;
+};
+
+}  // namespace hearth::caffe

@@ -1,0 +1,19 @@
+// Failures of tensors: of the host's memory, and of whatever a device's library reports.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace hearth::caffe {
+
+class TensorError : public std::runtime_error {
+ public:
+  TensorError(bool out_of_memory, const std::string& message)
+      : std::runtime_error(message), out_of_memory_(out_of_memory) {}
+  bool out_of_memory() const { return out_of_memory_; }
+
+ private:
+  const bool out_of_memory_;
+};
+
+}  // namespace hearth::caffe
