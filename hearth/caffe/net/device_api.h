@@ -15,8 +15,9 @@ constexpr int32_t kHearthDeviceApiVersion = 1;
   /* pointwise: out, x */                                                                          \
   X(abs)                                                                                           \
   X(exp)                                                                                           \
-  X(log) X(log1p) X(logical_not) X(neg) X(reciprocal) X(rsqrt) X(sigmoid) X(sign) X(sqrt)          \
-      X(square) X(tanh) /* pointwise: out, a, b, each a tensor or a number */                      \
+  X(log)                                                                                           \
+  X(log1p) X(logical_not) X(neg) X(reciprocal) X(rsqrt) X(sigmoid) X(sign) X(sqrt) X(square)       \
+      X(tanh) /* pointwise: out, a, b, each a tensor or a number */                                \
       X(bitwise_and) X(bitwise_right_shift) X(bitwise_xor) X(div) X(eq) X(ge) X(gt) X(le)          \
           X(logical_and) X(lt) X(maximum) X(mul) X(ne) X(sigmoid_backward)                         \
               X(tanh_backward) /* pointwise with numbers: add(out, a, b, alpha), clamp(out, x,     \

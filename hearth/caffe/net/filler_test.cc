@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/proto/text_reader.h"
 #include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
 namespace {

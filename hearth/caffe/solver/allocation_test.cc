@@ -1,9 +1,9 @@
 // What a training allocates once it runs.
 #include <gtest/gtest.h>
 
+#include "hearth/caffe/net/tensor.h"
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/caffe/upgrade/net_file.h"
-#include "hearth/caffe/net/tensor.h"
 
 namespace hearth::caffe {
 namespace {

@@ -12,11 +12,11 @@
 #include "hearth/base/log.h"
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/debug_info.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/nan_search.h"
 #include "hearth/caffe/solver/gradient_norm.h"
 #include "hearth/caffe/solver/solver_nets.h"
-#include "hearth/caffe/net/device_ops.h"
 
 namespace hearth::caffe {
 namespace {
