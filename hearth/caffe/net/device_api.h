@@ -11,37 +11,43 @@ constexpr int32_t kHearthDeviceApiVersion = 1;
 
 // The operations, by the names of ATen's functions; X(name). Pointwise ones and those that say so
 // take, first, the tensor that the result is written to, or nothing for a new one.
-#define HEARTH_DEVICE_OPERATIONS(X)                                                                \
-  /* pointwise: out, x */                                                                          \
-  X(abs)                                                                                           \
-  X(exp)                                                                                           \
-  X(log)                                                                                           \
-  X(log1p) X(logical_not) X(neg) X(reciprocal) X(rsqrt) X(sigmoid) X(sign) X(sqrt) X(square)       \
-      X(tanh) /* pointwise: out, a, b, each a tensor or a number */                                \
-      X(bitwise_and) X(bitwise_right_shift) X(bitwise_xor) X(div) X(eq) X(ge) X(gt) X(le)          \
-          X(logical_and) X(lt) X(maximum) X(mul) X(ne) X(sigmoid_backward)                         \
-              X(tanh_backward) /* pointwise with numbers: add(out, a, b, alpha), clamp(out, x,     \
-                                  min, max), ... */                                                \
-      X(add) X(addcdiv) X(addcmul) X(clamp) X(clamp_min) X(elu) X(leaky_relu)                      \
-          X(leaky_relu_backward) X(pow) X(sub) /* products: out, ... */                            \
-      X(addmm) X(                                                                                  \
-          mm) /* sums over axes, all where none are given: out, x, axes, whether the axes stay */  \
-      X(mean) X(sum) /* views */                                                                   \
-      X(expand) X(permute) X(reshape) X(select) X(slice) X(squeeze) X(transpose) X(unsqueeze)      \
-          X(view) /* values */                                                                     \
-      X(arange) X(clone) X(copy_) X(fill_) X(from_host) X(full) X(longs) X(to) X(to_host) X(zeros) \
-          X(contiguous) X(channels_last) /* by index */                                            \
-      X(flip) X(gather) X(index_add_) X(index_select) X(masked_fill_) X(scatter_) X(scatter_add_)  \
-          X(sort) X(where) /* layers */                                                            \
-      X(_batch_norm_impl_index) X(_batch_norm_impl_index_backward) X(_softmax)                     \
-          X(_softmax_backward_data) X(avg_pool2d) X(avg_pool2d_backward) X(convolution)            \
-              X(convolution_backward) X(max_pool2d_with_indices)                                   \
-                  X(max_pool2d_with_indices_backward) /* lists of tensors */                       \
-      X(_foreach_add_) X(_foreach_mul) X(_foreach_mul_) X(_foreach_sign) X(_foreach_sub_)          \
-          X(linalg_vector_norm)                                        /* facts */                 \
-      X(data_ptr) X(device) X(is_alias_of) X(item) X(sizes) X(strides) /* devices */               \
-      X(count_cuda) X(use_cuda) X(use_fastest_algorithms) X(synchronize) X(current_stream)         \
-          X(enter_device) X(library_folder) X(set_threads)
+// clang-format off
+#define HEARTH_DEVICE_OPERATIONS(X)                                                              \
+  /* pointwise: out, x */                                                                        \
+  X(abs) X(exp) X(log) X(log1p) X(logical_not) X(neg) X(reciprocal) X(rsqrt) X(sigmoid) X(sign)  \
+  X(sqrt) X(square) X(tanh)                                                                      \
+  /* pointwise: out, a, b, each a tensor or a number */                                          \
+  X(bitwise_and) X(bitwise_right_shift) X(bitwise_xor) X(div) X(eq) X(ge) X(gt) X(le)            \
+  X(logical_and) X(lt) X(maximum) X(mul) X(ne) X(sigmoid_backward) X(tanh_backward)              \
+  /* pointwise with numbers: add(out, a, b, alpha), clamp(out, x, min, max), ... */              \
+  X(add) X(addcdiv) X(addcmul) X(clamp) X(clamp_min) X(elu) X(leaky_relu)                        \
+  X(leaky_relu_backward) X(pow) X(sub)                                                           \
+  /* products: out, ... */                                                                       \
+  X(addmm)                                                                                       \
+  /* sums over axes, all where none are given: out, x, axes, whether the axes stay */            \
+  X(mean) X(sum)                                                                                 \
+  /* views */                                                                                    \
+  X(expand) X(permute) X(reshape) X(select) X(slice) X(squeeze) X(transpose) X(unsqueeze)        \
+  X(view)                                                                                        \
+  /* values */                                                                                   \
+  X(arange) X(clone) X(copy_) X(fill_) X(from_host) X(full) X(longs) X(to) X(to_host) X(zeros)   \
+  X(contiguous) X(channels_last)                                                                 \
+  /* by index */                                                                                 \
+  X(flip) X(gather) X(index_add_) X(index_select) X(masked_fill_) X(scatter_) X(scatter_add_)    \
+  X(sort) X(where)                                                                               \
+  /* layers */                                                                                   \
+  X(_batch_norm_impl_index) X(_batch_norm_impl_index_backward) X(_softmax)                       \
+  X(_softmax_backward_data) X(avg_pool2d) X(avg_pool2d_backward) X(convolution)                  \
+  X(convolution_backward) X(max_pool2d_with_indices) X(max_pool2d_with_indices_backward)         \
+  /* lists of tensors */                                                                         \
+  X(_foreach_add_) X(_foreach_mul) X(_foreach_mul_) X(_foreach_sign) X(_foreach_sub_)            \
+  X(linalg_vector_norm)                                                                          \
+  /* facts */                                                                                    \
+  X(data_ptr) X(device) X(is_alias_of) X(item) X(sizes) X(strides)                               \
+  /* devices */                                                                                  \
+  X(count_cuda) X(use_cuda) X(use_fastest_algorithms) X(synchronize) X(current_stream)           \
+  X(enter_device) X(library_folder) X(set_threads)
+// clang-format on
 
 enum HearthDeviceOperation : int32_t {
 #define HEARTH_DEVICE_ENUMERATOR(name) HEARTH_OP_##name,
