@@ -23,7 +23,7 @@ constexpr int32_t kHearthDeviceApiVersion = 1;
   X(add) X(addcdiv) X(addcmul) X(clamp) X(clamp_min) X(elu) X(leaky_relu)                        \
   X(leaky_relu_backward) X(pow) X(sub)                                                           \
   /* products: out, ... */                                                                       \
-  X(addmm)                                                                                       \
+  X(addmm) X(mm)                                                                                 \
   /* sums over axes, all where none are given: out, x, axes, whether the axes stay */            \
   X(mean) X(sum)                                                                                 \
   /* views */                                                                                    \
