@@ -234,3 +234,54 @@ say("ok")
 def test_training_is_that_of_one_process(ranks, tmp_path):
     ranks.append(Ranks("tensorflow", tmp_path, TRAINING, start=START))
     assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]
+
+
+OVERFLOW = """
+if case == "tf_keras":
+    import tf_keras as keras
+    policies = keras.mixed_precision
+    hk = hvd
+else:
+    import keras
+    import hearth.horovod.keras as hk
+    policies = keras.config
+(policies.set_global_policy if case == "tf_keras" else policies.set_dtype_policy)("mixed_float16")
+
+def model(optimizer):
+    keras.utils.set_random_seed(1)
+    made = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
+    made.build((None, 2))
+    made.compile(optimizer, "mse")
+    return made
+
+def values(of):
+    scale = getattr(of.optimizer, "dynamic_scale", None)
+    return of.get_weights()[0], (of.optimizer.loss_scale if scale is None else scale).numpy()
+
+def fit(of, data, rows):
+    of.fit(data, np.ones((len(data), 1), np.float32), batch_size=rows, shuffle=False, verbose=0)
+
+parts = [np.full((8, 2), 0.1 * (r + 1), np.float32) for r in range(world)]
+parts[0][2] = 60000.0  # overflows float16 in the second of four steps, and on rank 0 alone
+together = np.concatenate([part[i:i + 2] for i in (0, 2, 4, 6) for part in parts])
+alone = model(keras.optimizers.SGD(0.01))
+fit(alone, together, 4)
+weights, scale = values(alone)
+assert scale == 2.0 ** 14, scale
+
+for options in [{}, {"backward_passes_per_step": 2}][:1 if case == "tf_keras" else 2]:
+    net = model(hk.DistributedOptimizer(keras.optimizers.SGD(0.01), **options))
+    fit(net, parts[rank], 2)
+    found = values(net)
+    every = hvd.allgather_object([found[0].tolist(), float(found[1])])
+    assert every[0] == every[1] and every[0][1] == 2.0 ** 14, every
+    if not options:
+        assert np.allclose(found[0], weights, atol=1e-4), (found, weights)
+say("ok")
+"""
+
+
+@pytest.mark.parametrize("case", ["keras", "tf_keras"])
+def test_ranks_leave_out_the_same_steps_of_mixed_precision(ranks, tmp_path, case):
+    ranks.append(Ranks("tensorflow", tmp_path, OVERFLOW, start=START, case=case))
+    assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]

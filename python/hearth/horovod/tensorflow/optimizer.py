@@ -11,7 +11,7 @@ from hearth.horovod import reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.compression import Compression
 from hearth.horovod.tensorflow.gradients import Reduction
-from hearth.tensorflow.optimizer_methods import METHODS, innermost
+from hearth.tensorflow.optimizer_methods import METHODS, decide_together, innermost
 
 _MARK = "_by_hearth_horovod"
 
@@ -34,7 +34,8 @@ def DistributedOptimizer(
 ) -> Any:
     """Makes a Keras optimizer apply the ranks' reduced gradients, and returns it.
 
-    It is the same object: what is saved with it loads as the plain optimizer.
+    It is the same object: what is saved with it loads as the plain optimizer. Under mixed_float16
+    all ranks apply a step, or none.
 
     Args:
         optimizer: of Keras 3 on TensorFlow, or of tf_keras.
@@ -62,6 +63,8 @@ def DistributedOptimizer(
     reduction = Reduction(
         compression, sparse_as_dense, op, predivide, process_set, scale_local_gradients
     )
+    if method == "apply":
+        decide_together(target, reduction.all_finite)
     own = getattr(target, method).__func__
     if backward_passes_per_step > 1:
         if method != "apply":
