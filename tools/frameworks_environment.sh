@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes build/torch-frameworks, an environment like .venv that has Lightning, Accelerate and
-# transformers too.
+# Makes build/torch-frameworks, an environment like .venv that has Lightning, Accelerate,
+# transformers and datasets too.
 # Prints its Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 home=$PWD/build/torch-frameworks
-packages=(lightning==2.6.6 accelerate==1.15.0 transformers==5.24.0)
+packages=(lightning==2.6.6 accelerate==1.15.0 transformers==5.24.0 datasets==5.2.0)
 if [ "$(cat "$home/complete" 2>/dev/null)" != "${packages[*]}" ]; then
   tools/environment_beside.sh "$home" >/dev/null
-  echo "frameworks_environment: fetching lightning, accelerate and transformers (60 MB)" >&2
+  echo "frameworks_environment: fetching lightning, accelerate, transformers and datasets (70 MB)" >&2
   .venv/bin/python -m pip --python "$home/bin/python" --disable-pip-version-check install --quiet \
     "${packages[@]}" >&2
   echo "${packages[*]}" >"$home/complete"
