@@ -140,6 +140,13 @@ def test_operations_give_what_numpy_gives(ranks, tmp_path):
 TRAINING = """
 import keras
 import hearth.horovod.keras as hk
+from hearth.horovod.keras.callbacks import MetricAverageCallback
+from hearth.horovod.tensorflow.elastic import TensorFlowKerasState
+from hearth.horovod.tensorflow.keras.callbacks import LearningRateWarmupCallback
+from hearth.horovod.tensorflow.mpi_ops import Average, broadcast, rank_op
+import hearth.horovod.tensorflow.keras as htk
+assert broadcast is hvd.broadcast and htk.rank is hk.rank and Average == hk.Average
+assert MetricAverageCallback is hk.callbacks.MetricAverageCallback
 data = np.random.RandomState(0).rand(16, 3).astype("float32")
 labels = data.sum(1, keepdims=True)
 mine = data[rank::world], labels[rank::world]
@@ -207,6 +214,21 @@ net.compile(hk.DistributedOptimizer(
     sgd, backward_passes_per_step=2, average_aggregated_gradients=True), "mse")
 net.fit(*mine, batch_size=4, epochs=3, verbose=0, shuffle=False)
 same(net, expected)
+
+# The last layer is each rank's own.
+net = model()
+net.compile(hk.PartialDistributedOptimizer(
+    keras.optimizers.SGD(0.1), local_layers=net.layers[-1], scale_local_gradients=False), "mse")
+net.fit(*mine, batch_size=8, verbose=0, shuffle=False)
+first, *_, last = zip(*hk.allgather_object([w.tolist() for w in net.get_weights()]))
+assert first[0] == first[1] and last[0] != last[1], (first, last)
+net = model()
+with tf.GradientTape() as tape:
+    loss = tf.reduce_mean((mine[1] - net(mine[0])) ** 2)
+tape = hvd.PartialDistributedGradientTape(tape, local_layers=[net.layers[0]])
+found = tape.gradient(loss, net.trainable_variables)
+first, *_, last = zip(*hvd.allgather_object([g.numpy().tolist() for g in found]))
+assert first[0] != first[1] and last[0] == last[1], (first, last)
 
 # The learning rate, and commits.
 rates = []

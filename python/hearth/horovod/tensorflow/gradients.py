@@ -129,3 +129,27 @@ def DistributedGradientTape(
         scale_local_gradients,
     )
     return tape
+
+
+def PartialDistributedGradientTape(
+    gradtape: Any, *args: Any, local_layers: Any = None, **options: Any
+) -> Any:
+    """DistributedGradientTape() with its other arguments; the gradients of `local_layers`, a layer
+    or several, are not reduced."""
+    tape = DistributedGradientTape(gradtape, *args, **options)
+    for variable in local_variables(local_layers):
+        tape.register_local_source(variable)
+    return tape
+
+
+def local_variables(layers: Any) -> list[Any]:
+    """The trainable variables of layers that each rank trains by itself.
+
+    Raises:
+        ValueError: they are not layers.
+    """
+    several = [] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
+    for each in several:
+        if not hasattr(each, "trainable_weights"):
+            raise ValueError(f"local_layers has {each!r}: give layers of Keras")
+    return [variable for layer in several for variable in layer.trainable_weights]

@@ -31,6 +31,7 @@ def DistributedOptimizer(
     groups: Any = None,
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
+    use_locking: bool = False,
 ) -> Any:
     """Makes a Keras optimizer apply the ranks' reduced gradients, and returns it.
 
@@ -47,7 +48,7 @@ def DistributedOptimizer(
         backward_passes_per_step: so many gradients add up before they are reduced and applied;
             with average_aggregated_gradients their mean is.
         scale_local_gradients: those of register_local_var() are divided by the number of ranks.
-        name, device_dense, device_sparse, num_groups, groups: not needed here.
+        name, device_dense, device_sparse, num_groups, groups, use_locking: not needed here.
 
     Raises:
         ValueError: arguments exclude each other, or the optimizer is distributed already.
