@@ -55,11 +55,7 @@ def DistributedOptimizer(
         TypeError: this is no Keras optimizer.
     """
     target = innermost(optimizer)
-    method = next((each for each in METHODS if hasattr(target, each)), None)
-    if method is None or not hasattr(target, "from_config"):
-        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
-    if getattr(target, _MARK, False):
-        raise ValueError(f"this {type(target).__name__} is a DistributedOptimizer already")
+    method = _method_of(target)
     predivide = gradient_predivide_factor
     reduction = Reduction(
         compression, sparse_as_dense, op, predivide, process_set, scale_local_gradients
@@ -79,6 +75,16 @@ def DistributedOptimizer(
     object.__setattr__(target, "register_local_var", lambda each: reduction.local.add(id(each)))
     object.__setattr__(target, _MARK, True)
     return optimizer
+
+
+def _method_of(optimizer: Any) -> str:
+    """The name of the method that takes gradients. Raises as DistributedOptimizer()."""
+    method = next((each for each in METHODS if hasattr(optimizer, each)), None)
+    if method is None or not hasattr(optimizer, "from_config"):
+        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
+    if getattr(optimizer, _MARK, False):
+        raise ValueError(f"this {type(optimizer).__name__} is a DistributedOptimizer already")
+    return method
 
 
 class _Accumulating:
