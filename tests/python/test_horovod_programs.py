@@ -223,6 +223,51 @@ def test_optimizers_train_as_one_process_does(ranks, tmp_path):
     assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]
 
 
+IMPORTS = """
+import horovod
+import horovod.common.util as util
+from horovod.common.basics import Average
+from horovod.common.elastic import ObjectState, State
+from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+from horovod.common.process_sets import ProcessSet, global_process_set
+from horovod.runner import run
+from horovod.torch.compression import Compression
+from horovod.torch.elastic import ElasticSampler, TorchState
+from horovod.torch.elastic.sampler import ElasticSampler as Sampler
+from horovod.torch.elastic.state import TorchState as OtherState
+from horovod.torch.functions import broadcast_optimizer_state, broadcast_parameters
+from horovod.torch.mpi_ops import allreduce_async_, poll, rank, size, synchronize
+from horovod.torch.optimizer import DistributedOptimizer
+from horovod.torch.sync_batch_norm import SyncBatchNorm
+import horovod.torch as hvd
+
+assert Sampler is ElasticSampler is hvd.elastic.ElasticSampler and TorchState is OtherState
+assert synchronize is hvd.synchronize and rank is hvd.rank and run is horovod.run
+assert issubclass(hvd.HorovodInternalError, HorovodInternalError)
+assert global_process_set is hvd.global_process_set and Average == hvd.Average
+assert util.extension_available("torch") and not util.extension_available("mxnet")
+assert not util.gpu_available("torch") and util.gloo_built() and not util.nccl_built()
+assert util.split_list([1, 2, 3, 4, 5], 3) == [[1, 2], [3, 4], [5]]
+assert [n for n in range(6) if util.num_rank_is_power_2(n)] == [1, 2, 4]
+for lost in ("mxnet", "common.mxnet", "torch.mpi"):
+    try:
+        __import__("horovod." + lost)
+        raise SystemExit(lost)
+    except ModuleNotFoundError:
+        pass
+"""
+
+
+def test_modules_have_the_paths_that_programs_import():
+    changed = IMPORTS.replace("import horovod\n", "import hearth.horovod\n")
+    changed = changed.replace(" horovod.", " hearth.horovod.").replace(
+        '"horovod.', '"hearth.horovod.'
+    )
+    changed = changed.replace("is horovod.run", "is hearth.horovod.run")
+    ended = subprocess.run([sys.executable, "-c", changed], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_run_starts_ranks_here_and_gives_their_results(tmp_path):
     def train(base, *, power):
         import os
@@ -235,7 +280,7 @@ def test_run_starts_ranks_here_and_gives_their_results(tmp_path):
         assert os.environ["HOROVOD_RANK"] == str(hvd.rank())
         return hvd.allgather_object((base + hvd.rank()) ** power)
 
-    assert hearth.horovod.run(train, (2,), {"power": 2}, np=2) == [[4, 9], [4, 9]]
+    assert hearth.horovod.run(train, (2,), {"power": 2}, num_proc=2) == [[4, 9], [4, 9]]
     with pytest.raises(RuntimeError, match=r"(?s)rank 1 failed.*this rank has had enough"):
         hearth.horovod.run(train, (2,), {"power": -1}, np=2)
     program = tmp_path / "train.py"

@@ -140,6 +140,13 @@ def test_operations_give_what_numpy_gives(ranks, tmp_path):
 TRAINING = """
 import keras
 import hearth.horovod.keras as hk
+from hearth.horovod.keras.callbacks import MetricAverageCallback
+from hearth.horovod.tensorflow.elastic import TensorFlowKerasState
+from hearth.horovod.tensorflow.keras.callbacks import LearningRateWarmupCallback
+from hearth.horovod.tensorflow.mpi_ops import Average, broadcast, rank_op
+import hearth.horovod.tensorflow.keras as htk
+assert broadcast is hvd.broadcast and htk.rank is hk.rank and Average == hk.Average
+assert MetricAverageCallback is hk.callbacks.MetricAverageCallback
 data = np.random.RandomState(0).rand(16, 3).astype("float32")
 labels = data.sum(1, keepdims=True)
 mine = data[rank::world], labels[rank::world]
@@ -208,6 +215,21 @@ net.compile(hk.DistributedOptimizer(
 net.fit(*mine, batch_size=4, epochs=3, verbose=0, shuffle=False)
 same(net, expected)
 
+# The last layer is each rank's own.
+net = model()
+net.compile(hk.PartialDistributedOptimizer(
+    keras.optimizers.SGD(0.1), local_layers=net.layers[-1], scale_local_gradients=False), "mse")
+net.fit(*mine, batch_size=8, verbose=0, shuffle=False)
+first, *_, last = zip(*hk.allgather_object([w.tolist() for w in net.get_weights()]))
+assert first[0] == first[1] and last[0] != last[1], (first, last)
+net = model()
+with tf.GradientTape() as tape:
+    loss = tf.reduce_mean((mine[1] - net(mine[0])) ** 2)
+tape = hvd.PartialDistributedGradientTape(tape, local_layers=[net.layers[0]])
+found = tape.gradient(loss, net.trainable_variables)
+first, *_, last = zip(*hvd.allgather_object([g.numpy().tolist() for g in found]))
+assert first[0] != first[1] and last[0] == last[1], (first, last)
+
 # The learning rate, and commits.
 rates = []
 class Rates(keras.callbacks.Callback):
@@ -233,4 +255,55 @@ say("ok")
 
 def test_training_is_that_of_one_process(ranks, tmp_path):
     ranks.append(Ranks("tensorflow", tmp_path, TRAINING, start=START))
+    assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]
+
+
+OVERFLOW = """
+if case == "tf_keras":
+    import tf_keras as keras
+    policies = keras.mixed_precision
+    hk = hvd
+else:
+    import keras
+    import hearth.horovod.keras as hk
+    policies = keras.config
+(policies.set_global_policy if case == "tf_keras" else policies.set_dtype_policy)("mixed_float16")
+
+def model(optimizer):
+    keras.utils.set_random_seed(1)
+    made = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
+    made.build((None, 2))
+    made.compile(optimizer, "mse")
+    return made
+
+def values(of):
+    scale = getattr(of.optimizer, "dynamic_scale", None)
+    return of.get_weights()[0], (of.optimizer.loss_scale if scale is None else scale).numpy()
+
+def fit(of, data, rows):
+    of.fit(data, np.ones((len(data), 1), np.float32), batch_size=rows, shuffle=False, verbose=0)
+
+parts = [np.full((8, 2), 0.1 * (r + 1), np.float32) for r in range(world)]
+parts[0][2] = 60000.0  # overflows float16 in the second of four steps, and on rank 0 alone
+together = np.concatenate([part[i:i + 2] for i in (0, 2, 4, 6) for part in parts])
+alone = model(keras.optimizers.SGD(0.01))
+fit(alone, together, 4)
+weights, scale = values(alone)
+assert scale == 2.0 ** 14, scale
+
+for options in [{}, {"backward_passes_per_step": 2}][:1 if case == "tf_keras" else 2]:
+    net = model(hk.DistributedOptimizer(keras.optimizers.SGD(0.01), **options))
+    fit(net, parts[rank], 2)
+    found = values(net)
+    every = hvd.allgather_object([found[0].tolist(), float(found[1])])
+    assert every[0] == every[1] and every[0][1] == 2.0 ** 14, every
+    if not options:
+        assert np.allclose(found[0], weights, atol=1e-4), (found, weights)
+say("ok")
+"""
+
+
+@pytest.mark.parametrize("case", ["keras", "tf_keras"])
+def test_ranks_leave_out_the_same_steps_of_mixed_precision(ranks, tmp_path, case):
+    ranks.append(Ranks("tensorflow", tmp_path, OVERFLOW, start=START, case=case))
     assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]

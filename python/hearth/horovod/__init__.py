@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hearth import on_demand
+from hearth.horovod import paths
 
 if TYPE_CHECKING:
     from hearth.horovod.errors import HorovodInternalError as HorovodInternalError
@@ -34,5 +35,6 @@ _HOMES = {
     "global_process_set": ".process_sets",
 }
 __all__ = [*_HOMES]
+paths.install()
 if not TYPE_CHECKING:
     __getattr__, __dir__ = on_demand(__name__, _HOMES)

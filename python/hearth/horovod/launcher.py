@@ -28,14 +28,17 @@ def run(
     func: Callable[..., Any],
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
-    np: int = 1,
+    num_proc: int = 1,
+    *,
+    np: int | None = None,
     env: Mapping[str, str] | None = None,
     **_: Any,
 ) -> list[Any]:
-    """Runs func(*args, **kwargs) as `np` ranks, each a process of this machine.
+    """Runs func(*args, **kwargs) as `num_proc` ranks, each a process of this machine.
 
     Args:
         func: pickled, with cloudpickle where it is installed.
+        np: the older name of `num_proc`.
         env: the ranks' environment; None: this process's.
         Others that Horovod takes, as hosts and use_gloo, have no meaning here.
 
@@ -46,8 +49,9 @@ def run(
         RuntimeError: a rank failed or was killed; with its error. The others are ended.
     """
     program = pickler().dumps((func, tuple(args), dict(kwargs or {})))
-    ranks = _Ranks(np, _FUNCTION, env, program)
-    return [pickle.loads(ranks.results[rank]) for rank in range(np)]
+    world = num_proc if np is None else np
+    ranks = _Ranks(world, _FUNCTION, env, program)
+    return [pickle.loads(ranks.results[rank]) for rank in range(world)]
 
 
 def run_command(np: int, command: Sequence[str]) -> None:

@@ -51,16 +51,6 @@ def broadcast_object(
     return obj if current.engine().rank == root_rank else pickle.loads(array.tobytes())
 
 
-def broadcast_object_fn(
-    root_rank: int = 0,
-    session: Any = None,
-    name: str | None = None,
-    process_set: ProcessSet = global_process_set,
-) -> Any:
-    """A function of one object that is broadcast_object() with these arguments."""
-    return lambda obj: broadcast_object(obj, root_rank, name, process_set)
-
-
 def allgather_object(
     obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[Any]:

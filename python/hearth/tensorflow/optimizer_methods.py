@@ -1,4 +1,4 @@
-"""The method by which a Keras optimizer takes gradients, changed so that they are reduced first."""
+"""Methods of Keras optimizers, changed so that gradients are reduced before they are applied."""
 
 from __future__ import annotations
 
@@ -40,3 +40,31 @@ METHODS = {
     "aggregate_gradients": _of_tf_keras,
     "_aggregate_gradients": _of_tf_keras,  # the legacy optimizers
 }
+
+_AGREE = "_agree_by_hearth"
+
+
+def decide_together(optimizer: Any, agree: Callable[[Any], Any]) -> None:
+    """Has all ranks take one decision whether the scaled gradients of a Keras 3 optimizer, an
+    innermost() one, are finite.
+
+    LossScaleOptimizer, which Keras puts around an optimizer under mixed_float16, applies gradients
+    only where they are. A rank that skipped a step alone would be a step behind from then on.
+
+    Args:
+        agree: gives the ranks' decision, a boolean tensor, for this rank's.
+    """
+    from keras.optimizers import LossScaleOptimizer
+
+    object.__setattr__(optimizer, _AGREE, agree)
+    own = LossScaleOptimizer.check_finite
+    if hasattr(own, _AGREE):
+        return
+
+    def check_finite(self: Any, grads: Any) -> Any:
+        finite = own(self, grads)
+        decide = getattr(innermost(self), _AGREE, None)
+        return decide(finite) if decide else finite
+
+    setattr(check_finite, _AGREE, True)
+    LossScaleOptimizer.check_finite = check_finite

@@ -11,7 +11,7 @@ import tensorflow as tf
 from hearth import HearthError
 from hearth.tensorflow import group
 from hearth.tensorflow.operations import allreduce, grouped_allreduce, name_of, next_step
-from hearth.tensorflow.optimizer_methods import METHODS, innermost
+from hearth.tensorflow.optimizer_methods import METHODS, decide_together, innermost
 
 # Gradients are reduced in ops of so many bytes, the last layers' first: those run while the
 # gradients of the layers before them are still worked out.
@@ -82,7 +82,7 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
         )
     if method == "apply":
         _check_backend()
-        _decide_together()
+        decide_together(inmost, _all_finite)
     own = getattr(inmost, method).__func__
     combined = MethodType(METHODS[method](own, _reducer(op, wire)), inmost)
     # Of the object alone, so that Keras saves it as what it is.
@@ -116,26 +116,8 @@ def _check_backend() -> None:
         )
 
 
-def _decide_together() -> None:
-    """Has all ranks take Keras's decision whether scaled gradients are finite.
-
-    LossScaleOptimizer, which Keras puts around an optimizer under mixed_float16, applies gradients
-    only where they are. A rank that left a step out by itself would be behind from then on.
-    """
-    from keras.optimizers import LossScaleOptimizer
-
-    own = LossScaleOptimizer.check_finite
-    if getattr(own, _MARK, False):
-        return
-
-    def check_finite(self: Any, grads: Any) -> Any:
-        finite = own(self, grads)
-        if not _combines(innermost(self)):
-            return finite
-        return allreduce(tf.convert_to_tensor(finite), "min", name="gradients are finite")
-
-    setattr(check_finite, _MARK, True)
-    LossScaleOptimizer.check_finite = check_finite
+def _all_finite(finite: Any) -> Any:
+    return allreduce(tf.convert_to_tensor(finite), "min", name="gradients are finite")
 
 
 class DistributedGradientTape(tf.GradientTape):

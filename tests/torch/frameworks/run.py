@@ -24,6 +24,7 @@ PROGRAMS = (
     "accelerate_program.py",
     "accelerate_feed_program.py",
     "accelerate_dataset_program.py",
+    "datasets_program.py",
     "lightning_program.py",
     "lightning_feed_program.py",
     "lightning_dataset_program.py",

@@ -5,74 +5,12 @@ docs/horovod.md lists each call.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
-from hearth.horovod.basics import ccl_built as ccl_built
-from hearth.horovod.basics import cross_rank as cross_rank
-from hearth.horovod.basics import cross_size as cross_size
-from hearth.horovod.basics import cuda_built as cuda_built
-from hearth.horovod.basics import ddl_built as ddl_built
-from hearth.horovod.basics import gloo_built as gloo_built
-from hearth.horovod.basics import gloo_enabled as gloo_enabled
-from hearth.horovod.basics import init as init
-from hearth.horovod.basics import is_homogeneous as is_homogeneous
-from hearth.horovod.basics import is_initialized as is_initialized
-from hearth.horovod.basics import local_rank as local_rank
-from hearth.horovod.basics import local_size as local_size
-from hearth.horovod.basics import mpi_built as mpi_built
-from hearth.horovod.basics import mpi_enabled as mpi_enabled
-from hearth.horovod.basics import mpi_threads_supported as mpi_threads_supported
-from hearth.horovod.basics import nccl_built as nccl_built
-from hearth.horovod.basics import rank as rank
-from hearth.horovod.basics import rocm_built as rocm_built
-from hearth.horovod.basics import shutdown as shutdown
-from hearth.horovod.basics import size as size
-from hearth.horovod.basics import start_timeline as start_timeline
-from hearth.horovod.basics import stop_timeline as stop_timeline
-from hearth.horovod.errors import HorovodInternalError as HorovodInternalError
 from hearth.horovod.keras import callbacks as callbacks
 from hearth.horovod.keras import elastic as elastic
-from hearth.horovod.objects import allgather_object as allgather_object
-from hearth.horovod.objects import broadcast_object as broadcast_object
-from hearth.horovod.process_sets import ProcessSet as ProcessSet
-from hearth.horovod.process_sets import add_process_set as add_process_set
-from hearth.horovod.process_sets import (
-    get_process_set_ids_and_ranks as get_process_set_ids_and_ranks,
-)
-from hearth.horovod.process_sets import global_process_set as global_process_set
-from hearth.horovod.process_sets import remove_process_set as remove_process_set
-from hearth.horovod.reductions import Adasum as Adasum
-from hearth.horovod.reductions import Average as Average
-from hearth.horovod.reductions import Max as Max
-from hearth.horovod.reductions import Min as Min
-from hearth.horovod.reductions import Product as Product
-from hearth.horovod.reductions import Sum as Sum
-from hearth.horovod.tensorflow.compression import Compression as Compression
-from hearth.horovod.tensorflow.functions import broadcast_variables as broadcast_variables
-from hearth.horovod.tensorflow.keras_parts import allgather as allgather
-from hearth.horovod.tensorflow.keras_parts import allreduce as allreduce
-from hearth.horovod.tensorflow.keras_parts import broadcast as broadcast
-from hearth.horovod.tensorflow.keras_parts import (
-    broadcast_global_variables as broadcast_global_variables,
-)
-from hearth.horovod.tensorflow.keras_parts import load
-from hearth.horovod.tensorflow.keras_parts import reducescatter as reducescatter
-from hearth.horovod.tensorflow.optimizer import DistributedOptimizer as DistributedOptimizer
+from hearth.horovod.shared_names import *  # noqa: F403
+from hearth.horovod.tensorflow.keras_parts import *  # noqa: F403
+from hearth.horovod.tensorflow.keras_parts import loader
 
-
-def load_model(
-    filepath: Any,
-    custom_optimizers: Any = None,
-    custom_objects: Any = None,
-    compression: Any = Compression.none,
-) -> Any:
-    """A saved model, whose optimizer is made distributed.
-
-    Args:
-        custom_optimizers: classes of optimizers that Keras does not know.
-        custom_objects: by name, as keras.models.load_model() takes them.
-    """
-    known = {each.__name__: each for each in custom_optimizers or ()}
-    return load(keras, filepath, {**known, **(custom_objects or {})}, compression)
+load_model = loader(keras)

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from hearth.horovod import basics, current
+from hearth.horovod import basics, current, objects
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.operations import broadcast_
 
@@ -59,3 +59,34 @@ def size_op(process_set_id: int = 0, name: str | None = None) -> Any:
 def process_set_included_op(process_set_id: int = 0, name: str | None = None) -> Any:
     """Whether this rank is in a process set, 1 or 0, as a tensor."""
     return tf.constant(int(basics.rank() in current.engine().sets[process_set_id]), name=name)
+
+
+def broadcast_object(
+    obj: Any,
+    root_rank: int = 0,
+    session: Any = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """objects.broadcast_object(); `session` is TensorFlow 1's, and not needed here."""
+    return objects.broadcast_object(obj, root_rank, name, process_set)
+
+
+def broadcast_object_fn(
+    root_rank: int = 0,
+    session: Any = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """A function of one object that is broadcast_object() with these arguments."""
+    return lambda obj: objects.broadcast_object(obj, root_rank, name, process_set)
+
+
+def allgather_object(
+    obj: Any,
+    session: Any = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> list[Any]:
+    """objects.allgather_object(); `session` is TensorFlow 1's, and not needed here."""
+    return objects.allgather_object(obj, name, process_set)

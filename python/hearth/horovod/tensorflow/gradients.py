@@ -11,7 +11,7 @@ import tensorflow as tf
 from hearth.horovod import reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.compression import Compression
-from hearth.horovod.tensorflow.operations import grouped_allreduce
+from hearth.horovod.tensorflow.operations import allreduce, grouped_allreduce
 
 
 @dataclass
@@ -63,6 +63,19 @@ class Reduction:
             for i, gradient in zip(shared, found, strict=True):
                 results[i] = gradient
         return results
+
+    def all_finite(self, finite: Any) -> Any:
+        """Whether the gradients of all ranks are finite, given whether this rank's are."""
+        if self.process_set.size() == 1 or not self.process_set.included():
+            return finite
+        # A sum, as ranks that have joined add zeros.
+        count = allreduce(
+            1 - tf.cast(finite, tf.int32),
+            op=reductions.Sum,
+            name="gradients are not finite",
+            process_set=self.process_set,
+        )
+        return tf.equal(count, 0)
 
 
 class _ReducingTape:
@@ -116,3 +129,27 @@ def DistributedGradientTape(
         scale_local_gradients,
     )
     return tape
+
+
+def PartialDistributedGradientTape(
+    gradtape: Any, *args: Any, local_layers: Any = None, **options: Any
+) -> Any:
+    """DistributedGradientTape() with its other arguments; the gradients of `local_layers`, a layer
+    or several, are not reduced."""
+    tape = DistributedGradientTape(gradtape, *args, **options)
+    for variable in local_variables(local_layers):
+        tape.register_local_source(variable)
+    return tape
+
+
+def local_variables(layers: Any) -> list[Any]:
+    """The trainable variables of layers that each rank trains by itself.
+
+    Raises:
+        ValueError: they are not layers.
+    """
+    several = [] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
+    for each in several:
+        if not hasattr(each, "trainable_weights"):
+            raise ValueError(f"local_layers has {each!r}: give layers of Keras")
+    return [variable for layer in several for variable in layer.trainable_weights]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from hearth.horovod.process_sets import ProcessSet, global_process_set
-from hearth.horovod.tensorflow import functions, operations
-from hearth.horovod.tensorflow.compression import Compression
-from hearth.horovod.tensorflow.optimizer import DistributedOptimizer
+from hearth.horovod.tensorflow import operations
+from hearth.horovod.tensorflow.compression import Compression as Compression
+from hearth.horovod.tensorflow.functions import (
+    broadcast_global_variables as broadcast_global_variables,
+)
+from hearth.horovod.tensorflow.functions import broadcast_variables as broadcast_variables
+from hearth.horovod.tensorflow.gradients import local_variables
+from hearth.horovod.tensorflow.optimizer import DistributedOptimizer as DistributedOptimizer
 
 
 def allreduce(
@@ -48,21 +53,40 @@ def reducescatter(value: Any, name: str | None = None, op: int = 0) -> Any:
     return operations.reducescatter(tf.convert_to_tensor(value), op=op, name=name).numpy()
 
 
-def broadcast_global_variables(root_rank: int) -> None:
-    """Raises RuntimeError: use BroadcastGlobalVariablesCallback, or broadcast_variables()."""
-    functions.broadcast_global_variables(root_rank)
-
-
-def load(
-    keras: Any,
-    filepath: Any,
-    custom_objects: Any = None,
-    compression: Any = Compression.none,
-    process_set: ProcessSet = global_process_set,
+def PartialDistributedOptimizer(
+    optimizer: Any, *args: Any, local_layers: Any = None, **options: Any
 ) -> Any:
-    """A saved model, whose optimizer is made distributed."""
-    model = keras.models.load_model(filepath, custom_objects=custom_objects)
-    if getattr(model, "optimizer", None) is not None:
-        DistributedOptimizer(model.optimizer, compression=compression, process_set=process_set)
-        model.train_function = None
-    return model
+    """DistributedOptimizer() with its other arguments; the gradients of `local_layers`, a layer or
+    several, are not reduced, and divided by the number of ranks with scale_local_gradients."""
+    made = DistributedOptimizer(optimizer, *args, **options)
+    for variable in local_variables(local_layers):
+        made.register_local_var(variable)
+    return made
+
+
+def loader(keras: Any) -> Callable[..., Any]:
+    """load_model() of Keras 3, or of tf_keras."""
+
+    def load_model(
+        filepath: Any,
+        custom_optimizers: Any = None,
+        custom_objects: Any = None,
+        compression: Any = Compression.none,
+        legacy_opts: bool = False,
+    ) -> Any:
+        """A saved model, whose optimizer is made distributed.
+
+        Args:
+            custom_optimizers: classes of optimizers that Keras does not know.
+            custom_objects: by name, as keras.models.load_model() takes them.
+            legacy_opts: not needed here.
+        """
+        known = {each.__name__: each for each in custom_optimizers or ()}
+        known |= custom_objects or {}
+        model = keras.models.load_model(filepath, custom_objects=known)
+        if getattr(model, "optimizer", None) is not None:
+            DistributedOptimizer(model.optimizer, compression=compression)
+            model.train_function = None
+        return model
+
+    return load_model

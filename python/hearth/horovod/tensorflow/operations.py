@@ -24,13 +24,14 @@ def allreduce(
     postscale_factor: float = 1.0,
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
 ) -> Any:
     """The ranks' tensors, reduced by `op`: Average, Sum, Adasum, Min, Max or Product.
 
     Args:
         tensor: a tensor, a variable, or tf.IndexedSlices, of which those of all ranks come back.
         average: instead of `op`: True is Average, False Sum.
-        device_dense, device_sparse: not needed here.
+        device_dense, device_sparse, ignore_name_scope: not needed here.
         name: by which the ranks know the operation; None: they are matched by their order.
         prescale_factor, postscale_factor: multiply the tensor before, and the result after.
 
@@ -56,8 +57,9 @@ def grouped_allreduce(
     op: int | None = None,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
-    name: str | None = None,
     process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+    name: str | None = None,
 ) -> list[Any]:
     """allreduce() of several tensors, the dense ones as one operation."""
     chosen = reductions.chosen(op, average)
@@ -204,6 +206,7 @@ def reducescatter(
     op: int = reductions.Average,
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
@@ -212,8 +215,9 @@ def reducescatter(
     Raises ValueError where `op` is neither Average nor Sum, and as allreduce().
     """
     scale = [prescale_factor, postscale_factor]
-    options = [device_dense, compression, op, name, process_set, *scale]
-    return grouped_reducescatter([tensor], *options)[0]
+    return grouped_reducescatter(
+        [tensor], device_dense, compression, op, process_set, *scale, name
+    )[0]
 
 
 def grouped_reducescatter(
@@ -221,10 +225,10 @@ def grouped_reducescatter(
     device_dense: str = "",
     compression: Any = Compression.none,
     op: int = reductions.Average,
-    name: str | None = None,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    name: str | None = None,
 ) -> list[Any]:
     """reducescatter() of several tensors, as one operation."""
     if op not in (reductions.Average, reductions.Sum):

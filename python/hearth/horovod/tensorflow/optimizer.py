@@ -11,7 +11,7 @@ from hearth.horovod import reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.compression import Compression
 from hearth.horovod.tensorflow.gradients import Reduction
-from hearth.tensorflow.optimizer_methods import METHODS, innermost
+from hearth.tensorflow.optimizer_methods import METHODS, decide_together, innermost
 
 _MARK = "_by_hearth_horovod"
 
@@ -31,10 +31,12 @@ def DistributedOptimizer(
     groups: Any = None,
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
+    use_locking: bool = False,
 ) -> Any:
     """Makes a Keras optimizer apply the ranks' reduced gradients, and returns it.
 
-    It is the same object: what is saved with it loads as the plain optimizer.
+    It is the same object: what is saved with it loads as the plain optimizer. Under mixed_float16
+    all ranks apply a step, or none.
 
     Args:
         optimizer: of Keras 3 on TensorFlow, or of tf_keras.
@@ -46,22 +48,20 @@ def DistributedOptimizer(
         backward_passes_per_step: so many gradients add up before they are reduced and applied;
             with average_aggregated_gradients their mean is.
         scale_local_gradients: those of register_local_var() are divided by the number of ranks.
-        name, device_dense, device_sparse, num_groups, groups: not needed here.
+        name, device_dense, device_sparse, num_groups, groups, use_locking: not needed here.
 
     Raises:
         ValueError: arguments exclude each other, or the optimizer is distributed already.
         TypeError: this is no Keras optimizer.
     """
     target = innermost(optimizer)
-    method = next((each for each in METHODS if hasattr(target, each)), None)
-    if method is None or not hasattr(target, "from_config"):
-        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
-    if getattr(target, _MARK, False):
-        raise ValueError(f"this {type(target).__name__} is a DistributedOptimizer already")
+    method = _method_of(target)
     predivide = gradient_predivide_factor
     reduction = Reduction(
         compression, sparse_as_dense, op, predivide, process_set, scale_local_gradients
     )
+    if method == "apply":
+        decide_together(target, reduction.all_finite)
     own = getattr(target, method).__func__
     if backward_passes_per_step > 1:
         if method != "apply":
@@ -75,6 +75,16 @@ def DistributedOptimizer(
     object.__setattr__(target, "register_local_var", lambda each: reduction.local.add(id(each)))
     object.__setattr__(target, _MARK, True)
     return optimizer
+
+
+def _method_of(optimizer: Any) -> str:
+    """The name of the method that takes gradients. Raises as DistributedOptimizer()."""
+    method = next((each for each in METHODS if hasattr(optimizer, each)), None)
+    if method is None or not hasattr(optimizer, "from_config"):
+        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
+    if getattr(optimizer, _MARK, False):
+        raise ValueError(f"this {type(optimizer).__name__} is a DistributedOptimizer already")
+    return method
 
 
 class _Accumulating:

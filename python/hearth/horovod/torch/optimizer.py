@@ -163,8 +163,8 @@ class _Reducing:
         if self._synchronizes:
             if self._synchronized:
                 warnings.warn(
-                    "step() reduces the gradients once more after synchronize(): call it within "
-                    "`with optimizer.skip_synchronize():`",
+                    "optimizer.step() called without optimizer.skip_synchronize() after "
+                    "synchronize(): it reduces the gradients once more",
                     stacklevel=2,
                 )
             self.synchronize()

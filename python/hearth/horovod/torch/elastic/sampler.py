@@ -1,8 +1,7 @@
-"""Elastic programs of PyTorch: `@hvd.elastic.run` and hvd.elastic.TorchState."""
+"""A sampler that shares out the rows of an epoch that are left when the ranks change."""
 
 from __future__ import annotations
 
-import copy
 import math
 import random
 from collections.abc import Iterator
@@ -11,60 +10,7 @@ from typing import Any
 from torch.utils.data import Sampler
 
 from hearth.horovod import basics
-from hearth.horovod.elastic import ObjectState as ObjectState
-from hearth.horovod.elastic import State as State
-from hearth.horovod.elastic import run as run
 from hearth.horovod.objects import allgather_object
-from hearth.horovod.torch.functions import broadcast_optimizer_state, broadcast_parameters
-
-
-class TorchState(ObjectState):
-    """A model, an optimizer, and other attributes: TorchState(model, optimizer, batch=0).
-
-    Attributes whose values have state_dict() and load_state_dict() are kept by those.
-    """
-
-    def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any):
-        parts = {"model": model, "optimizer": optimizer, **kwargs}
-        self._parts = {n: p for n, p in parts.items() if hasattr(p, "load_state_dict")}
-        super().__init__(**{n: v for n, v in kwargs.items() if n not in self._parts})
-        self._set(self._parts)
-        self._saved_parts: dict[str, Any] = {}
-        self.save()
-
-    def save(self) -> None:
-        """See State."""
-        self._saved_parts = {
-            name: copy.deepcopy(getattr(self, name).state_dict()) for name in self._parts
-        }
-        super().save()
-
-    def restore(self) -> None:
-        """See State."""
-        for name, saved in self._saved_parts.items():
-            getattr(self, name).load_state_dict(copy.deepcopy(saved))
-        super().restore()
-
-    def sync(self) -> None:
-        """See State."""
-        for name in self._parts:
-            part = getattr(self, name)
-            if isinstance(part, ElasticSampler):
-                part.sync()
-            elif hasattr(part, "param_groups"):
-                broadcast_optimizer_state(part, 0)
-            elif hasattr(part, "named_parameters"):
-                broadcast_parameters(part.state_dict(), 0)
-            else:
-                part.load_state_dict(self._bcast_object(part.state_dict()))
-        super().sync()
-        self.save()
-
-    def reset(self) -> None:
-        """Samplers share out what is left of the epoch anew."""
-        for part in self._parts.values():
-            if isinstance(part, ElasticSampler):
-                part.reset()
 
 
 class ElasticSampler(Sampler[int]):

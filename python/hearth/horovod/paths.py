@@ -1,0 +1,50 @@
+"""Horovod's module paths that this package has no file for, as `horovod.torch.mpi_ops`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_PACKAGE = "hearth.horovod."
+# The modules whose names each has; a path that others are below is a package.
+_HOMES: dict[str, tuple[str, ...]] = {
+    "common": (),
+    "common.basics": ("basics", "reductions"),
+    "common.elastic": ("elastic",),
+    "common.exceptions": ("errors",),
+    "common.process_sets": ("process_sets",),
+    "common.util": ("builds",),
+    "runner": ("launcher",),
+    "tensorflow.mpi_ops": ("tensorflow",),
+    "torch.mpi_ops": ("torch",),
+}
+
+
+class _Paths:
+    """Finds and loads these modules, for importlib."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        known = name.removeprefix(_PACKAGE)
+        if known == name or known not in _HOMES:
+            return None
+        is_package = any(other.startswith(known + ".") for other in _HOMES)
+        return ModuleSpec(name, self, is_package=is_package)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """None: importlib makes it."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        for home in _HOMES[module.__name__.removeprefix(_PACKAGE)]:
+            names = vars(importlib.import_module(_PACKAGE + home))
+            vars(module).update({n: v for n, v in names.items() if not n.startswith("_")})
+
+
+def install() -> None:
+    """Lets programs import them. Idempotent."""
+    if not any(isinstance(each, _Paths) for each in sys.meta_path):
+        sys.meta_path.append(_Paths())

@@ -1,0 +1,8 @@
+"""Petastorm's converter of DataFrames: `from hearth.petastorm.spark import make_spark_converter`.
+
+docs/horovod.md says what differs from Petastorm.
+"""
+
+from __future__ import annotations
+
+from hearth.petastorm.transform import TransformSpec as TransformSpec

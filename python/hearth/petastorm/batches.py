@@ -1,0 +1,121 @@
+"""Minibatches of a shard of pinned files: each row once per epoch over all shards."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hearth.data.prefetch import prefetched
+from hearth.data.streamed import StreamReader
+from hearth.sources.owners import shares
+
+if TYPE_CHECKING:
+    from hearth.petastorm.transform import TransformSpec
+    from hearth.sources.file_source import FileSource
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How a shard's rows are given; see SparkDatasetConverter.make_torch_dataloader()."""
+
+    batch_size: int = 32
+    num_epochs: int | None = None
+    workers: int = 4
+    cur_shard: int = 0
+    shard_count: int = 1
+    transform: TransformSpec | None = None
+    shuffle: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
+        if self.num_epochs is not None and self.num_epochs < 1:
+            raise ValueError(f"num_epochs is {self.num_epochs}: give at least 1, or None: no end")
+        if not 0 <= self.cur_shard < self.shard_count:
+            raise ValueError(
+                f"cur_shard is {self.cur_shard} of {self.shard_count}: shards count from 0"
+            )
+
+
+class ShardBatches:
+    """Minibatches {column: array or list}; they go on over the ends of epochs, and the last one
+    alone may be smaller. Each iteration goes on with the epochs. One thread uses it.
+    """
+
+    def __init__(self, source: FileSource, options: BatchOptions):
+        """Raises ValueError where the shard has no row to give for ever."""
+        own = shares(source.splits(), (), options.shard_count)[options.cur_shard]
+        self._source, self._options = source.only(own), options
+        self._epoch = 0
+        self.rows = sum(split.rows or 0 for split in own)
+        if not self.rows and options.num_epochs is None:
+            raise ValueError(
+                f"shard {options.cur_shard} of {options.shard_count} has no row of {source.uri}: "
+                "use fewer shards, or give num_epochs"
+            )
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        options = self._options
+        begin = self._epoch
+        self._epoch += options.num_epochs or 0
+        parts = self._parts(begin)
+        made = prefetched(parts, self._finish, options.workers, 2 * options.workers)
+        return made if options.transform is None else _cut_again(made, options.batch_size)
+
+    def _parts(self, begin: int) -> Iterator[list[Any]]:
+        """The rows of each minibatch, of one epoch or two."""
+        options = self._options
+        if not self.rows:
+            return
+        mode = "window" if options.shuffle else "none"
+        reader = StreamReader(self._source, range(len(self._source.splits())), options.seed, mode)
+        epochs = itertools.count(begin)
+        parts: list[Any] = []
+        need = options.batch_size
+        for epoch in itertools.islice(epochs, options.num_epochs):
+            reader.start(epoch)
+            at = 0
+            while at < self.rows:
+                part = reader.take(at, need)
+                parts.append(part)
+                at, need = at + part.count, need - part.count
+                if need == 0:
+                    yield parts
+                    parts, need = [], options.batch_size
+        if parts:
+            yield parts
+
+    def _finish(self, parts: list[Any]) -> dict[str, Any]:
+        names = self._source.schema().names
+        columns = {name: _joined([part.gather(name) for part in parts]) for name in names}
+        transform = self._options.transform
+        return columns if transform is None else transform.apply(columns)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    lists = any(isinstance(part, list) for part in parts)
+    return list(itertools.chain(*parts)) if lists else np.concatenate(parts)
+
+
+def _cut_again(batches: Iterator[dict[str, Any]], size: int) -> Iterator[dict[str, Any]]:
+    """The rows in minibatches of `size`, where a transform has dropped some or added others."""
+    held: dict[str, Any] = {}
+    for batch in batches:
+        if _rows(batch):
+            held = {n: _joined([held[n], v]) for n, v in batch.items()} if held else batch
+        while _rows(held) >= size:
+            yield {name: values[:size] for name, values in held.items()}
+            held = {name: values[size:] for name, values in held.items()}
+    if _rows(held):
+        yield held
+
+
+def _rows(batch: dict[str, Any]) -> int:
+    return len(next(iter(batch.values()), ()))

@@ -1,0 +1,243 @@
+"""A DataFrame, written once as Parquet, as minibatches for PyTorch and TensorFlow."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hearth.checkpoints.stores import store_of
+from hearth.data import parquet
+from hearth.petastorm.batches import BatchOptions, ShardBatches
+
+if TYPE_CHECKING:
+    from hearth.petastorm.transform import TransformSpec
+    from hearth.sources.file_source import FileSource
+
+logger = logging.getLogger(__name__)
+
+# Arguments of Petastorm's readers that change neither rows nor their order here.
+_WITHOUT_MEANING = {
+    "reader_pool_type",
+    "results_queue_size",
+    "shuffling_queue_capacity",
+    "shuffle_rows",
+    "hdfs_driver",
+    "storage_options",
+    "cache_type",
+    "cache_location",
+    "cache_size_limit",
+    "cache_row_size_estimate",
+    "cache_extra_settings",
+    "prefetch",
+}
+
+
+class SparkDatasetConverter:
+    """Rows of a DataFrame in Parquet files, as make_spark_converter() wrote them.
+
+    May be pickled, as into a function that ranks run; these read the files without Spark.
+
+    Attributes:
+        cache_dir_url: the folder of the files.
+        file_urls: the files.
+        dataset_size: how many rows they have, as len().
+    """
+
+    PARENT_CACHE_DIR_URL_CONF = "petastorm.spark.converter.parentCacheDirUrl"
+
+    def __init__(self, cache_dir_url: str, source: FileSource):
+        self.cache_dir_url = cache_dir_url
+        self._source = source
+        self.file_urls = [file.uri for file in source.pinned.files]
+        self.dataset_size = sum(split.rows or 0 for split in source.splits())
+
+    def __len__(self) -> int:
+        return self.dataset_size
+
+    @contextmanager
+    def make_torch_dataloader(
+        self,
+        batch_size: int = 32,
+        num_epochs: int | None = None,
+        workers_count: int | None = None,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """A context manager of an iterable of batches: {column: tensor}; strings and binaries are
+        lists.
+
+        Args:
+            batch_size: rows of each batch but for the last one; batches go on over the ends of
+                epochs.
+            num_epochs: how often each row is given; None: without an end.
+            workers_count: threads that make batches; None: 4.
+            options: cur_shard, shard_count: this rank's, of shards whose rows differ by one at
+                most. transform_spec: a TransformSpec. shuffle_row_groups: False: the rows in their
+                order; else other parts of the files in another order in each epoch, and the rows
+                shuffled in windows. seed: of that order. Others of Petastorm's readers are ignored.
+
+        Raises:
+            ValueError, TypeError: an argument is invalid, or a column fits no tensor.
+            What reading the files raises.
+        """
+        from hearth.torch.datasets import as_tensor
+
+        def as_tensors(batch: dict[str, Any]) -> dict[str, Any]:
+            return {n: v if isinstance(v, list) else as_tensor(v, n) for n, v in batch.items()}
+
+        batches = ShardBatches(
+            self._source, _options(batch_size, num_epochs, workers_count, options)
+        )
+        yield _Converted(batches, as_tensors)
+
+    @contextmanager
+    def make_tf_dataset(
+        self,
+        batch_size: int | None = None,
+        prefetch: int | None = None,
+        num_epochs: int | None = None,
+        workers_count: int | None = None,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """A context manager of a tf.data.Dataset of batches, which are named tuples of tensors.
+
+        Arguments as of make_torch_dataloader(); batch_size: None: 32.
+
+        Raises:
+            ValueError: also where the shard has no row, so that the types are not known.
+        """
+        from hearth.petastorm.tf_dataset import as_dataset
+
+        yield as_dataset(
+            ShardBatches(
+                self._source, _options(batch_size or 32, num_epochs, workers_count, options)
+            )
+        )
+
+    def delete(self) -> None:
+        """Deletes the files. Raises OSError, HearthError where the file system refuses it."""
+        store_of(self.cache_dir_url).remove(self.cache_dir_url)
+        _made[:] = [each for each in _made if each[2] is not self]
+
+
+class _Converted:
+    """Batches of another kind; each iteration goes on with the epochs."""
+
+    def __init__(self, batches: ShardBatches, convert: Any):
+        self._batches, self._convert = batches, convert
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._convert, self._batches)
+
+
+def _options(
+    batch_size: int, num_epochs: int | None, workers: int | None, options: Mapping[str, Any]
+) -> BatchOptions:
+    given = {name: value for name, value in options.items() if name not in _WITHOUT_MEANING}
+    transform: TransformSpec | None = given.pop("transform_spec", None)
+    shard = given.pop("cur_shard", None), given.pop("shard_count", None)
+    if (shard[0] is None) != (shard[1] is None):
+        raise ValueError(f"cur_shard={shard[0]}, shard_count={shard[1]}: give both, or none")
+    shuffle, seed = given.pop("shuffle_row_groups", True), given.pop("seed", None)
+    if given:
+        raise TypeError(
+            f"{next(iter(given))} is not supported: filter and select in Spark, before "
+            "make_spark_converter()"
+        )
+    return BatchOptions(
+        batch_size,
+        num_epochs,
+        4 if workers is None else workers,
+        shard[0] or 0,
+        1 if shard[1] is None else shard[1],
+        transform,
+        bool(shuffle),
+        seed or 0,
+    )
+
+
+# Converters of this process with their frames and arguments: the same frame is written once.
+_made: list[tuple[Any, Any, SparkDatasetConverter]] = []
+
+
+def make_spark_converter(
+    df: Any,
+    parquet_row_group_size_bytes: int = 32 << 20,
+    compression_codec: str | None = None,
+    dtype: str | None = "float32",
+) -> SparkDatasetConverter:
+    """Writes a DataFrame as Parquet, into a folder of its own below
+    SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, a setting of the session: a URI that driver,
+    executors and ranks see. The same frame is written once; the files are deleted by delete(), or
+    when this process ends.
+
+    Args:
+        df: a DataFrame, of Spark Connect, too.
+        parquet_row_group_size_bytes: of the files.
+        compression_codec: of Spark's Parquet writer; None: uncompressed.
+        dtype: "float32" or "float64": what floats and doubles, also in arrays, and vectors become;
+            None: as they are.
+
+    Raises:
+        ValueError: the setting is missing, or dtype is another one.
+        What Spark raises while it writes.
+    """
+    parent = df.sparkSession.conf.get(SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, None)
+    if not parent:
+        raise ValueError(
+            f"spark.conf has no {SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF}: set it to the "
+            "URI of a folder that the driver and all executors see"
+        )
+    if dtype not in ("float32", "float64", None):
+        raise ValueError(f"dtype={dtype!r}: it is 'float32', 'float64' or None")
+    arguments = (parent, parquet_row_group_size_bytes, compression_codec, dtype)
+    for frame, given, converter in _made:
+        if given == arguments and _same(frame, df):
+            return converter
+    folder = f"{parent.rstrip('/')}/hearth-{uuid.uuid4().hex}"
+    writer = _as_floats(df, dtype).write.option("parquet.block.size", parquet_row_group_size_bytes)
+    writer.option("compression", compression_codec or "uncompressed").parquet(folder)
+    made = SparkDatasetConverter(folder, parquet(folder, spool=False).pin(df.sparkSession))
+    _made.append((df, arguments, made))
+    return made
+
+
+def _same(frame: Any, other: Any) -> bool:
+    return frame.sparkSession is other.sparkSession and frame.sameSemantics(other)
+
+
+def _as_floats(df: Any, dtype: str | None) -> Any:
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.sql import functions, types
+
+    columns = []
+    for field in df.schema.fields:
+        column = functions.col(f"`{field.name}`")
+        if isinstance(field.dataType, types.UserDefinedType):
+            column = vector_to_array(column, dtype or "float64")
+        else:
+            column = column.cast(_float_type(field.dataType, dtype))
+        columns.append(column.alias(field.name))
+    return df.select(*columns)
+
+
+def _float_type(kind: Any, dtype: str | None) -> Any:
+    from pyspark.sql import types
+
+    if isinstance(kind, types.ArrayType):
+        return types.ArrayType(_float_type(kind.elementType, dtype), kind.containsNull)
+    if dtype is not None and isinstance(kind, types.FloatType | types.DoubleType):
+        return types.FloatType() if dtype == "float32" else types.DoubleType()
+    return kind
+
+
+@atexit.register
+def _delete_all() -> None:
+    for _, _, converter in list(_made):
+        try:
+            converter.delete()
+        except Exception as error:  # the process ends all the same
+            logger.warning("%s could not be deleted: %s", converter.cache_dir_url, error)

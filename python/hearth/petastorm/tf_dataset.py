@@ -1,0 +1,44 @@
+"""Minibatches of a shard as a tf.data.Dataset."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from hearth.petastorm.batches import ShardBatches
+
+
+def as_dataset(batches: ShardBatches) -> tf.data.Dataset:
+    """Batches as named tuples of tensors. Their types follow from the first batch, which is read
+    for it.
+
+    Raises:
+        ValueError: there is none.
+    """
+    iterator = iter(batches)
+    first = next(iterator, None)
+    if first is None:
+        raise ValueError("the shard has no row, so the types of its columns are not known")
+    kind = namedtuple("Batch", list(first))  # type: ignore[misc]
+    spec = tuple(_spec(values) for values in first.values())
+    pending = [(first, iterator)]
+
+    def each() -> Iterator[Any]:
+        if not pending:
+            yield from (tuple(batch.values()) for batch in batches)
+            return
+        batch, others = pending.pop()
+        yield tuple(batch.values())
+        yield from (tuple(batch.values()) for batch in others)
+
+    dataset = tf.data.Dataset.from_generator(each, output_signature=spec)
+    return dataset.map(lambda *columns: kind(*columns))
+
+
+def _spec(values: Any) -> tf.TensorSpec:
+    tensor = tf.convert_to_tensor(values)
+    return tf.TensorSpec((None, *tensor.shape[1:]), tensor.dtype)

@@ -1,0 +1,84 @@
+"""Changes of rows by a function of pandas DataFrames: Petastorm's TransformSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class TransformSpec:
+    """What is done with rows before they are given.
+
+    Attributes:
+        func: takes and returns a pandas DataFrame of some rows; in any thread, and it may drop
+            rows.
+        edit_fields: columns that `func` makes or changes: (name, NumPy type, shape, nullable).
+        removed_fields: columns that are left out behind it.
+        selected_fields: the only columns to give; instead of removed_fields.
+    """
+
+    func: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    edit_fields: Sequence[Any] | None = None
+    removed_fields: Sequence[str] | None = None
+    selected_fields: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.removed_fields and self.selected_fields is not None:
+            raise ValueError("give removed_fields or selected_fields of a TransformSpec, not both")
+
+    def apply(self, columns: dict[str, Any]) -> dict[str, Any]:
+        """The columns after it.
+
+        Raises:
+            ValueError: a column that is named is not there, or its values fit no array.
+        """
+        if self.func is not None:
+            columns = self._changed(columns)
+        names = [name for name in columns if name not in (self.removed_fields or ())]
+        if self.selected_fields is not None:
+            names = list(self.selected_fields)
+        if lost := [name for name in names if name not in columns]:
+            raise ValueError(f"TransformSpec names {lost[0]!r}; the columns are {list(columns)}")
+        return {name: columns[name] for name in names}
+
+    def _changed(self, columns: dict[str, Any]) -> dict[str, Any]:
+        import pandas as pd
+
+        assert self.func is not None
+        rows = {name: list(v) if np.ndim(v) > 1 else v for name, v in columns.items()}
+        frame = self.func(pd.DataFrame(rows))
+        fields = {_field(each)[0]: _field(each) for each in self.edit_fields or ()}
+        return {
+            str(n): _array(str(n), frame[n].tolist(), fields.get(str(n))) for n in frame.columns
+        }
+
+
+def _field(given: Any) -> tuple[str, Any, tuple[int | None, ...]]:
+    """(name, type, shape) of an edit field: a tuple, or something with these attributes."""
+    if isinstance(given, str):
+        raise ValueError(f"edit_fields has {given!r}: give (name, NumPy type, shape, nullable)")
+    name, kind, shape = given[:3]
+    return name, kind, tuple(shape or ())
+
+
+def _array(name: str, values: list[Any], field: Any) -> Any:
+    if values and isinstance(values[0], str | bytes):
+        return values
+    kind, shape = (None, None) if field is None else field[1:]
+    try:
+        array = np.asarray(values, kind)
+        if shape is not None and None not in shape:
+            array = array.reshape(len(values), *shape)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"column {name!r} of a TransformSpec has values that are no array"
+            f"{'' if field is None else f' of the type {kind} and shape {shape}'}: {error}"
+        ) from None
+    return array
