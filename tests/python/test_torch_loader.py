@@ -70,8 +70,8 @@ def test_torch_distributed_checkpoint_saves_and_loads_its_position(tmp_path):
     whole, begun, resumed = loader(), loader(), loader()
     for _ in zip(range(3), begun, strict=False):
         pass
-    checkpoint.save({"data": begun}, checkpoint_id=tmp_path, no_dist=True)
-    checkpoint.load({"data": resumed}, checkpoint_id=tmp_path, no_dist=True)
+    checkpoint.save({"data": begun}, checkpoint_id=tmp_path)
+    checkpoint.load({"data": resumed}, checkpoint_id=tmp_path)
     assert resumed.state_dict() == begun.state_dict()
     assert ids(resumed) == ids(whole)[3:]
 
