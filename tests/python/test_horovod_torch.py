@@ -286,6 +286,8 @@ say(os.getpid())
 if rank == 0:
     print(raised(hvd.HorovodInternalError, hvd.allreduce, torch.ones(1), name="lonely"), flush=True)
     print(raised(hvd.HorovodInternalError, hvd.join), flush=True)
+    from hearth.collective.ranks import lost_a_rank
+    print("an echo" if lost_a_rank() else "a cause", flush=True)  # for what the driver is told
 else:
     sys.stdin = open("/dev/null")
     while True:
@@ -301,6 +303,7 @@ def test_init_again_and_a_killed_rank(ranks, tmp_path):
     line = ranks[0].processes[0].stdout.readline()
     assert "'allreduce.lonely' cannot complete: rank 1 was lost" in line
     assert "rank 1 was lost" in ranks[0].processes[0].stdout.readline()
+    assert ranks[0].processes[0].stdout.readline() == "an echo\n"
 
 
 RANDOM = """

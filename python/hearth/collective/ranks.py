@@ -214,6 +214,11 @@ def _noting_loss() -> Iterator[None]:
         raise
 
 
+def note_loss() -> None:
+    """An operation of this process, by other means than Ranks, failed as another rank went away."""
+    _lost.set()
+
+
 def lost_a_rank() -> bool:
     """Whether an operation of this process has failed because another rank went away, or will."""
     return _lost.is_set() or any(ranks.failure() is not None for ranks in list(_open_ranks))

@@ -107,7 +107,7 @@ class Coordinator:
             return []
         lost = [r for r in members if r in self._gone]
         if lost:
-            self._send_all([_failed(*key, [rank], self._gone_text(message["name"], lost))])
+            self._send_all([{**_failed(*key, [rank], ""), **self._loss(message["name"], lost)}])
             return []
         self._waiting.setdefault(key, _Waiting()).calls[rank] = message["call"]
         return self._completed(key)
@@ -141,9 +141,7 @@ class Coordinator:
 
     def _join(self, rank: int) -> list[Message]:
         if self._gone:
-            return [
-                {"ranks": [rank], "joined": -1, "error": self._gone_text("join", [*self._gone])}
-            ]
+            return [{"ranks": [rank], "joined": -1, **self._loss("join", [*self._gone])}]
         self._joined.append(rank)
         complete = []
         for key in list(self._waiting):
@@ -163,17 +161,17 @@ class Coordinator:
         for key, waiting in list(self._waiting.items()):
             if rank in self._sets.get(key[0], ()):
                 del self._waiting[key]
-                text = self._gone_text(key[1], [rank])
-                failed.append(_failed(*key, list(waiting.calls), text))
+                loss = self._loss(key[1], [rank])
+                failed.append({**_failed(*key, list(waiting.calls), ""), **loss})
         if self._joined:
-            text = self._gone_text("join", [rank])
-            failed.append({"ranks": self._joined, "joined": -1, "error": text})
+            failed.append({"ranks": self._joined, "joined": -1, **self._loss("join", [rank])})
             self._joined = []
         return failed
 
-    def _gone_text(self, name: str, ranks: list[int]) -> str:
+    def _loss(self, name: str, ranks: list[int]) -> Message:
+        """Why an operation fails that ranks which are gone do not take part in."""
         reasons = "; ".join(f"rank {rank} {self._gone[rank]}" for rank in ranks)
-        return f"'{name}' cannot complete: {reasons}"
+        return {"error": f"'{name}' cannot complete: {reasons}", "lost": True}
 
     def _send_all(self, responses: list[Message]) -> None:
         for rank, send in list(self._sends.items()):

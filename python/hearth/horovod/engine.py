@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hearth.collective.place import Place
-from hearth.collective.ranks import Ranks
+from hearth.collective.ranks import Ranks, note_loss
 from hearth.horovod import operations
 from hearth.horovod.control import Follower, Leader
 from hearth.horovod.coordinator import Message
@@ -128,6 +128,8 @@ class Engine:
                     batch = []
                 batch.append(response)
             self._carry_out(batch)
+        if self._pending:
+            note_loss()
         self._end("rank 0 has ended")
 
     def _end(self, reason: str) -> None:
@@ -171,6 +173,8 @@ class Engine:
         if submitted is None:
             return
         if "error" in response:
+            if "lost" in response:
+                note_loss()
             _fail(submitted.future, response["error"])
         else:
             submitted.future.set_result(response["joined"])
