@@ -286,8 +286,6 @@ say(os.getpid())
 if rank == 0:
     print(raised(hvd.HorovodInternalError, hvd.allreduce, torch.ones(1), name="lonely"), flush=True)
     print(raised(hvd.HorovodInternalError, hvd.join), flush=True)
-    from hearth.collective.ranks import lost_a_rank
-    print("an echo" if lost_a_rank() else "a cause", flush=True)  # for what the driver is told
 else:
     sys.stdin = open("/dev/null")
     while True:
@@ -303,7 +301,21 @@ def test_init_again_and_a_killed_rank(ranks, tmp_path):
     line = ranks[0].processes[0].stdout.readline()
     assert "'allreduce.lonely' cannot complete: rank 1 was lost" in line
     assert "rank 1 was lost" in ranks[0].processes[0].stdout.readline()
-    assert ranks[0].processes[0].stdout.readline() == "an echo\n"
+
+
+ENDED = """
+if rank == 0:
+    from hearth.collective.ranks import lost_a_rank
+    say(raised(hvd.HorovodInternalError, hvd.allreduce, torch.ones(1), name="lonely"))
+    say(lost_a_rank())
+"""
+
+
+def test_a_rank_that_others_wait_for_has_ended(ranks, tmp_path):
+    """So the driver is told of that rank first, whose error may be the cause."""
+    ranks.append(Ranks("torch", tmp_path, ENDED, start=START))
+    assert "rank 1 has called shutdown() or ended" in ranks[0].say(0)
+    assert ranks[0].say(0) is True
 
 
 RANDOM = """
