@@ -14,8 +14,9 @@ function(hearth_precompile target first)
   endif()
 endfunction()
 
-# Headers take longer than what is a file's own: half of the time of most rooms. So eight files are compiled as one; hence no two
-# files of a room have one name in their anonymous namespaces (tools/check_names.py).
+# Headers take longer than what is a file's own: half of the time of most rooms. So eight files are
+# compiled as one; hence no two files of a room have one name in their anonymous namespaces
+# (tools/check_names.py).
 function(hearth_unity target)
   get_target_property(files ${target} SOURCES)
   list(LENGTH files count)

@@ -17,6 +17,11 @@ namespace {
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \
              : c.Give(at::name(c.operand(1), c.operand(2)));                 \
   }
+#define HEARTH_OF_TWO_WITH_NUMBER(name)                                                   \
+  table[HEARTH_OP_##name] = [](Call& c) {                                                 \
+    c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3))) \
+             : c.Give(at::name(c.operand(1), c.operand(2), c.scalar(3)));                 \
+  }
 #define HEARTH_OF_THREE_WITH_NUMBER(name)                                                       \
   table[HEARTH_OP_##name] = [](Call& c) {                                                       \
     c.has(0)                                                                                    \
@@ -71,14 +76,8 @@ void AddOfSeveral(Table& table) {
   HEARTH_OF_TWO(tanh_backward);
   HEARTH_OF_THREE_WITH_NUMBER(addcdiv);
   HEARTH_OF_THREE_WITH_NUMBER(addcmul);
-  table[HEARTH_OP_add] = [](Call& c) {
-    c.has(0) ? void(at::add_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3)))
-             : c.Give(at::add(c.operand(1), c.operand(2), c.scalar(3)));
-  };
-  table[HEARTH_OP_sub] = [](Call& c) {
-    c.has(0) ? void(at::sub_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3)))
-             : c.Give(at::sub(c.operand(1), c.operand(2), c.scalar(3)));
-  };
+  HEARTH_OF_TWO_WITH_NUMBER(add);
+  HEARTH_OF_TWO_WITH_NUMBER(sub);
   table[HEARTH_OP_leaky_relu_backward] = [](Call& c) {
     at::leaky_relu_backward_out(c.tensor(0), c.tensor(1), c.tensor(2), c.scalar(3),
                                 /*self_is_result=*/false);

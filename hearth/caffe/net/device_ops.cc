@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/device_library.h"
+#include "hearth/caffe/net/device_arguments.h"
 
 namespace hearth::caffe {
 
@@ -18,30 +18,9 @@ HearthDeviceValue Operand::value() const {
 namespace device {
 namespace {
 
-constexpr auto kNone = HearthDeviceValue{HearthDeviceValue::kNone, 0, {}};
-
-HearthDeviceValue V(const Operand& operand) { return operand.value(); }
-
-HearthDeviceValue V(const Shape& integers) {
-  return {HearthDeviceValue::kIntegers,
-          static_cast<int32_t>(integers.size()),
-          {.integers = integers.data()}};
-}
-
-template <typename... Arguments>
-Tensor New(HearthDeviceOperation operation, const Arguments&... arguments) {
-  return Tensor::Adopt(CallDevice(operation, {arguments...}).values[0].tensor);
-}
-
-// A new tensor, of an operation that could also write to a given one.
-template <typename... Arguments>
-Tensor Made(HearthDeviceOperation operation, const Arguments&... arguments) {
-  return New(operation, kNone, V(arguments)...);
-}
-
 template <typename... Arguments>
 void Into(HearthDeviceOperation operation, const Tensor& out, const Arguments&... arguments) {
-  CallDevice(operation, {V(Operand(out)), V(arguments)...});
+  CallDevice(operation, {ValueOf(Operand(out)), ValueOf(arguments)...});
 }
 
 // The handles of a list, for a call.
@@ -87,7 +66,7 @@ Shape Pair(const std::array<int64_t, 2>& numbers) { return {numbers[0], numbers[
 }  // namespace
 
 Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& integers) {
-  return New(operation, V(Operand(x)), V(integers));
+  return New(operation, ValueOf(Operand(x)), ValueOf(integers));
 }
 
 const Tensor& Copy(const Tensor& to, const Tensor& from) {
@@ -95,20 +74,20 @@ const Tensor& Copy(const Tensor& to, const Tensor& from) {
     const Tensor dense = to.is_contiguous() ? to : Tensor::Empty(to.sizes());
     const HearthDeviceValue memory{HearthDeviceValue::kPointer, 0, {.pointer = dense.data_ptr()}};
     const Tensor repeated = from.sizes() == to.sizes() ? from : from.expand(to.sizes());
-    CallDevice(HEARTH_OP_to_host, {V(Operand(repeated)), memory});
+    CallDevice(HEARTH_OP_to_host, {ValueOf(Operand(repeated)), memory});
     if (dense.data_ptr() != to.data_ptr()) to.copy_(dense);
   } else if (from.on_host()) {
     const Tensor dense = from.contiguous();
     const HearthDeviceValue memory{HearthDeviceValue::kPointer, 0, {.pointer = dense.data_ptr()}};
-    CallDevice(HEARTH_OP_from_host, {V(Operand(to)), memory, V(dense.sizes())});
+    CallDevice(HEARTH_OP_from_host, {ValueOf(Operand(to)), memory, ValueOf(dense.sizes())});
   } else {
-    CallDevice(HEARTH_OP_copy_, {V(Operand(to)), V(Operand(from))});
+    CallDevice(HEARTH_OP_copy_, {ValueOf(Operand(to)), ValueOf(Operand(from))});
   }
   return to;
 }
 
 const Tensor& Fill(const Tensor& to, double value) {
-  CallDevice(HEARTH_OP_fill_, {V(Operand(to)), V(Operand(value))});
+  CallDevice(HEARTH_OP_fill_, {ValueOf(Operand(to)), ValueOf(Operand(value))});
   return to;
 }
 
@@ -187,7 +166,7 @@ void tanh_backward_out(const Tensor& out, const Tensor& dy, const Tensor& y) {
 }
 
 Tensor arange(int64_t count, const Tensor& like) {
-  return New(HEARTH_OP_arange, V(Operand(like)), V(Operand(count)));
+  return New(HEARTH_OP_arange, ValueOf(Operand(like)), ValueOf(Operand(count)));
 }
 
 Tensor bitwise_right_shift(const Tensor& x, int64_t bits) {
@@ -195,12 +174,12 @@ Tensor bitwise_right_shift(const Tensor& x, int64_t bits) {
 }
 
 Tensor full(const Shape& sizes, double value, const Tensor& like) {
-  return New(HEARTH_OP_full, V(Operand(like)), V(sizes), V(Operand(value)));
+  return New(HEARTH_OP_full, ValueOf(Operand(like)), ValueOf(sizes), ValueOf(Operand(value)));
 }
 
 Tensor longs(const std::vector<int64_t>& values, const Device& device) {
-  return New(HEARTH_OP_longs, V(values), V(Operand(int64_t{device.kind})),
-             V(Operand(device.index)));
+  return New(HEARTH_OP_longs, ValueOf(values), ValueOf(Operand(int64_t{device.kind})),
+             ValueOf(Operand(device.index)));
 }
 
 Tensor logical_and(const Tensor& a, const Tensor& b) { return Made(HEARTH_OP_logical_and, a, b); }
@@ -210,7 +189,7 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return Made(HEARTH_OP_maximum
 Tensor ones_like(const Tensor& like) { return full(like.sizes(), 1, like); }
 
 Tensor where(const Tensor& condition, const Operand& then, const Operand& otherwise) {
-  return New(HEARTH_OP_where, V(Operand(condition)), V(then), V(otherwise));
+  return New(HEARTH_OP_where, ValueOf(Operand(condition)), ValueOf(then), ValueOf(otherwise));
 }
 
 Tensor zeros_like(const Tensor& like) { return full(like.sizes(), 0, like); }
@@ -234,9 +213,9 @@ void avg_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x
 }
 
 Tensor max_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window) {
-  return New(HEARTH_OP_max_pool2d_with_indices, V(Operand(y)), V(Operand(x)),
-             V(Pair(window.kernel)), V(Pair(window.stride)), V(Pair(window.pad)),
-             V(Operand(window.rounds_up)));
+  return New(HEARTH_OP_max_pool2d_with_indices, ValueOf(Operand(y)), ValueOf(Operand(x)),
+             ValueOf(Pair(window.kernel)), ValueOf(Pair(window.stride)), ValueOf(Pair(window.pad)),
+             ValueOf(Operand(window.rounds_up)));
 }
 
 void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
@@ -247,8 +226,9 @@ void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x
 
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const ConvolutionWindow& w) {
-  return New(HEARTH_OP_convolution, V(Operand(x)), V(Operand(weight)), V(Operand(bias)),
-             V(w.stride), V(w.pad), V(w.dilation), V(Operand(w.transposed)), V(Operand(w.group)));
+  return New(HEARTH_OP_convolution, ValueOf(Operand(x)), ValueOf(Operand(weight)),
+             ValueOf(Operand(bias)), ValueOf(w.stride), ValueOf(w.pad), ValueOf(w.dilation),
+             ValueOf(Operand(w.transposed)), ValueOf(Operand(w.group)));
 }
 
 std::array<Tensor, 3> convolution_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
@@ -257,15 +237,17 @@ std::array<Tensor, 3> convolution_backward(const Tensor& dy, const Tensor& x, co
   const Shape mask{wanted[0], wanted[1], wanted[2]};
   return FirstThree(
       CallDevice(HEARTH_OP_convolution_backward,
-                 {V(Operand(dy)), V(Operand(x)), V(Operand(weight)), V(w.stride), V(w.pad),
-                  V(w.dilation), V(Operand(w.transposed)), V(Operand(w.group)), V(mask)}));
+                 {ValueOf(Operand(dy)), ValueOf(Operand(x)), ValueOf(Operand(weight)),
+                  ValueOf(w.stride), ValueOf(w.pad), ValueOf(w.dilation),
+                  ValueOf(Operand(w.transposed)), ValueOf(Operand(w.group)), ValueOf(mask)}));
 }
 
 BatchNorm batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                      const Tensor& variance, double eps) {
-  const DeviceResults results = CallDevice(
-      HEARTH_OP__batch_norm_impl_index, {V(Operand(x)), V(Operand(weight)), V(Operand(bias)),
-                                         V(Operand(mean)), V(Operand(variance)), V(Operand(eps))});
+  const DeviceResults results =
+      CallDevice(HEARTH_OP__batch_norm_impl_index,
+                 {ValueOf(Operand(x)), ValueOf(Operand(weight)), ValueOf(Operand(bias)),
+                  ValueOf(Operand(mean)), ValueOf(Operand(variance)), ValueOf(Operand(eps))});
   return {Tensor::Adopt(results.values[0].tensor), Tensor::Adopt(results.values[1].tensor),
           Tensor::Adopt(results.values[2].tensor), Tensor::Adopt(results.values[3].tensor),
           results.values[4].integer};
@@ -276,22 +258,24 @@ std::array<Tensor, 3> batch_norm_backward(const BatchNorm& of, const Tensor& x, 
                                           const Tensor& ones) {
   return FirstThree(
       CallDevice(HEARTH_OP__batch_norm_impl_index_backward,
-                 {V(Operand(of.implementation)), V(Operand(x)), V(Operand(dy)), V(Operand(weight)),
-                  V(Operand(zeros)), V(Operand(ones)), V(Operand(of.reserve))}));
+                 {ValueOf(Operand(of.implementation)), ValueOf(Operand(x)), ValueOf(Operand(dy)),
+                  ValueOf(Operand(weight)), ValueOf(Operand(zeros)), ValueOf(Operand(ones)),
+                  ValueOf(Operand(of.reserve))}));
 }
 
 void foreach_add_(const Tensors& to, const Tensors& values, double factor) {
   CallDevice(HEARTH_OP__foreach_add_,
-             {Handles(to).value(), Handles(values).value(), V(Operand(factor))});
+             {Handles(to).value(), Handles(values).value(), ValueOf(Operand(factor))});
 }
 
 Tensors foreach_mul(const Tensors& values, double factor) {
   return Adopted(
-      CallDevice(HEARTH_OP__foreach_mul, {Handles(values).value(), V(Operand(factor))}).values[0]);
+      CallDevice(HEARTH_OP__foreach_mul, {Handles(values).value(), ValueOf(Operand(factor))})
+          .values[0]);
 }
 
 void foreach_mul_(const Tensors& values, double factor) {
-  CallDevice(HEARTH_OP__foreach_mul_, {Handles(values).value(), V(Operand(factor))});
+  CallDevice(HEARTH_OP__foreach_mul_, {Handles(values).value(), ValueOf(Operand(factor))});
 }
 
 Tensors foreach_sign(const Tensors& values) {
@@ -303,7 +287,7 @@ void foreach_sub_(const Tensors& from, const Tensors& values) {
 }
 
 double norm(const Tensor& values) {
-  return CallDevice(HEARTH_OP_linalg_vector_norm, {V(Operand(values))}).values[0].number;
+  return CallDevice(HEARTH_OP_linalg_vector_norm, {ValueOf(Operand(values))}).values[0].number;
 }
 
 }  // namespace device

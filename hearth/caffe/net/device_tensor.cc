@@ -2,30 +2,17 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/device_library.h"
-#include "hearth/caffe/net/device_ops.h"
+#include "hearth/caffe/net/device_arguments.h"
 
 namespace hearth::caffe {
 namespace {
 
-HearthDeviceValue ValueOf(const Operand& operand) { return operand.value(); }
-
-HearthDeviceValue ValueOf(const Shape& integers) {
-  return {HearthDeviceValue::kIntegers,
-          static_cast<int32_t>(integers.size()),
-          {.integers = integers.data()}};
-}
+using device::Made;
+using device::ValueOf;
 
 template <typename... Arguments>
 Tensor Result(HearthDeviceOperation operation, const Arguments&... arguments) {
-  return Tensor::Adopt(CallDevice(operation, {ValueOf(arguments)...}).values[0].tensor);
-}
-
-constexpr HearthDeviceValue kNone{HearthDeviceValue::kNone, 0, {}};
-
-template <typename... Arguments>
-Tensor Made(HearthDeviceOperation operation, const Arguments&... arguments) {
-  return Tensor::Adopt(CallDevice(operation, {kNone, ValueOf(arguments)...}).values[0].tensor);
+  return device::New(operation, ValueOf(arguments)...);
 }
 
 Shape Integers(HearthDeviceOperation operation, const Tensor& tensor) {

@@ -43,8 +43,7 @@ int64_t WorkOf(const NetLayer& layer) {
 
 WorkThreads::WorkThreads(const NetLayer& layer) {
   if (WorkOf(layer) >= kLeastForThreads) return;
-  // ATen's own question: at a thread's first one it sets the number.
-  const int threads = ThreadCount();
+  const int threads = ThreadCount();  // which a thread's first question sets
   if (threads == 1) return;
   before_ = threads;
   omp_set_num_threads(1);
