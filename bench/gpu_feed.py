@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Rows of Parquet files to the GPU beside a running step: Hearth's feed against torch's DataLoader.
+"""Rows to the GPU beside a running step: Hearth's datasets and feed against torch's DataLoader.
 
-`bench/gpu_feed.py --json FILE`. Rows are 784 floats or images of 150 KB (uint8, 3 x 224 x 224);
-both sides put them into pinned memory and copy them beside the step of the minibatch before. A row
-has rows/s of each contender with a step that only waits for its data, and, for images, how much
-longer a step of CaffeNet takes than with data that is there already.
+`bench/gpu_feed.py --json FILE`. Rows are 784 floats, raw images of 150 KB (uint8, 3 x 224 x 224) or
+JPEG files of 150 KB, which become float32 of 3 x 224 x 224 by random crop, flip and normalization.
+All sides put batches into pinned memory and copy them during the step before. A dataset's epoch is
+one after its rows have been delivered, shuffled; the others read Parquet files, in order. Rows/s
+are shown for a step that only waits for its data, and, for images, for a step of CaffeNet.
 """
 
 from __future__ import annotations
@@ -24,21 +25,32 @@ import pyarrow.parquet as pq
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / name) for name in ("python", "bench", "tests/python")]
 
 BATCH = 256
-SHAPES = {"784 floats": (60_000, 784, np.float32), "150 KB images": (2048, 150_528, np.uint8)}
+SHAPES: dict[str, tuple[int, int, Any]] = {
+    "784 floats": (60_000, 784, np.float32),
+    "150 KB images": (4096, 150_528, np.uint8),
+    "JPEG": (4096, 0, bytes),
+}
+WORKERS = (0, 4, 8)
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def write_files(folder: Path, name: str) -> str:
-    """Four Parquet files of random rows: x, lists of one length, and label."""
+    """Eight Parquet files of random rows: x, lists of one length, and label."""
     rows, length, kind = SHAPES[name]
     random = np.random.default_rng(0)
     path = folder / name.replace(" ", "_")
     path.mkdir()
-    for number in range(4):
-        count = rows // 4
-        if kind == np.uint8:
+    for number in range(8):
+        count = rows // 8
+        if kind is bytes:
+            import image
+
+            files = [image.jpeg(seed, 375, 500) for seed in range(64)]
+            column = pa.array([files[row % 64] for row in range(count)], pa.binary())
+        elif kind == np.uint8:
             values = pa.array(random.integers(0, 256, count * length, dtype=np.uint8))
             column = pa.FixedSizeListArray.from_arrays(values, length)
         else:
@@ -48,16 +60,36 @@ def write_files(folder: Path, name: str) -> str:
         labels = pa.array(random.integers(0, 1000, count))
         table = pa.table({"x": column, "label": labels})
         pq.write_table(table, path / f"{number}.parquet", compression="none", use_dictionary=False,
-                       row_group_size=max(64, count // 8))  # fmt: skip
+                       row_group_size=BATCH)  # fmt: skip
     return str(path)
 
 
-def batches_of_ours(path: str) -> Iterator[tuple[Any, Any]]:
-    """The loader under test, behind one function."""
+def batches_of_feed(path: str) -> Iterator[tuple[Any, Any]]:
     from hearth.torch.feeds import FileFeed
 
     feed = FileFeed(path, ("x", "label"), (0, 1), 1)
     yield from feed.as_iterable_dataset(BATCH, ("x", "label"))
+
+
+def dataset(name: str, path: str) -> Callable[[], Iterator[tuple[Any, Any]]]:
+    """Epochs of what ctx.dataset() gives, on the one rank of a run."""
+    import dataset_ranks
+
+    from hearth.data.image import image
+    from hearth.data.options import LoaderOptions
+    from hearth.torch.loader import TensorLoader
+
+    partitions = [
+        batch
+        for file in sorted(Path(path).iterdir())
+        for batch in pq.ParquetFile(file).iter_batches()
+    ]
+    options: dict[str, Any] = {"columns": ("x", "label")}
+    if name == "JPEG":
+        options["transforms"] = {"x": image("jpeg", size=224, mean=MEAN, std=STD, to="float32")}
+    rank = dataset_ranks.rank_dataset(partitions, 0, 1)
+    loader = TensorLoader(rank, LoaderOptions(BATCH, **options), pin_memory=True)
+    return lambda: iter(loader)
 
 
 class ParquetDataset(torch.utils.data.IterableDataset):
@@ -72,9 +104,24 @@ class ParquetDataset(torch.utils.data.IterableDataset):
         for file in files:
             for batch in pq.ParquetFile(file).iter_batches(BATCH):
                 x = batch.column(0)
+                labels = torch.from_numpy(batch.column(1).to_numpy().copy())
+                if pa.types.is_binary(x.type):
+                    yield torch.stack([self.decoded(row.as_buffer()) for row in x]), labels
+                    continue
                 values = x.flatten().to_numpy(zero_copy_only=False).reshape(len(batch), -1)
-                labels = batch.column(1).to_numpy()
-                yield torch.from_numpy(values.copy()), torch.from_numpy(labels.copy())
+                yield torch.from_numpy(values.copy()), labels
+
+    def decoded(self, encoded: Any) -> Any:
+        """torchvision's decoder and transforms of tensors, its fastest way on CPUs."""
+        from torchvision.io import ImageReadMode, decode_jpeg
+        from torchvision.transforms import v2
+
+        transform = v2.Compose([
+            v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(),
+            v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD),
+        ])  # fmt: skip
+        encoded = torch.frombuffer(bytearray(encoded), dtype=torch.uint8)
+        return transform(decode_jpeg(encoded, mode=ImageReadMode.RGB))
 
 
 def batches_of_torch(path: str, workers: int) -> Iterator[tuple[Any, Any]]:
@@ -104,7 +151,7 @@ def to_device(batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 
 
 def image_step() -> Callable[[Any, Any], None]:
-    """A step of CaffeNet on uint8 images."""
+    """A step of CaffeNet on uint8 or float32 images."""
     import torch_nets
 
     model = torch_nets.caffenet().cuda().train()
@@ -113,7 +160,8 @@ def image_step() -> Callable[[Any, Any], None]:
 
     def step(x: Any, label: Any) -> None:
         optimizer.zero_grad(set_to_none=True)
-        model.loss(pad(x.view(-1, 3, 224, 224).float() / 255), label).backward()
+        scaled = x.float() / 255 if x.dtype == torch.uint8 else x
+        model.loss(pad(scaled.view(-1, 3, 224, 224)), label).backward()
         optimizer.step()
 
     return step
@@ -137,11 +185,13 @@ def seconds_of(
 
 def measure(name: str, path: str, rounds: int) -> list[dict[str, Any]]:
     """The rows of one shape."""
-    contenders: dict[str, Callable[[], Iterator[Any]]] = {"ours": lambda: batches_of_ours(path)}
-    for workers in (0, 4, 8):
+    contenders: dict[str, Callable[[], Iterator[Any]]] = {"dataset": dataset(name, path)}
+    if name != "JPEG":
+        contenders["feed of files"] = lambda: batches_of_feed(path)
+    for workers in WORKERS[1:] if name == "JPEG" else WORKERS:
         contenders[f"DataLoader, {workers} workers"] = lambda w=workers: batches_of_torch(path, w)
     steps: dict[str, Callable[[Any, Any], object]] = {"look": lambda x, label: x[0].sum()}
-    if name == "150 KB images":
+    if name != "784 floats":
         steps["caffenet"] = image_step()
     found = []
     for step_name, step in steps.items():
@@ -154,17 +204,18 @@ def measure(name: str, path: str, rounds: int) -> list[dict[str, Any]]:
         best = {key: max(values) for key, values in rates.items()}
         row: dict[str, Any] = {"name": f"{name}/{step_name}", "rows_per_s": best}
         if step_name == "caffenet":
-            memory = BATCH / bare_step_s(step, SHAPES[name][1])
+            memory = BATCH / bare_step_s(step, SHAPES[name][2])
             row["rows_per_s"]["from the GPU's memory"] = memory
-            row["wait"] = 1 - max(rates["ours"]) / memory
+            row["wait"] = 1 - max(rates["dataset"]) / memory
         found.append(row)
         print(json.dumps(row), flush=True)
     return found
 
 
-def bare_step_s(step: Callable[[Any, Any], object], length: int) -> float:
+def bare_step_s(step: Callable[[Any, Any], object], kind: Any) -> float:
     """Seconds of a step whose data is there."""
-    x = torch.randint(0, 256, (BATCH, length), dtype=torch.uint8, device="cuda")
+    made = torch.uint8 if kind == np.uint8 else torch.float32
+    x = torch.randint(0, 256, (BATCH, 3, 224, 224), device="cuda").to(made)
     label = torch.randint(0, 1000, (BATCH,), device="cuda")
     for _ in range(3):
         step(x, label)

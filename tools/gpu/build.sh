@@ -22,4 +22,4 @@ ninja=$(command -v ninja || echo "$(dirname "$python")/ninja")
 cmake=$(command -v cmake || echo "$(dirname "$python")/cmake")
 "$cmake" -G Ninja -S . -B build-gpu/native -DCMAKE_MAKE_PROGRAM="$ninja" -DCMAKE_BUILD_TYPE=Release \
   -DPython3_EXECUTABLE="$python" "${paths[@]}"
-"$ninja" -C build-gpu/native hearth _core _caffe hearth_feed_c hearth_caffe_test
+"$ninja" -C build-gpu/native hearth _core _caffe hearth_feed_c hearth_device_torch hearth_caffe_test

@@ -83,15 +83,14 @@ def copy_onednn(home: Path) -> str:
     return importlib.metadata.version("onednn-cpu-gomp")
 
 
-def copy_build(build: Path, home: Path) -> str:
-    """The modules, the program and the tests of the build folder; returns their torch's version."""
+def copy_build(build: Path, home: Path) -> None:
+    """The modules, the program and the tests of the build folder, where it has them."""
     if not list((build / "native").glob("_caffe.*.so")):
-        return ""
+        return
     shutil.copytree(build / "native", home / "native")
     (home / "tests").mkdir()
     for test in TESTS:
         shutil.copy2(build / test, home / "tests")
-    return importlib.metadata.version("torch")
 
 
 def strip(home: Path) -> None:
@@ -114,8 +113,8 @@ def main() -> None:
         "commit": output("git", "rev-parse", "--short", "HEAD").strip(),
         "system": platform.freedesktop_os_release()["PRETTY_NAME"],
         "onednn": copy_onednn(home / "onednn"),
-        "built_for_torch": copy_build(build, home),
     }
+    copy_build(build, home)
     strip(home)
     (home / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")
     with tarfile.open(archive, "w:xz", preset=1) as tar:

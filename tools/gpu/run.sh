@@ -23,5 +23,11 @@ if ! LD_LIBRARY_PATH=$HEARTH_GPU_LIBRARIES "$python" -c 'from hearth.native impo
   tools/gpu/build.sh "$python" >"$OUT/build.log" 2>&1 || { tail -n 20 "$OUT/build.log"; exit 1; }
   export HEARTH_NATIVE_DIR=$PWD/build-gpu/native/native HEARTH_GPU_TESTS=$PWD/build-gpu/native/hearth/caffe
 fi
+# The engine serves any torch; what is compiled for one version of it is the library for GPUs alone.
+if ! "$python" -c 'import ctypes, torch; ctypes.CDLL("'"$HEARTH_NATIVE_DIR"'/libhearth_device_torch.so")' 2>>"$OUT/carried.log"; then
+  echo "run: compiling the library for GPUs"
+  "$python" -m hearth.tools.build_device
+fi
+export HEARTH_DEVICE_LIBRARY=$HEARTH_NATIVE_DIR/libhearth_device_torch.so
 echo "run: ready after $(($(date +%s) - start)) s"
 exec "$python" tools/gpu/run_parts.py "$@"

@@ -83,6 +83,8 @@ PARTS: dict[str, list[Command]] = {
     "scan": [
         engine("scan", NETS, 150, "--no-compile", "--rounds", "3", "--precisions", "float32"),
     ],
+    "feed": [Command("feed", ["bench/gpu_feed.py", "--json", str(OUT / "feed.json")], 150)],
+    "torch": [Command("torch", ["bench/gpu_torch.py", "--json", str(OUT / "torch.json")], 120)],
     "threads": [check("threads", 60), check("nccl", 60)],
     "sanitizer": [check("sanitizer", 120)],
 }

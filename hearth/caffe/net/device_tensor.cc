@@ -43,7 +43,7 @@ Tensor Tensor::Adopt(void* handle) {
   return tensor;
 }
 
-Tensor Tensor::ZerosOn(const Device& device, Shape sizes) {
+Tensor Tensor::ZerosOn(const Device& device, const Shape& sizes) {
   return Result(HEARTH_OP_zeros, sizes, Operand(static_cast<int>(device.kind)),
                 Operand(device.index));
 }

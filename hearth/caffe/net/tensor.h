@@ -37,7 +37,7 @@ class Tensor {
   static Tensor Zeros(Shape sizes);
   // The caller's memory, which `owner` keeps alive if it is given.
   static Tensor Over(float* values, Shape sizes, std::shared_ptr<void> owner = {});
-  static Tensor ZerosOn(const Device& device, Shape sizes);
+  static Tensor ZerosOn(const Device& device, const Shape& sizes);
   static Tensor Copy(const std::vector<float>& values);
 
   bool defined() const { return values_ != nullptr || device_ != nullptr; }
