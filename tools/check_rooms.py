@@ -82,7 +82,8 @@ PYTHON_MAY_USE = {
     "horovod": _BELOW_APIS | {"cluster", "collective", "torch", "tensorflow"},
     "petastorm": {"native", "sources", "checkpoints", "data", "torch"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
-    "cli": {"native", "tools", "caffeonspark", "cluster"},
+    "cli": {"native", "tools", "caffeonspark", "cluster", "doctor"},
+    "doctor": {"native", "files", "spark"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)

@@ -19,6 +19,7 @@ from hearth.caffeonspark import tools
 
 _WITHOUT_PROGRAM = {
     "bench-collective": "hearth.cluster.bench_collective",
+    "doctor": "hearth.doctor.__main__",
     "pack": "hearth.tools.pack",
     "build-device": "hearth.tools.build_device",
     "timeline": "hearth.tools.timeline",

@@ -1,0 +1,101 @@
+"""Examines a cluster before a training is started on it.
+
+    hearth doctor --master yarn            or --master spark://HOST:7077, or another one
+    hearth doctor --remote sc://HOST       a server of Spark Connect
+    hearth doctor                          spark-defaults.conf's master, else two executors here
+
+Driver and executors are asked for versions, limits, folders, GPUs and clocks, and connect to each
+other as ranks would. Ends with status 1 where there is a problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hearth.doctor.findings import Finding
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_COLORS = {"ok": "green", "warning": "yellow", "problem": "red", "unknown": "dim"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Examines as the arguments say. Returns the exit status."""
+    from hearth import HearthError
+
+    parser = argparse.ArgumentParser(
+        prog="hearth doctor", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--master", help="as of spark-submit")
+    parser.add_argument("--remote", help="a Spark Connect server: sc://host:port")
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--tasks", type=int, help="how many look at once (default: all slots)")
+    given = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    if wrong := [each for each in given.conf if "=" not in each]:
+        parser.error(f"--conf takes KEY=VALUE, not {wrong[0]!r}")
+    if given.tasks is not None and given.tasks < 1:
+        parser.error(f"--tasks takes a number from 1 on, not {given.tasks}")
+    try:
+        found = _examine(given)
+    except HearthError as error:
+        print(f"hearth doctor: {error}", file=sys.stderr)
+        return 1
+    show(found)
+    return 1 if any(finding.level == "problem" for finding in found) else 0
+
+
+def _examine(given: argparse.Namespace) -> list[Finding]:
+    from hearth import doctor
+
+    print("hearth doctor: starting Spark", file=sys.stderr)
+    spark = _session(given)
+    print("hearth doctor: asking the executors", file=sys.stderr)
+    try:
+        return doctor.examine(spark, given.tasks)
+    finally:
+        spark.stop()
+
+
+def _session(given: argparse.Namespace) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from hearth.spark import session
+    from hearth.spark.user_settings import user_settings
+
+    conf = dict(each.split("=", 1) for each in given.conf)
+    if given.remote:
+        builder = SparkSession.builder.appName("hearth doctor").remote(given.remote)
+        for key, value in conf.items():
+            builder = builder.config(key, value)
+        return session.as_session(builder.getOrCreate())
+    master = given.master or (user_settings() | conf).get("spark.master")
+    return session.start("hearth doctor", master=master, conf=conf)
+
+
+def show(found: list[Finding]) -> None:
+    """Prints the table, and what to do below it."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    table = Table("check", "found", "", box=box.SIMPLE)
+    for finding in found:
+        level = Text(finding.level, style=_COLORS[finding.level])
+        table.add_row(Text(finding.check), Text(finding.found), level)
+    console.print(table)
+    for finding in found:
+        if finding.advice:
+            console.print(Text(f"{finding.check}: {finding.advice}"), soft_wrap=True)
+    problems = sum(finding.level == "problem" for finding in found)
+    console.print(f"{problems} problems" if problems else "nothing stands in a training's way")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

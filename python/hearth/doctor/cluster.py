@@ -1,0 +1,160 @@
+"""The facts of a whole cluster: the driver's, and those of every executor that gets a task."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hearth.doctor import host_facts
+from hearth.spark import addresses, failures, ports, preflight
+from hearth.spark.executors import executor_count
+from hearth.spark.slots import slots_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_TASKS = 200
+_PEERS = 8  # each task connects to so many others
+_SOURCE = Path(host_facts.__file__)
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was asked of driver, executors and Spark; see host_facts.facts()."""
+
+    driver: Facts
+    executors: list[Facts]
+    spark: Facts = field(default_factory=dict)
+
+
+def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
+    """Asks the driver, Hadoop and, by one barrier stage, the executors.
+
+    Raises:
+        HearthError: `tasks` tasks cannot run at the same time.
+    """
+    tasks = tasks or min(slots_now(spark) or executor_count(spark), MOST_TASKS)
+    preflight.check(spark, tasks)
+    with ExitStack() as stack:
+        clock, problem = None, None
+        if hasattr(spark, "_jsc"):  # the client of Spark Connect is not what executors connect to
+            try:
+                clock = stack.enter_context(_clock(spark))
+            except OSError as error:
+                problem = str(error)
+        rows, failure = [], None
+        try:
+            rows = _ask_executors(spark, tasks, clock)
+        except Exception as error:  # whatever this Spark raises: it is what the user is to be told
+            failure = failures.wrong_python(str(error)) or failures.cause_line(str(error))
+    about = {"clock": clock, "listen_problem": problem, "executors_problem": failure}
+    return Survey(host_facts.facts(), rows, about | _spark_facts(spark))
+
+
+@contextmanager
+def _clock(spark: SparkSession) -> Iterator[tuple[str, int]]:
+    """Tells each that connects the time; where the coordinator of a training would listen."""
+    bind, host = addresses.coordinator_hosts(spark)
+    tried = ports.ports_of(spark.conf.get, ports.COORDINATOR)
+    server = ports.first_free(tried, "the driver", lambda p: socket.create_server((bind, p)))
+
+    def answer() -> None:
+        with suppress(OSError):  # closed: all have been answered
+            while True:
+                channel, _ = server.accept()
+                with channel, suppress(OSError):
+                    channel.sendall(struct.pack("!d", time.time()))
+
+    thread = threading.Thread(target=answer, name="hearth-doctor", daemon=True)
+    thread.start()
+    try:
+        yield host, server.getsockname()[1]
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join()
+
+
+def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | None) -> list[Facts]:
+    """The facts of each executor, of one of its tasks."""
+    mesh = ports.ports_of(spark.conf.get, ports.MESH)
+    examine = _task(_SOURCE.read_text(), clock, mesh)
+    frame = spark.range(tasks, numPartitions=tasks).mapInArrow(
+        examine, "facts string", barrier=True
+    )
+    found = [json.loads(row[0]) for row in frame.collect()]
+    by_executor: dict[tuple[str, str], Facts] = {}
+    for facts in found:
+        key = facts["host"], facts["executor"]
+        kept = by_executor.setdefault(key, facts)
+        kept["unreachable"] |= facts["unreachable"]
+    return list(by_executor.values())
+
+
+def _task(source: str, clock: tuple[str, int] | None, mesh: list[int]) -> Any:
+    """What a task runs. Refers to nothing of hearth, which executors may lack."""
+    peers, json_ = _PEERS, json
+
+    def examine(batches: Any) -> Any:
+        import os
+
+        import pyarrow
+        from pyspark import BarrierTaskContext, SparkFiles
+
+        for _ in batches:
+            pass
+        found: dict[str, Any] = {"__name__": "host_facts"}
+        exec(compile(source, "host_facts.py", "exec"), found)
+        context = BarrierTaskContext.get()
+        facts = found["facts"]()
+        facts["executor"] = f"{os.getcwd()} {SparkFiles.getRootDirectory()}"
+        ahead = found["clock_ahead_s"](*clock) if clock else (None, None)
+        facts["clock_ahead_s"], facts["driver_problem"] = ahead
+        own = found["towards"](*clock) if clock else facts["address_of_name"]
+        server, facts["mesh_problem"] = found["listen"](own, mesh)
+        place = [facts["host"], own, server.getsockname()[1] if server else 0]
+        places = [json_.loads(each) for each in context.allGather(json_.dumps(place))]
+        rank = context.partitionId()
+        others = [places[(rank + step) % len(places)] for step in range(1, len(places))][:peers]
+        tried = {f"{host} ({address}:{port})": (address, port) for host, address, port in others}
+        answers = {name: found["connect_problem"](*to) for name, to in tried.items() if to[1]}
+        facts["unreachable"] = {name: why for name, why in answers.items() if why}
+        context.barrier()  # before this task's socket closes
+        if server:
+            server.close()
+        yield pyarrow.record_batch({"facts": [json_.dumps(facts)]})
+
+    return examine
+
+
+def _spark_facts(spark: SparkSession) -> Facts:
+    """Versions and settings of Spark, and what Hadoop says to the driver."""
+    get = spark.conf.get
+    names = (
+        "spark.master", "spark.dynamicAllocation.enabled", "spark.speculation", "spark.task.cpus",
+        "spark.task.resource.gpu.amount", "spark.executor.resource.gpu.amount",
+    )  # fmt: skip
+    facts: Facts = {"version": spark.version, "settings": {name: get(name, None) for name in names}}
+    if not hasattr(spark, "_jsc"):
+        return facts
+    jvm = spark._jvm
+    facts["java"] = jvm.java.lang.System.getProperty("java.version")
+    conf = spark._jsc.hadoopConfiguration()
+    facts["file_system"] = conf.get("fs.defaultFS")
+    facts["kerberos"] = jvm.org.apache.hadoop.security.UserGroupInformation.isSecurityEnabled()
+    try:
+        root = jvm.org.apache.hadoop.fs.Path("/")
+        root.getFileSystem(conf).getFileStatus(root)
+        facts["file_system_problem"] = None
+    except Exception as error:
+        facts["file_system_problem"] = str(error).strip().splitlines()[-1][:300]
+    return facts

@@ -1,0 +1,196 @@
+"""Facts of one machine and its Python, by the standard library alone.
+
+Executors run this file's text, so that it also works where hearth, or a package that it needs, is
+missing. Nothing here raises: what cannot be told is None or a text that says why.
+"""
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import resource
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+PACKAGES = ("numpy", "pyarrow", "pandas", "torch", "tensorflow", "keras", "onednn-cpu-gomp")
+TIMEOUT_S = 5
+
+
+def facts() -> dict:
+    """What holds for this process, ready for JSON."""
+    return {
+        "host": socket.gethostname(),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "interpreter": sys.executable,
+        "hearth": version_of("hearth-spark") or module_version("hearth"),
+        "native": import_problem("hearth.native._core"),
+        "packages": {name: version_of(name) for name in PACKAGES},
+        "glibc": platform.libc_ver()[1] or None,
+        "machine": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": memory_gib(),
+        "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "memfd": memfd_problem(),
+        "shm_mib": free_mib("/dev/shm"),
+        "folders": {folder: folder_facts(folder) for folder in scratch_folders()},
+        "home": home_problem(),
+        "address_of_name": address_of_name(),
+        "gpus": gpus(),
+    }
+
+
+def version_of(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def module_version(name):
+    """Of a checkout or an archive, which have no metadata."""
+    try:
+        return importlib.import_module(name).__version__
+    except Exception:
+        return None
+
+
+def import_problem(module):
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def memory_gib():
+    """The least of the machine's memory and the limit of this process's control group."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(file) as source:
+                limits.append(int(source.read()))
+        except (OSError, ValueError):  # none, or "max"
+            continue
+    return round(min(limits) / 2**30, 1)
+
+
+def memfd_problem():
+    """Whether memory can be shared between processes without /dev/shm."""
+    try:
+        os.close(os.memfd_create("hearth-doctor"))
+    except (OSError, AttributeError) as error:
+        return str(error)
+    return None
+
+
+def free_mib(folder):
+    try:
+        return shutil.disk_usage(folder).free // 2**20
+    except OSError:
+        return None
+
+
+def scratch_folders():
+    """Where Spark and Hearth put rows on this host."""
+    named = os.environ.get("LOCAL_DIRS") or os.environ.get("SPARK_LOCAL_DIRS") or ""
+    return [each for each in named.split(",") if each] or [tempfile.gettempdir()]
+
+
+def folder_facts(folder):
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"hearth")
+        problem = None
+    except OSError as error:
+        problem = error.strerror
+    return {"free_mib": free_mib(folder), "problem": problem}
+
+
+def home_problem():
+    """PyTorch, Keras and HuggingFace keep caches below the home folder."""
+    home = os.path.expanduser("~")
+    if not os.path.isdir(home):
+        return f"{home} is not there"
+    return None if os.access(home, os.W_OK) else f"{home} cannot be written"
+
+
+def address_of_name():
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError as error:
+        return f"unknown ({error.strerror})"
+
+
+def gpus():
+    """Names of the GPUs, the driver's version, and whether torch can use them."""
+    if shutil.which("nvidia-smi") is None:
+        return None
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S * 4)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"names": [], "problem": str(error)}
+    lines = [line.split(", ") for line in done.stdout.splitlines() if line.strip()]
+    if done.returncode or not lines:
+        return {"names": [], "problem": (done.stderr or done.stdout).strip()[:200] or "no GPU"}
+    found = {"names": [line[0] for line in lines], "driver": lines[0][-1], "problem": None}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {**found, "visible": visible, "torch": torch_problem()}
+
+
+def torch_problem():
+    if version_of("torch") is None:
+        return "torch is not installed"
+    import torch
+
+    if torch.version.cuda is None:
+        return "this torch is built without CUDA"
+    return None if torch.cuda.is_available() else "torch.cuda.is_available() is False"
+
+
+def listen(host, ports):
+    """A listening socket on one of the ports, and None; or None and why there is none."""
+    problem = None
+    for port in ports:
+        try:
+            return socket.create_server((host, port)), None
+        except OSError as error:
+            problem = f"port {port}: {error.strerror}"
+    return None, problem
+
+
+def connect_problem(host, port):
+    """None where a connection can be made."""
+    try:
+        socket.create_connection((host, port), TIMEOUT_S).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def towards(host, port):
+    """This host's own address on the interface by which it reaches another one."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, port))
+            return probe.getsockname()[0]
+    except OSError:
+        return "127.0.0.1"
+
+
+def clock_ahead_s(host, port):
+    """(seconds by which this clock is ahead of the one that answers there, None), or why not."""
+    try:
+        with socket.create_connection((host, port), TIMEOUT_S) as channel:
+            begun = time.time()
+            answer = channel.recv(8, socket.MSG_WAITALL)
+            ended = time.time()
+        return round((begun + ended) / 2 - struct.unpack("!d", answer)[0], 3), None
+    except (OSError, struct.error) as error:
+        return None, getattr(error, "strerror", None) or "the connection was closed"

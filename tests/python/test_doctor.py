@@ -1,0 +1,159 @@
+"""What `hearth doctor` makes of facts: each fault is named, with its host and what to do."""
+
+from __future__ import annotations
+
+import copy
+import json
+import socket
+import struct
+import threading
+
+import pytest
+
+from hearth.doctor import checks, host_facts
+from hearth.doctor.__main__ import main, show
+from hearth.doctor.cluster import Survey
+
+EXECUTOR = {"executor": "1", "clock_ahead_s": 0.1, "driver_problem": None, "mesh_problem": None}
+SETTINGS = {"spark.master": "yarn", "spark.task.resource.gpu.amount": None}
+
+
+@pytest.fixture(scope="module")
+def own():
+    """This machine's facts, as of one where all is in order."""
+    found = json.loads(json.dumps(host_facts.facts()))
+    found["folders"] = {"/data": {"free_mib": 1 << 20, "problem": None}}
+    return {**found, "shm_mib": 1 << 20, "open_files": 1 << 20, "home": None, "gpus": None}
+
+
+@pytest.fixture
+def survey(own):
+    executors = [copy.deepcopy({**own, **EXECUTOR, "unreachable": {}, "host": h}) for h in "ab"]
+    spark = {
+        "version": "4.0.1", "settings": dict(SETTINGS), "clock": ("driver", 7300), "java": "17",
+        "file_system": "hdfs://nn:8020", "file_system_problem": None, "kerberos": False,
+    }  # fmt: skip
+    return Survey(own, executors, spark)
+
+
+def of(survey, check):
+    (found,) = [finding for finding in checks.judge(survey) if finding.check == check]
+    return found
+
+
+def test_a_cluster_in_order_has_no_advice(survey):
+    found = checks.judge(survey)
+    assert {finding.level for finding in found} == {"ok"}
+    assert not any(finding.advice for finding in found)
+    assert "2 on 2 hosts: a, b" in of(survey, "executors").found
+
+
+FAULTS = [
+    ("Python", {"python": "3.9.2"}, "problem", "3.9.2 at b", "PYSPARK_PYTHON"),
+    ("hearth", {"hearth": None}, "problem", "missing at b", "hearth pack"),
+    ("hearth", {"native": "OSError: libjpeg.so.62"}, "problem", "libjpeg.so.62", "wheel"),
+    ("packages", {"packages": {}}, "warning", "numpy", "same versions"),
+    ("glibc", {"glibc": "2.17"}, "problem", "2.17 at b", "2.28"),
+    ("glibc", {"glibc": None}, "problem", "another C library at b", "2.28"),
+    ("open files", {"open_files": 1024}, "warning", "1024", "ulimit"),
+    ("local folders", {"folders": {"/d": {"free_mib": 9, "problem": "Read-only file system"}}},
+     "problem", "/d of b: Read-only", "spark.local.dir"),
+    ("local folders", {"folders": {"/d": {"free_mib": 512, "problem": None}}},
+     "warning", "/d of b: 0.5 GiB", "spark.local.dir"),
+    ("home folder", {"home": "/root cannot be written"}, "warning", "/root", "executorEnv.HOME"),
+    ("shared memory", {"memfd": "Operation not permitted"}, "problem", "not permitted", "seccomp"),
+    ("shared memory", {"shm_mib": 64}, "warning", "64", "emptyDir"),
+    ("shared memory", {"shm_mib": None}, "warning", "None", "emptyDir"),
+    ("driver's address", {"driver_problem": "Connection refused"}, "problem", "driver:7300",
+     "coordinator.port"),
+    ("between executors", {"unreachable": {"a (10.0.0.1:7400)": "No route to host"}}, "problem",
+     "b to a (10.0.0.1:7400): No route", "mesh.port"),
+    ("between executors", {"mesh_problem": "port 7400: Address already in use"}, "problem",
+     "port 7400", "mesh.port"),
+    ("clocks", {"clock_ahead_s": -400.0}, "warning", "b differs most", "NTP"),
+    ("GPUs", {"gpus": {"names": ["H200"], "driver": "580", "problem": None, "torch": None}},
+     "warning", "1 x H200", "spark.task.resource.gpu.amount"),
+    ("GPUs", {"gpus": {"names": ["H200"], "driver": "470", "problem": None,
+                       "torch": "this torch is built without CUDA"}},
+     "problem", "without CUDA", "driver"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "facts", "level", "found", "advice"), FAULTS)
+def test_a_fault_of_one_host_is_named(survey, check, facts, level, found, advice):
+    if not facts.get("packages", True):
+        facts = {"packages": {**survey.driver["packages"], "numpy": "1.0"}}
+    survey.executors[1].update(facts)
+    finding = of(survey, check)
+    assert (finding.level, found in finding.found, advice in finding.advice) == (level, True, True)
+    others = [each for each in checks.judge(survey) if each.check != check]
+    assert {each.level for each in others} == {"ok"}
+
+
+def test_faults_of_spark_and_hadoop_are_named(survey):
+    survey.spark.update(version="3.3.0", file_system_problem="no ticket", kerberos=True)
+    survey.spark["settings"]["spark.task.resource.gpu.amount"] = "1"
+    survey.executors[0]["clock_ahead_s"] = 400
+    levels = {finding.check: finding.level for finding in checks.judge(survey)}
+    assert levels["Spark"] == "warning"
+    assert levels["default file system"] == levels["GPUs"] == levels["clocks"] == "problem"
+
+
+def test_executors_that_cannot_answer_are_a_problem(own, survey):
+    broken = Survey(own, [], {**survey.spark, "executors_problem": "no Python there"})
+    assert of(broken, "executors").level == "problem"
+
+
+def test_facts_run_as_text_where_hearth_is_not(monkeypatch):
+    """As executors run them: the file imports the standard library alone."""
+    from pathlib import Path
+
+    source = Path(host_facts.__file__).read_text()
+    assert "hearth." not in source.replace('"hearth.native._core"', "")
+    found = {"__name__": "host_facts"}
+    exec(compile(source, "host_facts.py", "exec"), found)
+    assert json.loads(json.dumps(found["facts"]()))["python"]
+
+
+def test_a_clock_is_compared_and_silence_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer(value):
+            channel, _ = server.accept()
+            with channel:
+                channel.sendall(value)
+
+        for value, expected in [(struct.pack("!d", 1e9), None), (b"", "closed")]:
+            thread = threading.Thread(target=answer, args=(value,))
+            thread.start()
+            ahead, problem = host_facts.clock_ahead_s("127.0.0.1", port)
+            thread.join()
+            assert (ahead is None) == bool(expected)
+            assert expected is None or expected in problem
+    assert "refused" in host_facts.clock_ahead_s("127.0.0.1", port)[1]
+    assert "refused" in host_facts.connect_problem("127.0.0.1", port)
+
+
+def test_ports_that_are_taken_are_passed_over():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server, problem = host_facts.listen("127.0.0.1", [port])
+        assert server is None and str(port) in problem
+        server, problem = host_facts.listen("127.0.0.1", [port, 0])
+        assert problem is None
+        server.close()
+
+
+def test_the_table_and_the_advice_are_printed(survey, capsys):
+    survey.executors[1]["open_files"] = 99
+    show(checks.judge(survey))
+    out = capsys.readouterr().out
+    assert "open files: raise the limit" in out and "nothing stands in" in out
+
+
+@pytest.mark.parametrize("words", [["--conf", "a"], ["--tasks", "0"]])
+def test_wrong_flags_are_refused(words, capsys):
+    with pytest.raises(SystemExit):
+        main(words)
+    assert words[0] in capsys.readouterr().err
