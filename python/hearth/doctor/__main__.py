@@ -94,7 +94,8 @@ def show(found: list[Finding]) -> None:
         if finding.advice:
             console.print(Text(f"{finding.check}: {finding.advice}"), soft_wrap=True)
     problems = sum(finding.level == "problem" for finding in found)
-    console.print(f"{problems} problems" if problems else "nothing stands in a training's way")
+    told = f"{problems} problem{'s' * (problems > 1)}" if problems else "no problem was found"
+    console.print(told)
 
 
 if __name__ == "__main__":

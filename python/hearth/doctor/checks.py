@@ -43,10 +43,10 @@ def spark(survey: Survey) -> Finding:
 
 def executors(survey: Survey) -> Finding:
     if problem := survey.spark.get("executors_problem"):
-        return Finding("executors", problem, "problem", "see the executors' logs in Spark's UI")
+        return Finding("executors", problem, "problem")
     hosts = sorted({facts["host"] for facts in survey.executors})
     count = len(survey.executors)
-    return Finding("executors", f"{count} on {len(hosts)} hosts: {_listed(hosts)}")
+    return Finding("executors", f"{count}, on {_listed(hosts)}")
 
 
 def python(survey: Survey) -> Finding | None:

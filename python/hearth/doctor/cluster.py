@@ -55,7 +55,9 @@ def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
         try:
             rows = _ask_executors(spark, tasks, clock)
         except Exception as error:  # whatever this Spark raises: it is what the user is to be told
-            failure = failures.wrong_python(str(error)) or failures.cause_line(str(error))
+            failure = failures.wrong_python(str(error)) or (
+                f"{failures.cause_line(str(error))}: see the executors' logs in Spark's UI"
+            )
     about = {"clock": clock, "listen_problem": problem, "executors_problem": failure}
     return Survey(host_facts.facts(), rows, about | _spark_facts(spark))
 
@@ -119,7 +121,7 @@ def _task(source: str, clock: tuple[str, int] | None, mesh: list[int]) -> Any:
         facts["executor"] = f"{os.getcwd()} {SparkFiles.getRootDirectory()}"
         ahead = found["clock_ahead_s"](*clock) if clock else (None, None)
         facts["clock_ahead_s"], facts["driver_problem"] = ahead
-        own = found["towards"](*clock) if clock else facts["address_of_name"]
+        own = found["towards"](*(clock or ("8.8.8.8", 53)))  # sends nothing
         server, facts["mesh_problem"] = found["listen"](own, mesh)
         place = [facts["host"], own, server.getsockname()[1] if server else 0]
         places = [json_.loads(each) for each in context.allGather(json_.dumps(place))]

@@ -39,7 +39,6 @@ def facts() -> dict:
         "shm_mib": free_mib("/dev/shm"),
         "folders": {folder: folder_facts(folder) for folder in scratch_folders()},
         "home": home_problem(),
-        "address_of_name": address_of_name(),
         "gpus": gpus(),
     }
 
@@ -117,13 +116,6 @@ def home_problem():
     if not os.path.isdir(home):
         return f"{home} is not there"
     return None if os.access(home, os.W_OK) else f"{home} cannot be written"
-
-
-def address_of_name():
-    try:
-        return socket.gethostbyname(socket.gethostname())
-    except OSError as error:
-        return f"unknown ({error.strerror})"
 
 
 def gpus():
