@@ -66,7 +66,9 @@ class BatchSource:
         self.taken = 0
         self.ended = False
 
-    def take(self, count: int, across_partitions: bool, arrays: bool = True) -> list[Columns]:
+    def take(
+        self, count: int, across_partitions: bool = True, arrays: bool = True
+    ) -> list[Columns]:
         """Up to `count` rows of the same columns; fewer at the end, which is known as soon as it is
         reached."""
         slices: list[Columns] = []

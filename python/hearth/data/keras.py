@@ -44,6 +44,7 @@ class KerasDataset(keras.utils.PyDataset):
         self._counts_next = False  # and is to count those of the next one
         self._announced = False  # Keras has said that an epoch begins
         self._peeked = False  # the batches were taken before it said so
+        self._batches: Iterator[Any] = iter(())
         self._lock = threading.RLock()  # fit() may look at batches while an older thread takes one
         self._seek(None)
 
