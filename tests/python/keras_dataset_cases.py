@@ -16,6 +16,7 @@ from dataset_ranks import loaders, partitions_of
 from hearth import HearthError
 
 keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
 POINTS = ("before", "given", "trained", "counted", "saved")
 
 
@@ -202,3 +203,27 @@ def test_a_kill_anywhere_in_a_step_loses_no_row_whatever_ranks_go_on(point, draw
     for epoch in range(3):
         learned = {i: n for (of, i), n in kept.learned.items() if of == epoch}
         assert learned == dict.fromkeys(range(111), 1)
+
+
+@pytest.mark.parametrize("refused", range(3))
+def test_a_fit_after_one_that_a_map_ended_trains_on_all_other_rows(refused):
+    rows = partitions_of(9, 12, x=lambda i: [float(i)], y=float)
+    (loader,) = loaders(rows, 1, 8, seed=5)
+    first = [set(batch["id"].tolist()) for batch in loader]
+    damaged = [first[refused]]
+
+    def refuse(batch):
+        if set(batch["id"].tolist()) in damaged:
+            raise OSError("no such image")
+        return batch
+
+    (loader,) = loaders(rows, 1, 8, uneven="weight", seed=5, map=refuse)
+    dataset = loader.as_keras_dataset("x", "y")
+    with pytest.raises((OSError, tf.errors.OpError), match="no such image"):
+        fit(dataset, 1, dataset.callback())
+    damaged.clear()
+    state = dataset.state_dict()
+    trained = state["passes"][0]["taken"] // 8  # none where fit() only looked at batches
+    assert state["epoch"] == 0 and trained in (0, refused)
+    taken = fit(dataset, 1, dataset.callback())
+    assert [set(ids) for ids in taken[: 3 - trained]] == first[trained:]

@@ -156,16 +156,16 @@ def test_later_epochs_without_a_program_that_takes_them_are_an_error(sc, notes):
 
 
 def test_later_epochs_of_a_feed_that_was_ended_are_an_error(sc, notes, monkeypatch):
-    from hearth.cluster import feed_jobs
+    from hearth.cluster.feed_jobs import FeedJobs
 
     cluster = run(sc, take_all, notes, nodes=1, input_mode=SPARK)
-    replay = feed_jobs._replay
+    replay = FeedJobs._replay
 
     def end_before(*arguments):  # as shutdown() of another thread may
         cluster.running.broadcast({"op": "end"})
         replay(*arguments)
 
-    monkeypatch.setattr(feed_jobs, "_replay", end_before)
+    monkeypatch.setattr(FeedJobs, "_replay", end_before)
     with pytest.raises(NodeError, match=r"ended by shutdown|returned before the later epochs"):
         cluster.train(sc.parallelize(range(40), 3), num_epochs=2, feed_timeout=40)
     cluster.shutdown()

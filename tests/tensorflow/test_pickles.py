@@ -14,7 +14,7 @@ import pytest
 from hearth.native._core import Pieces, load_columns, load_plain
 from pyspark.sql import Row
 
-from hearth.cluster import data_feed
+from hearth.cluster import minibatches
 from hearth.rows import pickled_arrays, pickles
 
 SHARED = [1.0, 2.0]
@@ -173,7 +173,7 @@ COLUMNS = {
 def test_rows_of_numbers_are_the_arrays_that_numpy_makes_of_them(name, protocol):
     rows = COLUMNS[name]
     chunk = pickled_arrays.load(pickle.dumps(rows, protocol))
-    ours = data_feed.arrays_of_rows([chunk], None)
+    ours = minibatches.arrays_of_rows([chunk], None)
     if chunk.tuples:
         expected = tuple(np.asarray(values) for values in zip(*rows, strict=True))
     else:
@@ -307,10 +307,12 @@ def test_damaged_pickles_make_no_columns_or_some():
 def test_chunks_that_are_alike_make_one_minibatch_and_others_too():
     first, second = (pickled_arrays.load(pickle.dumps(rows)) for rows in ([[1.0]], [[2.0], [3.0]]))
     other = pickled_arrays.load(pickle.dumps([[4]]))
-    np.testing.assert_array_equal(data_feed.arrays_of_rows([first, second], None), [[1], [2], [3]])
-    both = data_feed.arrays_of_rows([first, other], None)
+    np.testing.assert_array_equal(
+        minibatches.arrays_of_rows([first, second], None), [[1], [2], [3]]
+    )
+    both = minibatches.arrays_of_rows([first, other], None)
     np.testing.assert_array_equal(both, [[1], [4]])
-    mapped = data_feed.arrays_of_rows([second], ["x"])
+    mapped = minibatches.arrays_of_rows([second], ["x"])
     np.testing.assert_array_equal(mapped["x"], [2, 3])
 
 

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -339,6 +338,6 @@ def test_a_stream_cannot_feed_a_cluster_that_starts_again():
         def foreachRDD(self, _):
             pytest.fail("the stream was taken")
 
-    cluster = SimpleNamespace(restarts=object())
+    feeds = feed_jobs.FeedJobs(None, None, None, object(), None, None)
     with pytest.raises(ValueError, match="DStream cannot be read again"):
-        feed_jobs.train(cluster, Stream(), 1, 600.0, "input")
+        feeds.train(Stream(), 1, 600.0, "input")

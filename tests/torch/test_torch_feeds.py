@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hearth.cluster.file_feed import BatchSource
+from hearth.cluster.minibatches import Minibatches
 from hearth.rows.columns import Columns, ColumnsBefore
 from hearth.torch import TorchCluster, in_step
 from hearth.torch.feeds import FileFeed
@@ -123,9 +124,7 @@ def in_own_dataset(feed_dataset):
 
 def by_next_batch(feed_dataset):
     feed = FileFeed.__new__(FileFeed)
-    feed._source = BatchSource(iter([pa.record_batch({"x": [1, 2]})]))
-    feed.done_feeding, feed.train_mode, feed.input_tensors = False, True, None
-    feed._columns_before = ColumnsBefore()
+    Minibatches.__init__(feed, BatchSource(iter([pa.record_batch({"x": [1, 2]})])))
     while not feed.should_stop():
         yield from feed.next_batch(8)
 

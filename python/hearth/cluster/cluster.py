@@ -11,17 +11,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self, Unpack
 
-from hearth.cluster import feed_jobs, reservation, roles
+from hearth.cluster import reservation, roles
 from hearth.cluster.datasets.delivery import Datasets
 from hearth.cluster.errors import ClusterError, NodeError
+from hearth.cluster.feed_jobs import FeedJobs
 from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
 from hearth.cluster.reports.driver import ReportOptions, Reports, Shown
 from hearth.cluster.reports.front import Reporting, output_here
 from hearth.cluster.restart import Restarts
 from hearth.cluster.split_plans import SplitPlans
-from hearth.cluster.start import ClusterStart, Key
+from hearth.cluster.start import ClusterStart, Key, Meta
 from hearth.spark.access import spark_access
 from hearth.spark.dynamic_allocation import ask_for_slots
 from hearth.spark.ports import FEED, NODE, ports_of
@@ -107,29 +109,6 @@ def run(
     return cluster
 
 
-class Meta(dict[str, Any]):
-    """What nodes know of their cluster; its "server_addr" opens the server when it is asked for."""
-
-    def __init__(self, start_server: Callable[[], tuple[str, int]]):
-        super().__init__()
-        self._start_server = start_server
-
-    def __missing__(self, key: str) -> Any:
-        if key != "server_addr":
-            raise KeyError(key)
-        self[key] = self._start_server()
-        logger.info("listening for reservations at %s", self[key])
-        return self[key]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """As a dict's, but for the server's address."""
-        return self[key] if key == "server_addr" else super().get(key, default)
-
-    def __reduce__(self) -> Any:
-        """To tasks it goes as a plain dict."""
-        return dict, (dict(self),)
-
-
 class Cluster(Reporting):
     """A running cluster, as run() made it. Any thread may use it; `with` ends it.
 
@@ -169,6 +148,11 @@ class Cluster(Reporting):
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
         self.restarts = Restarts(self) if plan.restart else None
+        # By the server a client may end a stream.
+        streams = partial(self.meta.get, "server_addr"), self.server.stop
+        self.feeds = FeedJobs(
+            self.spark, self.ledger, lambda: self.running, self.restarts, *streams
+        )
         self.files = SplitPlans(self.spark.session)
         self._files_thread: threading.Thread | None = None
         self._most_workers = size
@@ -253,8 +237,7 @@ class Cluster(Reporting):
             TypeError: these are no rows of Spark.
         """
         self._check_takes_rows(feed)
-        feed_jobs.check_rows(rows, "train")
-        feed_jobs.train(self, rows, epochs, timeout_s, feed)
+        self.feeds.train(rows, epochs, timeout_s, feed)
 
     def inference(
         self, rows: Any, timeout_s: float = WAIT_S, feed: str = "input", schema: Any = None
@@ -271,8 +254,7 @@ class Cluster(Reporting):
             An RDD of the results, or a DataFrame.
         """
         self._check_takes_rows(feed)
-        feed_jobs.check_rows(rows, "inference")
-        return feed_jobs.inference(self, rows, timeout_s, feed, schema)
+        return self.feeds.inference(rows, timeout_s, feed, schema)
 
     def _check_takes_rows(self, feed: str) -> None:
         if self._ended:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.cluster import roles
 from hearth.cluster.errors import NodeError, told_to_driver
-from hearth.cluster.feed_spec import FeedSpec, feed_spec, feed_timeout_or_never
+from hearth.cluster.feed_spec import FeedSpec, fed_nodes, feed_spec, feed_timeout_or_never
 from hearth.cluster.feed_task import feed, infer, infer_rows
 from hearth.cluster.pace import PaceLine
 from hearth.cluster.watch import ClusterJob
@@ -23,7 +23,9 @@ from hearth.spark.task_resources import partition_id
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hearth.cluster.cluster import Cluster
+    from hearth.cluster.restart import Restarts
+    from hearth.cluster.start import ClusterStart
+    from hearth.cluster.watch import ClusterWatch
 
 # After a loss Spark gets this long to count the rows, so that the failure is told in time.
 _COUNT_S = 6.0
@@ -65,155 +67,173 @@ def check_rows(rows: Any, call: str) -> None:
         )
 
 
-def train(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
-    """Feeds an RDD or DataFrame `epochs` times; a DStream from its next interval on."""
-    if not is_frame(rows) and hasattr(rows, "foreachRDD"):
-        if cluster.restarts is not None:
-            raise ValueError(
-                "a DStream cannot be read again, so it needs a cluster without restart=True; "
-                "Structured Streaming's foreachBatch can feed one that has it"
-            )
-        cluster.meta["server_addr"]  # a client may end the stream
-        rows.foreachRDD(lambda rdd: _train_interval(cluster, rdd, timeout_s, queue))
-        return
-    if is_frame(rows):
-        check_carried(rows.schema)
-    cluster.running.watch.pace.begin()
-    with PaceLine(lambda: cluster.running.watch.pace.line()):
-        _train_all(cluster, rows, epochs, timeout_s, queue)
+@dataclass(frozen=True)
+class FeedJobs:
+    """Brings rows to the nodes of one cluster. Any thread may use it.
 
-
-def _train_all(cluster: Cluster, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
-    if cluster.restarts is not None:
-        rows, compare = cluster.spark.pin(rows), not cluster.spark.pins
-        for _ in range(epochs):
-            if cluster.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):
-                return
-    else:
-        job = FeedJob(rows, queue, timeout_s, keep=epochs > 1)
-        if not _feed_once(cluster, job) and epochs > 1:
-            _replay(cluster, job, epochs - 1)
-
-
-def _train_interval(cluster: Cluster, rdd: Any, timeout_s: float, queue: str) -> None:
-    if _feed_once(cluster, FeedJob(rdd, queue, timeout_s)):
-        cluster.server.stop()  # a node has terminated its feed: shutdown(ssc) ends the stream
-
-
-def _feed_once(cluster: Cluster, job: FeedJob) -> bool:
-    """Feeds each row once; whether a node wants no more rows."""
-    cluster.ledger.open(job.feed)
-    try:
-        return any(ended for _, ended in bring(cluster, job))
-    except NodeError:
-        watch = cluster.running.watch
-        if watch.failure is not None and watch.failure.lost:
-            watch.amend(_unconsumed(cluster, job))
-            watch.check()
-        raise
-    finally:
-        cluster.ledger.close(job.feed)
-
-
-def _unconsumed(cluster: Cluster, job: FeedJob) -> str:
-    """How many rows no node has taken. Takes _COUNT_S at most."""
-    counting = ClusterJob(cluster.spark, cluster.running.watch, job.rows.count)
-    counting.join(_COUNT_S)
-    counting.cancel()
-    taken = cluster.ledger.taken(job.feed)
-    if counting.result is None:
-        return f"{taken} rows were consumed, and Spark could not count the others in {_COUNT_S:g} s"
-    return f"{counting.result - taken} of {counting.result} rows were not consumed"
-
-
-def _replay(cluster: Cluster, job: FeedJob, times: int) -> None:
-    feed_name = secrets.token_hex(8)
-    cluster.ledger.open(feed_name)
-    try:
-        message = {"op": "replay", "queue": job.queue, "times": times, "feed": feed_name}
-        cluster.running.broadcast({**message, "kept": job.feed})
-        nodes = roles.fed_ids(cluster.plan.template)
-        timeout_s = feed_timeout_or_never(job.timeout_s)
-        cluster.running.watch.wait_replayed(feed_name, nodes, timeout_s)
-    except NodeError:
-        watch = cluster.running.watch
-        if watch.failure is not None and watch.failure.lost:
-            taken = cluster.ledger.taken(feed_name)
-            watch.amend(f"{taken} rows of the {times} later epochs were consumed")
-            watch.check()
-        raise
-    finally:
-        cluster.ledger.close(feed_name)
-
-
-def bring(cluster: Cluster, job: FeedJob) -> list[tuple[int, bool]]:
-    """Sends all partitions of a job that are not safe.
-
-    Returns:
-        For each one that had rows, its number and whether its node wants no more.
-
-    Raises:
-        NodeError: a node, or an executor, failed.
-        FeedTimeoutError: a node took no rows in time.
+    Attributes:
+        started: the cluster's latest start, with its nodes.
+        restarts: sends rows again after a restart; None: the cluster does not start again.
+        stream_begins, stream_ends: called when a stream begins, and when a node wants no more of
+            it.
     """
-    spec = feed_spec(
-        cluster.nodes,
-        job.queue,
-        job.timeout_s,
-        feed=job.feed,
-        keep=job.keep,
-        fenced=True,
-        safe=frozenset() if job.compare else frozenset(cluster.ledger.safe(job.feed)),
-    )
-    if is_frame(job.rows):
-        task = partial(_feed_batches, replace(spec, format="arrow"))
-        tasks = map_in_arrow(job.rows, task, "partition int, ended boolean")
-    else:
-        chunks, spec = _pickles(job.rows, spec)
-        tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
-    watch = cluster.running.watch
-    watch.check()
-    results = list(map(tuple, ClusterJob(cluster.spark, watch, tasks.collect, job.feed).wait()))
-    if not any(ended for _, ended in results):
-        _check_finished(cluster, job, {index for index, _ in results})
-    return results
 
+    spark: Any
+    ledger: Any
+    started: Callable[[], ClusterStart]
+    restarts: Restarts | None
+    stream_begins: Callable[[], Any]
+    stream_ends: Callable[[], Any]
 
-def _check_finished(cluster: Cluster, job: FeedJob, came: set[int]) -> None:
-    """Raises NodeError where an attempt found no rows in a partition of which some were given.
+    def train(self, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
+        """Feeds an RDD or DataFrame `epochs` times; a DStream from its next interval on."""
+        check_rows(rows, "train")
+        if not is_frame(rows) and hasattr(rows, "foreachRDD"):
+            if self.restarts is not None:
+                raise ValueError(
+                    "a DStream cannot be read again, so it needs a cluster without restart=True; "
+                    "Structured Streaming's foreachBatch can feed one that has it"
+                )
+            self.stream_begins()
+            rows.foreachRDD(lambda rdd: self._train_interval(rdd, timeout_s, queue))
+            return
+        if is_frame(rows):
+            check_carried(rows.schema)
+        self._watch.pace.begin()
+        with PaceLine(lambda: self._watch.pace.line()):
+            self._train_all(rows, epochs, timeout_s, queue)
 
-    Partitions in `came` are complete: the task that sent them has said so. Their node may have
-    ended before it could say so too.
-    """
-    watch, ledger = cluster.running.watch, cluster.ledger
+    @property
+    def _watch(self) -> ClusterWatch:
+        return self.started().watch
 
-    def gone() -> list[int]:
-        return [index for index in ledger.unfinished(job.feed) if index not in came]
+    def _train_all(self, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
+        if self.restarts is not None:
+            rows, compare = self.spark.pin(rows), not self.spark.pins
+            for _ in range(epochs):
+                if self.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):
+                    return
+        else:
+            job = FeedJob(rows, queue, timeout_s, keep=epochs > 1)
+            if not self._feed_once(job) and epochs > 1:
+                self._replay(job, epochs - 1)
 
-    if watch.wait(lambda: not gone(), _LAST_EVENTS_S):
-        return
-    watch.check()
-    raise NodeError(
-        f"partitions {gone()} had rows when they were first computed and have none now, so the "
-        "rest of them is missing: give rows that Spark computes the same way each time, "
-        "such as files or a checkpoint()"
-    )
+    def _train_interval(self, rdd: Any, timeout_s: float, queue: str) -> None:
+        if self._feed_once(FeedJob(rdd, queue, timeout_s)):
+            self.stream_ends()
 
+    @contextmanager
+    def _in_ledger(self, feed: str, loss: Callable[[], str]) -> Iterator[None]:
+        """Has the ledger count a feed's rows; where a process is lost, the error says `loss`."""
+        self.ledger.open(feed)
+        try:
+            yield
+        except NodeError:
+            watch = self._watch
+            if watch.failure is not None and watch.failure.lost:
+                watch.amend(loss())
+                watch.check()
+            raise
+        finally:
+            self.ledger.close(feed)
 
-def inference(cluster: Cluster, rows: Any, timeout_s: float, queue: str, schema: Any) -> Any:
-    """As Cluster.inference()."""
-    if cluster.restarts is not None:
-        cluster.restarts.ensure_running()
-    spec = feed_spec(cluster.nodes, queue, timeout_s, mode="inference")
-    if is_frame(rows):
-        check_carried(rows.schema)
-        return _infer_frame(rows, replace(spec, format="arrow"), schema)
-    chunks, spec = _pickles(rows, spec)
-    marked = cluster.running.inferences.mark(chunks)
-    results = marked.mapPartitionsWithIndex(partial(_infer_pickles, spec))
-    if schema is None:
+    def _feed_once(self, job: FeedJob) -> bool:
+        """Feeds each row once; whether a node wants no more rows."""
+        with self._in_ledger(job.feed, lambda: self._unconsumed(job)):
+            return any(ended for _, ended in self.bring(job))
+
+    def _unconsumed(self, job: FeedJob) -> str:
+        """How many rows no node has taken. Takes _COUNT_S at most."""
+        counting = ClusterJob(self.spark, self._watch, job.rows.count)
+        counting.join(_COUNT_S)
+        counting.cancel()
+        taken, rows = self.ledger.taken(job.feed), counting.result
+        if rows is None:
+            return f"{taken} rows were consumed; Spark could not count the others in {_COUNT_S:g} s"
+        return f"{rows - taken} of {rows} rows were not consumed"
+
+    def _replay(self, job: FeedJob, times: int) -> None:
+        """Has the nodes give the rows of a job again, from their disks."""
+        feed = secrets.token_hex(8)
+
+        def loss() -> str:
+            return f"{self.ledger.taken(feed)} rows of the {times} later epochs were consumed"
+
+        with self._in_ledger(feed, loss):
+            message = {"op": "replay", "queue": job.queue, "times": times, "feed": feed}
+            running = self.started()
+            running.broadcast({**message, "kept": job.feed})
+            nodes = [node["executor_id"] for node in fed_nodes(running.nodes)]
+            running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(job.timeout_s))
+
+    def bring(self, job: FeedJob) -> list[tuple[int, bool]]:
+        """Sends all partitions of a job that are not safe.
+
+        Returns:
+            For each one that had rows, its number and whether its node wants no more.
+
+        Raises:
+            NodeError: a node, or an executor, failed.
+            FeedTimeoutError: a node took no rows in time.
+        """
+        running = self.started()
+        spec = feed_spec(
+            running.nodes,
+            job.queue,
+            job.timeout_s,
+            feed=job.feed,
+            keep=job.keep,
+            fenced=True,
+            safe=frozenset() if job.compare else frozenset(self.ledger.safe(job.feed)),
+        )
+        if is_frame(job.rows):
+            task = partial(_feed_batches, replace(spec, format="arrow"))
+            tasks = map_in_arrow(job.rows, task, "partition int, ended boolean")
+        else:
+            chunks, spec = _pickles(job.rows, spec)
+            tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
+        watch = running.watch
+        watch.check()
+        results = list(map(tuple, ClusterJob(self.spark, watch, tasks.collect, job.feed).wait()))
+        if not any(ended for _, ended in results):
+            self._check_finished(watch, job.feed, {index for index, _ in results})
         return results
-    return cluster.spark.session.createDataFrame(results, schema)
+
+    def _check_finished(self, watch: ClusterWatch, feed: str, came: set[int]) -> None:
+        """Raises NodeError where an attempt found no rows in a partition of which some were given.
+
+        Partitions in `came` are complete: the task that sent them has said so. Their node may have
+        ended before it could say so too.
+        """
+
+        def gone() -> list[int]:
+            return [index for index in self.ledger.unfinished(feed) if index not in came]
+
+        if watch.wait(lambda: not gone(), _LAST_EVENTS_S):
+            return
+        watch.check()
+        raise NodeError(
+            f"partitions {gone()} had rows when they were first computed and have none now, so the "
+            "rest of them is missing: give rows that Spark computes the same way each time, "
+            "such as files or a checkpoint()"
+        )
+
+    def inference(self, rows: Any, timeout_s: float, queue: str, schema: Any) -> Any:
+        """As Cluster.inference()."""
+        check_rows(rows, "inference")
+        if self.restarts is not None:
+            self.restarts.ensure_running()
+        running = self.started()
+        spec = feed_spec(running.nodes, queue, timeout_s, mode="inference")
+        if is_frame(rows):
+            check_carried(rows.schema)
+            return _infer_frame(rows, replace(spec, format="arrow"), schema)
+        chunks, spec = _pickles(rows, spec)
+        marked = running.inferences.mark(chunks)
+        results = marked.mapPartitionsWithIndex(partial(_infer_pickles, spec))
+        if schema is None:
+            return results
+        return self.spark.session.createDataFrame(results, schema)
 
 
 def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:

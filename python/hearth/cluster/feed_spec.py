@@ -39,7 +39,7 @@ def feed_spec(
     cluster_info: Sequence[Mapping[str, Any]], qname: str, timeout_s: float, **options: Any
 ) -> FeedSpec:
     """A FeedSpec for the nodes that take rows; `cluster_info` as a Cluster's `nodes`."""
-    nodes = [node for node in cluster_info if node["job_name"] not in roles.UNFED_ROLES]
+    nodes = fed_nodes(cluster_info)
     if not nodes or "feed_port" not in nodes[0]:
         raise ValueError(
             "this cluster_info is not of a running cluster with a worker: feed "
@@ -52,6 +52,11 @@ def feed_spec(
         timeout_s=feed_timeout_or_never(timeout_s),
         **{"feed": secrets.token_hex(8), **options},
     )
+
+
+def fed_nodes(cluster_info: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that take rows."""
+    return [node for node in cluster_info if node["job_name"] not in roles.UNFED_ROLES]
 
 
 def feed_timeout_or_never(seconds: float) -> float:

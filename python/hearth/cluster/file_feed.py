@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hearth.cluster.data_feed import DataFeed, fit_together
+from hearth.cluster.minibatches import Minibatches, fit_together
 from hearth.files.library_files import library_knows
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
-from hearth.rows.columns import Columns, ColumnsBefore
+from hearth.rows.columns import Columns
 from hearth.sources.columns import column_pairs
 from hearth.sources.file_source import FileSource
 from hearth.sources.named_formats import pin_by_names
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hearth.cluster.split_requests import SplitRequests
 
 
-class FileFeed(DataFeed):
+class FileFeed(Minibatches):
     """A node's share of the rows of files, as minibatches: used like the feed from Spark."""
 
     def __init__(
@@ -48,26 +48,16 @@ class FileFeed(DataFeed):
             ValueError: another file system, a column that the files do not have, files of several
                 formats, or a table of Delta, Iceberg or Hudi.
         """
-        self.mgr, self.train_mode = mgr, True
-        self.queue_in = self.queue_out = None
-        self.input_tensors = self._columns = None
-        self.done_feeding = False
-        self._columns_before = ColumnsBefore()
         requests = getattr(mgr, "files", None)
         if requests is not None and _is_remote(path):
             batches = _read_remote(requests, path, columns, epochs)
         else:
             batches = _read_local(path, columns, share, epochs)
-        self._source = BatchSource(batches)
-
-    def terminate(self) -> None:
-        """Ends the feed."""
-        self._source.terminate()
-        self.done_feeding = True
+        super().__init__(BatchSource(batches), mgr)
 
 
 class BatchSource:
-    """Cuts record batches into minibatches, without a copy; what DataFeed asks of its source."""
+    """Cuts record batches into minibatches, without a copy; the Source of a FileFeed."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]):
         self._batches = batches
@@ -76,7 +66,9 @@ class BatchSource:
         self.taken = 0
         self.ended = False
 
-    def take(self, count: int, across_partitions: bool, arrays: bool = True) -> list[Columns]:
+    def take(
+        self, count: int, across_partitions: bool = True, arrays: bool = True
+    ) -> list[Columns]:
         """Up to `count` rows of the same columns; fewer at the end, which is known as soon as it is
         reached."""
         slices: list[Columns] = []
@@ -95,9 +87,6 @@ class BatchSource:
             self.taken += len(part)
             count -= len(part)
         return slices
-
-    def put_results(self, results: list[Any]) -> None:
-        raise ValueError("the rows are from files, so there is nobody to take results")
 
     def commit(self, rows: int | None = None) -> None:
         """The files stay where they are: the driver learns of the checkpoint alone."""

@@ -7,7 +7,6 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hearth.cluster import feed_jobs
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.feed_jobs import FeedJob
 from hearth.native.failure import Failure
@@ -78,7 +77,7 @@ class Restarts:
 
     def _bring(self, job: FeedJob) -> bool:
         safe = self._cluster.ledger.safe(job.feed)
-        results = feed_jobs.bring(self._cluster, job)
+        results = self._cluster.feeds.bring(job)
         came = {index for index, _ in results}
         if job.compare and not safe <= came:
             raise NodeError(

@@ -36,6 +36,29 @@ class Key(str):
     __str__ = str.__str__
 
 
+class Meta(dict[str, Any]):
+    """What nodes know of their cluster; its "server_addr" opens the server when it is asked for."""
+
+    def __init__(self, start_server: Callable[[], tuple[str, int]]):
+        super().__init__()
+        self._start_server = start_server
+
+    def __missing__(self, key: str) -> Any:
+        if key != "server_addr":
+            raise KeyError(key)
+        self[key] = self._start_server()
+        logger.info("listening for reservations at %s", self[key])
+        return self[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As a dict's, but for the server's address."""
+        return self[key] if key == "server_addr" else super().get(key, default)
+
+    def __reduce__(self) -> Any:
+        """To tasks it goes as a plain dict."""
+        return dict, (dict(self),)
+
+
 class ClusterStart:
     """The coordinator and the start job of one cluster. Used by one thread until wait_nodes()."""
 
@@ -63,6 +86,7 @@ class ClusterStart:
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
         self.job: ClusterJob | None = None
+        self.nodes: list[dict[str, Any]] = []  # their entries of cluster_info, by id
         self.deliveries: list[SparkJob] = []  # of datasets
         self.grows = ""  # why the cluster is to start again, with more workers
         self._started: list[int] = []  # nodes that Spark starts
@@ -90,7 +114,8 @@ class ClusterStart:
         while True:
             try:
                 nodes = self.coordinator.wait_roster(_ROSTER_WAIT_S)
-                return [{**node, "authkey": self._meta["token"]} for node in nodes]
+                self.nodes = [{**node, "authkey": self._meta["token"]} for node in nodes]
+                return self.nodes
             except TimeoutError as error:
                 waited = time.monotonic() - started
                 if time.monotonic() - told >= _TELL_S:

@@ -44,6 +44,7 @@ class KerasDataset(keras.utils.PyDataset):
         self._counts_next = False  # and is to count those of the next one
         self._announced = False  # Keras has said that an epoch begins
         self._peeked = False  # the batches were taken before it said so
+        self._batches: Iterator[Any] = iter(())
         self._lock = threading.RLock()  # fit() may look at batches while an older thread takes one
         self._seek(None)
 
@@ -66,7 +67,12 @@ class KerasDataset(keras.utils.PyDataset):
                 self._begin_epoch()
             elif index != self._next:
                 raise ValueError(_IN_ORDER.format(index, self._next - 1))
-            batch = self._chosen(next(self._batches))
+            try:
+                batch = self._chosen(next(self._batches))
+            except Exception:  # another fit() is to begin with the batch that could not be made
+                self._loader.load_state_dict(self._loader.state_dict())
+                self._batches = self._stream()
+                raise
             self._states.append(self._loader.state_dict())
             self._next = index + 1
             return batch

@@ -24,7 +24,7 @@ from hearth.data.position import (
     pass_seed,
     remaining,
 )
-from hearth.data.prefetch import prefetched
+from hearth.data.prefetch import Iteration, prefetched
 
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
@@ -217,6 +217,10 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         """It begins with its first batch: iterators that are not used leave the position alone, as
         Lightning makes several on a restart."""
+        return Iteration(self._batches())
+
+    def _batches(self) -> Iterator[Any]:
+        """The batches of an iteration; in place of one that cannot be made, the exception."""
         if not self._fresh:  # an iteration was left before its end
             self._begin_epoch(self._position.epoch + 1)
         self._fresh = False
@@ -224,7 +228,11 @@ class Loader:
         steps = self._guarded(self._epoch_batches(position))
         finish = partial(self._finish, position, make)
         depth = max(options.prefetch, options.workers)
-        for made in prefetched(steps, finish, options.workers, depth):
+        for future in prefetched(steps, finish, options.workers, depth):
+            if (error := future.exception()) is not None:
+                yield error
+                continue
+            made = future.result()
             if position is self._position:  # else the loader has gone on to another epoch
                 position.passes[-1] = Pass(position.passes[-1].owners, made.last)
             self.repeated_rows += made.repeated

@@ -13,22 +13,56 @@ from typing import Any
 _LOOK_S = 0.2
 
 
+class Iteration:
+    """One pass over a loader.
+
+    Where a batch cannot be made, next() raises why, and gives the batch behind it when it is called
+    again, as a DataLoader does. Where there can be no further batches, each call raises why.
+    """
+
+    def __init__(self, batches: Iterator[Any]):
+        """`batches`: batches, or exceptions in their place; a generator."""
+        self._batches = batches
+        self._over: Exception | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._over is not None:
+            raise self._over
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self._over = error
+            raise
+        if isinstance(batch, BaseException):
+            raise batch
+        return batch
+
+
 def prefetched(
     items: Iterator[Any], finish: Callable[[Any], Any], workers: int, depth: int
-) -> Iterator[Any]:
+) -> Iterator[Future[Any]]:
     """finish(item) for each item, in their order; at most `depth` are ready or being made.
+
+    Raises what taking the items raises; what finish() raises is in its future.
 
     Args:
         items: taken by a thread, which is left to end by itself where the consumer stops early.
         finish: called by `workers` threads; by the one that takes the items where there are none.
         depth: how many.
     """
-    ready: queue.Queue[Future[Any] | None] = queue.Queue(max(1, depth))
+    ready: queue.Queue[Future[Any] | BaseException | None] = queue.Queue(max(1, depth))
     makers = _Makers(finish, workers)
     _start(_produce, items, makers, ready)
     try:
-        while (future := ready.get()) is not None:
-            yield future.result()
+        while (made := ready.get()) is not None:
+            if isinstance(made, BaseException):
+                raise made
+            yield made
     finally:
         makers.stop()
 
@@ -70,11 +104,11 @@ class _Makers:
             future.set_exception(error)
 
 
-def _produce(items: Iterator[Any], makers: _Makers, ready: queue.Queue[Future[Any] | None]) -> None:
-    def put(future: Future[Any] | None) -> None:
+def _produce(items: Iterator[Any], makers: _Makers, ready: queue.Queue[Any]) -> None:
+    def put(made: Future[Any] | BaseException | None) -> None:
         while not makers.stopped.is_set():
             with suppress(queue.Full):
-                ready.put(future, timeout=_LOOK_S)
+                ready.put(made, timeout=_LOOK_S)
                 return
 
     try:
@@ -83,9 +117,7 @@ def _produce(items: Iterator[Any], makers: _Makers, ready: queue.Queue[Future[An
             if makers.stopped.is_set():
                 return
     except BaseException as error:  # raised again in the consumer
-        failed: Future[Any] = Future()
-        failed.set_exception(error)
-        put(failed)
+        put(error)
     put(None)
 
 

@@ -64,7 +64,8 @@ class ShardBatches:
         begin = self._epoch
         self._epoch += options.num_epochs or 0
         parts = self._parts(begin)
-        made = prefetched(parts, self._finish, options.workers, 2 * options.workers)
+        futures = prefetched(parts, self._finish, options.workers, 2 * options.workers)
+        made = (future.result() for future in futures)
         return made if options.transform is None else _cut_again(made, options.batch_size)
 
     def _parts(self, begin: int) -> Iterator[list[Any]]:

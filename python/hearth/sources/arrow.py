@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import BATCH_ROWS, Unit, check_columns, check_starts
+from hearth.sources.format import BATCH_ROWS, Format, Unit, check_columns, check_starts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,17 +23,11 @@ _IS_BATCH = 3
 _BLOCK = struct.Struct("<qi4xq")  # offset, bytes of the metadata, bytes of the body
 
 
-class ArrowFormat:
+class ArrowFormat(Format):
     """As Format. Batches of local files lie in the mapped file, whose pages are copied where they
     are written to."""
 
     kind = "Arrow"
-    in_folders = False
-    one_database = False
-    views = False
-
-    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
-        return list(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
         import pyarrow as pa
@@ -51,9 +45,6 @@ class ArrowFormat:
         except struct.error:
             raise ValueError(f"{file.uri} is damaged: its footer leads outside the file") from None
         return check_starts(file.uri, file.size, units, "record batch")
-
-    def joined(self, key: Any, following: Any) -> Any:
-        return None
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)

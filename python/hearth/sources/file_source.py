@@ -54,13 +54,33 @@ class FileSource:
 
     def pin(self, spark: Any = None) -> FileSource:
         """As Source."""
-        if self.packed:
-            return self
+        return self if self.packed else self.pin_files(self._listed(spark))
+
+    def pin_to(self, files: Sequence[Sequence[Any]], spark: Any = None) -> FileSource:
+        """As pin(), but with `files` alone, as named_files() of an earlier pinned source.
+
+        Raises:
+            ValueError: one of them is gone or has changed; or as pin().
+        """
+        listed = {_named(file): file for file in self._listed(spark)}
+        named = [tuple(file) for file in files]
+        if lost := next((name for name in named if name not in listed), None):
+            raise ValueError(
+                f"{lost[0]} has changed since the run began: it had {lost[1]} bytes; give the same "
+                "files, or use another checkpoint_dir"
+            )
+        return self.pin_files([listed[name] for name in named])
+
+    def named_files(self) -> list[tuple[str, int, int]]:
+        """What identifies each of the pinned files."""
+        return [_named(file) for file in self.pinned.files]
+
+    def _listed(self, spark: Any) -> list[StoredFile]:
         if spark is not None:
             from hearth.spark.token_lender import lend_tokens
 
             lend_tokens(spark)  # what is listed is looked into
-        return self.pin_files(list_files(self.uri, spark, recursive=self.format.in_folders))
+        return list_files(self.uri, spark, recursive=self.format.in_folders)
 
     def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:
         """As pin(), of files that have been listed."""
@@ -141,7 +161,7 @@ class FileSource:
     def identity(self) -> str:
         """As Source."""
         pinned = self.pinned
-        files = [(file.uri, file.size, file.modified_ms) for file in pinned.files]
+        files = self.named_files()
         rows = [(split.rows, split.pieces) for split in pinned.splits]
         text = repr((self.format.kind, self._schema.to_string(), self.columns, files, rows))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -226,6 +246,10 @@ class FileSource:
             last = piece
         if last is not None:
             yield last
+
+
+def _named(file: StoredFile) -> tuple[str, int, int]:
+    return file.uri, file.size, file.modified_ms
 
 
 def _is_whole(piece: Piece) -> bool:

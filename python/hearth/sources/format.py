@@ -43,24 +43,14 @@ class Format(Protocol):
     """Stateless; any thread. Its methods raise ValueError for a damaged file or one of another
     format, OSError or HearthError for one that cannot be read; FileSource adds the file's name."""
 
-    @property
-    def kind(self) -> str:
-        """Of the format, for messages."""
-
-    @property
-    def in_folders(self) -> bool:
-        """Whether columns may stand in the names of folders (day=1)."""
-
-    @property
-    def one_database(self) -> bool:
-        """Whether a reader of one of the files reads the others, too."""
-
-    @property
-    def views(self) -> bool:
-        """Whether binaries of a local file may be views of the mapped file."""
+    kind: str  # for messages
+    in_folders = False  # columns may stand in the names of folders (day=1)
+    one_database = False  # a reader of one of the files reads the others, too
+    views = False  # binaries of a local file may be views of the mapped file
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         """Those of the listed files that have rows. May raise ValueError."""
+        return list(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
         """The columns of the data files, of which there is at least one."""
@@ -72,6 +62,7 @@ class Format(Protocol):
     def joined(self, key: Any, following: Any) -> Any:
         """The key of two units as one; None where they do not follow each other in their file, or
         are read one by one."""
+        return None
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
         """A reader of a file.

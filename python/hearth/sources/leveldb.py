@@ -9,7 +9,7 @@ from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
-from hearth.sources.format import Unit
+from hearth.sources.format import Format, Unit
 from hearth.sources.lmdb import Range, datum_batches, datum_schema, joined_ranges
 
 if TYPE_CHECKING:
@@ -20,11 +20,10 @@ _UNIT_BYTES = 32 << 20
 _LOGS = ("LOG", "LOCK")
 
 
-class LevelDbFormat:
+class LevelDbFormat(Format):
     """As Format. The files of the folder are one database, which CURRENT stands for."""
 
     kind = "LevelDB"
-    in_folders = False
     one_database = True
     views = True
 

@@ -11,7 +11,7 @@ from hearth.files.input_files import Count, InputFile, by_core
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
-from hearth.sources.format import Unit
+from hearth.sources.format import Format, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,12 +23,10 @@ _UNIT_BYTES = 32 << 20
 _FEW_UNITS = 48
 
 
-class LmdbFormat:
+class LmdbFormat(Format):
     """As Format. Reads the pages that a range is on; of HDFS by the core."""
 
     kind = "LMDB"
-    in_folders = False
-    one_database = False
     views = True
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Unit, batch_rows, check_columns, check_starts, not_empty
+from hearth.sources.format import Format, Unit, batch_rows, check_columns, check_starts, not_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
 _FOOTER, _STRIPES, _OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS = 2, 3, 1, 2, 3, 5
 
 
-class OrcFormat:
+class OrcFormat(Format):
     """As Format."""
 
     kind = "ORC"
-    in_folders = False
-    one_database = False
-    views = False
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
         return not_empty(files)
@@ -38,9 +35,6 @@ class OrcFormat:
             raise ValueError(f"{file.uri} is damaged: its footer has {len(stripes)} stripes")
         units = [Unit(i, start, size, rows) for i, (start, size, rows) in enumerate(stripes)]
         return check_starts(file.uri, file.size, units, "stripe")
-
-    def joined(self, key: Any, following: Any) -> Any:
-        return None
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile, arrow_file
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Unit, batch_rows, check_columns, check_starts
+from hearth.sources.format import Format, Unit, batch_rows, check_columns, check_starts
 from hearth.sources.read_ahead import Range, ReadAhead
 
 if TYPE_CHECKING:
@@ -18,16 +18,11 @@ if TYPE_CHECKING:
 _OPEN_FOOTERS = 64
 
 
-class ParquetFormat:
+class ParquetFormat(Format):
     """As Format. Columns may stand in the names of folders."""
 
     kind = "Parquet"
     in_folders = True
-    one_database = False
-    views = False
-
-    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
-        return list(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
         return _footer(files[0]).schema.to_arrow_schema()
@@ -42,9 +37,6 @@ class ParquetFormat:
             for i, group in enumerate(groups)
         ]
         return check_starts(file.uri, file.size, units, "row group")
-
-    def joined(self, key: Any, following: Any) -> Any:
-        return None
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema, keys)

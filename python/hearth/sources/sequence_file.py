@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Unit, not_empty
+from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Format, Unit, not_empty
 from hearth.sources.image_keys import IMAGE_COLUMNS, IMAGE_TYPES, ImageKeys, values_of
 from hearth.sources.sequence_reader import Record, SequenceReader
 
@@ -26,12 +26,10 @@ _TYPES = {**IMAGE_TYPES, "key": "binary", "value": "binary"}
 _VIEW_BYTES = BATCH_BYTES - (256 << 10)
 
 
-class SequenceFileFormat:
+class SequenceFileFormat(Format):
     """As Format. A record whose key tells of no image has an id made of the key, and nulls."""
 
     kind = "SequenceFile"
-    in_folders = False
-    one_database = False
     views = True
 
     def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.native.failure import hearth_error
-from hearth.sources.format import BATCH_ROWS, Unit
+from hearth.sources.format import BATCH_ROWS, Format, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,16 +33,10 @@ _WINDOW_BYTES = 1 << 20
 _CHAIN = 3
 
 
-class TfRecordFormat:
+class TfRecordFormat(Format):
     """As Format."""
 
     kind = "TFRecord"
-    in_folders = False
-    one_database = False
-    views = False
-
-    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
-        return list(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -65,9 +59,6 @@ class TfRecordFormat:
             return list(_scanned(source, wanted))
         ends = [*_boundaries(source, wanted), size]
         return [Unit((a, b), a, b - a) for a, b in zip([0, *ends], ends, strict=False) if a < b]
-
-    def joined(self, key: Any, following: Any) -> Any:
-        return None
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
         return _Reader(file, schema)

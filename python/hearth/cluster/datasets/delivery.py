@@ -120,7 +120,7 @@ class Datasets:
         """
         self._spark = spark
         self._deliveries: list[Delivery] = []  # of the start that runs
-        self._kept = KeptPlan(folder if rows else "")
+        self._kept = KeptPlan(folder if rows else "", _attempt_of(spark.session))
         rows = {name: _read_by_spark(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():
@@ -129,7 +129,7 @@ class Datasets:
 
     def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
         if name not in frames:
-            source = rows.pin(self._spark.session)
+            source = self._pinned(name, rows)
             spool = getattr(source, "spool", True)
             if not spool and any(split.rows is None for split in source.splits()):
                 raise ValueError(
@@ -148,6 +148,19 @@ class Datasets:
             steady = is_steady(rows)
         kind = hashlib.sha256(rows.schema.json().encode()).hexdigest()
         return Plan(name, partitions, frame, conf, identity=kind, steady=steady)
+
+    def _pinned(self, name: str, source: Any) -> Any:
+        """The source with the files that there are now; where Spark has started this driver again,
+        with those that the one before had."""
+        if not hasattr(source, "pin_to"):
+            return source.pin(self._spark.session)
+        before = self._kept.files(name, source.uri)
+        if before is None:
+            pinned = source.pin(self._spark.session)
+        else:
+            pinned = source.pin_to(before, self._spark.session)
+        self._kept.note_files(name, source.uri, pinned.named_files())
+        return pinned
 
     def described(self) -> dict[str, Any]:
         """What identifies the datasets' rows, as far as it is known: uri, version, rows, hash."""
@@ -279,6 +292,12 @@ def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int
     with session_conf(session, plan.conf):
         stage = map_in_arrow(plan.frame, partial(deliver_task, spec), RESULT_SCHEMA)
         return [(row[0], row[1], row[2]) for row in stage.collect()]
+
+
+def _attempt_of(session: Any) -> tuple[str, str]:
+    """The application, and which attempt of a resource manager to run its driver this is; "": not
+    known."""
+    return session.conf.get("spark.app.id", ""), session.conf.get("spark.app.attempt.id", "")
 
 
 def _bare(nodes: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:

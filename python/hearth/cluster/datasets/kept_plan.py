@@ -1,12 +1,14 @@
-"""The driver's plan of datasets, kept beside a cluster's checkpoints: who owned what.
+"""The driver's plan of datasets, kept beside a cluster's checkpoints: files, and their owners.
 
-A driver that starts again, as YARN does, gives the same ranks the same partitions with it.
+A driver that YARN starts again gives the same ranks the same partitions with it.
 """
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hearth.checkpoints.stores import refusal, store_of
@@ -18,40 +20,72 @@ _VERSION = 1
 class KeptPlan:
     """Of one cluster; without a folder it lasts as long as the cluster. The driver's thread."""
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, attempt: Sequence[str] = ("", "")):
         """Reads what a folder of checkpoints (a path or URI; "": none) has.
+
+        Args:
+            folder: of the checkpoints.
+            attempt: Spark's application, and its attempt to run the driver; "": not known.
 
         Raises:
             HearthError: it cannot be read, or is damaged.
         """
         self._uri = f"{folder.rstrip('/')}/{_FILE}" if folder else ""
         self._folder = folder
+        self._attempt = list(attempt)
         self._known: dict[str, Any] = {}
-        if self._uri:
-            self._known = _read(self._uri)
+        self._files: dict[str, Any] = {}  # those of this attempt
+        self._before: dict[str, Any] = {}  # those of the attempt before
+        self._is_written = True
+        if self._uri and (kept := _read(self._uri)):
+            self._known = kept["datasets"]
+            application, number = kept.get("attempt", ("", ""))
+            if attempt[0] and application == attempt[0] and number != attempt[1]:
+                self._before = kept.get("files", {})
 
     def partitions(self, name: str) -> int | None:
         """How many partitions the dataset had; None where it is not known."""
         return self._known.get(name, {}).get("partitions")
 
+    def files(self, name: str, uri: str) -> list[Any] | None:
+        """The files that the dataset of this URI had in the attempt before; None where there was
+        none."""
+        kept = self._before.get(name)
+        if kept is None or kept[0] != uri:
+            return None
+        return json.loads(zlib.decompress(base64.b64decode(kept[1])))
+
+    def note_files(self, name: str, uri: str, files: Sequence[Any]) -> None:
+        """The dataset has these files; owners() keeps that."""
+        packed = zlib.compress(json.dumps(files).encode())
+        self._files[name] = [uri, base64.b64encode(packed).decode()]
+        self._is_written = False
+
     def owners(self, name: str, ranks: int, partitions: int, plan: Callable[[], list[int]]) -> Any:
         """The rank of each partition, for so many ranks: as before, else by plan(), which is kept.
 
         Raises:
-            HearthError: the plan cannot be written.
+            HearthError: the plan cannot be written, or is damaged.
         """
         entry = self._known.get(name)
         if entry is None or entry["partitions"] != partitions:
             entry = self._known[name] = {"partitions": partitions, "owners": {}}
         if str(ranks) not in entry["owners"]:
             entry["owners"][str(ranks)] = plan()
+            self._is_written = False
+        owners = entry["owners"][str(ranks)]
+        if len(owners) != partitions or not set(owners) <= set(range(ranks)):
+            raise _damaged(self._uri, f"dataset {name!r} has other owners than {ranks} ranks")
+        if not self._is_written:
             self._write()
-        return entry["owners"][str(ranks)]
+            self._is_written = True
+        return owners
 
     def _write(self) -> None:
         if not self._uri:
             return
-        text = json.dumps({"version": _VERSION, "datasets": self._known}).encode()
+        kept = {"version": _VERSION, "datasets": self._known}
+        text = json.dumps({**kept, "attempt": self._attempt, "files": self._files}).encode()
         try:
             store = store_of(self._folder)
             store.make_folder(self._folder)
@@ -68,8 +102,6 @@ class KeptPlan:
 
 
 def _read(uri: str) -> dict[str, Any]:
-    from hearth import HearthError
-
     try:
         store = store_of(uri)
         if store.size(uri) is None:
@@ -80,11 +112,19 @@ def _read(uri: str) -> dict[str, Any]:
         raise refusal("the plan of the datasets cannot be read from", uri, error) from None
     try:
         kept = json.loads(text)
-        if kept["version"] == _VERSION:
-            return dict(kept["datasets"])
-        reason = f"it has version {kept['version']}"
-    except (ValueError, KeyError, TypeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-    raise HearthError(
+        if kept["version"] != _VERSION:
+            raise ValueError(f"it has version {kept['version']}")
+        for entry in kept["datasets"].values():
+            if type(entry["partitions"]) is not int or not isinstance(entry["owners"], dict):
+                raise TypeError(f"{entry} is no plan of a dataset")
+        return dict(kept)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(uri, f"{type(error).__name__}: {error}") from None
+
+
+def _damaged(uri: str, reason: str) -> Exception:
+    from hearth import HearthError
+
+    return HearthError(
         f"{uri} is no plan of datasets ({reason}): remove it, or use another checkpoint_dir"
     )

@@ -1,0 +1,88 @@
+"""The plan of datasets beside the checkpoints: the same for a driver that is started again."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hearth.data
+from hearth import HearthError
+from hearth.cluster.datasets.delivery import Datasets
+from hearth.cluster.datasets.kept_plan import KeptPlan
+
+
+class Driver:
+    """A driver's session, as far as plans of files ask it."""
+
+    def __init__(self, application, attempt, folder):
+        conf = {"spark.app.id": application, "spark.app.attempt.id": attempt}
+        self.session, self._folder = SimpleNamespace(conf=conf), str(folder)
+
+    def plan(self, uri):
+        """The plan of the dataset, which is kept."""
+        datasets = Datasets.__new__(Datasets)
+        datasets._spark = SimpleNamespace(session=None)
+        conf = self.session.conf
+        datasets._kept = KeptPlan(self._folder, tuple(conf.values()))
+        plan = datasets._plan("train", hearth.data.parquet(uri), {}, 2)
+        datasets._kept.owners("train", 2, plan.partitions, lambda: plan.owners([frozenset()] * 2))
+        return plan
+
+
+def write(folder, number):
+    pq.write_table(pa.table({"x": range(number, number + 10)}), folder / f"{number}.parquet")
+
+
+def test_a_driver_that_is_started_again_goes_on_with_the_files_of_the_one_before(tmp_path):
+    rows, kept = tmp_path / "rows", tmp_path / "kept"
+    rows.mkdir()
+    write(rows, 1)
+    write(rows, 2)
+    first = Driver("application_1", "1", kept).plan(str(rows))
+    write(rows, 0)
+    second = Driver("application_1", "2", kept).plan(str(rows))
+    assert second.identity == first.identity
+    assert Driver("application_1", "3", kept).plan(str(rows)).identity == first.identity
+    # Another cluster of the same driver, and another application, have the files of now.
+    for application, attempt in (("application_1", "3"), ("application_2", "1"), ("local", "")):
+        assert Driver(application, attempt, kept).plan(str(rows)).identity != first.identity
+
+
+def test_a_file_that_has_changed_before_the_driver_was_started_again_is_an_error(tmp_path):
+    rows, kept = tmp_path / "rows", tmp_path / "kept"
+    rows.mkdir()
+    write(rows, 1)
+    Driver("application_1", "1", kept).plan(str(rows))
+    (rows / "1.parquet").unlink()
+    write(rows, 2)
+    with pytest.raises(ValueError, match=r"1\.parquet has changed since the run began"):
+        Driver("application_1", "2", kept).plan(str(rows))
+
+
+@pytest.mark.parametrize(
+    "datasets",
+    [
+        [],
+        {"train": 5},
+        {"train": {"partitions": "4", "owners": {}}},
+        {"train": {"partitions": 4, "owners": {"2": [0, 1, 0, 2]}}},
+        {"train": {"partitions": 4, "owners": {"2": [0, 1]}}},
+    ],
+)
+def test_a_damaged_plan_is_an_error_that_names_it(tmp_path, datasets):
+    (tmp_path / "datasets.json").write_text(json.dumps({"version": 1, "datasets": datasets}))
+    with pytest.raises(HearthError, match=r"datasets\.json is no plan of datasets .*: remove it"):
+        KeptPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 1, 0, 1])
+
+
+def test_ranks_keep_their_partitions(tmp_path):
+    assert KeptPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 0, 1, 1]) == [0, 0, 1, 1]
+    kept = KeptPlan(str(tmp_path))
+    assert kept.partitions("train") == 4
+    assert kept.owners("train", 2, 4, lambda: [0, 1, 0, 1]) == [0, 0, 1, 1]
+    assert kept.owners("train", 1, 4, lambda: [0] * 4) == [0] * 4
+    assert kept.owners("train", 2, 3, lambda: [0, 1, 0]) == [0, 1, 0]  # the dataset has changed
