@@ -266,7 +266,7 @@ void TcpTransport::CheckHeader(const Lane& lane) const {
 void TcpTransport::SetWakeUp(Lane& lane) const {
   const bool known = lane.header_received == sizeof(CallHeader);
   const bool more = lane.receive < plan_->receives.size() &&
-                    plan_->receives[lane.receive].bytes - lane.received >= 2 * kWakeUpBytes;
+                    plan_->receives[lane.receive].bytes - lane.received >= 2UL * kWakeUpBytes;
   const int bytes = known && more ? kWakeUpBytes : 1;
   if (bytes == lane.wake_up_bytes) return;
   // Where the kernel refuses, it wakes up more often.
