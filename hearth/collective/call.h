@@ -24,6 +24,13 @@ enum class Operation : uint8_t {
   kReceive,
 };
 
+// For errors of ranks that make different calls: what to do.
+inline constexpr std::string_view kMatchAdvice =
+    "all ranks must do the same in the same order, with uneven rows by in_step()";
+// For errors of a rank that makes fewer calls.
+inline constexpr std::string_view kStepsAdvice =
+    "all ranks must take the same number of steps, with uneven rows by in_step()";
+
 // Between two ranks; all others are of the whole group.
 constexpr bool IsPair(Operation operation) {
   return operation == Operation::kSend || operation == Operation::kReceive;

@@ -20,8 +20,8 @@ void Group::Impl::Break(const Call& call, const Error& error) {
   // The one for which this rank waited may have waited itself.
   const bool late = error.code() == ErrorCode::kDeadlineExceeded && stalls != nullptr;
   if (const std::string absent = late ? stalls->Absentees() : ""; !absent.empty()) {
-    broken_ = Error(error.code(), fmt::format("{}: {} had not come when the time was over",
-                                              call.Describe(), absent));
+    broken_ = Error(error.code(), fmt::format("{}: {} had not come before the deadline; {}",
+                                              call.Describe(), absent, kStepsAdvice));
   }
   if (stalls != nullptr) stalls->End(false);
   if (timeline::On()) Draw(call, &*broken_);

@@ -30,10 +30,10 @@ void LocalRanks::Meet(Deadline deadline) {
   for (int i = 0; i < size(); ++i) {
     if (page(i).fingerprints[step_ % 2] == fingerprint_) continue;
     const Call& other = page(i).calls[step_ % 2];
-    Throw(ErrorCode::kInvalidArgument,
-          "{} called {}{} meanwhile; all ranks must do the same in the same order", peer(i).name(),
+    Throw(ErrorCode::kInvalidArgument, "{} called {}{} meanwhile; {}", peer(i).name(),
           other.Describe(),
-          other.place == call_.place ? "" : " at another place of the group's memory");
+          other.place == call_.place ? "" : " at another place of the group's memory",
+          kMatchAdvice);
   }
 }
 

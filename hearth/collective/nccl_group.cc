@@ -204,7 +204,7 @@ void NcclGroup::Settle(Deadline deadline) {
     Check(api_.async_error(communicator_, &state));
     if (state != nccl::kInProgress) return Check(state);
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
-            "NCCL had not connected the ranks' GPUs when the time was over");
+            "NCCL had not connected the ranks' GPUs before the deadline");
     pollfd polled = {around_.abort->fd(), POLLIN, 0};
     if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) ThrowErrno(errno, "waiting for NCCL");
     around_.abort->ThrowIfRaised();
@@ -221,7 +221,7 @@ void NcclGroup::Await(Deadline deadline) {
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for a GPU");
     around_.abort->ThrowIfRaised();
     Require(!deadline.expired() || stream_.Done(), ErrorCode::kDeadlineExceeded,
-            "all ranks had come, but NCCL had not finished when the time was over");
+            "all ranks had come, but NCCL had not finished before the deadline");
     if (!look.expired()) continue;
     left = LookAround(left);
     look = Deadline::After(kLookSeconds);

@@ -258,16 +258,15 @@ size_t TcpTransport::ReceiveInto(Lane& lane, const Receive& message) {
 void TcpTransport::CheckHeader(const Lane& lane) const {
   const bool whole = lane.header_received == sizeof(lane.header);
   Require(!whole || lane.header == header_, ErrorCode::kInvalidArgument,
-          "{} called {} as its operation {} where operation {} was awaited; all ranks must do the "
-          "same in the same order",
-          lane.peer.name(), lane.header.Describe(), lane.header.number, header_.number);
+          "{} called {} as its operation {} where operation {} was awaited; {}", lane.peer.name(),
+          lane.header.Describe(), lane.header.number, header_.number, kMatchAdvice);
 }
 
 // Small bytes wake it up as long as the peer's call is not known: it may be another one, and short.
 void TcpTransport::SetWakeUp(Lane& lane) const {
   const bool known = lane.header_received == sizeof(CallHeader);
   const bool more = lane.receive < plan_->receives.size() &&
-                    plan_->receives[lane.receive].bytes - lane.received >= 2 * kWakeUpBytes;
+                    plan_->receives[lane.receive].bytes - lane.received >= 2UL * kWakeUpBytes;
   const int bytes = known && more ? kWakeUpBytes : 1;
   if (bytes == lane.wake_up_bytes) return;
   // Where the kernel refuses, it wakes up more often.
@@ -297,7 +296,7 @@ void TcpTransport::ThrowLate() const {
   for (const Lane* lane : active_) {
     if (!Receiving(*lane)) continue;
     if (lane->header_received == 0) {
-      Throw(ErrorCode::kDeadlineExceeded, "{} had not begun when the time was over",
+      Throw(ErrorCode::kDeadlineExceeded, "{} had not begun before the deadline",
             lane->peer.name());
     }
     if (lane->receive == plan_->receives.size()) continue;

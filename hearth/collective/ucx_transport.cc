@@ -324,9 +324,8 @@ std::byte* UcxTransport::TakeSlot(Lane& lane) {
 
 void UcxTransport::CheckHeader(const Lane& lane) const {
   Require(lane.header == header_, ErrorCode::kInvalidArgument,
-          "{} called {} as its operation {} where operation {} was awaited; all ranks must do the "
-          "same in the same order",
-          lane.peer.name(), lane.header.Describe(), lane.header.number, header_.number);
+          "{} called {} as its operation {} where operation {} was awaited; {}", lane.peer.name(),
+          lane.header.Describe(), lane.header.number, header_.number, kMatchAdvice);
 }
 
 void UcxTransport::Wait(Deadline deadline) {
@@ -378,7 +377,7 @@ void UcxTransport::ThrowLate() const {
   for (const Lane* lane : active_) {
     if (lane->receive == plan_->receives.size() && lane->receiving.empty()) continue;
     if (!lane->header_came) {
-      Throw(ErrorCode::kDeadlineExceeded, "{} had not begun when the time was over",
+      Throw(ErrorCode::kDeadlineExceeded, "{} had not begun before the deadline",
             lane->peer.name());
     }
     // The first that has not come whole.

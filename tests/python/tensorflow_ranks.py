@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from rank_programs import RankPrograms
@@ -59,3 +61,14 @@ def tensorflow_ranks() -> Iterator[list[Ranks]]:
     yield started
     for each in started:
         each.end()
+
+
+@contextmanager
+def kept_ports(count):
+    """Addresses that nobody else gets meanwhile; servers may listen there beside us."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            each.bind(("127.0.0.1", 0))
+        yield [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]

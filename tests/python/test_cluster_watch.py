@@ -18,7 +18,7 @@ from hearth.collective.steps import AHEAD
 STALL = (
     "rank 0 on host h has waited for 30 s in all-reduce of 8 bytes: rank 1 on host h has not come"
 )
-LATE = "TimeoutError: all-reduce: rank 1 on host h had not come when the time was over"
+LATE = "TimeoutError: all-reduce: rank 1 on host h had not come before the deadline"
 
 
 class Coordinator:

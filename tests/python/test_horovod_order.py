@@ -8,7 +8,7 @@ import pytest
 
 from hearth.collective.place import Place
 from hearth.collective.ranks import Meeting
-from hearth.horovod import current
+from hearth.horovod import current, elastic
 from hearth.horovod.coordinator import Coordinator, _fused
 from hearth.horovod.engine import Engine
 
@@ -107,3 +107,11 @@ def test_a_timeout_that_is_no_number_of_seconds_is_named_at_init(monkeypatch, te
     with pytest.raises(ValueError, match=message):
         current.connect()
     assert not current.is_connected()
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "nan"])
+def test_a_limit_that_is_no_number_is_named(monkeypatch, text):
+    monkeypatch.setenv("HOROVOD_ELASTIC_RESET_LIMIT", text)
+    message = f"HOROVOD_ELASTIC_RESET_LIMIT={text} in the environment: it is a number of resets"
+    with pytest.raises(ValueError, match=message):
+        elastic.run(lambda state: None)(None)

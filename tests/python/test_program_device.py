@@ -120,6 +120,15 @@ def test_test_and_time_take_the_flag(folder: Path) -> None:
     assert 'there is no device "7"; this machine has 2' in refused
 
 
+@pytest.mark.parametrize("count", ["abc", "-1", "2 ", "65"])
+def test_a_number_of_simulated_gpus_that_is_none_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, count: str
+) -> None:
+    monkeypatch.setenv("HEARTH_SIMULATED_GPUS", count)
+    told = run("train", "-solver", "solver.prototxt", cwd=folder, status=1)
+    assert f"HEARTH_SIMULATED_GPUS={count} in the environment: it is a number of devices" in told
+
+
 def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
     if _caffe.count_gpus() > 0:
         pytest.skip("this machine has a GPU")

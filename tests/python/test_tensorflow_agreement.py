@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from tensorflow_ranks import Ranks, tensorflow_ranks
+from tensorflow_ranks import Ranks, kept_ports, tensorflow_ranks
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -42,6 +42,13 @@ def left_out():
         if not (first and step == 1):  # as where the loss is not finite
             a.assign_sub(hvt.allreduce(tape.gradient(loss, a), name="a"))
 
+def tape_left_out():
+    for step in range(3):
+        with hvt.DistributedGradientTape() as tape:
+            loss = tf.reduce_sum(a * 2.0)
+        if not (first and step == 1):
+            tape.gradient(loss, a)
+
 CASES = {
     "shape": lambda: hvt.allreduce(tf.ones([2, 3] if first else [3, 2]), name="kernel"),
     "broadcast": lambda: hvt.broadcast(tf.ones([2, 3] if first else [3, 2])),
@@ -56,6 +63,7 @@ CASES = {
     "slices for a dense one": lambda: optimizer(
         [slices(1) if first else tf.ones([4, 2]), tf.ones([4, 2])]),
     "step": left_out,
+    "step of a tape": tape_left_out,
 }
 for name, call in CASES.items():
     try:
@@ -82,6 +90,7 @@ def test_other_shapes_types_orders_and_steps_are_told(ranks, tmp_path):
         ("'no gradient of b'", "'b'"),
         ("of a'", "'a'"),
         ("step 2", "step 3"),  # counted anew by each group
+        ("a:0'", "step 2", "step 3"),
     ]:
         told = [ranks[0].say(rank) for rank in range(2)]
         assert any(all(part in text for part in said) for text in told), (said, told)
@@ -182,3 +191,63 @@ say("done")
 def test_an_optimizer_keeps_its_settings_and_state(ranks, tmp_path):
     ranks.append(Ranks(tmp_path, SETTINGS))
     assert [ranks[0].say(rank) for rank in range(2)] == ["done"] * 2
+
+
+UNEQUAL = """
+import keras
+
+batches = 3 if rank == 0 else 5
+x = np.ones((4 * batches, 1), np.float32)
+
+def fit(*callbacks):
+    hvt.allreduce(tf.ones([1]))
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(hvt.DistributedOptimizer(keras.optimizers.SGD(0.1)), "mse")
+    model.fit(x, x, batch_size=4, epochs=2, verbose=0, callbacks=callbacks)
+
+def late():
+    fit()
+    if rank == 0:
+        time.sleep(600)  # work of its own after the training
+
+def loop(left_out=-1):
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": case[1]},
+                                          "task": {"type": "worker", "index": rank}})
+    hvt.use_for_collectives()
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    with strategy.scope():
+        weight = tf.Variable(1.0)
+
+    @tf.function
+    def step():
+        def replica():
+            context = tf.distribute.get_replica_context()
+            weight.assign_sub(context.all_reduce(tf.distribute.ReduceOp.MEAN, weight * 1.0))
+        strategy.run(replica)
+
+    for number in range(batches):
+        strategy.run(lambda: None) if number == left_out else step()
+
+try:
+    {"fit": fit, "late": late, "loop": loop, "left out": lambda: loop(1 if rank == 0 else -1),
+     "metrics": lambda: fit(hvt.MetricAverageCallback())}[case[0]]()
+    say("")
+except tf.errors.OpError as error:
+    say(str(error))
+"""
+
+
+@pytest.mark.parametrize("case", ["fit", "late", "left out", "loop", "metrics"])
+def test_ranks_with_other_numbers_of_batches_are_told_of_steps_in_common(ranks, tmp_path, case):
+    with kept_ports(2) as ports:
+        seconds = 10 if case == "late" else 60
+        ranks.append(Ranks(tmp_path, UNEQUAL, case=[case, ports], seconds=seconds))
+        told = ranks[0].say(1)
+    said = {
+        "fit": "rank 0 has ended before the others: unless it failed, give all ranks the same",
+        "late": "had not come before the deadline; all ranks must take the same number of steps",
+        "loop": "rank 0 has ended before the others: unless it failed, give all ranks the same",
+        "left out": "meanwhile; all ranks must do the same in the same order",
+        "metrics": "meanwhile; all ranks must do the same in the same order",
+    }
+    assert said[case] in told and "in_step()" in told, told

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import socket
 import time
-from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
-from tensorflow_ranks import Ranks, tensorflow_ranks
+from tensorflow_ranks import Ranks, kept_ports, tensorflow_ranks
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -314,17 +312,6 @@ for number in range(4):
 say([weights.numpy().tolist(), table.numpy().tolist(), losses, sorted(set(taken))])
 step(x[:8], y[:8], np.arange(8) % 5)  # nobody leaves before the other has said so, too
 """
-
-
-@contextmanager
-def kept_ports(count):
-    """Addresses that nobody else gets meanwhile; servers may listen there beside us."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            each.bind(("127.0.0.1", 0))
-        yield [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
 
 
 def test_a_strategys_reductions_by_the_collective_are_those_by_grpc(ranks, tmp_path):

@@ -164,7 +164,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     with borrowed(loan):
         task = Path(os.environ[VARIABLE])
         assert task.read_bytes() == b"first" and task != own
-        for text in ("second", "third"):
+        for text in ("HDTS second", "HDTS third"):
             jvm.give(text)
             wait(lambda text=text: task.read_text() == own.read_text() == text)
             assert (task.stat().st_mode | task.parent.stat().st_mode) & 0o077 == 0
@@ -173,7 +173,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert folder.stat().st_mode & 0o077 == 0
     assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
     wait(lambda: lend_tokens(session).number == 2)  # known once HDFS has said that it has the file
-    assert base64.b64decode(lend_tokens(session).tokens) == b"third"
+    assert base64.b64decode(lend_tokens(session).tokens) == b"HDTS third"
 
 
 def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplog):
@@ -286,10 +286,23 @@ def test_newer_ones_lie_in_sparks_staging_folder(jvm, tmp_path):
 
 
 def test_the_newest_of_several_is_taken(tmp_path):
-    for name in ("2.tokens", "11.tokens", "part", "x.tokens"):
-        (tmp_path / name).write_text(name)
+    for name in ("2.tokens", "11.tokens", "part", "x.tokens", "\xb2.tokens"):
+        (tmp_path / name).write_text(f"HDTS {name}")
     with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
-        wait(lambda: Path(os.environ[VARIABLE]).read_text() == "11.tokens")
+        wait(lambda: Path(os.environ[VARIABLE]).read_text() == "HDTS 11.tokens")
+
+
+@pytest.mark.parametrize("damaged", ["", "HD", "<html>503</html>"])
+def test_a_damaged_file_does_not_replace_tokens_that_work(tmp_path, capfd, damaged):
+    (tmp_path / "1.tokens").write_text(damaged)
+    said = []
+    with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
+        file = Path(os.environ[VARIABLE])
+        wait(lambda: said.append(capfd.readouterr().err) or "no token file" in "".join(said))
+        assert file.read_text() == "lent"
+        (tmp_path / "2.tokens").write_text("HDTS whole")
+        wait(lambda: file.read_text() == "HDTS whole")
+    assert f"1.tokens of {len(damaged)} bytes is no token file" in "".join(said)
 
 
 def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_path):
@@ -302,9 +315,9 @@ def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_pa
     with borrowed(old):
         file = Path(os.environ[VARIABLE])
         assert file != yarns and file.read_text() == "yarn's"
-        (tmp_path / "part").write_text("newer")
+        (tmp_path / "part").write_text("HDTS newer")
         (tmp_path / "part").rename(tmp_path / "1.tokens")  # a file of this name is whole
-        wait(lambda: file.read_text() == "newer")
+        wait(lambda: file.read_text() == "HDTS newer")
     assert os.environ[VARIABLE] == str(yarns) and yarns.read_text() == "yarn's"
     os.utime(yarns, (0, time.time() - 7 * 86_400))  # YARN renews them no longer
     with borrowed(lent(lent_s=time.time() - 7200)):
@@ -347,10 +360,10 @@ def refuse(*_: object, **__: object) -> None:
 def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
     monkeypatch.setattr(_core, "list_folder", refuse)
-    (tmp_path / "1.tokens").write_text("by the shell")
+    (tmp_path / "1.tokens").write_text("HDTS by the shell")
     with borrowed(lent(folder=f"hdfs://nn{tmp_path}", settings={"dfs.nameservices": "nn"})):
         file = Path(os.environ[VARIABLE])
-        wait(lambda: file.read_text() == "by the shell")
+        wait(lambda: file.read_text() == "HDTS by the shell")
         assert os.listdir(file.parent) == ["tokens"]
         monkeypatch.setattr(borrowed_tokens, "_SHELL_LOOK_S", 0.02)
     assert Shell.settings == {"dfs.nameservices": "nn"}
@@ -361,7 +374,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
     )
     with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
         file = Path(os.environ[VARIABLE])
-        wait(lambda: file.read_text() == "by the shell")
+        wait(lambda: file.read_text() == "HDTS by the shell")
 
 
 def test_what_cannot_be_looked_for_is_told_once(monkeypatch, capfd):

@@ -6,7 +6,7 @@ import pytest
 
 from hearth import native
 from hearth.trainer import trainer_process
-from hearth.trainer.trainer_process import RankError, TrainerProcess
+from hearth.trainer.trainer_process import RankError, TrainerProcess, compute_threads
 
 JOB = {"rank": 3, "host": "h", "token": "secret"}
 PROGRAM = """#!{python}
@@ -96,3 +96,16 @@ def test_a_big_job_arrives_whole(monkeypatch, start):
     monkeypatch.setitem(JOB, "net", {"text": "x" * (3 << 20)})
     trainer = start('send(event="done", size=len(job["net"]["text"]))')
     assert trainer.wait()["size"] == 3 << 20
+
+
+@pytest.mark.parametrize(("text", "threads"), [("", 3), ("2", 2), ("4,2", 4), ("0", 1)])
+def test_the_threads_are_those_of_the_task_or_of_openmps_variable(monkeypatch, text, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert compute_threads(3) == threads
+
+
+@pytest.mark.parametrize("text", ["all", "-1", "2.5"])
+def test_a_number_of_threads_that_is_none_is_named(monkeypatch, text):
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    with pytest.raises(ValueError, match=f"OMP_NUM_THREADS={text} in the environment"):
+        compute_threads(3)

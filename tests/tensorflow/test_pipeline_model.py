@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -237,6 +238,16 @@ def test_a_model_is_known_by_its_content(tmp_path):
     assert model_files.digest(str(tmp_path / "copy")) == first
     save_factor(path, 3.0)
     assert model_files.digest(path) != first
+
+
+def test_a_model_that_is_replaced_within_a_tick_of_its_file_system_is_another(tmp_path):
+    path, found, now = str(tmp_path / "model"), set(), time.time()
+    for factor in (2.0, 3.0):
+        save_factor(path, factor)
+        for file in (tmp_path / "model").rglob("*"):
+            os.utime(file, (now, now))
+        found.add(model_files.digest(path))
+    assert len(found) == 2
 
 
 def save_kinds(path):

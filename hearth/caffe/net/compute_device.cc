@@ -1,7 +1,9 @@
 #include "hearth/caffe/net/compute_device.h"
 
-#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
+#include <system_error>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
@@ -11,6 +13,8 @@
 
 namespace hearth::caffe {
 namespace {
+
+constexpr size_t kMostSimulatedGpus = 64;
 
 // The device library is too large to load where there is no driver.
 size_t CountWithLibrary() {
@@ -28,8 +32,16 @@ size_t CountWithLibrary() {
 }
 
 size_t SimulatedGpus() {
-  const char* count = std::getenv("HEARTH_SIMULATED_GPUS");
-  return count != nullptr ? static_cast<size_t>(std::max(0, std::atoi(count))) : 0;
+  const char* given = std::getenv("HEARTH_SIMULATED_GPUS");
+  if (given == nullptr || *given == '\0') return 0;
+  const std::string_view text(given);
+  size_t count = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+  Require(problem == std::errc() && end == text.data() + text.size() && count <= kMostSimulatedGpus,
+          ErrorCode::kInvalidArgument,
+          "HEARTH_SIMULATED_GPUS={} in the environment: it is a number of devices, 0 to {}", text,
+          kMostSimulatedGpus);
+  return count;
 }
 
 }  // namespace

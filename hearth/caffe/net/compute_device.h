@@ -22,7 +22,7 @@ struct ComputeDevice {
 // The CUDA devices that this process may use; 0 where there is no driver, or no device library
 // (device_library.h) for it, which is logged. The first call where there is a driver loads that
 // library. The environment variable HEARTH_SIMULATED_GPUS, for tests, replaces them by that many
-// simulated ones. Thread-safe.
+// simulated ones; throws kInvalidArgument where it is no number of devices. Thread-safe.
 size_t CountCudaDevices();
 
 // The CUDA device of that number, ready for use. Throws kInvalidArgument where there is none.

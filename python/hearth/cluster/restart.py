@@ -150,7 +150,7 @@ class Restarts:
 
     def _clear(self, lost: Lost) -> None:
         """Ends what is left of the nodes before they start again."""
-        logger.warning("%s: the cluster starts again, for the %d. time", lost, self.count)
+        logger.warning("%s: the cluster starts again (restart %d)", lost, self.count)
         self._cluster.running.close(wait_for_nodes=True)
         self._cluster.reports.note_restart(self.count, str(lost))
         self._cluster.ledger.start_again()

@@ -21,6 +21,7 @@ from hearth.native.failure import hearth_error
 
 VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"
 PREFIX, _SUFFIX = "hearth-tokens-", ".tokens"
+_MAGIC = b"HDTS"  # how a token file begins
 _YARNS = "container_tokens"  # the file that it leaves in a container
 # A task that starts later than this after the driver has lent (a DataFrame that is evaluated then,
 # a job that waited for slots) begins with what its container has: the loan may have ended.
@@ -121,6 +122,7 @@ class _Watch:
         self._loan, self._number = loan, loan.number
         self._shell: HadoopShell | None = None  # of the last look, where WebHDFS did not serve
         self._told = False
+        self._damaged = 0  # the number of a file that has no tokens in it
         self._ending = threading.Event()
         self._mutex = threading.Lock()  # of the file, which is not written after the end
         replace_file(file, first)
@@ -151,10 +153,16 @@ class _Watch:
 
     def _look(self) -> None:
         numbers = (name.removesuffix(_SUFFIX) for name in self._names() if name.endswith(_SUFFIX))
-        newest = max((int(number) for number in numbers if number.isdigit()), default=0)
+        newest = max((int(number) for number in numbers if number.isdecimal()), default=0)
         if newest <= self._number:
             return
-        data = self._fetch(f"{self._loan.folder}/{token_file(newest)}")
+        uri = f"{self._loan.folder}/{token_file(newest)}"
+        data = self._fetch(uri)
+        if not data.startswith(_MAGIC):  # the tokens that are here may still be valid
+            if newest != self._damaged:
+                _tell(f"{uri} of {len(data)} bytes is no token file")
+            self._damaged = newest
+            return
         with self._mutex:
             if self._ending.is_set():
                 return

@@ -7,7 +7,6 @@ they became complete here. So no two ranks ever wait for each other in different
 
 from __future__ import annotations
 
-import os
 import queue
 import sys
 import threading
@@ -18,14 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hearth.horovod.agreement import agree
+from hearth.horovod.variables import number
 
 Message = dict[str, Any]
 Send = Callable[[Message], None]
 
 # Reductions that became complete together are carried out as one, up to this many bytes.
-_FUSION_BYTES = int(os.environ.get("HOROVOD_FUSION_THRESHOLD", 64 << 20))
-_STALL_WARNING_S = float(os.environ.get("HOROVOD_STALL_CHECK_TIME_SECONDS", 60))
-_STALL_LIMIT_S = float(os.environ.get("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", 0))
+_FUSION_BYTES = number("HOROVOD_FUSION_THRESHOLD", 64 << 20, "bytes")
+_STALL_WARNING_S = number("HOROVOD_STALL_CHECK_TIME_SECONDS", 60.0, "seconds")
+_STALL_LIMIT_S = number("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", 0.0, "seconds")
 
 
 @dataclass

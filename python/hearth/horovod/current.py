@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import math
 import os
 import threading
 from typing import Any
 
 from hearth.horovod import names, places
 from hearth.horovod.engine import Engine
+from hearth.horovod.variables import number
 
 _TIMEOUT = "HEARTH_HOROVOD_TIMEOUT_S"
 
@@ -30,21 +30,12 @@ def connect() -> bool:
     with _lock:
         if _engine is not None:
             return False
-        timeout_s = _timeout_s()
+        timeout_s = number(_TIMEOUT, 600.0, "seconds above 0")
+        if timeout_s == 0:
+            raise ValueError(f"{_TIMEOUT}=0 in the environment: it is a number of seconds above 0")
         names.forget()
         _engine = Engine(places.find(), next(_numbers), places.identity(), timeout_s)
         return True
-
-
-def _timeout_s() -> float:
-    text = os.environ.get(_TIMEOUT) or "600"
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"{_TIMEOUT}={text} in the environment: it is a number of seconds above 0")
-    return seconds
 
 
 def disconnect() -> None:

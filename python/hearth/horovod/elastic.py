@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
 from hearth.horovod import basics
 from hearth.horovod.errors import HorovodInternalError, HostsUpdatedInterrupt
 from hearth.horovod.objects import broadcast_object
+from hearth.horovod.variables import number
 
 
 class State:
@@ -108,7 +108,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
-        limit = int(os.environ.get("HOROVOD_ELASTIC_RESET_LIMIT", 0))
+        limit = number("HOROVOD_ELASTIC_RESET_LIMIT", 0, "resets")
         resets, syncs = 0, True
         while True:
             if syncs:

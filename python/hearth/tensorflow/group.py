@@ -11,7 +11,7 @@ from typing import Any
 from hearth import HearthError, native
 
 _LIBRARY = "libhearth_tensorflow_collective.so"
-_TIMEOUT_S = 600.0
+_TIMEOUT_S = 300.0
 
 _lock = threading.Lock()
 _numbers = itertools.count()

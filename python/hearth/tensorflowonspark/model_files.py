@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,22 +12,29 @@ from hearth.files.uri import local_path
 # What TensorFlow reads of a SavedModel's folder; a program may keep checkpoints beside it.
 _PARTS = ("saved_model.pb", "saved_model.pbtxt", "variables", "assets", "assets.extra")
 _READ_BYTES = 4 << 20
+# A file that is younger may be written again without another time: file systems count in seconds,
+# and clocks differ.
+_SETTLED_NS = 10_000_000_000
 
 _known: dict[str, tuple[list[Any], str]] = {}  # files' states and hash, by path
 
 
 def digest(path: str) -> str:
-    """SHA-256 of a SavedModel or `.keras` file. The files are read again only when their sizes or
-    times have changed."""
+    """SHA-256 of a SavedModel or `.keras` file. Files that have not changed for a while are read
+    again only when their sizes or times have changed."""
     import tensorflow as tf
 
     root = (local_path(path) or path).rstrip("/")
     files = sorted(_files(root))
     stats = [tf.io.gfile.stat(file) for file in files]
     state = [(file, s.length, s.mtime_nsec) for file, s in zip(files, stats, strict=True)]
-    if path not in _known or _known[path][0] != state:
-        _known[path] = state, _hashed(root, state)
-    return _known[path][1]
+    if path in _known and _known[path][0] == state:
+        return _known[path][1]
+    begun = time.time_ns()
+    found = _hashed(root, state)
+    if all(written < begun - _SETTLED_NS for _, _, written in state):
+        _known[path] = state, found
+    return found
 
 
 def _files(root: str) -> Iterator[str]:

@@ -186,8 +186,16 @@ def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
 
 
 def compute_threads(task_cpus: int) -> int:
-    """Compute threads of one trainer: what Spark granted the task."""
-    return max(1, int(os.environ.get("OMP_NUM_THREADS") or task_cpus or 1))
+    """Compute threads of one trainer: what Spark granted the task, or OMP_NUM_THREADS.
+
+    Raises:
+        ValueError: OMP_NUM_THREADS is no number, or list of numbers, of which the first counts.
+    """
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    first = text.partition(",")[0].strip()
+    if first and not first.isdecimal():
+        raise ValueError(f"OMP_NUM_THREADS={text} in the environment: it is a number of threads")
+    return max(1, int(first or task_cpus or 1))
 
 
 def stream_of(ring: Any) -> dict[str, int]:

@@ -1,0 +1,24 @@
+"""Numbers from environment variables."""
+
+from __future__ import annotations
+
+import math
+import os
+
+
+def number(name: str, usual: float, unit: str) -> float:
+    """The number that a variable holds; `usual` where it is not set or empty.
+
+    Raises:
+        ValueError: it holds no number, or one below 0.
+    """
+    text = os.environ.get(name)
+    if not text:
+        return usual
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise ValueError(f"{name}={text} in the environment: it is a number of {unit}")
+    return found
