@@ -74,6 +74,7 @@ import torch
 import horovod.torch as hvd
 
 hvd.init()
+torch.manual_seed(hvd.rank())
 model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())

@@ -91,7 +91,8 @@ class ObjectState(State):
         if self._saved_state:
             own = {name: getattr(self, name) for name in self._saved_state}
             self._saved_state = self._bcast_object(own)
-            self.restore()
+            # Not restore(): a subclass's would undo what its sync() did.
+            self._set(copy.deepcopy(self._saved_state))
 
     def _set(self, values: dict[str, Any]) -> None:
         for name, value in values.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import keras
 
 from hearth.horovod.elastic import run as run
@@ -10,15 +12,7 @@ from hearth.horovod.tensorflow.elastic import ObjectState as ObjectState
 from hearth.horovod.tensorflow.elastic import TensorFlowKerasState
 
 KerasState = TensorFlowKerasState
-
-
-class CommitStateCallback(parts.CommitPart, keras.callbacks.Callback):
-    """Commits an elastic state."""
-
-
-class UpdateBatchStateCallback(parts.BatchPart, keras.callbacks.Callback):
-    """Counts minibatches in state.batch."""
-
-
-class UpdateEpochStateCallback(parts.EpochPart, keras.callbacks.Callback):
-    """Counts epochs in state.epoch."""
+_made = partial(parts.callback_class, keras, __name__)
+CommitStateCallback = _made(parts.CommitStateCallback)
+UpdateBatchStateCallback = _made(parts.UpdateBatchStateCallback)
+UpdateEpochStateCallback = _made(parts.UpdateEpochStateCallback)

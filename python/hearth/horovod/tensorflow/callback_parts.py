@@ -1,4 +1,4 @@
-"""What the callbacks do, for Keras 3 and tf_keras alike: parts of classes of Callback."""
+"""Horovod's callbacks without their base class, which is Keras 3's or tf_keras's Callback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from hearth.horovod.tensorflow.functions import broadcast_variables
 from hearth.horovod.tensorflow.operations import allreduce
 
 
-class BroadcastPart:
+def callback_class(keras: Any, module: str, part: type) -> Any:
+    """A class of this module's as a Callback of `keras`; `module` is where users find it."""
+    about = {"__module__": module, "__doc__": part.__doc__}
+    return type(part.__name__, (part, keras.callbacks.Callback), about)
+
+
+class BroadcastGlobalVariablesCallback:
     """Gives all ranks the model and optimizer of rank `root_rank`, after the first minibatch, when
     both have their variables."""
 
@@ -34,7 +40,7 @@ class BroadcastPart:
         self.broadcast_done = True
 
 
-class MetricAveragePart:
+class MetricAverageCallback:
     """At an epoch's end the logs hold the mean of the ranks' values. Put it before callbacks that
     read them."""
 
@@ -50,7 +56,7 @@ class MetricAveragePart:
             logs[name] = float(mean)
 
 
-class SchedulePart:
+class LearningRateScheduleCallback:
     """Sets the learning rate to `initial_lr` times `multiplier`, a number or a function of the
     epoch, from `start_epoch` to before `end_epoch`.
 
@@ -122,7 +128,7 @@ class SchedulePart:
             self.model.optimizer.momentum = momentum * rate / before
 
 
-class WarmupPart(SchedulePart):
+class LearningRateWarmupCallback(LearningRateScheduleCallback):
     """Raises the learning rate from `initial_lr` divided by the number of ranks to `initial_lr` in
     the first epochs."""
 
@@ -156,7 +162,7 @@ class WarmupPart(SchedulePart):
             print(f"\nEpoch {epoch + 1}: warmed up to a learning rate of {self._rate():g}")
 
 
-class CommitPart:
+class CommitStateCallback:
     """Commits an elastic state after every `batches_per_commit` minibatches and each epoch."""
 
     def __init__(self, state: Any, batches_per_commit: int = 1):
@@ -173,7 +179,7 @@ class CommitPart:
         self.state.commit()
 
 
-class BatchPart:
+class UpdateBatchStateCallback:
     """Counts the minibatches of an epoch in state.batch."""
 
     def __init__(self, state: Any):
@@ -189,7 +195,7 @@ class BatchPart:
         self.state.batch = 0
 
 
-class EpochPart:
+class UpdateEpochStateCallback:
     """Counts the epochs in state.epoch, on from where the state was."""
 
     def __init__(self, state: Any):
