@@ -79,7 +79,8 @@ want=$(cat "${requirements[@]}" | sha256sum)
 if [ "$have" != "$want" ] && [ "$have" != "$whole" ]; then
   if [ "$for_tests" ]; then size="torch and TensorFlow: about 3.5 GB"; else size="Spark: about 0.6 GB"; fi
   echo "setup: Python packages into .venv ($size; minutes, once)"
-  [ -x .venv/bin/python ] || python3 -m venv .venv
+  # Again, too, where an interrupt left an environment without pip.
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv .venv
   # uv unpacks and compiles several packages at once, which takes half of pip's time; where it finds
   # no index that pip would, pip does it. Compiled here, as PYTHONDONTWRITEBYTECODE may be set later.
   pip=(.venv/bin/python -m pip)

@@ -52,3 +52,15 @@ def test_stack_traces_of_other_exceptions_arrive():
 def test_another_incubating_module_is_reported():
     line = b"WARNING: Using incubator modules: jdk.incubator.vector, jdk.incubator.foreign\n"
     assert seen(line) == line
+
+
+def test_the_beginning_of_a_line_does_not_wait_for_its_end():
+    """Progress bars end their lines late or with a carriage return."""
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as run:
+        for text in (b"50 %", b" 60 %\r", b"netlib-"):
+            run.stdin.write(text)
+            if text != b"netlib-":
+                assert run.stderr.read(len(text)) == text
+        run.stdin.close()
+        assert run.stderr.read() == b"netlib-"

@@ -19,24 +19,50 @@ _IGNORED = re.compile(
 )
 
 
+# Beginnings of such lines: only these are held back until their end has come.
+_HELD = (b"WARNING: Using ", b"netlib-", b"java.util.concurrent.Rej", b"\tat ")
+
+
 @contextmanager
 def filtered_stderr() -> Iterator[int]:
     """A file descriptor for a child's standard error, valid inside the `with`.
 
-    A daemon thread copies its lines to this process's standard error until the child ends.
+    A daemon thread copies what arrives to this process's standard error until the child ends.
     """
     reader, writer = os.pipe()
-    threading.Thread(target=_copy_lines, args=(reader,), name="spark-stderr", daemon=True).start()
+    threading.Thread(target=_copy, args=(reader,), name="spark-stderr", daemon=True).start()
     try:
         yield writer
     finally:
         os.close(writer)
 
 
-def _copy_lines(reader: int) -> None:
-    ignored = False
-    with os.fdopen(reader, "rb") as lines, suppress(OSError):  # standard error is closed
-        for line in lines:
-            ignored = bool(_IGNORED.match(line.rstrip())) or (ignored and line.startswith(b"\tat "))
-            if not ignored:
-                os.write(2, line)
+def _copy(reader: int) -> None:
+    pending, in_line, ignored = b"", False, False  # in_line: the line's beginning has been copied
+    with os.fdopen(reader, "rb", buffering=0) as stream, suppress(OSError):  # ours may be closed
+        while chunk := stream.read(1 << 16):
+            *lines, pending = re.split(rb"(?<=[\r\n])", pending + chunk)
+            for line in lines:
+                ignored = not in_line and _is_ignored(line, ignored)
+                if not ignored:
+                    _write(line)
+                in_line = False
+            if pending and (in_line or not _may_be_ignored(pending)):
+                _write(pending)
+                pending, in_line = b"", True
+        _write(pending)
+
+
+def _is_ignored(line: bytes, follows_ignored: bool) -> bool:
+    if _IGNORED.match(line.rstrip()):
+        return True
+    return follows_ignored and line.startswith(b"\tat ")
+
+
+def _may_be_ignored(beginning: bytes) -> bool:
+    return any(beginning.startswith(held) or held.startswith(beginning) for held in _HELD)
+
+
+def _write(text: bytes) -> None:
+    while text:
+        text = text[os.write(2, text) :]
