@@ -11,11 +11,20 @@ CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.
 .PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
-setup:
-	@tools/setup.sh
+# `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
+demo: SETUP := --demo
+demo: CONFIGURE := -DHEARTH_TESTS=OFF
+CONFIGURE ?= -DHEARTH_TESTS=ON
 
-$(BUILD)/build.ninja: | setup
-	@$(PYTHON) -m cmake --preset release -B $(BUILD) >$(BUILD).log 2>&1 || { tail -n 20 $(BUILD).log; exit 1; }
+setup:
+	@tools/setup.sh $(SETUP)
+
+# Written anew by setup where it has installed other packages.
+.venv/requirements.sha256: setup
+	@:
+
+$(BUILD)/build.ninja: .venv/requirements.sha256
+	@$(PYTHON) -m cmake --preset release -B $(BUILD) $(CONFIGURE) >$(BUILD).log 2>&1 || { tail -n 20 $(BUILD).log; exit 1; }
 	@mv $(BUILD).log $(BUILD)/configure.log
 
 # Where PYTHONDONTWRITEBYTECODE is set each of many processes would compile the package for itself.
@@ -84,14 +93,13 @@ test-spark-versions: build
 test-torch-frameworks: build
 	@python=$$(tools/frameworks_environment.sh) && $$python tests/torch/frameworks/run.py
 
-# The engine and the backend "hearth" against another torch and Python, in an environment of their own.
-TORCH ?= 2.11.0
-TORCH_PYTHON ?= python3
-test-torch-versions: setup
-	@python=$$(tools/gpu/environment.sh $(TORCH_PYTHON) $(TORCH)) && tools/gpu/build.sh $$python && \
-	  HEARTH_NATIVE_DIR=$(CURDIR)/build-gpu/native/native PYTHONPATH=$(CURDIR)/python \
-	  $$python -m pytest tests/golden tests/python/test_torch_backend.py -n 2 --dist loadfile && \
-	  build-gpu/native/hearth/caffe/hearth_caffe_test --gtest_brief=1
+# PyTorch programs with other versions of torch: the backend "hearth", loaders, DDP, FSDP2 (from torch
+# 2.7 on with CPUs), checkpoints, and the device library compiled for it. One environment at a time,
+# removed after it: 3 GB to fetch and six minutes each.
+TORCH_VERSIONS ?= 2.6.0 2.8.0 2.11.0 2.13.0 2.15.0
+test-torch-versions: build
+	@for version in $(TORCH_VERSIONS); do \
+	  tools/with_torch.sh $$version tests/torch/versions.py || exit 1; done
 
 lint: build
 	@$(PYTHON) tools/lint.py

@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# Makes a checkout ready to build: system packages, those named as arguments too, then the virtual
-# environment .venv.
+# Prepares a checkout: Debian packages, those named as arguments too, then the virtual environment
+# .venv. With --demo, what `make demo` needs; without, what the tests need as well.
 # Does nothing (in well under a second) when both are there already.
+#   tools/setup.sh [--demo] [PACKAGE ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+for_tests=1
+if [ "${1:-}" = --demo ]; then for_tests= && shift; fi
 
-packages=(g++ make ccache git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libgtest-dev
-          libgmock-dev libssl-dev libjpeg-dev libpng-dev zlib1g-dev libxxhash-dev liblmdb-dev libleveldb-dev libhdf5-dev libcurl4-openssl-dev
-          python3-dev python3-venv
-          iproute2 openjdk-17-jre-headless clang-format clang-tidy graphviz "$@")
+packages=(g++ make ccache git libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libssl-dev
+          libjpeg-dev libpng-dev zlib1g-dev libxxhash-dev liblmdb-dev libleveldb-dev libhdf5-dev
+          libcurl4-openssl-dev python3-dev python3-venv openjdk-17-jre-headless "$@")
+requirements=(tools/requirements.txt)
+if [ "$for_tests" ]; then
+  packages+=(libgtest-dev libgmock-dev iproute2 clang-format clang-tidy graphviz)
+  requirements+=(tools/requirements-tests.txt)
+fi
 
 missing=()
 for package in "${packages[@]}"; do
@@ -31,11 +38,26 @@ if [ ${#missing[@]} -gt 0 ]; then
     echo "setup: as root, run: apt-get install -y ${missing[*]}" >&2
     exit 1
   fi
-  echo "setup: installing ${missing[*]}"
+  echo "setup: Debian packages: ${missing[*]}"
   log=$(mktemp)
+  # apt-get's status lines are dlstatus:INDEX:PERCENT:TEXT and pmstatus:PACKAGE:PERCENT:TEXT.
+  show_percent() {
+    local kind percent text shown=-1
+    while IFS=: read -r kind _ percent text; do
+      case $kind in dlstatus) text=downloaded ;; pmstatus) text=installed ;; *) continue ;; esac
+      percent=${percent%%[.,]*}
+      if [ -t 1 ]; then printf '\rsetup: %3d %% %s ' "$percent" "$text"
+      elif [ "$((percent / 25))$text" != "$shown" ]; then
+        shown=$((percent / 25))$text && echo "setup: $percent % $text"
+      fi
+    done
+    if [ -t 1 ]; then echo; fi
+  }
   install_missing() {
-    { "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get \
-        install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"; } >"$log" 2>&1
+    "${sudo[@]}" apt-get update -qq >"$log" 2>&1 &&
+      { "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o APT::Status-Fd=1 \
+          --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" 2>>"$log" |
+        tee -a "$log" | show_percent; }
   }
   if ! thrice install_missing; then
     tail -n 5 "$log" >&2
@@ -49,11 +71,16 @@ python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || 
   echo "setup: Python 3.11 to 3.13 is needed (torch and pyspark have no packages for others), $(python3 --version) was found" >&2
   exit 1
 }
+# The stamp has the hash of the files that were installed: those of the tests serve the demo.
 stamp=.venv/requirements.sha256
-want=$(sha256sum <tools/requirements.txt)
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
-  echo "setup: making .venv (torch is about 2.5 GB; minutes, once)"
-  [ -x .venv/bin/python ] || python3 -m venv .venv
+have=$(cat "$stamp" 2>/dev/null || true)
+whole=$(cat tools/requirements.txt tools/requirements-tests.txt | sha256sum)
+want=$(cat "${requirements[@]}" | sha256sum)
+if [ "$have" != "$want" ] && [ "$have" != "$whole" ]; then
+  if [ "$for_tests" ]; then size="torch and TensorFlow: about 3.5 GB"; else size="Spark: about 0.6 GB"; fi
+  echo "setup: Python packages into .venv ($size; minutes, once)"
+  # Again, too, where an interrupt left an environment without pip.
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv .venv
   # uv unpacks and compiles several packages at once, which takes half of pip's time; where it finds
   # no index that pip would, pip does it. Compiled here, as PYTHONDONTWRITEBYTECODE may be set later.
   pip=(.venv/bin/python -m pip)
@@ -61,9 +88,9 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$want" ]; then
   index=${PIP_INDEX_URL:-$index}
   { "${pip[@]}" install -q --disable-pip-version-check 'uv<1' &&
       env ${index:+UV_DEFAULT_INDEX="$index"} .venv/bin/uv pip install --python .venv/bin/python \
-        --compile-bytecode -r tools/requirements.txt; } ||
-    thrice "${pip[@]}" install --disable-pip-version-check -r tools/requirements.txt
-  .venv/bin/python -c 'import torch, pyspark, pyarrow, nanobind'
+        --compile-bytecode "${requirements[@]/#/-r}"; } ||
+    thrice "${pip[@]}" install --disable-pip-version-check "${requirements[@]/#/-r}"
+  .venv/bin/python -c 'import pyspark, pyarrow, nanobind'
   # The checkout's Python package, importable from this environment as it stands.
   .venv/bin/python -c 'import site, pathlib, sys; pathlib.Path(site.getsitepackages()[0], "hearth-checkout.pth").write_text(sys.argv[1] + "\n")' "$PWD/python"
   echo "$want" >"$stamp"

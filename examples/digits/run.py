@@ -1,13 +1,14 @@
 """The main job: trains LeNet on two Spark executors, tests it, and uses its features in Spark ML.
 
 Runs the three commands as a user would type them. --layer chooses how the rows come in: memory
-(encoded PNG images) or cos (raw bytes). Needs torch and pyspark: the extras [caffe,spark].
+(encoded PNG images) or cos (raw bytes). Needs oneDNN and pyspark: the extras [caffe,spark].
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import shlex
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ def solver_file(layer: str) -> str:
 
 
 def require_extras() -> None:
-    """Raises SystemExit where torch or pyspark is missing, with what to install."""
+    """Raises SystemExit where the engine or pyspark is missing, with what to install."""
     try:
         native.program()
     except (FileNotFoundError, ImportError) as error:
@@ -37,13 +38,17 @@ def require_extras() -> None:
         sys.exit("digits: this needs pyspark: pip install 'hearth-spark[spark]'")
 
 
+def announce(step: int, text: str) -> None:
+    print(f"\n[{step}/5] {text}", flush=True)
+
+
 def run_command(flags: str, folder: Path) -> float:
     """Runs `python -m hearth.caffeonspark` with `flags` (split as a shell does); returns seconds.
 
     Raises:
         SystemExit: the command failed; it has said why.
     """
-    print(f"\n$ python -m hearth.caffeonspark {flags}", flush=True)
+    print(f"$ python -m hearth.caffeonspark {flags}", flush=True)
     start = time.perf_counter()
     command = [sys.executable, "-m", "hearth.caffeonspark", *shlex.split(flags)]
     status = subprocess.run(command, cwd=folder).returncode
@@ -97,6 +102,20 @@ def print_table(rows: list[tuple[str, str, float]]) -> None:
         print(f"{step:<36}{result:<22}{seconds:>8.1f}")
 
 
+def print_next(solver: str, model: str, folder: Path) -> None:
+    """Prints three commands to run after the demo."""
+    python = Path(os.path.relpath(Path(sys.executable).parent, folder)) / "python"
+    hearth, train = python.with_name("hearth"), f"-train -conf {solver} -model {model}"
+    print(f"""
+Next, after `cd {os.path.relpath(folder)}`:
+  {hearth} train --solver={solver}
+      the same training in one process, without Spark
+  {python} -m hearth.caffeonspark {train} -clusterSize 2 -ui
+      on two executors again, with its curves on a web page
+  {hearth} pack -o work/hearth.tar.gz -- {train}
+      an archive for the nodes of a YARN cluster, and the spark-submit commands that use it""")
+
+
 def main(folder: Path = HERE) -> int:
     """Runs the job in `folder`, which gets a copy of the prototxts; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -109,6 +128,7 @@ def main(folder: Path = HERE) -> int:
     means, features = work / "test_result.txt", work / "features.parquet"
 
     start = time.perf_counter()
+    announce(1, f"write 1,797 images of digits as Parquet into {work}")
     held_out = prepare.write_tables(work)
     for file in HERE.glob("*.prototxt"):
         if folder.resolve() != HERE:
@@ -116,13 +136,16 @@ def main(folder: Path = HERE) -> int:
     shutil.rmtree(features, ignore_errors=True)  # Spark does not overwrite
     rows = [("prepare the digits", f"{held_out} rows held out", time.perf_counter() - start)]
 
+    announce(2, "train LeNet for 500 iterations on two Spark executors")
     seconds = run_command(f"-train -conf {solver} -model {model} -clusterSize 2 -devices 1", folder)
     rows.append(("-train on 2 executors", "", seconds))
 
+    announce(3, "test it on the held-out rows")
     seconds = run_command(f"-test -conf {solver} -model {model} -output file:{means}", folder)
     accuracy = read_means(means)["accuracy"]
     rows.append(("-test, held-out fifth", f"accuracy {accuracy:.4f}", seconds))
 
+    announce(4, "write the outputs of its layer ip1 for these rows")
     seconds = run_command(
         f"-features ip1 -label label -conf {solver} -model {model} "
         f"-output file:{features} -outputFormat parquet",
@@ -130,6 +153,7 @@ def main(folder: Path = HERE) -> int:
     )
     rows.append(("-features ip1", features.name, seconds))
 
+    announce(5, "fit Spark ML's LogisticRegression to the outputs of ip1 for the training rows")
     step = time.perf_counter()
     regression = logistic_regression(layer, model, folder, features)
     seconds = time.perf_counter() - step
@@ -140,6 +164,7 @@ def main(folder: Path = HERE) -> int:
     for name, value in (("the net", accuracy), ("LogisticRegression", regression)):
         if value < GOAL:
             sys.exit(f"digits: accuracy of {name} is {value:.4f}, below {GOAL}")
+    print_next(solver, model, folder)
     return 0
 
 

@@ -29,8 +29,8 @@ class Sleeps(caffe.Layer):
         time.sleep(600)
 """
 
-# Of the trainers, and what Java says whenever it begins with Spark's options.
-_LOG_LINE = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ |WARNING: Using incubator modules")
+# Of the trainers.
+_LOG_LINE = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
 class Terminal:

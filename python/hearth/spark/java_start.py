@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hearth.spark.java_stderr import filtered_stderr
+
 _LOOK_S = 0.02
 # Killed processes are gone at once, but for those that wait for a disk.
 _KILL_WAIT_S = 8.0
@@ -50,8 +52,9 @@ def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
     if folders:
         key = "spark.driver.extraJavaOptions"
         settings.set(key, f'{conf.get(key, "")} "-Djava.io.tmpdir={folders[0]}"')
-    with _environment("SPARK_LOCAL_DIRS", ",".join(map(str, folders))):
-        gateway = launch_gateway(settings, {"start_new_session": True})
+    local_dirs = _environment("SPARK_LOCAL_DIRS", ",".join(map(str, folders)))
+    with local_dirs, filtered_stderr() as stderr:
+        gateway = launch_gateway(settings, {"start_new_session": True, "stderr": stderr})
     SparkContext._ensure_initialized(gateway=gateway, conf=settings)
 
 

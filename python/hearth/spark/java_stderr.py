@@ -1,0 +1,68 @@
+"""Standard error of Spark's JVM, without warnings that its users can do nothing about."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+# Java prints the first, as Spark asks for an incubating module; no option turns it off. The second
+# says that Spark ML falls back to its BLAS in Java: no native one is installed. The third, with its
+# stack trace, comes from a thread pool of Spark's that is shut down while a session ends.
+_IGNORED = re.compile(
+    rb"WARNING: Using incubator modules: jdk\.incubator\.vector$"
+    rb"|netlib-\w+: JNI_OnLoad: dlopen\(\S+\) failed: "
+    rb"|java\.util\.concurrent\.RejectedExecutionException: Task .* rejected from .*"
+    rb"\[(?:Shutting down|Terminated), "
+)
+
+
+# Beginnings of such lines: only these are held back until their end has come.
+_HELD = (b"WARNING: Using ", b"netlib-", b"java.util.concurrent.Rej", b"\tat ")
+
+
+@contextmanager
+def filtered_stderr() -> Iterator[int]:
+    """A file descriptor for a child's standard error, valid inside the `with`.
+
+    A daemon thread copies what arrives to this process's standard error until the child ends.
+    """
+    reader, writer = os.pipe()
+    threading.Thread(target=_copy, args=(reader,), name="spark-stderr", daemon=True).start()
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+
+
+def _copy(reader: int) -> None:
+    pending, in_line, ignored = b"", False, False  # in_line: the line's beginning has been copied
+    with os.fdopen(reader, "rb", buffering=0) as stream, suppress(OSError):  # ours may be closed
+        while chunk := stream.read(1 << 16):
+            *lines, pending = re.split(rb"(?<=[\r\n])", pending + chunk)
+            for line in lines:
+                ignored = not in_line and _is_ignored(line, ignored)
+                if not ignored:
+                    _write(line)
+                in_line = False
+            if pending and (in_line or not _may_be_ignored(pending)):
+                _write(pending)
+                pending, in_line = b"", True
+        _write(pending)
+
+
+def _is_ignored(line: bytes, follows_ignored: bool) -> bool:
+    if _IGNORED.match(line.rstrip()):
+        return True
+    return follows_ignored and line.startswith(b"\tat ")
+
+
+def _may_be_ignored(beginning: bytes) -> bool:
+    return any(beginning.startswith(held) or held.startswith(beginning) for held in _HELD)
+
+
+def _write(text: bytes) -> None:
+    while text:
+        text = text[os.write(2, text) :]
