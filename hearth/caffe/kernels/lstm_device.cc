@@ -8,8 +8,10 @@ namespace {
 constexpr int64_t kMostOutputs = 256;  // a thread for each of four gates
 
 // A block computes all steps of one row. Threads that are neighbours read neighbouring weights.
+// There are fewer rows than multiprocessors as a rule: with registers for one block on each (the 1)
+// a thread has more loads on their way.
 constexpr char kForward[] = R"(
-extern "C" __global__ __launch_bounds__(1024) void hearth_lstm_forward(
+extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_forward(
     int steps, int rows, int size, const float* weight,  // size x 4 size
     const float* cont, const float* first, float* gates, float* cells, float* squashed,
     float* hidden, float* carried) {
@@ -48,7 +50,7 @@ extern "C" __global__ __launch_bounds__(1024) void hearth_lstm_forward(
 
 // Four groups of threads share the sum over the gates' gradients.
 constexpr char kBackward[] = R"(
-extern "C" __global__ __launch_bounds__(1024) void hearth_lstm_backward(
+extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_backward(
     int steps, int rows, int size, const float* weight,  // 4 size x size
     const float* cont, const float* gates, const float* cells, const float* squashed,
     const float* d_top, float* d_gates) {
