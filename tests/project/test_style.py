@@ -1,5 +1,6 @@
 """What `make lint` checks holds: sizes, formatting, ruff, clang-tidy where code changed last."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,25 @@ def test_no_two_test_files_share_a_name():
     """pytest imports each by its bare name: two of one name end the run while it collects."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+# Where the time of day is meant: dates, times of files, logs, what other hosts have noted.
+TIME_OF_DAY = {
+    "hearth/base/log_file_sink.cc", "hearth/base/timeline.cc", "hearth/trainer/local_session.cc",
+    "python/hearth/board/watch.py", "python/hearth/files/borrowed_tokens.py",
+    "python/hearth/spark/preflight.py", "python/hearth/spark/token_lender.py",
+    "python/hearth/tensorflowonspark/model_files.py", "python/hearth/tools/pack_archive.py",
+}  # fmt: skip
+
+
+def test_no_deadline_follows_a_clock_that_may_be_set():
+    wall = re.compile(
+        r"system_clock|CLOCK_REALTIME|time\(nullptr\)|\btime\.time(_ns)?\(|gettimeofday"
+    )
+    sources = [*(ROOT / "hearth").rglob("*.cc"), *(ROOT / "python" / "hearth").rglob("*.py")]
+    found = {
+        str(path.relative_to(ROOT))
+        for path in sources
+        if not path.stem.endswith(("_test", "_testing")) and wall.search(path.read_text())
+    }
+    assert found == TIME_OF_DAY

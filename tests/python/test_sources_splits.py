@@ -225,7 +225,7 @@ def test_columns_in_the_names_of_folders(scheme, tmp_path):
     assert rows.num_rows == 16
     only = data.parquet(root, ["day"]).pin()
     assert sum(b.num_rows for split in only.splits() for b in only.read(split)) == 16
-    with pytest.raises(ValueError, match=r"has a folder day=.* supported for Parquet only"):
+    with pytest.raises(ValueError, match=r"folder day=.* read by hearth.data.parquet\(\) only"):
         data.arrow(root).pin()
 
 

@@ -111,7 +111,7 @@ def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[Store
         elif "=" in name:
             raise ValueError(
                 f"{where} has a folder {name}: columns that stand in the names of folders are "
-                "supported for Parquet only; name one of the folders, or read it with Spark"
+                "read by hearth.data.parquet() only; name one of the folders, or read it with Spark"
             )
 
 

@@ -20,6 +20,7 @@ from hearth.sources.cut_splits import LEAST_SPLITS, cut_splits
 from hearth.sources.cut_units import OpenUnits
 from hearth.sources.folder_columns import FolderColumns
 from hearth.sources.format import Format, Reader, Unit, errors_of
+from hearth.sources.pinned_types import in_type
 from hearth.sources.source import Piece, Split
 
 if TYPE_CHECKING:
@@ -275,7 +276,4 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
 
 def _as_pinned(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
     """The batch's columns by name, in the pinned types, where a file has others."""
-    return [
-        column if column.type == field.type else column.cast(field.type)
-        for field, column in ((field, batch.column(field.name)) for field in schema)
-    ]
+    return [in_type(batch.column(field.name), field) for field in schema]

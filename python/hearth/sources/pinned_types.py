@@ -1,0 +1,67 @@
+"""Columns of a file in the types of the source's schema, which another file may have given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
+    """The column in the field's type. Floats may be rounded to it, no other value changes.
+
+    Raises:
+        ValueError: the types are of different kinds, or a value is out of range.
+    """
+    import pyarrow as pa
+
+    if column.type == field.type:
+        return column
+    kind, wanted = _kind_of(column.type), _kind_of(field.type)
+    if kind != wanted and not pa.types.is_null(column.type):
+        raise ValueError(
+            f"the column {field.name!r} is {column.type}, and {field.type} in the schema that the "
+            "source has: write all files with one type, or read them with Spark"
+        )
+    try:
+        found = column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"the column {field.name!r}: {error}") from None
+    if _infinities(found) != _infinities(column):
+        raise ValueError(
+            f"the column {field.name!r} has {column.type} values that {field.type}, the type in "
+            "the schema that the source has, cannot hold"
+        )
+    return found
+
+
+def _kind_of(kind: pa.DataType) -> str:
+    """Types of one kind are cast to each other without a change of meaning."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _kind_of(kind.value_type)
+    if isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        return f"list of {_kind_of(kind.value_type)}"
+    if types.is_struct(kind):
+        return "struct of " + ", ".join(f"{field.name} {_kind_of(field.type)}" for field in kind)
+    if types.is_map(kind):
+        return f"map of {_kind_of(kind.key_type)} to {_kind_of(kind.item_type)}"
+    if types.is_integer(kind) or types.is_floating(kind):
+        return "number"
+    for name in ("string", "binary", "date", "timestamp", "time", "duration", "decimal"):
+        if str(kind).startswith((name, f"large_{name}", f"fixed_size_{name}")):
+            return "text" if name in ("string", "binary") else name
+    return str(kind)
+
+
+def _infinities(column: pa.Array) -> int:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = column
+    while isinstance(values.type, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
+        values = values.flatten()
+    return (pc.sum(pc.is_inf(values)).as_py() or 0) if pa.types.is_floating(values.type) else 0
