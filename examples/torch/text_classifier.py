@@ -1,6 +1,7 @@
-"""A text classifier from a DataFrame of strings; Spark SQL computes its vocabulary.
+"""A text classifier from a DataFrame of strings; Spark SQL computes its vocabulary, or a tokenizer
+of the package `tokenizers` is trained on the strings.
 
-python examples/torch/text_classifier.py
+python examples/torch/text_classifier.py [--bpe]
 """
 
 from __future__ import annotations
@@ -14,22 +15,24 @@ from hearth.torch import TorchCluster
 
 
 def main_fun(args, ctx):
-    """Trains a mean of word vectors; args.vocabulary gives each word its number."""
+    """Trains a mean of vectors of words, or of parts of words."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
+    words_of, count = numbering(args)
+
     def tokens(batch):
         # Strings reach map= as lists; it runs in the loader's threads.
         texts, labels = batch
-        words = [[args.vocabulary.get(w, 0) for w in text.lower().split()] for text in texts]
+        words = words_of(texts)
         lengths = torch.tensor([0] + [len(each) for each in words])
         flat = torch.tensor([number for each in words for number in each])
         return flat, lengths.cumsum(0)[:-1], labels
 
     dist.init_process_group(ctx.backend)
     torch.manual_seed(0)
-    model = DistributedDataParallel(make_model(len(args.vocabulary) + 1, args.width))
+    model = DistributedDataParallel(make_model(count, args.width))
     optimizer = torch.optim.Adam(model.parameters(), lr=args.rate)
     train = ctx.dataset("train", args.batch_size, ("text", "label"), map=tokens, workers=2)
     for _ in range(args.epochs):
@@ -48,6 +51,23 @@ def main_fun(args, ctx):
         with open(args.report, "w", encoding="utf-8") as file:
             json.dump(found, file)
     dist.destroy_process_group()
+
+
+def numbering(args):
+    """A function from texts to lists of numbers, and how many numbers there are."""
+    if args.bpe:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_str(args.tokenizer)
+        return (
+            lambda texts: [found.ids for found in tokenizer.encode_batch(texts)],
+            tokenizer.get_vocab_size(),
+        )
+    known = args.vocabulary
+    return (
+        lambda texts: [[known.get(word, 0) for word in text.lower().split()] for text in texts],
+        len(known) + 1,
+    )
 
 
 def make_model(words: int, width: int):
@@ -70,6 +90,18 @@ def vocabulary(frame, size: int) -> dict[str, int]:
     words = frame.selectExpr("explode(split(lower(trim(text)), r'\\s+')) word")
     most = words.groupBy("word").count().orderBy("count", "word", ascending=[False, True])
     return {row.word: number for number, row in enumerate(most.limit(size).collect(), 1)}
+
+
+def trained_tokenizer(texts, size: int) -> str:
+    """A tokenizer of byte pairs of `size` tokens, as text; `texts`: an iterable of strings."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=["[UNK]"], show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer.to_str()
 
 
 def frames(spark, rows: int):
@@ -95,7 +127,11 @@ def frames(spark, rows: int):
 def run(spark, args) -> float:
     """Trains; the accuracy on sentences that were held out."""
     train, test = frames(spark, args.rows)
-    args.vocabulary = vocabulary(train, args.words)
+    if args.bpe:
+        texts = (row.text for row in train.select("text").toLocalIterator())
+        args.tokenizer = trained_tokenizer(texts, args.words)
+    else:
+        args.vocabulary = vocabulary(train, args.words)
     datasets = {"train": train, "test": test}
     TorchCluster.run(spark, main_fun, args, args.workers, datasets=datasets).shutdown()
     with open(args.report, encoding="utf-8") as file:
@@ -106,6 +142,7 @@ def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--words", type=int, default=1000, help="size of the vocabulary")
+    parser.add_argument("--bpe", action="store_true", help="a tokenizer of the package tokenizers")
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=3)

@@ -10,7 +10,7 @@ import pytest
 
 from hearth.ml import KerasEstimator, TorchEstimator, TrainingSummary
 from hearth.ml.early_stop import EarlyStop
-from hearth.ml.turns import Turns
+from hearth.ml.turns import Turns, store_of_one_training
 
 
 def function(**_):
@@ -126,6 +126,16 @@ def test_a_training_that_needs_more_slots_than_there_are_runs_alone(slots):
     requests.wait_for("b")
     requests.running["b"].set()
     requests.wait_for()
+
+
+def test_a_folder_of_checkpoints_is_one_trainings_at_a_time():
+    with store_of_one_training("hdfs:///a/"), store_of_one_training("hdfs:///b"):
+        with pytest.raises(ValueError, match="another fit of this program uses storeDir hdfs:///a"):
+            store_of_one_training("hdfs:///a").__enter__()
+        with store_of_one_training(""), store_of_one_training(""):
+            pass
+    with store_of_one_training("hdfs:///a"):
+        pass
 
 
 def test_early_stopping_counts_epochs_without_a_better_one():

@@ -13,7 +13,7 @@ from hearth.ml.saved_stages import CodeStage
 from hearth.ml.summary import TrainingSummary
 from hearth.ml.training_params import HasNetColumns, HasTraining
 from hearth.ml.training_spec import TrainingSpec
-from hearth.ml.turns import training_slots
+from hearth.ml.turns import store_of_one_training, training_slots
 from hearth.spark import stage_columns
 
 
@@ -50,8 +50,9 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
         if store and self._is_trial:
             store = f"{store.rstrip('/')}/fit-{model.uid}"
         try:
-            with training_slots(dataset.sparkSession, self.getWorkers()):
-                found = self._train(dataset.sparkSession, spec, frames, store)
+            spark = dataset.sparkSession
+            with store_of_one_training(store), training_slots(spark, self.getWorkers()):
+                found = self._train(spark, spec, frames, store)
         except Exception as error:
             if any(stage_columns.NULL in str(each) for each in (error, error.__cause__)):
                 stage_columns.refuse_nulls(type(self).__name__, dataset, names)

@@ -1,4 +1,5 @@
-"""Trainings of one driver share Spark's task slots: each takes all that it needs, or waits."""
+"""Trainings of one driver: each takes all task slots that it needs, or waits; each has a folder of
+checkpoints that no other one uses meanwhile."""
 
 from __future__ import annotations
 
@@ -55,3 +56,30 @@ def training_slots(spark: Any, count: int) -> Iterator[None]:
 
     with _turns.taking(count, lambda: slots_now(spark)):
         yield
+
+
+_stores: set[str] = set()
+_stores_lock = threading.Lock()
+
+
+@contextmanager
+def store_of_one_training(store: str) -> Iterator[None]:
+    """Holds a folder of checkpoints for the block; "" is none.
+
+    Raises:
+        ValueError: another training of this driver uses it.
+    """
+    name = store.rstrip("/")
+    with _stores_lock:
+        if name in _stores:
+            raise ValueError(
+                f"another fit of this program uses storeDir {store} now, and each would go on from "
+                "the other's checkpoints: give each fit a folder, or wait for the first one"
+            )
+        if name:
+            _stores.add(name)
+    try:
+        yield
+    finally:
+        with _stores_lock:
+            _stores.discard(name)

@@ -30,6 +30,8 @@ PROGRAMS = (
     "lightning_dataset_program.py",
     "torchmetrics_program.py",
     "lora_program.py",
+    "optuna_program.py",
+    "tokenizer_program.py",
     "trainer_program.py",
     "trainer_dataset_program.py",
 )
