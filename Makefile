@@ -34,7 +34,7 @@ build: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS)
 	@$(COMPILE_PYTHON)
 
-# Builds all but the tests: half the way for a newcomer, and what it leaves is whole.
+# Compiles what the demo runs; `make build` takes it up from there.
 demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
 	@$(COMPILE_PYTHON)

@@ -102,18 +102,20 @@ def print_table(rows: list[tuple[str, str, float]]) -> None:
         print(f"{step:<36}{result:<22}{seconds:>8.1f}")
 
 
-def print_next(solver: str, model: str, folder: Path) -> None:
+def print_next(solver: str, folder: Path) -> None:
     """Prints three commands to run after the demo."""
     python = Path(os.path.relpath(Path(sys.executable).parent, folder)) / "python"
-    hearth, train = python.with_name("hearth"), f"-train -conf {solver} -model {model}"
+    hearth = python.with_name("hearth")
+    train = f"-train -conf {solver} -model lenet.caffemodel -clusterSize 2"
     print(f"""
 Next, after `cd {os.path.relpath(folder)}`:
+
   {hearth} train --solver={solver}
       the same training in one process, without Spark
-  {python} -m hearth.caffeonspark {train} -clusterSize 2 -ui
+  {python} -m hearth.caffeonspark {train} -ui
       on two executors again, with its curves on a web page
-  {hearth} pack -o work/hearth.tar.gz -- {train}
-      an archive for the nodes of a YARN cluster, and the spark-submit commands that use it""")
+  {hearth} pack -o work/hearth.tar.gz
+      an archive for the nodes of a YARN cluster, and how spark-submit takes it""")
 
 
 def main(folder: Path = HERE) -> int:
@@ -164,7 +166,7 @@ def main(folder: Path = HERE) -> int:
     for name, value in (("the net", accuracy), ("LogisticRegression", regression)):
         if value < GOAL:
             sys.exit(f"digits: accuracy of {name} is {value:.4f}, below {GOAL}")
-    print_next(solver, model, folder)
+    print_next(solver, folder)
     return 0
 
 
