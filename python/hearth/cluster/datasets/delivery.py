@@ -129,7 +129,7 @@ class Datasets:
 
     def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
         if name not in frames:
-            source = rows.pin(self._spark.session)
+            source = self._kept.pinned(name, rows, self._spark.session)
             spool = getattr(source, "spool", True)
             if not spool and any(split.rows is None for split in source.splits()):
                 raise ValueError(
