@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake import DeltaTable, Schema, WriterProperties, write_deltalake
+from deltalake.transaction import AddAction
 from table_logs import add_commit, delete_rows_of_delta, last_actions
 
 from hearth import data
@@ -116,6 +118,23 @@ def test_partition_columns_have_their_types_and_values(tmp_path):
     only = data.delta(path, ["day", "name"]).pin()
     assert only.schema().names == ["day", "name"]
     assert set(read(only).column("name").to_pylist()) == set(names)
+
+
+def test_files_as_spark_writes_them(tmp_path):
+    """Timestamps of 96 bits, of years that nanoseconds do not reach; escapes in the log's paths."""
+    folder = tmp_path / "table" / "day=a b%3Ac"
+    folder.mkdir(parents=True)
+    times = [datetime(year, 2, 3, 4, 5, 6, 7, tzinfo=UTC) for year in (1600, 2026, 9000)]
+    whole = pa.table({"t": pa.array(times, pa.timestamp("us", "UTC")), "day": ["a b:c"] * 3})
+    pq.write_table(whole.select(["t"]), folder / "p.parquet", use_deprecated_int96_timestamps=True)
+    path, schema = str(tmp_path / "table"), Schema.from_arrow(whole.schema)
+    table = DeltaTable.create(path, schema, partition_by=["day"])
+    size, name = (folder / "p.parquet").stat().st_size, "day=a b%3Ac/p.parquet"
+    added = AddAction(name, size, {"day": "a b:c"}, 1, True, '{"numRecords": 3}')
+    table.create_write_transaction([added], "append", schema, partition_by=["day"])
+    (logged,) = last_actions(path, "add")
+    assert logged["add"]["path"] == "day=a%20b%253Ac/p.parquet"
+    assert read(data.delta(path).pin()) == whole
 
 
 def test_columns_that_older_files_lack_are_null(table):
