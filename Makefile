@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test \
+.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 # `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
@@ -88,6 +88,11 @@ test-spark-versions: build
 	@for version in $(SPARK_VERSIONS); do \
 	  python=$$(tools/spark_environment.sh $$version) && echo "Spark $$version" && \
 	  $$python -m pytest $(SPARK_TESTS) && $$python -m pytest $(CLUSTER_TESTS) || exit 1; done
+
+# Delta and Iceberg tables that Spark writes, for each version of Spark that has the jars of both.
+test-tables: build
+	@for version in $(SPARK_VERSIONS); do \
+	  python=$$(tools/spark_environment.sh $$version) && $$python tests/tables/run.py || exit 1; done
 
 # Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
 test-torch-frameworks: build

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hearth.native._core import TfRecordWriter
 from pyarrow import orc
+from table_logs import write_delta_log, write_iceberg_log
 from webhdfs_server import WebHdfs
 
 from hearth import HearthError, data
@@ -65,11 +67,14 @@ class Kind:
     typed: bool = True  # whether a file without rows has a schema
     summed: bool = False  # whether all of its bytes have checksums
     columns: tuple[str, ...] = ("id", "x")
+    log: Callable[[Path, str], None] | None = None  # of a table: of the files in a folder, at a URI
 
 
 KINDS = {
     "parquet": Kind(data.parquet, write_parquet),
     "arrow": Kind(data.arrow, write_arrow),
+    "delta": Kind(data.delta, write_parquet, log=write_delta_log),
+    "iceberg": Kind(data.iceberg, write_parquet, log=write_iceberg_log),
     "orc": Kind(data.orc, write_orc),
     "tfrecord": Kind(data.tfrecord, write_tfrecord, typed=False, summed=True),
     "sequence": Kind(data.sequence_file, write_sequence, columns=("id", "data")),
@@ -85,6 +90,11 @@ class Place:
     def put(self) -> None:
         """The folder there has what the local one has."""
 
+    def contents(self) -> list[tuple[str, bytes]]:
+        """The local files by their names in the folder."""
+        files = [path for path in self.local.rglob("*") if path.is_file()]
+        return [(str(path.relative_to(self.local)), path.read_bytes()) for path in files]
+
 
 class Memory(Place):
     def __init__(self, local: Path):
@@ -97,8 +107,8 @@ class Memory(Place):
         memory = fsspec.filesystem("memory")
         memory.store.clear()
         memory.pseudo_dirs[:] = [""]
-        for file in self.local.iterdir():
-            memory.pipe(f"/box/folder/{file.name}", file.read_bytes())
+        for name, content in self.contents():
+            memory.pipe(f"/box/folder/{name}", content)
 
 
 class Hdfs(Place):
@@ -108,8 +118,8 @@ class Hdfs(Place):
 
     def put(self) -> None:
         self.server.files.clear()
-        for file in self.local.iterdir():
-            self.server.files[f"/folder/{file.name}"] = file.read_bytes()
+        for name, content in self.contents():
+            self.server.files[f"/folder/{name}"] = content
 
 
 @pytest.fixture(params=["local", "memory", "webhdfs"])
@@ -129,10 +139,12 @@ def kind(request):
 
 
 def put(place: Place, kind: Kind, *tables: pa.Table) -> None:
-    for old in place.local.iterdir():
-        old.unlink()
+    shutil.rmtree(place.local)
+    place.local.mkdir()
     for i, table in enumerate(tables):
         kind.write(place.local / f"part-{i}", table)
+    if kind.log is not None:
+        kind.log(place.local, place.uri)
     (place.local / "_SUCCESS").touch()
     place.put()
 

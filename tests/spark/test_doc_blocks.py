@@ -19,6 +19,7 @@ PAGES = (
     "ml",
     "pycaffe",
     "pytorch",
+    "tables",
     "tensorflow",
 )
 DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in PAGES))

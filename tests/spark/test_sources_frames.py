@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from deltalake import convert_to_deltalake
 from PIL import Image
 from source_nets import TOPS, SourceNet, check_content, digit_rows
 
@@ -130,6 +131,11 @@ def test_tables_are_not_read_as_plain_files(spark, net, frame):
     fields = 'channels: 1 height: 28 width: 28 dataframe_format: "delta"'
     conf = net.config(spark, IMAGES, f"file:{path}", fields=fields)
     assert DataSource(spark).getSource(conf, True).file_rows() is None  # Spark reads it
+    Path(path, "_delta_log").rmdir()
+    convert_to_deltalake(path)
+    rows = DataSource(spark).getSource(conf, True).file_rows()
+    assert rows.source.version == "Delta version 0"
+    assert sum(batch.num_rows for batch in rows.read(0, 1)) == 2
 
 
 def test_of_a_streams_output_the_files_of_its_log_are_read(spark, net, frame):

@@ -33,6 +33,9 @@ from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import ParquetFormat
 from hearth.sources.rank_rows import RankRows
 from hearth.sources.sequence_file import SequenceFileFormat
+from hearth.sources.tables.delta import DeltaSource
+from hearth.sources.tables.iceberg import IcebergSource
+from hearth.sources.tables.table_source import TableSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,6 +56,7 @@ _FORMATS: dict[str, Format] = {
     "orc": OrcFormat(),
     "SeqImageDataSource": SequenceFileFormat(),
 }
+_TABLES: dict[str, type[TableSource]] = {"delta": DeltaSource, "iceberg": IcebergSource}
 _DATABASES: dict[str, Format] = {"LMDB": LmdbFormat(), "LevelDB": LevelDbFormat()}
 # A partition of a DataFrame of SequenceFiles has so many bytes, if there are enough partitions.
 _PARTITION_BYTES = 128 << 20
@@ -179,14 +183,17 @@ class Source:
 
         kind = self.kind if self.kind == "SeqImageDataSource" else self.file_format
         here = self._is_here
-        if self.given is not None or self.maker is not None or kind not in _FORMATS:
+        by_ranks = kind in _FORMATS or kind in _TABLES
+        if self.given is not None or self.maker is not None or not by_ranks:
             return None
         if here and kind == "orc":
             return None
         if not (here or self._is_of_core() or library_knows(self._with_scheme)):
             return None
         try:
-            return self._pin(_FORMATS[kind])
+            return self._pin_table(kind) if kind in _TABLES else self._pin(_FORMATS[kind])
+        except ImportError:  # the table's library is optional
+            return None
         except (OSError, ValueError, HearthError) as error:
             if here and kind == "parquet":
                 raise FlagError(str(error)) from None
@@ -206,6 +213,12 @@ class Source:
         if self._is_here:
             return FileSource(kind, local_path(self.uri) or self.uri).pin()
         return FileSource(kind, whole_uri(self.uri, self.spark)).pin(self.spark)
+
+    def _pin_table(self, kind: str) -> FileSource:
+        """The newest version of a table. Raises as TableSource.pin() does."""
+        if self._is_here:
+            return _TABLES[kind](local_path(self.uri) or self.uri).pin()
+        return _TABLES[kind](whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _selected(self, types: dict[str, str]) -> list[str] | None:
         """The columns of files with those `types`, as column_pairs() takes them; None where the

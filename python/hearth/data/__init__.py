@@ -1,8 +1,9 @@
 """Datasets of files that ranks read themselves, and of files that Spark reads.
 
 `parquet`, `orc`, `arrow`, `tfrecord`, `sequence_file`, `lmdb` and `leveldb` make sources: the
-driver pins which files there are, and each rank reads its splits without Spark. `csv` and `json`
-are read by Spark. Pass them where a dataset is expected, beside DataFrames.
+driver pins which files there are, and each rank reads its splits without Spark. So do `delta` and
+`iceberg`, of one version of a table. `csv` and `json` are read by Spark. Pass them where a dataset
+is expected, beside DataFrames.
 """
 
 from __future__ import annotations
@@ -20,15 +21,21 @@ from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import ParquetFormat
 from hearth.sources.sequence_file import SequenceFileFormat
 from hearth.sources.spark_files import SparkFiles
+from hearth.sources.tables.delta import DeltaSource
+from hearth.sources.tables.iceberg import IcebergSource
 from hearth.sources.tfrecord import TfRecordFormat
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from hearth.sources.format import Format
     from hearth.sources.source import Source
 
 __all__ = [
     "arrow",
     "csv",
+    "delta",
+    "iceberg",
     "image",
     "json",
     "leveldb",
@@ -104,6 +111,62 @@ def leveldb(uri: str, columns: Sequence[str] | None = None) -> Source:
     return _source(LevelDbFormat(), uri, columns)
 
 
+def delta(
+    uri: str,
+    columns: Sequence[str] | None = None,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    spool: bool = True,
+) -> Source:
+    """Rows of one version of a Delta table ([docs/tables.md](docs/tables.md)). Needs
+    hearth-spark[delta] on the driver.
+
+    Args:
+        uri: its folder, as of parquet(), or its name in Spark's catalog.
+        columns: which to read; None: all.
+        version: neither this nor `timestamp`: the newest version that there is at the pin.
+        timestamp: the version that was the newest at this time, which has a zone.
+        spool: as of parquet().
+
+    Returns:
+        A source; nothing is looked at before its pin().
+    """
+    if version is not None and (not isinstance(version, int) or version < 0):
+        raise ValueError(f"version={version!r} is not the number of a version")
+    _check_one(version=version, timestamp=timestamp)
+    return DeltaSource(uri, _pairs(columns), spool, version, timestamp)
+
+
+def iceberg(
+    table: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    snapshot_id: int | None = None,
+    as_of: str | datetime | None = None,
+    spool: bool = True,
+) -> Source:
+    """Rows of one snapshot of an Iceberg table ([docs/tables.md](docs/tables.md)). Needs
+    hearth-spark[iceberg] on the driver.
+
+    Args:
+        table: its name in a catalog of Spark or pyiceberg, its folder where that has a
+            version-hint.text, its metadata file, or pyiceberg's Table.
+        columns: which to read; None: all.
+        snapshot_id: neither this nor `as_of`: the snapshot that is current at the pin.
+        as_of: the snapshot that was current at this time, which has a zone.
+        spool: as of parquet().
+
+    Returns:
+        A source; nothing is looked at before its pin().
+    """
+    _check_one(snapshot_id=snapshot_id, as_of=as_of)
+    if not hasattr(table, "metadata_location"):
+        return IcebergSource(str(table), _pairs(columns), spool, snapshot_id, as_of)
+    uri = ".".join(table.name())
+    return IcebergSource(uri, _pairs(columns), spool, snapshot_id, as_of, table)
+
+
 def csv(uri: str, columns: Sequence[str] | None = None, **options: Any) -> SparkFiles:
     """Rows of CSV files, which Spark reads.
 
@@ -137,5 +200,14 @@ def _check_columns(columns: Sequence[str] | None) -> None:
 
 
 def _source(kind: Format, uri: str, columns: Sequence[str] | None, spool: bool = True) -> Source:
+    return FileSource(kind, uri, _pairs(columns), spool)
+
+
+def _pairs(columns: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     _check_columns(columns)
-    return FileSource(kind, uri, tuple((name, name) for name in columns or ()), spool)
+    return tuple((name, name) for name in columns or ())
+
+
+def _check_one(**given: Any) -> None:
+    if all(value is not None for value in given.values()):
+        raise ValueError(f"{' and '.join(given)} exclude each other: give one of them")

@@ -199,16 +199,21 @@ class Loader:
                     f"the state of dataset {name!r} was saved with {key} {state[key]!r}, and the "
                     f"loader has {value!r}: give the same, as the order of rows follows from it"
                 )
-        known = state["partitions"]
-        if known is not None:
-            check_same(name, known, *self._dataset.totals())
-        check_partitions(name, state, len(self._dataset.plan.owners))
+        known, identity = state["partitions"], self._dataset.plan.identity
         hashed = known is not None and all(entry and entry[1] for entry in known)
-        if not hashed and state["identity"] != self._dataset.plan.identity:
-            raise ValueError(
-                f"dataset {name!r} has changed since its state was saved: its files or columns "
-                "are others; give the same rows, or start the loader from its beginning"
-            )
+        try:
+            if known is not None:
+                check_same(name, known, *self._dataset.totals())
+            check_partitions(name, state, len(self._dataset.plan.owners))
+            if not hashed and state["identity"] != identity:
+                raise ValueError(
+                    f"dataset {name!r} has changed since its state was saved: its files or columns "
+                    "are others; give the same rows, or start the loader from its beginning"
+                )
+        except ValueError as error:
+            if state["identity"] == identity:
+                raise
+            raise ValueError(f"{error} (it was {state['identity']}, and is {identity})") from None
 
     def _begin_epoch(self, epoch: int) -> None:
         self._position = Position(epoch, [Pass(self._dataset.plan.owners)])

@@ -63,6 +63,10 @@ class StoredFile:
         """The hosts that have the byte at `offset`; empty where that is unknown."""
         return next((b.hosts for b in self.blocks if b.begin <= offset < b.end), frozenset())
 
+    def identity(self) -> tuple[Any, ...]:
+        """What differs where the file has other rows, as far as is known."""
+        return self.uri, self.size, self.modified_ms
+
 
 def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[StoredFile]:
     """The files of a folder, or the one file, sorted by URI; hidden ones (_x, .x) are left out.
@@ -81,6 +85,21 @@ def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[Sto
             `recursive` is false; a scheme that nothing here knows.
         OSError, HearthError: it cannot be listed.
     """
+    where, files = served(uri, spark)
+    refuse_table(where, files)
+    found = sorted(_walk(where, files, recursive, ""), key=lambda file: file.uri)
+    if not found:
+        raise FileNotFoundError(f"there are no files in {where}")
+    return found
+
+
+def served(uri: str, spark: Any = None) -> tuple[str, Any]:
+    """A URI as the driver reads it (of a local file its path), and what lists its file system: a
+    HadoopFiles or LibraryFiles; None: this host or the core.
+
+    Raises:
+        ValueError, HearthError: nothing here knows the scheme.
+    """
     if spark is None or not scheme(uri):
         local = not is_far(uri) if spark is None else is_local(uri, spark)
         uri = uri if local or spark is None else whole_uri(uri, spark)
@@ -88,12 +107,23 @@ def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[Sto
     files = None if path is not None or spark is None else serving(HadoopFiles.of(spark), uri)
     if files is None and path is None and scheme(uri) not in CORE_SCHEMES:
         files = LibraryFiles()
-    where = path or uri
-    refuse_table(where, files)
-    found = sorted(_walk(where, files, recursive, ""), key=lambda file: file.uri)
-    if not found:
-        raise FileNotFoundError(f"there are no files in {where}")
-    return found
+    return path or uri, files
+
+
+def stored_in(where: str, files: Any) -> list[StoredFile]:
+    """The files of a folder, hidden ones too, or the one file; none where it is missing. `files`:
+    as of served(). Raises OSError or HearthError where they cannot be listed."""
+    if files is not None and not files.exists(where):
+        return []
+    try:
+        listed = list(_listed(where) if files is None else files.located(where))
+    except FileNotFoundError:
+        return []
+    return [
+        StoredFile(uri, size, tuple(Block(*block) for block in blocks), known_time(uri, modified))
+        for uri, size, is_folder, modified, blocks in listed
+        if not is_folder
+    ]
 
 
 def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[StoredFile]:

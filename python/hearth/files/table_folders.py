@@ -49,6 +49,8 @@ class Table:
         if self.format:
             what, others = f"{self.format.capitalize()} table", "that the table no longer has"
             how = f'spark.read.format("{self.format}").load("{self.root}")'
+            if self.format in (_DELTA, _ICEBERG):
+                how = f'hearth.data.{self.format}("{self.root}"), or with {how}'
             layer = f' (dataframe_format: "{self.format}" in a data layer)'
         else:
             what, others = "output of a streaming query", "of failed attempts"

@@ -45,12 +45,14 @@ class PinnedFiles:
 @dataclass(frozen=True)
 class FileSource:
     """A Source. `columns`: (name in the files, name in the batches); none: all. `spool`: whether
-    ranks keep the rows on their disks for later epochs."""
+    ranks keep the rows on their disks for later epochs. `version`: of the table whose files these
+    are (Delta version 3); empty: of no table."""
 
     format: Format
     uri: str
     columns: tuple[tuple[str, str], ...] = ()
     spool: bool = True
+    version: str = ""
     packed: bytes = b""  # PinnedFiles; a long list is a tenth as large, and travels as it is
 
     def pin(self, spark: Any = None) -> FileSource:
@@ -63,7 +65,7 @@ class FileSource:
         Raises:
             ValueError: one of them is gone or has changed; or as pin().
         """
-        listed = {_named(file): file for file in self._listed(spark)}
+        listed = {file.identity(): file for file in self._listed(spark)}
         named = [tuple(file) for file in files]
         if lost := next((name for name in named if name not in listed), None):
             raise ValueError(
@@ -72,9 +74,9 @@ class FileSource:
             )
         return self.pin_files([listed[name] for name in named])
 
-    def named_files(self) -> list[tuple[str, int, int]]:
+    def named_files(self) -> list[tuple[Any, ...]]:
         """What identifies each of the pinned files."""
-        return [_named(file) for file in self.pinned.files]
+        return [file.identity() for file in self.pinned.files]
 
     def _listed(self, spark: Any) -> list[StoredFile]:
         if spark is not None:
@@ -90,6 +92,10 @@ class FileSource:
             raise FileNotFoundError(f"there are no {self.format.kind} files in {self.uri}")
         with errors_of(files[0].uri, self.format.kind):
             known = self.format.schema(files)
+        return self.pin_known(files, known)
+
+    def pin_known(self, files: Sequence[StoredFile], known: pa.Schema) -> FileSource:
+        """As pin(), of data files, perhaps none, that have these columns."""
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
@@ -130,12 +136,13 @@ class FileSource:
     @property
     def remote(self) -> bool:
         """As Source."""
-        return local_path(self.pinned.files[0].uri) is None
+        return any(local_path(file.uri) is None for file in self.pinned.files[:1])
 
     @property
     def extent(self) -> str:
         """As Source."""
-        return f"{len(self.pinned.files)} files with {self.size} bytes"
+        of = f"{self.version}, " if self.version else ""
+        return f"{of}{len(self.pinned.files)} files with {self.size} bytes"
 
     @property
     def size(self) -> int:
@@ -155,7 +162,7 @@ class FileSource:
         for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
             file = self.pinned.files[number]
             for part in self.pinned.files if self.format.one_database else (file,):
-                check_unchanged(part, self.pinned.host)
+                self._check_unchanged(part)
             with errors_of(file.uri, self.format.kind):
                 yield from self._read(InputFile(file, count), list(pieces))
 
@@ -165,7 +172,10 @@ class FileSource:
         files = self.named_files()
         rows = [(split.rows, split.pieces) for split in pinned.splits]
         text = repr((self.format.kind, self._schema.to_string(), self.columns, files, rows))
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        if not self.version:
+            return digest
+        return f"{self.version}, {sum(split.rows or 0 for split in pinned.splits)} rows, {digest}"
 
     @cached_property
     def pinned(self) -> PinnedFiles:
@@ -213,6 +223,17 @@ class FileSource:
         with errors_of(file.uri, self.format.kind):
             return self.format.units(file, share)
 
+    def _check_unchanged(self, file: StoredFile) -> None:
+        try:
+            check_unchanged(file, self.pinned.host)
+        except ValueError as error:
+            if not self.version:
+                raise
+            raise ValueError(
+                f"{self.version} of {self.uri}: {error}; do not vacuum a table, nor expire its "
+                "snapshots, while a run reads an older version"
+            ) from None
+
     def _read(self, file: InputFile, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
@@ -248,9 +269,6 @@ class FileSource:
         if last is not None:
             yield last
 
-
-def _named(file: StoredFile) -> tuple[str, int, int]:
-    return file.uri, file.size, file.modified_ms
 
 
 def _is_whole(piece: Piece) -> bool:

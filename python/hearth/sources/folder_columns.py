@@ -33,7 +33,7 @@ class FolderColumns:
             ValueError: not all files have the same ones.
         """
         found = [_values(file.below) for file in files]
-        names = tuple(found[0])
+        names = tuple(found[0]) if found else ()
         for file, values in zip(files, found, strict=True):
             if tuple(values) != names:
                 raise ValueError(

@@ -25,10 +25,10 @@ class ParquetFormat(Format):
     in_folders = True
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        return _footer(files[0]).schema.to_arrow_schema()
+        return footer_of(files[0]).schema.to_arrow_schema()
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
-        footer = _footer(file)
+        footer = footer_of(file)
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         # Their sizes as stored are in the columns' metadata, of which there may be thousands.
         total = max(1, sum(group.total_byte_size for group in groups))
@@ -38,26 +38,28 @@ class ParquetFormat(Format):
         ]
         return check_starts(file.uri, file.size, units, "row group")
 
-    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
-        return _Reader(file, schema, keys)
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> GroupReader:
+        return GroupReader(file, schema.names, keys)
 
 
-class _Reader:
-    """Memory: the row group's columns as stored, and a decoded batch; of a remote file also the
-    next group's columns."""
+class GroupReader:
+    """Reads row groups. Memory: a group's columns as stored, and a decoded batch; of a remote file
+    also the next group's columns."""
 
-    def __init__(self, file: InputFile, schema: pa.Schema, keys: Sequence[int]):
+    def __init__(self, file: InputFile, names: Sequence[str], keys: Sequence[int], **options: Any):
+        """`names`: of columns of the file. `options`: of pyarrow's ParquetFile."""
         import pyarrow.parquet as pq
 
-        self._names = schema.names
+        self._names = list(names)
         self._ahead: ReadAhead | None = None
-        footer = _footer(file.stored)
+        footer = footer_of(file.stored)
         check_columns(file.uri, footer.schema.to_arrow_schema().names, self._names)
         if file.path is None:
             units = {key: _ranges(footer.row_group(key), self._names) for key in keys}
             self._ahead = ReadAhead(file, units)
         source = file.for_arrow() if self._ahead is None else arrow_file(self._ahead)
-        self._file = pq.ParquetFile(source, metadata=footer, pre_buffer=self._ahead is None)
+        options["pre_buffer"] = self._ahead is None
+        self._file = pq.ParquetFile(source, metadata=footer, **options)
 
     def read(self, key: int) -> Iterator[pa.RecordBatch]:
         group = self._file.metadata.row_group(key)
@@ -79,7 +81,8 @@ def _without_columns(total: int, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 @lru_cache(_OPEN_FOOTERS)  # splits of one file follow each other
-def _footer(file: StoredFile) -> pq.FileMetaData:
+def footer_of(file: StoredFile) -> pq.FileMetaData:
+    """What describes the file's row groups, at its end."""
     import pyarrow.parquet as pq
 
     with InputFile(file).for_arrow() as source:

@@ -129,7 +129,76 @@ class Datasets:
 
     def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
         if name not in frames:
-            source = self._pinned(name, rows)
+            source = self._kept.pinned(name, rows, self._spark.session)
+            spool = getattr(source, "spool", True)
+            if not spool and any(split.rows is None for split in source.splits()):
+                raise ValueError(
+                    f"dataset {name!r} has spool=False, which needs files that tell how many rows "
+                    f"they have; those of {source.uri} do not: leave spool=False out"
+                )
+            identity, splits = source.identity(), len(source.splits())
+            return Plan(name, splits, source=source, identity=identity, spool=spool)
+        partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
+        partitions = self._kept.partitions(name) or partitions
+        session = self._spark.session
+        # A run that is resumed may have other cores, and needs the same rows in its partitions.
+        conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
+        with session_conf(session, conf):
+            frame = rank_rows(session, {name: rows}, partitions)
+            steady = is_steady(rows)
+        kind = hashlib.sha256(rows.schema.json().encode()).hexdigest()
+        return Plan(name, partitions, frame, conf, identity=kind, steady=steady)
+
+    def described(self) -> dict[str, Any]:
+        """By names such as "dataset.train.rows"."""
+        found: dict[str, Any] = {"version": self.identity}
+        if self.source is not None:
+            found["uri"] = getattr(self.source, "uri", "")
+        if len(self.known) == self.partitions:
+            found["rows"] = sum(rows for rows, _ in self.known.values())
+            digests = [digest for _, (_, digest) in sorted(self.known.items())]
+            if all(digests):
+                found["hash"] = hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+        return {f"dataset.{self.name}.{key}": value for key, value in found.items()}
+
+    def packed_source(self) -> str:
+        """The source as text for a node's readers; empty for a frame."""
+        if self.source is None:
+            return ""
+        from pyspark import cloudpickle
+
+        return base64.b64encode(cloudpickle.dumps(self.source)).decode()
+
+
+class Datasets:
+    """All datasets of one cluster. begin() is called for each start of its nodes."""
+
+    def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int, folder: str = ""):
+        """Plans them.
+
+        Args:
+            spark: spark_access().
+            rows: a DataFrame, or a source of hearth.data, by name.
+            ranks: how many nodes take rows, at most.
+            folder: of checkpoints, beside which the plan is kept.
+
+        Raises:
+            TypeError: these are no rows.
+            ValueError, OSError, HearthError: a streaming DataFrame, a column of a type that no
+                feed carries, or files that cannot be listed.
+        """
+        self._spark = spark
+        self._deliveries: list[Delivery] = []  # of the start that runs
+        self._kept = KeptPlan(folder if rows else "", _attempt_of(spark.session))
+        rows = {name: _read_by_spark(value, spark.session) for name, value in rows.items()}
+        frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
+        for name, frame in frames.items():
+            _check_frame(name, frame)
+        self.plans = {name: self._plan(name, rows[name], frames, ranks) for name in rows}
+
+    def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
+        if name not in frames:
+            source = self._kept.pinned(name, rows, self._spark.session)
             spool = getattr(source, "spool", True)
             if not spool and any(split.rows is None for split in source.splits()):
                 raise ValueError(

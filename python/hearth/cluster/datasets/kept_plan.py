@@ -1,17 +1,22 @@
-"""The driver's plan of datasets, kept beside a cluster's checkpoints: files, and their owners.
+"""The driver's plan of datasets, kept beside a cluster's checkpoints: files, their owners, and the
+versions of tables.
 
-A driver that YARN starts again gives the same ranks the same partitions with it.
+A driver that YARN starts again gives the same ranks the same partitions with it. A table is read in
+the version that the checkpoints had.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import logging
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from hearth.checkpoints.stores import refusal, store_of
+
+logger = logging.getLogger(__name__)
 
 _FILE = "datasets.json"
 _VERSION = 1
@@ -34,11 +39,12 @@ class KeptPlan:
         self._folder = folder
         self._attempt = list(attempt)
         self._known: dict[str, Any] = {}
+        self._tables: dict[str, Any] = {}  # uri and version, by dataset
         self._files: dict[str, Any] = {}  # those of this attempt
         self._before: dict[str, Any] = {}  # those of the attempt before
         self._is_written = True
         if self._uri and (kept := _read(self._uri)):
-            self._known = kept["datasets"]
+            self._known, self._tables = kept["datasets"], kept.get("tables", {})
             application, number = kept.get("attempt", ("", ""))
             if attempt[0] and application == attempt[0] and number != attempt[1]:
                 self._before = kept.get("files", {})
@@ -46,6 +52,32 @@ class KeptPlan:
     def partitions(self, name: str) -> int | None:
         """How many partitions the dataset had; None where it is not known."""
         return self._known.get(name, {}).get("partitions")
+
+    def pinned(self, name: str, source: Any, spark: Any) -> Any:
+        """A dataset's source with its files: of a table those of the version that it had before,
+        else those of the attempt before, where Spark has started this driver again.
+
+        Raises: as Source.pin().
+        """
+        if hasattr(source, "resumed"):
+            return self._pinned_table(name, source, spark)
+        if not hasattr(source, "pin_to"):
+            return source.pin(spark)
+        before = self.files(name, source.uri)
+        pinned = source.pin(spark) if before is None else source.pin_to(before, spark)
+        self.note_files(name, source.uri, pinned.named_files())
+        return pinned
+
+    def _pinned_table(self, name: str, source: Any, spark: Any) -> Any:
+        kept = self._tables.get(name, {})
+        if kept.get("uri") == source.uri:
+            source = source.resumed(kept["version"])
+        source = source.pin(spark)
+        logger.info("dataset %r has %s of %s", name, source.version, source.uri)
+        table = {"uri": source.uri, "version": source.version}
+        self._is_written &= kept == table
+        self._tables[name] = table
+        return source
 
     def files(self, name: str, uri: str) -> list[Any] | None:
         """The files that the dataset of this URI had in the attempt before; None where there was
@@ -84,7 +116,7 @@ class KeptPlan:
     def _write(self) -> None:
         if not self._uri:
             return
-        kept = {"version": _VERSION, "datasets": self._known}
+        kept = {"version": _VERSION, "datasets": self._known, "tables": self._tables}
         text = json.dumps({**kept, "attempt": self._attempt, "files": self._files}).encode()
         try:
             store = store_of(self._folder)

@@ -1,0 +1,1 @@
+"""Versions of tables whose log says which files they have: Delta and Iceberg."""

@@ -1,0 +1,113 @@
+"""Columns of a table, and how each is made of the fields of a data file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, or a field of a struct.
+
+    `name`, `type`: in batches. `id`: identifies it in files whose fields have ids; None: names do.
+    `names`: those that it may have in other files. `children`: the fields of a struct, or the
+    element of a list that has structs. `default`: its value in rows of files that lack it.
+    """
+
+    name: str
+    type: pa.DataType
+    id: int | None = None
+    names: tuple[str, ...] = ()
+    children: tuple[Column, ...] = ()
+    default: Any = None
+
+    def index(self, fields: Sequence[pa.Field]) -> int | None:
+        """Its index in the fields of a file, or of a struct in one; None where it is missing.
+
+        Raises ValueError where the fields have no ids, and the table no names for such files.
+        """
+        ids = [_id(field) for field in fields]
+        if self.id is not None and any(found is not None for found in ids):
+            return ids.index(self.id) if self.id in ids else None
+        if not self.names:
+            raise ValueError(
+                f"it has no field ids, and the table no name mapping for column '{self.name}'"
+            )
+        names = [field.name for field in fields]
+        return next((names.index(name) for name in self.names if name in names), None)
+
+    def missing(self, rows: int) -> pa.Array:
+        """Its values in a file that lacks it."""
+        import pyarrow as pa
+
+        if self.default is None:
+            return pa.nulls(rows, self.type)
+        return pa.repeat(pa.scalar(self.default, self.type), rows)
+
+    def of(self, array: pa.Array) -> pa.Array:
+        """Its values from those of a file's field. Raises ArrowException where the types of the two
+        do not go together."""
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if self.children and pa.types.is_list(self.type):
+            array = array.take(pa.array(range(len(array)), pa.int64()))  # its offsets begin at 0
+            values = self.children[0].of(array.values)
+            return pa.ListArray.from_arrays(array.offsets, values, self.type, mask=array.is_null())
+        if not self.children:
+            return array if array.type == self.type else array.cast(self.type)
+        fields, parts = list(array.type), array.flatten()
+        found = [(child, child.index(fields)) for child in self.children]
+        arrays = [
+            child.missing(len(array)) if at is None else child.of(parts[at]) for child, at in found
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=list(self.type), mask=array.is_null())
+
+
+def _id(field: pa.Field) -> int | None:
+    """A field's id in its Parquet file."""
+    found = (field.metadata or {}).get(_FIELD_ID)
+    return None if found is None else int(found)
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """The type with offsets of 32 bits, as readers of files give it, and without metadata.
+
+    Raises ValueError for a map that has structs: their fields cannot be matched.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_binary_view(kind):
+        return pa.binary()
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pa.list_(plain(kind.value_type))
+    if types.is_struct(kind):
+        return pa.struct([pa.field(field.name, plain(field.type)) for field in kind])
+    if types.is_map(kind):
+        if has_struct(kind.key_type) or has_struct(kind.item_type):
+            raise ValueError("maps that have structs are not supported")
+        return pa.map_(plain(kind.key_type), plain(kind.item_type))
+    return kind
+
+
+def has_struct(kind: pa.DataType) -> bool:
+    """Whether values of the type have structs in them."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_map(kind):
+        return has_struct(kind.key_type) or has_struct(kind.item_type)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return has_struct(kind.value_type)
+    return bool(types.is_struct(kind))

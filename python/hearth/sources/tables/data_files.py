@@ -1,0 +1,95 @@
+"""Data files of a version of a table, as its log and their file system describe them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.stored_files import StoredFile, stored_in
+from hearth.files.uri import is_far
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Folders are listed, and files looked at, by so many threads.
+_THREADS = 16
+_LOCAL = re.compile(r"^file:(//[^/]*)?(?=/)")
+
+
+@dataclass(frozen=True)
+class DataFile(StoredFile):
+    """A Parquet file of a table.
+
+    `rows`: those in the file, deleted ones too; None: the log does not tell. `values`: of columns
+    that have one value in all rows, by name. `deleted`: from pack_rows().
+    """
+
+    rows: int | None = None
+    values: tuple[tuple[str, Any], ...] = ()
+    deleted: bytes = b""
+
+    def identity(self) -> tuple[Any, ...]:
+        return *super().identity(), self.values, self.deleted
+
+    def deleted_rows(self) -> np.ndarray:
+        """The indices of the rows that the table no longer has, in order."""
+        import numpy as np
+
+        return np.cumsum(np.frombuffer(self.deleted, "<u4"), dtype=np.int64)
+
+
+def whole_path(location: str) -> str:
+    """A location as a log has it: of a file of this host its path, in which no % is an escape."""
+    return _LOCAL.sub("", location)
+
+
+def pack_rows(rows: np.ndarray) -> bytes:
+    """Indices in increasing order as bytes that compress well."""
+    import numpy as np
+
+    return np.diff(rows, prepend=0).astype("<u4").tobytes()
+
+
+def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile]:
+    """The files with their times of modification and blocks, sorted by URI.
+
+    Args:
+        files: with absolute URIs and the sizes that the log has.
+        lister: as of served().
+        table: the version and the table, for messages.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file has another size.
+        OSError, HearthError: the file system does not answer.
+    """
+    with ThreadPoolExecutor(_THREADS, "hearth-locate") as pool:
+        folders = sorted({file.uri.rpartition("/")[0] for file in files})
+        listed = pool.map(lambda folder: _names(folder, lister), folders)
+        by_folder = dict(zip(folders, listed, strict=True))
+    known = []
+    for file in files:
+        folder, _, name = file.uri.rpartition("/")
+        status = by_folder[folder].get(name) or _names(file.uri, lister).get(name)
+        if status is None:
+            raise FileNotFoundError(
+                f"{table} needs the file {file.uri}, which is missing: vacuuming the table, or "
+                "expiring its snapshots, removes files of older versions; name a newer version"
+            )
+        if status.size != file.size:
+            raise ValueError(
+                f"{table} has a damaged file: {file.uri} has {status.size} bytes instead of "
+                f"{file.size}; restore it, or name another version"
+            )
+        seen = {part.name: getattr(status, part.name) for part in fields(StoredFile)}
+        known.append(replace(file, **seen | {"below": ""}))
+    return sorted(known, key=lambda file: file.uri)
+
+
+def _names(folder: str, lister: Any) -> dict[str, StoredFile]:
+    """The files of a folder, or the one file, by name."""
+    found = stored_in(folder, lister if is_far(folder) else None)
+    return {file.uri.rpartition("/")[2]: file for file in found}

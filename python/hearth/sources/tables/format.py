@@ -1,0 +1,143 @@
+"""Parquet files of a version of a table: columns matched by its schema, deleted rows left out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.input_files import InputFile
+from hearth.files.stored_files import StoredFile
+from hearth.sources.format import Unit
+from hearth.sources.parquet import GroupReader, ParquetFormat, footer_of
+from hearth.sources.tables.columns import Column
+from hearth.sources.tables.data_files import DataFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+# The key of the unit that is a whole file.
+_WHOLE = -1
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """As Format, for DataFiles. `kind`: names the version and the table."""
+
+    kind: str
+    columns: tuple[Column, ...]
+
+    in_folders = False
+    one_database = False
+    views = False
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        return list(files)
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([(column.name, column.type) for column in self.columns])
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        """Row groups; a file of at most a share is one unit, and is not opened."""
+        assert isinstance(file, DataFile)
+        deleted = file.deleted_rows()
+        if file.rows is not None and file.size <= share:
+            return [Unit(_WHOLE, 0, file.size, file.rows - _count(deleted, file.rows))]
+        groups = ParquetFormat().units(file, share)
+        ends = list(itertools.accumulate(group.rows or 0 for group in groups))
+        rows = ends[-1] if ends else 0
+        if file.rows not in (None, rows):
+            raise ValueError(f"it has {rows} rows, of which the table's log says {file.rows}")
+        _count(deleted, rows)
+        counts = _between(deleted, [0, *ends])
+        return [
+            replace(group, rows=(group.rows or 0) - count)
+            for group, count in zip(groups, counts, strict=True)
+        ]
+
+    def joined(self, key: Any, following: Any) -> Any:
+        return None
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
+        by_name = {column.name: column for column in self.columns}
+        return _Reader(file, [by_name[name] for name in schema.names], keys)
+
+
+def _count(deleted: np.ndarray, rows: int) -> int:
+    """How many rows are deleted; raises ValueError where one is not in the file."""
+    if len(deleted) and deleted[-1] >= rows:
+        raise ValueError(f"row {deleted[-1]} of {rows} is deleted by the table's log")
+    return len(deleted)
+
+
+def _between(deleted: np.ndarray, ends: Sequence[int]) -> list[int]:
+    """How many of the rows lie between each two of the ends."""
+    import numpy as np
+
+    return np.diff(np.searchsorted(deleted, ends)).tolist()
+
+
+class _Reader:
+    """Memory: as of GroupReader."""
+
+    def __init__(self, file: InputFile, columns: Sequence[Column], keys: Sequence[int]):
+        assert isinstance(file.stored, DataFile)
+        self._deleted = file.stored.deleted_rows()
+        self._columns = columns
+        self._values = dict(file.stored.values)
+        footer = footer_of(file.stored)
+        fields = list(footer.schema.to_arrow_schema())
+        counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        self._begins = list(itertools.accumulate(counts, initial=0))
+        self._names: dict[str, str] = {}  # in the file, by name in the table
+        for column in columns:
+            at = None if column.name in self._values else column.index(fields)
+            if at is not None:
+                self._names[column.name] = fields[at].name
+        groups = dict.fromkeys(group for key in keys for group in self._groups(key))
+        # Timestamps of 96 bits, as Spark writes them, have no room for all dates in nanoseconds.
+        options = {"coerce_int96_timestamp_unit": "us"}
+        self._file = GroupReader(file, list(self._names.values()), list(groups), **options)
+
+    def _groups(self, key: int) -> Sequence[int]:
+        return range(len(self._begins) - 1) if key == _WHOLE else [key]
+
+    def read(self, key: int) -> Iterator[pa.RecordBatch]:
+        for group in self._groups(key):
+            at = self._begins[group]
+            for batch in self._file.read(group):
+                kept = self._without_deleted(batch, at)
+                at += batch.num_rows
+                yield self._as_table(kept)
+
+    def _without_deleted(self, batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
+        """The batch, which begins at row `at` of the file, without deleted rows."""
+        import numpy as np
+        import pyarrow as pa
+
+        low, high = np.searchsorted(self._deleted, (at, at + batch.num_rows))
+        if low == high:
+            return batch
+        kept = np.ones(batch.num_rows, bool)
+        kept[self._deleted[low:high] - at] = False
+        if not batch.num_columns:
+            return batch.slice(0, int(kept.sum()))
+        return batch.filter(pa.array(kept))
+
+    def _as_table(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        rows, arrays = batch.num_rows, []
+        for column in self._columns:
+            if column.name in self._names:
+                arrays.append(column.of(batch.column(self._names[column.name])))
+            elif column.name in self._values:
+                arrays.append(replace(column, default=self._values[column.name]).missing(rows))
+            else:
+                arrays.append(column.missing(rows))
+        names = [column.name for column in self._columns]
+        return pa.RecordBatch.from_arrays(arrays, names)

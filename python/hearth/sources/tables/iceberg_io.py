@@ -1,0 +1,50 @@
+"""Files of Iceberg tables for pyiceberg, read as all files that the driver reads."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+
+from hearth.files.stored_files import stored_in
+from hearth.files.uri import is_far
+from hearth.sources.tables.data_files import whole_path
+from hearth.sources.tables.table_source import read_whole
+
+
+class DriverFileIO(FileIO):
+    """Reads metadata files whole; writes nothing. Any thread."""
+
+    def __init__(self, lister: Any):
+        """`lister`: as of served(), for URIs that are not of this host."""
+        super().__init__({})
+        self._lister = lister
+
+    def new_input(self, location: str) -> InputFile:
+        return _Input(location, self._lister)
+
+    def new_output(self, location: str) -> OutputFile:
+        raise NotImplementedError(f"{location} is not written: tables are only read")
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise NotImplementedError(f"{location} is not deleted: tables are only read")
+
+
+class _Input(InputFile):
+    def __init__(self, location: str, lister: Any):
+        super().__init__(location)
+        self._uri = whole_path(location)
+        self._lister = lister if is_far(location) else None
+
+    def __len__(self) -> int:
+        return len(self._content())
+
+    def exists(self) -> bool:
+        return bool(stored_in(self._uri, self._lister))
+
+    def open(self, seekable: bool = True) -> InputStream:
+        return io.BytesIO(self._content())
+
+    def _content(self) -> bytes:
+        return read_whole(self._uri, self._lister)

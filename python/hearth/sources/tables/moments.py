@@ -1,0 +1,26 @@
+"""Points of time as users give them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def moment(name: str, value: str | datetime) -> datetime:
+    """A time with its zone.
+
+    Args:
+        name: of the argument, for messages.
+        value: a datetime, or a text such as 2026-11-27T12:00:00+00:00.
+
+    Raises:
+        ValueError: it is no time, or has no zone.
+    """
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}={value!r} is no time: write it as '2026-11-27T12:00:00+00:00'"
+        ) from None
+    if found.tzinfo is None:
+        raise ValueError(f"{name}={value!r} has no time zone: append one, such as +00:00 for UTC")
+    return found.astimezone(UTC)

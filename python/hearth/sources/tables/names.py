@@ -1,0 +1,52 @@
+"""Names of tables in Spark's catalogs."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+_NAME = re.compile(r"(\w|-)+(\.(\w|-)+){0,2}")
+
+
+def is_name(uri: str) -> bool:
+    """Whether it is the name of a table (table, schema.table, catalog.schema.table), rather than a
+    path or URI."""
+    return _NAME.fullmatch(uri) is not None and not os.path.exists(uri)
+
+
+def location_of(uri: str, system: str, spark: Any) -> str:
+    """The folder of a table that is given by its name; a path or URI as it is.
+
+    Args:
+        uri: a path, a URI or a name.
+        system: the provider that Spark's catalog must have for it.
+        spark: the driver's session; None: there is none.
+
+    Raises:
+        ValueError: there is no such table, or it is of another system.
+    """
+    if not is_name(uri):
+        return uri
+    if spark is None:
+        raise ValueError(f"{uri} is neither a folder nor, without a Spark session, a table's name")
+    known = _described(uri, spark)
+    if known.get("Provider", "").lower() != system:
+        found = known.get("Provider") or "another kind"
+        raise ValueError(f"the table {uri} is of {found}, not of {system}: let Spark read it")
+    return known["Location"]
+
+
+def quoted(name: str) -> str:
+    """The name as SQL has it."""
+    return ".".join(f"`{part}`" for part in name.split("."))
+
+
+def _described(name: str, spark: Any) -> dict[str, str]:
+    """What the catalog has of a table, by the names that DESCRIBE gives."""
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(name)}").collect()
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise ValueError(f"Spark has no table {name}: {said}") from None
+    return {row[0]: row[1] for row in rows}
