@@ -182,10 +182,15 @@ soak-rdma: build
 	@tools/setup.sh qemu-system-x86 libucx0
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD) whole
 
-# In a build folder of its own, without the tests.
+# For any system with glibc 2.28 (cmake/HearthPortable.cmake), in a build folder of its own, without
+# the tests. CC and CXX as in `make build`, so that the compiler cache knows the files.
 wheel: setup
-	@$(PYTHON) -m pip wheel . --disable-pip-version-check --no-deps --no-build-isolation \
-	  -C build-dir=build-wheel -w $(DIST)
+	@tools/setup.sh libsnappy-dev
+	@mkdir -p $(DIST) && rm -rf $(DIST)/untagged
+	@CC=cc CXX=c++ $(PYTHON) -m pip wheel . --disable-pip-version-check --no-deps --no-build-isolation \
+	  -C build-dir=build-wheel -C cmake.define.HEARTH_PORTABLE=ON -w $(DIST)/untagged
+	@tagged=$$($(PYTHON) tools/tag_wheel.py $(DIST)/untagged/*.whl) && mv "$$tagged" $(DIST)
+	@rmdir $(DIST)/untagged
 
 # Builds the wheel, installs it into a fresh environment and uses it: minutes, so not in `make test`.
 wheel-test: setup

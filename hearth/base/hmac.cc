@@ -1,16 +1,39 @@
 #include "hearth/base/hmac.h"
 
+// As in sha256.cc: none of these brings OpenSSL's providers along.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
+#include <openssl/sha.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "hearth/base/error.h"
 
 namespace hearth {
 namespace {
 
-unsigned char* Raw(std::string& bytes) { return reinterpret_cast<unsigned char*>(bytes.data()); }
+// Of `before` and then `message`.
+std::string Sha256Of(std::string_view before, std::string_view message) {
+  SHA256_CTX context;
+  std::string digest(kDigestBytes, '\0');
+  const bool done = SHA256_Init(&context) == 1 &&
+                    SHA256_Update(&context, before.data(), before.size()) == 1 &&
+                    SHA256_Update(&context, message.data(), message.size()) == 1 &&
+                    SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &context) == 1;
+  OPENSSL_cleanse(&context, sizeof context);
+  Require(done, ErrorCode::kInternal, "libcrypto refused to compute HMAC-SHA256");
+  return digest;
+}
+
+// The key as RFC 2104 mixes it with a byte that differs for the inner and the outer hash.
+std::string Padded(std::string_view key, char pad) {
+  std::string block = key.size() > SHA256_CBLOCK ? Sha256Of(key, {}) : std::string(key);
+  block.resize(SHA256_CBLOCK, '\0');
+  for (char& byte : block) byte = static_cast<char>(byte ^ pad);
+  return block;
+}
 
 int HexValue(char digit) {
   if (digit >= '0' && digit <= '9') return digit - '0';
@@ -22,18 +45,17 @@ int HexValue(char digit) {
 }  // namespace
 
 std::string HmacSha256(std::string_view key, std::string_view message) {
-  std::string digest(kDigestBytes, '\0');
-  const auto* done = ::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-                            reinterpret_cast<const unsigned char*>(message.data()), message.size(),
-                            Raw(digest), nullptr);
-  Require(done != nullptr, ErrorCode::kInternal, "libcrypto refused to compute HMAC-SHA256");
-  return digest;
+  return Sha256Of(Padded(key, 0x5c), Sha256Of(Padded(key, 0x36), message));
 }
 
 std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
-  Require(::RAND_bytes(Raw(bytes), static_cast<int>(count)) == 1, ErrorCode::kInternal,
-          "libcrypto gave no {} random bytes", count);
+  for (size_t done = 0; done < count;) {
+    const ssize_t some = ::getrandom(bytes.data() + done, count - done, 0);
+    Require(some > 0 || errno == EINTR, ErrorCode::kInternal,
+            "getrandom() gave no {} random bytes: {}", count - done, std::strerror(errno));
+    if (some > 0) done += static_cast<size_t>(some);
+  }
   return bytes;
 }
 

@@ -1,6 +1,9 @@
 #include "hearth/base/sha256.h"
 
-#include <openssl/evp.h>
+// Its plain functions, without the providers that EVP brings along: a library that only hashes is
+// megabytes smaller where OpenSSL is linked in.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
@@ -8,26 +11,25 @@
 namespace hearth {
 
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
+  SHA256_CTX context;
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  Require(state_->context != nullptr && EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr),
-          ErrorCode::kInternal, "libcrypto refused to compute SHA-256");
+  Require(SHA256_Init(&state_->context) == 1, ErrorCode::kInternal,
+          "libcrypto refused to compute SHA-256");
 }
 
 Sha256::~Sha256() = default;
 
 void Sha256::Append(std::string_view bytes) {
-  Require(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1, ErrorCode::kInternal,
+  Require(SHA256_Update(&state_->context, bytes.data(), bytes.size()) == 1, ErrorCode::kInternal,
           "libcrypto refused {} bytes for SHA-256", bytes.size());
 }
 
 std::string Sha256::Hex() {
   std::string digest(kDigestBytes, '\0');
   auto* raw = reinterpret_cast<unsigned char*>(digest.data());
-  Require(EVP_DigestFinal_ex(state_->context, raw, nullptr) == 1, ErrorCode::kInternal,
+  Require(SHA256_Final(raw, &state_->context) == 1, ErrorCode::kInternal,
           "libcrypto refused to finish SHA-256");
   return HexEncode(digest);
 }

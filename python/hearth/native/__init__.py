@@ -70,6 +70,7 @@ def program() -> Path:
 
     Raises:
         FileNotFoundError: it was not built.
+        ImportError: a library that a wheel does not carry is missing.
     """
     path = DIRECTORY / "hearth"
     if not path.is_file():
@@ -77,7 +78,20 @@ def program() -> Path:
             f"the hearth program is not at {path}: install the wheel with its [caffe] extra, "
             "or run `make build` in the checkout"
         )
+    if DIRECTORY == _HERE and not _CARRIED_ENGINE.is_dir():
+        _check_engine_libraries()
     return path
+
+
+def _check_engine_libraries() -> None:
+    """Raises ImportError where the engine of a wheel has no oneDNN or no OpenMP."""
+    if not ((_HERE.parents[3] / "libdnnl.so.3").is_file() or _loads(Path("libdnnl.so.3"))):
+        raise ImportError("Caffe's engine needs oneDNN: pip install 'hearth-spark[caffe]'")
+    if not _loads(Path("libgomp.so.1")):
+        raise ImportError(
+            "Caffe's engine needs libgomp.so.1 of the system: install the package libgomp1 "
+            "(Debian, Ubuntu) or libgomp (RHEL, Fedora)"
+        )
 
 
 def load_engine_libraries() -> None:

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Tags a wheel manylinux_2_28 where auditwheel finds that it is one; it fails otherwise.
+
+    tag_wheel.py dist/hearth_spark-0.1.0-cp311-cp311-linux_x86_64.whl
+
+Prints the wheel's new path. Libraries of OTHERS come from elsewhere; a wheel that needs another
+one, or a newer symbol of glibc or libstdc++, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+PLATFORM = "manylinux_2_28_x86_64"
+# The extra [caffe] brings oneDNN, [torch] what the device library is loaded beside. GCC's OpenMP
+# is the system's: oneDNN's package needs it, too, and a process should have one.
+OTHERS = {"libdnnl.so.3", "libtorch_cpu.so", "libc10.so", "libgomp.so.1"}
+
+
+def verdict(wheel: Path) -> dict:
+    """What `auditwheel show` says of it. Libraries of this machine are not looked at: it would
+    count their symbols as the wheel's."""
+    command = [sys.executable, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent"]
+    done = subprocess.run([*command, str(wheel)], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"tag_wheel: auditwheel cannot read {wheel}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def objections(found: dict) -> list[str]:
+    """Why a wheel with this verdict does not run on every system of PLATFORM."""
+    upgrade = found["policy_upgrades"].get(PLATFORM, {})
+    libraries = {*found["external_libs"], *upgrade.get("libs_to_eliminate", [])} - OTHERS
+    said = [f"needs {library}" for library in sorted(libraries)]
+    if _glibc(found["sym_tag"]) > _glibc(PLATFORM):
+        said.append(f"has symbols of {found['sym_tag']}")
+    said += [f"has {kind}: {names}" for kind, names in upgrade.items() if "libs_" not in kind]
+    return said
+
+
+def _glibc(tag: str) -> tuple[int, ...]:
+    """2, 28 of manylinux_2_28_x86_64; more than any where a tag promises nothing."""
+    numbers = tuple(int(part) for part in tag.split("_")[1:3] if part.isdigit())
+    return numbers if len(numbers) == 2 else (sys.maxsize,)
+
+
+def main(wheel: Path) -> None:
+    if said := objections(verdict(wheel)):
+        sys.exit(f"tag_wheel: {wheel.name} cannot be {PLATFORM}: it {', '.join(said)}")
+    command = [sys.executable, "-m", "wheel", "tags", "--remove", "--platform-tag", PLATFORM]
+    done = subprocess.run([*command, str(wheel)], capture_output=True, text=True, check=True)
+    print(wheel.with_name(done.stdout.strip().splitlines()[-1]))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
