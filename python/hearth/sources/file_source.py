@@ -270,7 +270,6 @@ class FileSource:
             yield last
 
 
-
 def _is_whole(piece: Piece) -> bool:
     return piece.begin == 0 and piece.end in (None, piece.rows)
 
