@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test \
+.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test abi3-modules \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 # `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
@@ -189,12 +189,27 @@ wheel: setup
 	@mkdir -p $(DIST) && rm -rf $(DIST)/untagged
 	@CC=cc CXX=c++ $(PYTHON) -m pip wheel . --disable-pip-version-check --no-deps --no-build-isolation \
 	  -C build-dir=build-wheel -C cmake.define.HEARTH_PORTABLE=ON -w $(DIST)/untagged
-	@tagged=$$($(PYTHON) tools/tag_wheel.py $(DIST)/untagged/*.whl) && mv "$$tagged" $(DIST)
+	@if [ -n "$(ABI3_PYTHON)" ]; then $(MAKE) -s abi3-modules && \
+	  $(PYTHON) tools/abi3_wheel.py $(DIST)/untagged/*.whl build-abi3/native; fi
+	@for wheel in $(DIST)/untagged/*.whl; do \
+	  tagged=$$($(PYTHON) tools/tag_wheel.py "$$wheel") && mv "$$tagged" $(DIST) || exit 1; done
 	@rmdir $(DIST)/untagged
+
+# Where a Python of 3.12 or newer with its headers is, `make wheel` writes a second wheel, for it and
+# all later ones.
+ABI3_PYTHON ?= $(shell for python in python3.13 python3.12 \
+  $(wildcard $(HOME)/.pyenv/versions/3.13.*/bin/python3 $(HOME)/.pyenv/versions/3.12.*/bin/python3); \
+  do $$python -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
+  2>/dev/null && command -v $$python && break; done)
+
+abi3-modules:
+	@$(PYTHON) -m cmake --preset release -B build-abi3 -DHEARTH_TESTS=OFF -DHEARTH_PORTABLE=ON \
+	  -DHEARTH_STABLE_ABI=ON -DPython_EXECUTABLE=$(ABI3_PYTHON) >/dev/null
+	@.venv/bin/ninja -C build-abi3 -j $(JOBS) _core _caffe
 
 # Builds the wheel, installs it into a fresh environment and uses it: minutes, so not in `make test`.
 wheel-test: setup
 	@$(PYTHON) -m pytest tests/wheel
 
 clean:
-	rm -rf build build-wheel dist jvm/target
+	rm -rf build build-wheel build-abi3 dist jvm/target

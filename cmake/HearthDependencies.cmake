@@ -1,9 +1,14 @@
 # Everything from outside, in one place. System packages come from apt (tools/setup.sh lists them),
 # torch and nanobind from the Python environment that runs the build.
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-# nanobind looks for `Python`, not `Python3`.
-set(Python_EXECUTABLE ${Python3_EXECUTABLE})
-find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+# nanobind looks for `Python`, not `Python3`. Another one, of 3.12 or newer, is given for modules that
+# it and all later ones load (`make wheel`): headers are all that is used of it.
+option(HEARTH_STABLE_ABI "Compile the modules in CPython's limited API of 3.12" OFF)
+if(NOT HEARTH_STABLE_ABI)
+  set(Python_EXECUTABLE ${Python3_EXECUTABLE})
+endif()
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module
+             OPTIONAL_COMPONENTS Development.SABIModule)
 find_package(Threads REQUIRED)
 include(HearthPortable)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)

@@ -15,6 +15,7 @@
 #include "hearth/dataset/copy_rows.h"
 #include "hearth/dataset/epoch_order.h"
 #include "hearth/dataset/gather.h"
+#include "limited_api.h"
 #include "new_array.h"
 
 namespace nb = nanobind;

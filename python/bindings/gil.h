@@ -26,6 +26,16 @@ auto TakeGil(Take take) {
   }
 }
 
+// Whether this thread has the lock. The limited API has no PyGILState_Check(); the other function
+// looks at this thread alone since 3.12, below which that API is not used.
+inline bool HasGil() {
+#ifdef Py_LIMITED_API
+  return PyThreadState_GetDict() != nullptr;
+#else
+  return PyGILState_Check() != 0;
+#endif
+}
+
 class ReleasedGil {
  public:
   ReleasedGil() : state_(PyEval_SaveThread()) {}
@@ -44,7 +54,7 @@ class AcquiredGil {
   AcquiredGil() : state_(TakeGil(PyGILState_Ensure)) {}
   ~AcquiredGil() {
     // Python unwinds this thread out of the Python code that it called: the lock is another's.
-    if (PyGILState_Check() == 0) StayUntilTheEnd();
+    if (!HasGil()) StayUntilTheEnd();
     PyGILState_Release(state_);
   }
   AcquiredGil(const AcquiredGil&) = delete;

@@ -17,6 +17,7 @@
 #include "hearth/base/socket.h"
 #include "hearth/rendezvous/handshake.h"
 #include "hearth/rendezvous/message_channel.h"
+#include "limited_api.h"
 #include "python_json.h"
 #include "signal_handlers.h"
 

@@ -18,6 +18,7 @@
 #include "hearth/formats/pickle_guard.h"
 #include "hearth/formats/pickle_reader.h"
 #include "hearth/formats/pickled_columns.h"
+#include "limited_api.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -56,7 +57,7 @@ class RecentFloats {
     }
     ++misses_;
     PyObject* made = PyFloat_FromDouble(value);
-    if (made != nullptr) Py_XSETREF(kept, Py_NewRef(made));
+    if (made != nullptr) Py_XDECREF(std::exchange(kept, Py_NewRef(made)));
     return made;
   }
 

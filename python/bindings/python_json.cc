@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hearth/base/error.h"
+#include "limited_api.h"
 
 namespace nb = nanobind;
 
@@ -22,6 +23,8 @@ std::string ToText(nb::handle text) {
   if (!replaced.is_valid()) nb::raise_python_error();
   return {PyBytes_AS_STRING(replaced.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(replaced.ptr()))};
 }
+
+std::string NameOfType(nb::handle object) { return ToText(object.type().attr("__name__")); }
 
 Json ToInteger(nb::handle object) {
   const long long value = PyLong_AsLongLong(object.ptr());
@@ -60,7 +63,7 @@ Json ToObject(nb::handle dict, int depth) {
   Json object = Json::object();
   for (const auto [key, value] : nb::borrow<nb::dict>(dict)) {
     Require(PyUnicode_Check(key.ptr()), ErrorCode::kInvalidArgument,
-            "a key of a message must be a str, not a {}", Py_TYPE(key.ptr())->tp_name);
+            "a key of a message must be a str, not a {}", NameOfType(key));
     object[ToText(key)] = Convert(value, depth + 1);
   }
   return object;
@@ -76,7 +79,7 @@ Json Convert(nb::handle object, int depth) {
   if (PyDict_Check(value)) return ToObject(object, depth);
   if (PyList_Check(value) || PyTuple_Check(value)) return ToArray(object, depth);
   Throw(ErrorCode::kInvalidArgument, "a {} cannot be sent in a message, which is JSON",
-        Py_TYPE(value)->tp_name);
+        NameOfType(object));
 }
 
 nb::object ToString(const std::string& text) { return nb::str(text.data(), text.size()); }

@@ -1,0 +1,15 @@
+// Macros of CPython by the functions of the same meaning, where modules are compiled for all later
+// versions of Python: its limited API has no others.
+#pragma once
+
+#include <Python.h>
+
+#ifdef Py_LIMITED_API
+#define PyBytes_AS_STRING PyBytes_AsString
+#define PyBytes_GET_SIZE PyBytes_Size
+#define PyFloat_AS_DOUBLE PyFloat_AsDouble
+#define PyList_SET_ITEM PyList_SetItem
+#define PyTuple_GET_ITEM PyTuple_GetItem
+#define PyTuple_GET_SIZE PyTuple_Size
+#define PyTuple_SET_ITEM PyTuple_SetItem
+#endif
