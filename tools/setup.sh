@@ -40,12 +40,14 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   echo "setup: Debian packages: ${missing[*]}"
   log=$(mktemp)
-  # apt-get's status lines are dlstatus:INDEX:PERCENT:TEXT and pmstatus:PACKAGE:PERCENT:TEXT.
+  # apt-get's status lines are (dl|pm)status:NAME:PERCENT:TEXT; NAME may end with :ARCHITECTURE.
   show_percent() {
-    local kind percent text shown=-1
-    while IFS=: read -r kind _ percent text; do
-      case $kind in dlstatus) text=downloaded ;; pmstatus) text=installed ;; *) continue ;; esac
-      percent=${percent%%[.,]*}
+    local line percent text shown=
+    local status='^(dl|pm)status:[^:]*(:[a-z][^:]*)?:([0-9]+)[0-9.,]*:'
+    while read -r line; do
+      [[ $line =~ $status ]] || continue
+      percent=${BASH_REMATCH[3]} text=installed
+      if [ "${BASH_REMATCH[1]}" = dl ]; then text=downloaded; fi
       if [ -t 1 ]; then printf '\rsetup: %3d %% %s ' "$percent" "$text"
       elif [ "$((percent / 25))$text" != "$shown" ]; then
         shown=$((percent / 25))$text && echo "setup: $percent % $text"
@@ -60,7 +62,7 @@ if [ ${#missing[@]} -gt 0 ]; then
         tee -a "$log" | show_percent; }
   }
   if ! thrice install_missing; then
-    tail -n 5 "$log" >&2
+    { grep -vE '^(dl|pm)status:' "$log" || true; } | tail -n 5 >&2
     echo "setup: apt-get could not install: ${missing[*]} (whole log: $log)" >&2
     exit 1
   fi
