@@ -14,8 +14,13 @@ def pictures_of(notebook):
     return sum("image/png" in output.get("data", {}) for output in outputs)
 
 
+NAMES = ["digits", "tensorflow_feed", "captions", "torch_dataset"]
+
+
 @pytest.mark.timeout(500)  # half a minute to a minute and a half each
-@pytest.mark.parametrize("name", ["digits", "tensorflow_feed", "captions"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n == "torch_dataset")) for n in NAMES]
+)
 def test_a_notebook_runs_and_draws_as_it_was_committed(name, tmp_path):
     if name == "tensorflow_feed":
         pytest.importorskip("tensorflow")
@@ -27,9 +32,4 @@ def test_a_notebook_runs_and_draws_as_it_was_committed(name, tmp_path):
 
 
 def test_every_notebook_is_run_here():
-    (names,) = [
-        mark.args[1]
-        for mark in test_a_notebook_runs_and_draws_as_it_was_committed.pytestmark
-        if mark.name == "parametrize"
-    ]
-    assert sorted(names) == sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+    assert sorted(NAMES) == sorted(path.stem for path in FOLDER.glob("*.ipynb"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import uuid
 from typing import Any
 
@@ -53,11 +56,24 @@ def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
     return job
 
 
-def predict_spec(conf: Config, mode: str, spark: Any) -> PredictSpec:
-    """The same job as tasks take it. Raises as train_job() does."""
+def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> PredictSpec:
+    """The same job as tasks take it. Raises as train_job() does.
+
+    `columns`: names and types of what tasks give to the net: later jobs with the same ones and the
+    same local files find the net loaded. Empty: each job loads its own.
+    """
     job = predict_job(conf, mode, Places.of(spark))
-    key, far = str(uuid.uuid4()), far_plan(job, spark)
+    far = far_plan(job, spark)
+    shared = columns and not far
+    key = _content_key(job, columns) if shared else str(uuid.uuid4())
     return PredictSpec(key, job, far=far, tokens=lend_tokens(spark) if far else None)
+
+
+def _content_key(job: dict[str, Any], columns: str) -> str:
+    """Another one where a file of weights was replaced."""
+    files = [os.stat(path) for path in job["weights"]]
+    versions = [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files]
+    return hashlib.sha256(json.dumps([job, columns, versions]).encode()).hexdigest()
 
 
 def _net_job(conf: Config) -> dict[str, Any]:

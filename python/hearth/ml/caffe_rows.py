@@ -1,89 +1,98 @@
-"""What CaffeModel's tasks do: the net's blobs beside each row, which stays as it is."""
+"""Tasks of CaffeModel: the net's blobs beside each row."""
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.rows.predict_rows import WaitingRows, joined_columns
 from hearth.rows.unusable_rows import PLACE
+from hearth.spark.task_resources import partition_id
 from hearth.trainer.predict_task import PredictSpec, features_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The column that holds a whole row of the input.
-ROW = "__hearth_row"
-
 
 @dataclass(frozen=True)
 class Beside:
-    """A transformation, as it travels to the tasks; `read`: the columns of the net's layer."""
+    """A transformation, as it travels to the tasks.
+
+    `read`: the columns of the net's layer; `kept`: what the columns that stay are called.
+    """
 
     predict: PredictSpec
     read: tuple[str, ...]
+    kept: tuple[str, ...]
 
 
 def blobs_beside_rows(spec: Beside, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields the whole rows and the blobs, in order; nulls where the net cannot use a row."""
+    """Yields each batch's kept columns and the blobs; nulls where the net cannot use a row.
+
+    A separate thread takes the batches.
+    """
     import pyarrow as pa
 
-    waiting: collections.deque[pa.Array] = collections.deque()  # rows that went in
-    first = 0  # number of the first of them
+    made = pa.schema([(blob, pa.list_(pa.float32())) for blob in spec.predict.job["features"]])
+    waiting = WaitingRows(spec.kept, made, partition_id(), 0, joined_columns)
+    rows = _NumberedRows(spec, waiting)
+    done = 0  # rows that have their blobs
+    try:
+        for found in features_task(spec.predict, rows.numbered(batches)):
+            if PLACE in found.schema.names and found.column(PLACE).null_count == 0:
+                continue  # the names of rows that cannot be used, for features()
+            numbers = [int(name) for name in found.column("SampleID").to_pylist()]
+            if numbers:
+                blobs = [found.column(name) for name in made.names]
+                yield from waiting.with_results(_spread(blobs, numbers, done))
+                done = numbers[-1] + 1
+        if rows.count > done:
+            yield from waiting.with_results(_nulls(made, rows.count - done))
+        waiting.check_none()
+    finally:
+        waiting.close()
 
-    def numbered() -> Iterator[pa.RecordBatch]:
-        """In features_task()'s own thread."""
-        count = 0
+
+class _NumberedRows:
+    def __init__(self, spec: Beside, waiting: WaitingRows):
+        self._spec = spec
+        self._waiting = waiting
+        self.count = 0  # rows so far
+
+    def numbered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The columns of the net's layer, rows named by their number in the partition.
+
+        Never waits for results: rows that the net cannot use have none. The rings to and from the
+        net limit how far reading is ahead.
+        """
+        import pyarrow as pa
+
+        read = self._spec.read
         for batch in batches:
-            names = [str(number) for number in range(count, count + batch.num_rows)]
-            count += batch.num_rows
-            waiting.append(batch.column(ROW))
-            columns = [batch.column(name) for name in spec.read]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(names)], [*spec.read, "id"])
-
-    blobs = spec.predict.job["features"]
-    for found in features_task(spec.predict, numbered()):
-        if PLACE in found.schema.names and found.column(PLACE).null_count == 0:
-            continue  # the names of rows that cannot be used, for features()
-        numbers = [int(name) for name in found.column("SampleID").to_pylist()]
-        end = numbers[-1] + 1 if numbers else first
-        rows = _taken(waiting, end - first)
-        yield _beside(rows, found, [number - first for number in numbers], blobs)
-        first = end
-    if waiting:
-        rows = _taken(waiting, sum(map(len, waiting)))
-        yield _beside(rows, None, [], blobs)
+            names = [str(self.count + at) for at in range(batch.num_rows)]
+            self.count += batch.num_rows
+            self._waiting.add(batch)
+            columns = [batch.column(name) for name in read]
+            yield pa.RecordBatch.from_arrays(
+                [*columns, pa.array(names, pa.string())], [*read, "id"]
+            )
 
 
-def _taken(waiting: collections.deque[Any], count: int) -> pa.Array:
-    """The first rows."""
+def _spread(blobs: list[pa.Array], numbers: list[int], first: int) -> list[Any]:
+    """The blobs of the rows `numbers`, with nulls for those between them from `first` on."""
     import pyarrow as pa
 
-    parts = []
-    while count > 0:
-        part = waiting.popleft()
-        if len(part) > count:
-            waiting.appendleft(part.slice(count))
-            part = part.slice(0, count)
-        parts.append(part)
-        count -= len(part)
-    return pa.concat_arrays(parts) if len(parts) != 1 else parts[0]
+    count = numbers[-1] + 1 - first
+    if count == len(numbers):
+        return blobs
+    places: list[int | None] = [None] * count
+    for at, number in enumerate(numbers):
+        places[number - first] = at
+    return [blob.take(pa.array(places, pa.int64())) for blob in blobs]
 
 
-def _beside(
-    rows: pa.Array, found: pa.RecordBatch | None, places: list[int], blobs: list[str]
-) -> pa.RecordBatch:
-    """Rows and blobs; `places`: of the rows for which there are any."""
+def _nulls(made: pa.Schema, count: int) -> list[Any]:
     import pyarrow as pa
 
-    columns = []
-    indices: list[int | None] = [None] * len(rows)
-    for at, place in enumerate(places):
-        indices[place] = at
-    for blob in blobs:
-        if found is None:
-            columns.append(pa.nulls(len(rows), pa.list_(pa.float32())))
-        else:
-            columns.append(found.column(blob).take(pa.array(indices, pa.int64())))
-    return pa.RecordBatch.from_arrays([rows, *columns], names=[ROW, *blobs])
+    return [pa.nulls(count, field.type) for field in made]

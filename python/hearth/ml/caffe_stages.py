@@ -23,7 +23,7 @@ from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.caffeonspark.config import Texts, read_texts
 from hearth.caffeonspark.history import SCHEMA, Row
 from hearth.caffeonspark.jobs import predict_spec
-from hearth.ml.caffe_rows import ROW, Beside, blobs_beside_rows
+from hearth.ml.caffe_rows import Beside, blobs_beside_rows
 from hearth.ml.training_params import HasValidation
 from hearth.spark import stage_columns
 from hearth.spark.ml_stage import param
@@ -211,16 +211,17 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
                 "CaffeModel tells rows apart by a column `id`, so no top of the layer can have "
                 "that name: give the top and its column another one"
             )
-        rows = self._named(stage_columns.with_whole_rows(dataset, ROW), conf, False)
-        frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, (ROW,))
+        table, kept = stage_columns.with_copies(dataset)
+        rows = self._named(table, conf, False)
+        frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, kept)
         # The tasks number the rows by themselves.
-        read = tuple(name for name in frame.columns if name not in (ROW, "id", "SampleID"))
-        spec = Beside(predict_spec(conf, "features", spark), read)
-        outputs = [StructField(blob, ArrayType(FloatType())) for blob in blobs]
-        schema = StructType([frame.schema[ROW], *outputs])
-        found = frame.mapInArrow(partial(blobs_beside_rows, spec), schema)
-        beside = (f"`{blob}`" for blob in blobs)
-        return found.select(f"{ROW}.*", *beside).toDF(*dataset.columns, *blobs)
+        read = tuple(name for name in frame.columns if name not in (*kept, "id", "SampleID"))
+        types = "".join(frame.schema[name].json() for name in read)
+        spec = Beside(predict_spec(conf, "features", spark, types), read, kept)
+        made = [StructField(blob, ArrayType(FloatType())) for blob in blobs]
+        schema = StructType([*(frame.schema[name] for name in kept), *made])
+        task = partial(blobs_beside_rows, spec)
+        return frame.mapInArrow(task, schema).toDF(*dataset.columns, *blobs)
 
 
 class _ModelWriter(DefaultParamsWriter):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
     Block = list[np.ndarray]
+    # Columns of some rows' results, of the blocks that the model gave.
+    Convert = Callable[[Sequence[Any], pa.Schema], list[pa.Array]]
 
 # Kept columns of rows whose results are not there yet: reading waits above this, once there are
 # enough rows for two minibatches.
@@ -105,7 +107,7 @@ def minibatches(source: Iterable[Block], size: int) -> Iterator[Block]:
         yield _joined(waiting)
 
 
-def _joined(parts: list[Block]) -> Block:
+def _joined(parts: Sequence[Block]) -> Block:
     import numpy as np
 
     if len(parts) == 1:
@@ -121,6 +123,17 @@ def _joined(parts: list[Block]) -> Block:
     return joined
 
 
+def _converted(parts: Sequence[Block], made: pa.Schema) -> list[pa.Array]:
+    return as_columns(_joined(parts), made)
+
+
+def joined_columns(parts: Sequence[Sequence[pa.Array]], made: pa.Schema) -> list[pa.Array]:
+    """A Convert of results that are columns already."""
+    import pyarrow as pa
+
+    return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+
+
 class WaitingRows:
     """Rows whose results are not there yet. One thread adds them, another one their results.
 
@@ -128,9 +141,17 @@ class WaitingRows:
     a small model does.
     """
 
-    def __init__(self, kept: Sequence[str], made: pa.Schema, partition: int, least: int):
+    def __init__(
+        self,
+        kept: Sequence[str],
+        made: pa.Schema,
+        partition: int,
+        least: int,
+        convert: Convert = _converted,
+    ):
         """`kept`, `made`: columns that stay, and the results'; `least`: with fewer rows
-        wait_for_room() never waits."""
+        wait_for_room() never waits; `convert`: makes columns of the results."""
+        self._convert = convert
         self._kept = list(kept)
         self._partition = partition
         self._made = made
@@ -139,7 +160,7 @@ class WaitingRows:
         self._batches: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # rows without results; bytes of the batches
         self._closed = False
-        self._found: list[Block] = []  # of the first batch's first rows
+        self._found: list[Any] = []  # of the first batch's first rows
         self._found_rows = 0
         self._before = 0  # rows of the batches before it
 
@@ -169,7 +190,7 @@ class WaitingRows:
             self._rows += kept.num_rows
             self._bytes += kept.nbytes
 
-    def with_results(self, found: Block) -> Iterator[pa.RecordBatch]:
+    def with_results(self, found: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Takes the results of the next rows, an array for each column; yields the batches whose
         rows now have all of theirs.
 
@@ -193,7 +214,7 @@ class WaitingRows:
     def _completed(self) -> pa.RecordBatch:
         import pyarrow as pa
 
-        made = self._columns(_joined(self._found))
+        made = self._columns()
         self._found, self._found_rows = [], 0
         with self._changed:
             batch = self._batches.popleft()
@@ -203,12 +224,13 @@ class WaitingRows:
         names = [*self._kept, *self._made.names]
         return pa.RecordBatch.from_arrays([*batch.columns, *made], names=names)
 
-    def _columns(self, found: Block) -> list[pa.Array]:
+    def _columns(self) -> list[pa.Array]:
         try:
-            return as_columns(found, self._made)
+            return self._convert(self._found, self._made)
         except ValueError as error:
+            found = _joined(self._found)
             invalid = _first_invalid(
-                len(found[0]), lambda n: as_columns([array[:n] for array in found], self._made)
+                len(found[0]), lambda n: self._convert([[a[:n] for a in found]], self._made)
             )
             where = f"row {self._before + invalid} of partition {self._partition}"
             raise ValueError(f"{error}; first in {where}") from None

@@ -14,7 +14,7 @@ from typing import Any
 
 from hearth.spark.own_python import use_own_python
 
-_COLUMN, _ARRAY = "__hearth_column_", "__hearth_array_"
+_COLUMN, _ARRAY, _COPY = "__hearth_column_", "__hearth_array_", "__hearth_copy_"
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,14 @@ def divided_by_hash(
     return tuple(half.select(*table.kept).toDF(*dataset.columns) for half in halves)
 
 
-def with_whole_rows(dataset: Any, name: str) -> Any:
-    """The DataFrame with a struct of all its columns beside them; its fields are numbered."""
+def with_copies(dataset: Any) -> tuple[Any, tuple[str, ...]]:
+    """The DataFrame with a copy of each of its columns beside them, and the copies' names."""
     from pyspark.sql import functions
 
     table = stage_frame("", dataset, [])
-    whole = functions.struct(*table.kept).alias(name)
-    return table.frame.select("*", whole).toDF(*dataset.columns, name)
+    names = tuple(f"{_COPY}{at}" for at in range(len(table.kept)))
+    copies = [functions.col(kept).alias(name) for kept, name in zip(table.kept, names, strict=True)]
+    return table.frame.select("*", *copies).toDF(*dataset.columns, *names), names
 
 
 def check_new(
