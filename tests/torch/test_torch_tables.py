@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from hearth import data
@@ -42,6 +43,7 @@ def train_two_epochs(args, ctx):
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_compaction_between_epochs_and_a_restart_change_no_rows(spark, tmp_path):
     notes, table, kept = tmp_path / "steps", str(tmp_path / "table"), f"file://{tmp_path}/kept"
     notes.mkdir()
