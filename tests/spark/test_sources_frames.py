@@ -121,7 +121,7 @@ def test_what_only_spark_can_compute_is_not_looked_for_in_files(spark, net, fram
 
 def test_tables_are_not_read_as_plain_files(spark, net, frame):
     path = f"{net.folder}/delta_rows"
-    frame.limit(2).write.parquet(path)
+    frame.selectExpr("id", "label", "image as data").limit(2).write.parquet(path)
     Path(path, "_delta_log").mkdir()
     conf = net.config(spark, IMAGES, f"file:{path}")
     source = DataSource(spark).getSource(conf, True)
