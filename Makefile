@@ -92,7 +92,11 @@ test-spark-versions: build
 # Delta and Iceberg tables that Spark writes, for each version of Spark that has the jars of both.
 test-tables: build
 	@for version in $(SPARK_VERSIONS); do \
-	  python=$$(tools/spark_environment.sh $$version) && $$python tests/tables/run.py || exit 1; done
+	  python=$$(tools/spark_environment.sh $$version) && jars=$(CURDIR)/build/tables-$$version && \
+	  tools/maven.sh -q -B -f tests/tables/pom.xml -P $$version \
+	    org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+	    -DincludeScope=runtime -DexcludeGroupIds=org.scala-lang -DoutputDirectory=$$jars && \
+	  $$python tests/tables/run.py $$jars || exit 1; done
 
 # Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
 test-torch-frameworks: build

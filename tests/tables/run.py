@@ -1,6 +1,7 @@
 """Tables that Spark writes: hearth.data reads each version as Spark itself does.
 
-`make test-tables` runs it, with a Spark version for which both have jars. Prints a line a version.
+`run.py FOLDER`: with the jars of Delta and Iceberg there; `make test-tables` fetches them and runs
+it. Prints a line for each version of a table.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
@@ -17,24 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hearth import data
 
-# By Spark's version: the jars of Delta and Iceberg.
-JARS = {
-    "3.5": (
-        "io.delta:delta-spark_2.12:3.3.3",
-        "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0",
-    ),
-    "4.0": (
-        "io.delta:delta-spark_4.0_2.13:4.4.0",
-        "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
-    ),
-}
 ICEBERG = "ice.db.rows"
 
 
-def session(jars: Iterable[str], warehouse: str) -> SparkSession:
+def session(jars: Iterable[Path], warehouse: str) -> SparkSession:
     """Spark with both kinds of tables."""
     settings = {
-        "spark.jars.packages": ",".join(jars),
+        "spark.jars": ",".join(map(str, jars)),
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "1",
@@ -164,12 +155,11 @@ def check(spark: SparkSession, warehouse: str) -> list[str]:
 
 
 def main() -> None:
-    import pyspark
-
-    version = ".".join(pyspark.__version__.split(".")[:2])
+    jars = sorted(Path(sys.argv[1]).glob("*.jar"))
     with tempfile.TemporaryDirectory(prefix="hearth-tables-") as warehouse:
-        spark = session(JARS[version], warehouse)
-        print(f"Spark {spark.version} with {' and '.join(JARS[version])}", flush=True)
+        spark = session(jars, warehouse)
+        named = [jar.stem for jar in jars if jar.name.startswith(("delta-spark", "iceberg"))]
+        print(f"Spark {spark.version} with {' and '.join(named)}", flush=True)
         wrong = check(spark, warehouse)
         spark.stop()
     if wrong:
