@@ -8,6 +8,8 @@ import signal
 
 import pytest
 import torch
+from killed_trials import KillsOnce as KillsInATrial
+from killed_trials import metrics_of
 from pyspark.ml.evaluation import RegressionEvaluator
 from pyspark.ml.feature import SQLTransformer, VectorAssembler
 from pyspark.ml.pipeline import Pipeline
@@ -128,3 +130,31 @@ def test_a_killed_rank_goes_on_from_the_folder_and_so_does_a_later_fit(spark, tm
     assert (tmp_path / "epochs-1").read_text().split() == ["0", "1", "2", "2", "3"]
     longer = stage.setEpochs(5).fit(rows(spark))
     assert longer.history[:4] == model.history and len(longer.history) == 5
+
+
+class StrikesInSecondEpoch:
+    def __init__(self, strike):
+        self.strike = strike
+
+    def on_epoch_begin(self, trainer):
+        if trainer.epoch == 1:
+            self.strike()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("struck", ["rank", "executor"])
+def test_a_cross_validation_that_loses_a_process_finds_the_same(spark, tmp_path, struck):
+    frame = rows(spark).selectExpr("features", "y", "y[0] s").cache()
+
+    def metrics(victim):
+        kills = KillsInATrial(tmp_path, victim)
+        stage = TorchEstimator(
+            make_line, mse, torch.optim.Adam, callbacks=[StrikesInSecondEpoch(kills)], labelCol="y",
+            epochs=3, learningRate=0.05, storeDir=f"file://{tmp_path}/{victim}",
+        )  # fmt: skip
+        found = metrics_of(stage, frame, (stage.modelArgs, [{"hidden": 8}]))
+        assert os.path.exists(kills.mark) == (victim != "none")
+        return found
+
+    assert metrics(struck) == pytest.approx(metrics("none"))
