@@ -78,6 +78,8 @@ LOSSES = [
     "java.net.SocketException: Connection reset",
     "Caused by: java.io.EOFException",
     "[BARRIER_STAGE_REQUIRES_MORE_SLOTS] needs 2 slots",
+    "org.apache.spark.shuffle.MetadataFetchFailedException: Missing an output location for shuffle "
+    "10 partition 1",
 ]
 
 

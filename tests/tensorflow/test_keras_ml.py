@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
 import pytest
+from killed_trials import KillsOnce, metrics_of
 from pyspark.sql import functions
 
 from hearth.cluster.errors import NodeError
@@ -83,3 +87,26 @@ def test_a_fit_that_failed_goes_on_from_its_folder(spark, tmp_path, backend):
     model = KerasEstimator(make_line, "mse", "adam", **given).fit(rows(spark))
     assert [row["epoch"] for row in model.history] == [0, 1, 2, 3]
     assert len(list(tmp_path.glob("checkpoint-*"))) == 2
+
+
+def strike_in_second(strike, model, row):
+    if row["epoch"] == 1:
+        strike()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_cross_validation_that_loses_a_process_finds_the_same(spark, tmp_path):
+    frame = rows(spark).selectExpr("x", "y", "double(y) s").cache()
+
+    def metrics(victim):
+        kills = KillsOnce(tmp_path, victim)
+        stage = KerasEstimator(
+            make_line, "mse", "adam", callbacks=[partial(strike_in_second, kills)], epochs=3,
+            featuresCol="x", labelCol="y", storeDir=f"file://{tmp_path}/{victim}", seed=5,
+        )  # fmt: skip
+        found = metrics_of(stage, frame, (stage.learningRate, [0.1]))
+        assert os.path.exists(kills.mark) == (victim != "none")
+        return found
+
+    assert metrics("rank") == pytest.approx(metrics("none"), rel=1e-5)

@@ -10,6 +10,7 @@ from hearth.spark.own_python import interpreters
 _LOSS = re.compile(
     r"ExecutorLost|executor \d+ exited|Executor heartbeat timed out|exited unexpectedly"
     r"|Connection reset|EOFException"
+    r"|FetchFailedException|Missing an output location for shuffle"
     r"|SPARK-24819|BARRIER_STAGE_REQUIRES_MORE_SLOTS|requires more slots",
     re.IGNORECASE,
 )
