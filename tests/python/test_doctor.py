@@ -15,7 +15,6 @@ from hearth.doctor.__main__ import main, show
 from hearth.doctor.cluster import Survey
 
 EXECUTOR = {"executor": "1", "clock_ahead_s": 0.1, "driver_problem": None, "mesh_problem": None}
-SETTINGS = {"spark.master": "yarn", "spark.task.resource.gpu.amount": None}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,8 @@ def own():
 def survey(own):
     executors = [copy.deepcopy({**own, **EXECUTOR, "unreachable": {}, "host": h}) for h in "ab"]
     spark = {
-        "version": "4.0.1", "settings": dict(SETTINGS), "clock": ("driver", 7300), "java": "17",
+        "version": "4.0.1", "master": "yarn", "gpus_of_a_task": None, "java": "17",
+        "clock": ("driver", 7300),
         "file_system": "hdfs://nn:8020", "file_system_problem": None, "kerberos": False,
     }  # fmt: skip
     return Survey(own, executors, spark)
@@ -92,7 +92,7 @@ def test_a_fault_of_one_host_is_named(survey, check, facts, level, found, advice
 
 def test_faults_of_spark_and_hadoop_are_named(survey):
     survey.spark.update(version="3.3.0", file_system_problem="no ticket", kerberos=True)
-    survey.spark["settings"]["spark.task.resource.gpu.amount"] = "1"
+    survey.spark["gpus_of_a_task"] = "1"
     survey.executors[0]["clock_ahead_s"] = 400
     levels = {finding.check: finding.level for finding in checks.judge(survey)}
     assert levels["Spark"] == "warning"

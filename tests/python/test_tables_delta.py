@@ -18,6 +18,7 @@ import pytest
 from deltalake import DeltaTable, Schema, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction
 from table_logs import add_commit, delete_rows_of_delta, last_actions
+from table_rows import ids, read, rows
 
 from hearth import data
 from hearth.cluster.datasets.kept_plan import KeptPlan
@@ -27,21 +28,6 @@ from hearth.data.options import LoaderOptions
 from hearth.data.streamed import StreamedDataset
 from hearth.sources import parquet
 from hearth.sources.rank_rows import RankRows
-
-
-def rows(begin: int, end: int) -> pa.Table:
-    ids = range(begin, end)
-    x = pa.array([[i, i + 0.5] for i in ids], pa.list_(pa.float32()))
-    return pa.table({"id": pa.array(ids, pa.int64()), "x": x})
-
-
-def read(source) -> pa.Table:
-    batches = itertools.chain.from_iterable(map(source.read, source.splits()))
-    return pa.Table.from_batches(batches, source.schema())
-
-
-def ids(source) -> list[int]:
-    return sorted(read(source).column("id").to_pylist())
 
 
 @pytest.fixture

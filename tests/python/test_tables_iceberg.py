@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from datetime import UTC, date, datetime, timedelta
@@ -19,24 +18,10 @@ from table_logs import (
     position_deletes,
     write_hint,
 )
+from table_rows import ids, read, rows
 
 from hearth import data
 from hearth.cluster.datasets.kept_plan import KeptPlan
-
-
-def rows(begin: int, end: int) -> pa.Table:
-    ids = range(begin, end)
-    x = pa.array([[i, i + 0.5] for i in ids], pa.list_(pa.float32()))
-    return pa.table({"id": pa.array(ids, pa.int64()), "x": x})
-
-
-def read(source) -> pa.Table:
-    batches = itertools.chain.from_iterable(map(source.read, source.splits()))
-    return pa.Table.from_batches(batches, source.schema())
-
-
-def ids(source) -> list[int]:
-    return sorted(read(source).column("id").to_pylist())
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ PAGES = (
     "inference",
     "keras",
     "ml",
+    "platforms",
     "pycaffe",
     "pytorch",
     "tables",

@@ -32,7 +32,7 @@ def judge(survey: Survey) -> list[Finding]:
 def spark(survey: Survey) -> Finding:
     facts = survey.spark
     version = tuple(map(int, facts["version"].split(".")[:2]))
-    text = f"Spark {facts['version']}, master {facts['settings']['spark.master']}"
+    text = f"Spark {facts['version']}, master {facts['master']}"
     if java := facts.get("java"):
         text += f", Java {java}"
     if SPARK[0] <= version <= SPARK[1]:
@@ -237,8 +237,7 @@ def file_system(survey: Survey) -> Finding | None:
 
 
 def gpus(survey: Survey) -> Finding | None:
-    settings = survey.spark["settings"]
-    asked = settings["spark.task.resource.gpu.amount"]
+    asked = survey.spark["gpus_of_a_task"]
     found = _by_value(survey, lambda facts: _gpu_text(facts["gpus"]))
     broken = _by_value(survey, lambda facts: _gpu_problem(facts["gpus"]), bool)
     if broken:

@@ -140,12 +140,11 @@ def _task(source: str, clock: tuple[str, int] | None, mesh: list[int]) -> Any:
 
 def _spark_facts(spark: SparkSession) -> Facts:
     """Versions and settings of Spark, and what Hadoop says to the driver."""
-    get = spark.conf.get
-    names = (
-        "spark.master", "spark.dynamicAllocation.enabled", "spark.speculation", "spark.task.cpus",
-        "spark.task.resource.gpu.amount", "spark.executor.resource.gpu.amount",
-    )  # fmt: skip
-    facts: Facts = {"version": spark.version, "settings": {name: get(name, None) for name in names}}
+    facts: Facts = {
+        "version": spark.version,
+        "master": spark.conf.get("spark.master", None),
+        "gpus_of_a_task": spark.conf.get("spark.task.resource.gpu.amount", None),
+    }
     if not hasattr(spark, "_jsc"):
         return facts
     jvm = spark._jvm
