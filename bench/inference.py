@@ -15,6 +15,7 @@ change less than the rates.
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import tempfile
@@ -255,7 +256,6 @@ def costs(call: Callable[[], object], rows: int) -> tuple[float, float]:
 
 RAY = """
 import sys, time
-sys.path.insert(0, sys.argv[2])
 import ray
 from inference import BATCH, mlp_function
 class Model:
@@ -278,8 +278,11 @@ print("rate", rate)
 def ray_rate(path: str) -> float:
     import data_environments
 
-    command = [str(data_environments.python("ray")), "-c", RAY, path, str(Path(__file__).parent)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    command = [str(data_environments.python("ray")), "-c", RAY, path]
+    # Ray's workers import this file, too.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    lines = done.stdout.splitlines()
     return float(next(line for line in lines if line.startswith("rate")).split()[1])
 
 

@@ -1,12 +1,18 @@
 """CaffeEstimator and CaffeModel: digits, history, saving, Pipelines, CrossValidator, rows kept."""
 
+import os
 import shutil
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from digit_stages import accuracy, better_of, classes
+from faults import is_alive, trainers, victim
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.sql import functions
+from waiting import wait_until
 
 from hearth.ml import CaffeEstimator, CaffeModel
 from hearth.ml.caffe_stages import _with
@@ -49,6 +55,33 @@ def test_a_cross_validator_of_two_at_a_time_finds_the_better_rate(spark, digits,
     validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
     best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
     assert best.avgMetrics[1] > best.avgMetrics[0] + 0.3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["trainer", "executor"])
+def test_a_cross_validator_goes_on_when_a_process_is_killed(spark, digits, tmp_path, kind):
+    earlier, struck = set(trainers()), []
+
+    def strike():
+        first = wait_until(lambda: [pid for pid in trainers() if pid not in earlier], 120)[0]
+        wait_until(lambda: not is_alive(first) or seconds_of(first) > 1, 120)
+        pid = victim(kind, first)
+        os.kill(pid, signal.SIGKILL)
+        struck.append(wait_until(lambda: not is_alive(pid), 30))
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+    stage = estimator(digits, tmp_path, max_iter=40)
+    validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
+    best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
+    striker.join()
+    assert struck == [True] and best.avgMetrics[1] > best.avgMetrics[0] + 0.3
+
+
+def seconds_of(pid):
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_every_row_stays_and_one_without_a_picture_gets_nulls(spark, digits, tmp_path):

@@ -79,7 +79,7 @@ PARTS: dict[str, list[Command]] = {
     "engine": [
         engine("engine", NETS, 300, "--one-form", "--precisions", "float32"),
     ],
-    "bf16": [engine("bf16", NETS, 300, "--precisions", "bf16")],
+    "bf16": [engine("bf16", NETS, 150, "--no-compile", "--rounds", "3", "--precisions", "bf16")],
     "scan": [
         engine("scan", NETS, 150, "--no-compile", "--rounds", "3", "--precisions", "float32"),
     ],
