@@ -1,9 +1,10 @@
-"""Whole train steps of the Caffe engine beside PyTorch eager: same nets, same batch, float32, CPU.
+"""Whole train steps of the Caffe engine beside PyTorch: same nets, same batch, float32, CPU.
 
-Each row is one step: forward, backward, SGD with momentum and weight decay. The peer is the better
-of PyTorch's two memory formats. Rows ``memory/...`` compare the peak resident memory of a process
-that trains for three steps; ``start/lenet`` is `hearth train` from exec to its first iteration
-line, beside a limit of 0.7 s.
+Each row is one step: forward, backward, SGD with momentum and weight decay. The peer is the best
+of eager and compiled PyTorch (torch.compile, its loss; `--no-compile` leaves it out) in two memory
+formats. Rows ``bf16/...`` compare products in bfloat16 with our own float32; ``memory/...`` the
+peak resident memory of a process that trains for three steps; ``start/lenet`` is `hearth train`
+from exec to its first iteration line, beside a limit of 0.7 s.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
-from report import Report, alternate, arguments, seconds  # noqa: E402
+from report import Report, alternate, arguments, in_turn, seconds  # noqa: E402
 
 THREADS = 2
 # Net, batch, classes (0: the target is an array like the output).
@@ -65,8 +67,10 @@ def solver_step(
     return lambda: solver.step(1)
 
 
-def torch_step(net: str, batch: int, classes: int, channels_last: bool) -> Callable[[], object]:
-    """One train step of PyTorch eager."""
+def torch_step(
+    net: str, batch: int, classes: int, channels_last: bool, compiled: bool = False
+) -> Callable[[], object]:
+    """One train step of PyTorch."""
     import torch
 
     import torch_nets
@@ -86,15 +90,38 @@ def torch_step(net: str, batch: int, classes: int, channels_last: bool) -> Calla
         model.parameters(), lr=0.001, momentum=0.9, weight_decay=0.0005, fused=True
     )
 
+    loss = torch.compile(model.loss) if compiled else model.loss
+
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        model.loss(data, label).backward()
+        loss(data, label).backward()
         optimizer.step()
 
     return step
 
 
-def timed_row(report: Report, net: str, batch: int, classes: int, rounds: int) -> None:
+def torch_steps(
+    net: str, batch: int, classes: int, compiled: bool
+) -> dict[str, Callable[[], object]]:
+    """PyTorch's steps by name, each called once. What torch.compile cannot compile is said."""
+    steps = {}
+    for form in ("contiguous", "channels_last") if classes else ("contiguous",):
+        for kind in ("eager", "compile") if compiled else ("eager",):
+            step = torch_step(net, batch, classes, form != "contiguous", kind == "compile")
+            try:
+                step()
+            except Exception as error:
+                if kind == "eager":
+                    raise
+                print(f"{net}: torch.compile failed: {error!r}"[:300], file=sys.stderr, flush=True)
+            else:
+                steps[f"torch {kind}, {form}"] = step
+    return steps
+
+
+def timed_row(
+    report: Report, net: str, batch: int, classes: int, rounds: int, compiled: bool
+) -> None:
     import torch
 
     torch.set_num_threads(THREADS)
@@ -102,25 +129,19 @@ def timed_row(report: Report, net: str, batch: int, classes: int, rounds: int) -
     if not report.wants(name):
         return
     ours = our_step(net, classes)
-    peers = [
-        torch_step(net, batch, classes, last) for last in ((False, True) if classes else (False,))
-    ]
-    for step in (ours, *peers):
-        step()
+    ours()
+    peers = torch_steps(net, batch, classes, compiled)
     steps = max(1, int(0.3 / seconds(ours)))
 
     def milliseconds(step: Callable[[], object]) -> float:
         return 1000 * seconds(lambda: [step() for _ in range(steps)]) / steps
 
-    mine, theirs = alternate(
-        rounds, lambda: milliseconds(ours), lambda: [milliseconds(p) for p in peers]
-    )
-    better = min(range(len(peers)), key=lambda i: min(times[i] for times in theirs))
-    report.add(
-        name, ours=mine, peer=[times[better] for times in theirs],
-        peer_name="torch eager, " + ("channels_last" if better else "contiguous"),
-        unit="ms", higher_is_better=False,
-    )  # fmt: skip
+    calls = {"ours": ours, **peers}
+    times = in_turn(rounds, {key: partial(milliseconds, step) for key, step in calls.items()})
+    mine = times.pop("ours")
+    better = min(times, key=lambda key: min(times[key]))
+    report.add(name, ours=mine, peer=times[better], peer_name=better, unit="ms",
+               higher_is_better=False)  # fmt: skip
 
 
 def bf16_row(report: Report, net: str, classes: int, rounds: int) -> None:
@@ -199,11 +220,14 @@ def main() -> None:
     if sys.argv[1:2] == ["--memory"]:
         print_peak_memory(*sys.argv[2:])
         return
-    options = arguments(__doc__).parse_args()
+    parser = arguments(__doc__)
+    parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
+    options = parser.parse_args()
     report = Report(options.only)
     for net, batch, classes in NETS:
-        timed_row(report, net, batch, classes, options.rounds)
-    bf16_row(report, "caffenet", 1000, options.rounds)
+        timed_row(report, net, batch, classes, options.rounds, not options.no_compile)
+    for net in ("caffenet", "googlenet"):
+        bf16_row(report, net, 1000, options.rounds)
     for net, batch in (("caffenet", 32), ("lenet", 64)):
         memory_row(report, net, batch)
     if report.wants("start/lenet"):
