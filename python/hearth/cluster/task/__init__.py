@@ -1,0 +1,1 @@
+"""What runs in Spark's tasks: starts a node, delivers rows to one; may use node's modules."""
