@@ -13,7 +13,7 @@ from hearth.cluster.errors import NodeError
 from hearth.cluster.node.datasets import files
 from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.feed_listener import FeedListener
-from hearth.cluster.partition_delivery import DatasetSpec, deliver
+from hearth.cluster.task.dataset_task import DatasetSpec, deliver
 
 TOKEN = "ab" * 32
 

@@ -17,8 +17,7 @@ from hearth.cluster.channel import Message
 from hearth.cluster.driver.datasets.kept_plan import KeptPlan
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.errors import job_error
-from hearth.cluster.partition_delivery import DatasetSpec
-from hearth.cluster.task.dataset_task import RESULT_SCHEMA, deliver_task
+from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task
 from hearth.rows.columns import check_carried
 from hearth.rows.rank_rows import is_steady, launch_conf, rank_rows
 from hearth.spark.arrow_map import map_in_arrow

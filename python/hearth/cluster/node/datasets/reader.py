@@ -1,27 +1,19 @@
-"""A process beside a node's program that reads the node's splits of a source into partition files.
+"""The process beside a node's program that reads the node's splits of a source.
 
 A process, so that it neither holds up the program nor ends with it.
 """
 
 from __future__ import annotations
 
-import base64
-import ctypes
-import os
-import pickle
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable
 
 from hearth.cluster.channel import Channel, Message
-from hearth.cluster.partition_delivery import DatasetSpec, deliver
 
-_PR_SET_PDEATHSIG = 1
 OnError = Callable[[str, str], None]
 
 
@@ -40,7 +32,7 @@ class Reader:
         self._channel = Channel(ours)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "hearth.cluster.node.datasets.reader", str(theirs.fileno())],
+                [sys.executable, "-m", "hearth.cluster.task.dataset_reader", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
@@ -69,32 +61,3 @@ class Reader:
         self._process.terminate()
         self._process.wait()
         self._channel.close()
-
-
-def read_splits(source: Any, job: Message, splits: Sequence[int]) -> None:
-    """Delivers these splits of a source to their node. Raises what reading and deliver() raise."""
-    node = job["node"]
-    every = source.splits()
-    spec = DatasetSpec(job["name"], job["token"], (node,), (0,) * len(every))
-    for number in splits:
-        deliver(spec, number, os.getpid(), source.read(every[number]))
-
-
-def main() -> None:
-    """Runs one reader; the argument is the descriptor of its channel to the supervisor."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    job, _ = channel.receive()
-    # From the supervisor, which has it from Spark's own closure.
-    source = pickle.loads(base64.b64decode(channel.receive_data(job["bytes"])))
-    try:
-        read_splits(source, job, job["splits"])
-        answer: Message = {"op": "done"}
-    except Exception as error:
-        answer = {"error": f"dataset {job['name']!r} cannot be read: {error}"}
-    with suppress(OSError):
-        channel.send(answer)
-
-
-if __name__ == "__main__":
-    main()
