@@ -80,7 +80,7 @@ PYTHON_MAY_USE = {
     "ml": _BELOW_APIS
     | {"data", "cluster", "checkpoints", "tensorflow", "torch", "trainer", "caffeonspark"},
     "horovod": _BELOW_APIS | {"cluster", "collective", "torch", "tensorflow"},
-    "petastorm": {"native", "sources", "checkpoints", "data", "torch"},
+    "petastorm": {"native", "files", "sources", "data", "torch"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
     "cli": {"native", "tools", "caffeonspark", "cluster", "doctor"},
     "doctor": {"native", "files", "spark"},

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hearth.checkpoints.stores import refusal, store_of
+from hearth.files.file_system import file_refusal, files_of
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class KeptPlan:
         kept = {"version": _VERSION, "datasets": self._known, "tables": self._tables}
         text = json.dumps({**kept, "attempt": self._attempt, "files": self._files}).encode()
         try:
-            store = store_of(self._folder)
+            store = files_of(self._folder)
             store.make_folder(self._folder)
             output = store.open_output(self._uri)
             try:
@@ -128,20 +128,20 @@ class KeptPlan:
             finally:
                 output.discard()
         except Exception as error:
-            raise refusal(
+            raise file_refusal(
                 "the plan of the datasets cannot be written to", self._uri, error
             ) from None
 
 
 def _read(uri: str) -> dict[str, Any]:
     try:
-        store = store_of(uri)
-        if store.size(uri) is None:
+        store = files_of(uri)
+        if store.status(uri) is None:
             return {}
         with store.open_input(uri) as file:
             text = file.read()
     except Exception as error:
-        raise refusal("the plan of the datasets cannot be read from", uri, error) from None
+        raise file_refusal("the plan of the datasets cannot be read from", uri, error) from None
     try:
         kept = json.loads(text)
         if kept["version"] != _VERSION:
