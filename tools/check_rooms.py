@@ -80,12 +80,14 @@ PYTHON_MAY_USE = {
     "ml": _BELOW_APIS
     | {"data", "cluster", "checkpoints", "tensorflow", "torch", "trainer", "caffeonspark"},
     "horovod": _BELOW_APIS | {"cluster", "collective", "torch", "tensorflow"},
-    "petastorm": {"native", "sources", "checkpoints", "data", "torch"},
+    "petastorm": {"native", "files", "sources", "data", "torch"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},
     "cli": {"native", "tools", "caffeonspark", "cluster", "doctor"},
     "doctor": {"native", "files", "spark"},
     "demo": _BELOW_APIS | {"caffeonspark"},
 }
+# The sides of a cluster, from the files that all of them use: each may use those before it.
+CLUSTER_ORDER = ["", "node", "task", "driver"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"hearth/([a-z_]+)/([^"]+)"', re.MULTILINE)
 
 
@@ -135,7 +137,7 @@ def wrong_imports(root: Path) -> list[str]:
         wrong += [
             f"{files[name]} imports {used}, which {room or package} may not use"
             for used in sorted(imports[name])
-            if _room(used) not in allowed
+            if _room(used) not in allowed or _from_later_side(name, used)
         ]
     try:
         TopologicalSorter(imports).prepare()
@@ -152,6 +154,15 @@ def _module(root: Path, path: Path) -> str:
 def _room(module: str) -> str:
     """The first name below the package; empty for the package itself."""
     return module.partition(".")[2].partition(".")[0]
+
+
+def _from_later_side(module: str, used: str) -> bool:
+    """Whether a module of the cluster uses one of a side that comes after its own."""
+    if _room(module) != "cluster" or _room(used) != "cluster":
+        return False
+    sides = [(name.split(".")[2:] or [""])[0] for name in (module, used)]
+    own, other = (CLUSTER_ORDER.index(s) if s in CLUSTER_ORDER else 0 for s in sides)
+    return other > own
 
 
 def _imports(path: Path, package: str, modules: dict[str, Path]) -> Iterator[str]:

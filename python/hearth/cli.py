@@ -18,7 +18,7 @@ from hearth import __version__, native
 from hearth.caffeonspark import tools
 
 _WITHOUT_PROGRAM = {
-    "bench-collective": "hearth.cluster.bench_collective",
+    "bench-collective": "hearth.cluster.driver.bench_collective",
     "doctor": "hearth.doctor.__main__",
     "pack": "hearth.tools.pack",
     "build-device": "hearth.tools.build_device",

@@ -68,6 +68,20 @@ def test_an_import_that_points_down_is_named_also_within_a_function(tmp_path):
     assert "pickles.py imports hearth.cluster.watch, which rows may not use" in wrong
 
 
+def test_a_side_of_the_cluster_may_not_use_a_later_one(tmp_path):
+    package = tmp_path / "hearth"
+    write(package / "__init__.py", "")
+    write(package / "cluster" / "channel.py", "from hearth.cluster.node import feed\n")
+    write(package / "cluster" / "node" / "feed.py", "from hearth.cluster.driver import watch\n")
+    write(package / "cluster" / "driver" / "watch.py", "from hearth.cluster.task import start\n")
+    write(package / "cluster" / "task" / "start.py", "from hearth.cluster.node import names\n")
+    write(package / "cluster" / "node" / "names.py", "")
+    assert [line.rpartition("/")[2] for line in check_rooms.wrong_imports(package)] == [
+        "channel.py imports hearth.cluster.node.feed, which cluster may not use",
+        "feed.py imports hearth.cluster.driver.watch, which cluster may not use",
+    ]
+
+
 def test_a_circle_of_imports_is_named_but_type_hints_make_none(tmp_path):
     package = tmp_path / "hearth"
     write(package / "__init__.py", "")

@@ -8,7 +8,7 @@ import tempfile
 import pyarrow as pa
 from hearth.native._core import PartitionWriter
 
-from hearth.cluster.datasets.node import NodeDatasets
+from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 

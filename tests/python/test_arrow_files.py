@@ -12,7 +12,7 @@ from webhdfs_server import WebHdfs, refusal
 from hearth import HearthError
 from hearth.caffeonspark.tools import parts
 from hearth.files import tfrecord_files
-from hearth.files.arrow_files import CoreFiles, arrow_file_system
+from hearth.files.arrow_files import CoreHandler, arrow_file_system
 
 
 @pytest.fixture
@@ -23,13 +23,13 @@ def hdfs():
 
 def test_is_the_file_system_of_hadoops_schemes_alone():
     for uri in ("hdfs://a/b", "viewfs://a/b", "webhdfs://a/b", "swebhdfs://a/b"):
-        assert arrow_file_system(uri) == PyFileSystem(CoreFiles())
+        assert arrow_file_system(uri) == PyFileSystem(CoreHandler())
     for uri in ("/a", "file:///a", "s3://a/b"):
         assert arrow_file_system(uri) is None
 
 
 def test_does_what_pyarrow_asks(tmp_path):
-    files, folder = PyFileSystem(CoreFiles()), str(tmp_path / "a" / "b")
+    files, folder = PyFileSystem(CoreHandler()), str(tmp_path / "a" / "b")
     files.create_dir(folder)
     with files.open_output_stream(f"{folder}/x") as file:
         file.write(b"0123456789")

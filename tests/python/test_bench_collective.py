@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from hearth import HearthError
-from hearth.cluster import bench_collective
+from hearth.cluster.driver import bench_collective
 from hearth.collective import bench
 
 

@@ -287,4 +287,4 @@ def test_a_file_that_cannot_be_read_now_is_no_damage(tmp_path, monkeypatch):
 
 
 def _methods(store):
-    return {name: getattr(store, name) for name in ("names", "size", "renames_folders")}
+    return {name: getattr(store, name) for name in ("names", "status", "renames_folders")}

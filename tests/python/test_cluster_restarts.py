@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from hearth.cluster.driver.restart import Restarts
 from hearth.cluster.errors import NodeError
-from hearth.cluster.restart import Restarts
 from hearth.native.failure import Failure
 from hearth.spark import slots
 
@@ -113,7 +113,7 @@ def test_what_a_resource_manager_ended_for_its_memory_is_final_for_good(monkeypa
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_a_kill_alone_is_reported_as_a_loss(number):
-    from hearth.cluster.supervisor import Supervisor
+    from hearth.cluster.node.supervisor import Supervisor
 
     child = SimpleNamespace(wait=lambda: -number)
     ended = Supervisor._how_it_ended(SimpleNamespace(_child=child))

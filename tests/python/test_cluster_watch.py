@@ -9,10 +9,10 @@ import threading
 
 import pytest
 
-from hearth.cluster import data_feed
-from hearth.cluster.data_feed import waited_s
+from hearth.cluster.driver.watch import ClusterWatch
 from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
-from hearth.cluster.watch import ClusterWatch
+from hearth.cluster.node import data_feed
+from hearth.cluster.node.data_feed import waited_s
 from hearth.collective.steps import AHEAD
 
 STALL = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from hearth.cluster.datasets.delivery import Delivery, Plan
+from hearth.cluster.driver.datasets.delivery import Delivery, Plan
 from hearth.rows.rank_rows import launch_conf
 
 

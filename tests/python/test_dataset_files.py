@@ -12,9 +12,9 @@ import pytest
 from hearth.native._core import EpochReader, PartitionSender, PartitionWriter
 
 from hearth.cluster.channel import Channel
-from hearth.cluster.datasets import keeper
-from hearth.cluster.datasets.files import KeptFile, PartitionFiles
-from hearth.cluster.datasets.node import NodeDatasets
+from hearth.cluster.node.datasets import keeper
+from hearth.cluster.node.datasets.files import KeptFile, PartitionFiles
+from hearth.cluster.node.datasets.program import NodeDatasets
 
 KEY = "ab" * 32
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from dataset_ranks import loaders, partitions_of
 
-from hearth.cluster.context import NodeContext
-from hearth.cluster.datasets.node import NodeDatasets
+from hearth.cluster.node.context import NodeContext
+from hearth.cluster.node.datasets.program import NodeDatasets
 
 
 def first(**options):

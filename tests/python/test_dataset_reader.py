@@ -8,7 +8,7 @@ import pickle
 import queue
 import signal
 
-from hearth.cluster.datasets.reader import Reader
+from hearth.cluster.node.datasets.reader import Reader
 
 
 class Source:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from hearth.cluster.datasets.node import Plan
+from hearth.cluster.node.datasets.program import Plan
 from hearth.data import streamed
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions

@@ -8,12 +8,12 @@ import socket
 import pyarrow as pa
 import pytest
 
-from hearth.cluster.channel import Channel
-from hearth.cluster.datasets import files
-from hearth.cluster.datasets.node import NodeDatasets
-from hearth.cluster.datasets.task import DatasetSpec, deliver
+from hearth.cluster.channel import Channel, feed_terms
 from hearth.cluster.errors import NodeError
-from hearth.cluster.feed_listener import FeedListener, feed_terms
+from hearth.cluster.node.datasets import files
+from hearth.cluster.node.datasets.program import NodeDatasets
+from hearth.cluster.node.feed_listener import FeedListener
+from hearth.cluster.task.dataset_task import DatasetSpec, deliver
 
 TOKEN = "ab" * 32
 

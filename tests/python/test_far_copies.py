@@ -8,7 +8,7 @@ import pytest
 from webhdfs_server import WebHdfs, refusal
 
 from hearth import HearthError
-from hearth.files import far_copies
+from hearth.files import core_files, far_copies
 from hearth.files.far_copies import FarCopies
 
 
@@ -39,7 +39,7 @@ def hdfs():
 
 
 def test_files_come_back_as_they_went_without_a_shell(hdfs, shell, tmp_path, monkeypatch):
-    monkeypatch.setattr(far_copies, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(core_files, "_COPY_BYTES", 1000)
     content = os.urandom(2500)
     (tmp_path / "a [b]").write_bytes(content)
     copies, folder = FarCopies({}), f"{hdfs.uri}/models"

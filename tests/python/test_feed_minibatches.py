@@ -13,7 +13,7 @@ import pytest
 from fed_rows import RING_BYTES, FedRows
 from hearth.native._core import Pieces
 
-from hearth.cluster.file_feed import BatchSource
+from hearth.cluster.node.file_feed import BatchSource
 from hearth.torch.feeds import FileFeed
 
 IDS = pa.array([1, 2, 3])

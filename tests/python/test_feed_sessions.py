@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from hearth.cluster.channel import Channel
-from hearth.cluster.feed_server import FeedServer
+from hearth.cluster.node.feed_server import FeedServer
 
 
 @contextmanager

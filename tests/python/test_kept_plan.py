@@ -11,8 +11,8 @@ import pytest
 
 import hearth.data
 from hearth import HearthError
-from hearth.cluster.datasets.delivery import Datasets
-from hearth.cluster.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.delivery import Datasets
+from hearth.cluster.driver.datasets.kept_plan import KeptPlan
 
 
 class Driver:

@@ -24,7 +24,7 @@ def test_a_node_imports_what_programs_need_while_it_waits_for_the_others(tmp_pat
     with theirs, closing(Channel(ours)) as channel, port, reports:
         fds = (theirs.fileno(), port.fileno(), reports.fileno())
         node = subprocess.Popen(
-            [sys.executable, "-m", "hearth.cluster.node", *map(str, fds)],
+            [sys.executable, "-m", "hearth.cluster.node.program", *map(str, fds)],
             pass_fds=(*fds, tell),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import threading
 
-from hearth.cluster import pace
-from hearth.cluster.pace import Pace, PaceLine
+from hearth.cluster.driver import pace
+from hearth.cluster.driver.pace import Pace, PaceLine
 from hearth.spark.progress import Progress
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hearth.cluster.file_feed import FileFeed
+from hearth.cluster.node.file_feed import FileFeed
 from hearth.sources.pinned_types import in_type
 
 MOMENT = datetime.datetime(2026, 1, 1)

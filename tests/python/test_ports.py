@@ -9,7 +9,8 @@ import socket
 import pytest
 
 from hearth import HearthError
-from hearth.cluster import reservation, supervisor
+from hearth.cluster.driver import reservation
+from hearth.cluster.node import supervisor
 from hearth.spark import ports
 
 MESH = "spark.hearth.mesh.port"

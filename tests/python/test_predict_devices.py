@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hearth.cluster import feed_task
 from hearth.cluster.channel import Channel
-from hearth.cluster.data_feed import DataFeed
-from hearth.cluster.feed_server import FeedServer
 from hearth.cluster.feed_spec import FeedSpec
+from hearth.cluster.node.data_feed import DataFeed
+from hearth.cluster.node.feed_server import FeedServer
+from hearth.cluster.task import feed_task
 from hearth.ml import predictors, serving
 from hearth.ml.predict_tasks import Prediction
 from hearth.native.failure import TaskError

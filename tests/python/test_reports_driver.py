@@ -13,10 +13,10 @@ import pytest
 from hearth.native._core import read_events
 
 from hearth.board import mlflow_run
-from hearth.cluster.reports import line as line_module
-from hearth.cluster.reports.driver import Report, ReportOptions, Reports, plain_params
-from hearth.cluster.reports.history import RunHistory
-from hearth.cluster.reports.line import Rate, line_of
+from hearth.cluster.driver.reports import line as line_module
+from hearth.cluster.driver.reports.history import RunHistory
+from hearth.cluster.driver.reports.line import Rate, line_of
+from hearth.cluster.driver.reports.reports import Report, ReportOptions, Reports, plain_params
 
 TEMPLATE = {"worker": [0, 1], "evaluator": [2]}
 
@@ -202,7 +202,7 @@ def test_the_rate_is_of_a_second_and_begins_anew_with_the_program():
 
 
 def test_a_long_history_is_thinned_and_keeps_the_newest(monkeypatch):
-    from hearth.cluster.reports import history
+    from hearth.cluster.driver.reports import history
 
     monkeypatch.setattr(history, "_MOST", 1000)
     kept = RunHistory()

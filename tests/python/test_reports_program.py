@@ -9,11 +9,11 @@ import socket
 import numpy as np
 import pytest
 
-from hearth.cluster.context import NodeContext
-from hearth.cluster.reports import program
-from hearth.cluster.reports.bounded import Bounded
-from hearth.cluster.reports.program import ProgramReports
-from hearth.cluster.reports.values import unpacked_values
+from hearth.cluster.node.context import NodeContext
+from hearth.cluster.node.reports import program
+from hearth.cluster.node.reports.bounded import Bounded
+from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.report_values import unpacked_values
 
 
 @pytest.fixture

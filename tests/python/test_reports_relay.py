@@ -11,16 +11,16 @@ import threading
 
 import pytest
 
-from hearth.cluster.reports import lines as lines_module
-from hearth.cluster.reports import relay as relay_module
-from hearth.cluster.reports.lines import Limit, Lines
-from hearth.cluster.reports.relay import Relay
+from hearth.cluster.node.reports import lines as lines_module
+from hearth.cluster.node.reports import relay as relay_module
+from hearth.cluster.node.reports.lines import Limit, Lines
+from hearth.cluster.node.reports.relay import Relay
 
 JOB = {"name": "worker:0", "called": "rank 0", "counts": True, "captures": "driver"}
 LABEL = f"[rank 0 {socket.gethostname()}]"
 REPORT = (
     "import socket, sys\n"
-    "from hearth.cluster.reports.program import ProgramReports\n"
+    "from hearth.cluster.node.reports.program import ProgramReports\n"
     "reports = ProgramReports(socket.socket(fileno=int(sys.argv[1])))\n"
 )
 

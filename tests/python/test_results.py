@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hearth.cluster import results
-from hearth.cluster.context import NodeContext
+from hearth.cluster.node.context import NodeContext
 
 CONTEXT = NodeContext(0, "worker", 0, {"worker": ["h:1"]}, "", "")
 

@@ -9,11 +9,12 @@ import pytest
 from table_files import ROWS, TABLE, WRITERS, write_parquet, write_records
 
 from hearth import HearthError
-from hearth.cluster import roles, split_plans
-from hearth.cluster.context import NodeContext
+from hearth.cluster import roles
+from hearth.cluster.driver import split_plans
+from hearth.cluster.driver.split_plans import SplitPlans
+from hearth.cluster.node.context import NodeContext
+from hearth.cluster.node.split_requests import SplitRequests
 from hearth.cluster.roles import fed_nodes
-from hearth.cluster.split_plans import SplitPlans
-from hearth.cluster.split_requests import SplitRequests
 from hearth.files.stored_files import Block
 from hearth.sources import named_formats
 

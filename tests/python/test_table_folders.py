@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hearth import data
-from hearth.cluster.file_feed import FileFeed
+from hearth.cluster.node.file_feed import FileFeed
 from hearth.files.table_folders import find_table
 from hearth.rows.file_reader import read_rows
 

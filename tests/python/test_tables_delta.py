@@ -21,8 +21,8 @@ from table_logs import add_commit, delete_rows_of_delta, last_actions
 from table_rows import ids, read, rows
 
 from hearth import data
-from hearth.cluster.datasets.kept_plan import KeptPlan
-from hearth.cluster.datasets.node import Plan
+from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.node.datasets.program import Plan
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 from hearth.data.streamed import StreamedDataset

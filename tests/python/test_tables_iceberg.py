@@ -21,7 +21,7 @@ from table_logs import (
 from table_rows import ids, read, rows
 
 from hearth import data
-from hearth.cluster.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.kept_plan import KeptPlan
 
 
 @pytest.fixture

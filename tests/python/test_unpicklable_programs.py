@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hearth.cluster.node_job import NodeProgram
+from hearth.cluster.task.node_job import NodeProgram
 
 lock = threading.Lock()
 

@@ -18,5 +18,5 @@ class _NotForKeras:
                     raise ModuleNotFoundError(f"no {name} for {importer}", name=name)
 
 
-if "hearth.cluster.node" in sys.orig_argv:
+if "hearth.cluster.node.program" in sys.orig_argv:
     sys.meta_path.insert(0, _NotForKeras)

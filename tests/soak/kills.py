@@ -41,8 +41,8 @@ HERE = Path(__file__).resolve().parent
 FRAMEWORKS, SOURCES, WORLDS = ("torch", "keras", "caffe"), ("frame", "files"), ("same", "other")
 CELLS = [f"{f}-{s}-{w}" for f in FRAMEWORKS for s in SOURCES for w in WORLDS]
 KINDS = {
-    "rank": "hearth.cluster.node",
-    "supervisor": "hearth.cluster.supervisor",
+    "rank": "hearth.cluster.node.program",
+    "supervisor": "hearth.cluster.node.supervisor",
     "executor": "CoarseGrainedExecutorBackend",
 }
 ROWS, WORLD = 400, 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hearth.cluster import bench_collective
+from hearth.cluster.driver import bench_collective
 from hearth.collective.bench import parsed
 
 

@@ -15,7 +15,7 @@ def executors(sc, tag):
     """The process of each executor, by the partition that it ran of the job that has the tag."""
 
     def own(_):
-        from hearth.cluster.node_process import executor_pid
+        from hearth.cluster.task.node_process import executor_pid
 
         yield executor_pid()
 

@@ -156,7 +156,7 @@ def test_later_epochs_without_a_program_that_takes_them_are_an_error(sc, notes):
 
 
 def test_later_epochs_of_a_feed_that_was_ended_are_an_error(sc, notes, monkeypatch):
-    from hearth.cluster.feed_jobs import FeedJobs
+    from hearth.cluster.driver.feed_jobs import FeedJobs
 
     cluster = run(sc, take_all, notes, nodes=1, input_mode=SPARK)
     replay = FeedJobs._replay

@@ -50,8 +50,8 @@ def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
 
 NO_DESCRIPTORS = """
 import os, resource, socket, sys, time
-from hearth.cluster.channel import Channel
-from hearth.cluster.feed_listener import FeedListener, feed_terms
+from hearth.cluster.channel import Channel, feed_terms
+from hearth.cluster.node.feed_listener import FeedListener
 
 node, ours = socket.socketpair()
 terms = feed_terms(bytes(range(32)).hex(), 2)

@@ -13,7 +13,7 @@ from hearth.native._core import RingReader, RingWriter
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel
 from hearth.cluster.errors import NodeError
-from hearth.cluster.feed_server import FeedServer
+from hearth.cluster.node.feed_server import FeedServer
 
 KEY = bytes(range(32))
 ODD_FRAMES = {
@@ -126,7 +126,7 @@ def test_a_frame_that_a_node_does_not_understand_is_answered_with_an_error(frame
 
 def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
     """The program goes on to other partitions; the task hears what was wrong."""
-    from hearth.cluster.node_manager import NodeManager
+    from hearth.cluster.node.node_manager import NodeManager
     from hearth.tensorflowonspark.TFNode import DataFeed
 
     server = FeedServer(["input"], lambda event: None)
@@ -159,8 +159,8 @@ def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
 
 
 def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
-    from hearth.cluster import feed_task
     from hearth.cluster.feed_spec import FeedSpec
+    from hearth.cluster.task import feed_task
 
     ours, theirs = socket.socketpair()
     node = Channel(theirs)
@@ -186,7 +186,7 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
 def test_a_driver_that_cannot_follow_its_nodes_says_so():
     from hearth.native._core import Coordinator, FeedLedger, Member, new_token
 
-    from hearth.cluster.watch import ClusterWatch
+    from hearth.cluster.driver.watch import ClusterWatch
 
     token, reasons = new_token(), []
     coordinator = Coordinator(world=1, token=token)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hearth.cluster.errors import NodeError
-from hearth.cluster.node_process import executor_pid
+from hearth.cluster.task.node_process import executor_pid
 from tensorflowonspark import TFCluster
 
 from conftest import no_node_left  # isort: skip

@@ -14,7 +14,7 @@ import pytest
 from hearth.native._core import Pieces, load_columns, load_plain
 from pyspark.sql import Row
 
-from hearth.cluster import minibatches
+from hearth.cluster.node import minibatches
 from hearth.rows import pickled_arrays, pickles
 
 SHARED = [1.0, 2.0]

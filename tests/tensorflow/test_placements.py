@@ -323,6 +323,6 @@ class ClusterOf:
     ],
 )
 def test_the_likely_reason_of_missing_nodes(spark, words):
-    from hearth.cluster.missing_nodes import likely_reason
+    from hearth.cluster.driver.missing_nodes import likely_reason
 
     assert re.search(words, likely_reason(spark, 3, ("head", 77)))

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from hearth import cluster
-from hearth.cluster.node_process import executor_pid
+from hearth.cluster.task.node_process import executor_pid
 
 from conftest import no_node_left  # isort: skip
 

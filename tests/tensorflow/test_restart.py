@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hearth.cluster import feed_jobs
+from hearth.cluster.driver import feed_jobs
 from hearth.cluster.errors import ClusterError, NodeError
 from tensorflowonspark import TFCluster
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from hearth.cluster.channel import Channel, handshake_terms
-from hearth.cluster.feed_listener import FeedListener, feed_terms
+from hearth.cluster.channel import Channel, feed_terms, handshake_terms
+from hearth.cluster.node.feed_listener import FeedListener
 from tensorflowonspark import reservation
 
 KEY = bytes(range(32)).hex()
@@ -304,8 +304,8 @@ def test_reservations_wait_for_all_and_say_how_many_are_missing():
 
 
 def test_keys_do_not_print():
+    from hearth.cluster.driver.start import Key
     from hearth.cluster.feed_spec import FeedSpec
-    from hearth.cluster.start import Key
 
     key = Key("ab" * 32)
     assert "abab" not in repr({"token": key})

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from hearth.cluster import pace
+from hearth.cluster.driver import pace
 from hearth.torch import NodeError, TorchCluster
 
 

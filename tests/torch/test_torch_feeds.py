@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hearth.cluster.file_feed import BatchSource
-from hearth.cluster.minibatches import Minibatches
+from hearth.cluster.node.file_feed import BatchSource
+from hearth.cluster.node.minibatches import Minibatches
 from hearth.rows.columns import Columns, ColumnsBefore
 from hearth.torch import TorchCluster, in_step
 from hearth.torch.feeds import FileFeed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hearth.cluster.node_process import executor_pid
+from hearth.cluster.task.node_process import executor_pid
 from hearth.torch import TorchCluster
 
 ROWS = 160

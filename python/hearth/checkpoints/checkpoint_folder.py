@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from hearth.checkpoints.seal import MOST_SEAL_BYTES, SEAL, Damaged, Part, Seal, SealedFile
-from hearth.checkpoints.stores import Output, Store, refusal, store_of
+from hearth.files.file_system import FileSystem, Output, file_refusal, files_of
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import local_path
 from hearth.native.failure import Failure
@@ -50,7 +50,7 @@ class Writer:
 
 
 @contextmanager
-def new_file(store: Store, uri: str) -> Iterator[Writer]:
+def new_file(store: FileSystem, uri: str) -> Iterator[Writer]:
     """A new file, which is complete at the end of the block."""
     output = store.open_output(uri)
     try:
@@ -69,7 +69,7 @@ class Draft:
         step: the program's own count.
     """
 
-    def __init__(self, store: Store, folder: str, number: int, step: int):
+    def __init__(self, store: FileSystem, folder: str, number: int, step: int):
         self.name = f"checkpoint-{number:06d}-step-{step}"
         self._store, self._number, self.step = store, number, step
         self._target = f"{folder}/{self.name}"
@@ -137,7 +137,7 @@ class CheckpointFolder:
         self.uri = local_path(uri) or uri.rstrip("/")
         self._report = report
         self._damaged: set[str] = set()
-        self._store = store_of(self.uri)
+        self._store = files_of(self.uri)
 
     def begin(self, step: int) -> Draft:
         """A new checkpoint, which nobody sees before it is sealed."""
@@ -206,7 +206,7 @@ class CheckpointFolder:
                     self._store.remove(self._at(name))
         except Exception as error:  # the new one is there; the next one tries again
             self._report(
-                str(refusal("an older checkpoint cannot be removed from", self.uri, error))
+                str(file_refusal("an older checkpoint cannot be removed from", self.uri, error))
             )
 
     def _remove(self, name: str) -> None:
@@ -247,7 +247,7 @@ class CheckpointFolder:
     def _verified(self, uri: str, sealed: SealedFile) -> Any:
         """The file, open for reading: itself where it is local, else a copy."""
         name = uri.rpartition("/")[2]
-        if (size := self._store.size(uri)) != sealed.bytes:
+        if (size := _size(self._store, uri)) != sealed.bytes:
             found = "is missing" if size is None else f"has {size} bytes"
             raise Damaged(f"{name} {found}, not {sealed.bytes}")
         with ExitStack() as ends:
@@ -267,7 +267,7 @@ class CheckpointFolder:
         try:
             yield
         except Exception as error:  # libraries have classes of their own
-            raise refusal(what, self.uri, error) from error
+            raise file_refusal(what, self.uri, error) from error
 
 
 def sum_of(source: Any, copy: Any = None) -> str:
@@ -285,15 +285,21 @@ def spool_file() -> Any:
     return tempfile.TemporaryFile(dir=spill_folder(), prefix="hearth-checkpoint-")
 
 
-def read_small(store: Store, uri: str) -> bytes | None:
+def read_small(store: FileSystem, uri: str) -> bytes | None:
     """The content of a seal; None where there is none. Raises Damaged for one that is too large."""
-    size = store.size(uri)
+    size = _size(store, uri)
     if size is None:
         return None
     if size > MOST_SEAL_BYTES:
         raise Damaged(f"{SEAL} has {size} bytes")
     with store.open_input(uri) as source:
         return bytes(source.read(MOST_SEAL_BYTES))
+
+
+def _size(store: FileSystem, uri: str) -> int | None:
+    """Bytes of a file; None where there is none."""
+    status = store.status(uri)
+    return None if status is None else status[0]
 
 
 def invalid(text: str) -> Exception:

@@ -5,6 +5,9 @@
     with cluster.run(spark, main_fun, args, nodes=2) as nodes:
         nodes.train(frame, epochs=3)
 
+`driver/`, `task/` and `node/` hold what runs there; each may use the next. The modules beside them
+are what these sides have in common: channels, messages, errors, roles.
+
 Importing this package loads neither pyspark nor the native core.
 """
 
@@ -15,20 +18,20 @@ from typing import TYPE_CHECKING
 from hearth import on_demand
 
 if TYPE_CHECKING:
-    from hearth.cluster.cluster import Cluster as Cluster
-    from hearth.cluster.cluster import run as run
-    from hearth.cluster.context import NodeContext as NodeContext
-    from hearth.cluster.data_feed import DataFeed as DataFeed
+    from hearth.cluster.driver.cluster import Cluster as Cluster
+    from hearth.cluster.driver.cluster import run as run
     from hearth.cluster.errors import ClusterError as ClusterError
     from hearth.cluster.errors import FeedTimeoutError as FeedTimeoutError
     from hearth.cluster.errors import NodeError as NodeError
     from hearth.cluster.errors import ReservationTimeoutError as ReservationTimeoutError
+    from hearth.cluster.node.context import NodeContext as NodeContext
+    from hearth.cluster.node.data_feed import DataFeed as DataFeed
 
 _HOMES = {
-    "Cluster": ".cluster",
-    "run": ".cluster",
-    "NodeContext": ".context",
-    "DataFeed": ".data_feed",
+    "Cluster": ".driver.cluster",
+    "run": ".driver.cluster",
+    "NodeContext": ".node.context",
+    "DataFeed": ".node.data_feed",
     "ClusterError": ".errors",
     "FeedTimeoutError": ".errors",
     "NodeError": ".errors",

@@ -28,6 +28,11 @@ def handshake_terms(token: str, service: str, rank: int = 0) -> Any:
     return HandshakeTerms(token, service, rank)
 
 
+def feed_terms(token: str, node_id: int) -> Any:
+    """What a node and its feed tasks must have in common, as handshake_terms()."""
+    return handshake_terms(token, "feed", node_id)
+
+
 class Channel:
     """Messages over one connected stream socket. One thread receives, any thread may use the rest.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from hearth.cluster.channel import Channel, Message
+from hearth.cluster.channel import Channel, Message, feed_terms
 from hearth.cluster.errors import NodeError
-from hearth.cluster.feed_listener import feed_terms
 
 _CONNECT_TIMEOUT_S = 10.0
 

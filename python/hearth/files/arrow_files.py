@@ -16,10 +16,10 @@ from hearth.files.uri import CORE_SCHEMES, scheme
 
 def arrow_file_system(uri: str) -> PyFileSystem | None:
     """The file system of such a URI; its paths are whole URIs. None for other schemes."""
-    return PyFileSystem(CoreFiles()) if scheme(uri) in CORE_SCHEMES else None
+    return PyFileSystem(CoreHandler()) if scheme(uri) in CORE_SCHEMES else None
 
 
-class CoreFiles(FileSystemHandler):
+class CoreHandler(FileSystemHandler):
     """What pyarrow asks of a file system, answered by the core. Any thread.
 
     All methods raise what the core does: OSError, ValueError, or HearthError for the rest.
@@ -31,7 +31,7 @@ class CoreFiles(FileSystemHandler):
         self._core = _core
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, CoreFiles)
+        return isinstance(other, CoreHandler)
 
     def get_type_name(self) -> str:
         return "hearth"

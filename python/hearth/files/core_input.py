@@ -28,6 +28,11 @@ class CoreInput(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
     def read(self, size: int = -1) -> bytes:
         wanted = max(0, self._file.size() - self._at) if size < 0 else size
         data = self._file.read_at(self._at, wanted)

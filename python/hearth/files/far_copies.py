@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
-from hearth.files.hadoop_shell import HadoopShell, use_core_as_hadoop_user
+from hearth.files.core_files import CoreFiles
+from hearth.files.hadoop_shell import HadoopShell
 from hearth.files.library_files import LibraryFiles
 from hearth.files.uri import CORE_SCHEMES, scheme
 from hearth.native.failure import hearth_error
 
 Result = TypeVar("Result")
-
-_BLOCK_BYTES = 8 << 20
 
 
 class FarCopies:
@@ -31,7 +29,7 @@ class FarCopies:
         """`settings`: as of HadoopShell; `libraries`: schemes that it does not know."""
         self._libraries = libraries
         self._shell = HadoopShell(settings)
-        self._core: CoreCopies | None = CoreCopies()
+        self._core: CoreFiles | None = CoreFiles()
 
     def fetch(self, uri: str, path: str) -> None:
         self._by_either(uri, lambda copies: copies.fetch(uri, path))
@@ -55,40 +53,3 @@ class FarCopies:
         print(f"hearth: {why}. Hadoop's shell can, and is used", file=sys.stderr, flush=True)
         self._core = None
         return result
-
-
-class CoreCopies:
-    """By the core's storage. Raises what that does: OSError, ValueError or HearthError."""
-
-    def __init__(self) -> None:
-        use_core_as_hadoop_user()
-
-    def fetch(self, uri: str, path: str) -> None:
-        from hearth.native._core import InputFile
-
-        source, at = InputFile(uri), 0
-        with open(path, "wb") as target:
-            while block := source.read_at(at, _BLOCK_BYTES):
-                target.write(block)
-                at += len(block)
-
-    def store(self, paths: Sequence[str], folder: str) -> None:
-        from hearth.native._core import OutputFile
-
-        for path in paths:
-            target = OutputFile(f"{folder}/{Path(path).name}")  # HDFS makes the folders above it
-            try:
-                with open(path, "rb") as source:
-                    while block := source.read(_BLOCK_BYTES):
-                        target.append(block)
-                target.commit()
-            finally:
-                target.discard()
-
-    def names(self, folder: str) -> list[str]:
-        from hearth.native._core import list_folder
-
-        try:
-            return [status.uri.rpartition("/")[2] for status in list_folder(folder)]
-        except FileNotFoundError:
-            return []

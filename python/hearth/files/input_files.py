@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.core_input import CoreInput
+from hearth.files.file_system import by_core, files_of
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
-from hearth.files.library_files import LibraryFiles, LibraryInput
+from hearth.files.library_files import LibraryInput
 from hearth.files.stored_files import StoredFile, known_time
-from hearth.files.uri import CORE_SCHEMES, local_path, scheme
+from hearth.files.uri import local_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,11 +97,6 @@ def open_uri(uri: str) -> Any:
     return CoreFile(uri)
 
 
-def by_core(uri: str) -> bool:
-    """Whether the core's storage reads it, rather than a library."""
-    return scheme(uri) in ("", "file", *CORE_SCHEMES)
-
-
 def check_unchanged(file: StoredFile, pinned_on: str = "") -> None:
     """Compares a file with what the driver saw.
 
@@ -132,8 +128,6 @@ def check_unchanged(file: StoredFile, pinned_on: str = "") -> None:
 def status_of(uri: str) -> tuple[int, int] | None:
     """(bytes, milliseconds since 1970 when it was modified, as StoredFile has it); None where it
     is missing."""
-    from hearth.native._core import stat_file
-
     path = local_path(uri)
     if path is not None:
         try:
@@ -141,12 +135,8 @@ def status_of(uri: str) -> tuple[int, int] | None:
         except FileNotFoundError:
             return None
         return found.st_size, found.st_mtime_ns // 1_000_000
-    if by_core(uri):
-        use_core_as_hadoop_user()
-        status = stat_file(uri)
-        return status and (status.size, known_time(uri, status.modified_ms))
-    info = LibraryFiles().stat(uri)
-    return info and (info.size, (info.mtime_ns or 0) // 1_000_000)
+    status = files_of(uri).status(uri)
+    return status and (status[0], known_time(uri, status[1]))
 
 
 def _is_copy(uri: str, pinned_on: str) -> bool:

@@ -63,10 +63,13 @@ def library_knows(uri: str) -> bool:
 
 
 class LibraryFiles:
-    """HadoopFiles' methods for such URIs, and HadoopShell's. Any thread; no state.
+    """As file_system.FileSystem, with HadoopFiles' methods. Any thread; no state.
 
-    All of them raise HearthError: one line that says which path and why, with a code.
+    All of them raise HearthError: one line that says which path and why, with a code; only files
+    that are open raise what the library does.
     """
+
+    renames_folders = False  # a rename may copy file by file
 
     def qualified(self, uri: str) -> str:
         """The same: without a scheme it would be none of these."""
@@ -127,7 +130,6 @@ class LibraryFiles:
             system.delete_file(probe)
 
     def fetch(self, uri: str, path: str) -> None:
-        """Copies a file to the local `path`."""
         with (
             self._at(uri) as (system, source),
             system.open_input_stream(source) as far,
@@ -136,19 +138,37 @@ class LibraryFiles:
             shutil.copyfileobj(far, local, _COPY_BYTES)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
-        """Copies local files, in their order, into the folder, which it makes. Each appears under
-        its name when it is complete, in place of an older one."""
         with self._at(folder) as (system, place):
             for path in paths:
                 target = f"{place}/{Path(path).name}"
                 with open(path, "rb") as local, _new_file(system, target) as far:
                     shutil.copyfileobj(local, far, _COPY_BYTES)
 
-    def stat(self, uri: str) -> FileInfo | None:
-        """What is known of a file: `size`, `mtime_ns`; None where there is none."""
+    def status(self, uri: str) -> tuple[int, int] | None:
         with self._at(uri) as (system, path):
             info = system.get_file_info(path)
-            return info if info.type.name == "File" else None
+            if info.type.name != "File":
+                return None
+            return int(info.size or 0), (info.mtime_ns or 0) // 1_000_000
+
+    def open_input(self, uri: str) -> Any:
+        with self._at(uri) as (system, path):
+            return system.open_input_file(path)
+
+    def open_output(self, uri: str) -> LibraryOutput:
+        with self._at(uri) as (system, path):
+            return LibraryOutput(system.open_output_stream(path))
+
+    def make_folder(self, uri: str) -> None:
+        with self._at(uri) as (system, path):
+            system.create_dir(path, recursive=True)
+
+    def rename(self, uri: str, other: str) -> None:
+        raise NotImplementedError("folders are not renamed here")
+
+    def remove(self, folder: str) -> None:
+        with self._at(folder) as (system, path):
+            system.delete_dir(path)
 
     @contextmanager
     def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
@@ -159,6 +179,22 @@ class LibraryFiles:
             raise
         except Exception as error:  # packages have exceptions of their own
             raise library_refusal(what, uri, error) from None
+
+
+class LibraryOutput:
+    """A stream of a library, whose file may be seen before it is complete."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def append(self, data: bytes) -> None:
+        self._stream.write(data)
+
+    def commit(self) -> None:
+        self._stream.close()
+
+    def discard(self) -> None:
+        """The folder that it is in is removed as a whole."""
 
 
 class LibraryInput:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hearth.files.core_files import CoreFiles
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import LibraryFiles
 from hearth.files.table_folders import refuse_table
@@ -148,13 +149,7 @@ def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[Store
 def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
     """As HadoopFiles.located(), by the operating system or the core."""
     if local_path(where) is None:
-        from hearth.native._core import list_folder, stat_file
-
-        status = stat_file(where)
-        if status is None:
-            raise FileNotFoundError(f"{where} does not exist")
-        for file in list_folder(where) if status.is_folder else [status]:
-            yield file.uri, file.size, file.is_folder, file.modified_ms, []
+        yield from CoreFiles().located(where)
         return
     paths = [entry.path for entry in os.scandir(where)] if os.path.isdir(where) else [where]
     for path in paths:

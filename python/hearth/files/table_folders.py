@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from hearth.files.core_files import CoreFiles
+
 # Formats of the files that a table may consist of, by Spark's names.
 DATA_FORMATS = ("parquet", "orc", "avro")
 _DELTA, _HUDI, _ICEBERG, _STREAM = "delta", "hudi", "iceberg", ""
@@ -16,24 +18,10 @@ _MARKS = {"_delta_log": _DELTA, ".hoodie": _HUDI, "_spark_metadata": _STREAM}
 
 
 class Listing(Protocol):
-    """The part of HadoopFiles and LibraryFiles that is needed."""
+    """The part of FileSystem and HadoopFiles that is needed."""
 
     def exists(self, uri: str) -> bool: ...
     def names(self, folder: str) -> Iterable[str]: ...
-
-
-class CoreListing:
-    """Local files, and those of HDFS, by the core's storage."""
-
-    def exists(self, uri: str) -> bool:
-        from hearth.native._core import stat_file
-
-        return stat_file(uri) is not None
-
-    def names(self, folder: str) -> list[str]:
-        from hearth.native._core import list_folder
-
-        return [file.uri.rstrip("/").rpartition("/")[2] for file in list_folder(folder)]
 
 
 @dataclass(frozen=True)
@@ -67,7 +55,7 @@ def find_table(uri: str, files: Listing | None = None) -> Table | None:
     `files` serves the URI; None: the core does.
     """
     with suppress(ConnectionError, TimeoutError):
-        return _find(uri, files or CoreListing())
+        return _find(uri, files or CoreFiles())
     return None  # each question takes long to fail, and the files themselves fail, too
 
 

@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from hearth.cluster.channel import Channel
-from hearth.cluster.meetings import Meetings
+from hearth.cluster.node.meetings import Meetings
 from hearth.collective.place import Place, here
 from hearth.collective.ranks import Meeting
 

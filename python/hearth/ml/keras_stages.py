@@ -90,8 +90,8 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         self, spark: Any, spec: TrainingSpec, frames: Mapping[str, Any], store: str
     ) -> dict[str, Any] | None:
         from hearth.cluster import roles
-        from hearth.cluster.cluster import Cluster, Plan
-        from hearth.cluster.node_job import NodeOptions, NodeProgram
+        from hearth.cluster.driver.cluster import Cluster, Plan
+        from hearth.cluster.task.node_job import NodeOptions, NodeProgram
         from hearth.ml import keras_program
 
         gpus = 0 if spec.device == "cpu" else None

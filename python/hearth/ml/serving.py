@@ -19,11 +19,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from hearth.cluster import roles
-from hearth.cluster.cluster import Cluster, Plan
+from hearth.cluster.driver.cluster import Cluster, Plan
 from hearth.cluster.errors import told_to_driver
 from hearth.cluster.feed_spec import FeedSpec, feed_spec
-from hearth.cluster.feed_task import infer
-from hearth.cluster.node_job import NodeOptions, NodeProgram
+from hearth.cluster.task.feed_task import infer
+from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.ml import predictors
 from hearth.ml.predict_tasks import Prediction
 from hearth.rows.applied import of_rows, prepared
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from hearth.cluster.context import NodeContext
+    from hearth.cluster.node.context import NodeContext
 
 _FEED = "predict"
 # Tasks that a node serves at the same time; further ones wait for one of them to end.

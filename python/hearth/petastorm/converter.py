@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hearth.checkpoints.stores import store_of
 from hearth.data import parquet
+from hearth.files.file_system import files_of
 from hearth.petastorm.batches import BatchOptions, ShardBatches
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class SparkDatasetConverter:
 
     def delete(self) -> None:
         """Deletes the files. Raises OSError, HearthError where the file system refuses it."""
-        store_of(self.cache_dir_url).remove(self.cache_dir_url)
+        files_of(self.cache_dir_url).remove(self.cache_dir_url)
         _made[:] = [each for each in _made if each[2] is not self]
 
 

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.files.file_system import by_core
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
-from hearth.files.input_files import Count, InputFile, by_core
+from hearth.files.input_files import Count, InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from hearth.cluster.cluster import Cluster, Plan
+from hearth.cluster.driver.cluster import Cluster, Plan
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.tensorflowonspark import TFSparkNode
 from hearth.tensorflowonspark.roles import make_template

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from hearth.cluster import data_feed, file_feed
+from hearth.cluster.node import data_feed, file_feed
 from hearth.files.uri import absolute_uri
 from hearth.tensorflowonspark.queue_source import QueueSource
 

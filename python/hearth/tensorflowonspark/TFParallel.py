@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from hearth.cluster.errors import ClusterError, own_error, told_to_driver
-from hearth.cluster.node_job import make_job, start_node
+from hearth.cluster.task.node_job import make_job, start_node
 from hearth.spark.access import spark_access
 from hearth.spark.task_resources import task_gpus
 from hearth.spark.token_lender import lend_tokens

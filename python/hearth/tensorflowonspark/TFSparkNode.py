@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.context import NodeContext
 from hearth.cluster.errors import told_to_driver
 from hearth.cluster.feed_spec import feed_spec
-from hearth.cluster.node_job import NodeOptions, NodeProgram, start_body
+from hearth.cluster.node.context import NodeContext
+from hearth.cluster.task.node_job import NodeOptions, NodeProgram, start_body
 from hearth.spark.task_resources import partition_id
 from hearth.tensorflow.filesystems import register_when_imported
 from hearth.tensorflowonspark import TFNode
@@ -159,7 +159,7 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
     Raises:
         ValueError: TFCluster.run did not make `cluster_info`.
     """
-    from hearth.cluster.feed_task import feed
+    from hearth.cluster.task.feed_task import feed
     from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
     spec = feed_spec(cluster_info, qname, feed_timeout)
@@ -174,7 +174,7 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
 
 def inference(cluster_info, feed_timeout=600, qname="input"):
     """The body of an inference: yields one result per row, in order."""
-    from hearth.cluster import feed_task
+    from hearth.cluster.task import feed_task
     from hearth.rows.pickles import batches_of_pickles, pickle_rows
 
     spec = feed_spec(cluster_info, qname, feed_timeout, mode="inference")

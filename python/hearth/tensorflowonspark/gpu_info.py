@@ -1,7 +1,7 @@
-"""The module hearth.cluster.gpu_info under TensorFlowOnSpark's name."""
+"""The module hearth.cluster.node.gpu_info under TensorFlowOnSpark's name."""
 
 import sys
 
-import hearth.cluster.gpu_info as _module
+import hearth.cluster.node.gpu_info as _module
 
 sys.modules[__name__] = _module

@@ -1,7 +1,7 @@
-"""The module hearth.cluster.reservation under TensorFlowOnSpark's name."""
+"""The module hearth.cluster.driver.reservation under TensorFlowOnSpark's name."""
 
 import sys
 
-import hearth.cluster.reservation as _module
+import hearth.cluster.driver.reservation as _module
 
 sys.modules[__name__] = _module

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from hearth.cluster import gpu_info
-from hearth.cluster.tensorboard import find_in_path
+from hearth.cluster.node import gpu_info
+from hearth.cluster.node.tensorboard import find_in_path
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark import addresses
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
-from hearth.cluster.context import NodeContext
+from hearth.cluster.node.context import NodeContext
 
 if TYPE_CHECKING:
     import torch

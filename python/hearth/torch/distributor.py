@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from hearth.cluster import gpu_info, roles
-from hearth.cluster.cluster import Plan
-from hearth.cluster.node_job import NodeOptions
+from hearth.cluster import roles
+from hearth.cluster.driver.cluster import Plan
+from hearth.cluster.node import gpu_info
+from hearth.cluster.task.node_job import NodeOptions
 from hearth.torch import returned
 from hearth.torch.torch_cluster import TorchCluster
 

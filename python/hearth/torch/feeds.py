@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hearth.cluster import data_feed, file_feed
+from hearth.cluster.node import data_feed, file_feed
 from hearth.rows.column_results import ColumnResults
 from hearth.rows.results import as_array
 from hearth.torch.sharding import check_whole

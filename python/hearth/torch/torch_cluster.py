@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, Unpack
 
 from hearth.cluster import roles
-from hearth.cluster.cluster import WAIT_S, Cluster, Plan
-from hearth.cluster.node_job import NodeOptions, NodeProgram
-from hearth.cluster.reports.driver import ReportOptions, Shown
+from hearth.cluster.driver.cluster import WAIT_S, Cluster, Plan
+from hearth.cluster.driver.reports.reports import ReportOptions, Shown
+from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.torch.context import TorchContext, run_main
 
 

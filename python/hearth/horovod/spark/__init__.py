@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.cluster import WAIT_S, Cluster, Plan
-from hearth.cluster.node_job import NodeOptions, NodeProgram
+from hearth.cluster.driver.cluster import WAIT_S, Cluster, Plan
+from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.horovod.objects import pickler
 
 # The rendezvous carries at most a megabyte at once.

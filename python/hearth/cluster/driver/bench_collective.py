@@ -1,0 +1,77 @@
+"""`hearth bench-collective`: how fast executors all-reduce, by transport and size.
+
+Between the executors of a Spark master, or without one between processes of this machine. On a
+cluster whose hosts do not have hearth, run it as `hearth pack` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hearth import HearthError
+from hearth.collective import bench
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs what the command line says; a mistake is one line on stderr and the status 1."""
+    parser = argparse.ArgumentParser(
+        prog="hearth bench-collective", description=__doc__.splitlines()[0].partition(": ")[2]
+    )
+    parser.add_argument("--master", help="of Spark; none: processes of this machine")
+    parser.add_argument("--ranks", type=int, default=2, help="how many (default: 2)")
+    parser.add_argument("--sizes", default=",".join(bench.SIZES), help="by comma (%(default)s)")
+    parser.add_argument("--transports", default=",".join(bench.TRANSPORTS), help="(%(default)s)")
+    options = parser.parse_args(arguments)
+    try:
+        if options.ranks < 2:
+            raise ValueError(f"--ranks {options.ranks}: an all-reduce needs 2 ranks or more")
+        asked = bench.parsed(options.sizes, options.transports)
+        print(bench.heading(options.ranks), flush=True)
+        if options.master:
+            lines = between_executors(options.master, options.ranks, asked)
+        else:
+            lines = bench.between_processes(options.ranks, asked)
+        for figures in lines:
+            print(bench.row(figures), flush=True)
+    except (HearthError, ValueError, ConnectionError, TimeoutError, OSError) as error:
+        print(f"hearth bench-collective: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def between_executors(master: str, ranks: int, asked: bench.Asked) -> Iterator[dict[str, Any]]:
+    """What rank 0 of so many executors says, as it says it. Raises as measured()."""
+    from hearth.spark import session
+
+    spark = session.start("hearth bench-collective", ranks, master)
+    try:
+        yield from measured(spark, ranks, asked)
+    finally:
+        spark.stop()
+
+
+def measured(spark: Any, ranks: int, asked: bench.Asked) -> Iterator[dict[str, Any]]:
+    """The same on a session's executors.
+
+    Raises:
+        ReservationTimeoutError: not all came.
+        NodeError: one failed.
+    """
+    from hearth.cluster.driver import cluster
+
+    def rank_main(_: Any, ctx: Any) -> None:
+        def say(figures: dict[str, Any]) -> None:
+            ctx.mgr.report_value(json.dumps(figures))
+
+        bench.measure(ctx.place(), asked, say)
+
+    with cluster.run(spark, rank_main, nodes=ranks, feeds=()) as running:
+        yield from map(json.loads, running.running.watch.follow_values(0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

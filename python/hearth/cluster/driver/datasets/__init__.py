@@ -1,0 +1,1 @@
+"""Assigns partitions of datasets to ranks, has their rows delivered, and keeps that plan."""

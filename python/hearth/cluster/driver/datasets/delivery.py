@@ -1,0 +1,321 @@
+"""The driver's side of datasets: assigns partitions to ranks, and has their rows delivered."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.cluster import roles
+from hearth.cluster.channel import Message
+from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.pace import PaceLine
+from hearth.cluster.errors import job_error
+from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task
+from hearth.rows.columns import check_carried
+from hearth.rows.rank_rows import is_steady, launch_conf, rank_rows
+from hearth.spark.arrow_map import map_in_arrow
+from hearth.spark.job import SparkJob
+from hearth.spark.session_conf import session_conf
+
+if TYPE_CHECKING:
+    from hearth.cluster.driver.start import ClusterStart
+
+logger = logging.getLogger(__name__)
+
+# Partitions of a frame: a number that many numbers of ranks divide.
+_FRAME_PARTITIONS = 48
+# Complete partitions are reported to the ranks in about this many messages.
+_PARTS = 48
+# The hash of a partition without rows.
+_NO_ROWS = "0" * 16
+# A delivery that fails may be the echo of a lost rank, which the rendezvous reports then.
+_ECHO_WAIT_S = 5.0
+
+
+@dataclass
+class Plan:
+    """One dataset: its rows, cut into partitions, the same for every number of ranks."""
+
+    name: str
+    partitions: int
+    frame: Any = None  # a DataFrame of so many partitions
+    conf: dict[str, str] = field(default_factory=dict)  # under which Spark plans the frame
+    source: Any = None  # files that ranks read themselves, with their splits
+    identity: str = ""
+    spool: bool = True  # False: ranks read the source anew in each epoch
+    steady: bool = True  # False: Spark may compute other rows each time
+    # (rows, hash of them) of each partition that any start of the nodes has had.
+    known: dict[int, tuple[int, str]] = field(default_factory=dict)
+
+    def keeps(self) -> bool:
+        """Whether files of an earlier start may be used beside rows that are computed again."""
+        every = len(self.known) == self.partitions
+        return self.steady or (every and all(digest for _, digest in self.known.values()))
+
+    def check(self, partition: int, rows: int, digest: str) -> str:
+        """Why a partition is not the one that an earlier start had; "" where it is, or was the
+        first."""
+        had, before = self.known.setdefault(partition, (rows, digest))
+        if had == rows and (before == digest or not before or not digest):
+            self.known[partition] = rows, before or digest
+            return ""
+        return (
+            f"partition {partition} of dataset {self.name!r} had {had} rows with hash {before} "
+            f"before the cluster started again and has {rows} with {digest} now; rows of a dataset "
+            "must be the same each time they are computed: cache or checkpoint the frame"
+        )
+
+    def owners(self, hosts: Sequence[frozenset[str]]) -> list[int]:
+        """The rank of each partition, for ranks on these hosts."""
+        if self.source is None:
+            return [partition % len(hosts) for partition in range(self.partitions)]
+        from hearth.sources.owners import owners
+
+        return owners(self.source.splits(), hosts, len(hosts))
+
+    def described(self) -> dict[str, Any]:
+        """By names such as "dataset.train.rows"."""
+        found: dict[str, Any] = {"version": self.identity}
+        if self.source is not None:
+            found["uri"] = getattr(self.source, "uri", "")
+        if len(self.known) == self.partitions:
+            found["rows"] = sum(rows for rows, _ in self.known.values())
+            digests = [digest for _, (_, digest) in sorted(self.known.items())]
+            if all(digests):
+                found["hash"] = hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+        return {f"dataset.{self.name}.{key}": value for key, value in found.items()}
+
+    def packed_source(self) -> str:
+        """The source as text for a node's readers; empty for a frame."""
+        if self.source is None:
+            return ""
+        from pyspark import cloudpickle
+
+        return base64.b64encode(cloudpickle.dumps(self.source)).decode()
+
+
+class Datasets:
+    """All datasets of one cluster. begin() is called for each start of its nodes."""
+
+    def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int, folder: str = ""):
+        """Plans them.
+
+        Args:
+            spark: spark_access().
+            rows: a DataFrame, or a source of hearth.data, by name.
+            ranks: how many nodes take rows, at most.
+            folder: of checkpoints, beside which the plan is kept.
+
+        Raises:
+            TypeError: these are no rows.
+            ValueError, OSError, HearthError: a streaming DataFrame, a column of a type that no
+                feed carries, or files that cannot be listed.
+        """
+        self._spark = spark
+        self._deliveries: list[Delivery] = []  # of the start that runs
+        self._kept = KeptPlan(folder if rows else "", _attempt_of(spark.session))
+        rows = {name: _read_by_spark(value, spark.session) for name, value in rows.items()}
+        frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
+        for name, frame in frames.items():
+            _check_frame(name, frame)
+        self.plans = {name: self._plan(name, rows[name], frames, ranks) for name in rows}
+
+    def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
+        if name not in frames:
+            source = self._kept.pinned(name, rows, self._spark.session)
+            spool = getattr(source, "spool", True)
+            if not spool and any(split.rows is None for split in source.splits()):
+                raise ValueError(
+                    f"dataset {name!r} has spool=False, which needs files that tell how many rows "
+                    f"they have; those of {source.uri} do not: leave spool=False out"
+                )
+            identity, splits = source.identity(), len(source.splits())
+            return Plan(name, splits, source=source, identity=identity, spool=spool)
+        partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
+        partitions = self._kept.partitions(name) or partitions
+        session = self._spark.session
+        # A run that is resumed may have other cores, and needs the same rows in its partitions.
+        conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
+        with session_conf(session, conf):
+            frame = rank_rows(session, {name: rows}, partitions)
+            steady = is_steady(rows)
+        kind = hashlib.sha256(rows.schema.json().encode()).hexdigest()
+        return Plan(name, partitions, frame, conf, identity=kind, steady=steady)
+
+    def described(self) -> dict[str, Any]:
+        """What identifies the datasets' rows, as far as it is known: uri, version, rows, hash."""
+        return {k: v for plan in self.plans.values() for k, v in plan.described().items()}
+
+    def meta(self) -> dict[str, Message]:
+        """What nodes are started with: for each dataset its source as text, "" for a frame."""
+        return {
+            name: {"source": plan.packed_source(), "spool": plan.spool}
+            for name, plan in self.plans.items()
+        }
+
+    def line(self) -> str:
+        """How far the deliveries of this start are; "" where all rows are there."""
+        parts = [delivery.line() for delivery in self._deliveries]
+        return "delivering rows: " + ", ".join(filter(None, parts)) if any(parts) else ""
+
+    def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Sends the nodes of a start the owners of the partitions, and delivers the rows in the
+        background.
+
+        Where that fails, the cluster fails with the reason.
+        """
+        fed = roles.fed_nodes(nodes)
+        hosts = [frozenset((node["host"], node["host_name"])) for node in fed]
+        self._deliveries = []
+        for plan in self.plans.values():
+            planned = partial(plan.owners, hosts)
+            owners = self._kept.owners(plan.name, len(fed), plan.partitions, planned)
+            delivery = Delivery(plan, running)
+            self._deliveries.append(delivery)
+            running.watch.datasets[plan.name] = delivery.note
+            named = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
+            ids = [node["executor_id"] for node in fed]
+            message = {**named, "owners": owners, "nodes": ids, "keeps": plan.keeps()}
+            running.broadcast(message)
+            if not plan.partitions:
+                delivery.tell()
+            if plan.frame is None:
+                continue
+            spec = DatasetSpec(plan.name, str(fed[0]["authkey"]), _bare(fed), tuple(owners))
+            action = partial(_deliver, self._spark.session, plan, spec)
+            running.deliveries.append(SparkJob(self._spark, action, delivery.end))
+        if self.line():
+            show = partial(self._show, running)
+            threading.Thread(target=show, name="hearth-deliveries", daemon=True).start()
+
+    def _show(self, running: ClusterStart) -> None:
+        """Shows how far the deliveries are until they have ended, or the cluster has."""
+        watch = running.watch
+        with PaceLine(self.line):
+            watch.wait(lambda: watch.closing or not self.line(), None)
+
+
+class Delivery:
+    """The rows of one dataset on their way to one start of the nodes. Any thread may report."""
+
+    def __init__(self, plan: Plan, running: ClusterStart):
+        self._plan = plan
+        self._running = running
+        self._lock = threading.Lock()
+        self._known: dict[int, tuple[int, str]] = {}
+        self._untold: list[list[Any]] = []  # [partition, rows, hash]
+        self._told = False
+
+    def line(self) -> str:
+        """How many partitions have come; "" where all have, or none are to."""
+        plan = self._plan
+        with self._lock:
+            known, rows = len(self._known), sum(rows for rows, _ in self._known.values())
+        if self._told or not plan.spool:
+            return ""
+        return f"{plan.name} {known} of {plan.partitions} partitions ({rows:,} rows)"
+
+    def note(self, event: Message) -> None:
+        """A node has all rows of a partition."""
+        partition, rows, digest = event["partition"], event["rows"], event["hash"]
+        with self._lock:
+            self._known[partition] = rows, digest
+            over = len(self._known) == self._plan.partitions
+            changed = self._plan.check(partition, rows, digest)
+            self._untold.append([partition, rows, digest])
+            some = self._untold if len(self._untold) * _PARTS >= self._plan.partitions else []
+            if some:
+                self._untold = []
+        if changed:
+            self._running.fail(changed)
+        elif over:
+            self.tell()
+        elif some:  # states that are saved now hold them
+            self._send({"op": "dataset_counted", "counted": some})
+
+    def end(self, job: SparkJob) -> None:
+        """The job that delivers a frame has ended."""
+        if job.error is None:
+            with self._lock:
+                for partition, rows, digest in job.result:
+                    self._known.setdefault(partition, (rows, digest))
+            self.tell()
+            return
+        watch = self._running.watch
+        if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):
+            return
+        reason = f"the rows of dataset {self._plan.name!r}: {job_error(job.error)}"
+        self._running.fail(reason)
+
+    def tell(self) -> None:
+        """All rows have been delivered: reports the counts of all partitions to the ranks."""
+        with self._lock:
+            if self._told:
+                return
+            self._told = True
+            # Spark runs no task for a partition that it knows to be empty.
+            each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
+            for partition, known in enumerate(each):
+                self._plan.known.setdefault(partition, known)
+        rows = [count for count, _ in each]
+        hashes = [digest for _, digest in each]
+        self._send({"op": "dataset_totals", "rows": rows, "hashes": hashes})
+        logger.info("dataset %s: %d rows in %d partitions", self._plan.name, sum(rows), len(each))
+
+    def _send(self, message: Message) -> None:
+        with suppress(RuntimeError):  # the cluster may be over
+            self._running.broadcast({**message, "dataset": self._plan.name})
+
+
+def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int, str]]:
+    """The Spark action that delivers a frame."""
+    with session_conf(session, plan.conf):
+        stage = map_in_arrow(plan.frame, partial(deliver_task, spec), RESULT_SCHEMA)
+        return [(row[0], row[1], row[2]) for row in stage.collect()]
+
+
+def _attempt_of(session: Any) -> tuple[str, str]:
+    """The application, and which attempt of a resource manager to run its driver this is; "": not
+    known."""
+    return session.conf.get("spark.app.id", ""), session.conf.get("spark.app.attempt.id", "")
+
+
+def _bare(nodes: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    return tuple({k: v for k, v in node.items() if k != "authkey"} for node in nodes)
+
+
+def _read_by_spark(rows: Any, session: Any) -> Any:
+    """Files that Spark reads as a DataFrame; other rows as they are."""
+    from hearth.sources.spark_files import SparkFiles
+
+    return rows.frame(session) if isinstance(rows, SparkFiles) else rows
+
+
+def _is_frame(name: str, rows: Any) -> bool:
+    """Raises TypeError where the rows are neither a frame nor a source."""
+    if hasattr(type(rows), "mapInArrow"):
+        return True
+    if hasattr(rows, "splits") and hasattr(rows, "pin"):
+        return False
+    kind = type(rows)
+    raise TypeError(
+        f"dataset {name!r} is a {kind.__module__}.{kind.__qualname__}, which ranks cannot read: "
+        "give a DataFrame of Spark (spark.createDataFrame(...)), or a source of hearth.data, such "
+        "as hearth.data.parquet(uri)"
+    )
+
+
+def _check_frame(name: str, frame: Any) -> None:
+    if frame.isStreaming:
+        raise ValueError(
+            f"dataset {name!r} is a streaming DataFrame, whose rows have no end: feed its batches "
+            "by cluster.train() in foreachBatch"
+        )
+    check_carried(frame.schema)

@@ -1,0 +1,325 @@
+"""The driver's side of the feed: RDDs, DataFrames and streams on their way to the nodes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hearth.cluster.driver.pace import PaceLine
+from hearth.cluster.driver.watch import ClusterJob
+from hearth.cluster.errors import NodeError, told_to_driver
+from hearth.cluster.feed_spec import FeedSpec, fed_nodes, feed_spec, feed_timeout_or_never
+from hearth.cluster.task.feed_task import feed, infer, infer_rows
+from hearth.rows.column_results import result_columns
+from hearth.rows.columns import check_carried
+from hearth.rows.pickles import batches_of_pickles, pickle_rows
+from hearth.spark.arrow_map import map_in_arrow
+from hearth.spark.task_resources import partition_id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hearth.cluster.driver.restart import Restarts
+    from hearth.cluster.driver.start import ClusterStart
+    from hearth.cluster.driver.watch import ClusterWatch
+
+# After a loss Spark gets this long to count the rows, so that the failure is told in time.
+_COUNT_S = 6.0
+# What nodes said last of a job's partitions may come after Spark's word that the job is done.
+_LAST_EVENTS_S = 10.0
+
+
+@dataclass
+class FeedJob:
+    """The rows of one train(), or of one epoch of it."""
+
+    rows: Any
+    queue: str
+    timeout_s: float
+    keep: bool = False  # the nodes replay the rows later
+    feed: str = field(default_factory=lambda: secrets.token_hex(8))
+    brought: frozenset[int] | None = None  # partitions that had rows, once all were taken
+    compare: bool = False  # safe partitions are computed again and compared, else skipped
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether they are a DataFrame. One of Spark Connect has every attribute, as a column."""
+    return hasattr(type(rows), "mapInArrow")
+
+
+def check_rows(rows: Any, call: str) -> None:
+    """Raises TypeError or ValueError where these are no rows that Spark can bring to nodes."""
+    if is_frame(rows):
+        if call == "train" and rows.isStreaming:
+            raise ValueError(
+                "train() takes no streaming DataFrame: feed its batches, by "
+                "frame.writeStream.foreachBatch(lambda batch, _: cluster.train(batch)).start()"
+            )
+    elif not hasattr(rows, "_jrdd_deserializer") and not hasattr(rows, "foreachRDD"):
+        kind = type(rows)
+        raise TypeError(
+            f"{call}() takes a DataFrame or an RDD of Spark, not a {kind.__module__}."
+            f"{kind.__qualname__}: make one by spark.createDataFrame(...) or sc.parallelize(...)"
+        )
+
+
+@dataclass(frozen=True)
+class FeedJobs:
+    """Brings rows to the nodes of one cluster. Any thread may use it.
+
+    Attributes:
+        started: the cluster's latest start, with its nodes.
+        restarts: sends rows again after a restart; None: the cluster does not start again.
+        stream_begins, stream_ends: called when a stream begins, and when a node wants no more of
+            it.
+    """
+
+    spark: Any
+    ledger: Any
+    started: Callable[[], ClusterStart]
+    restarts: Restarts | None
+    stream_begins: Callable[[], Any]
+    stream_ends: Callable[[], Any]
+
+    def train(self, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
+        """Feeds an RDD or DataFrame `epochs` times; a DStream from its next interval on."""
+        check_rows(rows, "train")
+        if not is_frame(rows) and hasattr(rows, "foreachRDD"):
+            if self.restarts is not None:
+                raise ValueError(
+                    "a DStream cannot be read again, so it needs a cluster without restart=True; "
+                    "Structured Streaming's foreachBatch can feed one that has it"
+                )
+            self.stream_begins()
+            rows.foreachRDD(lambda rdd: self._train_interval(rdd, timeout_s, queue))
+            return
+        if is_frame(rows):
+            check_carried(rows.schema)
+        self._watch.pace.begin()
+        with PaceLine(lambda: self._watch.pace.line()):
+            self._train_all(rows, epochs, timeout_s, queue)
+
+    @property
+    def _watch(self) -> ClusterWatch:
+        return self.started().watch
+
+    def _train_all(self, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
+        if self.restarts is not None:
+            rows, compare = self.spark.pin(rows), not self.spark.pins
+            for _ in range(epochs):
+                if self.restarts.bring(FeedJob(rows, queue, timeout_s, compare=compare)):
+                    return
+        else:
+            job = FeedJob(rows, queue, timeout_s, keep=epochs > 1)
+            if not self._feed_once(job) and epochs > 1:
+                self._replay(job, epochs - 1)
+
+    def _train_interval(self, rdd: Any, timeout_s: float, queue: str) -> None:
+        if self._feed_once(FeedJob(rdd, queue, timeout_s)):
+            self.stream_ends()
+
+    @contextmanager
+    def _in_ledger(self, feed: str, loss: Callable[[], str]) -> Iterator[None]:
+        """Has the ledger count a feed's rows; where a process is lost, the error says `loss`."""
+        self.ledger.open(feed)
+        try:
+            yield
+        except NodeError:
+            watch = self._watch
+            if watch.failure is not None and watch.failure.lost:
+                watch.amend(loss())
+                watch.check()
+            raise
+        finally:
+            self.ledger.close(feed)
+
+    def _feed_once(self, job: FeedJob) -> bool:
+        """Feeds each row once; whether a node wants no more rows."""
+        with self._in_ledger(job.feed, lambda: self._unconsumed(job)):
+            return any(ended for _, ended in self.bring(job))
+
+    def _unconsumed(self, job: FeedJob) -> str:
+        """How many rows no node has taken. Takes _COUNT_S at most."""
+        counting = ClusterJob(self.spark, self._watch, job.rows.count)
+        counting.join(_COUNT_S)
+        counting.cancel()
+        taken, rows = self.ledger.taken(job.feed), counting.result
+        if rows is None:
+            return f"{taken} rows were consumed; Spark could not count the others in {_COUNT_S:g} s"
+        return f"{rows - taken} of {rows} rows were not consumed"
+
+    def _replay(self, job: FeedJob, times: int) -> None:
+        """Has the nodes give the rows of a job again, from their disks."""
+        feed = secrets.token_hex(8)
+
+        def loss() -> str:
+            return f"{self.ledger.taken(feed)} rows of the {times} later epochs were consumed"
+
+        with self._in_ledger(feed, loss):
+            message = {"op": "replay", "queue": job.queue, "times": times, "feed": feed}
+            running = self.started()
+            running.broadcast({**message, "kept": job.feed})
+            nodes = [node["executor_id"] for node in fed_nodes(running.nodes)]
+            running.watch.wait_replayed(feed, nodes, feed_timeout_or_never(job.timeout_s))
+
+    def bring(self, job: FeedJob) -> list[tuple[int, bool]]:
+        """Sends all partitions of a job that are not safe.
+
+        Returns:
+            For each one that had rows, its number and whether its node wants no more.
+
+        Raises:
+            NodeError: a node, or an executor, failed.
+            FeedTimeoutError: a node took no rows in time.
+        """
+        running = self.started()
+        spec = feed_spec(
+            running.nodes,
+            job.queue,
+            job.timeout_s,
+            feed=job.feed,
+            keep=job.keep,
+            fenced=True,
+            safe=frozenset() if job.compare else frozenset(self.ledger.safe(job.feed)),
+        )
+        if is_frame(job.rows):
+            task = partial(_feed_batches, replace(spec, format="arrow"))
+            tasks = map_in_arrow(job.rows, task, "partition int, ended boolean")
+        else:
+            chunks, spec = _pickles(job.rows, spec)
+            tasks = chunks.mapPartitionsWithIndex(partial(_feed_pickles, spec))
+        watch = running.watch
+        watch.check()
+        results = list(map(tuple, ClusterJob(self.spark, watch, tasks.collect, job.feed).wait()))
+        if not any(ended for _, ended in results):
+            self._check_finished(watch, job.feed, {index for index, _ in results})
+        return results
+
+    def _check_finished(self, watch: ClusterWatch, feed: str, came: set[int]) -> None:
+        """Raises NodeError where an attempt found no rows in a partition of which some were given.
+
+        Partitions in `came` are complete: the task that sent them has said so. Their node may have
+        ended before it could say so too.
+        """
+
+        def gone() -> list[int]:
+            return [index for index in self.ledger.unfinished(feed) if index not in came]
+
+        if watch.wait(lambda: not gone(), _LAST_EVENTS_S):
+            return
+        watch.check()
+        raise NodeError(
+            f"partitions {gone()} had rows when they were first computed and have none now, so the "
+            "rest of them is missing: give rows that Spark computes the same way each time, "
+            "such as files or a checkpoint()"
+        )
+
+    def inference(self, rows: Any, timeout_s: float, queue: str, schema: Any) -> Any:
+        """As Cluster.inference()."""
+        check_rows(rows, "inference")
+        if self.restarts is not None:
+            self.restarts.ensure_running()
+        running = self.started()
+        spec = feed_spec(running.nodes, queue, timeout_s, mode="inference")
+        if is_frame(rows):
+            check_carried(rows.schema)
+            return _infer_frame(rows, replace(spec, format="arrow"), schema)
+        chunks, spec = _pickles(rows, spec)
+        marked = running.inferences.mark(chunks)
+        results = marked.mapPartitionsWithIndex(partial(_infer_pickles, spec))
+        if schema is None:
+            return results
+        return self.spark.session.createDataFrame(results, schema)
+
+
+def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
+    """A DataFrame of the results with a schema, else an RDD of them."""
+    if schema is not None:
+        # Spark's own reading of a schema: text or a type, a column "value" where it is no struct.
+        kind = rows.sparkSession.createDataFrame([], schema).schema
+        return map_in_arrow(rows, partial(_infer_columns, spec, kind), kind)
+    if not hasattr(rows.sparkSession, "_jsc"):
+        raise ValueError("Spark Connect has no RDDs: give inference() the schema of its results")
+    pickled = map_in_arrow(rows, partial(_infer_batches, spec), "results binary")
+    return pickled.rdd.mapPartitions(_unpickle_rows)
+
+
+def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
+    """An RDD of pickles, which are Spark's own where it holds the rows as such.
+
+    Those need not be opened in the feed task. Rows that a Python function of the same stage makes
+    are objects there already, and are pickled in lists, as Spark would do.
+    """
+    from pyspark import RDD
+    from pyspark.rdd import PipelinedRDD
+    from pyspark.serializers import BatchedSerializer, CPickleSerializer, NoOpSerializer
+
+    serializer = rows._jrdd_deserializer
+    made_here = isinstance(rows, PipelinedRDD) and rows._is_pipelinable()
+    batched = isinstance(serializer, BatchedSerializer)
+    inner = serializer.serializer if batched else serializer
+    if made_here or type(inner) is not CPickleSerializer:
+        return rows.mapPartitions(pickle_rows), spec
+    return RDD(rows._jrdd, rows.ctx, NoOpSerializer()), replace(spec, batched=batched)
+
+
+def _feed_pickles(
+    spec: FeedSpec, index: int, chunks: Iterator[bytes]
+) -> Iterator[tuple[int, bool]]:
+    with told_to_driver():
+        ended = feed(spec, index, batches_of_pickles(chunks))
+    if ended is not None:
+        yield index, ended
+
+
+def _infer_pickles(spec: FeedSpec, index: int, chunks: Iterator[bytes]) -> Iterator[Any]:
+    return _infer(spec, index, batches_of_pickles(chunks))
+
+
+def _feed_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    index = partition_id()
+    with told_to_driver():
+        ended = feed(spec, index, _with_rows(batches))
+    if ended is not None:
+        columns = {"partition": pa.array([index], pa.int32()), "ended": pa.array([ended])}
+        yield pa.record_batch(columns)
+
+
+def _infer_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    results = _infer(spec, partition_id(), _with_rows(batches))
+    for chunk in pickle_rows(results):
+        yield pa.record_batch({"results": pa.array([chunk], pa.binary())})
+
+
+def _infer_columns(
+    spec: FeedSpec, kind: Any, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    with told_to_driver():
+        parts = infer(spec, partition_id(), _with_rows(batches))
+        yield from result_columns(to_arrow_schema(kind), parts)
+
+
+def _infer(spec: FeedSpec, index: int, batches: Iterator[Any]) -> Iterator[Any]:
+    with told_to_driver():
+        yield from infer_rows(spec, index, batches)
+
+
+def _with_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if batch.num_rows)
+
+
+def _unpickle_rows(rows: Iterator[Any]) -> Iterator[Any]:
+    import pickle
+
+    for row in rows:
+        yield from pickle.loads(row.results)

@@ -1,0 +1,1 @@
+"""What the driver does with metrics and output of nodes."""

@@ -1,0 +1,193 @@
+"""Starts a cluster again after it lost a process; rows that were not safe are sent again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hearth.cluster.driver.feed_jobs import FeedJob
+from hearth.cluster.errors import ClusterError, NodeError
+from hearth.native.failure import Failure
+from hearth.spark import restarts
+from hearth.spark.restarts import Lost, NotReplaced
+from hearth.spark.slots import SlotWait
+
+if TYPE_CHECKING:
+    from hearth.cluster.driver.cluster import Cluster
+    from hearth.cluster.driver.start import ClusterStart
+
+logger = logging.getLogger(__name__)
+
+# Without a checkpoint in between: a program whose executors are lost again and again before it has
+# made one gets no further by another start.
+_MAX_RESTARTS = 10
+# The feed's error may come before the rendezvous has told why.
+_REASON_WAIT_S = 5.0
+_KILLED_AGAIN = (
+    "it is the second such kill without a checkpoint in between (feed.commit() reports one), so "
+    "the cluster does not start again: where memory ran out on the host, use smaller minibatches "
+    "or fewer nodes per host, or raise spark.executor.memoryOverhead"
+)
+
+
+class Restarts:
+    """Keeps the feed jobs of one cluster until their rows are safe. Any thread may use it."""
+
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._jobs: list[FeedJob] = []  # in the order in which they came
+        tasks = len(cluster.node_ids)
+        session = cluster.spark.session
+        self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
+        self._await_slots()
+        self._given_up = False
+        self._killed = False  # a node's process was, and no checkpoint was made since
+
+    def _await_slots(self) -> None:
+        """The next start waits for the slots of as many nodes as there are now; where the number of
+        workers may change, it goes on with fewer once it has waited in vain."""
+        plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
+        session = self._cluster.spark.session
+        self._generations.slots = SlotWait(session, tasks, self._tell, least=plan.least_workers)
+
+    @property
+    def count(self) -> int:
+        """How often the cluster has started again."""
+        return self._generations.count
+
+    def bring(self, job: FeedJob) -> bool:
+        """Sends all rows of a job, again after each loss; returns whether a node wants no more.
+
+        Raises:
+            ClusterError: a node failed by itself, or the cluster could not start again.
+        """
+        cluster = self._cluster
+        self._forget_safe()
+        cluster.ledger.open(job.feed)
+        self._jobs.append(job)
+        while True:
+            running = cluster.running
+            try:
+                return self._bring(job)
+            except NodeError as error:
+                self.recover(running, error)
+
+    def _bring(self, job: FeedJob) -> bool:
+        safe = self._cluster.ledger.safe(job.feed)
+        results = self._cluster.feeds.bring(job)
+        came = {index for index, _ in results}
+        if job.compare and not safe <= came:
+            raise NodeError(
+                f"partitions {sorted(safe - came)} had rows before the restart and have none now: "
+                "give rows that Spark computes the same way each time, such as files"
+            )
+        job.brought = (job.brought or frozenset()) | came
+        return any(ended for _, ended in results)
+
+    def _forget_safe(self) -> None:
+        ledger = self._cluster.ledger
+        for job in list(self._jobs):
+            if job.brought is not None and job.brought <= ledger.safe(job.feed):
+                self._jobs.remove(job)
+                ledger.close(job.feed)
+
+    def ensure_running(self) -> None:
+        """Starts the cluster again where that is due."""
+        running = self._cluster.running
+        try:
+            running.watch.check()
+        except NodeError as error:
+            self.recover(running, error)
+
+    def recover(self, failed: ClusterStart, error: NodeError) -> None:
+        """Replaces the nodes of `failed`, unless another thread has; sends again what was not safe.
+
+        Raises:
+            NodeError: `error`, where no process was lost; or it happened too often.
+            ClusterError: the new nodes could not be started.
+        """
+        with self._lock:
+            if self._cluster.running is not failed:
+                return
+            try:
+                self._generations.run(self._start_again, self._clear, self._as_lost(error))
+            except Lost as lost:
+                raise self._final(lost.failure) from lost.__cause__
+            except NotReplaced as not_replaced:
+                self._give_up(self._cluster.running, not_replaced)
+                raise ClusterError(str(not_replaced)) from None
+
+    def _as_lost(self, error: NodeError) -> Lost:
+        """The loss behind `error`, which is raised where there is none."""
+        running = self._cluster.running
+        watch = running.watch
+        if running.grows:
+            self._generations.note_progress()
+            return Lost(Failure(running.grows))
+        watch.wait(lambda: False, _REASON_WAIT_S)
+        known = watch.failure
+        if known is None or known.rank < 0 or not known.is_loss or self._given_up:
+            raise error
+        failure = Failure.of(vars(error), text=str(error))
+        if watch.committed:
+            self._generations.note_progress()
+        if not known.lost:  # the node's process was killed, as where memory runs out
+            if self._killed and not watch.committed:
+                raise self._final(replace(failure, text=f"{failure.text}; {_KILLED_AGAIN}"))
+            self._killed = True
+        elif watch.committed:
+            self._killed = False
+        return Lost(failure)
+
+    def _final(self, failure: Failure) -> NodeError:
+        """What train() raises, and shutdown() after it."""
+        self._given_up = True
+        self._cluster.running.watch.conclude(failure)
+        return NodeError.of(failure)
+
+    def _clear(self, lost: Lost) -> None:
+        """Ends what is left of the nodes before they start again."""
+        logger.warning("%s: the cluster starts again (restart %d)", lost, self.count)
+        self._cluster.running.close(wait_for_nodes=True)
+        self._cluster.reports.note_restart(self.count, str(lost))
+        self._cluster.ledger.start_again()
+
+    def _tell(self, line: str) -> None:
+        """Passes on how the wait for executors stands, which ends with the cluster."""
+        self._cluster.check_not_over()
+        logger.warning("%s", line)
+
+    def _start_again(self, generation: int) -> None:
+        cluster, failed = self._cluster, self._cluster.running
+        cluster.meta["restart_count"] = generation
+        if cluster.plan.least_workers:
+            cluster.fit_workers()
+            self._await_slots()
+        try:
+            self._launch(failed)
+            for job in list(self._jobs):
+                if job.brought is not None and not job.brought <= cluster.ledger.safe(job.feed):
+                    self._bring(job)
+        except NodeError as error:
+            raise self._as_lost(error) from error
+
+    def _launch(self, failed: ClusterStart) -> None:
+        try:
+            self._cluster.launch()
+        except NodeError:
+            raise
+        except Exception as error:
+            self._give_up(failed, error)
+            raise
+
+    def _give_up(self, failed: ClusterStart, error: Exception) -> None:
+        """Has shutdown() say that, and why, the cluster could not start again."""
+        self._given_up = True
+        text = f"the cluster could not start again: {error}"
+        if self._cluster.running is failed:
+            failed.watch.amend(text)
+        elif (coordinator := self._cluster.running.coordinator) is not None:
+            coordinator.fail(-1, "", text)

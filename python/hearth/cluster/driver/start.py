@@ -1,0 +1,211 @@
+"""Brings the nodes of a cluster up, or says which stay away and why that may be."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.driver import reservation
+from hearth.cluster.driver.missing_nodes import fixed_slots, likely_reason
+from hearth.cluster.driver.watch import ClusterJob, ClusterWatch, MarkedRdds
+from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
+from hearth.native.failure import TaskError
+from hearth.spark.job import SparkJob
+from hearth.spark.ports import coordinator_ports
+from hearth.spark.silent_executors import give_up_executor
+from hearth.spark.token_lender import lend_tokens
+
+logger = logging.getLogger(__name__)
+
+_ROSTER_WAIT_S = 0.25
+_TELL_S = 10.0
+_JOB_END_WAIT_S = 5.0
+_NODES_END_WAIT_S = 10.0
+
+
+class Key(str):
+    """A cluster's key, which does not print itself."""
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+    __str__ = str.__str__
+
+
+class Meta(dict[str, Any]):
+    """What nodes know of their cluster; its "server_addr" opens the server when it is asked for."""
+
+    def __init__(self, start_server: Callable[[], tuple[str, int]]):
+        super().__init__()
+        self._start_server = start_server
+
+    def __missing__(self, key: str) -> Any:
+        if key != "server_addr":
+            raise KeyError(key)
+        self[key] = self._start_server()
+        logger.info("listening for reservations at %s", self[key])
+        return self[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As a dict's, but for the server's address."""
+        return self[key] if key == "server_addr" else super().get(key, default)
+
+    def __reduce__(self) -> Any:
+        """To tasks it goes as a plain dict."""
+        return dict, (dict(self),)
+
+
+class ClusterStart:
+    """The coordinator and the start job of one cluster. Used by one thread until wait_nodes()."""
+
+    def __init__(self, meta: dict[str, Any], spark: Any, timeout_s: float, ledger: Any):
+        from hearth.native._core import Coordinator, new_token
+
+        self._meta = meta
+        self._spark = spark
+        self._timeout_s = timeout_s
+        self._template = meta["cluster_template"]
+        meta["tokens"] = lend_tokens(spark.session)
+        bind_host, host = spark.coordinator_hosts()
+        token = new_token()
+        self.coordinator: Any = Coordinator(
+            world=meta["num_executors"],
+            token=token,
+            bind_host=bind_host,
+            # Its own limit starts with the first node; this one is the driver's.
+            reserve_timeout_s=timeout_s + 60,
+            **coordinator_ports(*reservation.ports_of_driver(spark.conf)),
+        )
+        meta["token"] = Key(token)
+        meta["coordinator"] = (host, self.coordinator.port())
+        self.inferences = MarkedRdds(spark.handle)
+        cancel = self.inferences.cancel
+        self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
+        self.job: ClusterJob | None = None
+        self.nodes: list[dict[str, Any]] = []  # their entries of cluster_info, by id
+        self.deliveries: list[SparkJob] = []  # of datasets
+        self.grows = ""  # why the cluster is to start again, with more workers
+        self._started: list[int] = []  # nodes that Spark starts
+        self._driver_nodes: list[threading.Thread] = []
+
+    def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]) -> None:
+        """Starts the job that starts the nodes, and those that run beside the driver."""
+        ids = range(self._meta["num_executors"])
+        self._started = [node for node in ids if node not in driver_ids]
+        for executor_id in driver_ids:
+            thread = threading.Thread(target=_run_quietly, args=(body, executor_id), daemon=True)
+            thread.start()
+            self._driver_nodes.append(thread)
+        self.job = ClusterJob(self._spark, self.watch, self._spark.run_on(nodes, body))
+
+    def wait_nodes(self) -> list[dict[str, Any]]:
+        """Every node's entry of cluster_info, by id.
+
+        Raises:
+            ReservationTimeoutError: some did not come, or cannot come.
+            NodeError: one failed.
+        """
+        started = told = time.monotonic()
+        slots = fixed_slots(self._spark)
+        while True:
+            try:
+                nodes = self.coordinator.wait_roster(_ROSTER_WAIT_S)
+                self.nodes = [{**node, "authkey": self._meta["token"]} for node in nodes]
+                return self.nodes
+            except TimeoutError as error:
+                waited = time.monotonic() - started
+                if time.monotonic() - told >= _TELL_S:
+                    told = time.monotonic()
+                    limit = f"{waited:.0f} of {self._timeout_s:.0f} s"
+                    logger.warning("waiting for the cluster's nodes (%s): %s", limit, error)
+                tasks = len(self._started)
+                beside = self._meta["num_executors"] - tasks
+                full = slots is not None and self.watch.joined - beside == slots < tasks
+                if full or waited > self._timeout_s:
+                    text = self._describe_missing(str(error), min(waited, self._timeout_s))
+                    raise ReservationTimeoutError(text) from None
+            except RuntimeError:
+                self._raise_failure()
+            if self.job is not None and self.job.error is not None:
+                self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        self.watch.wait(lambda: False, 1.0)
+        self.watch.check()
+        if self.job is not None and self.job.error is not None:
+            raise NodeError(f"the nodes could not be started: {own_error(self.job.error)}")
+
+    def _describe_missing(self, known: str, waited_s: float) -> str:
+        """Who is missing, where the others are, and why that may be."""
+        names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
+        roster = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
+        reason = likely_reason(self._spark, len(self._started), self._meta["coordinator"])
+        return (
+            f"timed out waiting for reservations to complete: within {waited_s:.3g} s {known} "
+            f"(of the ranks, {roster}); {reason}"
+        )
+
+    def _replace_silent(self, is_gone: bool) -> None:
+        """Has Spark replace the executor of a node that fell silent, where one has.
+
+        Its host may be off the network, which Spark itself notices after minutes; until then it
+        would start another node there, which never comes, and wait for it at the session's end.
+        Unless it `is_gone` whatever it says, one that answers Spark may stay: it has other work.
+        """
+        failure = self.watch.failure
+        if failure is None or not failure.silent or self.job is None:
+            return
+        if failure.rank in self._started:
+            partition = self._started.index(failure.rank)
+            give_up_executor(self._spark.session, self.job.tag, partition, not is_gone)
+
+    def broadcast(self, message: Mapping[str, Any]) -> None:
+        """To all nodes; to none after close()."""
+        if self.coordinator is not None:
+            self.coordinator.broadcast(json.dumps(message))
+
+    def fail(self, reason: str) -> None:
+        """Ends the cluster with this reason, unless it has failed or ended before."""
+        if (coordinator := self.coordinator) is not None:
+            coordinator.fail(-1, "", reason)
+
+    def grow(self, reason: str) -> None:
+        """Ends this start so that one with more workers follows."""
+        self.grows = reason
+        self.fail(reason)
+
+    def close(self, wait_for_nodes: bool = False) -> None:
+        """Ends nodes and job; may wait until no node is left, as the cluster starts again, and then
+        has the nodes' hosts keep the rows of datasets. Never raises; idempotent."""
+        if self.coordinator is None:
+            return
+        for delivery in self.deliveries:
+            delivery.cancel()
+        # Where nodes still run, something failed: Spark must not try to start them again.
+        if self.job is not None:
+            self.job.cancel()
+        self.broadcast({"op": "stop", "keep": wait_for_nodes})
+        if wait_for_nodes:
+            self.watch.wait_stopped(_NODES_END_WAIT_S)
+        self.watch.close()
+        self.coordinator = None
+        for job in (self.job, *self.deliveries):
+            if job is not None:
+                job.join(_JOB_END_WAIT_S)
+        for thread in self._driver_nodes:
+            thread.join(_JOB_END_WAIT_S)
+        if not wait_for_nodes:  # else the next start is to find the executors
+            self._spark.release()
+        self._replace_silent(is_gone=wait_for_nodes)
+
+
+def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
+    try:
+        body(iter([executor_id]))
+    except TaskError as error:  # the rendezvous has told the driver
+        logger.warning("%s", error.failure.text)

@@ -1,0 +1,228 @@
+"""The rows of a node's feed, as its main function takes them: in minibatches, results back."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from hearth.cluster.errors import ClusterError
+from hearth.cluster.node.minibatches import Chunk, Minibatches, fit_together
+from hearth.collective import steps
+from hearth.native import timeline
+from hearth.rows import pickled_arrays, pickles
+from hearth.rows.column_results import ColumnResults
+from hearth.rows.columns import Columns
+
+# Since when threads of this process have waited for rows, but for the one of in_step().
+_waits: dict[int, float] = {}
+
+
+def waited_s() -> float:
+    """For how long this process has been waiting for rows that no step can go on without."""
+    return max((time.monotonic() - since for since in list(_waits.values())), default=0.0)
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    thread = threading.current_thread()
+    if thread.name != steps.AHEAD:
+        _waits[thread.ident or 0] = time.monotonic()
+    try:
+        with timeline.span("wait for rows"):
+            yield
+    finally:
+        _waits.pop(thread.ident or 0, None)
+
+
+class DataFeed(Minibatches):
+    """The rows that Spark brings to this node, in minibatches; and the results back."""
+
+    _source: Any  # a Source that also takes results
+
+    def __init__(
+        self,
+        mgr: Any,
+        train_mode: bool = True,
+        qname_in: str = "input",
+        qname_out: str = "output",
+        input_mapping: Mapping[str, str] | None = None,
+    ):
+        """Opens a feed.
+
+        Args:
+            mgr: where the feeds are.
+            train_mode: False: a minibatch ends with its partition and results go back.
+            qname_in: name of the feed.
+            qname_out: name of the results' queue, for those who bring one.
+            input_mapping: tensor by column: batches become {tensor: values}, the columns taken in
+                the order of their names.
+
+        Raises:
+            ValueError: there is no feed of that name.
+        """
+        self.queue_in, self.queue_out = mgr.get_queue(qname_in), mgr.get_queue(qname_out)
+        super().__init__(self._open(), mgr, train_mode, input_mapping)
+
+    def _open(self) -> Any:
+        return RowSource(self.queue_in)
+
+    def batch_results(self, results: Any) -> None:
+        """Sends the results of rows that next_batch() gave, one per row, in their order.
+
+        An array of numbers, a dict of arrays by the names of the results' columns, or an Arrow
+        record batch goes back in columns; anything else as a list of Python objects.
+
+        Raises:
+            ValueError: there are more results than rows without one.
+        """
+        found = ColumnResults.of(results)
+        self._source.put_results(list(results) if found is None else found)
+
+    def terminate(self) -> None:
+        """Ends the feed: the rest of its rows is skipped, and the cluster's train() returns."""
+        self.mgr.set("state", "terminating")
+        super().terminate()
+
+
+class RowSource:
+    """The rows of a node's feed as Python objects or arrays; one thread.
+
+    A FeedReader of the core takes them out of rings and counts what was given.
+    """
+
+    def __init__(self, queue: Any):
+        """Reads a FeedQueue. Raises ValueError where there is none."""
+        from hearth.native._core import FeedReader
+
+        if queue is None:
+            raise ValueError("the cluster has no feed of that name: name it in run(queues=)")
+        self._queue = queue
+        self._reader = FeedReader(queue)
+        self._chunk: Chunk = []
+        self._at = 0  # the chunk's next row
+        self._unpickler = pickles.Unpickler()
+
+    @property
+    def ended(self) -> bool:
+        return self._reader.ended
+
+    def terminate(self) -> None:
+        self._queue.terminate()
+
+    def commit(self, rows: int | None = None) -> None:
+        self._queue.commit(rows)
+
+    @property
+    def taken(self) -> int:
+        return self._queue.taken
+
+    def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:
+        """Up to `count` rows, as slices of chunks that fit_together(); fewer at the feed's end.
+
+        Waits for rows. Where not `across_partitions`, also a partition's end cuts the batch short.
+        With `arrays`, pickled rows of numbers come as PickledArrays.
+
+        Raises:
+            ClusterError: the cluster failed.
+        """
+        slices: list[Chunk] = []
+        wanted = count
+        while wanted > 0:
+            left = len(self._chunk) - self._at
+            if left == 0:
+                if not self._advance(arrays) and (self.ended or (slices and not across_partitions)):
+                    break
+                continue
+            if slices and not fit_together(slices[-1], self._chunk):
+                break
+            used = min(left, wanted)
+            slices.append(self._slice(used))
+            self._reader.give(used)
+            self._at += used
+            wanted -= used
+        return slices
+
+    def _slice(self, count: int) -> Chunk:
+        if count == len(self._chunk):
+            return self._chunk
+        if isinstance(self._chunk, list):
+            return self._chunk[self._at : self._at + count]
+        return self._chunk.slice(self._at, count)
+
+    def _advance(self, arrays: bool) -> bool:
+        """Makes the next chunk the current one; False at the end of a partition, or of the feed."""
+        from hearth import HearthError
+
+        self._chunk, self._at = [], 0
+        try:
+            with _waiting():
+                found = self._reader.next()
+        except HearthError:
+            self._check()
+            raise
+        if found is None:
+            self._unpickler = pickles.Unpickler()
+            return False
+        batch, pickled, batched, from_afar = found
+        if pickled:
+            self._chunk = self._unpickle(batch, batched, from_afar, arrays and batched)
+        else:
+            import pyarrow as pa
+
+            self._chunk = Columns(pa.record_batch(batch))
+        self._reader.opened(len(self._chunk), self._unpickler.within_pickle)
+        return True
+
+    def _check(self) -> None:
+        if reason := self._queue.failure:
+            raise ClusterError(reason) from None
+
+    def _unpickle(self, batch: Any, batched: bool, from_afar: bool, arrays: bool) -> Chunk:
+        """The rows of all pickles that end in this batch."""
+        if arrays and not self._unpickler.within_pickle:
+            found = pickled_arrays.load_batch(batch)
+            if found is not None:
+                return found
+        rows: list[Any] = []
+        for value in self._unpickler.values(batch, from_afar):
+            if not batched:
+                rows.append(value)
+            elif rows:
+                rows.extend(value)
+            else:
+                rows = value if isinstance(value, list) else list(value)
+        return rows
+
+    def put_results(self, results: list[Any] | ColumnResults) -> None:
+        """As batch_results(); raises ClusterError where the cluster failed."""
+        owed = self._reader.owed
+        if len(results) > owed:
+            raise ValueError(
+                f"batch_results() was given {len(results)} results, but only {owed} rows are "
+                "without one: give exactly one result per row of next_batch()"
+            )
+        start = 0
+        while start < len(results):
+            count = min(self._reader.owed_first, len(results) - start)
+            if isinstance(results, list):
+                part = results[start : start + count]
+                self._send(pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
+            else:
+                self._send(results.slice(start, count).dumped())
+            self._reader.answered(count)
+            start += count
+
+    def _send(self, results: bytes | memoryview) -> None:
+        from hearth import HearthError
+
+        try:
+            for pieces in pickles.batches_of_pickles([results]):
+                if not self._reader.write_results(pieces):
+                    return  # only this feed task is gone; Spark sends its rows again
+        except HearthError:
+            self._check()
+            raise

@@ -1,0 +1,112 @@
+"""Keeps the complete partition files of a supervisor that ended for the next start of its cluster.
+
+A supervisor that is told to stop because the cluster starts again stays as a keeper. The
+supervisors that start on its host find it by its socket's name, prove that they belong to the same
+cluster, and take the files over.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+from collections.abc import Iterable
+from contextlib import closing, suppress
+
+from hearth.cluster.acceptor import Acceptor
+from hearth.cluster.channel import Channel, handshake_terms
+from hearth.cluster.node.datasets.files import KeptFile
+
+_SERVICE = "datasets"
+# For the next start, whose executors may be awaited for minutes.
+_KEEP_S = 3600.0
+# After a supervisor has taken the files: others of the host may be about to.
+_LINGER_S = 30.0
+_CONNECT_S = 5.0
+_LISTENERS = "/proc/net/unix"
+
+
+def keep(files: Iterable[KeptFile], cluster: str, key: str, executor_pid: int) -> None:
+    """Offers the files to supervisors of this host; returns when they are not needed any more.
+
+    Args:
+        files: complete ones.
+        cluster: its id.
+        key: 64 hex digits that all starts of the cluster know.
+        executor_pid: of the process whose end ends the keeper, too.
+    """
+    kept = list(files)
+    if not kept:
+        return
+    taken = threading.Event()
+
+    def serve(channel: Channel) -> None:
+        for file in kept:
+            channel.send(file.message(), fds=(file.fd,))
+        channel.send({"op": "end"})
+        taken.set()
+
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(f"\0{_prefix(cluster)}{os.getpid()}")
+    acceptor = Acceptor(handshake_terms(key, _SERVICE), listener, serve, "kept datasets")
+    try:
+        _wait(executor_pid, taken)
+    finally:
+        acceptor.close()
+
+
+def take_over(cluster: str, key: str) -> list[KeptFile]:
+    """The files that keepers of this cluster hold on this host; the caller owns the descriptors."""
+    found: list[KeptFile] = []
+    for name in _keepers(cluster):
+        # A keeper that ends meanwhile is as good as none: its rows are delivered again.
+        with suppress(OSError, EOFError, ValueError, KeyError):
+            found += _take(name, key)
+    return found
+
+
+def _take(name: str, key: str) -> list[KeptFile]:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(_CONNECT_S)
+    sock.connect("\0" + name)
+    files: list[KeptFile] = []
+    with closing(Channel(sock, "a keeper of datasets")) as channel:
+        channel.offer_handshake(handshake_terms(key, _SERVICE))
+        while True:
+            message, fds = channel.receive(_CONNECT_S, descriptors=1)
+            if message["op"] == "end":
+                return files
+            files.append(KeptFile.of(message, fds[0]))
+
+
+def _prefix(cluster: str) -> str:
+    return f"hearth-kept-{cluster}-"
+
+
+def _keepers(cluster: str) -> list[str]:
+    """Names of the sockets in Linux's abstract namespace on which keepers listen."""
+    with open(_LISTENERS, encoding="utf-8", errors="replace") as file:
+        names = {line.split()[-1] for line in file}
+    prefix = "@" + _prefix(cluster)
+    return sorted(name[1:] for name in names if name.startswith(prefix))
+
+
+def _wait(executor_pid: int, taken: threading.Event) -> None:
+    """Until the files have been taken for a while, nobody has come, or the executor has ended."""
+    try:
+        executor = os.pidfd_open(executor_pid)
+    except OSError:  # it has ended
+        return
+    ended = threading.Event()
+
+    def watch() -> None:
+        poller = select.poll()
+        poller.register(executor, select.POLLIN)
+        poller.poll()
+        ended.set()
+        taken.set()
+
+    threading.Thread(target=watch, name="hearth-executor", daemon=True).start()
+    taken.wait(_KEEP_S)
+    ended.wait(_LINGER_S)

@@ -1,0 +1,234 @@
+"""The program's side of datasets: what its supervisor and the driver report of partitions."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hearth.cluster.channel import Message
+from hearth.cluster.errors import ClusterError
+from hearth.cluster.node.datasets.files import raise_file_limit
+from hearth.data.streamed import StreamedDataset
+
+if TYPE_CHECKING:
+    from hearth.data.dataset import Dataset
+
+# For the driver to say which partitions are this node's.
+_PLAN_S = 300.0
+# For the next rows: Spark may be computing them.
+_ROWS_S = 7 * 86400.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which rank owns each partition of a dataset, and this node's rank."""
+
+    rank: int
+    world: int
+    owners: tuple[int, ...]
+    identity: str
+
+    @property
+    def owned(self) -> list[int]:
+        """This rank's partitions."""
+        return [p for p, owner in enumerate(self.owners) if owner == self.rank]
+
+
+class NodeDataset:
+    """A dataset as one node sees it. Any thread may use it.
+
+    Attributes:
+        plan: who owns which partition.
+        rows: the core's DatasetRows of the partitions of this rank.
+    """
+
+    def __init__(self, name: str, plan: Plan):
+        from hearth.native._core import DatasetRows
+
+        self.name = name
+        self.plan = plan
+        self.rows = DatasetRows(plan.owned, _ROWS_S)
+        self._totals: tuple[list[int], list[str]] | None = None
+        self._counted: dict[int, list[Any]] = {}  # [rows, hash] of partitions, before all are known
+        self._changed = threading.Condition()
+        self.failure = ""
+
+    def reader(self, seed: int, mode: str) -> Any:
+        """The core's EpochReader of this rank's rows."""
+        from hearth.native._core import EpochReader
+
+        return EpochReader(self.rows, seed, mode)
+
+    def columns(self) -> list[str]:
+        """Names of the columns; waits for the first rows."""
+        return [name for name, *_ in self.rows.columns()]
+
+    def totals(self) -> tuple[list[int], list[str]]:
+        """(rows, hash of the rows) of every partition; waits until all have been delivered.
+
+        Raises:
+            ClusterError: the cluster failed.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._totals is not None or self.failure, _ROWS_S)
+        self.check()
+        if self._totals is None:
+            raise ClusterError(f"the rows of dataset {self.name!r} were not all delivered in time")
+        return self._totals
+
+    def known_partitions(self) -> list[list[Any] | None] | None:
+        """[rows, hash] of every partition, None for those that are not known yet; None where none
+        is."""
+        with self._changed:
+            if self._totals is not None:
+                return [list(known) for known in zip(*self._totals, strict=True)]
+            every = range(len(self.plan.owners))
+            return [self._counted.get(p) for p in every] if self._counted else None
+
+    def check(self) -> None:
+        """Raises ClusterError where the cluster has failed."""
+        if self.failure:
+            raise ClusterError(self.failure)
+
+    def note_rows(self, message: Message, fd: int) -> None:
+        """So much of a partition's file is committed; owns the descriptor."""
+        digest = message["hash"]
+        self.rows.grow(
+            message["partition"], message["attempt"], fd, message["bytes"], message["rows"],
+            bool(digest), int(digest or "0", 16),
+        )  # fmt: skip
+
+    def note_counted(self, counted: Sequence[Sequence[Any]]) -> None:
+        """[partition, rows, hash] of some that have been delivered."""
+        with self._changed:
+            self._counted |= {partition: [rows, digest] for partition, rows, digest in counted}
+
+    def note_totals(self, rows: list[int], hashes: list[str]) -> None:
+        """All partitions have been delivered."""
+        self.rows.set_totals(rows)
+        with self._changed:
+            self._totals = rows, hashes
+            self._changed.notify_all()
+
+    def fail(self, reason: str) -> None:
+        """Ends all waits with this reason."""
+        with self._changed:
+            self.failure = self.failure or reason
+            self._changed.notify_all()
+        self.rows.fail(reason)
+
+
+class NodeDatasets:
+    """All datasets of a node; one thread hands messages over, any thread may open one.
+
+    Attributes:
+        names: of all of them.
+    """
+
+    def __init__(self, names: Sequence[str]):
+        self.names = list(names)
+        self._changed = threading.Condition()
+        self._open: dict[str, Any] = {}
+        self._early: dict[str, list[tuple[Message, int]]] = {}  # reports before the plan
+        self._unfed = False  # the node's role takes no rows
+        self._failure = ""
+
+    def open(self, name: str) -> Dataset:
+        """The dataset of that name; waits until the driver has planned it.
+
+        Raises:
+            ValueError: the cluster has none of that name, or this node takes no rows.
+            ClusterError: the cluster failed.
+        """
+        if name not in self.names:
+            known = ", ".join(self.names) or "none"
+            raise ValueError(
+                f"the cluster has no dataset {name!r} (it has {known}): name it in run(datasets=)"
+            )
+        with self._changed:
+            self._changed.wait_for(
+                lambda: name in self._open or self._unfed or self._failure, _PLAN_S
+            )
+            if name in self._open:
+                return self._open[name]
+        if self._unfed:
+            raise ValueError(
+                f"dataset {name!r} was opened by a node whose role takes no rows (ps, evaluator): "
+                "open it in workers"
+            )
+        reason = self._failure or f"the driver did not plan dataset {name!r} within {_PLAN_S:g} s"
+        raise ClusterError(reason)
+
+    def handle(self, message: Message, fds: Sequence[int]) -> None:
+        """Takes a message of the supervisor; owns its descriptors."""
+        name, operation = message["dataset"], message["op"]
+        if operation == "dataset_plan":
+            self._plan(name, message)
+            return
+        fd = fds[0] if fds else -1
+        with self._changed:
+            dataset = self._open.get(name)
+            if dataset is None:
+                self._early.setdefault(name, []).append((message, fd))
+                return
+        _note(dataset, message, fd)
+
+    def fail(self, reason: str) -> None:
+        """The cluster has failed: ends all waits."""
+        with self._changed:
+            self._failure = self._failure or reason
+            self._changed.notify_all()
+        for dataset in list(self._open.values()):
+            dataset.fail(reason)
+
+    def _plan(self, name: str, message: Message) -> None:
+        if message["rank"] is None:
+            with self._changed:
+                self._unfed = True
+                self._changed.notify_all()
+            return
+        plan = Plan(
+            message["rank"], message["world"], tuple(message["owners"]), message["identity"]
+        )
+        raise_file_limit()
+        dataset: Any = NodeDataset(name, plan)
+        if text := message.get("source"):  # from Spark's own closure, by the supervisor
+            dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
+        with self._changed:
+            self._open[name] = dataset
+            early = self._early.pop(name, [])
+            self._changed.notify_all()
+        for earlier, fd in early:
+            _note(dataset, earlier, fd)
+
+
+def _note(dataset: Any, message: Message, fd: int) -> None:
+    if isinstance(dataset, StreamedDataset):  # it knows all that its files tell
+        return
+    try:
+        if message["op"] == "dataset_rows":
+            dataset.note_rows(message, fd)
+        elif message["op"] == "dataset_lost":
+            dataset.rows.lose(message["partition"], message["attempt"])
+        elif message["op"] == "dataset_counted":
+            dataset.note_counted(message["counted"])
+        elif message["op"] == "dataset_totals":
+            dataset.note_totals(message["rows"], message["hashes"])
+    except Exception as error:  # rows that differ from those of the attempt before, or are damaged
+        dataset.fail(f"dataset {dataset.name!r}: {error}")
+
+
+def mgr_datasets(mgr: Any) -> NodeDatasets:
+    """Of a node's manager.
+
+    Raises:
+        ValueError: this node belongs to no cluster with datasets.
+    """
+    datasets = getattr(mgr, "datasets", None)
+    if datasets is None:
+        raise ValueError("this node has no datasets: name them in run(datasets=)")
+    return datasets

@@ -1,0 +1,116 @@
+"""Where feed tasks meet a node: a unix socket of its host, a TCP port for those of other hosts.
+
+The supervisor owns it, so that it can say why a node is gone. A peer proves that it knows the
+cluster's token, and looks for this node, before a byte of it is parsed; then its connection is
+handed to the node.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from hearth.cluster.acceptor import Acceptor
+from hearth.cluster.channel import Channel, Message
+from hearth.cluster.node.datasets.files import PartitionFiles
+from hearth.spark.ports import FEED, first_free
+
+# A connection may ask why the node ended a moment before that is known.
+_REASON_WAIT_S = 3.0
+
+
+def _listen(address: str, family: int, port: int) -> socket.socket:
+    return socket.create_server((address, port), family=family)
+
+
+class FeedListener:
+    """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
+
+    def __init__(
+        self,
+        terms: Any,
+        node: Channel,
+        on_error: Callable[[Message], None],
+        address: str = "",
+        ports: Sequence[int] = (0,),
+        files: PartitionFiles | None = None,
+    ):
+        """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
+
+        `terms` are feed_terms(). `address`: of the interface on which other hosts may connect; "":
+        they may not. `ports`: to try there. `files`: of datasets.
+        """
+        self._node = node
+        self._on_error = on_error
+        self._files = files
+        self._failure: str | None = None
+        self._failed = threading.Event()
+        self._terminated = False
+        # In Linux's abstract namespace: no file to leave behind, none of another container.
+        self.name = f"hearth-{os.getpid()}-{secrets.token_hex(8)}"
+        listeners = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)]
+        listeners[0].bind("\0" + self.name)
+        self.port = 0
+        if address:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            listen = partial(_listen, address, family)
+            listeners.append(first_free(ports, FEED, listen))
+            self.port = listeners[1].getsockname()[1]
+        # Strangers of the network are counted apart from those of this host.
+        self._acceptors = [self._open(terms, listener) for listener in listeners]
+
+    @property
+    def refused(self) -> int:
+        """How many were refused."""
+        return sum(acceptor.refused for acceptor in self._acceptors)
+
+    def set_failure(self, reason: str) -> None:
+        """From now on every peer that connects is told `reason`; the first reason stays."""
+        self._failure = self._failure or reason
+        self._failed.set()
+
+    def set_terminated(self) -> None:
+        """The node's program has returned and wanted no more rows: peers are told so."""
+        self._terminated = True
+
+    def close(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+
+    def _open(self, terms: Any, listener: socket.socket) -> Acceptor:
+        from_afar = listener.family != socket.AF_UNIX
+        return Acceptor(terms, listener, partial(self._admit, from_afar), "a node's listener")
+
+    def _admit(self, from_afar: bool, channel: Channel) -> None:
+        greeting, _ = channel.receive(_REASON_WAIT_S)
+        if greeting.get("op") == "why":
+            self._failed.wait(_REASON_WAIT_S)
+            channel.send({"error": self._failure or ""})
+        elif greeting.get("op") == "timeout":
+            self._report(greeting, str(greeting.get("text")), timeout=True)
+        elif greeting.get("op") == "dataset" and self._files is not None:
+            if self._failure is not None and not self._files.over:
+                channel.send({"error": self._failure})
+            else:
+                self._files.serve(channel, greeting, from_afar)
+        elif self._failure is not None:
+            try:  # first the driver: the task's failure, which follows, must not surprise it
+                self._report(greeting, self._failure, timeout=False)
+            finally:
+                channel.send({"error": self._failure})
+        elif self._terminated:
+            channel.send({"op": "terminated"})
+        else:
+            channel.send({"op": "welcome"})
+            self._node.send({"op": "feed", "from_afar": from_afar}, fds=(channel.fileno(),))
+            os.close(channel.detach())  # the connection is the node's: it must not end here
+
+    def _report(self, greeting: Message, text: str, timeout: bool) -> None:
+        """Tells the driver at once, before Spark tries the feed task again."""
+        feed = str(greeting.get("feed"))
+        self._on_error({"event": "feed_error", "feed": feed, "text": text, "timeout": timeout})

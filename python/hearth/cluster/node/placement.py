@@ -1,0 +1,35 @@
+"""Which GPUs a node sees."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hearth.cluster.node import gpu_info
+
+
+def visible_gpus(job: Mapping[str, Any], roster: Iterable[Mapping[str, Any]], host: str) -> str:
+    """The CUDA_VISIBLE_DEVICES of a node; empty: it computes on the CPU.
+
+    What Spark granted the task comes first. Else, except on Kubernetes, free GPUs of the host are
+    taken in blocks by the node's number among those of this host: one by default.
+
+    Raises:
+        RuntimeError: `num_gpus` was asked for and they are not there.
+    """
+    wanted, granted = job["num_gpus"], job["gpus"]
+    if granted:
+        return ",".join(granted if wanted is None else granted[:wanted])
+    if wanted == 0:
+        return ""
+    on_kubernetes = "SPARK_EXECUTOR_POD_IP" in os.environ
+    if on_kubernetes or not gpu_info.is_gpu_available():
+        if wanted:
+            raise RuntimeError(
+                f"{wanted} GPUs were asked for by num_gpus, but Spark granted none and this host "
+                "has none: set spark.executor.resource.gpu.amount, or num_gpus=0"
+            )
+        return ""
+    neighbours = sorted(node["executor_id"] for node in roster if node["host"] == host)
+    return gpu_info.get_gpus(wanted or 1, neighbours.index(job["executor_id"]))

@@ -1,0 +1,164 @@
+"""The node's own process: runs the user's main function; a thread of it takes feed connections."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, cast
+
+from hearth.cluster.channel import Channel
+from hearth.cluster.node.feed_server import FeedServer
+from hearth.cluster.node.reports.program import ProgramReports
+from hearth.cluster.node.reports.relay import flush_own_output
+
+_PR_SET_PDEATHSIG = 1
+# The rendezvous carries at most a megabyte; the end of a traceback says what happened.
+_MAX_TRACEBACK = 16384
+_MAX_WARNING = 4096
+# The failure of the rank that others have lost is told within this.
+_CAUSE_WAIT_S = 10.0
+
+
+def main() -> None:
+    """Runs one node; arguments: descriptors of the supervisor's channel, of the bound port, and of
+    the socket of reports."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    port = socket.socket(fileno=int(sys.argv[2]))
+    message, _ = channel.receive()
+    program = channel.receive_data(message["bytes"])
+    sys.path[:] = message["sys_path"]
+    _import_ahead()
+    go, _ = channel.receive()
+    os.environ.update(go["environment"])
+    reports = ProgramReports(socket.socket(fileno=int(sys.argv[3])))
+    server = FeedServer(go["queues"], channel.send, go["datasets"], reports)
+    threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
+    threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
+    with suppress(Exception):  # lines are to be seen as they are written
+        cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
+    ended = _run(program, go, port, server)
+    flush_own_output()
+    reports.flush()
+    channel.send(ended)
+    server.close(f"{go['context']['role']}:{go['context']['index']} on host {socket.gethostname()}")
+
+
+def _import_ahead() -> None:
+    """Imports what every program needs, while the cluster waits for its other nodes: so the first
+    results come sooner once all are there. No framework: which GPUs it may see is not known yet."""
+    for name in ("pyspark.cloudpickle", "hearth.cluster.node.context"):
+        with suppress(Exception):  # _run() reports it
+            import_module(name)
+
+
+def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):
+    """Calls the main function; returns what to report."""
+    from hearth.cluster import results
+    from hearth.cluster.node.node_manager import NodeManager
+    from hearth.collective import place
+    from hearth.collective.ranks import lost_a_rank
+
+    if go["release_port"]:
+        port.close()
+    try:
+        from pyspark import cloudpickle
+
+        main_function, arguments, make_context = cloudpickle.loads(program)
+        kept_port = None if go["release_port"] else port
+        context = make_context(mgr=NodeManager(server), port=kept_port, **go["context"])
+        place.offer(context.place())
+        if isinstance(arguments, list):
+            sys.argv = arguments
+        results.give(context, main_function(arguments, context), server.report)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}
+    except BaseException as error:
+        if lost_a_rank():  # the driver is to be told of the cause, not of its echo
+            server.failed.wait(_CAUSE_WAIT_S)
+        text = traceback.format_exc()[-_MAX_TRACEBACK:]
+        return {"result": "error", "error": f"{type(error).__name__}: {error}\n{text}"}
+    return {"result": "ok", "terminated": server.terminated}
+
+
+def _listen(channel: Channel, server: FeedServer) -> None:
+    try:
+        while True:
+            _handle(*channel.receive(descriptors=1), server)
+    except (EOFError, OSError):
+        pass  # the supervisor is gone, and with it the cluster
+    except Exception as error:  # nobody would hear the driver any more
+        traceback.print_exc()
+        text = f"its feed failed: {type(error).__name__}: {error}"
+        with suppress(OSError):
+            channel.send({"result": "error", "error": text})
+    os._exit(1)
+
+
+def _warnings() -> int:
+    """A pipe that the core's warnings come out of, line by line."""
+    from hearth.native._core import copy_warnings_to
+
+    lines, written = os.pipe()
+    os.set_blocking(written, False)  # who logs does not wait for who reads
+    copy_warnings_to(written)
+    return lines
+
+
+def _tell_warnings(fd: int, channel: Channel) -> None:
+    """Passes them on to the driver."""
+    rest = b""
+    with suppress(OSError):
+        while True:
+            *lines, rest = (rest + os.read(fd, 65536)).split(b"\n")
+            for line in lines:
+                text = line.decode(errors="replace")[:_MAX_WARNING]
+                channel.send({"event": "warning", "text": text})
+
+
+def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None:
+    operation = message["op"]
+    if operation.startswith("dataset_"):
+        server.datasets.handle(message, fds)
+        return
+    if operation == "feed":
+        if (
+            not fds
+        ):  # this process has as many as it may; the task learns it by the connection's end
+            print("hearth: no descriptor is left for a feed's connection", file=sys.stderr)
+            return
+        server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
+        return
+    for fd in fds:
+        os.close(fd)
+    if operation == "claim":
+        server.answer(message)
+    elif operation == "files":
+        server.files.answer(message)
+    elif operation == "meeting":
+        server.meetings.note(message)
+    elif operation == "end":
+        server.end()
+    elif operation == "fail":
+        server.fail(message["reason"])
+    elif operation == "stop_training":
+        server.reports.should_stop = True
+    elif operation == "replay":
+        server.replay(message)
+    elif operation == "waits":
+        from hearth.cluster.node.data_feed import waited_s
+
+        server.report({"event": "waits", "seconds": waited_s()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Metrics and output of a node on their way to the driver."""

@@ -1,0 +1,102 @@
+"""The program's side of reports: each goes to the supervisor at once, and never waits for it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from hearth.cluster.node.reports.bounded import Bounded
+from hearth.cluster.report_values import metrics_of, packed, step_of
+
+# Reports that wait for a supervisor that does not read.
+_MOST_WAITING = 1000
+# A program that counts in names would make a curve of each.
+_MOST_NAMES = 10_000
+_FLUSH_S = 5.0
+
+
+class ProgramReports:
+    """Reports of one node's program. Any thread may use it.
+
+    What was reported survives the process: it lies in the supervisor's socket. Where that is full,
+    reports wait here, and are thinned out.
+    """
+
+    def __init__(
+        self, sock: socket.socket | None = None, clock: Callable[[], float] = time.monotonic
+    ):
+        """`sock`: a SOCK_SEQPACKET to the supervisor, which this object owns; None: reports are
+        checked, and go nowhere."""
+        if sock is not None:
+            sock.setblocking(False)
+        self._sock = sock
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting = Bounded(_MOST_WAITING)
+        self._names: set[str] = set()
+        self._next_step = 0
+        self.should_stop = False
+
+    def report(self, values: Mapping[Any, Any], step: Any = None) -> None:
+        """Sends metrics of a step; None: the one after the last.
+
+        Raises:
+            TypeError, ValueError: a value is not one number, or the step is not a whole one.
+        """
+        from hearth.data.given import given_rows  # which loads the core: a driver need not
+
+        metrics = metrics_of(values)
+        given = None if step is None else step_of(step)
+        with self._lock:
+            number = self._next_step if given is None else given
+            message = {"step": number, "values": metrics, "at": self._clock()}
+            data = packed({**message, "rows": given_rows()})
+            self._note_names(metrics)
+            self._next_step = number + 1
+            self._send({"values": metrics, "data": data})
+
+    def resume(self, step: int) -> None:
+        """The program goes on from a checkpoint after `step` steps; later reports are void."""
+        with self._lock:
+            self._next_step = step
+            self._send({"data": json.dumps({"back_to": step, "at": self._clock()}).encode()})
+
+    def flush(self, timeout_s: float = _FLUSH_S) -> None:
+        """Hands over what waits, if the supervisor reads soon enough."""
+        with self._lock:
+            if self._sock is None or not len(self._waiting):
+                return
+            self._sock.settimeout(timeout_s)
+            with suppress(OSError):
+                self._send_waiting()
+            self._sock.setblocking(False)
+
+    def _note_names(self, metrics: Mapping[str, float]) -> None:
+        if len(self._names) + len(metrics) > _MOST_NAMES:
+            count = len(self._names.union(metrics))
+            if count > _MOST_NAMES:
+                raise ValueError(
+                    f"report() got more than {_MOST_NAMES} different names of metrics, the last "
+                    f"{next(iter(metrics))!r}: give what counts up as step="
+                )
+        self._names.update(metrics)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._sock is None:
+            return
+        self._waiting.add(message)
+        with suppress(OSError):  # full, or the supervisor is gone, and with it this process soon
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        while len(self._waiting):
+            self._sock.send(self._waiting.peek()["data"])  # type: ignore[union-attr]
+            self._waiting.take()
+        if self._waiting.left_out:
+            self._sock.send(json.dumps({"left_out": self._waiting.left_out}).encode())  # type: ignore[union-attr]
+            self._waiting.left_out = 0

@@ -1,0 +1,386 @@
+"""The process above a node's program: its place in the cluster, its feed listener, its end.
+
+It joins the rendezvous, starts the program in a child process once all nodes are there, hands feed
+connections to it, and tells driver and feed tasks how it ended, also where it cannot say so itself.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import queue
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.channel import Channel, feed_terms
+from hearth.cluster.errors import returned
+from hearth.cluster.node import tensorboard
+from hearth.cluster.node.datasets.held import HeldDatasets
+from hearth.cluster.node.feed_listener import FeedListener
+from hearth.cluster.node.placement import visible_gpus
+from hearth.cluster.node.reports.relay import Relay
+from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.hadoop import add_hadoop_classpath
+from hearth.spark.addresses import address_towards
+from hearth.spark.ports import FEED, NODE, first_free
+
+# After its program has returned, a node's process may take this long to end by itself.
+_EXIT_TIMEOUT_S = 10.0
+_KILL_TIMEOUT_S = 3.0
+_MESSAGE_WAIT_S = 60.0
+_NO_SHARES = (
+    "only the nodes of a cluster share files that lie elsewhere: this one runs alone, so read them "
+    "by TensorFlow or pyarrow"
+)
+
+
+class Supervisor:
+    """One node. Everything that happens becomes an entry of one inbox, handled in one thread."""
+
+    def __init__(self, job: dict[str, Any], program: bytes, task: Channel):
+        self._job = job
+        self._task = task
+        self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._member: Any = None
+        self._stopping = False
+        self._keeping = False  # the cluster starts again, and may use what is here
+        self._ended = False
+        self._host_name = socket.gethostname()
+        self._where = f"{job['name']} on host {self._host_name}"
+        self._port = _reserve_port(job.get("ports", {}).get(NODE, [0]))
+        ours, theirs = socket.socketpair()
+        self._channel = Channel(ours)
+        self._relay = Relay(job, self._report)
+        fds = (theirs.fileno(), self._port.fileno(), self._relay.program_end.fileno())
+        with theirs:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "hearth.cluster.node.program", *map(str, fds)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=fds,
+                cwd=job["cwd"],
+                **self._relay.popen_options(),
+            )
+        self._relay.start()
+        self._channel.send({"bytes": len(program), "sys_path": job["sys_path"]}, data=program)
+        coordinator = job["coordinator"]
+        self._host = address_towards(*(coordinator or ("127.0.0.1", 1)))
+        self._datasets = HeldDatasets(job, self._channel, self._report)
+        self._listener = FeedListener(
+            feed_terms(job["token"], job["executor_id"]),
+            self._channel,
+            self._report,
+            self._host if coordinator else "",
+            job.get("ports", {}).get(FEED, [0]),
+            self._datasets.files,
+        )
+        self._board: tensorboard.Board | None = None
+
+    def run(self) -> None:
+        """Returns when the node has ended and everyone who must know has been told."""
+        for watch in (self._watch_child, self._watch_task, self._watch_executor):
+            threading.Thread(target=watch, daemon=True).start()
+        try:
+            self._start()
+            while self._handle(*self._inbox.get()):
+                pass
+        except Exception as error:
+            self._fail(f"{self._where} failed: {type(error).__name__}: {error}")
+        finally:
+            with ExitStack() as ends:  # each of them, also where another fails
+                ends.callback(self._listener.close)
+                if self._board is not None:
+                    ends.callback(self._board.stop)
+                ends.callback(self._end_child)
+                ends.callback(self._datasets.close)
+
+    def keep(self) -> None:
+        """After run(): keeps the rows of datasets for the cluster's next start, if there is one."""
+        if self._keeping:
+            self._task.close()
+            self._datasets.keep()
+
+    def _start(self) -> None:
+        """Takes the node's place in the cluster and lets its program run."""
+        job = self._job
+        if job["tensorboard"]:
+            self._board = tensorboard.start(job["log_dir"], job["executor_id"])
+        info = {
+            "executor_id": job["executor_id"],
+            "host": self._host,
+            "host_name": self._host_name,
+            "job_name": job["job_name"],
+            "task_index": job["task_index"],
+            "port": self._port.getsockname()[1],
+            "tb_pid": self._board.pid if self._board else 0,
+            "tb_port": self._board.port if self._board else 0,
+            "addr": self._listener.name,
+            "feed_port": self._listener.port,
+            "executor_pid": job["executor_pid"],
+        }
+        roster = self._join(info)
+        spec = roles.cluster_spec(roster)
+        environment = {"CUDA_VISIBLE_DEVICES": visible_gpus(job, roster, info["host"])}
+        config = roles.tf_config(spec, job["job_name"], job["task_index"])
+        if config is not None:
+            environment["TF_CONFIG"] = config
+        add_hadoop_classpath()
+        if "CLASSPATH" in os.environ:
+            environment["CLASSPATH"] = os.environ["CLASSPATH"]
+        message = {
+            "op": "go",
+            "environment": environment,
+            "context": self._context(spec),
+            "queues": job["queues"],
+            "datasets": list(job["sources"]),
+            "release_port": job["release_port"],
+        }
+        self._node = {**info, "name": job["name"]}
+        self._channel.send(message)
+        self._port.close()
+        with suppress(OSError):
+            self._task.send({"event": "started"})
+
+    def _context(self, spec: dict[str, list[str]]) -> dict[str, Any]:
+        """What a NodeContext is made of."""
+        job = self._job
+        return {
+            "node_id": job["executor_id"],
+            "role": job["job_name"],
+            "index": job["task_index"],
+            "cluster_spec": spec,
+            "default_fs": job["defaultFS"],
+            "working_dir": job["working_dir"],
+            "restart_count": job["restart_count"],
+            "checkpoint_dir": job["checkpoint_dir"],
+            "collective_key": _collective_key(job["token"]) if job["coordinator"] else "",
+        }
+
+    def _join(self, info: dict[str, Any]) -> list[dict[str, Any]]:
+        job = self._job
+        if job["coordinator"] is None:
+            return [info]
+        from hearth.native._core import Member
+
+        host, port = job["coordinator"]
+        self._member = Member(
+            host=host,
+            port=port,
+            token=job["token"],
+            rank=job["executor_id"],
+            world=job["world"],
+            host_name=self._host_name,
+        )
+        self._member.send_event(json.dumps({"event": "joined"}))
+        roster = self._member.reserve(json.dumps(info))
+        threading.Thread(target=self._watch_driver, daemon=True).start()
+        return roster
+
+    def _handle(self, kind: str, value: Any) -> bool:
+        """Handles one entry of the inbox; False ends the supervisor."""
+        if kind == "child":
+            return self._on_child(value)
+        if kind == "message":
+            if value["op"] == "stop":
+                self._stopping = True
+                self._keeping = value.get("keep", False)
+                return False
+            if value["op"] == "dataset_plan":
+                tell = self._inbox.put
+                value = self._datasets.plan(value, self._node, lambda *why: tell(("unread", why)))
+            if value.get("to", self._job["executor_id"]) == self._job["executor_id"]:
+                with suppress(OSError):
+                    self._channel.send(value)
+            return True
+        if kind == "unread":
+            return self._fail(*value)
+        if kind == "failure":  # perhaps another node's
+            reason = roles.describe_failure(self._job["cluster_template"], value)
+            self._listener.set_failure(reason)
+            with suppress(OSError):
+                self._channel.send({"op": "fail", "reason": reason})
+            return True
+        # The driver, the executor or the Spark task is gone; only a background node has no task.
+        return kind == "task" and self._job["background"]
+
+    def _on_child(self, ended: dict[str, Any]) -> bool:
+        if "event" in ended:
+            if self._member is not None and not self._ended:
+                self._member.send_event(json.dumps(ended))
+            elif ended["event"] == "files":
+                with suppress(OSError):
+                    self._channel.send({"op": "files", "ask": ended["ask"], "error": _NO_SHARES})
+            return True
+        if self._ended:
+            return True
+        self._ended = True
+        self._relay.flush()
+        if ended.get("result") == "ok":
+            return self._on_success(ended["terminated"])
+        return self._fail(f"{self._where} failed: {ended['error']}", ended.get("code", "internal"))
+
+    def _on_success(self, terminated: bool) -> bool:
+        self._datasets.files.over = True
+        if terminated:
+            self._listener.set_terminated()
+        else:
+            self._listener.set_failure(returned(self._where))
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(_EXIT_TIMEOUT_S)
+        self._relay.flush()
+        if self._member is not None:
+            self._member.done(json.dumps({"event": "done"}))
+        with suppress(OSError):
+            self._task.send({"event": "done"})
+        return self._job["background"]
+
+    def _fail(self, reason: str, code: str = "internal") -> bool:
+        self._listener.set_failure(reason)
+        if self._member is not None:
+            # The rendezvous says which node and host; see roles.describe_failure().
+            self._member.send_failure(reason.removeprefix(f"{self._where} failed: "), code)
+        with suppress(OSError):
+            self._task.send({"error": reason})
+        return self._job["background"]
+
+    def _report(self, event: dict[str, Any]) -> None:
+        if self._member is not None:
+            self._member.send_event(json.dumps(event))
+
+    def _watch_child(self) -> None:
+        """Passes on what the program reports, then how its process ended."""
+        result: dict[str, Any] | None = None
+        reason = ""
+        try:
+            while True:
+                message, _ = self._channel.receive()
+                if "result" in message:
+                    result = message
+                self._inbox.put(("child", message))
+        except (EOFError, OSError):
+            pass
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            reason = f"its process sent something that was not understood: {what}"
+        if result is None:
+            ended = {"error": reason} if reason else self._how_it_ended()
+            self._inbox.put(("child", {"result": "error", **ended}))
+
+    def _how_it_ended(self) -> dict[str, str]:
+        status = self._child.wait()
+        if status == -signal.SIGKILL:  # "unavailable": a cluster may start again after it
+            reason = "its process was killed by SIGKILL (as the kernel does when memory runs out)"
+            return {"error": reason, "code": "unavailable"}
+        if status < 0:
+            return {"error": f"its process was killed by {signal.Signals(-status).name}"}
+        reason = f"its process ended with status {status} and no reason; see the executor's stderr"
+        return {"error": reason}
+
+    def _watch_task(self) -> None:
+        try:
+            while True:
+                self._task.receive()
+        except (EOFError, OSError, ValueError):
+            pass
+        finally:
+            self._inbox.put(("task", None))
+
+    def _watch_executor(self) -> None:
+        """Waits for the end of the executor: then its daemon may be gone before it could tell."""
+        try:
+            fd = os.pidfd_open(self._job["executor_pid"])
+        except (OSError, AttributeError):
+            return
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        poller.poll()
+        self._inbox.put(("executor", None))
+
+    def _watch_driver(self) -> None:
+        """Passes on what the driver and the rendezvous say, then that the connection is over."""
+        try:
+            while True:
+                text = self._member.next_message(_MESSAGE_WAIT_S)
+                message = {} if text is None else json.loads(text)
+                if "failure" in message:
+                    self._inbox.put(("failure", message["failure"]))
+                elif message:
+                    self._inbox.put(("message", message))
+        except ConnectionError:
+            pass
+        finally:
+            self._inbox.put(("driver", None))
+
+    def _end_child(self) -> None:
+        if self._child.poll() is None:
+            self._child.terminate()
+            try:
+                self._child.wait(_KILL_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+        self._relay.close()
+        if self._stopping:  # who starts the cluster again waits for this
+            with suppress(OSError):  # the driver may be gone
+                if self._member is not None:
+                    self._member.done(json.dumps({"event": "stopped"}))
+            with suppress(OSError):
+                self._task.send({"event": "done"})
+
+
+def _collective_key(token: str) -> str:
+    """A key of its own, so that what a program does with it tells nothing of the cluster's."""
+    return hmac.new(token.encode(), b"collective", "sha256").hexdigest()
+
+
+def _reserve_port(ports: Sequence[int]) -> socket.socket:
+    """A bound socket, which keeps its port for the node's TensorFlow server.
+
+    TENSORFLOW_PORT comes before `ports`.
+    """
+    if named := int(os.environ.get("TENSORFLOW_PORT", 0)):
+        return _bound(named, shared=True)
+    return first_free(ports, NODE, lambda port: _bound(port, shared=False))
+
+
+def _bound(port: int, shared: bool) -> socket.socket:
+    """The server may have the port beside us; another node only where it is `shared`."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(shared))
+        sock.bind(("", port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return sock
+    except OSError:
+        sock.close()
+        raise
+
+
+def main() -> None:
+    """Runs one supervisor; the first argument is the descriptor of its channel to the task."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # how Spark's daemon ends its workers
+    task = Channel(socket.socket(fileno=int(sys.argv[1])))
+    message, _ = task.receive()
+    program = task.receive_data(message["bytes"])
+    tokens = message["job"]["tokens"]
+    try:
+        with borrowed(tokens and TokenLoan(**tokens)):
+            supervisor = Supervisor(message["job"], program, task)
+            supervisor.run()
+            supervisor.keep()
+    except Exception as error:
+        name = f"{message['job']['name']} on host {socket.gethostname()}"
+        task.send({"error": f"{name} could not start: {type(error).__name__}: {error}"})
+    os._exit(0)  # the watching threads are still in their waits
+
+
+if __name__ == "__main__":
+    main()

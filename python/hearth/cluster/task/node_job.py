@@ -1,0 +1,139 @@
+"""What starts nodes: the body of the start job, and what it tells a node's supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hearth.cluster import roles
+from hearth.cluster.errors import told_to_driver
+from hearth.cluster.node.context import NodeContext
+from hearth.cluster.task import unpicklable
+from hearth.spark.task_resources import task_gpus
+
+
+@dataclass(frozen=True)
+class NodeOptions:
+    """What all nodes of a cluster have in common."""
+
+    queues: tuple[str, ...] = ()  # names of the feeds
+    background: bool = False  # the start job's task returns once the node's program has started
+    num_gpus: int | None = None  # that a node is to see; None: what Spark granted
+    tensorboard: bool = False  # beside the first worker
+    log_dir: str | None = None  # what that shows
+    checkpoint_dir: str = ""  # where programs leave checkpoints, unless they name a folder
+    logs: str = "none"  # of which ranks the driver shows the output: "rank0", "all"
+
+
+@dataclass(frozen=True)
+class NodeProgram:
+    """What a node runs: function(args, context). A list of args becomes sys.argv."""
+
+    function: Callable[[Any, Any], Any]
+    args: Any
+    context: Callable[..., NodeContext] = NodeContext
+
+    def pickled(self) -> bytes:
+        """As it goes to a node: a tuple, so that no pickle names this class.
+
+        Raises:
+            TypeError: something cannot be pickled; says which variable holds it.
+        """
+        from pyspark import cloudpickle
+
+        try:
+            return cloudpickle.dumps((self.function, self.args, self.context))
+        except Exception as error:
+            what = unpicklable.describe(self.function, self.args)
+            because = f" because of {what}" if what else ""
+            raise TypeError(
+                f"the main function cannot be pickled for the executors{because} ({error}): "
+                "create what cannot be pickled inside the main function"
+            ) from error
+
+
+def start_body(
+    program: NodeProgram, meta: Mapping[str, Any], options: NodeOptions
+) -> Callable[[Iterator[int]], None]:
+    """The body of the start job: each task starts the node whose id is its element.
+
+    The body raises ValueError where no Cluster made `meta`, and TaskError where a node fails.
+    """
+    pickled = program.pickled()
+
+    def start(iterator: Iterator[int]) -> None:
+        _check_meta(meta)  # it is complete once the cluster's key is made
+        with told_to_driver():
+            for node_id in iterator:
+                start_node(make_job(meta, node_id, options, task_gpus()), pickled)
+
+    return start
+
+
+def _check_meta(meta: Mapping[str, Any]) -> None:
+    # The token and the coordinator's address are in it only once the cluster is launched.
+    if "restart_count" not in meta:
+        raise ValueError(
+            "this cluster_meta was not made by TFCluster.run, so nodes could not prove to each "
+            "other that they belong together: start the nodes by TFCluster.run"
+        )
+
+
+def make_job(
+    meta: Mapping[str, Any], node_id: int, options: NodeOptions, gpus: Sequence[str]
+) -> dict[str, Any]:
+    """All that a supervisor needs to know of its node."""
+    template = meta["cluster_template"]
+    job_name, task_index = roles.role_of(template, node_id)
+    fed = roles.fed_ids(template)
+    rank = fed.index(node_id) if node_id in fed else None
+    board_role = next((role for role in ("worker", "chief", "master") if role in template), "")
+    return {
+        **asdict(options),
+        "name": f"{job_name}:{task_index}",
+        "executor_id": node_id,
+        "job_name": job_name,
+        "task_index": task_index,
+        "tensorboard": options.tensorboard and (job_name, task_index) == (board_role, 0),
+        "gpus": list(gpus),
+        "cluster_template": template,
+        "world": meta["num_executors"],
+        "token": meta["token"],
+        "coordinator": meta["coordinator"],
+        "tokens": asdict(meta["tokens"]) if meta["tokens"] else None,
+        "defaultFS": meta["default_fs"],
+        "working_dir": meta["working_dir"],
+        "release_port": meta["release_port"],
+        "restart_count": meta["restart_count"],
+        "ports": meta.get("ports", {}),
+        "sources": meta.get("datasets", {}),
+        "called": f"{job_name}:{task_index}" if rank is None else f"rank {rank}",
+        "counts": rank == 0,  # its reports are those that the driver shows
+        "captures": _captures(options.logs, rank, node_id in meta.get("output_here", ())),
+        "cluster": f"{meta.get('id', 0):x}",
+        "keep_key": meta.get("keep_key", ""),
+    }
+
+
+def _captures(logs: str, rank: int | None, here: bool) -> str:
+    """Where a node's output goes, beside the executor's files: "driver", or nowhere (""); "here":
+    the driver's terminal is what those files are."""
+    if logs == "none" or (logs == "rank0" and rank != 0):
+        return ""
+    return "here" if here else "driver"
+
+
+def start_node(job: dict[str, Any], program: bytes) -> None:
+    """Starts a node in this executor; waits as `job["background"]` says.
+
+    Raises:
+        NodeError: it failed.
+    """
+    from hearth.cluster.task.node_process import NodeProcess
+
+    node = NodeProcess(job, program)
+    try:
+        node.wait("started" if job["background"] else "done")
+    finally:
+        node.close()
