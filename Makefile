@@ -160,13 +160,14 @@ fuzz: setup
 test-hadoop: build
 	@tools/setup.sh maven
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
-	@$(PYTHON) -m pytest tests/hadoop
+	@$(PYTHON) -m pytest tests/hadoop -m "not long"
 
 # Longer kills of the same daemons (15 minutes); docs/reliability.md keeps the table that it prints.
 # Then files and trainings with Kerberos (5 minutes), and with tokens of a minute (9 minutes), where a KDC is installed.
 soak-hadoop: build
 	@tools/setup.sh maven
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
+	@$(PYTHON) -m pytest tests/hadoop -m long
 	@$(PYTHON) -m pytest -s tests/hadoop/soak_faults.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_kerberos.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_tokens.py

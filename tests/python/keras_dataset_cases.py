@@ -6,6 +6,7 @@ The state that a checkpoint keeps is held against the rows that were trained on 
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from types import SimpleNamespace
 
@@ -113,6 +114,68 @@ def test_a_backup_of_two_nodes_is_gone_on_with_by_one_that_trains_on_what_is_lef
     (more,) = datasets(counts, 1)
     assert trained(more, epochs) == []
     assert Counter(flat(trained(more, epochs + 1))) == Counter(range(sum(counts)))
+
+
+class Slow:
+    """Writes each backup once it may; notes when it has, between the steps of the fit."""
+
+    def __init__(self, monkeypatch, broken=0):
+        from hearth.tensorflow.backup import BackupAndRestore
+
+        write, self.may, self.events = BackupAndRestore._write, threading.Event(), []
+
+        def slowly(this, step, local, data):
+            assert self.may.wait(60)
+            if step == broken:
+                raise OSError("the disk is full")
+            write(this, step, local, data)
+            self.events.append(f"wrote {step}")
+
+        monkeypatch.setattr(BackupAndRestore, "_write", slowly)
+
+    def fit(self, folder):
+        import hearth.tensorflow as hvt
+
+        hvt.init()
+        mgr = SimpleNamespace(note_commit=lambda: self.events.append("commit"))
+        ctx = SimpleNamespace(checkpoint_dir=f"file:{folder}", mgr=mgr)
+        (rows,) = datasets((40,), 1)
+        weights, slow = [], self
+
+        class Steps(keras.callbacks.Callback):
+            def on_train_batch_end(self, batch, logs=None):
+                weights.append(self.model.get_weights())
+                slow.events.append(len(weights))
+                if len(weights) == 6:
+                    slow.may.set()
+
+        backup = hvt.BackupAndRestore(ctx, rows, every=4, keep=3, background=True)
+        fit(rows, 2, backup, Steps())
+        return weights
+
+
+def test_a_fit_goes_on_while_its_backup_is_written_and_the_next_one_waits(tmp_path, monkeypatch):
+    slow = Slow(monkeypatch)
+    weights = slow.fit(tmp_path)
+    assert len(weights) == 10
+    assert slow.events[:6] == [1, 2, 3, 4, 5, 6]
+    assert [each for each in slow.events if not isinstance(each, int)] == [
+        "wrote 4", "commit", "wrote 8", "commit", "wrote 10", "commit",
+    ]  # fmt: skip
+    assert slow.events.index("wrote 4") < slow.events.index(8)
+    (saved,) = tmp_path.glob("checkpoint-*-step-4/model.weights.h5")
+    model = Model([])
+    model.build((None, 1))
+    model.load_weights(saved)
+    assert all(map(np.array_equal, model.get_weights(), weights[3]))
+
+
+@pytest.mark.parametrize("broken", [4, 10])
+def test_a_backup_that_failed_ends_the_fit_with_its_reason(tmp_path, monkeypatch, broken):
+    slow = Slow(monkeypatch, broken)
+    with pytest.raises(HearthError, match="the disk is full"):
+        slow.fit(tmp_path)
+    assert slow.events.count("commit") == (0 if broken == 4 else 2)
 
 
 def test_a_model_without_weights_is_refused(tmp_path):

@@ -22,6 +22,45 @@ import hearth.horovod.tensorflow as hvd
 hvd.init()
 """
 
+# The layer normalizes, trains and counts as the plain one does on the rows of both ranks.
+SYNC = """
+rows = np.random.RandomState(0).rand(8, 3).astype("float32") * [1, 10, 0.1] + [0, 100, -5]
+rows = rows.astype("float32")
+mine, whole = tf.constant(rows[rank::world]), tf.constant(rows)
+sync, alone = hvd.SyncBatchNormalization(momentum=0.5), tf.keras.layers.BatchNormalization(
+    momentum=0.5)
+scale = tf.constant([1.0, 2.0, 3.0])
+
+def trained(layer, x, graph):
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, training=True)
+            loss = tf.reduce_sum(y ** 3 * scale)
+        return y, tape.gradient(loss, x)
+    return (tf.function(step) if graph else step)(x)
+
+for graph in (0, 1):
+    for found, expected in zip(trained(sync, mine, graph), trained(alone, whole, graph)):
+        expected = expected.numpy()[rank::world]
+        assert np.allclose(found, expected, rtol=1e-2, atol=1e-2), (graph, found, expected)
+for one, other in zip(sync.get_weights(), alone.get_weights()):
+    assert np.allclose(one, other, rtol=1e-3), (one, other)
+assert np.allclose(sync(mine, training=False), alone(mine, training=False), atol=1e-3)
+again = type(sync).from_config(sync.get_config())
+assert again.momentum == 0.5
+raised(ValueError, hvd.SyncBatchNormalization, fused=True)
+say("keras" if "tf_keras" not in sys.modules else "tf_keras")
+"""
+
+
+@pytest.mark.parametrize("keras", ["keras", "tf_keras"])
+def test_sync_batch_normalization_is_over_the_rows_of_all_ranks(ranks, tmp_path, keras):
+    legacy = f"os.environ['TF_USE_LEGACY_KERAS'] = '{int(keras == 'tf_keras')}'\n"
+    ranks.append(Ranks("tensorflow", tmp_path, SYNC, start=legacy + START))
+    assert [ranks[0].say(rank) for rank in range(2)] == [keras, keras]
+
+
 # Each case: of the function, type, number of dimensions, name, process set, eager or in a graph.
 OPERATIONS = """
 KINDS = [tf.uint8, tf.int32, tf.int64, tf.float16, tf.bfloat16, tf.float32, tf.float64]

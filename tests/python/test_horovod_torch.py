@@ -66,6 +66,13 @@ for number, (kind, dims, named, of, waits) in enumerate(every_case):
     else:
         assert hvd.synchronize(hvd.allreduce_async_(in_place, op=hvd.Sum, **more)) is in_place
     equal(as_numbers(in_place), sum(every), "in place")
+    several = [own.clone(), own + 1]
+    if waits:
+        given = hvd.grouped_allreduce_(several, op=hvd.Sum, **more)
+    else:
+        given = hvd.synchronize(hvd.grouped_allreduce_async_(several, op=hvd.Sum, **more))
+    assert all(one is other for one, other in zip(given, several, strict=True))
+    equal(as_numbers(several[1]), sum(every) + len(members), "grouped in place")
 
     uneven = values(rank, kind, (rank + 1, *shape[1:]))
     rows = [as_numbers(values(r, kind, (r + 1, *shape[1:]))) for r in members]
@@ -77,7 +84,10 @@ for number, (kind, dims, named, of, waits) in enumerate(every_case):
     root = members[-1]
     equal(as_numbers(run("broadcast", own, root)), every[-1], "broadcast")
     copy = own.clone()
-    hvd.broadcast_(copy, root, **more)
+    if waits:
+        hvd.broadcast_(copy, root, **more)
+    else:
+        assert hvd.synchronize(hvd.broadcast_async_(copy, root, **more)) is copy
     equal(as_numbers(copy), every[-1], "broadcast in place")
 
     # Member i sends i + j rows to member j.
@@ -115,6 +125,12 @@ sparse = torch.sparse_coo_tensor([[rank, 3]], [1.0, 2.0], (5,))
 dense = sum(np.eye(5)[r] for r in range(world)) + 2 * world * np.eye(5)[3]
 handle = hvd.sparse_allreduce_async(sparse, "sparse", hvd.Sum)
 equal(handle().to_dense(), dense)
+built = (hvd.mpi_threads_supported, hvd.mpi_enabled, hvd.mpi_built, hvd.nccl_built, hvd.ddl_built,
+         hvd.ccl_built, hvd.cuda_built, hvd.rocm_built)
+assert not any(each() for each in built) and hvd.gloo_built() and hvd.gloo_enabled()
+hvd.start_timeline(f"{folder}/timeline.json", mark_cycles=True)
+hvd.stop_timeline()
+assert not Path(folder, "timeline.json").exists()
 say(cases)
 """
 

@@ -123,6 +123,8 @@ def test_weights_of_rows_make_the_weighted_mean():
     with pytest.raises(ValueError, match=r"column 'x' has the weight -?\d.*at least 0"):
         negative = loader(8, map=lambda batch: {**batch, "x": batch["x"][:, 0] - 1})
         trainer(weight="x").fit(negative)
+    with pytest.raises(ValueError, match="'w' gives each of 8 rows the weight 0"):
+        trainer(weight="w").fit(loader(8, map=lambda batch: {**batch, "w": batch["w"] * 0}))
 
 
 def test_several_inputs_outputs_and_losses():

@@ -144,6 +144,8 @@ def test_what_is_wrong_is_said(spark, digits):
     )
     with pytest.raises(Exception, match="the loss has shape"):
         sums.setInputCols(["image"]).fit(train.limit(4))
+    with pytest.raises(ValueError, match="where the column 'label' is true, but it is bigint"):
+        digits_estimator().setValidationIndicatorCol("label").fit(train)
     with pytest.raises(ValueError, match="no rows to train on"):
         digits_estimator().fit(train.limit(0))
 

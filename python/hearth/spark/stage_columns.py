@@ -142,10 +142,19 @@ def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:
 
 
 def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
-    """The rows where the boolean column `name` is not true, and those where it is."""
+    """The rows where the boolean column `name` is not true, and those where it is.
+
+    Raises ValueError where it is of another type, or is not there.
+    """
     from pyspark.sql import functions
 
     table = stage_frame(stage, dataset, [name])
+    kind = table.frame.schema[table.read[0]].dataType.simpleString()
+    if kind != "boolean":
+        raise ValueError(
+            f"{stage} validates on the rows where the column {name!r} is true, but it is {kind}: "
+            f'make it boolean, as by frame.withColumn({name!r}, frame[{name!r}] != 0)'
+        )
     marked = functions.coalesce(functions.col(table.read[0]), functions.lit(False))
     halves = table.frame.where(~marked), table.frame.where(marked)
     return tuple(half.toDF(*dataset.columns) for half in halves)

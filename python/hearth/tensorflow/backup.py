@@ -7,12 +7,15 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from hearth.checkpoints.background import in_background
 from hearth.checkpoints.checkpoint_folder import Checkpoint, CheckpointFolder, invalid, some_of
 from hearth.checkpoints.seal import Part
 from hearth.files.uri import scheme
@@ -43,7 +46,14 @@ class BackupAndRestore(keras.callbacks.Callback):
     """
 
     def __init__(
-        self, ctx: Any, rows: KerasDataset, every: int = 0, folder: str = "", keep: int = 2
+        self,
+        ctx: Any,
+        rows: KerasDataset,
+        every: int = 0,
+        folder: str = "",
+        keep: int = 2,
+        *,
+        background: bool = False,
     ):
         """
         Args:
@@ -52,6 +62,9 @@ class BackupAndRestore(keras.callbacks.Callback):
             every: steps between checkpoints; 0: one at the end of each epoch.
             folder: path or URI; empty: the checkpoint_dir that the cluster was started with.
             keep: older checkpoints than the newest `keep` are removed.
+            background: a thread of rank 0 writes to the folder while the fit goes on; the next
+                checkpoint, and the end of fit(), wait for it. What is saved is copied before that,
+                to a local file.
 
         Raises:
             HearthError: there is no folder, or `every` or `keep` is no count.
@@ -68,7 +81,9 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._ctx, self._rows, self._every, self._keep = ctx, rows, every, keep
         whole = uri if scheme(uri) else ctx.absolute_path(uri)
         self._folder = CheckpointFolder(whole, self._report)
-        self._counter = rows.callback()
+        self._counter, self._background = rows.callback(), background
+        self._is_writing = False  # on some rank
+        self._writing: Future[None] | None = None  # on rank 0
         self._step = self._saved = 0  # of all epochs
         self._batch = 0  # of the epoch
         self._first = 0  # the rows' epoch with which the fit began, before it was interrupted
@@ -117,32 +132,51 @@ class BackupAndRestore(keras.callbacks.Callback):
         """Saves what was done since the last checkpoint."""
         if self._step > self._saved:
             self._save()
+        self._settle()
 
     def _save(self) -> None:
+        self._settle()
         state = self._rows.state_dict()
-        number = _on_rank_0(lambda: self._write(state))
-        self._saved = self._step
-        if hasattr(self._ctx.mgr, "note_commit"):
-            self._ctx.mgr.note_commit()
-        if group.rank() == 0:
-            self._folder.remove_older(self._keep, int(number))
+        _on_rank_0(lambda: self._begin(state))
+        self._saved, self._is_writing = self._step, True
+        if not self._background:
+            self._settle()
 
-    def _write(self, state: dict[str, Any]) -> str:
-        draft = self._folder.begin(self._step)
+    def _settle(self) -> None:
+        """Waits until the last checkpoint is whole; where that failed, all ranks raise."""
+        if self._is_writing:
+            self._is_writing = False
+            _on_rank_0(self._written)
+            if hasattr(self._ctx.mgr, "note_commit"):
+                self._ctx.mgr.note_commit()
+
+    def _written(self) -> str:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+        return ""
+
+    def _begin(self, state: dict[str, Any]) -> str:
+        """Copies what is saved, and has a thread write it."""
+        local = _local_file()
+        self.model.save_weights(local.name, overwrite=True)
+        seeds = [variable.numpy().tolist() for variable in _seeds(self.model)]
+        told = {"step": self._step, "first": self._first, "state": state, "seeds": seeds}
+        data = json.dumps(told).encode()
+        self._writing = in_background(partial(self._write, self._step, local, data))
+        return ""
+
+    def _write(self, step: int, local: Any, data: bytes) -> None:
+        draft = self._folder.begin(step)
         with self._folder.writing(draft):
-            with draft.file(_WEIGHTS) as file, _local_file() as local:
-                self.model.save_weights(local.name, overwrite=True)
-                with open(local.name, "rb") as source:
-                    shutil.copyfileobj(source, file)
+            # Keras has written a file of that name.
+            with local, open(local.name, "rb") as source, draft.file(_WEIGHTS) as file:
+                shutil.copyfileobj(source, file)
             with draft.file(_DATA) as file:
-                seeds = [variable.numpy().tolist() for variable in _seeds(self.model)]
-                told = {"step": self._step, "first": self._first, "state": state, "seeds": seeds}
-                file.write(json.dumps(told).encode())
-            parts = {
-                "model": Part(self._step, (_WEIGHTS,)),
-                "data": Part(self._step, (_DATA,)),
-            }
-            return str(draft.seal(parts, group.size()).number)
+                file.write(data)
+            parts = {"model": Part(step, (_WEIGHTS,)), "data": Part(step, (_DATA,))}
+            number = draft.seal(parts, group.size()).number
+        self._folder.remove_older(self._keep, number)
 
     def _restored(self) -> dict[str, Any]:
         """What the checkpoint tells that model and rows now have; nothing where there is none."""

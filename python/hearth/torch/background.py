@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any
 
+from hearth.checkpoints.background import in_background
 from hearth.torch.peers import Peers
 
 if TYPE_CHECKING:
@@ -35,22 +35,6 @@ class ThreadPeers(Peers):
         every = torch.empty(self.world * size, dtype=torch.uint8)
         self._ranks.submit(request("all_gather", every, own))(_TIMEOUT_S)
         return list(every.split(size))
-
-
-def in_background(act: Callable[[], None]) -> Future[None]:
-    """Runs it in a thread that does not keep the process, and whose end can be waited for."""
-    done: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            act()
-        except BaseException as error:
-            done.set_exception(error)
-        else:
-            done.set_result(None)
-
-    threading.Thread(target=run, name="hearth-checkpoint", daemon=True).start()
-    return done
 
 
 def on_all_ranks(peers: Peers, act: Callable[[Peers], None]) -> Future[None]:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from hearth.checkpoints.background import in_background
 from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
 from hearth.data.loader import Loader
 from hearth.files.uri import is_far, scheme
 from hearth.torch import checkpoint_files, part_states
-from hearth.torch.background import in_background, on_all_ranks
+from hearth.torch.background import on_all_ranks
 from hearth.torch.checkpoint_files import RANDOM
 from hearth.torch.peers import Peers
 from hearth.torch.sharded_states import HeldShards, ShardedParts, Shards

@@ -36,3 +36,6 @@ from hearth.horovod.tensorflow.operations import grouped_reducescatter as groupe
 from hearth.horovod.tensorflow.operations import join as join
 from hearth.horovod.tensorflow.operations import reducescatter as reducescatter
 from hearth.horovod.tensorflow.optimizer import DistributedOptimizer as DistributedOptimizer
+from hearth.horovod.tensorflow.sync_batch_norm import (
+    SyncBatchNormalization as SyncBatchNormalization,
+)
