@@ -11,7 +11,8 @@ tools/environment_beside.sh "$home" >/dev/null
 echo "with_torch: fetching torch $version (3 GB)" >&2
 pip=(.venv/bin/python -m pip --disable-pip-version-check)
 index=${PIP_INDEX_URL:-$("${pip[@]}" config get global.index-url 2>/dev/null || true)}
-# Without uv's cache, which would keep another copy.
-env ${index:+UV_DEFAULT_INDEX="$index"} .venv/bin/uv pip install -q --no-cache \
+# Without uv's cache, which would keep another copy. Compiled here: the tests' many processes would
+# each do it, minutes under load, where PYTHONDONTWRITEBYTECODE is set.
+env ${index:+UV_DEFAULT_INDEX="$index"} .venv/bin/uv pip install -q --no-cache --compile-bytecode \
   --python "$home/bin/python" "torch==$version" >&2
 "$home/bin/python" "${@:2}"

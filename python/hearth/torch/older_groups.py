@@ -1,4 +1,4 @@
-"""The backend "hearth" for PyTorch 2.6 to 2.11, whose class Backend cannot be subclassed in Python.
+"""The backend "hearth" for PyTorch 2.6 to 2.13, whose class Backend cannot be subclassed in Python.
 
 There, a backend written in Python is a whole process group, to which the tensors of all devices
 come. This one gives those of the CPU to Hearth and, in a group made by "cpu:hearth,cuda:nccl",
@@ -47,6 +47,15 @@ _METHODS: dict[str, tuple[str, type | None]] = {
     "alltoall_base": ("all_to_all_single", c10d.AllToAllOptions),
     "send": ("send", None),
     "recv": ("recv", None),
+    # As PyTorch 2.13 calls them.
+    "all_gather_single": ("all_gather_single", c10d.AllgatherOptions),
+    "all_gather_single_coalesced": ("all_gather_single_coalesced", c10d.AllgatherOptions),
+    "reduce_scatter_single": ("reduce_scatter_single", c10d.ReduceScatterOptions),
+    "reduce_scatter_single_coalesced": (
+        "reduce_scatter_single_coalesced",
+        c10d.ReduceScatterOptions,
+    ),
+    "all_to_all_single": ("all_to_all_single", c10d.AllToAllOptions),
 }
 
 
