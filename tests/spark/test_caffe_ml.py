@@ -63,15 +63,16 @@ def test_a_cross_validator_goes_on_when_a_process_is_killed(spark, digits, tmp_p
     earlier, struck = set(trainers()), []
 
     def strike():
-        first = wait_until(lambda: [pid for pid in trainers() if pid not in earlier], 120)[0]
-        wait_until(lambda: not is_alive(first) or seconds_of(first) > 1, 120)
-        pid = victim(kind, first)
+        def running():
+            return [pid for pid in set(trainers()) - earlier if seconds_of(pid) > 0.3]
+
+        pid = victim(kind, wait_until(running, 120)[0])
         os.kill(pid, signal.SIGKILL)
         struck.append(wait_until(lambda: not is_alive(pid), 30))
 
     striker = threading.Thread(target=strike)
     striker.start()
-    stage = estimator(digits, tmp_path, max_iter=40)
+    stage = estimator(digits, tmp_path, max_iter=300)
     validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
     best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
     striker.join()
@@ -79,7 +80,9 @@ def test_a_cross_validator_goes_on_when_a_process_is_killed(spark, digits, tmp_p
 
 
 def seconds_of(pid):
-    """Processor time that a process has used."""
+    """Processor time that a process has used; 0 where it has ended."""
+    if not is_alive(pid):
+        return 0.0
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
