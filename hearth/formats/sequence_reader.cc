@@ -37,7 +37,8 @@ uint32_t Number(std::string_view bytes) {
 // before.
 std::optional<int64_t> VInt(std::string_view bytes, size_t* at) {
   if (*at >= bytes.size()) return std::nullopt;
-  const int first = static_cast<signed char>(bytes[*at]);
+  const auto byte = static_cast<unsigned char>(bytes[*at]);
+  const int first = byte < 128 ? byte : byte - 256;
   if (first >= -112) {
     ++*at;
     return first;
@@ -46,8 +47,8 @@ std::optional<int64_t> VInt(std::string_view bytes, size_t* at) {
   const auto size = static_cast<size_t>((negative ? -120 : -112) - first);
   if (bytes.size() - *at - 1 < size) return std::nullopt;
   uint64_t number = 0;
-  for (const char byte : bytes.substr(*at + 1, size)) {
-    number = number << 8 | static_cast<unsigned char>(byte);
+  for (const char next : bytes.substr(*at + 1, size)) {
+    number = number << 8 | static_cast<unsigned char>(next);
   }
   *at += 1 + size;
   return static_cast<int64_t>(negative ? ~number : number);

@@ -12,6 +12,7 @@ from hearth.native._core import image_key
 from hearth import data
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
+from hearth.files.input_files import InputFile
 from hearth.sources.rank_rows import RankRows
 
 # Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
@@ -64,6 +65,17 @@ def test_batches_outlive_the_reading(folder):
     values = [value for batch in batches for value in batch.column("data").to_pylist()]
     assert values == [value for _, value in pictures(200)]
     assert all(batch.nbytes < 5 << 20 for batch in batches)
+
+
+@pytest.mark.parametrize("scheme", ["", "local://"])
+def test_a_unit_goes_on_after_another_was_read(folder, scheme):
+    source = data.sequence_file(f"{scheme}{folder}/part-00000").pin()
+    key = (0, source.size)
+    reader = source.format.open(InputFile(source.pinned.files[0]), source.schema(), [key])
+    first = reader.read(key)
+    begun = [next(first)]
+    whole = list(reader.read(key))
+    assert len(whole) > 1 and begun + list(first) == whole
 
 
 def test_what_hadoop_alone_reads_is_refused(tmp_path):

@@ -63,16 +63,20 @@ class _Reader:
 
     def __init__(self, file: InputFile, schema: pa.Schema, end: int):
         """`end`: of the last range that will be read."""
-        self._records, self._schema, self._end = _opened(file), schema, end
+        self._file, self._schema, self._end = file, schema, end
+        self._free: Any = None  # the core's reader, while no unit is being read
 
     def read(self, key: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        self._records.begin(*key, self._end)
-        while found := self._records.next(BATCH_ROWS, _VALUE_BYTES):
+        # A unit that is not read to its end, as the rest is another split's, keeps its reader.
+        records, self._free = self._free or _opened(self._file), None
+        records.begin(*key, self._end)
+        while found := records.next(BATCH_ROWS, _VALUE_BYTES):
             keys, views, values = found
             buffers = [None, pa.py_buffer(views), pa.py_buffer(values)]
             yield self._batch(keys, pa.Array.from_buffers(pa.binary_view(), len(keys), buffers))
+        self._free = records
 
     def _batch(self, keys: list[bytes], values: pa.Array) -> pa.RecordBatch:
         import pyarrow as pa
