@@ -1,10 +1,9 @@
 #include "hearth/formats/image_keys.h"
 
 #include <algorithm>
-#include <deque>
 #include <initializer_list>
 #include <limits>
-#include <map>
+#include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -36,20 +35,25 @@ constexpr uint8_t kOwnWriter = 1, kSerializable = 2;
 
 struct JavaClass;
 struct JavaObject;
-// Of numbers only whole ones and booleans matter: any other is 0.0. A value may be referred to many
-// times, so texts are not copied.
-using Value = std::variant<std::monostate, bool, int64_t, double, const std::string*,
+// Of numbers only whole ones and booleans matter: any other is 0.0. Texts are as they were written.
+using Value = std::variant<std::monostate, bool, int64_t, double, std::string_view,
                            const JavaClass*, const JavaObject*>;
 
 struct JavaClass {
-  std::string name;
+  std::string_view name;
   uint8_t flags = 0;
-  std::vector<std::pair<char, std::string>> fields;  // type and name of each
+  std::vector<std::pair<char, std::string_view>> fields;  // type and name of each
   const JavaClass* parent = nullptr;
 };
 
 struct JavaObject {
-  std::map<std::string, Value, std::less<>> fields;
+  std::vector<std::pair<std::string_view, Value>> fields;
+
+  // Null where there is none.
+  const Value* Find(std::string_view name) const {
+    const auto found = std::ranges::find(fields, name, [](const auto& each) { return each.first; });
+    return found == fields.end() ? nullptr : &found->second;
+  }
 };
 
 [[noreturn]] void ThrowUnreadable(const char* why) {
@@ -129,7 +133,7 @@ class Stream {
   }
 
   uint8_t Byte() { return static_cast<uint8_t>(Number(1)); }
-  std::string Text(size_t size_bytes) { return TextOf(Take(Number(size_bytes))); }
+  std::string_view Text(size_t size_bytes) { return Take(Number(size_bytes)); }
 
   Value Content() {
     if (++depth_ > kMostNested) ThrowUnreadable("its values are nested too deep for a key");
@@ -159,8 +163,8 @@ class Stream {
     return value;
   }
 
-  const std::string* KnownText(size_t size_bytes) {
-    const std::string* text = &texts_.emplace_back(Text(size_bytes));
+  std::string_view KnownText(size_t size_bytes) {
+    const std::string_view text = Text(size_bytes);
     known_.emplace_back(text);
     return text;
   }
@@ -174,7 +178,7 @@ class Stream {
   }
 
   const JavaClass* Class() {
-    JavaClass& described = classes_.emplace_back();
+    JavaClass& described = *classes_.emplace_back(std::make_unique<JavaClass>());
     described.name = Text(2);
     Take(8);  // the version
     known_.emplace_back(&described);
@@ -182,13 +186,13 @@ class Stream {
     const uint64_t fields = Number(2);
     for (uint64_t i = 0; i < fields; ++i) {
       const char type = static_cast<char>(Byte());
-      std::string name = Text(2);
+      const std::string_view name = Text(2);
       if (type == 'L' || type == '[') {
         Content();  // the name of the field's type
       } else if (SizeOf(type) == 0) {
         ThrowUnreadable("a field is of no type that Java has");
       }
-      described.fields.emplace_back(type, std::move(name));
+      described.fields.emplace_back(type, name);
     }
     SkipAnnotation();
     described.parent = ClassOrNone();
@@ -205,20 +209,19 @@ class Stream {
   Value Object() {
     const JavaClass* described = ClassOrNone();
     if (described == nullptr) ThrowUnreadable("it has an object of no class");
-    JavaObject& object = objects_.emplace_back();
+    JavaObject& object = *objects_.emplace_back(std::make_unique<JavaObject>());
     const size_t place = known_.size();
     known_.emplace_back(&object);
     for (const JavaClass* part : Line(described)) {
       if (!(part->flags & kSerializable)) ThrowUnreadable("an object of it writes itself");
       for (const auto& [type, name] : part->fields) {
-        object.fields[name] = SizeOf(type) != 0 ? Primitive(type) : Content();
+        object.fields.emplace_back(name, SizeOf(type) != 0 ? Primitive(type) : Content());
       }
       if (part->flags & kOwnWriter) SkipAnnotation();
     }
-    const auto boxed = object.fields.find("value"sv);
     if (described->name.starts_with("java.lang.") && object.fields.size() == 1 &&
-        boxed != object.fields.end()) {
-      return known_[place] = boxed->second;  // a number in a box
+        object.fields[0].first == "value"sv) {
+      return known_[place] = object.fields[0].second;  // a number in a box
     }
     return &object;
   }
@@ -289,14 +292,13 @@ class Stream {
   std::string_view data_;
   size_t at_ = 0, depth_ = 0;
   std::vector<Value> known_;  // by their handles
-  std::deque<std::string> texts_;
-  std::deque<JavaClass> classes_;
-  std::deque<JavaObject> objects_;
+  std::vector<std::unique_ptr<JavaClass>> classes_;
+  std::vector<std::unique_ptr<JavaObject>> objects_;
 };
 
 std::optional<std::string> AsText(const Value& value) {
   if (std::holds_alternative<std::monostate>(value)) return std::nullopt;
-  if (const auto* text = std::get_if<const std::string*>(&value)) return **text;
+  if (const auto* text = std::get_if<std::string_view>(&value)) return TextOf(*text);
   ThrowUnreadable("a text is something else");
 }
 
@@ -317,9 +319,9 @@ std::vector<Value> FieldsOf(const JavaObject& object,
   std::vector<Value> found;
   if (object.fields.size() != names.size()) return found;
   for (const std::string_view name : names) {
-    const auto field = object.fields.find(name);
-    if (field == object.fields.end()) return {};
-    found.push_back(field->second);
+    const Value* field = object.Find(name);
+    if (field == nullptr) return {};
+    found.push_back(*field);
   }
   return found;
 }
