@@ -14,7 +14,7 @@ NB_MODULE(_core, m) {
   hearth::bindings::RegisterDataset(m);
   hearth::bindings::RegisterPartitionLedger(m);
   hearth::bindings::RegisterPartitionQueue(m);
-  hearth::bindings::RegisterSequenceRecords(m);
+  hearth::bindings::RegisterSequenceReader(m);
   hearth::bindings::RegisterPickleRows(m);
   hearth::bindings::RegisterLmdb(m);
   hearth::bindings::RegisterTfRecord(m);

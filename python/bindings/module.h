@@ -13,7 +13,7 @@ void RegisterDataset(nanobind::module_& m);
 void RegisterRing(nanobind::module_& m);
 void RegisterPartitionLedger(nanobind::module_& m);
 void RegisterPartitionQueue(nanobind::module_& m);
-void RegisterSequenceRecords(nanobind::module_& m);
+void RegisterSequenceReader(nanobind::module_& m);
 void RegisterImage(nanobind::module_& m);
 void RegisterLmdb(nanobind::module_& m);
 void RegisterBase(nanobind::module_& m);

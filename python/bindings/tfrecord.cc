@@ -1,5 +1,6 @@
 // TFRecord files of tf.train.Example: rows out as columns, Arrow batches in.
 #include "hearth/formats/tfrecord.h"
+#include "hearth/formats/crc32c.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -21,7 +22,9 @@
 #include "hearth/batch/arrow_image.h"
 #include "hearth/batch/batch_view.h"
 #include "hearth/batch/tf_example_encode.h"
+#include "hearth/formats/crc32c.h"
 #include "hearth/formats/tf_example.h"
+#include "hearth/formats/tfrecord.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/file_system.h"
 #include "hearth/storage/uri.h"
@@ -280,6 +283,12 @@ void RegisterTfRecord(nb::module_& m) {
       .def("finish", &PythonWriter::Finish, "The file is complete.")
       .def("discard", &PythonWriter::Discard,
            "The file is given up: of one in HDFS nothing is left. Nothing after finish().");
+  m.def(
+      "masked_crc32c",
+      [](const nb::bytes& data) {
+        return formats::MaskedCrc32c({data.c_str(), data.size()});
+      },
+      "data"_a, "The checksum of a record's length or data.");
 }
 
 }  // namespace hearth::bindings

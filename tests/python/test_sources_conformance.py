@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hearth.native._core import TfRecordWriter
 from pyarrow import orc
+from stand_in_hdfs import StandInHdfs
 from table_logs import write_delta_log, write_iceberg_log
 from webhdfs_server import WebHdfs
 
@@ -122,13 +123,18 @@ class Hdfs(Place):
             self.server.files[f"/folder/{name}"] = content
 
 
-@pytest.fixture(params=["local", "memory", "webhdfs"])
-def place(request, tmp_path):
+@pytest.fixture(params=["local", "memory", "webhdfs", "libhdfs"])
+def place(request, tmp_path, monkeypatch):
     folder = tmp_path / "folder"
     folder.mkdir()
     if request.param == "webhdfs":
         with WebHdfs() as server:
             yield Hdfs(folder, server)
+        return
+    if request.param == "libhdfs":
+        place = Place(folder)
+        place.uri = f"{StandInHdfs(tmp_path, tmp_path / 'jars', monkeypatch).uri}/folder"
+        yield place
         return
     yield Place(folder) if request.param == "local" else Memory(folder)
 

@@ -6,6 +6,7 @@ import itertools
 import pickle
 import shutil
 import subprocess
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from lmdb_files import datum, write_lmdb
+from stand_in_hdfs import StandInHdfs
 from webhdfs_server import WebHdfs
 
 from hearth import HearthError, data, native
@@ -56,15 +58,28 @@ def made_leveldb(tmp_path_factory):
     return str(folder / "leveldb")
 
 
-@pytest.fixture(params=["lmdb", "lmdb in HDFS", "leveldb"])
-def database(request, tmp_path):
+@contextmanager
+def server_of(kind, tmp_path, monkeypatch):
+    """A server of HDFS by WebHDFS, or by libhdfs; None for a file system of this host."""
+    if "webhdfs" in kind:
+        with WebHdfs() as server:
+            yield server
+    elif "libhdfs" in kind:
+        (tmp_path / "hdfs").mkdir()
+        yield StandInHdfs(tmp_path / "hdfs", tmp_path / "jars", monkeypatch)
+    else:
+        yield None
+
+
+@pytest.fixture(params=["lmdb", "lmdb by webhdfs", "lmdb by libhdfs", "leveldb"])
+def database(request, tmp_path, monkeypatch):
     """(what makes the source, its URI, the server that has it)."""
-    name = "leveldb" if request.param == "leveldb" else "lmdb"
+    name = request.param.partition(" ")[0]
     folder = shutil.copytree(request.getfixturevalue(f"made_{name}"), tmp_path / name)
-    if request.param != "lmdb in HDFS":
-        yield getattr(data, name), str(folder), None
-        return
-    with WebHdfs() as server:
+    with server_of(request.param, tmp_path, monkeypatch) as server:
+        if server is None:
+            yield getattr(data, name), str(folder), None
+            return
         for file in folder.iterdir():
             server.files[f"/lmdb/{file.name}"] = file.read_bytes()
         yield data.lmdb, f"{server.uri}/lmdb", server
@@ -132,16 +147,24 @@ def test_a_folder_without_a_database_is_named(make, tmp_path):
 
 def test_a_damaged_database_is_named(database):
     make, uri, server = database
-    if make is data.leveldb or server is not None:
-        pytest.skip("damage of pages is read alike")
-    with open(f"{uri}/data.mdb", "r+b") as file:
-        file.write(b"\xff" * 16_384)
-    with pytest.raises((ValueError, HearthError), match=r"data\.mdb"):
+    damage = b"\xff" * 16_384
+    if server is not None:
+        server.files["/lmdb/data.mdb"] = damage + server.files["/lmdb/data.mdb"][len(damage) :]
+    else:
+        (path,) = Path(uri).glob("data.mdb" if make is data.lmdb else "*.l[do][bg]")
+        path.write_bytes(damage + path.read_bytes()[len(damage) :])
+    with pytest.raises((ValueError, OSError, HearthError), match=r"data\.mdb|leveldb"):
         rows(make(uri).pin())
 
 
-def test_an_empty_lmdb_has_no_split(tmp_path):
-    assert data.lmdb(write_lmdb(tmp_path / "empty", {})).pin().splits() == []
+@pytest.mark.parametrize("kind", ["local", "webhdfs", "libhdfs"])
+def test_an_empty_lmdb_has_no_split(tmp_path, kind, monkeypatch):
+    folder = Path(write_lmdb(tmp_path / "empty", {}))
+    with server_of(kind, tmp_path, monkeypatch) as server:
+        uri = str(folder) if server is None else f"{server.uri}/empty"
+        if server is not None:
+            server.files["/empty/data.mdb"] = (folder / "data.mdb").read_bytes()
+        assert data.lmdb(uri).pin().splits() == []
 
 
 @pytest.mark.parametrize("make", [data.lmdb, data.leveldb])
@@ -235,5 +258,5 @@ def test_damage_of_an_lmdb_in_hdfs_is_named(database):
     for page in range(2, len(content) // 4096):
         content[4096 * page + 10] = 0  # of no kind
     server.files["/lmdb/data.mdb"] = bytes(content)
-    with pytest.raises(HearthError, match=r"webhdfs://\S+/data.mdb is damaged"):
+    with pytest.raises(HearthError, match=r"hdfs://\S+/data.mdb is damaged"):
         rows(source)

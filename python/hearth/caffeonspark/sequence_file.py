@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
-from hearth.sources.image_keys import picture_of, values_of
+from hearth.sources.image_keys import values_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,14 +39,16 @@ def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
 
 
 def _row(uri: str, pair: tuple[Any, Any]) -> tuple[Any, ...]:
+    from hearth.native._core import image_key
+
     if kinds := [type(part).__name__ for part in pair if not isinstance(part, (bytes, bytearray))]:
         raise TypeError(
             f"{uri} has keys or values of Python's type {kinds[0]}; a SequenceFile of pictures has "
             "BytesWritable for both, as Binary2Sequence and LMDB2Sequence write them"
         )
     key = bytes(pair[0])
-    picture = picture_of(key)
-    return (*values_of(key, picture), None if picture is None else pair[1])
+    image = image_key(key)
+    return (*values_of(key, image), None if image is None else pair[1])
 
 
 def _reason(error: Exception) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 Unpack = Callable[[bytes], bytes]
 
 
-def codec(name: str) -> Unpack | None:
+def codec(name: bytes) -> Unpack | None:
     """What unpacks the bytes that the class `name` has packed; None for one that only Hadoop has.
     It raises an exception of its own for damaged bytes."""
-    return _CODECS.get(name.removeprefix("org.apache.hadoop.io.compress."))
+    return _CODECS.get(name.removeprefix(b"org.apache.hadoop.io.compress."))
 
 
 def _unpack_snappy(data: bytes) -> bytes:
@@ -47,10 +47,10 @@ def _unpacked_size(piece: bytes, most: int) -> int:
     return size
 
 
-_CODECS: dict[str, Unpack] = {
-    "DefaultCodec": zlib.decompress,
-    "DeflateCodec": zlib.decompress,
-    "GzipCodec": gzip.decompress,
-    "BZip2Codec": bz2.decompress,
-    "SnappyCodec": _unpack_snappy,
+_CODECS: dict[bytes, Unpack] = {
+    b"DefaultCodec": zlib.decompress,
+    b"DeflateCodec": zlib.decompress,
+    b"GzipCodec": gzip.decompress,
+    b"BZip2Codec": bz2.decompress,
+    b"SnappyCodec": _unpack_snappy,
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.input_files import InputFile
@@ -159,7 +158,9 @@ def _next_record(source: InputFile, begin: int) -> int | None:
 
 
 def _is_header(data: bytes, at: int) -> bool:
-    return _HEADER.unpack_from(data, at)[1] == _masked_crc(data[at : at + 8])
+    from hearth.native._core import masked_crc32c
+
+    return _HEADER.unpack_from(data, at)[1] == masked_crc32c(data[at : at + 8])
 
 
 def _is_chain(source: InputFile, at: int) -> bool:
@@ -172,22 +173,3 @@ def _is_chain(source: InputFile, at: int) -> bool:
         if at >= source.size():
             return at == source.size()
     return True
-
-
-def _masked_crc(data: bytes) -> int:
-    """CRC-32C, rotated and shifted as the format has it."""
-    table, crc = _crc_table(), 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-@cache
-def _crc_table() -> list[int]:
-    table = []
-    for crc in range(256):
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-        table.append(crc)
-    return table

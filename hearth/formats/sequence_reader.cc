@@ -1,0 +1,326 @@
+#include "hearth/formats/sequence_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "hearth/base/error.h"
+
+namespace hearth::formats {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::string_view kMagic = "SEQ"sv;
+constexpr char kVersion = 6;
+constexpr std::string_view kBytesWritable = "org.apache.hadoop.io.BytesWritable"sv;
+constexpr uint64_t kMostHeaderBytes = uint64_t{1} << 20;
+// In the place of a record's length; the file's own mark follows.
+constexpr std::string_view kEscape = "\xff\xff\xff\xff"sv;
+constexpr size_t kMarkBytes = 16;
+// Before a record: its length and its key's. Before each of both: the number of its bytes.
+constexpr uint64_t kLengths = 8, kCount = 4;
+constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();  // Java's lengths have a sign
+constexpr size_t kInlineBytes = 12;  // of a value that stands in its view
+constexpr size_t kMostVIntBytes = 9;
+
+uint32_t Number(std::string_view bytes) {
+  uint32_t number = 0;
+  for (const char byte : bytes.substr(0, kCount)) {
+    number = number << 8 | static_cast<unsigned char>(byte);
+  }
+  return number;
+}
+
+// Hadoop's number of one to nine bytes, behind which `at` is moved; nothing where `bytes` end
+// before.
+std::optional<int64_t> VInt(std::string_view bytes, size_t* at) {
+  if (*at >= bytes.size()) return std::nullopt;
+  const auto byte = static_cast<unsigned char>(bytes[*at]);
+  const int first = byte < 128 ? byte : byte - 256;
+  if (first >= -112) {
+    ++*at;
+    return first;
+  }
+  const bool negative = first < -120;
+  const auto size = static_cast<size_t>((negative ? -120 : -112) - first);
+  if (bytes.size() - *at - 1 < size) return std::nullopt;
+  uint64_t number = 0;
+  for (const char next : bytes.substr(*at + 1, size)) {
+    number = number << 8 | static_cast<unsigned char>(next);
+  }
+  *at += 1 + size;
+  return static_cast<int64_t>(negative ? ~number : number);
+}
+
+// std::string_view::find() stops at each byte that begins a mark, of which white pixels have many.
+std::optional<size_t> Find(std::string_view bytes, std::string_view mark) {
+  const void* found = ::memmem(bytes.data(), bytes.size(), mark.data(), mark.size());
+  if (found == nullptr) return std::nullopt;
+  return static_cast<size_t>(static_cast<const char*>(found) - bytes.data());
+}
+
+void AppendView(std::string* views, std::string_view value, uint64_t place) {
+  char view[16] = {};
+  const auto size = static_cast<uint32_t>(value.size());
+  std::memcpy(view, &size, 4);
+  if (size <= kInlineBytes) {
+    std::memcpy(view + 4, value.data(), size);
+  } else {
+    const auto position = static_cast<uint32_t>(place);
+    std::memcpy(view + 4, value.data(), 4);
+    std::memcpy(view + 12, &position, 4);  // of the first and only buffer
+  }
+  views->append(view, sizeof view);
+}
+
+}  // namespace
+
+SequenceReader::SequenceReader(std::unique_ptr<FileBytes> file, std::string name,
+                               const FindUnpack& find)
+    : file_(std::move(file)), name_(std::move(name)) {
+  ReadHeader(find);
+  at_ = first_;
+}
+
+void SequenceReader::Map(std::shared_ptr<const MappedFile> file) {
+  Require(file->size() == file_->size(), ErrorCode::kInvalidArgument,
+          "{} has {} bytes instead of {}: it was written again", name_, file->size(),
+          file_->size());
+  file_ = std::make_unique<MappedBytes>(std::move(file));
+  mapped_ = true;
+}
+
+void SequenceReader::ReadHeader(const FindUnpack& find) {
+  const uint64_t size = std::min(file_->size(), kMostHeaderBytes);
+  const auto take = [&](uint64_t count) {
+    if (count > size - at_) ThrowDamaged("its header is not whole", at_);
+    at_ += count;
+    return std::string(file_->At(at_ - count, count));
+  };
+  const auto take_text = [&] {
+    const std::string_view bytes = file_->At(at_, std::min<uint64_t>(kMostVIntBytes, size - at_));
+    size_t place = 0;
+    const uint64_t length = Length(VInt(bytes, &place).value_or(-1), at_);
+    at_ += place;
+    return take(length);
+  };
+  Require(size > kMagic.size() && take(kMagic.size()) == kMagic, ErrorCode::kInvalidArgument,
+          "{} is not a SequenceFile", name_);
+  const char version = take(1)[0];
+  Require(version == kVersion, ErrorCode::kInvalidArgument, "{} is a SequenceFile of version {}",
+          name_, static_cast<int>(version));
+  for (int i = 0; i < 2; ++i) {
+    const std::string type = take_text();
+    Require(type == kBytesWritable, ErrorCode::kInvalidArgument,
+            "{} has keys or values of class {}; a SequenceFile of images has BytesWritable for "
+            "both, as Binary2Sequence and LMDB2Sequence write them",
+            name_, type);
+  }
+  const bool packed = take(1)[0] != 0;
+  in_blocks_ = take(1)[0] != 0;
+  if (packed) {
+    const std::string codec = take_text();
+    unpack_ = find(codec);
+    Require(unpack_ != nullptr, ErrorCode::kInvalidArgument, "{} is compressed by {}", name_,
+            codec);
+  }
+  Require(packed || !in_blocks_, ErrorCode::kInvalidArgument,
+          "{} is damaged: it has blocks that are not compressed; write it again", name_);
+  const uint64_t pairs = Number(take(kCount));
+  for (uint64_t i = 0; i < 2 * pairs; ++i) take_text();  // metadata of its writer
+  mark_.append(kEscape).append(take(kMarkBytes));
+  first_ = at_;
+}
+
+void SequenceReader::Begin(uint64_t begin, uint64_t end, uint64_t wanted) {
+  Require(begin <= end, ErrorCode::kInvalidArgument, "{} is to be read from byte {} to byte {}",
+          name_, begin, end);
+  end_ = std::max(end, first_ + 1);  // a mark right behind the header is of the first range
+  pending_.reset();
+  rows_left_ = 0;
+  if (begin == 0) {
+    at_ = first_;
+  } else if (begin = std::max(begin, first_ + 1); begin != ended_) {
+    at_ = FindMark(begin, end_);
+    if (at_ == file_->size()) end_ = 0;  // another range does not go on from there
+  }
+  ended_ = 0;
+  file_->Expect(std::max(end_, wanted));
+}
+
+// Where the first mark begins that does so in [begin, end); the file's end where none does.
+uint64_t SequenceReader::FindMark(uint64_t begin, uint64_t end) {
+  const uint64_t last = std::min(end - 1 + mark_.size(), file_->size());
+  file_->Expect(last);
+  for (uint64_t at = begin; at + mark_.size() <= last;) {
+    const size_t count = std::min<uint64_t>(std::max(file_->window(), mark_.size()), last - at);
+    if (const auto found = Find(file_->At(at, count), mark_)) return at + *found;
+    at += count - (mark_.size() - 1);
+  }
+  return file_->size();
+}
+
+bool SequenceReader::AtContent() {
+  while (at_ < file_->size()) {
+    const uint64_t left = file_->size() - at_;
+    if (left < kEscape.size() || file_->At(at_, kEscape.size()) != kEscape) {
+      if (in_blocks_) ThrowDamaged("a block does not begin with a mark", at_);
+      return true;
+    }
+    if (at_ >= end_) break;
+    if (left < mark_.size() || file_->At(at_, mark_.size()) != mark_) {
+      ThrowDamaged("a mark is not the file's", at_);
+    }
+    at_ += mark_.size();
+    if (in_blocks_ && at_ < file_->size()) return true;
+  }
+  ended_ = end_;
+  return false;
+}
+
+std::optional<SequenceReader::Record> SequenceReader::Next() {
+  while (rows_left_ == 0) {
+    if (!AtContent()) return std::nullopt;
+    if (!in_blocks_) return ReadRecord();
+    ReadBlock();
+  }
+  return NextOfBlock();
+}
+
+SequenceReader::Record SequenceReader::ReadRecord() {
+  const uint64_t left = file_->size() - at_, begin = at_;
+  if (left < kLengths) ThrowDamaged("it ends in the middle of a record", begin);
+  const std::string_view lengths = file_->At(begin, kLengths);
+  const uint64_t size = Number(lengths), key_size = Number(lengths.substr(kCount));
+  if (size > kMostBytes || key_size < kCount || key_size > size) {
+    ThrowDamaged(fmt::format("a record of {} bytes has a key of {}", size, key_size), begin);
+  }
+  if (size > left - kLengths) ThrowDamaged("it ends in the middle of a record", begin);
+  at_ = begin + kLengths + size;
+  // Where a mark in the record begins behind the range, the next range would begin there.
+  const bool crosses = begin < end_ && at_ > end_;
+  const uint64_t more = crosses ? std::min(mark_.size() - 1, file_->size() - at_) : 0;
+  const std::string_view all = file_->At(begin, kLengths + size + more);
+  if (crosses && Find(all.substr(end_ - begin), mark_)) {
+    ThrowDamaged("a record has the file's mark in it", begin);
+  }
+  Record record{Payload(all.substr(kLengths, key_size), begin),
+                all.substr(kLengths + key_size, size - key_size)};
+  if (packed()) record.value = value_ = Unpacked(record.value, begin);
+  record.value = Payload(record.value, begin);
+  return record;
+}
+
+void SequenceReader::ReadBlock() {
+  block_at_ = at_;
+  size_t parts = 0;
+  rows_left_ = PassBlock([&](std::string_view packed) {
+    places_[parts] = 0;
+    block_[parts++] = Unpacked(packed, block_at_);
+  });
+}
+
+uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view packed)>& part) {
+  const uint64_t begin = at_;
+  const auto number = [&] {
+    const std::string_view bytes =
+        file_->At(at_, std::min<uint64_t>(kMostVIntBytes, file_->size() - at_));
+    size_t place = 0;
+    const uint64_t found = Length(VInt(bytes, &place).value_or(-1), begin);
+    at_ += place;
+    return found;
+  };
+  const uint64_t count = number();
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t size = number();
+    if (size > file_->size() - at_) ThrowDamaged("it ends in the middle of a block", begin);
+    if (part) part(file_->At(at_, size));
+    at_ += size;
+  }
+  return count;
+}
+
+SequenceReader::Record SequenceReader::NextOfBlock() {
+  const auto take = [this](int sizes) {
+    const uint64_t size = Length(VInt(block_[sizes], &places_[sizes]).value_or(-1), block_at_);
+    size_t& place = places_[sizes + 1];
+    const std::string_view rest = std::string_view(block_[sizes + 1]).substr(place);
+    if (size > rest.size()) ThrowDamaged("a block has less than its lengths say", block_at_);
+    place += size;
+    return Payload(rest.substr(0, size), block_at_);
+  };
+  const std::string_view key = take(0);
+  --rows_left_;
+  return {key, take(2)};
+}
+
+SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) {
+  Require(most_records > 0, ErrorCode::kInvalidArgument, "no records of {} are asked for", name_);
+  most_bytes = std::min<size_t>(most_bytes, kMostBytes);
+  const bool in_place = mapped_ && !packed();
+  SequenceBatch batch;
+  const char* first = nullptr;
+  while (batch.keys.size() < most_records) {
+    if (!pending_ && !(pending_ = Next())) break;
+    const auto [key, value] = *pending_;
+    if (first == nullptr) first = value.data();
+    const size_t place = in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();
+    if (!batch.keys.empty() && place + value.size() > most_bytes) break;
+    batch.keys.emplace_back(key);
+    AppendView(&batch.views, value, place);
+    if (in_place) {
+      batch.in_place = {first, place + value.size()};
+    } else {
+      batch.copied.append(value);
+    }
+    pending_.reset();
+  }
+  return batch;
+}
+
+uint64_t SequenceReader::Count(uint64_t begin, uint64_t end) {
+  Begin(begin, end);
+  uint64_t count = 0;
+  while (AtContent()) {
+    if (in_blocks_) {
+      count += PassBlock(nullptr);
+      continue;
+    }
+    const uint64_t left = file_->size() - at_;
+    if (left < kLengths) ThrowDamaged("it ends in the middle of a record", at_);
+    const uint64_t size = Number(file_->At(at_, kCount));
+    if (size > left - kLengths) ThrowDamaged("it ends in the middle of a record", at_);
+    at_ += kLengths + size;
+    ++count;
+  }
+  return count;
+}
+
+uint64_t SequenceReader::Length(int64_t size, uint64_t at) const {
+  if (size < 0) ThrowDamaged(fmt::format("a length of {}", size), at);
+  return static_cast<uint64_t>(size);
+}
+
+std::string SequenceReader::Unpacked(std::string_view packed, uint64_t at) const {
+  try {
+    return unpack_(packed);
+  } catch (const Error& error) {
+    ThrowDamaged(fmt::format("a value cannot be unpacked ({})", error.message()), at);
+  }
+}
+
+std::string_view SequenceReader::Payload(std::string_view written, uint64_t at) const {
+  if (written.size() < kCount || Number(written) != written.size() - kCount) {
+    ThrowDamaged(fmt::format("a key or value of {} bytes says another length", written.size()), at);
+  }
+  return written.substr(kCount);
+}
+
+void SequenceReader::ThrowDamaged(std::string_view what, uint64_t at) const {
+  Throw(ErrorCode::kInvalidArgument, "{} is damaged: {} at byte {}; write it again", name_, what,
+        at);
+}
+
+}  // namespace hearth::formats

@@ -1,0 +1,154 @@
+// Records of SequenceFiles and the keys of their images. Values of mapped files a ring need not
+// copy.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gil.h"
+#include "hearth/base/error.h"
+#include "hearth/formats/image_keys.h"
+#include "hearth/formats/mapped_file.h"
+#include "hearth/formats/sequence_reader.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hearth::bindings {
+namespace {
+
+using formats::SequenceBatch;
+using formats::SequenceReader;
+
+std::string BytesOf(const nb::object& object) {
+  const auto bytes = nb::cast<nb::bytes>(object);
+  return {bytes.c_str(), bytes.size()};
+}
+
+// Python's function as the reader's; an exception of it is damage.
+SequenceReader::Unpack UnpackBy(nb::object unpack) {
+  if (unpack.is_none()) return nullptr;
+  return [unpack = std::move(unpack)](std::string_view packed) {
+    try {
+      return BytesOf(unpack(nb::bytes(packed.data(), packed.size())));
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_Exception)) throw;  // the user's interrupt
+      throw Error(ErrorCode::kDataLoss, nb::str(error.value()).c_str());
+    }
+  };
+}
+
+// Without Python's lock, where the reader calls no Python.
+class MaybeReleased {
+ public:
+  explicit MaybeReleased(bool release) {
+    if (release) released_.emplace();
+  }
+
+ private:
+  std::optional<ReleasedGil> released_;
+};
+
+class PythonSequence {
+ public:
+  PythonSequence(const std::string& name, nb::object file, uint64_t size, nb::object codec,
+                 const std::string& path)
+      : reader_(std::make_unique<formats::WindowedBytes>(
+                    name, size,
+                    [file = std::move(file)](uint64_t at, size_t count) {
+                      return BytesOf(file.attr("read_at")(at, count));
+                    }),
+                name, [&](const std::string& codec_name) {
+                  return UnpackBy(codec(nb::bytes(codec_name.data(), codec_name.size())));
+                }) {
+    in_place_ = !path.empty() && !reader_.packed();
+    if (in_place_) reader_.Map(formats::MappedFile::Open(path));
+  }
+
+  void Begin(uint64_t begin, uint64_t end, uint64_t wanted) {
+    const MaybeReleased released(in_place_);
+    reader_.Begin(begin, end, wanted);
+  }
+
+  uint64_t Count(uint64_t begin, uint64_t end) {
+    const MaybeReleased released(in_place_);
+    return reader_.Count(begin, end);
+  }
+
+  static nb::object Next(nb::handle self, size_t most_records, size_t most_bytes) {
+    auto& reader = nb::cast<PythonSequence&>(self);
+    auto batch = std::make_unique<SequenceBatch>();
+    {
+      const MaybeReleased released(reader.in_place_);
+      *batch = reader.reader_.NextBatch(most_records, most_bytes);
+    }
+    if (batch->keys.empty()) return nb::none();
+    nb::list keys;
+    for (const std::string& key : batch->keys) keys.append(nb::bytes(key.data(), key.size()));
+    const nb::bytes views(batch->views.data(), batch->views.size());
+    const auto* values = reinterpret_cast<const uint8_t*>(batch->values().data());
+    const size_t shape[] = {batch->values().size()};
+    nb::object owner = nb::borrow(self);
+    if (!reader.in_place_) {
+      batch->keys = {};
+      owner = nb::capsule(batch.release(),
+                          [](void* held) noexcept { delete static_cast<SequenceBatch*>(held); });
+    }
+    nb::object buffer =
+        nb::cast(nb::ndarray<nb::memview, const uint8_t, nb::ndim<1>>(values, 1, shape, owner));
+    return nb::make_tuple(keys, views, buffer);
+  }
+
+ private:
+  SequenceReader reader_;
+  bool in_place_ = false;
+};
+
+nb::object PythonImageKey(const nb::bytes& key) {
+  const auto found = formats::ReadImageKey({key.c_str(), key.size()});
+  if (!found) return nb::none();
+  return nb::make_tuple(found->id, found->label, found->channels, found->height, found->width,
+                        found->encoded);
+}
+
+}  // namespace
+
+void RegisterSequenceReader(nb::module_& m) {
+  nb::class_<PythonSequence>(
+      m, "SequenceReader",
+      "Records of a SequenceFile of BytesWritables. A local file that is not compressed is mapped "
+      "as long as this or a view of its values lives; of large values, RingWriter.write() sends "
+      "where they lie. One thread. Raises ValueError for a file that is damaged or of another "
+      "kind, and what reading it raises.")
+      .def(nb::init<const std::string&, nb::object, uint64_t, nb::object, const std::string&>(),
+           "name"_a, "file"_a, "size"_a, "codec"_a, "path"_a = "",
+           nb::sig("def __init__(self, name: str, file: object, size: int, codec: "
+                   "collections.abc.Callable[[bytes], object], path: str = '') -> None"),
+           "Reads the header. `file` has read_at(); `codec` gives the function that unpacks what "
+           "the class of Java with that name packs, or None; `path`: of a local file.")
+      .def("begin", &PythonSequence::Begin, "begin"_a, "end"_a, "wanted"_a = 0,
+           "From now on the records between the first marks at or behind the positions are read. "
+           "`wanted`: the end of the last range that will be.")
+      .def("next", &PythonSequence::Next, "most_records"_a, "most_bytes"_a,
+           nb::sig("def next(self, most_records: int, most_bytes: int) -> "
+                   "tuple[list[bytes], bytes, memoryview] | None"),
+           "The next keys, their values as Arrow's binary views, and the one buffer of these; None "
+           "behind the last.")
+      .def("count", &PythonSequence::Count, "begin"_a, "end"_a,
+           "How many records a range has, by their lengths alone.");
+  m.def("image_key", &PythonImageKey, "key"_a,
+        nb::sig("def image_key(key: bytes) -> tuple[str | None, str | None, int | None, int | "
+                "None, int | None, bool | None] | None"),
+        "Id, label, channels, height, width and whether the image is encoded, by the key that "
+        "CaffeOnSpark's tools give it; None for a key that cannot be read. A key of two texts is "
+        "that of an image file.");
+}
+
+}  // namespace hearth::bindings
