@@ -12,6 +12,7 @@ import pytest
 from bare_python import bare_python
 from program import write_solver
 
+import hearth
 from hearth import HearthError
 from hearth.tools import pack, pack_environment
 from hearth.tools.submit_command import program_of, prototxts
@@ -67,13 +68,14 @@ def test_all_libraries_are_the_archives_or_the_systems(archive, python, tmp_path
     assert not [path for path in places if "torch" in path]
 
 
-def test_the_program_finds_its_libraries_in_the_archive(archive, python, tmp_path):
+def test_the_engine_finds_its_libraries_in_the_archive(archive, python, tmp_path):
     code = (
-        "import subprocess; from hearth import native; program = str(native.program()); "
-        "print(subprocess.check_output(['ldd', program], env=native.environment(), text=True))"
+        "import subprocess; from hearth import native; "
+        "(engine,) = native.DIRECTORY.glob('_caffe.*.so'); "
+        "print(subprocess.check_output(['ldd', engine], env=native.environment(), text=True))"
     )
     said = run(python, "-c", code, folder=tmp_path, PYTHONPATH=str(archive / "python"))
-    for name in ("libdnnl", "libhdf5_serial", "libleveldb"):
+    for name in ("libdnnl", "libjpeg", "libleveldb"):
         lines = [line for line in said.splitlines() if line.strip().startswith(name)]
         assert lines and all(str(archive) in line for line in lines), said
 
@@ -177,6 +179,14 @@ def test_mistakes_are_one_line(flags, said, tmp_path, monkeypatch, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("hearth pack: ") and said in line
     assert not list(tmp_path.iterdir())
+
+
+def test_without_a_build_there_is_one_line(tmp_path):
+    said = run(
+        sys.executable, "-m", "hearth.cli", "pack", folder=tmp_path, status=1,
+        HEARTH_NATIVE_DIR=str(tmp_path), PYTHONPATH=str(Path(hearth.__file__).parents[1]),
+    )  # fmt: skip
+    assert said.count("\n") == 1 and f"no compiled parts in {tmp_path}" in said, said
 
 
 def test_a_net_in_another_folder_would_not_be_found(solver, tmp_path):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 # Of what Spark and YARN unpack everywhere. A plain .tar is quick to write and large.
 SUFFIXES = (".tar.gz", ".tgz", ".tar")
-# Little is gained by more: shared libraries are most of it.
-_LEVEL = 4
+# More than this gains 1 % of size for four times the processor time.
+_LEVEL = 6
 
 
 @dataclass(frozen=True)

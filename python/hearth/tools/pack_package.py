@@ -81,16 +81,8 @@ def engine_parts() -> list[Path]:
 
 
 def compiled(patterns: tuple[str, ...] = (*_BINDINGS, *_PLUGINS)) -> list[Path]:
-    """Compiled parts of this installation by their names.
-
-    Raises:
-        HearthError: the bindings, without which nothing works, were not built.
-    """
-    from hearth import HearthError
-
+    """Compiled parts of this installation by their names."""
     found = [path for pattern in patterns for path in sorted(native.DIRECTORY.glob(pattern))]
-    if not found and patterns == _BINDINGS:
-        raise HearthError(f"there are no compiled parts in {native.DIRECTORY}: run `make build`")
     return [path for path in found if path.is_file()]
 
 
