@@ -49,10 +49,11 @@ int main(int argc, char** argv) {
   void* engine = LoadEngine();
   void* run = engine == nullptr ? nullptr : dlsym(engine, "hearth_run_program");
   if (run == nullptr) {
-    fprintf(stderr,
-            "hearth: the engine, %s beside the program, cannot be loaded (%s); install the wheel "
-            "with its [caffe] extra, or run `make build` in the checkout\n",
-            HEARTH_ENGINE_MODULE, dlerror());
+    fprintf(
+        stderr,
+        "hearth: the engine, the module _caffe beside the program, cannot be loaded (%s); install "
+        "the wheel with its [caffe] extra, or run `make build` in the checkout\n",
+        dlerror());
     return 1;
   }
   return reinterpret_cast<int (*)(int, char**)>(run)(argc, argv);

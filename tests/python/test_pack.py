@@ -13,8 +13,10 @@ from bare_python import bare_python
 from program import write_solver
 
 import hearth
-from hearth import HearthError
+from hearth import HearthError, native
 from hearth.tools import pack, pack_environment
+from hearth.tools.carried_libraries import libraries_of
+from hearth.tools.pack_archive import loaded_part
 from hearth.tools.submit_command import program_of, prototxts
 
 
@@ -78,6 +80,14 @@ def test_the_engine_finds_its_libraries_in_the_archive(archive, python, tmp_path
     for name in ("libdnnl", "libjpeg", "libleveldb"):
         lines = [line for line in said.splitlines() if line.strip().startswith(name)]
         assert lines and all(str(archive) in line for line in lines), said
+
+
+def test_libraries_are_there_without_symbols_for_debuggers(archive):
+    (packed,) = archive.rglob("libdnnl.so.3")
+    (engine,) = native.DIRECTORY.glob("_caffe.*.so")
+    size = libraries_of([engine])[packed.name].stat().st_size
+    assert packed.stat().st_size < 0.9 * size
+    assert loaded_part(b"no ELF file") == b"no ELF file"
 
 
 def test_another_python_is_told_so(archive, python, tmp_path):

@@ -41,11 +41,11 @@ def package_entries(engine: bool) -> Iterator[Entry]:
     libraries = f"python/{_NATIVE}/libraries"
     small = libraries_of([*compiled(_BINDINGS), *compiled(_PLUGINS)])
     for name, path in sorted(small.items()):
-        yield Entry(f"{libraries}/{name}", path.resolve())
+        yield Entry(f"{libraries}/{name}", path.resolve(), library=True)
     if engine:
         for name, path in sorted(libraries_of(engine_parts()).items()):
             if name not in small:
-                yield Entry(f"{libraries}/engine/{name}", path.resolve())
+                yield Entry(f"{libraries}/engine/{name}", path.resolve(), library=True)
     yield Entry.script("bin/hearth", _LAUNCHER)
 
 
