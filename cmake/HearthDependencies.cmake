@@ -29,8 +29,15 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(HDF5 REQUIRED COMPONENTS C)
-if(HEARTH_PORTABLE)
-  set(HDF5_C_LIBRARIES ${HEARTH_HDF5_LIBRARIES})
+# Linked in where it can be: Debian's shared library brings thirty others (curl, Kerberos, LDAP), of
+# which local files need none.
+find_library(HEARTH_STATIC_HDF5 libhdf5_serial.a)
+if(HEARTH_STATIC_HDF5)
+  foreach(library hdf5_serial sz aec)
+    hearth_static_library(HEARTH_${library}_LIBRARY lib${library}.a)
+  endforeach()
+  set(HDF5_C_LIBRARIES ${HEARTH_hdf5_serial_LIBRARY} ${HEARTH_sz_LIBRARY} ${HEARTH_aec_LIBRARY}
+                       hearth_standard_streams ${ZLIB_LIBRARIES} ${CMAKE_DL_LIBS} m)
 endif()
 # Neither of the two comes with a CMake config everywhere.
 foreach(database lmdb leveldb)

@@ -1,3 +1,17 @@
+# Debian compiles static libraries for programs; in a shared library they cannot name data of glibc
+# itself, so a copy has other names for it, which hearth_standard_streams defines.
+add_library(hearth_standard_streams STATIC ${CMAKE_CURRENT_LIST_DIR}/portable/standard_streams.cc)
+function(hearth_static_library variable file)
+  find_library(found ${file} REQUIRED NO_CACHE)
+  set(copy ${CMAKE_BINARY_DIR}/static/${file})
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/static)
+  execute_process(
+    COMMAND ${CMAKE_OBJCOPY} --redefine-sym stderr=hearth_stderr --redefine-sym stdout=hearth_stdout
+            ${found} ${copy}
+    COMMAND_ERROR_IS_FATAL ANY)
+  set(${variable} ${copy} PARENT_SCOPE)
+endfunction()
+
 # What a wheel carries runs on any system with glibc 2.28 or newer (docs/decisions/062): it links
 # against the symbols of that version, and has libstdc++ and the libraries of Debian within.
 option(HEARTH_PORTABLE "Link for wheels: an old glibc, static libraries" OFF)
@@ -12,33 +26,19 @@ execute_process(
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/portable/glibc_stubs.py 2.28
           ${HEARTH_GLIBC_STUBS} ${CMAKE_C_COMPILER}
   COMMAND_ERROR_IS_FATAL ANY)
-# Debian compiles these for programs; in a shared library they cannot name data of glibc itself.
-function(hearth_static_library variable file)
-  find_library(found ${file} REQUIRED NO_CACHE)
-  set(copy ${CMAKE_BINARY_DIR}/static/${file})
-  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/static)
-  execute_process(
-    COMMAND ${CMAKE_OBJCOPY} --redefine-sym stderr=hearth_stderr --redefine-sym stdout=hearth_stdout
-            ${found} ${copy}
-    COMMAND_ERROR_IS_FATAL ANY)
-  set(${variable} ${copy} PARENT_SCOPE)
-endfunction()
 hearth_static_library(JPEG_LIBRARY libjpeg.a)
 hearth_static_library(PNG_LIBRARY libpng16.a)
 hearth_static_library(ZLIB_LIBRARY libz.a)
 hearth_static_library(HEARTH_lmdb_LIBRARY liblmdb.a)
 hearth_static_library(HEARTH_leveldb_LIBRARY libleveldb.a)
-foreach(library snappy hdf5_serial sz aec)
-  hearth_static_library(HEARTH_${library}_LIBRARY lib${library}.a)
-endforeach()
+hearth_static_library(HEARTH_snappy_LIBRARY libsnappy.a)
 list(APPEND HEARTH_leveldb_LIBRARY ${HEARTH_snappy_LIBRARY})
-set(HEARTH_HDF5_LIBRARIES ${HEARTH_hdf5_serial_LIBRARY} ${HEARTH_sz_LIBRARY} ${HEARTH_aec_LIBRARY}
-                          ${ZLIB_LIBRARY})
 set(OPENSSL_USE_STATIC_LIBS ON)
 
 add_library(hearth_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/portable/fmt.cc)
 target_compile_definitions(hearth_fmt PRIVATE FMT_SHARED)
-add_library(hearth_newer_glibc OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/newer_glibc.cc)
+add_library(hearth_newer_glibc OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/newer_glibc.cc
+                                      ${CMAKE_CURRENT_LIST_DIR}/portable/standard_streams.cc)
 add_library(hearth_program_start OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/program_start.cc)
 
 # hearth_portable(TARGET): links a part of the wheel that way. The device library shares torch's

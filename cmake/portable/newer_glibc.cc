@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 
 struct stat;
@@ -71,9 +70,5 @@ HEARTH_HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mute
   const timespec end{day.tv_sec + sum / kSecond, sum % kSecond};
   return pthread_cond_timedwait(condition, mutex, &end);
 }
-
-// What HearthPortable.cmake lets static libraries call stderr and stdout.
-HEARTH_HIDDEN FILE* hearth_stderr = stderr;
-HEARTH_HIDDEN FILE* hearth_stdout = stdout;
 
 }  // extern "C"

@@ -52,8 +52,9 @@ std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
   Require(told.empty() || told == "auto" || told == "libhdfs" || told == "webhdfs",
           ErrorCode::kInvalidArgument, "HEARTH_HDFS={} is none of auto, libhdfs and webhdfs", told);
   const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
+  if (told == "webhdfs" || over_http) return OpenWebHdfs(uri);
   const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
-  if (told == "webhdfs" || over_http || (told != "libhdfs" && !found)) return OpenWebHdfs(uri);
+  if (told != "libhdfs" && !found) return OpenWebHdfs(uri);
   bool kerberos = false;
   try {
     kerberos = WantsKerberos(HadoopConf::FromEnvironment());

@@ -86,8 +86,14 @@ LibHdfsLibrary LoadLibrary() {
 }  // namespace
 
 std::string FindLibHdfs() {
+  if (std::string named = Environment("HEARTH_LIBHDFS"); !named.empty()) {
+    Require(IsFile(named), ErrorCode::kInvalidArgument,
+            "HEARTH_LIBHDFS names {}, which is not a file on this host; set it to the path of "
+            "libhdfs.so, or unset it",
+            named);
+    return named;
+  }
   std::vector<std::string> files;
-  if (const std::string told = Environment("HEARTH_LIBHDFS"); !told.empty()) files.push_back(told);
   for (const char* name : {"ARROW_LIBHDFS_DIR", "HADOOP_HOME"}) {
     const std::string folder = Environment(name);
     if (folder.empty()) continue;
@@ -102,10 +108,10 @@ std::string LocateLibHdfs() {
   const std::string file = FindLibHdfs();
   Require(
       !file.empty(), ErrorCode::kUnimplemented,
-      "libhdfs.so is in none of HEARTH_LIBHDFS ('{}'), ARROW_LIBHDFS_DIR ('{}') and "
-      "HADOOP_HOME/lib/native (HADOOP_HOME='{}'); set one of them, or HEARTH_HDFS=webhdfs, which "
-      "needs none",
-      Environment("HEARTH_LIBHDFS"), Environment("ARROW_LIBHDFS_DIR"), Environment("HADOOP_HOME"));
+      "libhdfs.so is neither in ARROW_LIBHDFS_DIR ('{}') nor in HADOOP_HOME/lib/native "
+      "(HADOOP_HOME='{}'); set one of them or HEARTH_LIBHDFS, or HEARTH_HDFS=webhdfs, which needs "
+      "none",
+      Environment("ARROW_LIBHDFS_DIR"), Environment("HADOOP_HOME"));
   return file;
 }
 

@@ -40,7 +40,7 @@ struct LibHdfsLibrary {
 };
 
 // Where the library is: HEARTH_LIBHDFS (a file), ARROW_LIBHDFS_DIR, HADOOP_HOME/lib/native or
-// HADOOP_HOME; "" where none has it.
+// HADOOP_HOME; "" where none has it. Throws kInvalidArgument where HEARTH_LIBHDFS names no file.
 std::string FindLibHdfs();
 
 // The same; throws kUnimplemented, which says what to set, where none has it.

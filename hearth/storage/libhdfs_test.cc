@@ -67,6 +67,19 @@ TEST_F(LibHdfsTest, IsFoundWhereHadoopIsInstalled) {
   EXPECT_EQ(FindLibHdfs(), HEARTH_STAND_IN_LIBHDFS);
 }
 
+TEST_F(LibHdfsTest, RefusesAVariableThatNamesNoFile) {
+  fs::create_directories(folder_ / "lib/native");
+  std::ofstream(folder_ / "lib/native/libhdfs.so") << "x";
+  Set("HADOOP_HOME", folder_);
+  Set("HEARTH_LIBHDFS", folder_ / "missing.so");
+  SetClassPath({"hadoop-common-3.5.0.jar", "commons-lang3-3.17.0.jar"});
+  const Error error = Thrown([] { OpenHdfs(ParseRemote("hdfs://nn:1/a"), false); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message(), HasSubstr("HEARTH_LIBHDFS names " + folder_.string()));
+  Set("HEARTH_HDFS", "webhdfs");
+  EXPECT_NO_THROW(OpenHdfs(ParseRemote("hdfs://nn:1/a"), false));
+}
+
 TEST_F(LibHdfsTest, LooksAtTheClassPathBeforeAJvmWould) {
   EXPECT_EQ(MissingOnClassPath(), "Hadoop's jars");
   SetClassPath({"hadoop-client-api-3.5.0.jar", "hadoop-client-runtime-3.5.0.jar"});

@@ -1,4 +1,5 @@
-// hearth.native._caffe: the commands of the program, for nets with layers in Python.
+// hearth.native._caffe: the commands of the program, for nets with layers in Python, and what the
+// program itself calls, in a process without Python (apps/hearth.cc).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -18,3 +19,7 @@ void RegisterProgram(nb::module_& m) {
 }
 
 }  // namespace hearth::bindings
+
+extern "C" __attribute__((visibility("default"))) int hearth_run_program(int argc, char** argv) {
+  return hearth::program::RunCommandLine({argv + 1, argv + argc});
+}

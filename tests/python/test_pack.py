@@ -12,8 +12,11 @@ import pytest
 from bare_python import bare_python
 from program import write_solver
 
-from hearth import HearthError
+import hearth
+from hearth import HearthError, native
 from hearth.tools import pack, pack_environment
+from hearth.tools.carried_libraries import libraries_of
+from hearth.tools.pack_archive import loaded_part
 from hearth.tools.submit_command import program_of, prototxts
 
 
@@ -67,15 +70,24 @@ def test_all_libraries_are_the_archives_or_the_systems(archive, python, tmp_path
     assert not [path for path in places if "torch" in path]
 
 
-def test_the_program_finds_its_libraries_in_the_archive(archive, python, tmp_path):
+def test_the_engine_finds_its_libraries_in_the_archive(archive, python, tmp_path):
     code = (
-        "import subprocess; from hearth import native; program = str(native.program()); "
-        "print(subprocess.check_output(['ldd', program], env=native.environment(), text=True))"
+        "import subprocess; from hearth import native; "
+        "(engine,) = native.DIRECTORY.glob('_caffe.*.so'); "
+        "print(subprocess.check_output(['ldd', engine], env=native.environment(), text=True))"
     )
     said = run(python, "-c", code, folder=tmp_path, PYTHONPATH=str(archive / "python"))
-    for name in ("libdnnl", "libhdf5_serial", "libleveldb"):
+    for name in ("libdnnl", "libjpeg", "libleveldb"):
         lines = [line for line in said.splitlines() if line.strip().startswith(name)]
         assert lines and all(str(archive) in line for line in lines), said
+
+
+def test_libraries_are_there_without_symbols_for_debuggers(archive):
+    (packed,) = archive.rglob("libdnnl.so.3")
+    (engine,) = native.DIRECTORY.glob("_caffe.*.so")
+    size = libraries_of([engine])[packed.name].stat().st_size
+    assert packed.stat().st_size < 0.9 * size
+    assert loaded_part(b"no ELF file") == b"no ELF file"
 
 
 def test_another_python_is_told_so(archive, python, tmp_path):
@@ -177,6 +189,14 @@ def test_mistakes_are_one_line(flags, said, tmp_path, monkeypatch, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("hearth pack: ") and said in line
     assert not list(tmp_path.iterdir())
+
+
+def test_without_a_build_there_is_one_line(tmp_path):
+    said = run(
+        sys.executable, "-m", "hearth.cli", "pack", folder=tmp_path, status=1,
+        HEARTH_NATIVE_DIR=str(tmp_path), PYTHONPATH=str(Path(hearth.__file__).parents[1]),
+    )  # fmt: skip
+    assert said.count("\n") == 1 and f"no compiled parts in {tmp_path}" in said, said
 
 
 def test_a_net_in_another_folder_would_not_be_found(solver, tmp_path):

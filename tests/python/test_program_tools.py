@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import resource
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -193,3 +194,10 @@ def test_device_query_asks_the_cuda_driver(tmp_path: Path, monkeypatch: pytest.M
         assert re.search(rf"{what}: +{value}\n", log), what
     assert "Device 40" not in log
     assert "Device 40" in run("device_query", cwd=tmp_path)
+
+
+def test_a_program_without_its_engine_is_one_line(tmp_path: Path) -> None:
+    program = shutil.copy(native.program(), tmp_path)
+    done = subprocess.run([program, "device_query"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    assert "the module _caffe beside the program" in done.stderr, done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tarfile
 import time
 import zipfile
@@ -51,6 +52,23 @@ def test_a_wheel_with_newer_symbols_or_other_libraries_is_refused() -> None:
     found = {"sym_tag": "manylinux_2_17_x86_64", "external_libs": {"libhdf5.so.103": None}}
     assert tag_wheel.objections({**found, "policy_upgrades": {}}) == ["needs libhdf5.so.103"]
     assert tag_wheel.objections({**found, "sym_tag": "linux_x86_64", "policy_upgrades": {}})[1:]
+
+
+def test_a_file_with_newer_symbols_and_another_library_is_found(
+    wheel: Path, tmp_path: Path
+) -> None:
+    source = "#include <stdlib.h>\nunsigned f(void) { return arc4random(); }\n"  # glibc 2.36
+    tool = [sys.executable, "-m", "wheel"]
+    subprocess.run([*tool, "unpack", "--dest", tmp_path, wheel], check=True)
+    (root,) = tmp_path.iterdir()
+    compiler = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-Wl,--no-as-needed", "-lcrypto"]
+    output = ["-o", root / "hearth" / "native" / "extra.so"]
+    subprocess.run([*compiler, *output], input=source, text=True, check=True)
+    subprocess.run([*tool, "pack", "--dest-dir", tmp_path, root], check=True)
+    (changed,) = tmp_path.glob("*.whl")
+    said = tag_wheel.objections(tag_wheel.verdict(changed))
+    assert any(text.startswith("needs libcrypto.so") for text in said), said
+    assert any(text.startswith("has symbols of manylinux_2_36") for text in said), said
 
 
 def test_modules_are_those_of_the_wheel(environment: Path, tmp_path: Path, run: Run) -> None:

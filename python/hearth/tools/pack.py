@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from hearth import native
 from hearth.tools import pack_environment
 from hearth.tools.pack_archive import Entry, write_archive
 from hearth.tools.pack_package import package_entries
@@ -27,6 +28,13 @@ _LARGE = 1 << 30
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Packs as the arguments say. Returns the exit status; a user's error is one line."""
+    if not any(native.DIRECTORY.glob("_core.*.so")):
+        print(
+            f"hearth pack: there are no compiled parts in {native.DIRECTORY}: install the wheel, "
+            "or run `make build` in the checkout",
+            file=sys.stderr,
+        )
+        return 1
     from hearth import HearthError
 
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import tarfile
 import time
 from collections.abc import Iterable, Iterator
@@ -12,17 +13,21 @@ from pathlib import Path
 
 # Of what Spark and YARN unpack everywhere. A plain .tar is quick to write and large.
 SUFFIXES = (".tar.gz", ".tgz", ".tar")
-# Little is gained by more: shared libraries are most of it.
-_LEVEL = 4
+# More than this gains 1 % of size for four times the processor time.
+_LEVEL = 6
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, or link, of an archive: its name there, and where it is or what it holds."""
+    """A file, or link, of an archive: its name there, and where it is or what it holds.
+
+    `library`: a shared library, which is written without its symbols for debuggers.
+    """
 
     name: str
     path: Path | None = None
     text: str = ""
+    library: bool = False
 
     @classmethod
     def script(cls, name: str, text: str) -> Entry:
@@ -95,9 +100,31 @@ def _add(archive: tarfile.TarFile, entry: Entry) -> int:
     if not info.isreg():
         archive.addfile(info)
         return 0
+    if entry.library:
+        content = loaded_part(entry.path.read_bytes())
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+        return info.size
     with open(entry.path, "rb") as file:
         archive.addfile(info, file)
     return info.size
+
+
+def loaded_part(image: bytes) -> bytes:
+    """A 64-bit little-endian ELF file up to its last loaded byte: without the table of sections and
+    the symbols for debuggers behind it, a fifth of oneDNN. Other files as they are."""
+    if image[:6] != b"\x7fELF\x02\x01":
+        return image
+    (first,) = struct.unpack_from("<Q", image, 32)
+    size, count = struct.unpack_from("<HH", image, 54)
+    end = first + size * count
+    for at in range(first, end, size):
+        _, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", image, at)
+        end = max(end, offset + length)
+    header = bytearray(image[:end])
+    struct.pack_into("<Q", header, 40, 0)  # there is no table of sections,
+    struct.pack_into("<HH", header, 60, 0, 0)  # nor an entry of it
+    return bytes(header)
 
 
 def _is_link_inside(path: Path) -> bool:

@@ -41,11 +41,11 @@ def package_entries(engine: bool) -> Iterator[Entry]:
     libraries = f"python/{_NATIVE}/libraries"
     small = libraries_of([*compiled(_BINDINGS), *compiled(_PLUGINS)])
     for name, path in sorted(small.items()):
-        yield Entry(f"{libraries}/{name}", path.resolve())
+        yield Entry(f"{libraries}/{name}", path.resolve(), library=True)
     if engine:
         for name, path in sorted(libraries_of(engine_parts()).items()):
             if name not in small:
-                yield Entry(f"{libraries}/engine/{name}", path.resolve())
+                yield Entry(f"{libraries}/engine/{name}", path.resolve(), library=True)
     yield Entry.script("bin/hearth", _LAUNCHER)
 
 
@@ -81,16 +81,8 @@ def engine_parts() -> list[Path]:
 
 
 def compiled(patterns: tuple[str, ...] = (*_BINDINGS, *_PLUGINS)) -> list[Path]:
-    """Compiled parts of this installation by their names.
-
-    Raises:
-        HearthError: the bindings, without which nothing works, were not built.
-    """
-    from hearth import HearthError
-
+    """Compiled parts of this installation by their names."""
     found = [path for pattern in patterns for path in sorted(native.DIRECTORY.glob(pattern))]
-    if not found and patterns == _BINDINGS:
-        raise HearthError(f"there are no compiled parts in {native.DIRECTORY}: run `make build`")
     return [path for path in found if path.is_file()]
 
 
