@@ -168,6 +168,7 @@ soak-hadoop: build
 	@tools/setup.sh maven
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
 	@$(PYTHON) -m pytest -s tests/hadoop/soak_faults.py
+	@$(PYTHON) -m pytest -rs tests/hadoop/soak_driver.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_kerberos.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_tokens.py
 
