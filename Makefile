@@ -122,13 +122,15 @@ bench: build
 	@for name in collective feed spark_overhead engine tf_feed tf_steps torch_ddp torch_feed torch_distributor; do \
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
-# 100 kills (25 minutes), 108 of trainings on datasets (40 minutes), then 200 draws of the property
-# test; docs/reliability.md keeps the last tables.
+# 100 kills (25 minutes), 108 of trainings on datasets (40 minutes), deliveries of datasets by tasks
+# that fail (10 minutes), then 200 draws of the property test; docs/reliability.md keeps the last
+# tables.
 soak: build
 	@$(PYTHON) tests/soak/soak.py
 	@$(PYTHON) tests/soak/kills.py
 	@$(PYTHON) tests/soak/keras_points.py
 	@$(PYTHON) tests/soak/elastic.py
+	@$(PYTHON) tests/soak/deliveries.py
 	@$(PYTHON) tests/soak/draws.py --draws 200
 
 # The rooms' own tests under the sanitizers, each in a build folder of its own; under tsan those
@@ -169,6 +171,7 @@ soak-hadoop: build
 	@$(PYTHON) tests/hadoop/hadoop_jars.py >/dev/null
 	@$(PYTHON) -m pytest tests/hadoop -m long
 	@$(PYTHON) -m pytest -s tests/hadoop/soak_faults.py
+	@$(PYTHON) -m pytest -rs tests/hadoop/soak_driver.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_kerberos.py
 	@$(PYTHON) -m pytest -rs tests/hadoop/soak_tokens.py
 

@@ -70,9 +70,9 @@ def kill_one(find: Callable[[str], list[int]], application: str) -> None:
     os.kill(reached(lambda: find(application))[0], signal.SIGKILL)
 
 
-def reached(state: Callable[[], _State]) -> _State:
+def reached(state: Callable[[], _State], limit_s: float = _LIMIT_S) -> _State:
     """What the state is when it has come. Raises AssertionError where it does not."""
-    deadline = time.monotonic() + _LIMIT_S
+    deadline = time.monotonic() + limit_s
     while not (found := state()):
         assert time.monotonic() < deadline, "what was to be struck did not come"
         time.sleep(_POLL_S)

@@ -15,7 +15,7 @@ from hadoop_faults import reached
 from hearth.native import _core
 
 GOAL = 0.95  # of the accuracy on rows that were not trained on
-_PROGRAM_S = 600
+PROGRAM_S = 600
 
 
 def run_program(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess:
@@ -26,7 +26,7 @@ def run_program(*command: str, folder: Path, **environment: str) -> subprocess.C
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=_PROGRAM_S,
+        timeout=PROGRAM_S,
     )
 
 

@@ -227,14 +227,21 @@ class RemoteWriter(Writer):
         assert self.channel.receive(10)[0] == {"op": "send"}
         self.sender = PartitionSender(self.channel.fileno())
 
+    def write(self, rows):
+        self.sender.write(rows)
+
+    def end(self):
+        self.sender.end()
+        assert self.channel.receive(10)[0] == {"op": "kept"}
+        self.served.join()
+
 
 def test_rows_of_another_host_are_the_same(node):
     writer = RemoteWriter(node.files, 1)
-    writer.sender.write(batch(0, 10))
+    writer.write(batch(0, 10))
     assert node.take(0, 10) == list(range(10))
-    writer.sender.write(batch(10, 10))
-    writer.sender.end()
-    assert writer.channel.receive(10)[0] == {"op": "kept"}
+    writer.write(batch(10, 10))
+    writer.end()
     assert node.take(0, 20) == list(range(20))
     local = Node()
     same = Writer(local.files, 1)
@@ -245,13 +252,24 @@ def test_rows_of_another_host_are_the_same(node):
 
 def test_a_lost_writer_of_another_host_is_replaced(node):
     writer = RemoteWriter(node.files, 1)
-    writer.sender.write(batch(0, 10))
+    writer.write(batch(0, 10))
     assert node.take(0, 5) == list(range(5))
     writer.die()
     again = Writer(node.files, 2)
     again.write(batch(0, 20))
     again.end()
     assert node.take(0, 20) == list(range(20))
+
+
+@pytest.mark.parametrize("kind", [Writer, RemoteWriter])
+def test_a_partition_is_complete_without_a_program_that_reads_it(node, kind):
+    """Spark may deliver one dataset after the other while the program waits for the last one."""
+    writer = kind(node.files, 1)
+    large = pa.record_batch({"x": [b"x" * (1 << 20)]})
+    for _ in range(32):  # more than sockets and rings hold
+        writer.write(large)
+    writer.end()
+    assert [event["rows"] for event in node.events] == [32]
 
 
 @pytest.mark.parametrize("cut", [True, False])

@@ -59,6 +59,17 @@ def test_slots_that_never_come_are_an_error_at_the_limit_that_is_set(spark):
     assert now[0] == pytest.approx(127, abs=0.3)
 
 
+def test_a_job_that_may_have_fewer_tasks_names_the_least_that_it_needs(spark):
+    now = spark(s0=1, s20=2)
+    SlotWait(Session(spark_hearth_executorWait="30s"), 8, least=2).wait()
+    assert now[0] == pytest.approx(30, abs=0.2)
+    spark(s0=1)
+    with pytest.raises(
+        HearthError, match=r"^2 ranks need 2 task slots at the same time, but .* 1 "
+    ):
+        SlotWait(Session(spark_hearth_executorWait="15s"), 8, least=2).wait()
+
+
 def test_a_shortage_that_is_over_does_not_count_for_the_next(spark):
     now = spark(s0=1, s200=2, s201=1, s402=2)
     wait = SlotWait(Session(), 2)

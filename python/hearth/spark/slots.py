@@ -97,7 +97,7 @@ class SlotWait:
     def _too_few(self, slots: int, late: str = "") -> Exception:
         from hearth import HearthError
 
-        n = self._tasks
+        n = self._least
         return HearthError(
             f"{n} ranks need {n} task slots at the same time, but the cluster has {slots}{late}: "
             "lower the number of ranks (-clusterSize, num_executors), or give Spark more executors "
