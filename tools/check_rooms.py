@@ -78,7 +78,7 @@ PYTHON_MAY_USE = {
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "collective", "data", "checkpoints"},
     "ml": _BELOW_APIS
-    | {"data", "cluster", "checkpoints", "tensorflow", "torch", "trainer", "caffeonspark"},
+    | {"data", "cluster", "checkpoints", "board", "tensorflow", "torch", "trainer", "caffeonspark"},
     "horovod": _BELOW_APIS | {"cluster", "collective", "torch", "tensorflow"},
     "petastorm": {"native", "files", "sources", "data", "torch"},
     "jvm": {"native", "spark", "caffeonspark", "tensorflowonspark"},

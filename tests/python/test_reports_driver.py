@@ -8,6 +8,7 @@ import sys
 import threading
 import types
 import urllib.request
+from pathlib import Path
 
 import pytest
 from hearth.native._core import read_events
@@ -213,12 +214,17 @@ def test_a_long_history_is_thinned_and_keeps_the_newest(monkeypatch):
     assert 400 < len(rows) <= 1001 and rows[-1][0] == 4999 and ("once") in {row[2] for row in rows}
 
 
+class Refused(Exception):
+    error_code = "INVALID_PARAMETER_VALUE"
+
+
 class FakeMlflow(types.ModuleType):
     """As much of MLflow as is used."""
 
     def __init__(self, active=True, fails=False):
         super().__init__("mlflow")
         self.params, self.metrics, self.fails = {}, [], fails
+        self.files = {}
         run = types.SimpleNamespace(info=types.SimpleNamespace(run_id="r1"))
         self.active_run = lambda: run if active else None
         self.entities = types.SimpleNamespace(
@@ -232,8 +238,16 @@ class FakeMlflow(types.ModuleType):
         assert run_id == "r1" and len(metrics) <= 1000 and len(params) <= 100
         if self.fails:
             raise ConnectionError("no server")
+        if any(self.params.get(key, value) != value for key, value in params):
+            raise Refused("the run has another value")
         self.params.update(params)
         self.metrics += metrics
+
+    def log_artifacts(self, run_id, folder, path):
+        assert run_id == "r1"
+        if self.fails:
+            raise ConnectionError("no server")
+        self.files |= {f"{path}/{file.name}": file.read_bytes() for file in Path(folder).iterdir()}
 
 
 def test_an_active_run_of_mlflow_gets_params_and_metrics_by_step(monkeypatch):
@@ -246,6 +260,28 @@ def test_an_active_run_of_mlflow_gets_params_and_metrics_by_step(monkeypatch):
     assert fake.params == {"workers": "2", "lr": "0.5", "dataset.train.rows": "100"}
     ((key, value, stamp, step),) = fake.metrics
     assert (key, value, step) == ("loss_train", 0.25, 3) and stamp > 1.6e12
+
+
+def test_of_params_that_a_run_has_already_the_others_are_logged(monkeypatch, caplog):
+    fake = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    for params in ({"lr": 0.5}, {"lr": 1, "depth": 3}):
+        with Cluster(params=params):
+            pass
+    assert fake.params == {"workers": "2", "lr": "0.5", "depth": "3"}
+    assert caplog.text.count("the run has another value") == 1
+
+
+def test_a_model_is_in_the_runs_artifacts_and_costs_nothing_without_one(monkeypatch, caplog):
+    fake = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    mlflow_run.log_model(lambda: {"model.keras": b"weights"})
+    assert fake.files == {"model/model.keras": b"weights"}
+    fake.fails = True
+    mlflow_run.log_model(lambda: {"model.keras": b"other"})
+    assert "no server" in caplog.text
+    monkeypatch.setitem(sys.modules, "mlflow", FakeMlflow(active=False))
+    mlflow_run.log_model(lambda: pytest.fail("nobody needs the files"))
 
 
 @pytest.mark.parametrize("fake", [None, FakeMlflow(active=False), types.ModuleType("mlflow")])

@@ -8,13 +8,17 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
 
 # Seconds since 1970, step, name, value.
 Point = tuple[float, int, str, float]
+T = TypeVar("T")
 
 # Of one request, as MLflow's servers take them.
 _METRICS, _PARAMS = 1000, 100
@@ -80,24 +84,49 @@ class MlflowRun:
         try:
             self._client.log_batch(self._run_id, **logged)
         except Exception as error:
-            if not self._warned:
+            # MLflow takes none of a batch with a param that the run has with another value.
+            known = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"
+            if known and len(params := logged.get("params", ())) > 1:
+                for each in params:
+                    self._try(params=[each])
+            elif not self._warned:
                 logger.warning(
                     "MLflow did not take %s of run %s, and perhaps more later: %s",
                     " and ".join(logged), self._run_id, error,
                 )  # fmt: skip
-            self._warned = True
+                self._warned = True
 
 
 def active_run() -> MlflowRun | None:
     """The run that is active in this thread; None where there is none. Imports nothing."""
+    return _of_active_run(MlflowRun)
+
+
+def log_model(files: Callable[[], Mapping[str, bytes]]) -> None:
+    """Logs a model to the run that is active in this thread, as artifacts in its folder `model`.
+
+    `files` gives their contents by name, and is called where there is a run. What fails is a
+    warning.
+    """
+    _of_active_run(partial(_upload, files))
+
+
+def _upload(files: Callable[[], Mapping[str, bytes]], mlflow: Any, run_id: str) -> None:
+    with TemporaryDirectory() as folder:
+        for name, data in files().items():
+            Path(folder, name).write_bytes(data)
+        mlflow.MlflowClient().log_artifacts(run_id, folder, "model")
+
+
+def _of_active_run(act: Callable[[Any, str], T]) -> T | None:
     mlflow = sys.modules.get("mlflow")
     if mlflow is None:
         return None
     try:
         run = mlflow.active_run()
-        return None if run is None else MlflowRun(mlflow, run.info.run_id)
+        return None if run is None else act(mlflow, run.info.run_id)
     except Exception as error:  # a module that is half imported, or another of that name
-        logger.warning("the active run of MLflow is not known: %s", error)
+        logger.warning("nothing is logged to the active run of MLflow: %s", error)
         return None
 
 

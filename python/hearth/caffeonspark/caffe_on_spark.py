@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hearth.board.mlflow_run import log_model
 from hearth.board.watch import watched
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
@@ -16,7 +18,9 @@ from hearth.caffeonspark.history import SCHEMA, History, Row
 from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.places import Places
 from hearth.caffeonspark.source import Source
+from hearth.files.uri import local_path
 from hearth.rows.unusable_rows import PLACE, Report, Unusable, add_up
+from hearth.sources.rank_rows import RankRows
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
 from hearth.spark.token_lender import lend_tokens
@@ -183,7 +187,8 @@ class CaffeOnSpark:
             watched(self._noted(shown), title, conf.log_dir, conf.ui) as on_event,
         ):
             on_event.params({**conf.solver, "workers": conf.cluster_size})
-            on_event.params({f"dataset.{name}.uri": each.uri for name, each in sources.items()})
+            for name, each in sources.items():
+                on_event.params(_described(name, each.uri, files.get(name) or frames[name]))
             plan = launch.Plan(conf.cluster_size, job, files, frames, far)
             more_mb = STREAMED_MB if conf.spill == "off" else 0
             for text in memory_warnings(self._spark, job, conf.solver.get("type", ""), more_mb):
@@ -192,7 +197,10 @@ class CaffeOnSpark:
             on_event.end(done)
             if far is not None:
                 on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
-            return done
+            on_event.params({"model": done["model"]})
+        if (model := Path(local_path(done["model"]) or "")).is_file():
+            log_model(lambda: {model.name: model.read_bytes()})
+        return done
 
     def _noted(self, shown: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
         """Takes events for a new history, and hands them on."""
@@ -244,6 +252,19 @@ class CaffeOnSpark:
         rows = [tuple(output[name] for name in names) for output in outputs]
         schema = ", ".join(f"`{name}` array<float> not null" for name in names)
         return self._spark.createDataFrame(rows, schema)
+
+
+def _described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any]:
+    """What identifies a source's rows, as far as it is known before they are read, for MLflow."""
+    found: dict[str, Any] = {"uri": uri} if uri else {}
+    if isinstance(rows, RankRows):
+        counts = [split.rows for split in rows.source.splits()]
+        found["version"] = rows.source.identity()
+        if None not in counts:
+            found["rows"] = sum(counts)
+    else:
+        found["version"] = hashlib.sha256(rows.schema.json().encode()).hexdigest()
+    return {f"dataset.{name}.{key}": value for key, value in found.items()}
 
 
 @contextmanager

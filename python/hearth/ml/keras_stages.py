@@ -113,8 +113,8 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         else:
             cluster = Cluster(spark, plan)
             cluster.start(NodeProgram(keras_program.train, given))
-        with cluster:
-            pass  # its end waits for the ranks
+        with cluster:  # its end waits for the ranks
+            cluster.reports.note_params(self._plain_params())
         return keras_program.take(cluster)
 
     def _new_model(self) -> KerasModel:

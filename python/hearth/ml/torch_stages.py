@@ -101,8 +101,8 @@ class TorchEstimator(TrainingEstimator):
             gpus_per_worker=0 if spec.device == "cpu" else None,
             restart=bool(store),
             checkpoint_dir=store,
-        ) as cluster:
-            pass  # its end waits for the ranks
+        ) as cluster:  # its end waits for the ranks
+            cluster.reports.note_params(self._plain_params())
         found: dict[str, Any] | None = returned.take(cluster)
         return found
 

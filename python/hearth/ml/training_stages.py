@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from pyspark.ml import Estimator, Model
 
+from hearth.board.mlflow_run import log_model
 from hearth.ml.prediction import with_outputs
 from hearth.ml.predictors import program_of
 from hearth.ml.saved_stages import CodeStage
@@ -59,10 +60,22 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
             raise
         if found is None:
             raise ValueError(
-                f"{type(self).__name__} has no rows to train on: the DataFrame is empty"
+                f"{type(self).__name__} has no rows to train on: the DataFrame is empty, or all of "
+                "its rows are to validate on"
             )
         model._take_trained(self, found)
+        log_model(model._files)
         return self._copyValues(model)
+
+    def _plain_params(self) -> dict[str, Any]:
+        """The Params by name, for MLflow: of those that are dicts each entry."""
+        found: dict[str, Any] = {"estimator": type(self).__name__}
+        for known, value in self.extractParamMap().items():
+            if isinstance(value, dict):
+                found |= {f"{known.name}.{key}": each for key, each in value.items()}
+            elif value != []:
+                found[known.name] = value
+        return found
 
     def _spec(self, dataset: Any) -> TrainingSpec:
         given = self._given

@@ -153,7 +153,7 @@ def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
     if kind != "boolean":
         raise ValueError(
             f"{stage} validates on the rows where the column {name!r} is true, but it is {kind}: "
-            f'make it boolean, as by frame.withColumn({name!r}, frame[{name!r}] != 0)'
+            f"make it boolean, as by frame.withColumn({name!r}, frame[{name!r}] != 0)"
         )
     marked = functions.coalesce(functions.col(table.read[0]), functions.lit(False))
     halves = table.frame.where(~marked), table.frame.where(marked)

@@ -355,7 +355,9 @@ class Cluster(Reporting):
             self._files_thread.join(_FILES_END_S)
         self.server.stop()
         self.spark.release()
-        self.reports.note_params(self.datasets.described())
+        folder = self.plan.options.checkpoint_dir
+        known = {"checkpoint_dir": folder} if folder else {}
+        self.reports.note_params({**known, **self.datasets.described()})
         self.reports.close(self._error or sys.exception())
 
     def bytes_read(self) -> tuple[int, int]:
