@@ -184,6 +184,12 @@ class CaffeOnSpark:
         ):
             on_event.params({**conf.solver, "workers": conf.cluster_size})
             on_event.params({f"dataset.{name}.uri": each.uri for name, each in sources.items()})
+            for name, rows in files.items():
+                if getattr(rows.source, "version", ""):
+                    version = rows.source.identity()
+                    on_event.params({f"dataset.{name}.version": version})
+                    text = f"{name} reads {version} of {sources[name].uri}"
+                    on_event({"event": "log", "level": "I", "text": text})
             plan = launch.Plan(conf.cluster_size, job, files, frames, far)
             more_mb = STREAMED_MB if conf.spill == "off" else 0
             for text in memory_warnings(self._spark, job, conf.solver.get("type", ""), more_mb):
