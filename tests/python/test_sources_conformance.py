@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hearth.native._core import TfRecordWriter
+from object_store import new_folder, object_stores, put_files
 from pyarrow import orc
 from table_logs import write_delta_log, write_iceberg_log
 from webhdfs_server import WebHdfs
@@ -111,6 +112,15 @@ class Memory(Place):
             memory.pipe(f"/box/folder/{name}", content)
 
 
+class Store(Place):
+    def __init__(self, local: Path):
+        super().__init__(local)
+        self.uri = new_folder() + "/folder"
+
+    def put(self) -> None:
+        put_files(self.uri, self.contents())
+
+
 class Hdfs(Place):
     def __init__(self, local: Path, server: WebHdfs):
         super().__init__(local)
@@ -122,7 +132,7 @@ class Hdfs(Place):
             self.server.files[f"/folder/{name}"] = content
 
 
-@pytest.fixture(params=["local", "memory", "webhdfs"])
+@pytest.fixture(params=["local", "memory", "webhdfs", *object_stores()])
 def place(request, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -130,7 +140,8 @@ def place(request, tmp_path):
         with WebHdfs() as server:
             yield Hdfs(folder, server)
         return
-    yield Place(folder) if request.param == "local" else Memory(folder)
+    kinds = {"local": Place, "memory": Memory, "store": Store}
+    yield kinds[request.param](folder)
 
 
 @pytest.fixture(params=KINDS)

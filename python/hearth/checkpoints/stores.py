@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hearth.files.core_input import CoreInput
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
 from hearth.files.library_errors import library_refusal
-from hearth.files.library_files import library_system
+from hearth.files.library_files import library_system, listed
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
 from hearth.native.failure import Failure, hearth_error
 
@@ -123,11 +123,7 @@ class LibraryStore:
     renames_folders = False
 
     def names(self, folder: str) -> list[str]:
-        from pyarrow.fs import FileSelector
-
-        system, path = library_system(folder)
-        infos = system.get_file_info(FileSelector(path, allow_not_found=True))
-        return sorted(info.base_name for info in infos)
+        return sorted(info.base_name for info in listed(*library_system(folder)))
 
     def size(self, uri: str) -> int | None:
         system, path = library_system(uri)
