@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test abi3-modules \
+.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test abi3-modules \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 # `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
@@ -96,7 +96,13 @@ test-tables: build
 	  tools/maven.sh -q -B -f tests/tables/pom.xml -P $$version \
 	    org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
 	    -DincludeScope=runtime -DexcludeGroupIds=org.scala-lang -DoutputDirectory=$$jars && \
-	  $$python tests/tables/run.py $$jars || exit 1; done
+	  $$python tests/tables/run.py $$jars && $$python tests/tables/catalogs.py in-memory && \
+	  $$python tests/tables/catalogs.py hive || exit 1; done
+
+# Files, sources and checkpoints in servers of object stores, which are also busy, slow and cut off;
+# GCS_SERVER and AZURITE name those of Google's and Azure's, as tests/stores/run.py says.
+test-stores: build
+	@python=$$(tools/stores_environment.sh) && $$python tests/stores/run.py
 
 # Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
 test-torch-frameworks: build

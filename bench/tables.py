@@ -2,8 +2,10 @@
 
     .venv/bin/python bench/tables.py [--rows 200000] [--files 10000]
 
-Prints JSON lines. With --spark also Spark's DataFrame of the Delta table, in a session that has
-delta-spark (PYSPARK_SUBMIT_ARGS="--packages ... pyspark-shell").
+Prints JSON lines. With --spark FOLDER also Spark's DataFrame of the Delta table; the folder has the
+jars of delta-spark for the version of Spark that runs, as `make test-tables` leaves them:
+
+    build/spark-4.0/bin/python bench/tables.py --rows 2000000 --spark build/tables-4.0
 """
 
 from __future__ import annotations
@@ -102,11 +104,28 @@ def rows_by_spark(spark: Any, path: Path) -> int:
     return sum(row[0] for row in frame.mapInArrow(count, "rows long").collect())
 
 
+def session(jars: Path) -> Any:
+    """Spark with Delta, and one core, as one rank has."""
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))),
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "4g",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+    builder = SparkSession.builder.master("local[1]").appName("tables")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--spark", type=Path, help="a folder of jars")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hearth-bench-") as made:
         folder = Path(made)
@@ -118,9 +137,7 @@ def main() -> None:
             "plain": lambda: rows_of(data.parquet(str(plain)).pin()),
         }
         if options.spark:
-            from pyspark.sql import SparkSession
-
-            spark = SparkSession.builder.master("local[1]").getOrCreate()
+            spark = session(options.spark)
             ways["spark"] = lambda: rows_by_spark(spark, table)
         speeds: dict[str, list[float]] = {name: [] for name in ways}
         for name, way in ways.items():

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from object_store import new_folder, object_stores
 from webhdfs_server import WebHdfs
 
 from hearth import HearthError
@@ -46,10 +47,12 @@ class Folder(CheckpointFolder):
             found.close()
 
 
-@pytest.fixture(params=["file", "hdfs", "local", "memory"])
+@pytest.fixture(params=["file", "hdfs", "local", "memory", *object_stores()])
 def uri(request, tmp_path):
     if request.param == "file":
         yield str(tmp_path / "run")
+    elif request.param == "store":
+        yield new_folder()
     elif request.param == "local":
         yield f"local://{tmp_path}/run"
     elif request.param == "hdfs":

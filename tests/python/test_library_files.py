@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from object_store import new_folder, object_stores
 
 from hearth import HearthError
 from hearth import data as sources
@@ -20,9 +21,12 @@ from hearth.sources.rank_rows import RankRows
 from hearth.trainer import far_files
 
 
-@pytest.fixture(params=["memory", "local"])
+@pytest.fixture(params=["memory", "local", *object_stores()])
 def folder(request, tmp_path):
     """A folder that is not there yet: in fsspec's memory, or in files, by fsspec's local:."""
+    if request.param == "store":
+        yield new_folder()
+        return
     if request.param == "local":
         yield f"local://{tmp_path}/folder"
         return

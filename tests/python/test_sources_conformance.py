@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hearth.native._core import TfRecordWriter
+from object_store import new_folder, object_stores, put_files
 from pyarrow import orc
 from stand_in_hdfs import StandInHdfs
 from table_logs import write_delta_log, write_iceberg_log
@@ -112,6 +113,15 @@ class Memory(Place):
             memory.pipe(f"/box/folder/{name}", content)
 
 
+class Store(Place):
+    def __init__(self, local: Path):
+        super().__init__(local)
+        self.uri = new_folder() + "/folder"
+
+    def put(self) -> None:
+        put_files(self.uri, self.contents())
+
+
 class Hdfs(Place):
     def __init__(self, local: Path, server: WebHdfs):
         super().__init__(local)
@@ -123,7 +133,7 @@ class Hdfs(Place):
             self.server.files[f"/folder/{name}"] = content
 
 
-@pytest.fixture(params=["local", "memory", "webhdfs", "libhdfs"])
+@pytest.fixture(params=["local", "memory", "webhdfs", "libhdfs", *object_stores()])
 def place(request, tmp_path, monkeypatch):
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -136,7 +146,8 @@ def place(request, tmp_path, monkeypatch):
         place.uri = f"{StandInHdfs(tmp_path, tmp_path / 'jars', monkeypatch).uri}/folder"
         yield place
         return
-    yield Place(folder) if request.param == "local" else Memory(folder)
+    kinds = {"local": Place, "memory": Memory, "store": Store}
+    yield kinds[request.param](folder)
 
 
 @pytest.fixture(params=KINDS)

@@ -2,8 +2,8 @@
 
 `parquet`, `orc`, `arrow`, `tfrecord`, `sequence_file`, `lmdb` and `leveldb` make sources: the
 driver pins which files there are, and each rank reads its splits without Spark. So do `delta` and
-`iceberg`, of one version of a table. `csv` and `json` are read by Spark. Pass them where a dataset
-is expected, beside DataFrames.
+`iceberg`, of one version of a table, and `table`, of what Spark's catalog has by a name. `csv` and
+`json` are read by Spark. Pass them where a dataset is expected, beside DataFrames.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import ParquetFormat
 from hearth.sources.sequence_file import SequenceFileFormat
 from hearth.sources.spark_files import SparkFiles
+from hearth.sources.tables.catalog import CatalogTable
 from hearth.sources.tables.delta import DeltaSource
 from hearth.sources.tables.iceberg import IcebergSource
 from hearth.sources.tfrecord import TfRecordFormat
@@ -43,6 +44,7 @@ __all__ = [
     "orc",
     "parquet",
     "sequence_file",
+    "table",
     "tfrecord",
 ]
 
@@ -165,6 +167,32 @@ def iceberg(
         return IcebergSource(str(table), _pairs(columns), spool, snapshot_id, as_of)
     uri = ".".join(table.name())
     return IcebergSource(uri, _pairs(columns), spool, snapshot_id, as_of, table)
+
+
+def table(
+    name: str,
+    columns: Sequence[str] | None = None,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    spool: bool = True,
+) -> Source:
+    """Rows of a table by its name in Spark's catalog: of Delta or Iceberg as delta() and iceberg()
+    read it, or of Parquet or ORC files, Hive's too, with the partitions that the catalog has
+    ([docs/tables.md](docs/tables.md)).
+
+    Args:
+        name: table, schema.table or catalog.schema.table.
+        columns: which to read; None: all.
+        version: a Delta version or the id of an Iceberg snapshot; None: the newest.
+        timestamp: the version that was the newest at this time, which has a zone.
+        spool: as of parquet().
+
+    Returns:
+        A source; the driver's session is asked when it is pinned.
+    """
+    _check_one(version=version, timestamp=timestamp)
+    return CatalogTable(name, _pairs(columns), spool, version, timestamp)
 
 
 def csv(uri: str, columns: Sequence[str] | None = None, **options: Any) -> SparkFiles:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 _COPY_BYTES = 8 << 20
+# Hadoop's schemes of S3, by which pyarrow does not know it.
+_S3 = ("s3a:", "s3n:")
 
 
 def library_system(uri: str) -> tuple[FileSystem, str]:
@@ -31,7 +33,7 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
     try:
-        return FileSystem.from_uri(uri)
+        return FileSystem.from_uri(f"s3:{uri[4:]}" if uri.startswith(_S3) else uri)
     except ArrowInvalid as error:
         try:
             import fsspec
@@ -82,7 +84,7 @@ class LibraryFiles:
     def names(self, folder: str) -> list[str]:
         """What a folder holds, sorted; nothing where there is no such folder."""
         with self._at(folder) as (system, path):
-            return sorted(info.base_name for info in _listed(system, path))
+            return sorted(info.base_name for info in listed(system, path))
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
         """As HadoopFiles.located(), without blocks."""
@@ -92,7 +94,7 @@ class LibraryFiles:
                 found = [(uri, info)]
             else:
                 base = uri.rstrip("/")
-                found = [(f"{base}/{item.base_name}", item) for item in _listed(system, path)]
+                found = [(f"{base}/{item.base_name}", item) for item in listed(system, path)]
             for name, item in found:
                 is_folder = item.type.name == "Directory"
                 yield name, item.size or 0, is_folder, (item.mtime_ns or 0) // 1_000_000, []
@@ -218,10 +220,15 @@ def _type(system: FileSystem, path: str) -> str:
     return str(system.get_file_info(path).type.name)
 
 
-def _listed(system: FileSystem, folder: str) -> list[FileInfo]:
+def listed(system: FileSystem, folder: str) -> list[FileInfo]:
+    """What is in a folder of a file system; nothing where there is no such folder."""
     from pyarrow.fs import FileSelector
 
-    return system.get_file_info(FileSelector(folder, allow_not_found=True))
+    found = system.get_file_info(FileSelector(folder, allow_not_found=True))
+    # adlfs lists what is in the folders below, too.
+    depths = [info.path.rstrip("/").count("/") for info in found]
+    least = min(depths, default=0)
+    return [info for info, depth in zip(found, depths, strict=True) if depth == least]
 
 
 @contextmanager

@@ -99,8 +99,12 @@ class FileSource:
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
+        # Most files of a table are not looked into, which takes less time than another task.
+        some = max(1, len(files) // (_LOOKING_THREADS * 16))
+        parts = [files[i : i + some] for i in range(0, len(files), some)]
         with ThreadPoolExecutor(_LOOKING_THREADS, "hearth-pin") as pool:
-            units = list(pool.map(lambda file: self._units(file, share), files))
+            looked = pool.map(lambda part: [self._units(file, share) for file in part], parts)
+            units = list(itertools.chain.from_iterable(looked))
         splits = cut_splits(files, units)
         return self._with(PinnedFiles(socket.gethostname(), tuple(files), schema, folders, splits))
 

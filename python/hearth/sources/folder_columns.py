@@ -32,7 +32,9 @@ class FolderColumns:
         Raises:
             ValueError: not all files have the same ones.
         """
-        found = [_values(file.below) for file in files]
+        if not any(file.below for file in files):
+            return cls()
+        found = [folder_values(file.below) for file in files]
         names = tuple(found[0]) if found else ()
         for file, values in zip(files, found, strict=True):
             if tuple(values) != names:
@@ -57,7 +59,7 @@ class FolderColumns:
 
         if not self.names:
             return {}
-        values, arrays = _values(below), {}
+        values, arrays = folder_values(below), {}
         for name, kind in self.types():
             value = values[name]
             number = value is not None and name in self.numbers
@@ -65,7 +67,8 @@ class FolderColumns:
         return arrays
 
 
-def _values(below: str) -> dict[str, str | None]:
+def folder_values(below: str) -> dict[str, str | None]:
+    """The columns in a path of folders, and their values."""
     found: dict[str, str | None] = {}
     for folder in below.split("/"):
         name, is_column, value = folder.partition("=")

@@ -70,7 +70,7 @@ def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile
         folders = sorted({file.uri.rpartition("/")[0] for file in files})
         listed = pool.map(lambda folder: _names(folder, lister), folders)
         by_folder = dict(zip(folders, listed, strict=True))
-    known = []
+    known, parts = [], [part.name for part in fields(StoredFile)]
     for file in files:
         folder, _, name = file.uri.rpartition("/")
         status = by_folder[folder].get(name) or _names(file.uri, lister).get(name)
@@ -84,7 +84,7 @@ def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile
                 f"{table} has a damaged file: {file.uri} has {status.size} bytes instead of "
                 f"{file.size}; restore it, or name another version"
             )
-        seen = {part.name: getattr(status, part.name) for part in fields(StoredFile)}
+        seen = {name: getattr(status, name) for name in parts}
         known.append(replace(file, **seen | {"below": ""}))
     return sorted(known, key=lambda file: file.uri)
 

@@ -30,7 +30,7 @@ def location_of(uri: str, system: str, spark: Any) -> str:
         return uri
     if spark is None:
         raise ValueError(f"{uri} is neither a folder nor, without a Spark session, a table's name")
-    known = _described(uri, spark)
+    known = described(quoted(uri), spark)
     if known.get("Provider", "").lower() != system:
         found = known.get("Provider") or "another kind"
         raise ValueError(f"the table {uri} is of {found}, not of {system}: let Spark read it")
@@ -42,11 +42,27 @@ def quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))
 
 
-def _described(name: str, spark: Any) -> dict[str, str]:
-    """What the catalog has of a table, by the names that DESCRIBE gives."""
+def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
+    """What the catalog has of a table, or of a partition of it, by the names that DESCRIBE gives:
+    Type, Provider, Location and others.
+
+    Args:
+        name: as SQL has it.
+        partition: as SQL has it: PARTITION (day='1').
+
+    Raises:
+        ValueError: there is no such table or partition.
+    """
     try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(name)}").collect()
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name} {partition}").collect()
     except Exception as error:
         said = str(error).partition("\n")[0]
-        raise ValueError(f"Spark has no table {name}: {said}") from None
-    return {row[0]: row[1] for row in rows}
+        named = name.replace("`", "")
+        raise ValueError(f"Spark has no table {named}: {said}") from None
+    found: dict[str, str] = {}
+    below = False  # the columns, which may have any name
+    for row in rows:
+        below = below or row[0].startswith("# Detailed")
+        if below:
+            found.setdefault(row[0], row[1])
+    return found

@@ -121,7 +121,7 @@ class Datasets:
         self._spark = spark
         self._deliveries: list[Delivery] = []  # of the start that runs
         self._kept = KeptPlan(folder if rows else "", _attempt_of(spark.session))
-        rows = {name: _read_by_spark(value, spark.session) for name, value in rows.items()}
+        rows = {name: _resolved(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():
             _check_frame(name, frame)
@@ -291,10 +291,14 @@ def _bare(nodes: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
     return tuple({k: v for k, v in node.items() if k != "authkey"} for node in nodes)
 
 
-def _read_by_spark(rows: Any, session: Any) -> Any:
-    """Files that Spark reads as a DataFrame; other rows as they are."""
+def _resolved(rows: Any, session: Any) -> Any:
+    """Files that Spark reads as a DataFrame, a table of Spark's catalog as what the catalog says;
+    other rows as they are."""
     from hearth.sources.spark_files import SparkFiles
+    from hearth.sources.tables.catalog import CatalogTable
 
+    if isinstance(rows, CatalogTable):
+        return rows.resolved(session)
     return rows.frame(session) if isinstance(rows, SparkFiles) else rows
 
 

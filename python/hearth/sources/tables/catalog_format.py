@@ -1,0 +1,165 @@
+"""Parquet and ORC files of a table whose columns and partitions a catalog has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hearth.files.input_files import InputFile
+from hearth.files.stored_files import StoredFile
+from hearth.sources.format import Format, Reader, Unit
+from hearth.sources.orc import OrcFormat
+from hearth.sources.parquet import GroupReader, ParquetFormat
+from hearth.sources.tables.columns import Column, has_struct, plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Partition columns and their values, as Hive writes them.
+Values = tuple[tuple[str, str | None], ...]
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class PartitionFile(StoredFile):
+    """A file of a table; `values`: of its partition columns."""
+
+    values: Values = ()
+
+    def identity(self) -> tuple[Any, ...]:
+        return *super().identity(), json.dumps(self.values)
+
+
+@dataclass(frozen=True)
+class CatalogFormat:
+    """As Format, for PartitionFiles. `kind`: names the table. `files`: "parquet" or "orc". `keys`:
+    the partition columns, among `columns`."""
+
+    kind: str
+    files: str
+    columns: tuple[Column, ...]
+    keys: tuple[str, ...]
+
+    in_folders = False
+    one_database = False
+    views = False
+
+    def data_files(self, files: Sequence[StoredFile]) -> list[StoredFile]:
+        return [file for file in files if file.size]
+
+    def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([(column.name, column.type) for column in self.columns])
+
+    def units(self, file: StoredFile, share: int) -> list[Unit]:
+        return self._inner.units(file, share)
+
+    def joined(self, key: Any, following: Any) -> Any:
+        return self._inner.joined(key, following)
+
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
+        import pyarrow as pa
+
+        fields = list(self._inner.schema([file.stored]))
+        by_name = {column.name: column for column in self.columns}
+        found = {
+            column.name: fields[at]
+            for column in self.columns
+            if column.name not in self.keys and (at := _index(column, fields)) is not None
+        }
+        if not found and fields and len(self.keys) < len(self.columns):
+            raise ValueError(
+                f"it has none of the table's columns, but {', '.join(f.name for f in fields[:9])}"
+            )
+        assert isinstance(file.stored, PartitionFile)
+        values = dict(file.stored.values)
+        columns = [_with_value(by_name[name], values, self.keys) for name in schema.names]
+        inside = {column.name: found[column.name] for column in columns if column.name in found}
+        # Without a column ORC files seem to have no rows.
+        wanted = pa.schema(list((inside or dict(list(found.items())[:1])).values()))
+        names = {name: field.name for name, field in inside.items()}
+        return _Reader(self._inner.open(file, wanted, keys), columns, names)
+
+    @property
+    def _inner(self) -> Format:
+        return _Parquet() if self.files == "parquet" else OrcFormat()
+
+
+class _Parquet(ParquetFormat):
+    def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> GroupReader:
+        # Timestamps of 96 bits have no room for all dates in nanoseconds.
+        return GroupReader(file, schema.names, keys, coerce_int96_timestamp_unit="us")
+
+
+class _Reader:
+    """Memory: as of the files' reader. `names`: in the file, by name in the table."""
+
+    def __init__(self, inner: Reader, columns: Sequence[Column], names: dict[str, str]):
+        self._inner = inner
+        self._columns = columns
+        self._names = names
+
+    def read(self, key: Any) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in self._inner.read(key):
+            arrays = [
+                column.of(batch.column(self._names[column.name]))
+                if column.name in self._names
+                else column.missing(batch.num_rows)
+                for column in self._columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, [column.name for column in self._columns])
+
+
+def table_column(field: pa.Field, files: str) -> Column:
+    """A column of a table of Parquet or ORC files as its catalog has it.
+
+    Raises ValueError for a type that is not supported.
+    """
+    try:
+        if files == "orc" and "tz=" in str(field.type):
+            raise ValueError("timestamps of ORC files depend on the zone of their writer")
+        return _column(field.name, plain(field.type))
+    except ValueError as error:
+        raise ValueError(f"column '{field.name}': {error}; let Spark read it") from None
+
+
+def _column(name: str, kind: pa.DataType) -> Column:
+    import pyarrow as pa
+
+    children: tuple[Column, ...] = ()
+    if pa.types.is_struct(kind):
+        children = tuple(_column(part.name, part.type) for part in kind)
+    elif has_struct(kind):
+        children = (_column("element", kind.value_type),)
+    return Column(name, kind, names=(name, name.lower()), children=children)
+
+
+def _index(column: Column, fields: Sequence[pa.Field]) -> int | None:
+    """A column's index in a file, whose names may differ in case, as Hive's do."""
+    exact = column.index(fields)
+    if exact is not None:
+        return exact
+    lower = [field.name.lower() for field in fields]
+    name = column.name.lower()
+    return lower.index(name) if name in lower else None
+
+
+def _with_value(column: Column, values: dict[str, str | None], keys: Sequence[str]) -> Column:
+    """A column with its value in the rows of a partition; others as they are."""
+    import pyarrow as pa
+
+    text = values.get(column.name)
+    if column.name not in keys or text is None or text == _NULL:
+        return column
+    try:
+        return replace(column, default=pa.scalar(text).cast(column.type).as_py())
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"its partition has {column.name}={text}, which is no {column.type}: {error}; let "
+            "Spark read the table"
+        ) from None
