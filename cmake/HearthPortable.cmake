@@ -5,10 +5,12 @@ function(hearth_static_library variable file)
   find_library(found ${file} REQUIRED NO_CACHE)
   set(copy ${CMAKE_BINARY_DIR}/static/${file})
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/static)
-  execute_process(
-    COMMAND ${CMAKE_OBJCOPY} --redefine-sym stderr=hearth_stderr --redefine-sym stdout=hearth_stdout
-            ${found} ${copy}
-    COMMAND_ERROR_IS_FATAL ANY)
+  if(${found} IS_NEWER_THAN ${copy})  # else each configuration would link everything again
+    execute_process(
+      COMMAND ${CMAKE_OBJCOPY} --redefine-sym stderr=hearth_stderr
+              --redefine-sym stdout=hearth_stdout ${found} ${copy}
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()
   set(${variable} ${copy} PARENT_SCOPE)
 endfunction()
 
