@@ -1,5 +1,6 @@
 """A trained trunk is frozen and gets another last layer, for JPEG files of other classes.
 
+The trunk is torchvision's ResNet-18 where torchvision is installed, else two convolutions.
 python examples/torch/jpeg_tuning.py --trunk /tmp/trunk.pt --report /tmp/jpeg_tuning.json
 """
 
@@ -9,6 +10,7 @@ import argparse
 import io
 import json
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from multiprocessing import get_context
 
 import numpy as np
@@ -17,7 +19,7 @@ from hearth.data.image import image
 from hearth.spark import session as spark_session
 from hearth.torch import TorchCluster
 
-SIZE = 16
+SIZE = 32
 
 
 def main_fun(args, ctx):
@@ -28,10 +30,10 @@ def main_fun(args, ctx):
 
     dist.init_process_group(ctx.backend)
     torch.manual_seed(0)
-    model = make_model()
+    model = make_model(args.torchvision)
     trunk = torch.load(args.trunk)
     model[0].load_state_dict(trunk)
-    model[0].requires_grad_(False)
+    model[0].requires_grad_(False).eval()  # its BatchNorm layers keep their averages
     parallel = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(model[1].parameters(), lr=args.rate)
     seen, whole = image(size=SIZE, crop=None, flip=False, to="float32"), ("jpeg", "label")
@@ -48,6 +50,7 @@ def main_fun(args, ctx):
         rows += len(label)
     found = ctx.reduce_metrics({"accuracy": right / rows}, weight=rows)
     state = model[0].state_dict()
+    found["trunk"] = type(model[0]).__name__
     found["trunk_is_kept"] = all(torch.equal(state[name], trunk[name]) for name in trunk)
     if ctx.rank == 0:
         with open(args.report, "w", encoding="utf-8") as file:
@@ -55,10 +58,16 @@ def main_fun(args, ctx):
     dist.destroy_process_group()
 
 
-def make_model():
+def make_model(torchvision: bool):
     """A trunk, and a last layer for five classes."""
     from torch import nn
 
+    if torchvision:
+        from torchvision.models import resnet18
+
+        trunk = resnet18()  # weights="DEFAULT" are those of ImageNet, which it downloads
+        width, trunk.fc = trunk.fc.in_features, nn.Identity()
+        return nn.Sequential(trunk, nn.Linear(width, 5))
     trunk = nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1),
         nn.ReLU(),
@@ -85,17 +94,17 @@ def digits():
     return files, data.target
 
 
-def train_trunk(files, labels, path: str) -> None:
+def train_trunk(files, labels, path: str, torchvision: bool) -> None:
     """What stands for a published model: the digits 0 to 4."""
     import torch
 
     torch.manual_seed(0)
-    model = make_model()
+    model = make_model(torchvision)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     decode = image(size=SIZE, crop=None, flip=False, to="float32")
     pixels, _ = decode.apply(files, seeds=np.arange(len(files), dtype=np.uint64))
     pixels, labels = torch.from_numpy(pixels), torch.from_numpy(labels)
-    for _ in range(4):
+    for _ in range(2 if torchvision else 4):
         for rows in torch.randperm(len(labels)).split(32):
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(pixels[rows]), labels[rows]).backward()
@@ -110,7 +119,8 @@ def run(spark, args) -> dict:
     published = [file for file, each in zip(files, low, strict=True) if each]
     # A process that has loaded TensorFlow cannot load PyTorch's compiler, which optimizers import.
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        process.submit(train_trunk, published, labels[low], args.trunk).result()
+        given = (published, labels[low], args.trunk, args.torchvision)
+        process.submit(train_trunk, *given).result()
     rows = [(f, int(d) - 5) for f, d in zip(files, labels, strict=True) if d >= 5]
     test, train = rows[::5], [row for number, row in enumerate(rows) if number % 5]
     schema = "jpeg binary, label bigint"
@@ -125,6 +135,11 @@ def parse(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trunk", required=True, help="file for the trunk's state_dict")
     parser.add_argument("--report", required=True, help="file for what was found")
+    parser.add_argument(
+        "--torchvision",
+        action=argparse.BooleanOptionalAction,
+        default=find_spec("torchvision") is not None,
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch_size", type=int, default=16)

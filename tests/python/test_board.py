@@ -99,6 +99,22 @@ def test_a_caffe_trainings_figures_are_in_the_active_run_of_mlflow(monkeypatch):
     assert found["loss/train"] == (0.75, 40) and found["accuracy/test"] == (0.5, 40)
 
 
+def test_of_the_rows_of_a_caffe_training_mlflow_is_told_what_is_known_of_the_files(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from hearth.caffeonspark.caffe_on_spark import _described
+    from hearth.data import parquet
+    from hearth.sources.rank_rows import RankRows
+
+    pq.write_table(pa.table({"x": range(9)}), tmp_path / "rows.parquet")
+    told = _described("train", "file:/rows", RankRows(parquet(str(tmp_path))).pin())
+    assert told["dataset.train.uri"] == "file:/rows" and told["dataset.train.rows"] == 9
+    pq.write_table(pa.table({"x": range(10)}), tmp_path / "rows.parquet")
+    other = _described("train", "", RankRows(parquet(str(tmp_path))).pin())
+    assert len(other) == 2 and other["dataset.train.version"] != told["dataset.train.version"]
+
+
 def test_without_the_links_secret_there_is_nothing():
     with LivePage(lambda: {"figure": 1}) as page:
         parts = urlsplit(page.url)

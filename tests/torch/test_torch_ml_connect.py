@@ -1,4 +1,4 @@
-"""TorchEstimator, its model and predict() with a Spark Connect client.
+"""TorchEstimator, its model, predict() and TorchDistributor with a client of Spark Connect.
 
 Server and client are processes of their own: a Python process has one kind of session.
 """
@@ -6,6 +6,7 @@ Server and client are processes of their own: a Python process has one kind of s
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -49,7 +50,9 @@ rows = spark.range(0, 80, 1, 2).selectExpr(
 def make_line():
     torch.manual_seed(1)
     return torch.nn.Linear(2, 1)
+"""
 
+ESTIMATOR = """
 model = TorchEstimator(
     make_line, mse, torch.optim.Adam, learningRate=0.05, seed=3, epochs=2, workers=2,
     validationFraction=0.2, storeDir=f"file://{folder}/run").fit(rows)
@@ -71,11 +74,44 @@ def make_predict():
 scores = predict(rows, make_predict, "features", "score array<float>", batch_size=64)
 assert scores.columns == [*rows.columns, "score"]
 assert [r.score for r in scores.orderBy("id").collect()] == [r.output for r in found]
-print("all is well", flush=True)
+"""
+
+DISTRIBUTOR = """
+import os
+from hearth.torch import NodeError, TorchDistributor
+
+def train(start, scale=1):
+    import os
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    value = torch.tensor([start + dist.get_rank()]) * scale
+    dist.all_reduce(value)
+    dist.destroy_process_group()
+    print("said by a rank")
+    if start < 0:
+        raise ValueError("no more")
+    return {"sum": value, "world": int(os.environ["WORLD_SIZE"])}
+
+distributor = TorchDistributor(num_processes=2, local_mode=False, use_gpu=False)
+found = distributor.run(train, 10, scale=2)
+assert found["sum"].tolist() == [42] and found["world"] == 2
+here = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False)
+assert here.run(train, 1)["sum"].tolist() == [3]
+with open(f"{folder}/train.py", "w") as file:
+    file.write("import os, sys; open(f'{sys.argv[1]}/rank' + os.environ['RANK'], 'w').close()")
+assert distributor.run(f"{folder}/train.py", folder) is None
+assert {"rank0", "rank1"} <= set(os.listdir(folder))
+try:
+    distributor.run(train, -1)
+except NodeError as error:
+    assert "ValueError: no more" in str(error), error
+else:
+    raise AssertionError("the ranks fail")
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server():
     """The address of a Spark Connect server on a free port."""
     # Its workers run this Python only where they are told.
@@ -88,7 +124,16 @@ def server():
             process.stdin.close()
 
 
-def test_estimators_models_and_predictions_of_a_connect_client(server, tmp_path):
-    command = [sys.executable, "-c", CLIENT, server, str(tmp_path)]
+@pytest.mark.parametrize(
+    "program",
+    [ESTIMATOR, DISTRIBUTOR],
+    ids=["estimator", "distributor"],
+)
+def test_a_connect_client(server, tmp_path, program):
+    text = f"{CLIENT}{program}\nprint('all is well', flush=True)\n"
+    command = [sys.executable, "-c", text, server, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
-    assert done.stdout == "all is well\n", done.stdout + done.stderr[-8000:]
+    # Ranks beside the client write to its standard output.
+    assert done.stdout.endswith("all is well\n"), done.stdout + done.stderr[-8000:]
+    if program is DISTRIBUTOR:
+        assert re.search(r"(?m)^\[rank 1 \S+\] said by a rank$", done.stderr), done.stderr

@@ -201,7 +201,8 @@ class CaffeOnSpark:
             on_event.end(done)
             if far is not None:
                 on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
-            on_event.params({"model": done["model"]})
+            if done["model"]:
+                on_event.params({"model": done["model"]})
         if (model := Path(local_path(done["model"]) or "")).is_file():
             log_model(lambda: {model.name: model.read_bytes()})
         return done

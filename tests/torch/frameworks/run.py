@@ -29,6 +29,7 @@ PROGRAMS = (
     "lightning_feed_program.py",
     "lightning_dataset_program.py",
     "torchmetrics_program.py",
+    "jpeg_program.py",
     "lora_program.py",
     "optuna_program.py",
     "tokenizer_program.py",
