@@ -86,7 +86,7 @@ def write(kind, path, table):
 def test_partitions_are_read_where_the_catalog_has_them(tmp_path, kind):
     folders = {
         "day=2026-01-01/n=7": tmp_path / "t" / "day=2026-01-01" / "n=7",
-        "day=2026-01-02/n=__HIVE_DEFAULT_PARTITION__": tmp_path / "else where" / "7",
+        "day=2026-01-02/n=__HIVE_DEFAULT_PARTITION__": tmp_path / "else where%20" / "7%2F",
         "day=2027-01-01/n=8": tmp_path / "t" / "nothing",
     }
     write(kind, folders["day=2026-01-01/n=7"] / "part-0", part(0, 10))

@@ -21,7 +21,7 @@ from hearth.sources.tables.catalog_format import (
 )
 from hearth.sources.tables.delta import DeltaSource
 from hearth.sources.tables.iceberg import IcebergSource
-from hearth.sources.tables.names import described, is_name, quoted
+from hearth.sources.tables.names import described, is_name, path_of, quoted
 from hearth.sources.tables.table_source import TableSource, lend
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _partitions(name: str, keys: Sequence[str], spark: Any) -> Iterator[tuple[st
             partition = found.apply(i)
             spec = partition.spec()
             values = tuple((key, spec.apply(key)) for key in keys)
-            yield path(partition.location()).toString(), values
+            yield path_of(path(partition.location()).toString()), values
         return
     for (text,) in spark.sql(f"SHOW PARTITIONS {quoted(name)}").collect():
         values = tuple(folder_values(text).items())

@@ -65,4 +65,11 @@ def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
         below = below or row[0].startswith("# Detailed")
         if below:
             found.setdefault(row[0], row[1])
+    if "Location" in found:
+        found["Location"] = path_of(found["Location"])
     return found
+
+
+def path_of(location: str) -> str:
+    """A location as Hadoop's Path writes it, where nothing is encoded: the path of a local one."""
+    return location.removeprefix("file://").removeprefix("file:")
