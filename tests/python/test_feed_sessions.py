@@ -27,6 +27,7 @@ def open_descriptors():
 
 @pytest.mark.parametrize(("op", "count"), [("rings", 3), ("rings", 8), ("end", 2)])
 def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
+    earlier = set(threading.enumerate())  # a connection of another test may be open still
     server = FeedServer(["input"], lambda event: None)
     before = open_descriptors()
     with attached(server) as task, open("/dev/null") as file:
@@ -35,7 +36,7 @@ def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
         with pytest.raises((EOFError, OSError)):
             task.receive(5)
         server.close()
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - earlier:
         if thread.name == "hearth-feed":  # that of a connection which the server has forgotten
             thread.join(60)
     assert open_descriptors() == before
