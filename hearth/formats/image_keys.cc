@@ -351,6 +351,8 @@ ImageKey KeyOf(const Value& value) {
 }  // namespace
 
 std::optional<ImageKey> ReadImageKey(std::string_view key) {
+  // Its objects take some forty times their bytes; an id, a label and sizes are short.
+  if (key.size() > size_t{1} << 20) return std::nullopt;
   try {
     Stream stream(key);
     return KeyOf(stream.Read());

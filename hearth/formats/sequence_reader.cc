@@ -199,18 +199,24 @@ SequenceReader::Record SequenceReader::ReadRecord() {
   }
   if (size > left - kLengths) ThrowDamaged("it ends in the middle of a record", begin);
   at_ = begin + kLengths + size;
-  // Where a mark in the record begins behind the range, the next range would begin there.
-  const bool crosses = begin < end_ && at_ > end_;
-  const uint64_t more = crosses ? std::min(mark_.size() - 1, file_->size() - at_) : 0;
-  const std::string_view all = file_->At(begin, kLengths + size + more);
-  if (crosses && Find(all.substr(end_ - begin), mark_)) {
-    ThrowDamaged("a record has the file's mark in it", begin);
-  }
+  const std::string_view all = AtWithoutMark(begin, kLengths + size, "a record", begin);
   Record record{Payload(all.substr(kLengths, key_size), begin),
                 all.substr(kLengths + key_size, size - key_size)};
   if (packed()) record.value = value_ = Unpacked(record.value, begin);
   record.value = Payload(record.value, begin);
   return record;
+}
+
+std::string_view SequenceReader::AtWithoutMark(uint64_t at, uint64_t size, const char* what,
+                                               uint64_t begin) {
+  const bool crosses = at + size > end_;
+  const uint64_t more =
+      crosses ? std::min<uint64_t>(mark_.size() - 1, file_->size() - at - size) : 0;
+  const std::string_view all = file_->At(at, size + more);
+  if (crosses && Find(all.substr(at < end_ ? end_ - at : 0), mark_)) {
+    ThrowDamaged(fmt::format("{} has the file's mark in it", what), begin);
+  }
+  return all.substr(0, size);
 }
 
 void SequenceReader::ReadBlock() {
@@ -233,10 +239,11 @@ uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view pac
     return found;
   };
   const uint64_t count = number();
+  if (count > kMostBytes) ThrowDamaged(fmt::format("a block of {} records", count), begin);
   for (int i = 0; i < 4; ++i) {
     const uint64_t size = number();
     if (size > file_->size() - at_) ThrowDamaged("it ends in the middle of a block", begin);
-    if (part) part(file_->At(at_, size));
+    if (part) part(AtWithoutMark(at_, size, "a block", begin));
     at_ += size;
   }
   return count;
@@ -262,13 +269,18 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
   const bool in_place = mapped_ && !packed();
   SequenceBatch batch;
   const char* first = nullptr;
+  size_t key_bytes = 0;
   while (batch.keys.size() < most_records) {
     if (!pending_ && !(pending_ = Next())) break;
     const auto [key, value] = *pending_;
     if (first == nullptr) first = value.data();
     const size_t place = in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();
-    if (!batch.keys.empty() && place + value.size() > most_bytes) break;
+    if (!batch.keys.empty() &&
+        (place + value.size() > most_bytes || key_bytes + key.size() > most_bytes)) {
+      break;
+    }
     batch.keys.emplace_back(key);
+    key_bytes += key.size();
     AppendView(&batch.views, value, place);
     if (in_place) {
       batch.in_place = {first, place + value.size()};

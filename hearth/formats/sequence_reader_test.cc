@@ -110,6 +110,26 @@ TEST_P(SequenceReaderTest, ARangeWithoutAMarkHidesNoneOfTheNext) {
   EXPECT_EQ(Keys(reader, inside + 5, kAll), "c");
 }
 
+TEST_P(SequenceReaderTest, AMarkInARecordBehindTheRangeIsDamage) {
+  const std::string forged = kMark + SequenceRecord("forged", "evil");
+  bytes_ = SequenceHeader() + SequenceRecord("a", std::string(50, 'x')) +
+           SequenceRecord("b", std::string(10, 'x') + forged) + kMark + SequenceRecord("c", "last");
+  SequenceReader reader = Opened();
+  reader.Begin(0, SequenceHeader().size() + 30);
+  ASSERT_EQ(reader.Next()->key, "a");
+  EXPECT_THAT([&] { reader.Next(); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("a record has the file's mark in it")));
+}
+
+TEST_P(SequenceReaderTest, BatchesEndBeforeKeysThatAreTooMuch) {
+  bytes_ = SequenceHeader() + SequenceRecord(std::string(60, 'k'), "") +
+           SequenceRecord(std::string(60, 'k'), "");
+  SequenceReader reader = Opened();
+  reader.Begin(0, kAll);
+  EXPECT_EQ(reader.NextBatch(10, 100).keys.size(), 1);
+  EXPECT_EQ(reader.NextBatch(10, 100).keys.size(), 1);
+}
+
 TEST_P(SequenceReaderTest, BatchesEndBeforeARecordThatIsTooMuch) {
   SequenceReader reader = Opened();
   reader.Begin(0, kAll);

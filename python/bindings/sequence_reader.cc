@@ -39,7 +39,8 @@ SequenceReader::Unpack UnpackBy(nb::object unpack) {
     try {
       return BytesOf(unpack(nb::bytes(packed.data(), packed.size())));
     } catch (const nb::python_error& error) {
-      if (!error.matches(PyExc_Exception)) throw;  // the user's interrupt
+      // The user's interrupt, or no memory.
+      if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
       throw Error(ErrorCode::kDataLoss, nb::str(error.value()).c_str());
     }
   };

@@ -62,7 +62,7 @@ def test_an_import_that_points_down_is_named_also_within_a_function(tmp_path):
     write(package / "cluster" / "watch.py", "")
     write(
         package / "rows" / "pickles.py",
-        "def load():\n    from hearth.cluster.driver import watch\n    return watch\n",
+        "def load():\n    from hearth.cluster import watch\n    return watch\n",
     )
     (wrong,) = check_rooms.wrong_imports(package)
     assert "pickles.py imports hearth.cluster.watch, which rows may not use" in wrong

@@ -15,7 +15,7 @@ from hearth import data as sources
 from hearth.caffeonspark.places import Places
 from hearth.files import library_files
 from hearth.files.far_copies import FarCopies
-from hearth.files.library_files import LibraryFiles, library_knows
+from hearth.files.library_files import LibraryFiles, library_knows, library_system
 from hearth.files.uri import serving
 from hearth.sources.rank_rows import RankRows
 from hearth.trainer import far_files
@@ -182,6 +182,12 @@ def test_spark_serves_what_it_knows_and_libraries_the_rest():
     assert isinstance(serving(hadoop, "memory://x"), LibraryFiles)
     assert isinstance(serving(None, "memory://x"), LibraryFiles)  # Spark Connect
     assert serving(None, "nonsense://x") is None
+
+
+def test_a_per_cent_sign_in_a_path_is_no_escape():
+    for scheme in ("s3", "s3a"):
+        uri = f"{scheme}://box/hour=10%3A00?region=us-east-1"
+        assert library_system(uri)[1] == "box/hour=10%3A00"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from table_rows import ids, read, rows
 
 from hearth import data
 from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.sources.tables.names import uri_of
 
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
@@ -60,10 +61,11 @@ class Session:
         return found
 
     def table(self, name):
-        return SimpleNamespace(schema=from_arrow_schema(pa.schema(self.tables[name][1])))
+        schema = pa.schema(self.tables[name.strip("`")][1])
+        return SimpleNamespace(schema=from_arrow_schema(schema))
 
     def _columns(self, name):
-        _, columns, partitions = self.tables[name]
+        _, columns, partitions = self.tables[name.strip("`")]
         keys = [part.partition("=")[0] for part in next(iter(partitions), "").split("/")]
         return [SimpleNamespace(name=column, isPartition=column in keys) for column in columns]
 
@@ -133,6 +135,24 @@ def test_columns_that_older_files_lack_are_null_and_others_are_cast(tmp_path):
     source = data.table("t").pin(Session(t=(hive, columns, {})))
     with pytest.raises(ValueError, match=r"t/2 .* none of the table's columns, but _col0"):
         read(source)
+
+
+def test_a_file_without_a_column_that_has_a_default_is_refused(tmp_path):
+    write("parquet", tmp_path / "t" / "0", part(0, 5))
+    known = {"Provider": "parquet", "Location": f"{tmp_path}/t"}
+    spark = Session(t=(known, ID | {"more": pa.float64()}, {}))
+    schema = spark.table("t").schema
+    schema["more"].metadata = {"EXISTS_DEFAULT": "5.0"}
+    spark.table = lambda name: SimpleNamespace(schema=schema)
+    with pytest.raises(ValueError, match=r"t/0 .*lacks the column 'more', .* a default value"):
+        read(data.table("t").pin(spark))
+    assert ids(data.table("t", ["id"]).pin(spark)) == list(range(5))
+
+
+def test_locations_of_local_files_stay_local_and_are_no_escapes():
+    assert uri_of("file:/a b/x%2F") == "file:/a%20b/x%252F"
+    assert uri_of("file:///a") == "file:/a"
+    assert uri_of("hdfs://name/a b%2F") == "hdfs://name/a b%2F"
 
 
 def test_a_table_without_files_has_no_splits(tmp_path):

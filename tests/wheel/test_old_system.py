@@ -91,7 +91,6 @@ def test_the_program_trains_the_digits_there(
 ) -> None:
     write_digits(caffe_environment, tmp_path)
     program = [*loader_command(old_libraries), str(native_files(caffe_environment) / "hearth")]
-    # Without the variable the program starts itself once more: here, that would be the loader.
     known = {"PATH": os.environ["PATH"], "GOMP_SPINCOUNT": "10000"}
 
     def hearth(*arguments: str) -> str:

@@ -4,6 +4,7 @@ gs, abfs and whatever a package of fsspec brings. They need no JVM, neither here
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 import uuid
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _COPY_BYTES = 8 << 20
 # Hadoop's schemes of S3, by which pyarrow does not know it.
 _S3 = ("s3a:", "s3n:")
+_PATH = re.compile(r"(?<=://)([^/?]*)([^?]*)")  # the authority of a URI, and its path
 
 
 def library_system(uri: str) -> tuple[FileSystem, str]:
@@ -33,7 +35,9 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
     try:
-        return FileSystem.from_uri(f"s3:{uri[4:]}" if uri.startswith(_S3) else uri)
+        known = f"s3:{uri[4:]}" if uri.startswith(_S3) else uri
+        # It decodes paths, and in names of files a per cent sign is no escape.
+        return FileSystem.from_uri(_PATH.sub(lambda m: m[1] + m[2].replace("%", "%25"), known, 1))
     except ArrowInvalid as error:
         try:
             import fsspec

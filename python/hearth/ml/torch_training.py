@@ -242,12 +242,12 @@ class Trainer:
                 outputs, lost = self._forward(placed, self.model)
                 sums.add(lost, placed.rows)
                 metrics.update(outputs, placed)
-        found = self._figures(sums, metrics)
+        found = self._figures(sums, metrics, "validation rows")
         if not found.pop("rows"):
             raise ValueError(NOTHING_HELD)
         return found
 
-    def _figures(self, sums: _Sums, metrics: Metrics) -> dict[str, Any]:
+    def _figures(self, sums: _Sums, metrics: Metrics, what: str = "rows") -> dict[str, Any]:
         """Loss, metrics and rows of all ranks."""
         own = metrics.values()
         names = [*sums.losses, *own]
@@ -255,7 +255,7 @@ class Trainer:
         *totals, mass, rows = self._total([*weighted, sums.mass, float(sums.rows)])
         if rows and not mass:
             raise ValueError(
-                f"the column {self.spec.weight!r} gives each of {int(rows)} rows the weight 0, so "
+                f"the column {self.spec.weight!r} gives each of {int(rows)} {what} the weight 0, so "
                 "they count for nothing: give some of them a weight above 0"
             )
         masses = [mass] * len(sums.losses) + [rows] * len(own)

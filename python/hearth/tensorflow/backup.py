@@ -90,7 +90,8 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._last_step = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Restores the newest checkpoint."""
+        """Restores the newest checkpoint, also one that an interrupted fit is writing still."""
+        self._settle()
         found = self._restored()
         epochs, rows = int(self.params["epochs"]), self._rows
         if found:

@@ -21,7 +21,7 @@ from hearth.sources.tables.catalog_format import (
 )
 from hearth.sources.tables.delta import DeltaSource
 from hearth.sources.tables.iceberg import IcebergSource
-from hearth.sources.tables.names import described, is_name, path_of, quoted
+from hearth.sources.tables.names import described, is_name, uri_of, quoted
 from hearth.sources.tables.table_source import TableSource, lend
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class CatalogTable(TableSource):
         """
         name = self.uri
         if spark is None or not is_name(name):
-            why = "there is no Spark session" if is_name(name) else "it is no name of a table"
+            other = "it is no name of a table, or that of a file here: name schema.table"
+            why = "there is no Spark session" if is_name(name) else other
             raise ValueError(f"Spark's catalog cannot be asked for the table {name}: {why}")
         known = described(quoted(name), spark)
         provider = _provider(known)
@@ -73,10 +74,14 @@ class CatalogTable(TableSource):
 
     def _of_files(self, provider: str, known: dict[str, str], spark: Any) -> Source:
         name = self.uri
-        keys = tuple(c.name for c in spark.catalog.listColumns(name) if c.isPartition)
-        schema = _arrow_schema(spark.table(name).schema)
+        keys = tuple(c.name for c in spark.catalog.listColumns(quoted(name)) if c.isPartition)
+        known_schema = spark.table(quoted(name)).schema
+        schema = _arrow_schema(known_schema)
+        late = tuple(c.name for c in known_schema if "EXISTS_DEFAULT" in (c.metadata or {}))
         columns = tuple(table_column(field, provider) for field in schema)
-        kind = CatalogFormat(f"{provider.upper()} of the table {name}", provider, columns, keys)
+        kind = CatalogFormat(
+            f"{provider.upper()} of the table {name}", provider, columns, keys, late
+        )
         folders: tuple[tuple[str, Values], ...] = ((known["Location"], ()),)
         in_catalog = known.get("Partition Provider") == "Catalog" or _is_hive(known)
         if keys and in_catalog:
@@ -153,7 +158,7 @@ def _partitions(name: str, keys: Sequence[str], spark: Any) -> Iterator[tuple[st
             partition = found.apply(i)
             spec = partition.spec()
             values = tuple((key, spec.apply(key)) for key in keys)
-            yield path_of(path(partition.location()).toString()), values
+            yield uri_of(path(partition.location()).toString()), values
         return
     for (text,) in spark.sql(f"SHOW PARTITIONS {quoted(name)}").collect():
         values = tuple(folder_values(text).items())

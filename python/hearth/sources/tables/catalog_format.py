@@ -35,12 +35,14 @@ class PartitionFile(StoredFile):
 @dataclass(frozen=True)
 class CatalogFormat:
     """As Format, for PartitionFiles. `kind`: names the table. `files`: "parquet" or "orc". `keys`:
-    the partition columns, among `columns`."""
+    the partition columns, among `columns`. `defaults`: those that have a default which Spark gives
+    them in files that lack them."""
 
     kind: str
     files: str
     columns: tuple[Column, ...]
     keys: tuple[str, ...]
+    defaults: tuple[str, ...] = ()
 
     in_folders = False
     one_database = False
@@ -73,6 +75,12 @@ class CatalogFormat:
         if not found and fields and len(self.keys) < len(self.columns):
             raise ValueError(
                 f"it has none of the table's columns, but {', '.join(f.name for f in fields[:9])}"
+            )
+        lacking = set(schema.names) & set(self.defaults) - {*found, *self.keys}
+        if lacking:
+            raise ValueError(
+                f"it lacks the column {min(lacking)!r}, for which the table has a default value: "
+                "give the DataFrame spark.table(...)"
             )
         assert isinstance(file.stored, PartitionFile)
         values = dict(file.stored.values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import Any
+from urllib.parse import quote
 
 _NAME = re.compile(r"(\w|-)+(\.(\w|-)+){0,2}")
 
@@ -66,10 +67,12 @@ def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
         if below:
             found.setdefault(row[0], row[1])
     if "Location" in found:
-        found["Location"] = path_of(found["Location"])
+        found["Location"] = uri_of(found["Location"])
     return found
 
 
-def path_of(location: str) -> str:
-    """A location as Hadoop's Path writes it, where nothing is encoded: the path of a local one."""
-    return location.removeprefix("file://").removeprefix("file:")
+def uri_of(location: str) -> str:
+    """A location as Hadoop's Path writes it, where nothing is encoded, as a URI of hearth.files:
+    those of local files are decoded there."""
+    local = location.removeprefix("file://").removeprefix("file:")
+    return location if local == location else f"file:{quote(local)}"
