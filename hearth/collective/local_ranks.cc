@@ -1,5 +1,7 @@
 #include "hearth/collective/local_ranks.h"
 
+#include <poll.h>
+
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -54,6 +56,15 @@ void LocalRanks::Arrive() {
   page(self_).fingerprints[step_ % 2] = fingerprint_;
   page(self_).arrived.store(step_, std::memory_order_release);
   RingAll(true);
+}
+
+void LocalRanks::ThrowLeft(int index) const {
+  // Rank 0 serves the rendezvous, and ends it just before it leaves.
+  constexpr int kReasonMs = 500;
+  pollfd reason{abort_->fd(), POLLIN, 0};
+  if (peer(index).rank == 0) poll(&reason, 1, kReasonMs);
+  abort_->ThrowIfRaised();
+  Throw(ErrorCode::kUnavailable, "{} left the group", peer(index).name());
 }
 
 void LocalRanks::RingAll(bool only_sleepers) {

@@ -71,6 +71,8 @@ class LocalRanks {
   void Arrive();
   template <typename Condition>
   void Sleep(int index, Deadline deadline, const Condition& reached);
+  // That a member left, or why the group ended, where rank 0 reports that in the same moment.
+  [[noreturn]] void ThrowLeft(int index) const;
   void RingAll(bool only_sleepers);
   bool Reached(int index) const {
     return static_cast<int32_t>(page(index).arrived.load(std::memory_order_acquire) - step_) >= 0;
@@ -104,7 +106,7 @@ void LocalRanks::Sleep(int index, Deadline deadline, const Condition& reached) {
     // In this order: a member that arrives and then leaves has arrived.
     const bool left = page(index).left.load(std::memory_order_acquire) != 0;
     if (reached()) break;
-    Require(!left, ErrorCode::kUnavailable, "{} left the group", peer(index).name());
+    if (left) ThrowLeft(index);
     abort_->ThrowIfRaised();
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded, "{} did not come in time",
             peer(index).name());

@@ -255,8 +255,8 @@ class Trainer:
         *totals, mass, rows = self._total([*weighted, sums.mass, float(sums.rows)])
         if rows and not mass:
             raise ValueError(
-                f"the column {self.spec.weight!r} gives each of {int(rows)} {what} the weight 0, so "
-                "they count for nothing: give some of them a weight above 0"
+                f"the column {self.spec.weight!r} gives each of {int(rows)} {what} the weight 0, "
+                "so they count for nothing: give some of them a weight above 0"
             )
         masses = [mass] * len(sums.losses) + [rows] * len(own)
         means = [t / m if m else float("nan") for t, m in zip(totals, masses, strict=True)]

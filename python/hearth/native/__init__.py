@@ -119,8 +119,8 @@ def environment() -> dict[str, str]:
 
     An OpenMP thread that spins at a barrier can keep the very thread it waits for off its core
     where trainers share cores; one that sleeps at once is slow to wake. So it spins for a fraction
-    of a millisecond (apps/hearth.cc). In an archive, where the libraries are that it brings; where torch is
-    installed, its libraries, for the device library.
+    of a millisecond (apps/hearth.cc). In an archive, where the libraries are that it brings; where
+    torch is installed, its libraries, for the device library.
     """
     environment = dict(os.environ)
     if "OMP_WAIT_POLICY" not in environment:

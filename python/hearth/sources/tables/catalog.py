@@ -21,7 +21,7 @@ from hearth.sources.tables.catalog_format import (
 )
 from hearth.sources.tables.delta import DeltaSource
 from hearth.sources.tables.iceberg import IcebergSource
-from hearth.sources.tables.names import described, is_name, uri_of, quoted
+from hearth.sources.tables.names import described, is_name, quoted, uri_of
 from hearth.sources.tables.table_source import TableSource, lend
 
 if TYPE_CHECKING:
