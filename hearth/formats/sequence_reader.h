@@ -53,8 +53,8 @@ class SequenceReader {
   // The next record, valid until the next call; nothing behind the last one.
   std::optional<Record> Next();
   // The next records: at most `most_records`, a positive number, whose values lie within
-  // `most_bytes` (and 2 GiB), as do their keys, but for a single one; none behind the last. The records before an
-  // error are lost.
+  // `most_bytes` (and 2 GiB), as do their keys, but for a single one; none behind the last. The
+  // records before an error are lost.
   SequenceBatch NextBatch(size_t most_records, size_t most_bytes);
   // How many records a range has, by their lengths alone.
   uint64_t Count(uint64_t begin, uint64_t end);
@@ -65,8 +65,8 @@ class SequenceReader {
   // Whether a record, or a block behind its mark, begins at `at_`; passes the marks before it.
   bool AtContent();
   Record ReadRecord();
-  // Bytes of `what`, which begins at `begin`. A mark in them that begins behind the range is damage:
-  // the next range would begin there.
+  // Bytes of `what`, which begins at `begin`. A mark in them that begins behind the range is
+  // damage: the next range would begin there.
   std::string_view AtWithoutMark(uint64_t at, uint64_t size, const char* what, uint64_t begin);
   void ReadBlock();
   // The count and the four parts of a block that begins at `at_`; `part` is called with each.
