@@ -25,7 +25,7 @@ def put_files(folder: str, files: Iterable[tuple[str, bytes]]) -> None:
 
     system, path = library_system(folder)
     system.create_dir(path, recursive=True)
-    selector = FileSelector(path, recursive=True)
+    selector = FileSelector(path, allow_not_found=True, recursive=True)
     infos = [info for info in system.get_file_info(selector) if info.is_file]
     held = {info.path: system.open_input_stream(info.path).read() for info in infos}
     wanted = {f"{path}/{name}": content for name, content in files}
