@@ -188,10 +188,10 @@ class CaffeOnSpark:
         ):
             on_event.params({**conf.solver, "workers": conf.cluster_size})
             for name, each in sources.items():
-                on_event.params(_described(name, each.uri, files.get(name) or frames[name]))
-            for name, rows in files.items():
-                if getattr(rows.source, "version", ""):
-                    text = f"{name} reads {rows.source.identity()} of {sources[name].uri}"
+                described = _described(name, each.uri, files.get(name) or frames[name])
+                on_event.params(described)
+                if name in files and getattr(files[name].source, "version", ""):
+                    text = f"{name} reads {described[f'dataset.{name}.version']} of {each.uri}"
                     on_event({"event": "log", "level": "I", "text": text})
             plan = launch.Plan(conf.cluster_size, job, files, frames, far)
             more_mb = STREAMED_MB if conf.spill == "off" else 0

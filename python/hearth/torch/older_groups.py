@@ -47,16 +47,9 @@ _METHODS: dict[str, tuple[str, type | None]] = {
     "alltoall_base": ("all_to_all_single", c10d.AllToAllOptions),
     "send": ("send", None),
     "recv": ("recv", None),
-    # As PyTorch 2.13 calls them.
-    "all_gather_single": ("all_gather_single", c10d.AllgatherOptions),
-    "all_gather_single_coalesced": ("all_gather_single_coalesced", c10d.AllgatherOptions),
-    "reduce_scatter_single": ("reduce_scatter_single", c10d.ReduceScatterOptions),
-    "reduce_scatter_single_coalesced": (
-        "reduce_scatter_single_coalesced",
-        c10d.ReduceScatterOptions,
-    ),
-    "all_to_all_single": ("all_to_all_single", c10d.AllToAllOptions),
 }
+# ProcessGroup of PyTorch 2.13 has a Backend's names.
+_METHODS |= {name: (name, options) for name, options in _METHODS.values()}
 
 
 def backends_are_groups() -> bool:
