@@ -98,7 +98,7 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
     }
   } else if (kind == "restart") {
     TakeRestart(event, &change.points);
-  } else if (kind == "log" && event.value("level", "") == "W") {
+  } else if (kind == "note" || (kind == "log" && event.value("level", "") == "W")) {
     AddText(event.value("text", ""), &change.points);
   }
   for (Point& point : change.points) {

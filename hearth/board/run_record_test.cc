@@ -114,6 +114,7 @@ TEST(RunRecordTest, TheFileSaysTheSame) {
   record.Take(Progress(30), 2);
   record.Take({{"event", "log"}, {"level", "W"}, {"text", "mind"}}, 2);
   record.Take({{"event", "log"}, {"level", "I"}, {"text", "never mind"}}, 2);
+  record.Take({{"event", "note"}, {"text", "dataset.train.rows: 9"}}, 2);
   record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
   record.Take(Progress(21), 5);
   record.Finish();
@@ -123,8 +124,9 @@ TEST(RunRecordTest, TheFileSaysTheSame) {
   std::map<std::string, int64_t> steps;
   for (const Point& point : ReadEvents(bytes, "x")) steps[point.tag + point.text] = point.step;
   EXPECT_THAT(steps, ElementsAre(Pair("loss/train", 21), Pair("run/images_per_s", 21),
-                                 Pair("run/learning_rate", 21), Pair("run/messagesmind", 30),
-                                 Pair("run/smoothed_loss", 21)));
+                                 Pair("run/learning_rate", 21),
+                                 Pair("run/messagesdataset.train.rows: 9", 30),
+                                 Pair("run/messagesmind", 30), Pair("run/smoothed_loss", 21)));
   std::filesystem::remove_all(folder);
 }
 

@@ -91,6 +91,7 @@ void DeviceTrainer::BuildSolver() {
   if (job_.validate) options.validate = [this](int iteration) { Validate(iteration); };
   options.complete_position = [this](caffe::TrainingPosition* position) {
     position->notes = outcome_.validations.dump();
+    position->datasets = job_.datasets;
     position->counts = counts_;
   };
   options.gather_rows = [this](int64_t epoch) { return row_check_.Gather(epoch, LastRows()); };

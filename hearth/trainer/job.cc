@@ -92,6 +92,7 @@ void ParseModel(const JobFields& fields, Job* job) {
     fields.Refuse("resume", "true with a \"snapshot\" to resume from, else false");
   }
   job->run = fields.String("run", "");
+  job->datasets = fields.String("datasets", "");
   job->model = fields.String("model", "");
   job->features = fields.Strings("features");
   job->validate = fields.Bool("validate", false);

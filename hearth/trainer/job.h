@@ -63,6 +63,7 @@ struct Job {
   std::vector<std::string> weights;
   std::string snapshot;  // .solverstate to resume from, or empty
   std::string run;       // the same for all generations: a later one goes on from its snapshots
+  std::string datasets;  // versions and hashes of the rows, for seals
   std::string model;     // where rank 0 writes the final model, or empty
   std::vector<std::string> features;
   bool validate = false;

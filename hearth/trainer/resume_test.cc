@@ -308,6 +308,18 @@ TEST_F(OtherRowsTest, AreAnErrorWhereTheJobSaysSo) {
               ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
 }
 
+TEST_F(OtherRowsTest, AreNamedByTheVersionsOfTheirTables) {
+  Training training = Plain(1, 1);
+  training.datasets = "train: Delta version 3";
+  Train(training);
+  KeepOnly(10);
+  training.train[0][0].back() = 7777;
+  training.datasets = "train: Delta version 4";
+  TrainAgain(training);
+  EXPECT_THAT(log_, HasSubstr("the snapshot was made of train: Delta version 3, this run has "
+                              "train: Delta version 4"));
+}
+
 // Seals of older and newer versions: what they say of rows must not be taken on faith.
 TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsOthers) {
   Training training = Plain(2, 1);

@@ -73,7 +73,11 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   return false;
 }
 
-void RowCheck::Refuse(const caffe::TrainingPosition& position, const std::string& why) const {
+void RowCheck::Refuse(const caffe::TrainingPosition& position, const std::string& what) const {
+  const bool other = !position.datasets.empty() && position.datasets != job_.datasets;
+  const std::string why = other ? fmt::format("{}; the snapshot was made of {}, this run has {}",
+                                              what, position.datasets, job_.datasets)
+                                : what;
   Require(job_.settings.on_other_rows != "fail", ErrorCode::kDataLoss,
           "{}; set -onOtherRows restartEpoch to begin the epoch again, and give rows with fixed "
           "content and order from then on",

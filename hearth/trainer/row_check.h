@@ -31,7 +31,7 @@ class RowCheck {
 
  private:
   // Warns why a position's epoch begins again, or throws that if the job says so.
-  void Refuse(const caffe::TrainingPosition& position, const std::string& why) const;
+  void Refuse(const caffe::TrainingPosition& position, const std::string& what) const;
   [[nodiscard]] std::string Describe(const caffe::SealedRows& found,
                                      const caffe::SealedRows& sealed) const;
 

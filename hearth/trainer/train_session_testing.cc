@@ -79,6 +79,7 @@ Job TrainSessionFixture::JobOf(const Training& training, int rank, int port) {
   job.model = folder_.path("final.caffemodel");
   job.snapshot = training.snapshot;
   job.run = training.run;
+  job.datasets = training.datasets;
   job.generation = training.generation;
   job.settings.on_other_rows = training.on_other_rows;
   job.settings.sync_every = training.sync_every;

@@ -29,6 +29,7 @@ struct Training {
   bool streamed = false;             // training rows are sent anew in each epoch
   std::string snapshot;              // to resume from
   std::string run;
+  std::string datasets;
   uint64_t generation = 0;
   std::string on_other_rows = "restartEpoch";
   int sync_every = 1;

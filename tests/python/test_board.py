@@ -218,6 +218,13 @@ def test_validations_alone_are_kept_where_no_events_come(tmp_path):
     assert report_data(tmp_path / "report.html")["series"] == {"accuracy/test": [[40, 0.5]]}
 
 
+def test_a_report_says_what_the_datasets_are(tmp_path):
+    with watched(lambda event: None, "s", str(tmp_path), ui=False) as on_event:
+        on_event.params({"lr": 1, "dataset.train.version": "Delta version 3, 9 rows, ab"})
+    ((_, _, text),) = report.read_run(tmp_path).snapshot()["messages"]
+    assert text == "dataset.train.version: Delta version 3, 9 rows, ab"
+
+
 def test_a_report_has_the_run_in_it(tmp_path, capsys):
     with watched(lambda event: None, "s", str(tmp_path / "run"), ui=False) as on_event:
         on_event(PROGRESS)

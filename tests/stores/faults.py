@@ -81,10 +81,10 @@ def test_a_large_file_is_sent_in_parts(proxy, uri, tmp_path):
     files = LibraryFiles()
     files.store([str(tmp_path / "model")], uri)
     writes = [path for method, path in proxy.requests if method in ("PUT", "POST", "PATCH")]
-    assert (
-        sum(any(word in path for word in ("partNumber", "upload", "comp=block")) for path in writes)
-        > 2
-    )
+    words = ("partNumber", "upload", "comp=block")
+    sent = sum(any(word in path for word in words) for path in writes)
+    # adlfs sends blocks of 50 MB, and their list.
+    assert sent > (1 if BASE.startswith("abfs") else 2)
     files.fetch(f"{uri}/model", str(tmp_path / "copy"))
     assert (tmp_path / "copy").read_bytes() == content
     assert files.names(uri) == ["model"]

@@ -28,6 +28,9 @@ def session(jars: Iterable[Path], warehouse: str) -> SparkSession:
         "spark.jars": ",".join(map(str, jars)),
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
+        # Short statements: compiling for long runs takes longer than they do.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"

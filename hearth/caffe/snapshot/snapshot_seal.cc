@@ -86,6 +86,7 @@ json ToJson(const TrainingPosition& position) {
                  {"row_hash", position.row_hash},
                  {"batch_size", position.batch_size},
                  {"notes", position.notes}};
+  if (!position.datasets.empty()) fields["datasets"] = position.datasets;
   if (const auto& counts = position.counts) {
     fields["counts"] = {{"rows", counts->rows},
                         {"bad", counts->bad},
@@ -160,6 +161,7 @@ TrainingPosition FromJson(const json& fields, int64_t least_place) {
     position.batch_size = NumberIn(fields, "batch_size", 0, INT64_MAX);
   }
   position.notes = fields.value("notes", "");
+  position.datasets = fields.value("datasets", "");
   position.seal = fields.value("seal", "");
   return position;
 }

@@ -39,6 +39,7 @@ struct TrainingPosition {
   int row_hash = 0;                 // the version of their hash: batch::kRowHashVersion or older
   int64_t batch_size = 0;           // rows that a fetch asks for; 0: not known
   std::string notes;                // what the trainer needs when it resumes
+  std::string datasets;             // which versions of which rows; empty: not known
   std::optional<RowCounts> counts;  // nothing in older seals
   std::string seal;                 // the file that it was read from; not part of it
 

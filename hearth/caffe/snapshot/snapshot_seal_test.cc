@@ -56,6 +56,7 @@ class SnapshotSealTest : public testing::Test {
     position.rows = {{12, UINT64_MAX}, {0, 0}, {INT64_MAX, 1}};
     position.row_hash = 2;
     position.batch_size = 4;
+    position.datasets = "train: Delta version 3";
     position.losses = {0.1f, 1.0f, std::nanf("")};
     position.counts = {.rows = 700, .bad = 3, .whole_epoch = 1000, .all_bad = 11};
     SealSnapshot(position, files);
@@ -96,6 +97,7 @@ TEST_F(SnapshotSealTest, KeepsThePosition) {
             (std::vector<SealedRows>{{12, UINT64_MAX}, {0, 0}, {INT64_MAX, 1}}));
   EXPECT_EQ(checked.position->row_hash, 2);
   EXPECT_EQ(checked.position->batch_size, 4);
+  EXPECT_EQ(checked.position->datasets, "train: Delta version 3");
   ASSERT_EQ(checked.position->losses.size(), 3u);
   EXPECT_EQ(checked.position->losses[0], 0.1f);
   EXPECT_TRUE(std::isnan(checked.position->losses[2]));

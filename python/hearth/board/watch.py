@@ -13,6 +13,7 @@ from hearth.board.mlflow_run import MlflowRun, active_run
 
 Event = dict[str, Any]
 Listener = Callable[[Event], None]
+_DATASETS = "dataset."
 
 
 class Watch:
@@ -30,7 +31,10 @@ class Watch:
         self._on_event(event)
 
     def params(self, values: Mapping[str, Any]) -> None:
-        """What the training is, for MLflow."""
+        """What the training is, for MLflow; what its datasets are, for page and event file, too."""
+        known = [f"{name}: {value}" for name, value in values.items() if name.startswith(_DATASETS)]
+        if known:
+            self._take({"event": "note", "text": "; ".join(known)})
         if self._run is not None:
             self._run.params(values)
 

@@ -187,13 +187,15 @@ class CaffeOnSpark:
             watched(self._noted(shown), title, conf.log_dir, conf.ui) as on_event,
         ):
             on_event.params({**conf.solver, "workers": conf.cluster_size})
+            versions = []
             for name, each in sources.items():
                 described = _described(name, each.uri, files.get(name) or frames[name])
+                versions.append(f"{name}: {described[f'dataset.{name}.version']}")
                 on_event.params(described)
                 if name in files and getattr(files[name].source, "version", ""):
                     text = f"{name} reads {described[f'dataset.{name}.version']} of {each.uri}"
                     on_event({"event": "log", "level": "I", "text": text})
-            plan = launch.Plan(conf.cluster_size, job, files, frames, far)
+            plan = launch.Plan(conf.cluster_size, job, files, frames, "; ".join(versions), far)
             more_mb = STREAMED_MB if conf.spill == "off" else 0
             for text in memory_warnings(self._spark, job, conf.solver.get("type", ""), more_mb):
                 on_event({"event": "log", "level": "W", "text": text})
@@ -260,7 +262,7 @@ class CaffeOnSpark:
 
 
 def _described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any]:
-    """What identifies a source's rows, as far as it is known before they are read, for MLflow."""
+    """What identifies a source's rows, as far as it is known before they are read."""
     found: dict[str, Any] = {"uri": uri} if uri else {}
     if isinstance(rows, RankRows):
         counts = [split.rows for split in rows.source.splits()]

@@ -75,7 +75,7 @@ def run(
     name = run_name(spark, plan.job)
     plan = replace(
         plan,
-        job={**plan.job, "run": name.text},
+        job={**plan.job, "run": name.text, "datasets": plan.datasets},
         files=pinned(spark, plan.files),
         first_generation=name.first_generation(max_restarts),
     )

@@ -20,13 +20,15 @@ Event = dict[str, Any]
 class Plan:
     """What to launch: the job that all ranks share, and their rows by stream ("train", "test").
 
-    `far`: where files of the job lie elsewhere. `first_generation`: 0 where the run is a new one.
+    `datasets`: identifies the rows, for snapshots. `far`: where files of the job lie elsewhere.
+    `first_generation`: 0 where the run is a new one.
     """
 
     world: int
     job: dict[str, Any]
     files: dict[str, RankRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
+    datasets: str = ""
     far: FarPlan | None = None
     first_generation: int = 0
     hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are

@@ -146,9 +146,8 @@ class Reports:
         self._queue.put(("restart", count, reason))
 
     def note_params(self, params: Mapping[str, Any]) -> None:
-        """What is known of the training only later, for MLflow."""
-        if self._watch is not None:
-            self._watch.params(params)
+        """What is known of the training only later, for MLflow, page and event file."""
+        self._queue.put(("params", None, params))
 
     def close(self, error: BaseException | None = None) -> None:
         """Handles what has come, and closes what was opened. Never raises; idempotent."""
@@ -190,6 +189,9 @@ class Reports:
             fed = len(roles.fed_ids(self._template))
             self._resuming = {None, *range(fed)}
             self._tell({"event": "restart", "generation": about, "reason": what})
+        elif kind == "params":
+            if self._watch is not None:
+                self._watch.params(what)
         elif what["event"] == "output":
             if self._line is not None:
                 self._line.output(what["label"], what["lines"], what["left_out"])
