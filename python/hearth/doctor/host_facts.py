@@ -4,6 +4,7 @@ Executors run this file's text, so that it also works where hearth, or a package
 missing. Nothing here raises: what cannot be told is None or a text that says why.
 """
 
+import getpass
 import importlib
 import importlib.metadata
 import os
@@ -39,6 +40,7 @@ def facts() -> dict:
         "shm_mib": free_mib("/dev/shm"),
         "folders": {folder: folder_facts(folder) for folder in scratch_folders()},
         "home": home_problem(),
+        "user_problem": user_problem(),
         "gpus": gpus(),
     }
 
@@ -116,6 +118,14 @@ def home_problem():
     if not os.path.isdir(home):
         return f"{home} is not there"
     return None if os.access(home, os.W_OK) else f"{home} cannot be written"
+
+
+def user_problem():
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        return f"{os.getuid()} has no name in /etc/passwd"
+    return None
 
 
 def gpus():
