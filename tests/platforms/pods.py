@@ -1,5 +1,9 @@
 """Containers as Kubernetes makes them, on one machine: network, process ids, mounts and memory of
-their own, a root that cannot be written, 64 MB of /dev/shm, a user that no file knows. Needs root.
+their own, a root that cannot be written, 64 MB of /dev/shm, a random user without a home.
+Needs root.
+
+The user has a line in /etc/passwd, as a mounted file gives one: without it Spark's encryption and
+Hadoop's login fail ("Invalid UID, could not determine effective user").
 
 Each is a host of tests/hosts/emulated_hosts.py, so pods reach each other by their addresses alone:
 no name but a pod's own resolves in it, as without a service.
@@ -32,6 +36,8 @@ mount --bind "$1" /mnt/shared
 mount -t tmpfs -o size=64m,mode=1777 none /dev/shm
 printf '127.0.0.1 localhost\\n%s %s\\n' "$2" "$3" >/mnt/hosts
 mount --bind /mnt/hosts /etc/hosts
+printf 'root:x:0:0::/root:/bin/sh\\nspark:x:%s:0::/nonexistent:/bin/sh\\n' "$5" >/mnt/passwd
+mount --bind /mnt/passwd /etc/passwd
 if [ -d "$4/.pyenv" ]; then  # a Python in root's home, which others cannot enter
   mkdir /mnt/python
   mount --bind "$4/.pyenv" /mnt/python
@@ -66,7 +72,7 @@ class Pods:
         for index in range(-1, count):
             host = self._host(index)
             script = ["sh", "-c", _SETUP, "sh", str(shared), self.address(index), host.name]
-            done = host.popen([*script, os.path.expanduser("~root")])
+            done = host.popen([*script, os.path.expanduser("~root"), str(USER)])
             said, _ = done.communicate()
             if done.returncode:
                 raise RuntimeError(f"the pod {host.name} could not be made: {said}")
@@ -97,7 +103,8 @@ class Pods:
         return {port for port in self._listening(self._host(index).pid)}
 
     def _listening(self, pid: int) -> Iterator[int]:
-        for kind, loopback in (("tcp", "0100007F"), ("tcp6", "01000000")):
+        loopback = ("0100007F", "00000000000000000000000001000000")  # 127.0.0.1, also mapped; ::1
+        for kind in ("tcp", "tcp6"):
             lines = Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]
             for line in lines:
                 address, port = line.split()[1].split(":")

@@ -75,7 +75,7 @@ FAULTS = [
      "warning", "/d of b: 0.5 GiB", "spark.local.dir"),
     ("home folder", {"home": "/root cannot be written"}, "warning", "/root", "executorEnv.HOME"),
     ("user", {"user_problem": "1000 has no name in /etc/passwd"}, "warning", "1000 has no name",
-     "HADOOP_USER_NAME"),
+     "mounted file"),
     ("ports", {"port_problems": {"spark.hearth.feed.port": "port 7500: in use"}}, "problem",
      "spark.hearth.feed.port: port 7500: in use", "wider range"),
     ("shared memory", {"memfd": "Operation not permitted"}, "problem", "not permitted", "seccomp"),

@@ -157,8 +157,8 @@ def user(survey: Survey) -> Finding | None:
     if not nameless:
         return None
     advice = (
-        "set USER and HADOOP_USER_NAME to a name at the driver and by spark.executorEnv: Hadoop's "
-        "login and torch.compile ask for one"
+        "give the user a line there, in the image or by a mounted file: Spark's encryption and "
+        "Hadoop's login fail without one (Invalid UID)"
     )
     return Finding("user", _told(nameless), "warning", advice)
 

@@ -4,11 +4,11 @@ Executors run this file's text, so that it also works where hearth, or a package
 missing. Nothing here raises: what cannot be told is None or a text that says why.
 """
 
-import getpass
 import importlib
 import importlib.metadata
 import os
 import platform
+import pwd
 import resource
 import shutil
 import socket
@@ -122,8 +122,8 @@ def home_problem():
 
 def user_problem():
     try:
-        getpass.getuser()
-    except (KeyError, OSError):
+        pwd.getpwuid(os.getuid())
+    except KeyError:
         return f"{os.getuid()} has no name in /etc/passwd"
     return None
 

@@ -72,9 +72,8 @@ def run(
             are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
         checkpoint_dir: path or URI, which all hosts see, of ctx.checkpoint_dir, where main_fun
             leaves its checkpoints (for Keras by hearth.tensorflow.BackupAndRestore).
-        profile: a pyspark.resource.ResourceProfile: what each node's task asks Spark for, and holds
-            until the node ends (docs/cluster.md). None: what spark.hearth.task.* say, else what
-            all tasks of the session ask for.
+        profile: a pyspark.resource.ResourceProfile: what each node holds until it ends. None: what
+            spark.hearth.task.* say, else what all tasks ask for.
         timeout_s: seconds for all nodes to come.
         shown: logs, log_dir, ui, on_report: what the driver shows and records; see Shown.
 
@@ -91,16 +90,8 @@ def run(
     options = NodeOptions(
         tuple(feeds), background, checkpoint_dir=checkpoint_dir, logs=reports.logs
     )
-    plan = Plan(
-        template,
-        options,
-        restart=restart,
-        timeout_s=timeout_s,
-        datasets=datasets,
-        reports=reports,
-        profile=profile,
-    )
-    cluster = Cluster(spark, plan)
+    plan = Plan(template, options, restart=restart, timeout_s=timeout_s, profile=profile)
+    cluster = Cluster(spark, replace(plan, datasets=datasets, reports=reports))
     cluster.start(NodeProgram(main_fun, args))
     return cluster
 
