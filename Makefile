@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test abi3-modules \
+.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-platforms test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test abi3-modules \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 # `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
@@ -103,6 +103,10 @@ test-tables: build
 # GCS_SERVER and AZURITE name those of Google's and Azure's, as tests/stores/run.py says.
 test-stores: build
 	@python=$$(tools/stores_environment.sh) && $$python tests/stores/run.py
+
+# Trainings on executors in containers' likeness (as root): minutes.
+test-platforms: build
+	@$(PYTHON) -m pytest tests/platforms
 
 # Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
 test-torch-frameworks: build

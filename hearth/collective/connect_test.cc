@@ -14,6 +14,7 @@
 #include "hearth/base/socket.h"
 #include "hearth/collective/ranks_testing.h"
 #include "hearth/collective/rdma_device.h"
+#include "hearth/collective/transport_choice.h"
 
 namespace hearth::collective {
 namespace {
@@ -191,6 +192,17 @@ TEST(Transport, IsEncryptedWhereTheEnvironmentAsksForIt) {
       EXPECT_EQ(groups.front()->description(), description) << choice;
       groups.front()->Barrier(Deadline::After(20));
     });
+  }
+}
+
+TEST(Transport, ListensOnThePortsThatTheEnvironmentNames) {
+  const ScopedVariable ports("7400-7499", "HEARTH_MESH_PORT");
+  EXPECT_EQ(WithChosenTransport({}).listen_port, 7400);
+  EXPECT_EQ(WithChosenTransport({}).listen_ports, 100);
+  EXPECT_EQ(WithChosenTransport({.listen_port = 7300}).listen_ports, 1);
+  for (const char* wrong : {"7400", "7499-7400", "0-9", "7400-7499x", "7400-70000", "some"}) {
+    const ScopedVariable none(wrong, "HEARTH_MESH_PORT");
+    EXPECT_THROW(WithChosenTransport({}), Error) << wrong;
   }
 }
 

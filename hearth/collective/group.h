@@ -49,8 +49,8 @@ class Group {
   // One Group per local rank, in rank order: the local ranks of member 0 come first. Ranks that
   // prove to see the same memory share it; others talk over authenticated tcp, or RDMA. A failure
   // that `member` hears of aborts the groups, which it outlives. The environment's
-  // HEARTH_TRANSPORT and HEARTH_TLS, the same on all ranks, HEARTH_INTERFACE (listen_address.h)
-  // and HEARTH_STALL_SECONDS come before the options.
+  // HEARTH_TRANSPORT and HEARTH_TLS, the same on all ranks, HEARTH_MESH_PORT (transport_choice.h),
+  // HEARTH_INTERFACE (listen_address.h) and HEARTH_STALL_SECONDS come before the options.
   static std::vector<std::unique_ptr<Group>> Connect(rendezvous::Member& member,
                                                      const GroupOptions& options);
   // All ranks are threads of this process; no rendezvous is needed.

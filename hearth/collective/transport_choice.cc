@@ -1,6 +1,7 @@
 #include "hearth/collective/transport_choice.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -15,6 +16,18 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// `text`: empty, or two ports as in 7400-7499.
+void SetPorts(const std::string& text, GroupOptions* options) {
+  if (text.empty()) return;
+  int first = 0, last = 0;
+  char rest = 0;
+  const int found = std::sscanf(text.c_str(), "%d-%d%c", &first, &last, &rest);
+  Require(found == 2 && first >= 1 && first <= last && last <= 65535, ErrorCode::kInvalidArgument,
+          "HEARTH_MESH_PORT={} in the environment: it is a range of ports, as 7400-7499", text);
+  options->listen_port = first;
+  options->listen_ports = last - first + 1;
+}
+
 }  // namespace
 
 GroupOptions WithChosenTransport(GroupOptions options) {
@@ -22,6 +35,7 @@ GroupOptions WithChosenTransport(GroupOptions options) {
   Require(tls.empty() || tls == "on" || tls == "off", ErrorCode::kInvalidArgument,
           "HEARTH_TLS={} in the environment: it is on or off", tls);
   if (!tls.empty()) options.encrypt = tls == "on";
+  if (options.listen_port == 0) SetPorts(Variable("HEARTH_MESH_PORT"), &options);
   const std::string choice = Variable("HEARTH_TRANSPORT");
   if (choice.empty() || choice == "auto") return options;
   if (choice == "tcp" || choice == "rdma") {

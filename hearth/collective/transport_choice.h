@@ -12,7 +12,8 @@ namespace hearth::collective {
 
 // The options with the variables' choice. HEARTH_TRANSPORT: "auto" or nothing (as the options say),
 // "shm" (all ranks must share memory), "tcp" or "rdma" (also within a host). HEARTH_TLS: "on",
-// "off". Throws kInvalidArgument for another value.
+// "off". HEARTH_MESH_PORT: the ports to try, as 7400-7499, where the options name none. Throws
+// kInvalidArgument for another value.
 GroupOptions WithChosenTransport(GroupOptions options);
 
 // Whether this rank can talk by RDMA, for its RankInfo.

@@ -75,8 +75,6 @@ void ParseCluster(const JobFields& fields, Job* job) {
   job->rank = static_cast<int>(fields.Integer("rank", 0, 0, job->world - 1));
   job->host = fields.String("host", job->host);
   job->listen_host = fields.String("listen_host", job->listen_host);
-  job->listen_port = static_cast<int>(fields.Integer("listen_port", 0, 0, 65535));
-  job->listen_ports = static_cast<int>(fields.Integer("listen_ports", 1, 1, 65535));
   job->threads = static_cast<int>(fields.Integer("threads", 1, 1, 4096));
   if (job->world > 1 && !job->coordinator) {
     fields.Refuse("coordinator", "the coordinator's address, because \"world\" is above 1");

@@ -51,9 +51,7 @@ struct Job {
   int world = 1;  // processes
   std::string host = "localhost";
   std::string listen_host = "127.0.0.1";
-  int listen_port = 0;   // the first of the ports to try; 0: the system chooses
-  int listen_ports = 1;  // how many they are
-  int threads = 1;       // compute threads of this process, shared by its devices
+  int threads = 1;  // compute threads of this process, shared by its devices
 
   settings::Settings settings;
 

@@ -23,8 +23,6 @@ json TrainJob() {
           {"devices", 2},
           {"solver", {{"path", "s.prototxt"}, {"text", "max_iter: 1"}}},
           {"net", {{"path", "n.prototxt"}, {"text", "name: \"n\""}}},
-          {"listen_port", 7300},
-          {"listen_ports", 17},
           {"streams", {{"train", {{"ring_fd", 5}, {"signal_fd", 6}}}}}};
 }
 
@@ -45,8 +43,6 @@ TEST(JobTest, ReadsEveryFieldItNeeds) {
   EXPECT_EQ(job.coordinator->port, 4711);
   EXPECT_EQ(job.generation, 3u);
   EXPECT_EQ(job.collective_world(), 4);
-  EXPECT_EQ(job.listen_port, 7300);
-  EXPECT_EQ(job.listen_ports, 17);
   EXPECT_EQ(job.train->ring_fd, 5);
   EXPECT_EQ(job.max_bad_rows.rows, -1);
   EXPECT_EQ(job.max_bad_rows.fraction, -1);

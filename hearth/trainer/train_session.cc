@@ -119,8 +119,6 @@ void TrainSession::JoinCluster() {
   member_->Reserve({{"devices", job_.settings.devices}});
   collective::GroupOptions group;
   group.listen_host = job_.listen_host;
-  group.listen_port = job_.listen_port;
-  group.listen_ports = job_.listen_ports;
   group.timeout_s = kConnectTimeoutSeconds;
   group.local_ranks = job_.settings.devices;
   group.wire =

@@ -73,10 +73,14 @@ class Host:
     def popen(self, command: Sequence[str], **options: object) -> subprocess.Popen[str]:
         """Starts a program on the host, with text pipes for its input and output."""
         return subprocess.Popen(
-            [*self._enter("--uts", "--ipc", "--mount"),
-             f"--pid=/proc/{self.pid}/ns/pid_for_children", *command],
+            [*self.enter(), *command],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options,
         )  # fmt: skip
+
+    def enter(self) -> list[str]:
+        """What runs the command behind it on the host."""
+        pid = f"--pid=/proc/{self.pid}/ns/pid_for_children"
+        return [*self._enter("--uts", "--ipc", "--mount"), pid]
 
     def ip(self, *lines: str) -> None:
         """Runs commands of `ip` in the host's network."""

@@ -33,7 +33,7 @@ class Start:
 
 class Cluster:
     def __init__(self, *starts):
-        self.spark = SimpleNamespace(session=SimpleNamespace(conf={}))
+        self.spark = SimpleNamespace(session=SimpleNamespace(conf={}), profile=None)
         self.node_ids, self.meta = [0, 1], {}
         self.plan = SimpleNamespace(least_workers=0)
         self.ledger = SimpleNamespace(start_again=lambda: None)

@@ -14,7 +14,13 @@ from hearth.doctor import checks, host_facts
 from hearth.doctor.__main__ import main, show
 from hearth.doctor.cluster import Survey
 
-EXECUTOR = {"executor": "1", "clock_ahead_s": 0.1, "driver_problem": None, "mesh_problem": None}
+EXECUTOR = {
+    "executor": "1",
+    "clock_ahead_s": 0.1,
+    "driver_problem": None,
+    "mesh_problem": None,
+    "port_problems": {},
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +28,14 @@ def own():
     """This machine's facts, as of one where all is in order."""
     found = json.loads(json.dumps(host_facts.facts()))
     found["folders"] = {"/data": {"free_mib": 1 << 20, "problem": None}}
-    return {**found, "shm_mib": 1 << 20, "open_files": 1 << 20, "home": None, "gpus": None}
+    return {
+        **found,
+        "shm_mib": 1 << 20,
+        "open_files": 1 << 20,
+        "home": None,
+        "user_problem": None,
+        "gpus": None,
+    }
 
 
 @pytest.fixture
@@ -61,6 +74,10 @@ FAULTS = [
     ("local folders", {"folders": {"/d": {"free_mib": 512, "problem": None}}},
      "warning", "/d of b: 0.5 GiB", "spark.local.dir"),
     ("home folder", {"home": "/root cannot be written"}, "warning", "/root", "executorEnv.HOME"),
+    ("user", {"user_problem": "1000 has no name in /etc/passwd"}, "warning", "1000 has no name",
+     "mounted file"),
+    ("ports", {"port_problems": {"spark.hearth.feed.port": "port 7500: in use"}}, "problem",
+     "spark.hearth.feed.port: port 7500: in use", "wider range"),
     ("shared memory", {"memfd": "Operation not permitted"}, "problem", "not permitted", "seccomp"),
     ("shared memory", {"shm_mib": 64}, "warning", "64", "emptyDir"),
     ("shared memory", {"shm_mib": None}, "warning", "None", "emptyDir"),
@@ -72,7 +89,7 @@ FAULTS = [
      "port 7400", "mesh.port"),
     ("clocks", {"clock_ahead_s": -400.0}, "warning", "b differs most", "NTP"),
     ("GPUs", {"gpus": {"names": ["H200"], "driver": "580", "problem": None, "torch": None}},
-     "warning", "1 x H200", "spark.task.resource.gpu.amount"),
+     "warning", "1 x H200", "spark.hearth.task.resource.gpu.amount"),
     ("GPUs", {"gpus": {"names": ["H200"], "driver": "470", "problem": None,
                        "torch": "this torch is built without CUDA"}},
      "problem", "without CUDA", "driver"),

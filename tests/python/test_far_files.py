@@ -13,7 +13,8 @@ import pytest
 from hearth import HearthError
 from hearth.files.hadoop_errors import refusal
 from hearth.files.hadoop_files import HadoopFiles
-from hearth.files.hadoop_shell import _literal
+from hearth.files.hadoop_shell import _literal, hadoop_user
+from hearth.files.uri import absolute_uri
 from hearth.trainer import far_files
 from hearth.trainer.far_files import FarFiles, FarPlan
 
@@ -208,3 +209,14 @@ def test_a_new_file_replaces_the_old_one():
     system = System({"a": b"old"})
     files_on(system).write("a", b"new")
     assert system.files == {"a": b"new"}
+
+
+def test_a_user_without_a_name_is_known_by_its_number(monkeypatch):
+    """As in a container whose user no file knows."""
+    import os
+
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HADOOP_USER_NAME", "SPARK_USER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 1000680000)
+    assert hadoop_user() == "1000680000"
+    assert absolute_uri("x", "hdfs://h", "/w") == "hdfs://h/user/1000680000/x"

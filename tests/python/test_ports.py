@@ -11,7 +11,7 @@ import pytest
 from hearth import HearthError
 from hearth.cluster.driver import reservation
 from hearth.cluster.node import supervisor
-from hearth.spark import ports
+from hearth.spark import links, ports
 
 MESH = "spark.hearth.mesh.port"
 
@@ -120,3 +120,27 @@ def test_nodes_of_one_host_take_different_ports(monkeypatch):
 def test_nobody_named_a_port(monkeypatch):
     monkeypatch.setattr(os, "environ", {})
     assert reservation.ports_of_driver({}.get) == ([0], ports.COORDINATOR)
+
+
+def test_the_settings_of_a_session_reach_the_processes_of_its_ranks(monkeypatch):
+    assert links.link_environment({}.get) == {}
+    known = {ports.MESH: "7400-7499", "spark.network.crypto.enabled": "TRUE"}
+    environment = links.link_environment(known.get)
+    assert environment == {"HEARTH_TLS": "on", "HEARTH_MESH_PORT": "7400-7499"}
+    monkeypatch.setenv("HEARTH_MESH_PORT", environment["HEARTH_MESH_PORT"])
+    assert links.mesh_ports() == list(range(7400, 7500))
+    monkeypatch.delenv("HEARTH_MESH_PORT")
+    assert links.mesh_ports() == [0]
+    assert links.link_environment({"spark.ssl.rpc.enabled": "true"}.get) == {"HEARTH_TLS": "on"}
+    assert links.link_environment({"spark.ssl.enabled": "true"}.get) == {}
+
+
+def test_a_rank_listens_on_the_ports_of_the_environment_alone(monkeypatch):
+    from hearth.collective.ranks import Meeting, Ranks
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("HEARTH_MESH_PORT", f"{port}-{port}")
+        meeting = Meeting(lambda text: None, str, lambda: None, "127.0.0.1")
+        with pytest.raises(OSError, match=rf"no port of {MESH} \({port}-{port}\) is free"):
+            Ranks(meeting, 0, 1, 5)

@@ -24,6 +24,8 @@ from typing import Any
 from hearth import HearthError
 from hearth.native import _core
 from hearth.spark.addresses import address_towards
+from hearth.spark.links import mesh_ports
+from hearth.spark.ports import MESH, coordinator_ports
 
 # How long rank 0 waits at its end for the others', whose last operation may not be over yet.
 _LAST_WAIT_S = 2.0
@@ -251,7 +253,12 @@ def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:
     nonce = secrets.token_hex(16)
     key = derived_key(meeting.key, nonce) if meeting.key else _core.new_token()
     coordinator = _core.Coordinator(
-        world=world, token=key, bind_host=host, advertise_host=host, reserve_timeout_s=timeout_s
+        world=world,
+        token=key,
+        bind_host=host,
+        advertise_host=host,
+        reserve_timeout_s=timeout_s,
+        **coordinator_ports(mesh_ports(), MESH),
     )
     shown = nonce if meeting.key else key
     meeting.publish(f"{coordinator.host()} {coordinator.port()} {shown}")

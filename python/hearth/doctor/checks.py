@@ -22,7 +22,8 @@ def judge(survey: Survey) -> list[Finding]:
     """All findings, in the table's order. Checks that have nothing to look at give none."""
     checks: list[Callable[[Survey], Finding | None]] = [
         spark, executors, python, hearth, packages, glibc, cores_and_memory, open_files, scratch,
-        home, shared_memory, driver_address, between_executors, clock, file_system, gpus,
+        home, user, shared_memory, driver_address, between_executors, ports, clock, file_system,
+        gpus,
     ]  # fmt: skip
     if not survey.executors:  # why there are none is what matters
         checks = [spark, executors, file_system]
@@ -150,6 +151,18 @@ def home(survey: Survey) -> Finding | None:
     return Finding("home folder", _told(found), "warning", advice)
 
 
+def user(survey: Survey) -> Finding | None:
+    """A container's user may have no entry in /etc/passwd, and then has no name."""
+    nameless = _by_value(survey, lambda facts: facts["user_problem"], bool)
+    if not nameless:
+        return None
+    advice = (
+        "give the user a line there, in the image or by a mounted file: Spark's encryption and "
+        "Hadoop's login fail without one (Invalid UID)"
+    )
+    return Finding("user", _told(nameless), "warning", advice)
+
+
 def shared_memory(survey: Survey) -> Finding | None:
     none = _by_value(survey, lambda facts: facts["memfd"], bool)
     if none:
@@ -209,6 +222,19 @@ def between_executors(survey: Survey) -> Finding | None:
     return Finding("between executors", "they reach each other")
 
 
+def ports(survey: Survey) -> Finding | None:
+    """Those of nodes, where settings name some."""
+    taken: dict[str, list[str]] = {}
+    for facts in survey.executors:
+        for setting, why in facts["port_problems"].items():
+            taken.setdefault(f"{setting}: {why}", []).append(facts["host"])
+    if not taken:
+        return None
+    advice = "free the ports, or name a wider range: each node of a host takes one"
+    text = "; ".join(f"{what} at {_listed(hosts)}" for what, hosts in taken.items())
+    return Finding("ports", text, "problem", advice)
+
+
 def clock(survey: Survey) -> Finding | None:
     found = {
         facts["host"]: facts["clock_ahead_s"]
@@ -252,8 +278,8 @@ def gpus(survey: Survey) -> Finding | None:
         return Finding("GPUs", "none")
     if not asked:
         advice = (
-            "set spark.executor.resource.gpu.amount and spark.task.resource.gpu.amount, so that "
-            "each rank has GPUs of its own (docs/gpu.md)"
+            "set spark.executor.resource.gpu.amount and spark.hearth.task.resource.gpu.amount, so "
+            "that each rank has GPUs of its own (docs/cluster.md)"
         )
         return Finding("GPUs", _told(found), "warning", advice)
     return Finding("GPUs", f"{_told(found)}; {asked} per task")

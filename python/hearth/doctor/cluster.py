@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.doctor import host_facts
 from hearth.spark import addresses, failures, ports, preflight
 from hearth.spark.executors import executor_count
+from hearth.spark.profiles import GPUS
 from hearth.spark.slots import slots_now
 
 if TYPE_CHECKING:
@@ -88,8 +89,9 @@ def _clock(spark: SparkSession) -> Iterator[tuple[str, int]]:
 
 def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | None) -> list[Facts]:
     """The facts of each executor, of one of its tasks."""
+    known = {key: ports.ports_of(spark.conf.get, key) for key in (ports.FEED, ports.NODE)}
     mesh = ports.ports_of(spark.conf.get, ports.MESH)
-    examine = _task(_SOURCE.read_text(), clock, mesh)
+    examine = _task(_SOURCE.read_text(), clock, mesh, known)
     frame = spark.range(tasks, numPartitions=tasks).mapInArrow(
         examine, "facts string", barrier=True
     )
@@ -102,7 +104,9 @@ def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | Non
     return list(by_executor.values())
 
 
-def _task(source: str, clock: tuple[str, int] | None, mesh: list[int]) -> Any:
+def _task(
+    source: str, clock: tuple[str, int] | None, mesh: list[int], known: dict[str, list[int]]
+) -> Any:
     """What a task runs. Refers to nothing of hearth, which executors may lack."""
     peers, json_ = _PEERS, json
 
@@ -123,6 +127,13 @@ def _task(source: str, clock: tuple[str, int] | None, mesh: list[int]) -> Any:
         facts["clock_ahead_s"], facts["driver_problem"] = ahead
         own = found["towards"](*(clock or ("8.8.8.8", 53)))  # sends nothing
         server, facts["mesh_problem"] = found["listen"](own, mesh)
+        facts["port_problems"] = {}
+        for setting, tried_ports in known.items():
+            free, why = found["listen"](own, tried_ports)
+            if free is None:
+                facts["port_problems"][setting] = why
+            else:
+                free.close()
         place = [facts["host"], own, server.getsockname()[1] if server else 0]
         places = [json_.loads(each) for each in context.allGather(json_.dumps(place))]
         rank = context.partitionId()
@@ -143,7 +154,8 @@ def _spark_facts(spark: SparkSession) -> Facts:
     facts: Facts = {
         "version": spark.version,
         "master": spark.conf.get("spark.master", None),
-        "gpus_of_a_task": spark.conf.get("spark.task.resource.gpu.amount", None),
+        "gpus_of_a_task": spark.conf.get(GPUS, None)
+        or spark.conf.get("spark.task.resource.gpu.amount", None),
     }
     if not hasattr(spark, "_jsc"):
         return facts

@@ -8,6 +8,7 @@ import importlib
 import importlib.metadata
 import os
 import platform
+import pwd
 import resource
 import shutil
 import socket
@@ -39,6 +40,7 @@ def facts() -> dict:
         "shm_mib": free_mib("/dev/shm"),
         "folders": {folder: folder_facts(folder) for folder in scratch_folders()},
         "home": home_problem(),
+        "user_problem": user_problem(),
         "gpus": gpus(),
     }
 
@@ -116,6 +118,14 @@ def home_problem():
     if not os.path.isdir(home):
         return f"{home} is not there"
     return None if os.access(home, os.W_OK) else f"{home} cannot be written"
+
+
+def user_problem():
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return f"{os.getuid()} has no name in /etc/passwd"
+    return None
 
 
 def gpus():

@@ -17,6 +17,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from hearth.files.hadoop_errors import refusal
+from hearth.files.user_name import user_name
 
 _JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 # Lines of the shell that say why; Java's log goes the same way.
@@ -95,10 +96,8 @@ class HadoopShell:
 
 def hadoop_user() -> str:
     """Whom Spark runs this executor's tasks for; without Kerberos that name is all there is."""
-    import getpass
-
     environment = os.environ
-    return environment.get("HADOOP_USER_NAME") or environment.get("SPARK_USER") or getpass.getuser()
+    return environment.get("HADOOP_USER_NAME") or environment.get("SPARK_USER") or user_name()
 
 
 def use_core_as_hadoop_user() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import LibraryFiles, library_knows
+from hearth.files.user_name import user_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
     if path.startswith("/"):
         return default_fs + path
     if default_fs.startswith(("hdfs://", "viewfs://")):
-        return f"{default_fs}/user/{getpass.getuser()}/{path}"
+        return f"{default_fs}/user/{user_name()}/{path}"
     if default_fs.startswith("file:"):
         return f"{default_fs}/{working_dir.lstrip('/')}/{path}"
     logger.warning("unknown scheme %s with relative path: %s", default_fs, path)

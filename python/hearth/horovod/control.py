@@ -18,6 +18,8 @@ from hearth.cluster.channel import Channel, handshake_terms
 from hearth.collective.place import Place
 from hearth.collective.ranks import Meeting, derived_key
 from hearth.horovod.coordinator import Coordinator, Message
+from hearth.spark.links import mesh_ports
+from hearth.spark.ports import MESH, first_free
 
 _SERVICE = "horovod"
 # A rank whose connection is dropped before it is admitted, as many come at once, tries again.
@@ -76,8 +78,9 @@ class Leader:
         nonce = secrets.token_hex(32)
         token = derived_key(meeting.key, nonce) if meeting.key else nonce
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.bind((host, 0))
+        listener = first_free(
+            mesh_ports(), MESH, lambda port: socket.create_server((host, port), family=family)
+        )
         port = listener.getsockname()[1]
         terms = handshake_terms(token, _SERVICE)
         self._acceptor = Acceptor(terms, listener, self._serve, "the listener of horovod's rank 0")

@@ -90,7 +90,8 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         self, spark: Any, spec: TrainingSpec, frames: Mapping[str, Any], store: str
     ) -> dict[str, Any] | None:
         from hearth.cluster import roles
-        from hearth.cluster.driver.cluster import Cluster, Plan
+        from hearth.cluster.driver.cluster import Cluster
+        from hearth.cluster.driver.plan import Plan
         from hearth.cluster.task.node_job import NodeOptions, NodeProgram
         from hearth.ml import keras_program
 

@@ -19,7 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from hearth.cluster import roles
-from hearth.cluster.driver.cluster import Cluster, Plan
+from hearth.cluster.driver.cluster import Cluster
+from hearth.cluster.driver.plan import Plan
 from hearth.cluster.errors import told_to_driver
 from hearth.cluster.feed_spec import FeedSpec, feed_spec
 from hearth.cluster.task.feed_task import infer
@@ -99,7 +100,7 @@ def _running(session: Any, spec: Prediction, devices: int) -> Cluster:
 def _ask_for_gpus(cluster: Cluster, session: Any) -> None:
     """Where executors have GPUs and tasks ask for none, those of the start job ask for one each, by
     a resource profile; the tasks that read rows then need none."""
-    if not hasattr(session, "_jsc"):
+    if not hasattr(session, "_jsc") or cluster.spark.profile is not None:
         return
     conf = session.sparkContext.getConf()
     managed = conf.get("spark.master", "").startswith(("spark:", "yarn", "k8s:"))

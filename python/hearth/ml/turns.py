@@ -52,9 +52,11 @@ _turns = Turns()
 @contextmanager
 def training_slots(spark: Any, count: int) -> Iterator[None]:
     """Waits until `count` slots are not held by another training of this driver."""
+    from hearth.spark.profiles import task_profile
     from hearth.spark.slots import slots_now
 
-    with _turns.taking(count, lambda: slots_now(spark)):
+    profile = task_profile(spark.conf.get)
+    with _turns.taking(count, lambda: slots_now(spark, profile)):
         yield
 
 

@@ -12,10 +12,14 @@ from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
 from hearth.spark.dynamic_allocation import KeptExecutors, is_on, refuse_for_nodes
 from hearth.spark.own_python import use_own_python
+from hearth.spark.profiles import mapped, registered, task_profile
+from hearth.spark.slots import slots_now
 
 
-def spark_access(sc: Any) -> ClassicSpark | ConnectSpark:
+def spark_access(sc: Any, profile: Any = None) -> ClassicSpark | ConnectSpark:
     """For a SparkContext, or a SparkSession of either kind.
+
+    `profile`: of the tasks that start nodes; None: what the settings say (profiles.py).
 
     Raises:
         TypeError: it is neither.
@@ -29,14 +33,15 @@ def spark_access(sc: Any) -> ClassicSpark | ConnectSpark:
     if hasattr(sc, "parallelize"):
         from pyspark.sql import SparkSession
 
-        return ClassicSpark(SparkSession(sc))
-    return ClassicSpark(sc) if hasattr(sc, "_jsc") else ConnectSpark(sc)
+        return ClassicSpark(SparkSession(sc), profile)
+    kind = ClassicSpark if hasattr(sc, "_jsc") else ConnectSpark
+    return kind(sc, profile)
 
 
 class ClassicSpark:
     """A session whose driver is this process."""
 
-    def __init__(self, session: Any):
+    def __init__(self, session: Any, profile: Any = None):
         from hearth import HearthError
 
         self.session = session
@@ -45,6 +50,9 @@ class ClassicSpark:
             raise HearthError("Spark's session has ended: start another by SparkSession.builder")
         use_own_python(session)
         self._kept = KeptExecutors()
+        self.profile = task_profile(session.conf.get, profile)
+        if self.profile is not None:
+            registered(session, self.profile)
 
     def default_fs(self) -> str:
         """`fs.defaultFS` without the slashes of a bare file:///."""
@@ -55,9 +63,7 @@ class ClassicSpark:
 
     def slots(self) -> int | None:
         """Tasks that can run at once now; None where Spark does not tell."""
-        scala_context = self.handle._jsc.sc()
-        profile = scala_context.resourceProfileManager().defaultResourceProfile()
-        return scala_context.maxNumConcurrentTasks(profile)
+        return slots_now(self.session, self.profile)
 
     def coordinator_hosts(self) -> tuple[str, str]:
         """(address to listen on, host for executors to connect to)."""
@@ -100,17 +106,19 @@ class ClassicSpark:
 
     def nodes(self, ids: Sequence[int]) -> Any:
         """One partition per node, with its id; an empty one where Spark is to start none."""
-        return self.handle.parallelize(ids, max(1, len(ids)))
+        tasks = self.handle.parallelize(ids, max(1, len(ids)))
+        return tasks if self.profile is None else tasks.withResources(self.profile)
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
         """The action that runs `body` for each of nodes(). Their executors stay until release()."""
-        if is_on(self.conf):
+        if is_on(self.conf) and self.profile is None:
             return self._kept.action(nodes, body)
         return partial(nodes.foreachPartition, body)
 
     def check_nodes(self) -> None:
         """Raises HearthError where nodes that wait for rows would lose their executors."""
-        refuse_for_nodes(self.conf, can_keep=True)
+        if self.profile is None:  # else their tasks stay with them
+            refuse_for_nodes(self.conf, can_keep=True)
 
     def release(self) -> None:
         """Gives back the executors of all nodes so far; never raises."""
@@ -136,8 +144,9 @@ class ConnectSpark:
 
     pins = False
 
-    def __init__(self, session: Any):
+    def __init__(self, session: Any, profile: Any = None):
         self.session = self.handle = session
+        self.profile = task_profile(self.conf, profile)
 
     def default_fs(self) -> str:
         return _bare(default_file_system(self.session))
@@ -146,9 +155,7 @@ class ConnectSpark:
         return self.session.conf.get(key, default)
 
     def slots(self) -> int | None:
-        from hearth.spark.slots import local_slots
-
-        return local_slots(self.conf("spark.master", ""), 1)
+        return slots_now(self.session, self.profile)
 
     def is_local(self) -> bool:
         return False
@@ -168,11 +175,13 @@ class ConnectSpark:
         return self.session.range(ids[0], ids[-1] + 1, 1, len(ids))
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
-        return nodes.mapInArrow(partial(_run_on_ids, body), "id bigint").collect
+        asked = mapped(self.session, self.profile)
+        return nodes.mapInArrow(partial(_run_on_ids, body), "id bigint", **asked).collect
 
     def check_nodes(self) -> None:
         """Raises HearthError where nodes that wait for rows would lose their executors."""
-        refuse_for_nodes(self.conf, can_keep=False)
+        if self.profile is None:
+            refuse_for_nodes(self.conf, can_keep=False)
 
     def release(self) -> None:
         """Nothing is kept here."""

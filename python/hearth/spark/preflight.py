@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING
 
 from hearth.spark.dynamic_allocation import refuse_for_ranks
 from hearth.spark.executors import known_executors
+from hearth.spark.profiles import task_cpus
 from hearth.spark.slots import SlotWait
 
 if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
     from pyspark.sql import SparkSession
 
 
-def check(spark: SparkSession, ranks: int, tell: Callable[[str], None] = lambda line: None) -> None:
+def check(
+    spark: SparkSession,
+    ranks: int,
+    tell: Callable[[str], None] = lambda line: None,
+    profile: ResourceProfile | None = None,
+) -> None:
     """Checks that `ranks` tasks of one barrier stage can run at the same time.
 
     Waits while executors may still be registering, for the first time or in place of one that was
@@ -26,7 +33,9 @@ def check(spark: SparkSession, ranks: int, tell: Callable[[str], None] = lambda 
             and what to change.
     """
     refuse_for_ranks(spark.conf.get)
-    SlotWait(spark, ranks, tell, _awaited_s(spark)).wait()
+    wait = SlotWait(spark, ranks, tell, _awaited_s(spark))
+    wait.profile = profile
+    wait.wait()
 
 
 def _awaited_s(spark: SparkSession) -> float:
@@ -43,11 +52,11 @@ def _awaited_s(spark: SparkSession) -> float:
     return max(0.0, time.time() - max(begun_ms) / 1000)
 
 
-def unused_cores(spark: SparkSession) -> str | None:
+def unused_cores(spark: SparkSession, profile: ResourceProfile | None = None) -> str | None:
     """A warning where executors have more cores than a rank uses, with what to set."""
     if not hasattr(spark, "_jsc"):
         return None
-    used = int(spark.conf.get("spark.task.cpus", "1"))
+    used = task_cpus(spark.conf.get, profile)
     executors = known_executors(spark, active_only=True)
     cores = max((executor.totalCores() for executor in executors), default=0)
     if cores <= used or spark.conf.get("spark.master", "").startswith("local["):

@@ -9,9 +9,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hearth.spark.dynamic_allocation import ask_for_slots, is_on, most_executors
+from hearth.spark.profiles import described, slots_for, task_cpus
 from hearth.spark.time_setting import time_setting_s
 
 if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
     from pyspark.sql import SparkSession
 
 # How long Spark may take to start or replace executors. The Workers of a standalone cluster need
@@ -26,7 +28,11 @@ _TELL_S = 10.0
 
 
 class SlotWait:
-    """The wait until all tasks of a job can run at the same time. One thread uses it."""
+    """The wait until all tasks of a job can run at the same time. One thread uses it.
+
+    Attributes:
+        profile: of the job's tasks; None: Spark's default.
+    """
 
     def __init__(
         self,
@@ -53,6 +59,7 @@ class SlotWait:
         self._tasks = tasks
         self._least = least or tasks
         self._tell = tell
+        self.profile: ResourceProfile | None = None
         self._limit_s = executor_wait_s(session)
         self._waited_s = waited_s
         self._since: float | None = None  # when slots were first too few
@@ -71,14 +78,14 @@ class SlotWait:
             HearthError: there have been too few for the limit, or there can never be enough; or
                 the session has ended.
         """
-        slots = slots_now(self._session)
+        slots = self._slots()
         if slots is None or slots >= self._tasks:
             self._since, self._waited_s = None, 0.0
             return True
         now = time.monotonic()
         if self._since is None:
             self._since, self._told = now - self._waited_s, (-1, 0.0)
-        most = slots if _is_local(self._session) else most_slots(self._session)
+        most = slots if _is_local(self._session) else most_slots(self._session, self.profile)
         never = most is not None and most < self._tasks
         if slots >= self._least and (never or now - self._since >= self._limit_s):
             return True
@@ -89,19 +96,26 @@ class SlotWait:
             raise self._too_few(slots, f"{late} ({WAIT_SETTING})")
         if slots != self._told[0] or now - self._told[1] >= _TELL_S:
             self._told = slots, now
-            ask_for_slots(self._session, self._tasks)
+            if self.profile is None:
+                ask_for_slots(self._session, self._tasks)
             waited = f"{now - self._since:.0f} of {self._limit_s:.0f} s"
             self._tell(f"waiting for executors: {slots} of {self._tasks} slots ({waited})")
         return False
+
+    def _slots(self) -> int | None:
+        if self.profile is None:
+            return slots_now(self._session)
+        return slots_now(self._session, self.profile)
 
     def _too_few(self, slots: int, late: str = "") -> Exception:
         from hearth import HearthError
 
         n = self._least
+        of = f" of their {described(self.profile)}" if self.profile is not None else ""
         return HearthError(
-            f"{n} ranks need {n} task slots at the same time, but the cluster has {slots}{late}: "
-            "lower the number of ranks (-clusterSize, num_executors), or give Spark more executors "
-            "(or cores, or fewer spark.task.cpus)"
+            f"{n} ranks need {n} task slots{of} at the same time, but the cluster has "
+            f"{slots}{late}: lower the number of ranks (-clusterSize, num_executors), or give "
+            "Spark more executors (or cores, or fewer spark.task.cpus)"
         )
 
 
@@ -122,26 +136,28 @@ def executor_wait_s(session: SparkSession) -> float:
     return time_setting_s(session, WAIT_SETTING, _WAIT)
 
 
-def slots_now(session: SparkSession) -> int | None:
-    """Tasks that can run at once; None where Spark does not tell, as with Spark Connect.
+def slots_now(session: SparkSession, profile: ResourceProfile | None = None) -> int | None:
+    """Tasks of the profile (None: Spark's default) that can run at once; None where Spark does not
+    tell, as with Spark Connect.
 
     Raises:
-        HearthError: the session has ended, so that no executor will come.
+        HearthError: the session has ended, so that no executor will come; or its cluster does not
+            take such a profile.
     """
     from hearth import HearthError
 
     if not hasattr(session, "_jsc"):
-        return most_slots(session)
-    scala_context = session._jsc.sc()
-    if scala_context.isStopped():
+        return most_slots(session, profile)
+    if session._jsc.sc().isStopped():
         raise HearthError("Spark's session has ended, and so there are no executors any more")
-    profile = scala_context.resourceProfileManager().defaultResourceProfile()
-    return scala_context.maxNumConcurrentTasks(profile)
+    return slots_for(session, profile)
 
 
-def most_slots(session: SparkSession) -> int | None:
+def most_slots(session: SparkSession, profile: ResourceProfile | None = None) -> int | None:
     """The slots that there will be at most, where the settings say so."""
-    master, cpus = session.conf.get("spark.master", ""), _task_cpus(session)
+    if profile is not None and profile.executorResources:
+        return None
+    master, cpus = session.conf.get("spark.master", ""), task_cpus(session.conf.get, profile)
     if not master.startswith("yarn"):
         return local_slots(master, cpus)
     if is_on(session.conf.get):
@@ -164,7 +180,3 @@ def _is_local(session: SparkSession) -> bool:
     """Whether the driver is the only executor, so that no other one will come."""
     master = session.conf.get("spark.master", "")
     return master == "local" or master.startswith("local[")
-
-
-def _task_cpus(session: SparkSession) -> int:
-    return int(session.conf.get("spark.task.cpus", "1"))

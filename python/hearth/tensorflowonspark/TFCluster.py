@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from hearth.cluster.driver.cluster import Cluster, Plan
+from hearth.cluster.driver.cluster import Cluster
+from hearth.cluster.driver.plan import Plan
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.tensorflowonspark import TFSparkNode
 from hearth.tensorflowonspark.roles import make_template

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.driver.cluster import Plan
+from hearth.cluster.driver.plan import Plan
 from hearth.cluster.node import gpu_info
 from hearth.cluster.task.node_job import NodeOptions
+from hearth.spark.profiles import GPUS
 from hearth.torch import returned
 from hearth.torch.torch_cluster import TorchCluster
 
@@ -69,12 +70,12 @@ class TorchDistributor:
                 )
             return
         key = "spark.task.resource.gpu.amount"
-        amount = int(self.spark.conf.get(key, "0"))
-        if amount < 1:
+        amount = float(self.spark.conf.get(GPUS, None) or self.spark.conf.get(key, "0"))
+        if amount <= 0:
             raise RuntimeError(f"'{key}' was unset, so gpu usage is unavailable.")
         if amount > 1:
             raise RuntimeError(
-                f"'{key}' is {amount}, but each rank is a task with one GPU of its own: set it to 1"
+                f"'{key}' is {amount:g}, but each rank is a task with one GPU: set it to 1"
             )
 
     def run(self, train_object: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> Any:

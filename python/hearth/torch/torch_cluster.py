@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Unpack
 
 from hearth.cluster import roles
-from hearth.cluster.driver.cluster import WAIT_S, Cluster, Plan
+from hearth.cluster.driver.cluster import Cluster
+from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.driver.reports.reports import ReportOptions, Shown
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.torch.context import TorchContext, run_main
@@ -34,6 +35,7 @@ class TorchCluster(Cluster):
         gpus_per_worker: int | None = None,
         restart: bool = False,
         checkpoint_dir: str = "",
+        profile: Any = None,
         timeout_s: float = WAIT_S,
         **shown: Unpack[Shown],
     ) -> TorchCluster:
@@ -52,7 +54,7 @@ class TorchCluster(Cluster):
                 spark.hearth.executorWait it goes on with fewer; with more after ctx.checkpoint().
             roles_of_nodes: number of nodes by role instead; those of "ps" and "evaluator" get no
                 rows, are no ranks, and are ended after the others.
-            feeds, datasets, timeout_s, shown: as for cluster.run().
+            feeds, datasets, profile, timeout_s, shown: as for cluster.run().
             gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
                 host's where it has any; 0: none.
             restart: as for cluster.run(), up to ten times without a checkpoint in between.
@@ -75,6 +77,7 @@ class TorchCluster(Cluster):
             datasets=datasets or {},
             reports=reports,
             least_workers=workers[0] if isinstance(workers, tuple) else 0,
+            profile=profile,
         )
         return cls.of_plan(spark, plan, main_fun, args)
 

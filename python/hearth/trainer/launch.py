@@ -20,7 +20,9 @@ from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
 from hearth.spark.failures import loss_line, tells_of_loss, wrong_python
 from hearth.spark.job import SparkJob
-from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports, ports_of
+from hearth.spark.links import link_environment
+from hearth.spark.ports import COORDINATOR, coordinator_ports, ports_of
+from hearth.spark.profiles import mapped, task_profile
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
@@ -79,8 +81,9 @@ def run(
         files=pinned(spark, plan.files),
         first_generation=name.first_generation(max_restarts),
     )
-    preflight.check(spark, plan.world, partial(_tell_waiting, on_event))
-    if warning := preflight.unused_cores(spark):
+    profile = task_profile(spark.conf.get)
+    preflight.check(spark, plan.world, partial(_tell_waiting, on_event), profile)
+    if warning := preflight.unused_cores(spark, profile):
         on_event({"event": "log", "level": "W", "text": warning})
     if name.attempt > 1:
         text = (
@@ -106,6 +109,7 @@ def _generations(
     from hearth import HearthError
 
     restarts = Restarts(spark, plan.world, max_restarts, partial(_tell_waiting, on_event))
+    restarts.slots.profile = task_profile(spark.conf.get)
     last: list[_Attempt] = []
 
     def attempt(generation: int) -> Event:
@@ -191,6 +195,7 @@ class _Attempt:
 
         result, drained = None, False
         slots = SlotWait(self._spark, self._plan.world, partial(_tell_waiting, on_event))
+        slots.profile = self._access.profile
         while result is None or not drained:
             kind, value = self._next(slots)
             if kind == "event":
@@ -312,12 +317,14 @@ class _Attempt:
             frames=tuple(plan.frames),
             far=plan.far,
             hosts=plan.hosts,
-            ports={key: ports_of(self._spark.conf.get, key) for key in (COORDINATOR, MESH)},
+            ports=tuple(ports_of(self._spark.conf.get, COORDINATOR)),
+            links=link_environment(self._spark.conf.get),
             listener=self._live.listener if self._live is not None else None,
             tokens=lend_tokens(self._spark) if plan.far or plan.files else None,
         )
         task = partial(run_rank, spec)
-        stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True)
+        asked = mapped(self._spark, self._access.profile)
+        stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True, **asked)
         events = [json.loads(row.event) for row in stage.collect()]
         if read := [event for event in events if event.get("event") == "files_read"]:
             near, far = (sum(event[key] for event in read) for key in ("near", "far"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.addresses import address_of, bare
-from hearth.spark.ports import COORDINATOR, MESH, coordinator_ports
+from hearth.spark.ports import COORDINATOR, coordinator_ports
 from hearth.trainer.far_files import FarFiles, FarPlan
 from hearth.trainer.kept_events import KeptEvents
 from hearth.trainer.live_events import EventSender, Listener
@@ -48,9 +48,10 @@ class RankSpec:
     frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
     far: FarPlan | None = None  # where files of the job lie elsewhere
     hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place
-    ports: dict[str, list[int]] = field(default_factory=dict)  # to try, by setting
+    ports: tuple[int, ...] = (0,)  # that the coordinator of rank 0's task tries
     listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
     tokens: TokenLoan | None = None  # for HDFS with Kerberos
+    links: dict[str, str] = field(default_factory=dict)  # see link_environment()
 
     def __repr__(self) -> str:  # the token must not reach a log
         return f"RankSpec(world={self.world}, generation={self.generation})"
@@ -86,7 +87,9 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         fds = [fd for ring in rings.values() for fd in ring.fds()]
         far = stack.enter_context(FarFiles(job, spec.far)) if spec.far else None
         local_job = far.local_job() if far else job
-        trainer = stack.enter_context(TrainerProcess(local_job, fds, files.start_epochs))
+        trainer = stack.enter_context(
+            TrainerProcess(local_job, fds, files.start_epochs, spec.links)
+        )
         for ring in rings.values():
             ring.close_child_fds()
         if far is not None and rank == 0:
@@ -137,15 +140,9 @@ def _job_of_rank(
         "world": spec.world,
         "host": socket.gethostname(),
         "listen_host": _address_towards(*endpoint),
-        **_mesh_ports(spec.ports.get(MESH, [0])),
         "threads": compute_threads(context.cpus()),
         "streams": streams,
     }
-
-
-def _mesh_ports(ports: Sequence[int]) -> dict[str, int]:
-    """The first of the ports that a rank may listen on, and how many there are."""
-    return {"listen_port": ports[0], "listen_ports": len(ports)} if ports[0] else {}
 
 
 def _address_towards(host: str, port: int) -> str:
@@ -175,7 +172,7 @@ def _host_coordinator(
             token=spec.token,
             generation=spec.generation,
             bind_host=address,
-            **coordinator_ports(spec.ports.get(COORDINATOR, [0]), COORDINATOR),
+            **coordinator_ports(spec.ports, COORDINATOR),
         )
         stack.enter_context(closing(coordinator))
         sender = EventSender(spec.listener) if spec.listener is not None else None

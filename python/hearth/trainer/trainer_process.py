@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -40,10 +40,12 @@ class TrainerProcess:
         job: dict[str, Any],
         inherited_fds: Iterable[int],
         on_rows: Callable[[Event], None] | None = None,
+        environment: Mapping[str, str] | None = None,
     ):
         """Starts the program and sends `job`.
 
         `on_rows` gets the event by which it asks for the rows of a stream, in another thread.
+        `environment`: variables for it that this process does not set.
 
         Raises:
             RankError: the program cannot be started.
@@ -56,22 +58,23 @@ class TrainerProcess:
         self._control, child_end = socket.socketpair()
         with child_end:
             net = job.get("net", {}).get("text", "")
-            self._process = self._spawn(net, child_end.fileno(), inherited_fds)
+            fds = (child_end.fileno(), *inherited_fds)
+            self._process = self._spawn(net, fds, environment or {})
         self._listener = threading.Thread(target=self._listen, name="hearth-events", daemon=True)
         self._listener.start()
         with suppress(OSError):  # it may have died already; wait() says why
             self._control.sendall(json.dumps(job).encode() + b"\n")
 
     def _spawn(
-        self, net: str, control_fd: int, inherited_fds: Iterable[int]
+        self, net: str, fds: Sequence[int], defaults: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
         try:
             command, environment = _program_for(net)
             return subprocess.Popen(
-                [*command, "trainer", "--control-fd", str(control_fd)],
+                [*command, "trainer", "--control-fd", str(fds[0])],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[control_fd, *inherited_fds],
-                env=environment,
+                pass_fds=fds,
+                env={**defaults, **environment},
             )
         except (OSError, ImportError) as error:
             self._control.close()

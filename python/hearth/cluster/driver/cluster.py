@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack
 
@@ -18,6 +18,8 @@ from hearth.cluster import roles
 from hearth.cluster.driver import reservation
 from hearth.cluster.driver.datasets.delivery import Datasets
 from hearth.cluster.driver.feed_jobs import FeedJobs
+from hearth.cluster.driver.missing_nodes import check_feeders
+from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.driver.reports.front import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
@@ -27,31 +29,14 @@ from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram, start_body
 from hearth.spark.access import spark_access
 from hearth.spark.dynamic_allocation import ask_for_slots
+from hearth.spark.links import link_environment
 from hearth.spark.ports import FEED, NODE, ports_of
-from hearth.spark.slots import await_executors, slots_now
+from hearth.spark.slots import await_executors
 
 logger = logging.getLogger(__name__)
 
-# For nodes to come, and without progress of a feed: as long as executors are awaited.
-WAIT_S = 300.0
 # For the thread that answers nodes, at the end: it may be listing files.
 _FILES_END_S = 5.0
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a cluster is made of."""
-
-    template: Mapping[str, Sequence[int]]  # ids of the nodes of each role
-    options: NodeOptions = field(default_factory=NodeOptions)
-    beside_driver: frozenset[int] = frozenset()  # nodes that no Spark task starts
-    release_port: bool = True  # free each node's port just before its main function
-    restart: bool = False  # start all nodes again where one, or its executor, is lost
-    timeout_s: float = WAIT_S  # for all nodes to come
-    datasets: Mapping[str, Any] = field(default_factory=dict)  # frames and sources by name
-    reports: ReportOptions = field(default_factory=ReportOptions)
-    # Where not 0, restarts may change the number of workers, from this one to the template's.
-    least_workers: int = 0
 
 
 def run(
@@ -65,6 +50,7 @@ def run(
     datasets: Mapping[str, Any] | None = None,
     restart: bool = False,
     checkpoint_dir: str = "",
+    profile: Any = None,
     timeout_s: float = WAIT_S,
     **shown: Unpack[Shown],
 ) -> Cluster:
@@ -86,6 +72,8 @@ def run(
             are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
         checkpoint_dir: path or URI, which all hosts see, of ctx.checkpoint_dir, where main_fun
             leaves its checkpoints (for Keras by hearth.tensorflow.BackupAndRestore).
+        profile: a pyspark.resource.ResourceProfile: what each node holds until it ends. None: what
+            spark.hearth.task.* say, else what all tasks ask for.
         timeout_s: seconds for all nodes to come.
         shown: logs, log_dir, ui, on_report: what the driver shows and records; see Shown.
 
@@ -102,10 +90,8 @@ def run(
     options = NodeOptions(
         tuple(feeds), background, checkpoint_dir=checkpoint_dir, logs=reports.logs
     )
-    plan = Plan(
-        template, options, restart=restart, timeout_s=timeout_s, datasets=datasets, reports=reports
-    )
-    cluster = Cluster(spark, plan)
+    plan = Plan(template, options, restart=restart, timeout_s=timeout_s, profile=profile)
+    cluster = Cluster(spark, replace(plan, datasets=datasets, reports=reports))
     cluster.start(NodeProgram(main_fun, args))
     return cluster
 
@@ -122,9 +108,11 @@ class Cluster(Reporting):
         """Starts nothing yet: start() does."""
         from hearth.native._core import FeedLedger
 
+        self.spark = spark_access(spark, plan.profile)
+        if self.spark.profile is not None and plan.options.background:
+            plan = replace(plan, options=replace(plan.options, holds=True))
         self.plan = plan
         self.reports = Reports(plan.reports, plan.template, self.stop_training)
-        self.spark = spark_access(spark)
         size = sum(map(len, plan.template.values()))
         ports, _ = reservation.ports_of_driver(self.spark.conf)
         self.server = reservation.Server(size, hosts=self.spark.coordinator_hosts(), ports=ports)
@@ -139,6 +127,7 @@ class Cluster(Reporting):
             "restart_count": 0,
             "output_here": output_here(self.spark, plan),
             "ports": {key: ports_of(self.spark.conf, key) for key in (FEED, NODE)},
+            "links": link_environment(self.spark.conf),
         }
         self.nodes: list[dict[str, Any]] = []
         ranks, folder = len(roles.fed_ids(plan.template)), plan.options.checkpoint_dir
@@ -180,7 +169,7 @@ class Cluster(Reporting):
     def fit_workers(self) -> None:
         """The next start has as many workers as there are slots, within the plan's bounds."""
         least, most = self.plan.least_workers, self._most_workers
-        slots = slots_now(self.spark.session)
+        slots = self.spark.slots()
         count = most if slots is None else min(most, max(least, slots))
         self.plan = replace(self.plan, template=roles.template_of({"worker": count}))
         self.meta |= {"cluster_template": self.plan.template, "num_executors": count}
@@ -190,7 +179,7 @@ class Cluster(Reporting):
     def _grow(self) -> None:
         """After a checkpoint: starts again where slots for more workers have come."""
         count = len(self.node_ids)
-        slots = min(slots_now(self.spark.session) or 0, self._most_workers)
+        slots = min(self.spark.slots() or 0, self._most_workers)
         if count < slots and self.restarts is not None:
             self.running.grow(f"there are slots for {slots} workers instead of {count}")
         elif count < self._most_workers:
@@ -207,10 +196,12 @@ class Cluster(Reporting):
         self.reports.open()  # a delegation token may be needed, which was forwarded now
         self.reports.begin(self.plan.template)
         self.running.watch.reports = self.reports.note
-        self.running.launch(self.node_tasks, self._body, sorted(self.plan.beside_driver))
-        self.nodes = self.running.wait_nodes()
+        beside = sorted(self.plan.beside_driver)
+        self.nodes = self.running.start(self.node_tasks, self._body, beside)
         self._pass_on_stop()
         self._files_thread = self.files.serve(self.running, self.nodes)
+        if self.datasets.has_frames:
+            check_feeders(self.spark, self.plan.options, len(self.node_ids))
         self.datasets.begin(self.running, self.nodes)
         for node in self.nodes:
             name = f"{node['job_name']}:{node['task_index']}"
@@ -258,6 +249,7 @@ class Cluster(Reporting):
         return self.feeds.inference(rows, timeout_s, feed, schema)
 
     def _check_takes_rows(self, feed: str) -> None:
+        check_feeders(self.spark, self.plan.options, len(self.node_ids))
         if self._ended:
             why = f" ({self._error})" if self._error is not None else ""
             raise ClusterError(
@@ -332,6 +324,8 @@ class Cluster(Reporting):
             wait(others, "ps or evaluator")
         running.watch.check()
         if running.job is not None:
+            if self.plan.options.holds:
+                running.broadcast({"op": "stop"})
             running.job.wait()
 
     def _stop_streaming(self, ssc: Any) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.cluster.errors import ClusterError
+from hearth.cluster.task.node_job import NodeOptions
 from hearth.spark.dynamic_allocation import SETTING, is_on
-from hearth.spark.slots import local_slots
+from hearth.spark.profiles import described, task_cpus
+from hearth.spark.slots import local_slots, slots_now
 
 
 def fixed_slots(spark: Any) -> int | None:
     """The task slots of a Spark that cannot get more; None for others."""
-    task_cpus = int(spark.conf("spark.task.cpus", "1"))
-    return local_slots(spark.conf("spark.master", ""), task_cpus)
+    return local_slots(spark.conf("spark.master", ""), task_cpus(spark.conf, spark.profile))
 
 
 def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
@@ -29,8 +31,9 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
             f"{has} task slots: perhaps other jobs hold them, or executors cannot reach the "
             f"driver at {coordinator[0]}:{coordinator[1]}"
         )
+    kind = f" of their {described(spark.profile)}" if spark.profile is not None else ""
     text = (
-        f"each node needs a task slot of its own, but the cluster has {slots} for {needed} nodes: "
+        f"each node needs a task slot{kind}, but the cluster has {slots} for {needed} nodes: "
         "give Spark more executors or cores, lower spark.task.cpus or num_executors, or look "
         f"whether executors of this memory ({spark.conf('spark.executor.memory', '1g')}) fit on "
         "the hosts"
@@ -41,3 +44,23 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
             f"spark.dynamicAllocation.maxExecutors to {needed} or more"
         )
     return text
+
+
+def check_feeders(spark: Any, options: NodeOptions, nodes: int) -> None:
+    """Raises ClusterError where no task can bring rows to `nodes` nodes, whose tasks hold all
+    cores.
+
+    Not where it is not known: more executors may come, or the nodes have executors of their own.
+    """
+    profile = spark.profile
+    unknown = not options.holds or profile.executorResources or is_on(spark.conf)
+    if unknown or not hasattr(spark.session, "_jsc"):
+        return
+    each = task_cpus(spark.conf, None)
+    cores, taken = slots_now(spark.session) * each, nodes * task_cpus(spark.conf, profile)
+    if cores - taken >= each:
+        return
+    raise ClusterError(
+        f"the nodes hold {taken} of the executors' {cores} cores ({described(profile)}), so that "
+        "no task can bring rows to them: leave cores to other tasks, or have the nodes read files"
+    )

@@ -51,7 +51,9 @@ class Restarts:
         workers may change, it goes on with fewer once it has waited in vain."""
         plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
         session = self._cluster.spark.session
-        self._generations.slots = SlotWait(session, tasks, self._tell, least=plan.least_workers)
+        wait = SlotWait(session, tasks, self._tell, least=plan.least_workers)
+        wait.profile = self._cluster.spark.profile
+        self._generations.slots = wait
 
     @property
     def count(self) -> int:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from hearth.cluster import roles
@@ -21,6 +22,10 @@ from hearth.spark.silent_executors import give_up_executor
 from hearth.spark.token_lender import lend_tokens
 
 logger = logging.getLogger(__name__)
+
+# Spark's FAIR scheduler would give each of two clusters some of the slots that one of them needs,
+# and both would wait for the other's.
+_turn = threading.Lock()
 
 _ROSTER_WAIT_S = 0.25
 _TELL_S = 10.0
@@ -92,6 +97,15 @@ class ClusterStart:
         self.grows = ""  # why the cluster is to start again, with more workers
         self._started: list[int] = []  # nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
+
+    def start(
+        self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]
+    ) -> list[dict[str, Any]]:
+        """launch(), then wait_nodes(); one cluster after the other where Spark shares slots."""
+        fair = self._spark.conf("spark.scheduler.mode", "FIFO").upper() == "FAIR"
+        with _turn if fair else nullcontext():
+            self.launch(nodes, body, driver_ids)
+            return self.wait_nodes()
 
     def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]) -> None:
         """Starts the job that starts the nodes, and those that run beside the driver."""

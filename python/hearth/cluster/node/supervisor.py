@@ -128,7 +128,8 @@ class Supervisor:
         }
         roster = self._join(info)
         spec = roles.cluster_spec(roster)
-        environment = {"CUDA_VISIBLE_DEVICES": visible_gpus(job, roster, info["host"])}
+        links = {key: value for key, value in job["links"].items() if key not in os.environ}
+        environment = {"CUDA_VISIBLE_DEVICES": visible_gpus(job, roster, info["host"]), **links}
         config = roles.tf_config(spec, job["job_name"], job["task_index"])
         if config is not None:
             environment["TF_CONFIG"] = config
@@ -238,8 +239,7 @@ class Supervisor:
         self._relay.flush()
         if self._member is not None:
             self._member.done(json.dumps({"event": "done"}))
-        with suppress(OSError):
-            self._task.send({"event": "done"})
+        self._tell_task({"event": "done"})
         return self._job["background"]
 
     def _fail(self, reason: str, code: str = "internal") -> bool:
@@ -247,9 +247,14 @@ class Supervisor:
         if self._member is not None:
             # The rendezvous says which node and host; see roles.describe_failure().
             self._member.send_failure(reason.removeprefix(f"{self._where} failed: "), code)
-        with suppress(OSError):
-            self._task.send({"error": reason})
+        self._tell_task({"error": reason})
         return self._job["background"]
+
+    def _tell_task(self, message: dict[str, Any]) -> None:
+        """How the node ended; a task that holds a node's resources stays until it is stopped."""
+        if not self._job["holds"]:
+            with suppress(OSError):
+                self._task.send(message)
 
     def _report(self, event: dict[str, Any]) -> None:
         if self._member is not None:

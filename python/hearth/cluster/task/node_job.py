@@ -19,6 +19,7 @@ class NodeOptions:
 
     queues: tuple[str, ...] = ()  # names of the feeds
     background: bool = False  # the start job's task returns once the node's program has started
+    holds: bool = False  # though `background`, the task stays, so that its resources stay taken
     num_gpus: int | None = None  # that a node is to see; None: what Spark granted
     tensorboard: bool = False  # beside the first worker
     log_dir: str | None = None  # what that shows
@@ -107,6 +108,7 @@ def make_job(
         "release_port": meta["release_port"],
         "restart_count": meta["restart_count"],
         "ports": meta.get("ports", {}),
+        "links": meta.get("links", {}),
         "sources": meta.get("datasets", {}),
         "called": f"{job_name}:{task_index}" if rank is None else f"rank {rank}",
         "counts": rank == 0,  # its reports are those that the driver shows
@@ -134,6 +136,6 @@ def start_node(job: dict[str, Any], program: bytes) -> None:
 
     node = NodeProcess(job, program)
     try:
-        node.wait("started" if job["background"] else "done")
+        node.wait("started" if job["background"] and not job["holds"] else "done")
     finally:
         node.close()

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.driver.cluster import WAIT_S, Cluster, Plan
+from hearth.cluster.driver.cluster import Cluster
+from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.horovod.objects import pickler
 

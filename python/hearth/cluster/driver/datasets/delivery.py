@@ -125,6 +125,7 @@ class Datasets:
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():
             _check_frame(name, frame)
+        self.has_frames = bool(frames)
         self.plans = {name: self._plan(name, rows[name], frames, ranks) for name in rows}
 
     def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:

@@ -13,7 +13,7 @@ from hearth.cluster.driver.reports.reports import Reports
 from hearth.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
-    from hearth.cluster.driver.cluster import Plan
+    from hearth.cluster.driver.plan import Plan
     from hearth.cluster.driver.start import ClusterStart
 
 

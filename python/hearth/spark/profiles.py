@@ -1,0 +1,128 @@
+"""What the tasks of ranks and nodes ask for, where it differs from the session's other tasks.
+
+Spark calls it stage-level scheduling: the executors' GPUs are free for ranks, as rows are prepared
+by tasks that hold none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hearth.spark.dynamic_allocation import Setting
+
+if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
+
+CPUS = "spark.hearth.task.cpus"
+GPUS = "spark.hearth.task.resource.gpu.amount"
+
+
+def task_profile(setting: Setting, given: ResourceProfile | None = None) -> ResourceProfile | None:
+    """`given`, else what the settings ask for; None where that is nothing.
+
+    Raises:
+        HearthError: a setting is no amount.
+    """
+    if given is not None:
+        return given
+    cpus, gpus = _amount(setting, CPUS), _amount(setting, GPUS)
+    if not cpus and not gpus:
+        return None
+    from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+
+    request = TaskResourceRequests().cpus(int(cpus or float(setting("spark.task.cpus", "1"))))
+    if gpus:
+        request = request.resource("gpu", gpus)
+    return ResourceProfileBuilder().require(request).build
+
+
+def _amount(setting: Setting, key: str) -> float:
+    from hearth import HearthError
+
+    text = setting(key, "") or "0"
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = -1.0
+    whole = amount == int(amount) if 0 <= amount < 1e6 else False
+    if not whole and not (key == GPUS and 0 < amount <= 0.5):
+        kinds = "a whole number, or a fraction of a GPU up to 0.5" if key == GPUS else "a number"
+        raise HearthError(f"{key}={text}: it is {kinds}")
+    return amount
+
+
+def slots_for(session: Any, profile: ResourceProfile | None) -> int:
+    """Tasks of this profile that can run at once; of a classic session.
+
+    Raises:
+        HearthError: this cluster has no profiles, or not such ones; with Spark's words.
+    """
+    scala_context = session._jsc.sc()
+    if profile is None:
+        wanted = scala_context.resourceProfileManager().defaultResourceProfile()
+    else:
+        wanted = registered(session, profile)
+    return scala_context.maxNumConcurrentTasks(wanted)
+
+
+def mapped(session: Any, profile: ResourceProfile | None) -> dict[str, Any]:
+    """The argument of mapInArrow(), if any. Raises HearthError where this Spark's takes none."""
+    from hearth import HearthError
+
+    if profile is not None and session.version.startswith("3."):
+        raise HearthError(
+            f"Spark {session.version} has no {described(profile)} for DataFrames, which came with "
+            "4.0: leave the profile and spark.hearth.task.* out"
+        )
+    return {} if profile is None else {"profile": profile}
+
+
+def registered(session: Any, profile: ResourceProfile) -> Any:
+    """The JVM's object, by which Spark counts slots; of a classic session.
+
+    Raises:
+        HearthError: its executors cannot have such tasks; with Spark's words.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    from hearth import HearthError
+
+    if profile._java_resource_profile is None:  # made before there was a session
+        from pyspark.resource import ResourceProfileBuilder
+
+        builder = ResourceProfileBuilder()
+        for requests in _requests(session, profile):
+            builder.require(requests)
+        profile._java_resource_profile = builder.build._java_resource_profile
+    try:
+        session._jsc.sc().resourceProfileManager().addResourceProfile(
+            profile._java_resource_profile
+        )
+    except Py4JJavaError as error:
+        raise HearthError(
+            f"the resource profile cannot be used here: {error.java_exception.getMessage()}"
+        ) from None
+    return profile._java_resource_profile
+
+
+def _requests(session: Any, profile: ResourceProfile) -> list[Any]:
+    from pyspark.resource import ExecutorResourceRequests, TaskResourceRequests
+
+    jvm = session._jvm
+    return [
+        ExecutorResourceRequests(jvm, profile.executorResources),
+        TaskResourceRequests(jvm, profile.taskResources),
+    ]
+
+
+def task_cpus(setting: Setting, profile: ResourceProfile | None) -> int:
+    """The cores of each task."""
+    if profile is not None and (asked := profile.taskResources.get("cpus")):
+        return int(asked.amount)
+    return int(setting("spark.task.cpus", "1"))
+
+
+def described(profile: ResourceProfile) -> str:
+    """What a task asks for, in words."""
+    asked = {name: f"{request.amount:g}" for name, request in profile.taskResources.items()}
+    return "resource profile (" + ", ".join(f"{n} {name}" for name, n in asked.items()) + ")"

@@ -1,0 +1,6 @@
+"""Tests in containers use what those of Spark do."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
