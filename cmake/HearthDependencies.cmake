@@ -80,17 +80,24 @@ else()
   message(STATUS "Without torch: the device library is left out")
 endif()
 
-# oneDNN's package of headers and library, for the Caffe engine.
+# oneDNN for the Caffe engine: PyPI's package of headers and library, which is x86_64's alone, or
+# another installation of 3.2 or newer.
 option(HEARTH_CAFFE "Build the caffe and trainer rooms" ON)
+set(HEARTH_ONEDNN_PREFIX "" CACHE PATH "Where another oneDNN is installed than PyPI's")
 if(HEARTH_CAFFE)
-  execute_process(
-    COMMAND ${Python3_EXECUTABLE} -c
-            "import importlib.metadata as m; d = m.distribution('onednn-devel-cpu-gomp'); print(next(d.locate_file(f).resolve().parent for f in d.files if f.name == 'dnnl.hpp' and f.parent.name == 'include'))"
-    OUTPUT_VARIABLE HEARTH_ONEDNN_INCLUDE OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  get_filename_component(HEARTH_ONEDNN_PREFIX ${HEARTH_ONEDNN_INCLUDE} DIRECTORY)
+  if(NOT HEARTH_ONEDNN_PREFIX)
+    execute_process(
+      COMMAND ${Python3_EXECUTABLE} -c
+              "import importlib.metadata as m; d = m.distribution('onednn-devel-cpu-gomp'); print(next(d.locate_file(f).resolve().parent for f in d.files if f.name == 'dnnl.hpp' and f.parent.name == 'include'))"
+      OUTPUT_VARIABLE onednn_include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    get_filename_component(HEARTH_ONEDNN_PREFIX ${onednn_include} DIRECTORY)
+  endif()
+  find_library(HEARTH_ONEDNN_LIBRARY NAMES libdnnl.so.3 dnnl PATHS ${HEARTH_ONEDNN_PREFIX} PATH_SUFFIXES lib lib/${CMAKE_LIBRARY_ARCHITECTURE}
+               NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH NO_CACHE REQUIRED)
+  get_filename_component(HEARTH_ONEDNN_LIBRARIES ${HEARTH_ONEDNN_LIBRARY} DIRECTORY)
   add_library(hearth_onednn INTERFACE)
-  target_include_directories(hearth_onednn SYSTEM INTERFACE ${HEARTH_ONEDNN_INCLUDE})
-  target_link_libraries(hearth_onednn INTERFACE ${HEARTH_ONEDNN_PREFIX}/lib/libdnnl.so.3)
+  target_include_directories(hearth_onednn SYSTEM INTERFACE ${HEARTH_ONEDNN_PREFIX}/include)
+  target_link_libraries(hearth_onednn INTERFACE ${HEARTH_ONEDNN_LIBRARY})
   # Both use one OpenMP.
   target_compile_options(hearth_onednn INTERFACE -fopenmp)
   target_link_options(hearth_onednn INTERFACE -fopenmp)

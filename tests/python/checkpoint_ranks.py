@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from hearth.torch.context import TorchContext
+
+needs_fsdp2 = pytest.mark.skipif(
+    torch.__version__ < (2, 7), reason="FSDP2 computes on CPUs from PyTorch 2.7 on"
+)
 
 CONTEXT = """
 from hearth.torch.context import TorchContext

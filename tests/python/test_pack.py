@@ -131,6 +131,30 @@ def test_a_whole_environment_moves(tmp_path):
     assert "Usage" in run(str(root / "bin" / "hearth"), "pack", "--help", folder=tmp_path).title()
 
 
+def test_files_in_a_folder_of_what_is_left_out_are_left_out(tmp_path, monkeypatch):
+    def install(name: str, *files: str) -> None:
+        record = tmp_path / f"{name}-1.dist-info" / "RECORD"
+        files = (*files, f"{record.parent.name}/METADATA")
+        for file in files:
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text(f"Name: {name}\nVersion: 1\n")
+        record.write_text("".join(f"{file},,\n" for file in files))
+
+    install("pyspark", "pyspark/sql.py", "shared/spark.py", "alone.py", "__pycache__/alone.pyc")
+    install("numpy", "numpy/core.py", "shared/numpy.py")
+    leftovers = ("pyspark/work/app-1/0/stdout", "numpy/cache", "shared/new", "__pycache__/x.pyc")
+    for leftover in leftovers:
+        (tmp_path / leftover).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / leftover).touch()
+    monkeypatch.setattr(pack_environment, "_folders_of_packages", lambda: [tmp_path])
+    left_out = pack_environment._left_out(["pyspark"])
+    names = {entry.name for entry in pack_environment._installed("site", left_out)}
+    assert {name for name in names if "numpy-1" not in name} == {
+        "site/numpy/core.py", "site/numpy/cache", "site/shared/numpy.py", "site/shared/new",
+        "site/__pycache__/x.pyc",
+    }  # fmt: skip
+
+
 def test_a_conda_environment_is_conda_packs(tmp_path, monkeypatch, capsys):
     (tmp_path / "conda-meta").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

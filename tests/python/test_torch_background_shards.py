@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 import torch_ranks as ranks_of_torch
-from checkpoint_ranks import CONTEXT, SHARDED, said
+from checkpoint_ranks import CONTEXT, SHARDED, needs_fsdp2, said
 from torch_ranks import Ranks, torch_ranks  # noqa: F401
 from webhdfs_server import WebHdfs
 
@@ -55,6 +55,7 @@ def place(request, tmp_path):
         yield f"{request.param}{tmp_path}/run", lambda: names(tmp_path / "run")
 
 
+@needs_fsdp2
 @pytest.mark.parametrize(
     ("place", "backend"),
     [("", "gloo"), ("local://", "hearth"), ("webhdfs", "hearth")],
@@ -93,6 +94,7 @@ say([ctx.restore(model=model, optimizer=optimizer, data={}), whole(model)])
             torch.testing.assert_close(torch.tensor(value), torch.tensor(expected))
 
 
+@needs_fsdp2
 def test_the_newest_are_kept_and_a_failure_of_one_rank_is_told_to_all(ranks, tmp_path):
     program = """
 def refuse(self, uri, source):

@@ -9,7 +9,7 @@ import signal
 import pytest
 import torch
 import torch_ranks as ranks_of_torch
-from checkpoint_ranks import CONTEXT, SHARDED, alone, said
+from checkpoint_ranks import CONTEXT, SHARDED, alone, needs_fsdp2, said
 from torch_ranks import Ranks, torch_ranks  # noqa: F401
 
 
@@ -166,6 +166,7 @@ say(ctx.mgr.warnings)
     assert sorted(os.listdir(tmp_path)) == ["checkpoint-000001-step-1", "checkpoint-000002-step-2"]
 
 
+@needs_fsdp2
 @pytest.mark.parametrize(("world", "scheme"), [(2, ""), (3, ""), (3, "local://")])
 def test_shards_are_restored_by_as_many_and_by_other_ranks(ranks, tmp_path, world, scheme):
     folder = f"{scheme}{tmp_path}"
@@ -191,6 +192,7 @@ say([found, whole(model)])
             torch.testing.assert_close(torch.tensor(value), torch.tensor(expected))
 
 
+@needs_fsdp2
 def test_shards_of_another_model_or_of_a_missing_file_are_told(ranks, tmp_path):
     program = """
 step(model, optimizer, 1)

@@ -292,10 +292,13 @@ dist.barrier()
 
 
 def test_every_function_gives_what_gloo_gives(ranks):
+    from torch import __version__ as version
+
     ranks.append(Ranks(PROGRAM, world=3))
     for rank in range(3):
         total, without, wrong, refused = ranks[0].say(rank)
         print(rank, total)
         assert not wrong, wrong[:5]
         assert not refused, refused
-        assert not without, "gloo does not do them with any type"
+        older = ["reduce_scatter"] if version < (2, 7) else []
+        assert without == older, "gloo does not do them with any type"

@@ -35,6 +35,21 @@ c10::impl::VirtualGuardImpl Cuda() { return c10::impl::VirtualGuardImpl(at::kCUD
 
 at::Device CudaDevice(int64_t index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
 
+// The stream as CUDA knows it. Until 2.8 only PyTorch's class CUDAStream, whose one member is the
+// Stream, gives it.
+template <typename Stream>
+void* NativeHandle(const Stream& stream) {
+  if constexpr (requires { stream.native_handle(); }) {
+    return stream.native_handle();
+  } else {
+    using Function = void* (*)(const Stream*);
+    constexpr const char* kName = "_ZNK3c104cuda10CUDAStream6streamEv";
+    static const auto function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, kName));
+    TORCH_CHECK(function != nullptr, "PyTorch's CUDA library has no ", kName);
+    return function(&stream);
+  }
+}
+
 }  // namespace
 
 void AddDevices(Table& table) {
@@ -54,7 +69,7 @@ void AddDevices(Table& table) {
     Cuda().synchronizeDevice(static_cast<at::DeviceIndex>(c.integer(0)));
   };
   table[HEARTH_OP_current_stream] = [](Call& c) {
-    c.GivePointer(Cuda().getStream(CudaDevice(c.integer(0))).native_handle());
+    c.GivePointer(NativeHandle(Cuda().getStream(CudaDevice(c.integer(0)))));
   };
   // Makes the device's context current; returns the number of the one before.
   table[HEARTH_OP_enter_device] = [](Call& c) {

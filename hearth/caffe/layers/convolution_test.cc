@@ -198,7 +198,12 @@ TEST(Convolution, ComputesInAnotherThreadThanItWasMadeIn) {
 
 // Products of bfloat16 values have 8 bits; their sums are as exact as ever.
 TEST(Convolution, Bfloat16IsNearFloat32WhereTheCpuHasIt) {
-  if (!__builtin_cpu_supports("avx512bf16")) GTEST_SKIP() << "this CPU has no AVX512-BF16";
+#if defined(__x86_64__)
+  const bool has = __builtin_cpu_supports("avx512bf16");
+#else
+  const bool has = false;
+#endif
+  if (!has) GTEST_SKIP() << "this CPU has no AVX512-BF16";
   const LayerCase plain = ConvolutionCases()[0];
   LayerCase rounded = plain;
   rounded.prepare_context = [](NetContext* context) { context->precision = Precision::kBfloat16; };

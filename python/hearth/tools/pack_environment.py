@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from importlib import metadata
 from importlib.util import source_from_cache
@@ -39,6 +40,20 @@ export LD_LIBRARY_PATH="$libraries${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
 export PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}$root/{packages}"
 exec "$root/bin/{python}" {arguments}"$@"
 """
+
+
+@dataclass
+class _LeftOut:
+    """Files of distributions that are not packed, and top-level folders that only these have.
+
+    Such a folder is left out as a whole: standalone Spark keeps executors' files in pyspark/work.
+    """
+
+    files: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+
+    def __contains__(self, path: str) -> bool:
+        return _source(path) in self.files or not self.folders.isdisjoint(_top_folders([path]))
 
 
 def is_conda() -> bool:
@@ -116,12 +131,12 @@ def _standard_library() -> Iterator[Entry]:
             yield Entry(name, path)
 
 
-def _installed(folder: str, left_out: set[str]) -> Iterator[Entry]:
+def _installed(folder: str, left_out: _LeftOut) -> Iterator[Entry]:
     """All in the environment's folders of packages but hearth and what is left out."""
     for root in _folders_of_packages():
         _refuse_links(root)
         for entry in files_below(root, folder, caches=True):
-            if _source(str(entry.path)) not in left_out and not entry.name.endswith(".pth"):
+            if str(entry.path) not in left_out and not entry.name.endswith(".pth"):
                 yield entry
 
 
@@ -137,14 +152,30 @@ def _folders_of_packages() -> list[Path]:
     return list(dict.fromkeys(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")))
 
 
-def _left_out(without: Sequence[str]) -> set[str]:
-    """The files of distributions whose names match, and of hearth, which is packed as it is."""
-    files = set()
+def _left_out(without: Sequence[str]) -> _LeftOut:
+    """Distributions whose names match, and hearth, which is packed as it is."""
+    left_out, kept = _LeftOut(), set()
     for known in metadata.distributions(path=list(map(str, _folders_of_packages()))):
         name = re.sub(r"[-_.]+", "-", known.name).lower()
+        files = {os.path.normpath(str(file.locate())) for file in known.files or []}
         if name == _OWN or any(fnmatch(name, pattern.lower()) for pattern in without):
-            files |= {os.path.normpath(str(file.locate())) for file in known.files or []}
-    return files
+            left_out.files |= files
+        else:
+            kept |= files
+    left_out.folders = _top_folders(left_out.files) - _top_folders(kept)
+    return left_out
+
+
+def _top_folders(paths: Iterable[str]) -> set[str]:
+    """The packages' folders, each directly below site-packages, that hold these files."""
+    found = set()
+    roots = [f"{root}/" for root in _folders_of_packages()]
+    for path in paths:
+        for root in filter(path.startswith, roots):
+            name, inside, _ = path.removeprefix(root).partition("/")
+            if inside and name != "__pycache__":
+                found.add(root + name)
+    return found
 
 
 def _refuse_links(root: Path) -> None:

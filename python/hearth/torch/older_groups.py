@@ -8,6 +8,7 @@ those of a GPU to NCCL.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -22,7 +23,7 @@ from torch.futures import Future
 
 from hearth.torch.work import Over
 
-_FORGETS_WORK = torch.__version__.startswith("2.6.")
+_IS_2_6 = torch.__version__.startswith("2.6.")
 _CPU, _GPU = torch.device("cpu"), torch.device("cuda")
 # A method of ProcessGroup: what it is called in a Backend of today, and the class of its last
 # argument, where that may be left out.
@@ -132,6 +133,11 @@ class OlderGroup(dist.ProcessGroup):
             self._gpu.shutdown()
         self._held.clear()
 
+    def __del__(self) -> None:
+        # destroy_process_group() of PyTorch 2.6 shuts down NCCL's groups alone.
+        if _IS_2_6 and hasattr(self, "cpu") and not sys.is_finalizing():
+            self.shutdown()
+
     # What PyTorch asks a group about itself, in C++ by the names of methods there.
 
     def get_group_store(self) -> Any:
@@ -171,7 +177,7 @@ class OlderGroup(dist.ProcessGroup):
         super()._start_coalescing(device)
 
     def _hold(self, work: Work) -> Work:
-        return _Held(work, self._held) if _FORGETS_WORK else work
+        return _Held(work, self._held) if _IS_2_6 else work
 
     # The part of the GPUs.
 
