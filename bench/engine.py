@@ -17,6 +17,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hearth.native import _caffe
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
@@ -34,13 +38,18 @@ SOLVER = 'base_lr: 0.001 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" r
 
 def our_step(net: str, classes: int, precision: str = "float32") -> Callable[[], object]:
     """One train step of ours."""
-    return solver_step((ROOT / f"examples/nets/{net}.prototxt").read_text(), classes, precision)
+    solver = our_solver(net, classes, precision)
+    return lambda: solver.step(1)
 
 
-def solver_step(
-    text: str, classes: int, precision: str, keep_diffs: bool = True
-) -> Callable[[], object]:
-    """A train step of the net `text`, whose inputs get random values once."""
+def our_solver(net: str, classes: int, precision: str = "float32") -> _caffe.Solver:
+    """Of a net of examples/nets, as `hearth train` runs it: gradients of blobs are not kept."""
+    text = (ROOT / f"examples/nets/{net}.prototxt").read_text()
+    return solver_of(text, classes, precision, keep_diffs=False)
+
+
+def solver_of(text: str, classes: int, precision: str, keep_diffs: bool = True) -> _caffe.Solver:
+    """Of the net `text`, whose inputs get random values once."""
     import numpy as np
 
     from hearth.native import _caffe
@@ -62,9 +71,8 @@ def solver_step(
         placed.append(True)
 
     placed: list[bool] = []
-    solver = _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=place,
-                            precision=precision, keep_diffs=keep_diffs)  # fmt: skip
-    return lambda: solver.step(1)
+    return _caffe.Solver(SOLVER + "display: 0 net_param {\n" + text + "}", before_forward=place,
+                         precision=precision, keep_diffs=keep_diffs)  # fmt: skip
 
 
 def torch_step(

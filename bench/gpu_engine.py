@@ -53,11 +53,12 @@ def net_text(net: str, batch: int) -> str:
 
 def our_step(net: str, batch: int, classes: int, precision: str) -> Step:
     """A step of ours, on the GPU; its net takes random inputs once."""
-    from engine import solver_step
+    from engine import solver_of
     from hearth.native import _caffe
 
     _caffe.use_gpu(0)
-    return solver_step(net_text(net, batch), classes, precision, keep_diffs=False)
+    solver = solver_of(net_text(net, batch), classes, precision, keep_diffs=False)
+    return lambda: solver.step(1)
 
 
 def torch_step(

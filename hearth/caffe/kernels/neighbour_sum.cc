@@ -32,23 +32,6 @@ HEARTH_FOR_EACH_CPU void SumAcrossChannels(const PictureShape& shape, int64_t si
   SumNeighbourRows(values, sums, shape.channels, shape.height * shape.width, size / 2);
 }
 
-HEARTH_FOR_EACH_CPU void SumAcrossLastChannels(const PictureShape& shape, int64_t size,
-                                               const float* values, float* sums) {
-  const int64_t channels = shape.channels;
-  const int64_t reach = std::min(size / 2, channels - 1);
-  for (int64_t place = 0; place < shape.height * shape.width; ++place) {
-    const float* from = values + place * channels;
-    float* to = sums + place * channels;
-    std::copy_n(from, channels, to);
-    for (int64_t distance = 1; distance <= reach; ++distance) {
-#pragma GCC ivdep
-      for (int64_t c = distance; c < channels; ++c) to[c] += from[c - distance];
-#pragma GCC ivdep
-      for (int64_t c = 0; c < channels - distance; ++c) to[c] += from[c + distance];
-    }
-  }
-}
-
 HEARTH_FOR_EACH_CPU void SumWithinChannels(const PictureShape& shape, int64_t size,
                                            const float* values, float* scratch, float* sums) {
   const int64_t plane = shape.height * shape.width;

@@ -14,10 +14,6 @@ struct PictureShape {
 // Over the `size` (odd) channels around each one, at the same place.
 void SumAcrossChannels(const PictureShape& shape, int64_t size, const float* values, float* sums);
 
-// The same for channels-last (NHWC) pictures.
-void SumAcrossLastChannels(const PictureShape& shape, int64_t size, const float* values,
-                           float* sums);
-
 // Over the size x size square around each place, in the same channel. `scratch` has room for one
 // channel.
 void SumWithinChannels(const PictureShape& shape, int64_t size, const float* values, float* scratch,

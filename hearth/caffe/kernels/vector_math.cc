@@ -10,6 +10,7 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kGrain = 4096;   // values that one thread should get at least
+constexpr int64_t kFew = 16384;    // the same of functions that take an operation or two
 constexpr int64_t kLanes = 16;     // independent sums, which vectorize
 constexpr int64_t kColumns = 256;  // of a softmax that is not over the last axis, at a time
 constexpr float kLeastExponent = -87.f;
@@ -35,6 +36,22 @@ HEARTH_FOR_EACH_CPU void TanhEach(const float* x, float* y, int64_t count) {
 HEARTH_FOR_EACH_CPU void SigmoidEach(const float* x, float* y, int64_t count) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) y[i] = VectorSigmoid(x[i]);
+}
+
+HEARTH_FOR_EACH_CPU void RectifyEach(const float* x, float slope, float* y, int64_t count) {
+  if (slope == 0) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) y[i] = 0.f > x[i] ? 0.f : x[i];
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) y[i] = x[i] * (x[i] > 0 ? 1.f : slope);
+  }
+}
+
+HEARTH_FOR_EACH_CPU void RectifyGradientEach(const float* x, const float* dy, float slope,
+                                             float* dx, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] * (x[i] > 0 ? 1.f : slope);
 }
 
 HEARTH_INLINE float SumOf(const float* values, int64_t count) {
@@ -154,6 +171,18 @@ void TanhOf(const float* x, float* y, int64_t count) {
 void SigmoidOf(const float* x, float* y, int64_t count) {
   ParallelFor(0, count, kGrain,
               [&](int64_t begin, int64_t end) { SigmoidEach(x + begin, y + begin, end - begin); });
+}
+
+void RectifierOf(const float* x, float slope, float* y, int64_t count) {
+  ParallelFor(0, count, kFew, [&](int64_t begin, int64_t end) {
+    RectifyEach(x + begin, slope, y + begin, end - begin);
+  });
+}
+
+void RectifierGradient(const float* x, const float* dy, float slope, float* dx, int64_t count) {
+  ParallelFor(0, count, kFew, [&](int64_t begin, int64_t end) {
+    RectifyGradientEach(x + begin, dy + begin, slope, dx + begin, end - begin);
+  });
 }
 
 void Softmax(const SoftmaxShape& shape, const float* x, float* y) {

@@ -53,6 +53,19 @@ TEST(VectorMath, NanStaysNanAndInfinityHasALimit) {
   EXPECT_NEAR(y[2], 0, 1e-37);
 }
 
+TEST(VectorMath, RectifierKeepsNanAndItsGradientFollowsTheSign) {
+  const Values x{-2, 0, 3, std::nanf(""), -0.f};
+  const auto count = static_cast<int64_t>(x.size());
+  for (const float slope : {0.f, 0.25f}) {
+    Values y(x.size()), dx(x.size(), 8);
+    RectifierOf(x.data(), slope, y.data(), count);
+    EXPECT_EQ(Values(y.begin(), y.begin() + 3), (Values{-2 * slope, 0, 3}));
+    EXPECT_TRUE(std::isnan(y[3]));
+    RectifierGradient(x.data(), dx.data(), slope, dx.data(), count);
+    EXPECT_EQ(dx, (Values{8 * slope, 8 * slope, 8, 8 * slope, 8 * slope}));
+  }
+}
+
 // outer x size x inner values, straight from the formula.
 Values ExactSoftmax(const SoftmaxShape& s, const Values& x) {
   Values y(x.size());

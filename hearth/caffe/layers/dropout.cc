@@ -65,7 +65,8 @@ class DropoutLayer : public NeuronLayer {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
         const bool keep = Mix(key_, static_cast<uint32_t>(i)) >= threshold_;
-        to[i] = keep ? from[i] * scale_ : 0.f;
+        const float scaled = from[i] * scale_;  // outside of the choice, which is then vectorized
+        to[i] = keep ? scaled : 0.f;
       }
     });
   }

@@ -1,9 +1,7 @@
 // Local response normalization: y = x * s^-beta, s = k + alpha / n * (sum of squares around x).
-#include <cmath>
-
 #include "hearth/base/error.h"
-#include "hearth/base/for_each_cpu.h"
 #include "hearth/caffe/kernels/neighbour_sum.h"
+#include "hearth/caffe/kernels/response_norm.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
@@ -12,18 +10,6 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kScratchPictures = 3;
-
-// s^-beta. The root form of the usual exponent is several times faster than pow.
-HEARTH_FOR_EACH_CPU void NegativePower(const float* s, float beta, float* out, int64_t count) {
-  if (beta == 0.75f) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float root = std::sqrt(s[i]);
-      out[i] = 1.f / (root * std::sqrt(root));
-    }
-  } else {
-    for (int64_t i = 0; i < count; ++i) out[i] = std::pow(s[i], -beta);
-  }
-}
 
 class LrnLayer : public Layer {
  public:
@@ -52,22 +38,23 @@ class LrnLayer : public Layer {
     scale_.ReshapeLike(*bottom[0]);
     channels_last_ = bottom[0]->layout() == Layout::kChannelsLast;
     picture_ = {bottom[0]->shape(1), bottom[0]->shape(2), bottom[0]->shape(3)};
-    scratch_.resize(ThreadCount() * kScratchPictures * picture_.size());
+    if (!channels_last_) scratch_.resize(ThreadCount() * kScratchPictures * picture_.size());
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (on_device()) return ForwardOnDevice(*bottom[0], *top[0]);
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
-    float* scale = scale_.data_ptr();
+    float* inverse = scale_.data_ptr();
     ForEachPicture(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
       const int64_t count = picture_.size();
       const float* in = x + offset;
-      float* s = scale + offset;
+      float* s = inverse + offset;
+      if (channels_last_) return norm().Forward(PlacesOf(in), s, y + offset);
       for (int64_t i = 0; i < count; ++i) scratch[i] = in[i] * in[i];
       Sum(scratch, scratch + count, s);
-      for (int64_t i = 0; i < count; ++i) s[i] = k_ + alpha_ * s[i];
-      NegativePower(s, beta_, scratch, count);
+      for (int64_t i = 0; i < count; ++i) s[i] = 1.f / (k_ + alpha_ * s[i]);
+      PowersOf(s, beta_, scratch, count);
       for (int64_t i = 0; i < count; ++i) y[offset + i] = in[i] * scratch[i];
     });
   }
@@ -78,16 +65,18 @@ class LrnLayer : public Layer {
     if (on_device()) return BackwardOnDevice(*top[0], *bottom[0]);
     const float* x = bottom[0]->data_ptr();
     const float* dy = top[0]->diff_ptr();
-    const float* scale = scale_.data_ptr();
+    const float* inverse = scale_.data_ptr();
     float* dx = bottom[0]->diff_ptr();
     const float slope = 2 * alpha_ * beta_;
     ForEachPicture(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
       const int64_t count = picture_.size();
-      const float *in = x + offset, *g = dy + offset, *s = scale + offset;
-      float *to = dx + offset, *power = scratch + 2 * count;
+      const float *in = x + offset, *g = dy + offset, *s = inverse + offset;
+      float* to = dx + offset;
       // From the bottom, not the top, which a layer behind may have changed in place.
-      NegativePower(s, beta_, power, count);
-      for (int64_t i = 0; i < count; ++i) scratch[i] = g[i] * in[i] * power[i] / s[i];
+      if (channels_last_) return norm().Backward(PlacesOf(in), s, g, to);
+      float* power = scratch + 2 * count;
+      PowersOf(s, beta_, power, count);
+      for (int64_t i = 0; i < count; ++i) scratch[i] = g[i] * in[i] * power[i] * s[i];
       Sum(scratch, scratch + count, to);
       for (int64_t i = 0; i < count; ++i) to[i] = g[i] * power[i] - slope * in[i] * to[i];
     });
@@ -126,26 +115,30 @@ class LrnLayer : public Layer {
   template <typename Function>
   void ForEachPicture(int64_t count, Function f) {
     ParallelFor(0, count, 1, [&](int64_t begin, int64_t end) {
-      float* scratch = &scratch_[ThreadNumber() * kScratchPictures * picture_.size()];
+      float* scratch = scratch_.data();
+      if (!channels_last_) scratch += ThreadNumber() * kScratchPictures * picture_.size();
       for (int64_t n = begin; n < end; ++n) f(n * picture_.size(), scratch);
     });
   }
 
   void Sum(const float* values, float* scratch, float* sums) const {
-    if (channels_last_) {
-      SumAcrossLastChannels(picture_, size_, values, sums);
-    } else if (within_) {
+    if (within_) {
       SumWithinChannels(picture_, size_, values, scratch, sums);
     } else {
       SumAcrossChannels(picture_, size_, values, sums);
     }
   }
 
+  ResponseNorm norm() const { return {size_, k_, alpha_, beta_}; }
+  ResponseNorm::Places PlacesOf(const float* picture) const {
+    return {picture_.height * picture_.width, picture_.channels, picture};
+  }
+
   bool within_ = false, channels_last_ = false;
   int64_t size_ = 1;
   float k_ = 1, alpha_ = 1, beta_ = 0.75f;
   PictureShape picture_;
-  Blob scale_;  // s
+  Blob scale_;  // s, and on the host 1 / s
   std::vector<float> scratch_;
 };
 

@@ -7,8 +7,8 @@
 #include "hearth/caffe/kernels/channels_last_pooling.h"
 #include "hearth/caffe/kernels/device_pooling.h"
 #include "hearth/caffe/kernels/pooling_windows.h"
+#include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -74,8 +74,8 @@ class PoolingLayer : public Layer {
       return;
     }
     if (gates_bottom()) {
-      const auto gate = [](float g, float v) { return g * (v > 0 ? 1.f : 0.f); };
-      Map(top[0]->diff(), gate, top[0]->diff(), top[0]->data());
+      float* dy = top[0]->diff_ptr();
+      RectifierGradient(top[0]->data_ptr(), dy, 0, dy, top[0]->count());
     }
     const bool mixed = top[0]->layout() != bottom[0]->layout();
     if (mixed) aside_.diff().copy_(top[0]->diff());

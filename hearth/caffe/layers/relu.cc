@@ -1,5 +1,6 @@
 // ReLU and PReLU: f(x) = x above zero, slope * x below.
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
 #include "hearth/caffe/net/device_ops.h"
@@ -26,18 +27,11 @@ class ReluLayer : public NeuronLayer {
 
  protected:
   void Apply(const Tensor& x, Tensor& y) override {
-    if (slope_ == 0) {
-      Map(
-          y, [](float v) { return 0 > v ? 0 : v; }, x);  // NaN stays NaN
-    } else {
-      Map(
-          y, [slope = slope_](float v) { return v * (v > 0 ? 1.f : slope); }, x);
-    }
+    RectifierOf(x.data_ptr(), slope_, y.data_ptr(), y.numel());
   }
   void Gradient(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {
-    // A product, as in Caffe, and not a choice of two, which would not be vectorized.
-    const auto gate = [slope = slope_](float g, float v) { return g * (v > 0 ? 1.f : slope); };
-    Map(dx, gate, dy, GradientNeedsInput() ? x : y);
+    const Tensor& sign = GradientNeedsInput() ? x : y;
+    RectifierGradient(sign.data_ptr(), dy.data_ptr(), slope_, dx.data_ptr(), dx.numel());
   }
   void ApplyOnDevice(const Tensor& x, Tensor& y) override { device::leaky_relu_out(y, x, slope_); }
   void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {

@@ -1,0 +1,100 @@
+#include "hearth/caffe/kernels/response_norm.h"
+
+#include <cmath>
+
+#include "hearth/base/for_each_cpu.h"
+
+namespace hearth::caffe {
+namespace {
+
+// sums[c] = padded[c] + ... + padded[c + size - 1].
+HEARTH_INLINE void SumRuns(const float* padded, int64_t size, float* sums, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t c = 0; c < count; ++c) sums[c] = padded[c];
+  for (int64_t d = 1; d < size; ++d) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < count; ++c) sums[c] += padded[c + d];
+  }
+}
+
+HEARTH_INLINE void PowersOfEach(const float* inverse, float beta, float* out, int64_t count) {
+  if (beta == 0.75f) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      const float root = std::sqrt(inverse[i]);
+      out[i] = root * std::sqrt(root);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = std::pow(inverse[i], beta);
+  }
+}
+
+// `padded`: a row of channels, with size / 2 zeros on either side.
+HEARTH_FOR_EACH_CPU void ForwardPlaces(const ResponseNorm& norm, const ResponseNorm::Places& at,
+                                       float* inverse, float* y, float* padded) {
+  const int64_t channels = at.channels;
+  const float k = norm.k, alpha = norm.alpha;
+  const float* x = at.x;
+  float* squares = padded + norm.size / 2;
+  for (int64_t place = 0; place < at.places; ++place) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) squares[c] = x[c] * x[c];
+    SumRuns(padded, norm.size, inverse, channels);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) inverse[c] = 1.f / (k + alpha * inverse[c]);
+    PowersOfEach(inverse, norm.beta, y, channels);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) y[c] *= x[c];
+    x += channels;
+    inverse += channels;
+    y += channels;
+  }
+}
+
+// What a gradient reads and writes.
+struct Gradients {
+  const float *inverse, *dy;
+  float *dx, *padded, *powers;
+};
+
+HEARTH_FOR_EACH_CPU void BackwardPlaces(const ResponseNorm& norm, const ResponseNorm::Places& at,
+                                        Gradients g) {
+  const int64_t channels = at.channels;
+  const float slope = 2 * norm.alpha * norm.beta;
+  const float* x = at.x;
+  float* ratios = g.padded + norm.size / 2;
+  for (int64_t place = 0; place < at.places; ++place) {
+    PowersOfEach(g.inverse, norm.beta, g.powers, channels);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      g.powers[c] *= g.dy[c];
+      ratios[c] = g.powers[c] * x[c] * g.inverse[c];
+    }
+    SumRuns(g.padded, norm.size, g.dx, channels);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) g.dx[c] = g.powers[c] - slope * x[c] * g.dx[c];
+    x += channels;
+    g.inverse += channels;
+    g.dy += channels;
+    g.dx += channels;
+  }
+}
+
+}  // namespace
+
+HEARTH_FOR_EACH_CPU void PowersOf(const float* inverse, float beta, float* out, int64_t count) {
+  PowersOfEach(inverse, beta, out, count);
+}
+
+void ResponseNorm::Forward(const Places& at, float* inverse, float* y) const {
+  std::vector<float> padded(at.channels + size);
+  ForwardPlaces(*this, at, inverse, y, padded.data());
+}
+
+void ResponseNorm::Backward(const Places& at, const float* inverse, const float* dy,
+                            float* dx) const {
+  std::vector<float> padded(at.channels + size), powers(at.channels);
+  BackwardPlaces(*this, at, {inverse, dy, dx, padded.data(), powers.data()});
+}
+
+}  // namespace hearth::caffe
