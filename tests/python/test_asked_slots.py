@@ -62,12 +62,21 @@ def test_executors_that_are_lost_are_asked_for_while_they_are_awaited(monkeypatc
     assert session == [1]
 
 
-def test_workers_start_with_the_fewest_where_spark_starts_no_executor_before(monkeypatch):
+def test_workers_start_with_those_there_are_where_spark_starts_no_executor_before(monkeypatch):
     monkeypatch.setattr(slots, "slots_now", lambda session: 0)
     session = Asked(ON | {"spark.hearth.executorWait": "0s"})
-    slots.await_executors(session, 2, 8, lambda line: None)
+    slots.await_executors(session, 8, lambda line: None)
     session.conf = {}
-    slots.await_executors(session, 2, 8, lambda line: pytest.fail(line))
+    slots.await_executors(session, 8, lambda line: pytest.fail(line))
+
+
+def test_a_start_awaits_all_executors_that_dynamic_allocation_may_have(monkeypatch):
+    found = iter([0, 2, 3])
+    monkeypatch.setattr(slots, "slots_now", lambda session: next(found))
+    monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
+    limits = {"spark.master": "yarn", "spark.dynamicAllocation.maxExecutors": "3"}
+    slots.await_executors(Asked(ON | limits), 8, lambda line: None)
+    assert next(found, None) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from hearth.cluster.driver.restart import Restarts
-from hearth.cluster.errors import NodeError
+from hearth.cluster.errors import NodeError, ReservationTimeoutError
 from hearth.native.failure import Failure
 from hearth.spark import slots
 
@@ -109,6 +109,28 @@ def test_what_a_resource_manager_ended_for_its_memory_is_final_for_good(monkeypa
     monkeypatch.setattr(restarts, "RemovedExecutors", lambda spark: removed)
     count, error = run_through((KILLED, True))
     assert (count, "5.1 of 5 GB used" in error) == (0, True)
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_start_that_loses_an_executor_goes_on_with_fewer_nodes_where_it_may(least):
+    cluster = Cluster((LOST, False), (RAISED, False))
+    cluster.plan.least_workers, launch, late = least, cluster.launch, ["worker:1 did not come"]
+    cluster.fit_workers = lambda: None
+
+    def launch_late():
+        if late:
+            raise ReservationTimeoutError(late.pop())
+        launch()
+
+    cluster.launch = launch_late
+    restarts, failed = Restarts(cluster), cluster.running
+    failed.watch.amend = lambda text: None
+    if least:
+        restarts.recover(failed, failed.error())
+        assert (restarts.count, cluster.running is failed) == (2, False)
+    else:
+        with pytest.raises(ReservationTimeoutError, match="did not come"):
+            restarts.recover(failed, failed.error())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import threading
 from dataclasses import replace
@@ -64,14 +65,14 @@ class Writer:
 class Node:
     """A supervisor's partition files, and the program's datasets at the other end of a channel."""
 
-    def __init__(self):
+    def __init__(self, partitions=1):
         ours, theirs = socket.socketpair()
         self.events = []
         self.files = PartitionFiles(Channel(ours), self.events.append)
         self._program = Channel(theirs)
         self.datasets = NodeDatasets(["train"])
         plan = {"op": "dataset_plan", "dataset": "train", "rank": 0, "world": 1}
-        self.datasets.handle({**plan, "owners": [0], "identity": ""}, [])
+        self.datasets.handle({**plan, "owners": [0] * partitions, "identity": ""}, [])
         self.rows = self.datasets.open("train").rows
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -217,10 +218,10 @@ def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
 class RemoteWriter(Writer):
     """A writer on another host: it sends its rows."""
 
-    def __init__(self, files, attempt):
+    def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
         self.channel = Channel(ours)
-        greeting = {"dataset": "train", "partition": 0, "attempt": attempt}
+        greeting = {"dataset": "train", "partition": partition, "attempt": attempt}
         peer = Channel(theirs)
         self.served = threading.Thread(target=self._serve, args=(files, peer, greeting, True))
         self.served.start()
@@ -290,3 +291,64 @@ def test_a_kept_file_that_has_changed_is_not_used(node, caplog, cut):
     again.write(batch(0, 20))
     again.end()
     assert after.take(0, 20) == list(range(20))
+
+
+class Attempts:
+    """The attempts at one partition, of which each writes its rows in batches of its own."""
+
+    def __init__(self, node, partition, first, count, chance):
+        self._node, self._partition, self._chance = node, partition, chance
+        self._first, self._count, self._number = first, count, 0
+        self._running = []  # [writer, rows that it has written]
+        self.over = False
+
+    def step(self):
+        """One of them begins, writes, dies or ends."""
+        fewer = not self._running or (len(self._running) < 3 and self._chance.random() < 0.2)
+        if fewer and not self.over:
+            self._number += 1
+            kind = self._chance.choice([Writer, RemoteWriter])
+            self._running.append([kind(self._node.files, self._number, self._partition), 0])
+            return
+        attempt = self._chance.choice(self._running)
+        writer, written = attempt
+        if self._chance.random() < 0.15:
+            writer.die()
+            self._running.remove(attempt)
+        elif written < self._count:
+            attempt[1] += (rows := self._chance.randint(1, self._count - written))
+            writer.write(batch(self._first + written, rows))
+        else:
+            writer.end()
+            self._running.remove(attempt)
+            self.over = True
+
+    def end(self):
+        """Those that run end, too, as Spark may not stop them in time."""
+        while self._running:
+            self.step()
+
+
+@pytest.mark.parametrize("draw", range(12))
+def test_each_row_is_read_once_whatever_attempts_fail_race_and_end(draw):
+    chance = random.Random(draw)
+    counts = [chance.randint(1, 60) for _ in range(chance.randint(1, 6))]
+    node, taken, sizes = Node(len(counts)), [], random.Random(-draw)
+
+    def read():
+        reader = EpochReader(node.rows, 0, "none")
+        reader.start(0)
+        while ids := reader.take(len(taken), sizes.randint(1, 9), False).gather("id").tolist():
+            taken.extend(ids)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    firsts = [sum(counts[:number]) for number in range(len(counts))]
+    every = [Attempts(node, n, firsts[n], count, chance) for n, count in enumerate(counts)]
+    while running := [attempts for attempts in every if not attempts.over]:
+        chance.choice(running).step()
+    for attempts in every:
+        attempts.end()
+    reader.join(60)
+    assert taken == list(range(sum(counts)))
+    assert sorted((e["partition"], e["rows"]) for e in node.events) == list(enumerate(counts))

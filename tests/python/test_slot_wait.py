@@ -59,15 +59,37 @@ def test_slots_that_never_come_are_an_error_at_the_limit_that_is_set(spark):
     assert now[0] == pytest.approx(127, abs=0.3)
 
 
-def test_a_job_that_may_have_fewer_tasks_names_the_least_that_it_needs(spark):
+ELASTIC = {"spark_hearth_executorWait": "30s", "spark_hearth_minWorkersWait": "10min"}
+
+
+def test_a_job_that_may_have_fewer_tasks_goes_on_with_them_after_the_executors_wait(spark):
     now = spark(s0=1, s20=2)
-    SlotWait(Session(spark_hearth_executorWait="30s"), 8, least=2).wait()
+    SlotWait(Session(**ELASTIC), 8, least=2).wait()
     assert now[0] == pytest.approx(30, abs=0.2)
-    spark(s0=1)
-    with pytest.raises(
-        HearthError, match=r"^2 ranks need 2 task slots at the same time, but .* 1 "
-    ):
-        SlotWait(Session(spark_hearth_executorWait="15s"), 8, least=2).wait()
+
+
+@pytest.mark.parametrize("tasks", [2, 8])
+def test_a_job_below_its_fewest_tasks_waits_longer_and_says_so(spark, tasks):
+    now, told = spark(s0=1, s400=2), []
+    SlotWait(Session(**ELASTIC), tasks, told.append, least=2).wait()
+    assert now[0] == pytest.approx(400, abs=0.2)
+    least = ", 2 at least" if tasks > 2 else ""
+    assert told[0] == f"waiting for executors: 1 of {tasks} slots{least} (0 of 600 s)"
+    now, told = spark(s0=1), []
+    words = (
+        r"^2 ranks need 2 task slots at the same time, but the cluster has 1 and got no more "
+        r"within 600 s of waiting for executors \(spark\.hearth\.minWorkersWait\)"
+    )
+    with pytest.raises(HearthError, match=words):
+        SlotWait(Session(**ELASTIC), tasks, least=2).wait()
+    assert now[0] == pytest.approx(600, abs=0.3)
+
+
+def test_an_hour_is_waited_for_the_fewest_tasks_where_no_setting_says_otherwise(spark):
+    now = spark(s0=0)
+    with pytest.raises(HearthError, match="within 3600 s"):
+        SlotWait(Session(), 8, least=2).wait()
+    assert now[0] == pytest.approx(3600, abs=0.3)
 
 
 def test_a_shortage_that_is_over_does_not_count_for_the_next(spark):

@@ -271,6 +271,7 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=200)
     flags = parser.parse_args()
     first = int(time.time())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the Workers end, too
     seeds = flags.seeds or range(first, first + flags.draws)
     os.environ.update([conftest.MARK.split("=")])
     os.environ["PYTHONPATH"] = str(HERE)

@@ -29,8 +29,6 @@ from counted_programs import Training
 
 HERE = Path(__file__).resolve().parent
 ROWS = 400
-# Between two kills, in seconds.
-_PAUSE_S = (5.0, 30.0)
 CONF = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -48,9 +46,13 @@ class ExecutorKiller(threading.Thread):
         killed: how many.
     """
 
-    def __init__(self, folder: Path, seconds: float, chance: random.Random):
+    def __init__(
+        self, folder: Path, seconds: float, pause_s: tuple[float, float], chance: random.Random
+    ):
+        """`pause_s`: the least and the most between two kills."""
         super().__init__(daemon=True)
         self._folder, self._seconds, self._chance = folder, seconds, chance
+        self._pause_s = pause_s
         self._over = threading.Event()
         self.killed = 0
 
@@ -63,7 +65,7 @@ class ExecutorKiller(threading.Thread):
             pass
         until = time.monotonic() + self._seconds
         while time.monotonic() < until:
-            if self._over.wait(self._chance.uniform(*_PAUSE_S)):
+            if self._over.wait(self._chance.uniform(*self._pause_s)):
                 return
             if victims := conftest.marked_processes("CoarseGrainedExecutorBackend"):
                 os.kill(self._chance.choice(sorted(victims)), signal.SIGKILL)
@@ -80,8 +82,8 @@ class ExecutorKiller(threading.Thread):
         return max((line[1] for line in lines if len(line) > 1), default=-1)
 
 
-def run(workers: tuple[int, int], minutes: float, seed: int, wait: str) -> dict[str, Any]:
-    """What one training went through; `wait`: for an executor that was lost."""
+def run(flags: argparse.Namespace) -> dict[str, Any]:
+    """What one training went through, with the flags of main()."""
     from hearth.spark import session
     from hearth.torch import TorchCluster
 
@@ -89,11 +91,13 @@ def run(workers: tuple[int, int], minutes: float, seed: int, wait: str) -> dict[
     # The executors import the main function.
     paths = [str(HERE), os.environ.get("PYTHONPATH")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    conf = {**CONF, "spark.hearth.executorWait": wait}
+    conf = {**CONF, "spark.hearth.executorWait": flags.wait}
+    workers = tuple(flags.workers)
     spark = session.start("hearth-elastic", executors=workers[1], conf=conf)
     with tempfile.TemporaryDirectory(prefix="hearth-elastic-") as name:
         folder = Path(name)
-        killer = ExecutorKiller(folder, 60 * minutes, random.Random(seed))
+        chance = random.Random(flags.seed)
+        killer = ExecutorKiller(folder, 60 * flags.minutes, tuple(flags.pause), chance)
         killer.start()
         training = Training(name, 10**6, pace_s=0.05)
         rows = spark.range(0, ROWS, 1, 3).selectExpr(
@@ -114,10 +118,7 @@ def run(workers: tuple[int, int], minutes: float, seed: int, wait: str) -> dict[
         worlds = Counter(file.name[:5] for file in folder.glob("?????-*"))
     spark.stop()
     return {
-        "workers": workers,
-        "minutes": minutes,
-        "wait": wait,
-        "seed": seed,
+        **vars(flags),
         "killed": killer.killed,
         "worlds": [count for _, count in sorted(worlds.items())],
         "epochs": counts.epochs,
@@ -131,10 +132,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, nargs=2, default=(2, 8), metavar=("LEAST", "MOST"))
     parser.add_argument("--minutes", type=float, default=10, help="of kills")
+    pause = "seconds between two kills; where a restart takes longer, no step is taken"
+    parser.add_argument("--pause", type=float, nargs=2, default=(5, 30), help=pause)
     parser.add_argument("--wait", default="15s", help="for lost executors, before there are fewer")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     flags = parser.parse_args()
-    found = run(tuple(flags.workers), flags.minutes, flags.seed, flags.wait)
+    found = run(flags)
     print(json.dumps(found))
     return 0 if found["lost"] == found["doubled"] == 0 and not found["error"] else 1
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,56 +26,38 @@ from hearth.data.position import (
     remaining,
 )
 from hearth.data.prefetch import Iteration, prefetched
+from hearth.data.steps import Made, Repeated, Step
 
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
 # Rows behind a batch that may take the place of one in which no row can be decoded.
 _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
-
-
-@dataclass(frozen=True)
-class _Step:
-    """The rows of one step: the core's, how many are no repetitions, the position behind them."""
-
-    rows: Any
-    own: int
-    last: int
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A batch as the program gets it, and what it counts for once it is given."""
-
-    batch: Any
-    last: int
-    rows: int
-    repeated: int
-    invalid: int
-
-
-class _Repeated:
-    """The reader of a rank that has no row left in an epoch: it takes its steps with others."""
-
-    def __init__(self, reader: Any):
-        self._reader = reader
-
-    def take(self, position: int, count: int, wrap: bool) -> Any:
-        """Rows to repeat; None where own ones are asked for."""
-        return self._reader.take(position, count, True) if wrap else None
+_LEFT = (
+    "this iteration over dataset {!r} (epoch {}) was left: another one has begun since, or "
+    "set_epoch() or load_state_dict() was called, and a loader has one position; for two "
+    "iterations at once open the dataset twice by ctx.dataset()"
+)
 
 
 class Loader:
     """Minibatches of one dataset, the same number of steps on every rank.
 
-    Used as a DataLoader of PyTorch: `for batch in loader`, len(), set_epoch(), state_dict(). One
-    thread uses it. A batch is {column: array}, or a tuple in the order of `columns`.
+    Used as a DataLoader of PyTorch: `for batch in loader`, len(), set_epoch(), state_dict(). A
+    batch is {column: array}, or a tuple in the order of `columns`. The position is that of one
+    iteration, which threads may share; the process that made the loader uses it.
 
     Attributes:
         epoch: the number of the epoch that the next, or running, iteration gives.
         repeated_rows: rows given again, so far, so that all ranks take the same number of steps.
         invalid_rows: rows, so far, that a transform could not decode, and that were replaced.
     """
+
+    _ELSEWHERE = (
+        "a loader cannot be copied, or used in another process than the one that made it, as it "
+        "counts the rows that it gives: use it where ctx.dataset() was called, and again "
+        "ctx.dataset() for another loader; map_in='processes' prepares batches in other processes"
+    )
 
     def __init__(
         self,
@@ -94,8 +77,14 @@ class Loader:
             raise ValueError("map_in is 'processes', but there is no map to run in them: give one")
         self._position = Position(0, [Pass(dataset.plan.owners)])
         self._fresh = True  # the next iteration begins where the position says
+        self._beginning = threading.Lock()
+        self._process = os.getpid()
         self.repeated_rows = 0
         self.invalid_rows = 0
+
+    def __reduce__(self) -> Any:
+        """Copies would have one position each, and none would be that of the rows given."""
+        raise RuntimeError(self._ELSEWHERE)
 
     @property
     def batch_size(self) -> int:
@@ -221,25 +210,32 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         """It begins with its first batch: iterators that are not used leave the position alone, as
-        Lightning makes several on a restart."""
-        return Iteration(self._batches())
+        Lightning makes several on a restart. Raises RuntimeError in another process."""
+        self._check_process()
+        return Iteration(self._batches(), self._check_process)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError(self._ELSEWHERE)
 
     def _batches(self) -> Iterator[Any]:
         """The batches of an iteration; in place of one that cannot be made, the exception."""
-        if not self._fresh:  # an iteration was left before its end
-            self._begin_epoch(self._position.epoch + 1)
-        self._fresh = False
-        options, position, make = self._options, self._position, self._make
+        with self._beginning:
+            if not self._fresh:  # an iteration was left before its end
+                self._begin_epoch(self._position.epoch + 1)
+            self._fresh, position = False, self._position
+        options, make = self._options, self._make
         steps = self._guarded(self._epoch_batches(position))
         finish = partial(self._finish, position, make)
         depth = max(options.prefetch, options.workers)
         for future in prefetched(steps, finish, options.workers, depth):
+            if position is not self._position:
+                raise RuntimeError(_LEFT.format(self._dataset.name, position.epoch))
             if (error := future.exception()) is not None:
                 yield error
                 continue
             made = future.result()
-            if position is self._position:  # else the loader has gone on to another epoch
-                position.passes[-1] = Pass(position.passes[-1].owners, made.last)
+            position.passes[-1] = Pass(position.passes[-1].owners, made.last)
             self.repeated_rows += made.repeated
             self.invalid_rows += made.invalid
             note_given(made.rows)
@@ -247,7 +243,7 @@ class Loader:
         if position is self._position:
             self._begin_epoch(position.epoch + 1)
 
-    def _guarded(self, batches: Iterator[_Step]) -> Iterator[_Step]:
+    def _guarded(self, batches: Iterator[Step]) -> Iterator[Step]:
         """Raises the cluster's failure in place of the core's error, which follows from it."""
         from hearth import HearthError
 
@@ -257,7 +253,7 @@ class Loader:
             self._dataset.check()
             raise
 
-    def _epoch_batches(self, position: Position) -> Iterator[_Step]:
+    def _epoch_batches(self, position: Position) -> Iterator[Step]:
         """The batches of one epoch, or of what is left of it."""
         options, size = self._options, self._options.batch_size
         reader, counts = self._open(position)
@@ -275,7 +271,7 @@ class Loader:
             if own < want:
                 rows = reader.take(at, want, True)
             at += want
-            yield _Step(rows, own, at)
+            yield Step(rows, own, at)
 
     def _open(self, position: Position) -> tuple[Any, Callable[[], list[int]]]:
         """The core's reader of the last pass, and what counts the rows of each rank in it."""
@@ -291,7 +287,7 @@ class Loader:
         counts = self._by_rank(int(rows.sum()) for rows in left)
         if not own.any():
             reader.start(position.epoch)
-            return _Repeated(reader), lambda: counts
+            return Repeated(reader), lambda: counts
         order_seed = pass_seed(options.seed, len(over))
         reader.start(position.epoch, np.flatnonzero(own), order_seed)
         return reader, lambda: counts
@@ -326,8 +322,8 @@ class Loader:
         return rows // size if self._options.drop_last else -(-rows // size)
 
     def _finish(
-        self, position: Position, make: Callable[[Any, Any], Any] | None, batch: _Step
-    ) -> _Made:
+        self, position: Position, make: Callable[[Any, Any], Any] | None, batch: Step
+    ) -> Made:
         """A batch of the iteration that `position` belongs to. Any thread."""
         options, rows = self._options, batch.rows
         spare = self._spare(position, batch.last)
@@ -344,13 +340,16 @@ class Loader:
                 made = make(made, rows.ids())
             except Exception as error:
                 first, epoch = batch.last - rows.count, position.epoch
-                error.add_note(
+                where = (
                     f"in the map of dataset {self._dataset.name!r}, called on rows {first} to "
                     f"{batch.last - 1} of epoch {epoch} of this rank"
                 )
+                if isinstance(error, StopIteration):  # it would end the program's loop
+                    raise RuntimeError(f"StopIteration was raised {where}") from error
+                error.add_note(where)
                 raise
         made = self._finished(made)
-        return _Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
+        return Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
 
     @cached_property
     def _make(self) -> Callable[[Any, Any], Any] | None:

@@ -52,6 +52,11 @@ def check_state(name: str, state: Any) -> None:
             f"a state of dataset {name!r} has version {found}: give what state_dict() of a loader "
             "gave"
         )
+    if (other := state.get("dataset", name)) != name:
+        raise ValueError(
+            f"a state of dataset {other!r} was loaded into a loader of dataset {name!r}: give each "
+            "loader its own state (where the dataset has another name now, change its 'dataset')"
+        )
     passes, known = state.get("passes"), state.get("partitions")
     sound = {
         "seed, shuffle, identity": all(key in state for key in ("seed", "shuffle", "identity")),

@@ -17,27 +17,32 @@ class Iteration:
     """One pass over a loader.
 
     Where a batch cannot be made, next() raises why, and gives the batch behind it when it is called
-    again, as a DataLoader does. Where there can be no further batches, each call raises why.
+    again, as a DataLoader does. Where there can be no further batches, each call raises why. Any
+    thread may take the next batch.
     """
 
-    def __init__(self, batches: Iterator[Any]):
-        """`batches`: batches, or exceptions in their place; a generator."""
-        self._batches = batches
-        self._over: Exception | None = None
+    def __init__(self, batches: Iterator[Any], check: Callable[[], None]):
+        """`batches`: batches, or exceptions in their place; a generator. `check`: raises where this
+        process is not the loader's; its threads would make the batches."""
+        self._batches, self._check = batches, check
+        self._lock = threading.Lock()
+        self._over: BaseException | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        if self._over is not None:
-            raise self._over
-        try:
-            batch = next(self._batches)
-        except StopIteration:
-            raise
-        except Exception as error:
-            self._over = error
-            raise
+        self._check()
+        with self._lock:
+            if self._over is not None:
+                raise self._over
+            try:
+                batch = next(self._batches)
+            except StopIteration:
+                raise
+            except BaseException as error:  # the program may catch a KeyboardInterrupt, too
+                self._over = error
+                raise
         if isinstance(batch, BaseException):
             raise batch
         return batch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -14,31 +13,28 @@ if TYPE_CHECKING:
 def as_tf_dataset(loader: Loader) -> tf.data.Dataset:
     """Batches as {column: tensor}; each pass over it is the loader's next epoch.
 
-    Its element_spec follows from the loader's first batch, which is given again.
+    Its element_spec follows from the loader's next batch, which is made once more for the program.
     """
-    first, rest = _peek(loader)
-    spec = {name: _spec(values) for name, values in first.items()}
-    pending = [(first, rest)]
-
-    def batches() -> Iterator[dict[str, Any]]:
-        if pending:
-            batch, others = pending.pop()
-            yield batch
-            yield from others
-        else:
-            yield from loader
-
-    return tf.data.Dataset.from_generator(batches, output_signature=spec)
+    spec = {name: _spec(values) for name, values in _peek(loader).items()}
+    return tf.data.Dataset.from_generator(lambda: iter(loader), output_signature=spec)
 
 
-def _peek(loader: Loader) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    batches = iter(loader)
-    first = next(batches, None)
-    if first is None:
+def _peek(loader: Loader) -> dict[str, Any]:
+    """The batch that the program gets next; leaves the position before it."""
+    before = loader.state_dict()
+    batch = next(iter(loader), None)
+    if batch is None:  # the state was saved at the epoch's end
+        before = loader.state_dict()
+        batch = next(iter(loader), None)
+    if batch is None:
         raise ValueError("the loader has no batch, so the types of its columns are not known")
-    if not isinstance(first, dict):
+    if not isinstance(batch, dict):
         raise ValueError("a loader with `columns` gives tuples: leave them out for as_tf_dataset()")
-    return first, batches
+    if loader.epoch != before["epoch"]:  # an iteration was left before
+        loader.set_epoch(loader.epoch)
+    else:  # counts of all partitions would have to be waited for
+        loader.load_state_dict({**before, "partitions": None})
+    return batch
 
 
 def _spec(values: Any) -> tf.TensorSpec:

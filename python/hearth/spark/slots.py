@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 # minutes; where a machine is gone for good, nothing comes, and Spark does not report which it is.
 WAIT_SETTING = "spark.hearth.executorWait"
 _WAIT = "300s"
+# How long a job whose number of tasks may change waits for the fewest it can have. Preemption takes
+# executors for as long as other jobs need them, and Spark's own jobs wait for theirs without limit.
+LEAST_WAIT_SETTING = "spark.hearth.minWorkersWait"
+_LEAST_WAIT = "1h"
 
 # Spark's Python API has no event for a new executor, so it is asked now and then.
 _LOOK_S = 0.1
@@ -42,7 +46,7 @@ class SlotWait:
         waited_s: float = 0.0,
         least: int = 0,
     ):
-        """`tasks` of the job run at once; slots may be too few as long as the setting says.
+        """`tasks` of the job run at once; slots may be too few as long as the settings say.
 
         Args:
             session: of the job.
@@ -50,17 +54,23 @@ class SlotWait:
             tell: gets a line of how it stands when slots are first missed, whenever their number
                 changes, and every ten seconds. What it raises ends the wait.
             waited_s: how long executors have been awaited already, where slots are too few now.
-            least: with so many slots the wait ends at the limit, too; 0: as many as tasks.
+            least: the fewest tasks that the job can have: with so many slots the wait ends after
+                `spark.hearth.executorWait`, with fewer it fails after
+                `spark.hearth.minWorkersWait`; 0: as many as tasks.
 
         Raises:
-            HearthError: the setting is no time.
+            HearthError: a setting is no time.
         """
         self._session = session
         self._tasks = tasks
         self._least = least or tasks
         self._tell = tell
         self.profile: ResourceProfile | None = None
-        self._limit_s = executor_wait_s(session)
+        self._limit_s, self._limit_setting = executor_wait_s(session), WAIT_SETTING
+        self._patience_s = self._limit_s
+        if least:
+            self._limit_setting = LEAST_WAIT_SETTING
+            self._limit_s = time_setting_s(session, LEAST_WAIT_SETTING, _LEAST_WAIT)
         self._waited_s = waited_s
         self._since: float | None = None  # when slots were first too few
         self._told: tuple[int, float] = (-1, 0.0)  # slots, and when
@@ -71,8 +81,8 @@ class SlotWait:
             time.sleep(_LOOK_S)
 
     def look(self) -> bool:
-        """Whether there are slots for all tasks now, as far as Spark tells; after the
-        limit for the least.
+        """Whether there are slots for all tasks now, as far as Spark tells; after
+        `spark.hearth.executorWait` for the least.
 
         Raises:
             HearthError: there have been too few for the limit, or there can never be enough; or
@@ -85,21 +95,25 @@ class SlotWait:
         now = time.monotonic()
         if self._since is None:
             self._since, self._told = now - self._waited_s, (-1, 0.0)
+        waited = now - self._since
         most = slots if _is_local(self._session) else most_slots(self._session, self.profile)
         never = most is not None and most < self._tasks
-        if slots >= self._least and (never or now - self._since >= self._limit_s):
+        enough = slots >= self._least
+        if enough and (never or waited >= self._patience_s):
             return True
         if never and most < self._least:
             raise self._too_few(slots)
-        if now - self._since >= self._limit_s:
-            late = f" and got no more within {self._limit_s:.0f} s of waiting for executors"
-            raise self._too_few(slots, f"{late} ({WAIT_SETTING})")
+        limit = self._patience_s if enough else self._limit_s
+        if waited >= limit:
+            late = f" and got no more within {limit:.0f} s of waiting for executors"
+            raise self._too_few(slots, f"{late} ({self._limit_setting})")
         if slots != self._told[0] or now - self._told[1] >= _TELL_S:
             self._told = slots, now
             if self.profile is None:
                 ask_for_slots(self._session, self._tasks)
-            waited = f"{now - self._since:.0f} of {self._limit_s:.0f} s"
-            self._tell(f"waiting for executors: {slots} of {self._tasks} slots ({waited})")
+            needed = f", {self._least} at least" if self._least < self._tasks else ""
+            stands = f"{slots} of {self._tasks} slots{needed} ({waited:.0f} of {limit:.0f} s)"
+            self._tell(f"waiting for executors: {stands}")
         return False
 
     def _slots(self) -> int | None:
@@ -119,16 +133,15 @@ class SlotWait:
         )
 
 
-def await_executors(
-    session: SparkSession, least: int, most: int, tell: Callable[[str], None]
-) -> None:
-    """Where Spark starts executors by demand: waits for slots for `most` tasks until the limit is
-    over. Fewer than the least are not an error yet, as Spark starts executors for waiting tasks."""
+def await_executors(session: SparkSession, most: int, tell: Callable[[str], None]) -> None:
+    """Where Spark starts executors by demand: waits for slots for `most` tasks, or for as many as
+    its settings allow, until `spark.hearth.executorWait` is over. Fewer are not an error yet, as
+    Spark starts executors for waiting tasks."""
     from hearth import HearthError
 
     if is_on(session.conf.get):
         with suppress(HearthError):
-            SlotWait(session, most, tell, least=least).wait()
+            SlotWait(session, min(most, most_slots(session) or most), tell).wait()
 
 
 def executor_wait_s(session: SparkSession) -> float:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset
 
 from hearth.data.dataset import Dataset
 from hearth.data.loader import Loader
@@ -29,6 +28,8 @@ class TensorLoader(Loader, IterableDataset):
     An IterableDataset of batches, too, for DataLoader(loader, batch_size=None).
     """
 
+    _ELSEWHERE = _IN_WORKER
+
     def __init__(
         self,
         dataset: Dataset,
@@ -39,10 +40,6 @@ class TensorLoader(Loader, IterableDataset):
         """`pin_memory`, `collate_fn`: as of torch.utils.data.DataLoader."""
         super().__init__(dataset, options, collate_fn and partial(_collated, collate_fn))
         self._pin_memory = pin_memory and torch.cuda.is_available()
-        self._process = os.getpid()
-
-    def __reduce__(self) -> Any:
-        raise RuntimeError(_IN_WORKER)
 
     @property
     def dataset(self) -> Any:
@@ -56,8 +53,6 @@ class TensorLoader(Loader, IterableDataset):
 
     def __iter__(self) -> Iterator[Any]:
         """Raises RuntimeError in a worker process, and where Accelerate would drop batches."""
-        if get_worker_info() is not None or os.getpid() != self._process:
-            raise RuntimeError(_IN_WORKER)
         check_whole()
         return super().__iter__()
 

@@ -52,6 +52,7 @@ class TorchCluster(Cluster):
             workers: how many nodes; each is one rank of the process group. (least, most), with
                 restart: as many as there are slots. After a loss that is not replaced within
                 spark.hearth.executorWait it goes on with fewer; with more after ctx.checkpoint().
+                With slots for fewer than least it waits for spark.hearth.minWorkersWait.
             roles_of_nodes: number of nodes by role instead; those of "ps" and "evaluator" get no
                 rows, are no ranks, and are ended after the others.
             feeds, datasets, profile, timeout_s, shown: as for cluster.run().

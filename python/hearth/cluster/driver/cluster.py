@@ -157,8 +157,8 @@ class Cluster(Reporting):
         if self.plan.options.background:
             self.spark.check_nodes()
         try:
-            if least := self.plan.least_workers:
-                await_executors(self.spark.session, least, self._most_workers, logger.warning)
+            if self.plan.least_workers:
+                await_executors(self.spark.session, self._most_workers, logger.warning)
                 self.fit_workers()
             self._body = start_body(program, self.meta, self.plan.options)
             self.launch()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hearth.cluster.driver.feed_jobs import FeedJob
-from hearth.cluster.errors import ClusterError, NodeError
+from hearth.cluster.errors import ClusterError, NodeError, ReservationTimeoutError
 from hearth.native.failure import Failure
 from hearth.spark import restarts
 from hearth.spark.restarts import Lost, NotReplaced
@@ -182,6 +182,9 @@ class Restarts:
         except NodeError:
             raise
         except Exception as error:
+            if isinstance(error, ReservationTimeoutError) and self._cluster.plan.least_workers:
+                # An executor was lost meanwhile; the next start may have fewer nodes.
+                raise Lost(Failure(str(error))) from error
             self._give_up(failed, error)
             raise
 

@@ -77,7 +77,8 @@ def run_elastic(
 
     Args:
         num_proc, max_num_proc: how many ranks at most; min_num_proc: how many at least.
-        reset_limit, elastic_timeout: have no meaning here; see spark.hearth.executorWait.
+        reset_limit, elastic_timeout: have no meaning here; see spark.hearth.executorWait
+            and spark.hearth.minWorkersWait.
         The others are those of run().
 
     Returns:
