@@ -6,8 +6,8 @@
 
 namespace hearth::rendezvous {
 
-void StepTracker::Record(const GroupStep& step) {
-  const auto& [group, rank, world, step] = step;
+void StepTracker::Record(const GroupStep& report) {
+  const auto& [group, rank, world, step] = report;
   Require(group.size() <= kMaxNameBytes, ErrorCode::kInvalidArgument,
           "a group's name has {} bytes, more than {}", group.size(), kMaxNameBytes);
   Require(world >= 1 && world <= kMaxRanks && rank >= 0 && rank < world,

@@ -26,7 +26,7 @@ class StepTracker {
 
   // Throws kInvalidArgument for an invalid rank, a world that differs from the earlier one, or a
   // name that is too long.
-  void Record(const GroupStep& step);
+  void Record(const GroupStep& report);
   // The ranks that have not reached `step`; empty for an unknown group.
   std::vector<int> RanksBehind(const std::string& group, uint64_t step) const;
 
