@@ -1,5 +1,5 @@
-// For tests: accept4 with errors of the test's choice, in place of the C library's. To be included
-// by one file of a program. Any thread.
+// Replaces accept4 in tests by a version with injected errors. Include in one file of a program.
+// Any thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@ namespace hearth {
 
 class FailingAccept {
  public:
-  // The next calls fail with these errors, in turn.
+  // The next calls fail with these errors, in order.
   explicit FailingAccept(std::vector<int> errors) {
     const std::lock_guard lock(mutex_);
     errors_ = {errors.rbegin(), errors.rend()};
@@ -27,13 +27,13 @@ class FailingAccept {
   FailingAccept(const FailingAccept&) = delete;
   FailingAccept& operator=(const FailingAccept&) = delete;
 
-  // How many of these errors are left.
+  // The number of remaining errors.
   static size_t left() {
     const std::lock_guard lock(mutex_);
     return errors_.size();
   }
 
-  // The error for this call, 0 for none.
+  // The error for this call; 0 for none.
   static int Next() {
     const std::lock_guard lock(mutex_);
     if (errors_.empty()) return 0;
@@ -44,12 +44,12 @@ class FailingAccept {
 
  private:
   static inline std::mutex mutex_;
-  static inline std::vector<int> errors_;  // the next one last
+  static inline std::vector<int> errors_;  // in reverse order
 };
 
 }  // namespace hearth
 
-// A connection waits in the queue even where the call fails, as it does without descriptors.
+// The connection stays in the queue if the call fails, as without free descriptors.
 extern "C" int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   if (const int error = hearth::FailingAccept::Next()) {
     errno = error;

@@ -1,4 +1,4 @@
-// A point in time that a wait must not pass. Copyable, safe to share between threads.
+// A point in time that limits a wait. Copyable, safe to share between threads.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ class Deadline {
   bool expired() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }
   Clock::time_point at() const { return at_; }
 
-  // Seconds left, never negative; infinity for Never().
+  // Remaining seconds, never negative; infinity for Never().
   double remaining() const {
     if (at_ == Clock::time_point::max()) return std::numeric_limits<double>::infinity();
     return std::max(0.0, std::chrono::duration<double>(at_ - Clock::now()).count());
   }
 
-  // The timeout argument of poll(2): rounded up, -1 for Never().
+  // Timeout argument of poll(2): rounded up, -1 for Never().
   int poll_timeout_ms() const {
     if (at_ == Clock::time_point::max()) return -1;
     return static_cast<int>(std::min(remaining() * 1000.0 + 0.999, 1e9));

@@ -1,4 +1,4 @@
-// The deadline of tests for what comes at once, also on a machine that is busy.
+// Deadline for test operations that normally finish at once; long enough for a busy machine.
 #pragma once
 
 #include "hearth/base/deadline.h"

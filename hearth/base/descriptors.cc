@@ -51,7 +51,7 @@ size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes
     if (sent >= 0) return static_cast<size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       Require(PollOne(connection.fd(), POLLOUT, deadline) != 0, ErrorCode::kDeadlineExceeded,
-              "{} took no bytes before the deadline", connection.peer());
+              "{} accepted no bytes before the deadline", connection.peer());
     } else if (errno != EINTR) {
       ThrowErrno(errno, fmt::format("sending descriptors to {}", connection.peer()));
     }
@@ -73,10 +73,10 @@ size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size
       Take(message, descriptors);
       return static_cast<size_t>(got);
     }
-    if (errno == ECONNRESET) return 0;  // an end as well, as Connection::TryRead has it
+    if (errno == ECONNRESET) return 0;  // treated as an end, as in Connection::TryRead
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       Require(PollOne(connection.fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
-              "nothing came from {} in time", connection.peer());
+              "received no data from {} before the deadline", connection.peer());
     } else if (errno != EINTR) {
       ThrowErrno(errno, fmt::format("reading from {}", connection.peer()));
     }

@@ -1,5 +1,4 @@
-// Descriptors that travel beside bytes over a unix socket (SCM_RIGHTS). Failures are those of
-// Connection (socket.h).
+// Sends descriptors over a unix socket (SCM_RIGHTS). Failures are those of Connection (socket.h).
 #pragma once
 
 #include <cstddef>
@@ -13,16 +12,17 @@
 
 namespace hearth {
 
-// Per call; the kernel drops any further ones.
+// Per call; the kernel drops any more.
 inline constexpr size_t kMaxDescriptors = 8;
 
-// Waits until the socket takes at least one of `bytes`, and with the first of them copies of
-// `descriptors`; returns how many bytes it took. Throws kInvalidArgument for too many descriptors.
+// Waits until the socket accepts at least one of `bytes`, and with the first of them copies of
+// `descriptors`; returns the number of bytes sent. Throws kInvalidArgument for too many
+// descriptors.
 size_t WriteWithDescriptors(const Connection& connection, std::string_view bytes,
                             std::span<const int> descriptors, Deadline deadline);
 
 // Waits for at least one byte and reads up to `size`; 0 is end of file. Appends the descriptors
-// that came with them: fewer than were sent if this process has reached its limit. They are
+// that were sent with them: fewer than were sent if this process has reached its limit. They are
 // close-on-exec.
 size_t ReadWithDescriptors(const Connection& connection, void* data, size_t size,
                            std::vector<Fd>* descriptors, Deadline deadline);

@@ -14,67 +14,67 @@ namespace {
 
 Deadline Soon() { return Deadline::After(5); }
 
-TEST(Descriptors, ArriveWithTheFirstByteAndAreTheSameFiles) {
-  auto [near, far] = Connection::Pair();
+TEST(Descriptors, ArriveWithTheFirstByteAsTheSameFiles) {
+  auto [local, remote] = Connection::Pair();
   auto [left, right] = Connection::Pair();
   const std::array fds = {left.fd(), right.fd()};
-  EXPECT_EQ(WriteWithDescriptors(near, "ab", fds, Soon()), 2u);
-  std::vector<Fd> came;
+  EXPECT_EQ(WriteWithDescriptors(local, "ab", fds, Soon()), 2u);
+  std::vector<Fd> received;
   char byte = 0;
-  ASSERT_EQ(ReadWithDescriptors(far, &byte, 1, &came, Soon()), 1u);
-  ASSERT_EQ(came.size(), 2u);
-  EXPECT_EQ(::fcntl(came[0].get(), F_GETFD), FD_CLOEXEC);
-  Connection(std::move(came[0]), "left").Write("x", Soon());
-  Connection(std::move(came[1]), "right").Read(&byte, 1, Soon());
+  ASSERT_EQ(ReadWithDescriptors(remote, &byte, 1, &received, Soon()), 1u);
+  ASSERT_EQ(received.size(), 2u);
+  EXPECT_EQ(::fcntl(received[0].get(), F_GETFD), FD_CLOEXEC);
+  Connection(std::move(received[0]), "left").Write("x", Soon());
+  Connection(std::move(received[1]), "right").Read(&byte, 1, Soon());
   EXPECT_EQ(byte, 'x');
-  EXPECT_EQ(ReadWithDescriptors(far, &byte, 1, &came, Soon()), 1u);
-  EXPECT_EQ(came.size(), 2u);
+  EXPECT_EQ(ReadWithDescriptors(remote, &byte, 1, &received, Soon()), 1u);
+  EXPECT_EQ(received.size(), 2u);
 }
 
-TEST(Descriptors, BytesComeWithoutThoseThatThisProcessCannotHave) {
-  auto [near, far] = Connection::Pair();
-  WriteWithDescriptors(near, "a", std::array{near.fd(), far.fd()}, Soon());
+TEST(Descriptors, DescriptorsOverTheLimitAreDropped) {
+  auto [local, remote] = Connection::Pair();
+  WriteWithDescriptors(local, "a", std::array{local.fd(), remote.fd()}, Soon());
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  // Of all numbers only the next free one is left.
+  // Only one more descriptor is allowed.
   const rlimit tight = {static_cast<rlim_t>(Fd(::dup(0)).get()) + 1, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
-  std::vector<Fd> came;
+  std::vector<Fd> received;
   char byte = 0;
-  const size_t got = ReadWithDescriptors(far, &byte, 1, &came, Soon());
+  const size_t got = ReadWithDescriptors(remote, &byte, 1, &received, Soon());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(got, 1u);
-  EXPECT_EQ(came.size(), 1u);
+  EXPECT_EQ(received.size(), 1u);
 }
 
 TEST(Descriptors, WaitsHaveADeadline) {
-  auto [near, far] = Connection::Pair();
-  std::vector<Fd> came;
+  auto [local, remote] = Connection::Pair();
+  std::vector<Fd> received;
   char byte = 0;
-  EXPECT_THROW(ReadWithDescriptors(far, &byte, 1, &came, Deadline::After(0.02)), Error);
-  while (near.TryWrite("xxxxxxxx", 8) > 0) continue;
-  EXPECT_THROW(WriteWithDescriptors(near, "a", std::array{near.fd()}, Deadline::After(0.02)),
+  EXPECT_THROW(ReadWithDescriptors(remote, &byte, 1, &received, Deadline::After(0.02)), Error);
+  while (local.TryWrite("xxxxxxxx", 8) > 0) continue;
+  EXPECT_THROW(WriteWithDescriptors(local, "a", std::array{local.fd()}, Deadline::After(0.02)),
                Error);
 }
 
-TEST(Descriptors, AnEndIsAnEndAndAPeerThatIsGoneUnavailable) {
-  auto [near, far] = Connection::Pair();
-  near.Shutdown();
-  std::vector<Fd> came;
+TEST(Descriptors, EndOfFileIsReportedAndALostPeerIsUnavailable) {
+  auto [local, remote] = Connection::Pair();
+  local.Shutdown();
+  std::vector<Fd> received;
   char byte = 0;
-  EXPECT_EQ(ReadWithDescriptors(far, &byte, 1, &came, Soon()), 0u);
+  EXPECT_EQ(ReadWithDescriptors(remote, &byte, 1, &received, Soon()), 0u);
   try {
-    WriteWithDescriptors(far, "a", std::array{near.fd()}, Soon());
+    WriteWithDescriptors(remote, "a", std::array{local.fd()}, Soon());
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   }
 }
 
-TEST(Descriptors, TooManyAreRefused) {
-  auto [near, far] = Connection::Pair();
-  const std::vector<int> many(kMaxDescriptors + 1, near.fd());
-  EXPECT_THROW(WriteWithDescriptors(near, "a", many, Soon()), Error);
+TEST(Descriptors, TooManyAreRejected) {
+  auto [local, remote] = Connection::Pair();
+  const std::vector<int> many(kMaxDescriptors + 1, local.fd());
+  EXPECT_THROW(WriteWithDescriptors(local, "a", many, Soon()), Error);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The one error type of the core. Its message is one sentence: what failed, with which values and
-// where, and what to do. Python maps codes to exception classes in python/bindings/errors.cc.
+// The error type of the core. Its message is one sentence: what failed, with which values and
+// where, and what to do. python/bindings/errors.cc maps codes to Python exception classes.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,26 +12,26 @@
 namespace hearth {
 
 enum class ErrorCode {
-  kInvalidArgument,    // the caller's or the user's input is wrong; trying again will not help
-  kNotFound,           // a file, column, blob or member that was named does not exist
+  kInvalidArgument,    // the caller's or the user's input is wrong; retrying will not help
+  kNotFound,           // a named file, column, blob or member does not exist
   kDataLoss,           // stored or received bytes are damaged
-  kUnavailable,        // a peer or a process went away
+  kUnavailable,        // a peer or a process is gone
   kDeadlineExceeded,   // a wait took longer than its deadline
-  kAborted,            // another rank failed first; the message is that rank's
-  kPermissionDenied,   // authentication failed, or the file system said no
+  kAborted,            // another rank failed first; the message is from that rank
+  kPermissionDenied,   // authentication failed, or the file system denied access
   kResourceExhausted,  // memory, disk or another limit
-  kUnimplemented,      // known, but not built yet
+  kUnimplemented,      // planned, but not implemented
   kInternal,           // a bug in Hearth
 };
 
 std::string_view ErrorCodeName(ErrorCode code);
-// The inverse; an unknown name gives kInternal.
+// The inverse; kInternal for an unknown name.
 ErrorCode ErrorCodeFromName(std::string_view name);
 
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
-  // `cause` is appended to the sentence as "...: cause".
+  // `cause` is appended to the message as "...: cause".
   Error(ErrorCode code, std::string message, const std::exception& cause)
       : code_(code), message_(std::move(message) + ": " + cause.what()) {}
 
@@ -54,7 +54,7 @@ void Require(bool condition, ErrorCode code, fmt::format_string<Args...> format,
   if (!condition) throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Throws with `what` and the text of errno, choosing the code that fits (ENOENT: kNotFound, ...).
+// Throws `what` and the text of errno, with the matching code (ENOENT: kNotFound, ...).
 [[noreturn]] void ThrowErrno(int error_number, std::string_view what);
 
 }  // namespace hearth

@@ -15,7 +15,7 @@ ErrorCode CodeThrownFor(int error_number) {
   }
 }
 
-TEST(Error, EveryCodeHasANameThatLeadsBackToIt) {
+TEST(Error, EveryCodeNameRoundTrips) {
   for (int i = 0; i <= static_cast<int>(ErrorCode::kInternal); ++i) {
     const auto code = static_cast<ErrorCode>(i);
     EXPECT_EQ(ErrorCodeFromName(ErrorCodeName(code)), code);
@@ -26,7 +26,7 @@ TEST(Error, UnknownNameIsInternal) {
   EXPECT_EQ(ErrorCodeFromName("no such code"), ErrorCode::kInternal);
 }
 
-TEST(Error, ErrnoChoosesTheCode) {
+TEST(Error, ErrnoSelectsTheCode) {
   EXPECT_EQ(CodeThrownFor(ENOENT), ErrorCode::kNotFound);
   EXPECT_EQ(CodeThrownFor(EACCES), ErrorCode::kPermissionDenied);
   EXPECT_EQ(CodeThrownFor(ENOSPC), ErrorCode::kResourceExhausted);
@@ -36,7 +36,7 @@ TEST(Error, ErrnoChoosesTheCode) {
   EXPECT_EQ(CodeThrownFor(EIO), ErrorCode::kInternal);
 }
 
-TEST(Error, MessageHoldsTheValuesAndTheCause) {
+TEST(Error, MessageContainsTheValuesAndTheCause) {
   const Error cause(ErrorCode::kUnavailable, "peer 10.0.0.2:80 closed");
   const Error outer(ErrorCode::kAborted, "step 7 failed", cause);
   EXPECT_STREQ(outer.what(), "step 7 failed: peer 10.0.0.2:80 closed");

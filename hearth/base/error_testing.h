@@ -1,4 +1,4 @@
-// What a call throws, for tests of errors.
+// Catches errors in tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace hearth {
 
-// The Error that the call throws; a failure of the test where it throws none.
+// Returns the Error that the call throws; fails the test if it throws none.
 inline Error Thrown(const std::function<void()>& call) {
   try {
     call();
@@ -20,7 +20,7 @@ inline Error Thrown(const std::function<void()>& call) {
   return {ErrorCode::kInternal, "nothing was thrown"};
 }
 
-// The same, where only the code matters.
+// The same, for the code only.
 inline ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
 
 }  // namespace hearth

@@ -1,4 +1,4 @@
-// Sole owner of one file descriptor; closes it. Not safe to share between threads while it changes.
+// Owns one file descriptor and closes it. Modification is not thread-safe.
 #pragma once
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ class Fd {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  // Gives the descriptor away: the caller closes it.
+  // Releases ownership: the caller closes the descriptor.
   int Release() { return std::exchange(fd_, -1); }
   void Reset(int fd = -1) {
     if (fd_ >= 0) ::close(fd_);

@@ -14,7 +14,7 @@ TEST(Fd, ClosesItsDescriptorOnce) {
   EXPECT_FALSE(IsOpen(number));
 }
 
-TEST(Fd, MoveHandsTheDescriptorOver) {
+TEST(Fd, MoveTransfersTheDescriptor) {
   Fd a(::dup(0));
   const int number = a.get();
   Fd b(::dup(0));

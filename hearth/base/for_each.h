@@ -1,4 +1,4 @@
-// The same work for each of many items, on several threads.
+// Parallel loop over many items.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace hearth {
 
-// Calls work(i) for every i in [0, count) on up to `threads` threads, this one included; throws
-// what one of them threw.
+// Calls work(i) for every i in [0, count) on up to `threads` threads, including this one; rethrows
+// one of their exceptions.
 void ForEach(int64_t count, int threads, const std::function<void(int64_t)>& work);
 
 }  // namespace hearth

@@ -21,7 +21,7 @@ TEST(ForEach, VisitsEveryIndexOnceOnAnyNumberOfThreads) {
   ForEach(0, 4, [](int64_t) { FAIL(); });
 }
 
-TEST(ForEach, ThrowsWhatAnyThreadThrew) {
+TEST(ForEach, RethrowsAnyThreadsError) {
   for (const int threads : {1, 4}) {
     EXPECT_THAT(([&] {
                   ForEach(100, threads, [](int64_t i) {

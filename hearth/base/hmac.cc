@@ -1,6 +1,6 @@
 #include "hearth/base/hmac.h"
 
-// As in sha256.cc: none of these brings OpenSSL's providers along.
+// As in sha256.cc: none of these functions links OpenSSL's providers.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
@@ -14,7 +14,7 @@
 namespace hearth {
 namespace {
 
-// Of `before` and then `message`.
+// Hash of `before` followed by `message`.
 std::string Sha256Of(std::string_view before, std::string_view message) {
   SHA256_CTX context;
   std::string digest(kDigestBytes, '\0');
@@ -23,11 +23,11 @@ std::string Sha256Of(std::string_view before, std::string_view message) {
                     SHA256_Update(&context, message.data(), message.size()) == 1 &&
                     SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &context) == 1;
   OPENSSL_cleanse(&context, sizeof context);
-  Require(done, ErrorCode::kInternal, "libcrypto refused to compute HMAC-SHA256");
+  Require(done, ErrorCode::kInternal, "libcrypto failed to compute HMAC-SHA256");
   return digest;
 }
 
-// The key as RFC 2104 mixes it with a byte that differs for the inner and the outer hash.
+// The key as RFC 2104 combines it with the pad byte of the inner or outer hash.
 std::string Padded(std::string_view key, char pad) {
   std::string block = key.size() > SHA256_CBLOCK ? Sha256Of(key, {}) : std::string(key);
   block.resize(SHA256_CBLOCK, '\0');
@@ -53,7 +53,7 @@ std::string RandomBytes(size_t count) {
   for (size_t done = 0; done < count;) {
     const ssize_t some = ::getrandom(bytes.data() + done, count - done, 0);
     Require(some > 0 || errno == EINTR, ErrorCode::kInternal,
-            "getrandom() gave no {} random bytes: {}", count - done, std::strerror(errno));
+            "getrandom() did not return {} random bytes: {}", count - done, std::strerror(errno));
     if (some > 0) done += static_cast<size_t>(some);
   }
   return bytes;

@@ -1,4 +1,4 @@
-// What authentication needs from libcrypto: HMAC-SHA256, random bytes, tokens as hex text.
+// Primitives for authentication: HMAC-SHA256, random bytes, tokens as hex text.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@ inline constexpr size_t kDigestBytes = 32;
 // 32 raw bytes.
 std::string HmacSha256(std::string_view key, std::string_view message);
 
-// From the system's cryptographic source.
+// Cryptographically secure random bytes from the system.
 std::string RandomBytes(size_t count);
 
 std::string HexEncode(std::string_view bytes);
-// Throws kInvalidArgument without repeating the text: it may be a secret.
+// Throws kInvalidArgument; the error does not contain the text, which may be secret.
 std::string HexDecode(std::string_view text);
 
 // A fresh 256-bit secret as 64 hex digits. Never log it.
 std::string NewToken();
 
-// Time depends on the lengths only.
+// Timing depends on the lengths only.
 bool ConstantTimeEqual(std::string_view a, std::string_view b);
 
 }  // namespace hearth

@@ -24,7 +24,7 @@ TEST(Hex, DecodesWhatItEncodes) {
   EXPECT_EQ(HexDecode("007F80ff"), bytes);
 }
 
-TEST(Hex, RefusesOtherTextWithoutRepeatingIt) {
+TEST(Hex, RejectsOtherTextWithoutPrintingIt) {
   for (const std::string text : {"abc", "zz", "0g", "secret!!"}) {
     try {
       HexDecode(text);

@@ -1,11 +1,11 @@
-// This host's name, for files and pictures that say where they come from.
+// Name of this host, for files and charts that state their origin.
 #pragma once
 
 #include <string>
 
 namespace hearth {
 
-// As the kernel has it, "unknown" where it does not say. Any thread.
+// As reported by the kernel; "unknown" if that fails. Any thread.
 std::string HostName();
 
 }  // namespace hearth

@@ -1,4 +1,4 @@
-// The folders that Spark or YARN gives an executor for large temporary files, one on each disk.
+// Local folders that Spark or YARN gives an executor for large temporary files, one per disk.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace hearth {
 
-// From the environment, in its order: SPARK_EXECUTOR_DIRS, else LOCAL_DIRS, else SPARK_LOCAL_DIRS.
-// None where this process does not belong to an executor. Whether they exist is not checked.
+// From the environment, in order: SPARK_EXECUTOR_DIRS, else LOCAL_DIRS, else SPARK_LOCAL_DIRS.
+// Empty outside of an executor. Does not check that they exist.
 std::vector<std::string> LocalFolders();
 
 }  // namespace hearth

@@ -35,7 +35,7 @@ Level LevelOf(spdlog::level::level_enum level) {
   return level == spdlog::level::warn ? Level::kWarning : Level::kInfo;
 }
 
-// Hands records to the function that SetSink() was given; base_sink's mutex orders the calls.
+// Passes records to the function of SetSink(); base_sink's mutex serialises the calls.
 class FunctionSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void Set(Sink sink) {
@@ -76,42 +76,42 @@ struct Destinations {
   }
 };
 
-// Never destroyed: threads may log while the process ends.
-Destinations& TheDestinations() {
+// Never destroyed: threads may log during process exit.
+Destinations& GlobalDestinations() {
   static auto* destinations = new Destinations;
   return *destinations;
 }
 
 }  // namespace
 
-void SetSink(Sink sink) { TheDestinations().function->Set(std::move(sink)); }
+void SetSink(Sink sink) { GlobalDestinations().function->Set(std::move(sink)); }
 
-void SetLeastLevel(Level level) { TheDestinations().logger->set_level(SpdlogLevel(level)); }
+void SetLeastLevel(Level level) { GlobalDestinations().logger->set_level(SpdlogLevel(level)); }
 
 void SetLeastTerminalLevel(Level level) {
-  TheDestinations().terminal->set_level(SpdlogLevel(level));
+  GlobalDestinations().terminal->set_level(SpdlogLevel(level));
 }
 
 void WriteFiles(const std::string& folder, const std::string& program) {
-  TheDestinations().files->Open(folder, program);
+  GlobalDestinations().files->Open(folder, program);
 }
 
-std::string FilesFolder() { return TheDestinations().files->folder(); }
+std::string FilesFolder() { return GlobalDestinations().files->folder(); }
 
-void WriteToFilesOnly(Level level, Place where, std::string_view text) noexcept {
+void WriteToFilesOnly(Level level, Location where, std::string_view text) noexcept {
   const spdlog::source_loc place(where.file, where.line, "");
   try {
-    TheDestinations().files->log(spdlog::details::log_msg(
+    GlobalDestinations().files->log(spdlog::details::log_msg(
         place, "", SpdlogLevel(level), spdlog::string_view_t(text.data(), text.size())));
   } catch (const std::exception&) {
-    // As any other record that cannot be written.
+    // Dropped, like any record that cannot be written.
   }
 }
 
-void Write(Level level, Place where, std::string_view text) noexcept {
+void Write(Level level, Location where, std::string_view text) noexcept {
   const spdlog::source_loc place(where.file, where.line, "");
-  TheDestinations().logger->log(place, SpdlogLevel(level),
-                                spdlog::string_view_t(text.data(), text.size()));
+  GlobalDestinations().logger->log(place, SpdlogLevel(level),
+                                   spdlog::string_view_t(text.data(), text.size()));
 }
 
 }  // namespace hearth::log

@@ -1,4 +1,4 @@
-// Log lines on stderr in the format of Caffe's logs, which its parse_log.py reads:
+// Logs to stderr in the format of Caffe's logs, which Caffe's parse_log.py reads:
 //   I1121 09:05:00.123456 12345 solver.cc:218] Iteration 100, loss = 0.5
 // Any thread may log; lines of several threads do not mix. Logging never throws.
 #pragma once
@@ -16,24 +16,24 @@ enum class Level { kInfo, kWarning, kError };
 
 struct Record {
   Level level;
-  std::string_view text;  // what the caller wrote
-  std::string_view line;  // the same with the prefix, without a newline
+  std::string_view text;  // the message
+  std::string_view line;  // the message with its prefix, without a newline
 };
 
-// Called for every record from the logging thread, one call at a time, beside stderr. A sink must
-// not log. An empty function removes the sink.
+// Called for every record on the logging thread, one call at a time, in addition to stderr. A sink
+// must not log. An empty function removes the sink.
 using Sink = std::function<void(const Record&)>;
 void SetSink(Sink sink);
 
-// Where a log call stands in the source.
-struct Place {
+// Source location of a log call.
+struct Location {
   const char* file;
   int line;
 };
 
-void Write(Level level, Place where, std::string_view text) noexcept;
+void Write(Level level, Location where, std::string_view text) noexcept;
 
-// A checked format string that remembers the place of the call.
+// A checked format string with the source location of the call.
 template <typename... Args>
 struct Format {
   template <typename Text>
@@ -41,7 +41,7 @@ struct Format {
                    const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : text(format_text), where{file, line} {}
   fmt::format_string<Args...> text;
-  Place where;
+  Location where;
 };
 
 template <typename... Args>

@@ -38,7 +38,7 @@ void WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // a full disk does not end a training
+    if (written <= 0) return;  // a full disk must not end the training
     bytes.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -51,7 +51,7 @@ void FileSink::Open(const std::string& folder, const std::string& program) {
   program_ = program;
   started_ = Now("%Y%m%d-%H%M%S");
   for (Fd& file : files_) file = Fd();
-  Make(0);
+  OpenFile(0);
 }
 
 std::string FileSink::folder() {
@@ -59,14 +59,14 @@ std::string FileSink::folder() {
   return folder_;
 }
 
-void FileSink::Make(size_t severity) {
+void FileSink::OpenFile(size_t severity) {
   const std::string name = fmt::format("{}.{}.{}.log.{}.{}.{}", program_, HostName(), UserName(),
                                        kSeverities[severity], started_, getpid());
   const std::string path = folder_ + "/" + name;
-  // Not through a link that somebody has put into a folder that all can write.
+  // O_NOFOLLOW: the folder may be writable by other users, who could place a link.
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
   Fd file(open(path.c_str(), flags, 0664));
-  if (!file.valid()) ThrowErrno(errno, "cannot make the log file " + path);
+  if (!file.valid()) ThrowErrno(errno, "cannot create the log file " + path);
   struct stat facts {};
   if (fstat(file.get(), &facts) == 0 && facts.st_size == 0) {
     WriteAll(file.get(),
@@ -76,7 +76,7 @@ void FileSink::Make(size_t severity) {
   }
   const std::string link = fmt::format("{}/{}.{}", folder_, program_, kSeverities[severity]);
   unlink(link.c_str());
-  // Where the file system has no links, the file itself is still there.
+  // Without support for links, the file itself is still there.
   [[maybe_unused]] const int linked = symlink(name.c_str(), link.c_str());
   files_[severity] = std::move(file);
 }
@@ -89,7 +89,7 @@ void FileSink::sink_it_(const spdlog::details::log_msg& message) {
                      : message.level == spdlog::level::warn ? 1
                                                             : 0;
   for (size_t severity = 0; severity <= own; ++severity) {
-    if (!files_[severity].valid()) Make(severity);
+    if (!files_[severity].valid()) OpenFile(severity);
     WriteAll(files_[severity].get(), {buffer.data(), buffer.size()});
   }
 }

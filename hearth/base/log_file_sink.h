@@ -1,4 +1,4 @@
-// The spdlog sink behind log_files.h. Included by log.cc alone.
+// spdlog sink of log_files.h. Included by log.cc only.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -13,7 +13,7 @@ namespace hearth::log {
 
 class FileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // As WriteFiles of log_files.h.
+  // As WriteFiles in log_files.h.
   void Open(const std::string& folder, const std::string& program);
   std::string folder();
 
@@ -22,8 +22,8 @@ class FileSink : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
  private:
-  // The file of a severity: 0 INFO, 1 WARNING, 2 ERROR. Throws where it cannot be made.
-  void Make(size_t severity);
+  // Opens the file of a severity: 0 INFO, 1 WARNING, 2 ERROR. Throws on failure.
+  void OpenFile(size_t severity);
 
   std::string folder_, program_, started_;
   std::array<Fd, 3> files_;

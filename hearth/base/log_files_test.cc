@@ -38,7 +38,7 @@ class LogFilesTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(LogFilesTest, EachSeverityHasAFileWithAllThatIsWorse) {
+TEST_F(LogFilesTest, EachSeverityHasAFileThatIncludesHigherSeverities) {
   log::WriteFiles(folder_, "caffe");
   EXPECT_THAT(Text("caffe.INFO"), HasSubstr("Running on machine: "));
   log::Info("all is well");
@@ -52,14 +52,14 @@ TEST_F(LogFilesTest, EachSeverityHasAFileWithAllThatIsWorse) {
   EXPECT_THAT(Text("caffe.ERROR"), Not(HasSubstr("careful")));
 }
 
-TEST_F(LogFilesTest, TheNamesAreThoseOfGlog) {
+TEST_F(LogFilesTest, UsesGlogsFileNames) {
   log::WriteFiles(folder_, "caffe");
   const std::string name = fs::read_symlink(folder_ / "caffe.INFO");
   EXPECT_THAT(name, testing::MatchesRegex("caffe\\..+\\..+\\.log\\.INFO\\.[0-9]+-[0-9]+\\.[0-9]+"));
   EXPECT_THAT(name, testing::EndsWith("." + std::to_string(getpid())));
 }
 
-TEST_F(LogFilesTest, StderrMayGetLessThanTheFiles) {
+TEST_F(LogFilesTest, StderrMayOmitRecords) {
   log::WriteFiles(folder_, "caffe");
   log::SetLeastTerminalLevel(log::Level::kError);
   testing::internal::CaptureStderr();
@@ -74,12 +74,12 @@ TEST_F(LogFilesTest, StderrMayGetLessThanTheFiles) {
   EXPECT_THAT(Text("caffe.ERROR"), HasSubstr("main.cc:3] this, too\n"));
 }
 
-TEST_F(LogFilesTest, LinksInTheFoldersAreNotFollowed) {
+TEST_F(LogFilesTest, LinksInTheFolderAreNotFollowed) {
   log::WriteFiles(folder_, "caffe");
   const fs::path file = folder_ / fs::read_symlink(folder_ / "caffe.INFO");
   const std::string name = file.filename();
   const fs::path target = folder_ / "precious";
-  // Wherever the next second's file will be, a link lies in wait.
+  // Places a link at the name of each file that the next seconds may create.
   for (int second = 0; second < 5; ++second) {
     std::string later = name;
     later.replace(name.rfind('-') + 1, 6,
@@ -91,7 +91,7 @@ TEST_F(LogFilesTest, LinksInTheFoldersAreNotFollowed) {
   EXPECT_FALSE(fs::exists(target));
 }
 
-TEST_F(LogFilesTest, AFolderThatIsNotThereIsNamed) {
+TEST_F(LogFilesTest, AMissingFolderIsNamed) {
   try {
     log::WriteFiles(folder_ / "missing", "caffe");
     FAIL();

@@ -1,11 +1,11 @@
-// Which log records are dropped.
+// Minimum level of log records.
 #pragma once
 
 #include "hearth/base/log.h"
 
 namespace hearth::log {
 
-// Records below `level` are dropped from now on, on all threads; all are logged at first.
+// Records below `level` are dropped from now on, on all threads. Initially none are.
 void SetLeastLevel(Level level);
 
 }  // namespace hearth::log

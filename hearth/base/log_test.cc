@@ -27,8 +27,8 @@ class LogTest : public testing::Test {
   std::vector<std::string> texts_, lines_;
 };
 
-// The pattern is the part of a line that Caffe's parse_log.py and extract_seconds.py rely on.
-TEST_F(LogTest, LinesHaveTheFormatThatCaffesParserReads) {
+// The part of a line that Caffe's parse_log.py and extract_seconds.py rely on.
+TEST_F(LogTest, LinesMatchCaffesParser) {
   log::Info("Iteration {}, loss = {}", 100, 0.5);
   ASSERT_EQ(lines_.size(), 1u);
   EXPECT_THAT(lines_[0],
@@ -72,7 +72,7 @@ TEST_F(LogTest, LinesOfSeveralThreadsDoNotMix) {
   EXPECT_EQ(texts_.size(), 200u);
 }
 
-TEST_F(LogTest, WithoutASinkLinesGoToStderrOnly) {
+TEST_F(LogTest, WithoutASinkLinesAreWrittenToStderrOnly) {
   log::SetSink({});
   testing::internal::CaptureStderr();
   log::Info("hello");

@@ -1,9 +1,9 @@
-// What a thread does when a signal interrupts a wait in PollOne, before the wait continues.
+// Hook that runs when a signal interrupts a wait in PollOne, before the wait continues.
 #pragma once
 
 namespace hearth {
 
-// In force for the thread that made it, while it lives. `call` may throw, which ends the wait.
+// Active on the thread that created it, during its lifetime. `call` may throw, which ends the wait.
 class OnSignal {
  public:
   using Call = void (*)();
@@ -12,7 +12,7 @@ class OnSignal {
   ~OnSignal();
   OnSignal(const OnSignal&) = delete;
 
-  // Calls what is in force for this thread, if anything.
+  // Runs the hook of this thread, if any.
   static void Run();
 
  private:

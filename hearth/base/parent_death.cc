@@ -11,8 +11,8 @@
 namespace hearth {
 
 void DieWithParent(pid_t parent) {
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ThrowErrno(errno, "asking to die with the parent");
-  // A parent that died before prctl() sends no signal any more.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ThrowErrno(errno, "setting the parent-death signal");
+  // If the parent died before prctl(), no signal is sent.
   const pid_t now = ::getppid();
   Require(now == parent, ErrorCode::kUnavailable,
           "process {} that started this one is gone (the parent is now {})", parent, now);

@@ -1,4 +1,4 @@
-// A process that must not outlive the one that started it.
+// Ties a process's lifetime to that of its parent.
 #pragma once
 
 #include <sys/types.h>
@@ -6,8 +6,8 @@
 namespace hearth {
 
 // From now on the kernel kills this process (SIGKILL) when the *thread* that started it ends, so
-// the starter must be a thread that lives as long as its process. Throws kUnavailable when `parent`
-// is no longer our parent: it died before this call.
+// that thread must live as long as its process. Throws kUnavailable if `parent` is no longer the
+// parent: it died before this call.
 void DieWithParent(pid_t parent);
 
 }  // namespace hearth

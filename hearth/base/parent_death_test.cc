@@ -12,14 +12,14 @@
 namespace hearth {
 namespace {
 
-TEST(ParentDeath, KilledParentTakesTheChildAlong) {
+TEST(ParentDeath, AKilledParentEndsTheChild) {
   auto [here, there] = Connection::Pair();
   const pid_t parent = ::fork();
   if (parent == 0) {
     const pid_t self = ::getpid();
     if (::fork() == 0) {
       DieWithParent(self);
-      there.Write("r", Deadline::After(5));  // ready: the parent may die now
+      there.Write("r", Deadline::After(5));  // ready: the parent may now die
       ::pause();
     }
     ::pause();
@@ -29,11 +29,11 @@ TEST(ParentDeath, KilledParentTakesTheChildAlong) {
   here.Read(&byte, 1, Deadline::After(5));
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
-  // The child held the last copy of the socket: end of file says that it is dead.
+  // The child held the last copy of the socket: end of file means that it is dead.
   EXPECT_EQ(here.ReadSome(&byte, 1, Deadline::After(5)), 0u);
 }
 
-TEST(ParentDeath, ParentThatIsAlreadyGoneIsAnError) {
+TEST(ParentDeath, AMissingParentIsAnError) {
   const pid_t child = ::fork();
   if (child == 0) {
     try {

@@ -1,7 +1,7 @@
 #include "hearth/base/sha256.h"
 
-// Its plain functions, without the providers that EVP brings along: a library that only hashes is
-// megabytes smaller where OpenSSL is linked in.
+// Uses the low-level functions, without the providers that EVP links: a library that only hashes is
+// megabytes smaller with OpenSSL linked statically.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
@@ -16,21 +16,21 @@ struct Sha256::State {
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
   Require(SHA256_Init(&state_->context) == 1, ErrorCode::kInternal,
-          "libcrypto refused to compute SHA-256");
+          "libcrypto failed to compute SHA-256");
 }
 
 Sha256::~Sha256() = default;
 
 void Sha256::Append(std::string_view bytes) {
   Require(SHA256_Update(&state_->context, bytes.data(), bytes.size()) == 1, ErrorCode::kInternal,
-          "libcrypto refused {} bytes for SHA-256", bytes.size());
+          "libcrypto failed to hash {} bytes by SHA-256", bytes.size());
 }
 
 std::string Sha256::Hex() {
   std::string digest(kDigestBytes, '\0');
   auto* raw = reinterpret_cast<unsigned char*>(digest.data());
   Require(SHA256_Final(raw, &state_->context) == 1, ErrorCode::kInternal,
-          "libcrypto refused to finish SHA-256");
+          "libcrypto failed to finish SHA-256");
   return HexEncode(digest);
 }
 

@@ -1,4 +1,4 @@
-// SHA-256 of bytes that come in parts: checksums of files and of weights.
+// Incremental SHA-256, for checksums of files and weights.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Append(std::string_view bytes);
-  // 64 hex digits; nothing may be appended afterwards.
+  // 64 hex digits; Append must not be called afterwards.
   std::string Hex();
 
  private:

@@ -11,12 +11,12 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& files, int mode) {
       problem_.clear();
       return;
     }
-    const char* why = ::dlerror();  // none where RTLD_NOLOAD did not find it loaded
+    const char* why = ::dlerror();  // null if RTLD_NOLOAD did not find it loaded
     if (problem_.empty()) problem_ = why != nullptr ? why : file + " is not loaded";
   }
 }
 
-// Without a handle dlsym would look in the whole process.
+// With a null handle dlsym would search the whole process.
 void* SharedLibrary::Address(const char* symbol) const {
   return handle_ == nullptr ? nullptr : ::dlsym(handle_, symbol);
 }

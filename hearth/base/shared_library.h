@@ -1,5 +1,5 @@
-// A library that is loaded at run time, and its functions. Stays loaded until the process ends:
-// threads of its own may run until then.
+// A library loaded at run time, and its functions. Never unloaded, as its threads may run until the
+// process ends.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace hearth {
 
-// Thread-safe, as the functions of the loader are.
+// Thread-safe, like the loader's functions.
 class SharedLibrary {
  public:
-  // The first of `files` that can be loaded. `mode` is added to RTLD_NOW; symbols stay local
-  // without RTLD_GLOBAL.
+  // Loads the first of `files` that can be loaded. `mode` is added to RTLD_NOW; without RTLD_GLOBAL
+  // symbols stay local.
   explicit SharedLibrary(const std::vector<std::string>& files, int mode = 0);
 
   bool loaded() const { return handle_ != nullptr; }
-  // Why the first file could not be loaded, in the loader's words. Empty where one was.
+  // The loader's error for the first file; empty if a file was loaded.
   const std::string& problem() const { return problem_; }
 
-  // Whether it has the function; null if not, and where nothing was loaded.
+  // Finds a function; false, and null, if it does not exist or nothing was loaded.
   template <typename Function>
   bool Find(const char* symbol, Function** function) const {
     *function = reinterpret_cast<Function*>(Address(symbol));

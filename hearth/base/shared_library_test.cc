@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(SharedLibrary, GivesTheFunctionsThatItHas) {
+TEST(SharedLibrary, FindsItsFunctions) {
   const SharedLibrary library({"libc.so.6"});
   ASSERT_TRUE(library.loaded()) << library.problem();
   decltype(&std::strlen) length = nullptr;
@@ -21,18 +21,18 @@ TEST(SharedLibrary, GivesTheFunctionsThatItHas) {
   EXPECT_EQ(length, nullptr);
 }
 
-TEST(SharedLibrary, IsTheFirstThatCanBeLoaded) {
+TEST(SharedLibrary, LoadsTheFirstAvailableFile) {
   const SharedLibrary library({"libnone.so.1", "libc.so.6"});
   EXPECT_TRUE(library.loaded());
   EXPECT_EQ(library.problem(), "");
 }
 
-TEST(SharedLibrary, MayBeAskedForOnlyWhereItIsLoaded) {
+TEST(SharedLibrary, SupportsNoLoad) {
   EXPECT_TRUE(SharedLibrary({"libc.so.6"}, RTLD_NOLOAD).loaded());
   EXPECT_NE(SharedLibrary({"libcurl.so.4"}, RTLD_NOLOAD).problem(), "");
 }
 
-TEST(SharedLibrary, ThatIsNotThereSaysWhyOfTheFirstAndHasNoFunctions) {
+TEST(SharedLibrary, ReportsWhyTheFirstFileCannotBeLoaded) {
   const SharedLibrary library({"libnone.so.1", "libneither.so.1"});
   EXPECT_FALSE(library.loaded());
   EXPECT_THAT(library.problem(), HasSubstr("libnone.so.1"));

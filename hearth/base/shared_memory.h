@@ -1,5 +1,5 @@
-// Memory that several processes map: an anonymous memfd, passed on by inheritance or SCM_RIGHTS.
-// Its size is sealed, so that no peer can shrink it under a mapping (which would raise SIGBUS).
+// Memory that several processes map: an anonymous memfd, shared by inheritance or SCM_RIGHTS. Its
+// size is sealed, so that no peer can shrink it under a mapping (which would raise SIGBUS).
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@ namespace hearth {
 // Rounded up to whole pages.
 size_t RoundUpToPages(size_t bytes);
 
-// `name` is only for /proc. The memory is zero and uses nothing until it is touched. Close-on-exec
-// is set: clear it for a child that is to inherit the descriptor.
+// `name` is shown in /proc only. The memory is zeroed and allocated on first access. Close-on-exec
+// is set: clear it if a child shall inherit the descriptor.
 Fd CreateSharedMemory(const std::string& name, size_t bytes);
 
-// Owns a range of address space that maps a file or a memfd; unmaps it. The descriptor may be
-// closed afterwards. Callers must prevent data races on the bytes.
+// Owns an address range that maps a file or memfd, and unmaps it. The descriptor may be closed
+// afterwards. Callers must prevent data races on the bytes.
 class Mapping {
  public:
   enum class Access { kRead, kReadWrite };
 
   Mapping() = default;
-  // Throws kInvalidArgument when the file is shorter than offset + bytes. `offset` is page aligned.
+  // Throws kInvalidArgument if the file is shorter than offset + bytes. `offset` is page-aligned.
   Mapping(int fd, size_t offset, size_t bytes, Access access = Access::kReadWrite);
-  // The same for a file that still grows: it may be shorter, but bytes behind its end must not be
-  // touched before they are written (SIGBUS).
+  // The same for a file that is still growing: it may be shorter, but bytes beyond its end must not
+  // be accessed before they are written (SIGBUS).
   static Mapping OfGrowingFile(int fd, size_t offset, size_t bytes);
 
   Mapping(Mapping&& other) noexcept;

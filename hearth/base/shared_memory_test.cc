@@ -12,7 +12,7 @@
 namespace hearth {
 namespace {
 
-TEST(SharedMemory, TwoMappingsOfOneDescriptorShowTheSameBytes) {
+TEST(SharedMemory, TwoMappingsOfOneDescriptorShareTheBytes) {
   const Fd fd = CreateSharedMemory("hearth-test", RoundUpToPages(100));
   const Mapping a(fd.get(), 0, 100);
   const Mapping b(fd.get(), 0, 100, Mapping::Access::kRead);
@@ -20,7 +20,7 @@ TEST(SharedMemory, TwoMappingsOfOneDescriptorShowTheSameBytes) {
   EXPECT_STREQ(reinterpret_cast<const char*>(b.data()), "hello");
 }
 
-TEST(SharedMemory, AnotherProcessSeesWhatThisOneWrites) {
+TEST(SharedMemory, AnotherProcessSharesTheMemory) {
   const Fd fd = CreateSharedMemory("hearth-test", RoundUpToPages(1));
   const Mapping mapping(fd.get(), 0, 1);
   const pid_t child = ::fork();
@@ -38,7 +38,7 @@ TEST(SharedMemory, SizeCannotChangeUnderAMapping) {
   EXPECT_EQ(errno, EPERM);
 }
 
-TEST(SharedMemory, MappingBeyondTheEndIsRefused) {
+TEST(SharedMemory, MappingBeyondTheEndIsRejected) {
   const size_t page = RoundUpToPages(1);
   const Fd fd = CreateSharedMemory("hearth-test", page);
   try {
@@ -51,7 +51,7 @@ TEST(SharedMemory, MappingBeyondTheEndIsRefused) {
   EXPECT_THROW(Mapping(fd.get(), 2 * page, 1), Error);
 }
 
-TEST(SharedMemory, MovedMappingLeavesNothingBehind) {
+TEST(SharedMemory, MoveTransfersTheMapping) {
   const Fd fd = CreateSharedMemory("hearth-test", RoundUpToPages(1));
   Mapping a(fd.get(), 0, 1);
   const Mapping b = std::move(a);

@@ -26,12 +26,12 @@ Addresses Resolve(const std::string& host, int port, int flags) {
   addrinfo* found = nullptr;
   const int rc = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   Require(rc == 0, ErrorCode::kUnavailable,
-          "the host name '{}' cannot be resolved ({}); check the name or give an address", host,
+          "the host name '{}' cannot be resolved ({}); check the name or use an address", host,
           ::gai_strerror(rc));
   return {found, &::freeaddrinfo};
 }
 
-// The result of one non-blocking connect: 0 or an errno.
+// Returns the result of a non-blocking connect: 0 or an errno.
 int TryConnect(const Fd& fd, const addrinfo& address, Deadline deadline) {
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -65,9 +65,8 @@ std::string NameOf(const sockaddr* address, socklen_t size) {
   return EndpointName(host, std::stoi(port));
 }
 
-// What accept(2) says of the one caller that it was about to give, not of the listening socket: the
-// next one may be whole.
-bool IsOfOneCaller(int error_number) {
+// True if an error of accept(2) concerns only the client being accepted: the next one may succeed.
+bool IsErrorOfOneClient(int error_number) {
   switch (error_number) {
     case EINTR:
     case ECONNABORTED:
@@ -108,7 +107,8 @@ short PollOne(int fd, short events, Deadline deadline) {
 }
 
 Connection::Connection(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {
-  // Frames are written whole, so waiting to merge them only adds delay. Not TCP: no matter.
+  // Frames are written whole, so merging them only adds delay. Fails harmlessly on other sockets
+  // than TCP.
   const int one = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
@@ -142,7 +142,7 @@ std::optional<size_t> Connection::TryRead(void* data, size_t size) {
     const ssize_t got = ::recv(fd(), data, size, MSG_DONTWAIT);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
-    // A reset is an end as well: what came before it has been read already.
+    // A reset is treated as an end: earlier data has already been read.
     if (errno == ECONNRESET) return 0;
     if (errno != EINTR) ThrowErrno(errno, fmt::format("reading from {}", peer_));
   }
@@ -167,7 +167,7 @@ void Connection::Write(const void* data, size_t size, Deadline deadline) {
     done += sent;
     if (sent == 0) {
       Require(PollOne(fd(), POLLOUT, deadline) != 0, ErrorCode::kDeadlineExceeded,
-              "{} took only {} of {} bytes in time", peer_, done, size);
+              "{} accepted only {} of {} bytes before the deadline", peer_, done, size);
     }
   }
 }
@@ -176,7 +176,7 @@ size_t Connection::ReadSome(void* data, size_t size, Deadline deadline) {
   while (true) {
     if (const auto got = TryRead(data, size)) return *got;
     Require(PollOne(fd(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
-            "nothing came from {} in time", peer_);
+            "received no data from {} before the deadline", peer_);
   }
 }
 
@@ -236,12 +236,13 @@ Connection TcpListener::Accept(Deadline deadline) {
     auto* generic = reinterpret_cast<sockaddr*>(&address);
     Fd fd(::accept4(fd_.get(), generic, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) return {std::move(fd), NameOf(generic, size)};
-    const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK;
-    if (!nobody && !IsOfOneCaller(errno)) {
+    const bool none_pending = errno == EAGAIN || errno == EWOULDBLOCK;
+    if (!none_pending && !IsErrorOfOneClient(errno)) {
       ThrowErrno(errno, fmt::format("accepting on port {}", port_));
     }
-    Require((!nobody && !deadline.expired()) || PollOne(fd_.get(), POLLIN, deadline) != 0,
-            ErrorCode::kDeadlineExceeded, "nobody connected to port {} in time", port_);
+    Require((!none_pending && !deadline.expired()) || PollOne(fd_.get(), POLLIN, deadline) != 0,
+            ErrorCode::kDeadlineExceeded, "no client connected to port {} before the deadline",
+            port_);
   }
 }
 

@@ -1,5 +1,6 @@
-// Stream sockets whose every wait has a deadline. Failures are hearth::Error: kUnavailable when the
-// peer closed or reset, kDeadlineExceeded, or what errno says; messages name the peer. No SIGPIPE.
+// Stream sockets with a deadline for every wait. Failures are hearth::Error: kUnavailable if the
+// peer closed or reset the connection, kDeadlineExceeded, or by errno; messages name the peer. No
+// SIGPIPE.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,16 @@
 
 namespace hearth {
 
-// Owns one connected socket. One thread may read while another writes; Shutdown() may come from any
-// thread and ends both.
+// Owns one connected socket. One thread may read while another writes; any thread may call
+// Shutdown(), which ends both.
 class Connection {
  public:
-  // Takes over a connected stream socket; `peer` is what error messages call the other side.
+  // Takes ownership of a connected stream socket; `peer` is the name of the other side in errors.
   Connection(Fd fd, std::string peer);
 
   // Connects over TCP; `host` is a name or an address.
   static Connection Connect(const std::string& host, int port, Deadline deadline);
-  // Two unix sockets connected to each other.
+  // Two connected unix sockets.
   static std::pair<Connection, Connection> Pair();
 
   // Writes or reads exactly `size` bytes.
@@ -34,19 +35,19 @@ class Connection {
   // Waits for at least one byte and reads up to `size`; 0 is end of file.
   size_t ReadSome(void* data, size_t size, Deadline deadline);
 
-  // These never wait. TryRead: nothing when there is nothing to read, 0 at end of file. TryWrite:
-  // the number of bytes that the socket took, which may be 0.
+  // Non-blocking. TryRead: empty if no data is available, 0 at end of file. TryWrite: the number of
+  // bytes that the socket accepted, which may be 0.
   std::optional<size_t> TryRead(void* data, size_t size);
   size_t TryWrite(const void* data, size_t size);
 
-  // False when the deadline came first. End of file counts as readable.
+  // Returns false at the deadline. End of file counts as readable.
   bool WaitReadable(Deadline deadline) const;
 
-  // Both directions end: waits of this side and of the peer return at once. The descriptor stays
-  // open until destruction, so a concurrent call cannot touch a reused number.
+  // Shuts both directions down: blocked calls of this side and the peer return. The descriptor
+  // stays open until destruction, so that a concurrent call cannot use a reused number.
   void Shutdown() noexcept;
 
-  // Gives the descriptor away; the connection is unusable then.
+  // Returns the descriptor; the connection is then unusable.
   Fd Release() { return std::move(fd_); }
 
   int fd() const { return fd_.get(); }
@@ -57,9 +58,9 @@ class Connection {
   std::string peer_;
 };
 
-// Ports that may be taken, in this order. `setting` is what names them in an error.
+// Ports to try, in order. `setting` names them in errors.
 struct PortRange {
-  int first = 0;  // 0: the system chooses
+  int first = 0;  // 0: chosen by the system
   int count = 1;
   std::string setting = {};
 
@@ -68,21 +69,21 @@ struct PortRange {
 
 class TcpListener {
  public:
-  // Binds to the one interface that `host` names; port 0 lets the system choose.
+  // Binds to the interface with the address `host`; port 0 is chosen by the system.
   explicit TcpListener(const std::string& host, int port = 0);
-  // On the first port that nobody has and this process may take. Throws kResourceExhausted where
-  // there is none.
+  // Listens on the first port that is free and permitted. Throws kResourceExhausted if there is
+  // none.
   TcpListener(const std::string& host, const PortRange& ports);
 
-  // Throws kDeadlineExceeded when nobody came, kResourceExhausted while descriptors or memory are
-  // used up; skips a peer that has left again before it was accepted.
+  // Throws kDeadlineExceeded if no client connected, kResourceExhausted without free descriptors or
+  // memory; skips clients that have disconnected before they were accepted.
   Connection Accept(Deadline deadline);
 
   int port() const { return port_; }
   int fd() const { return fd_.get(); }
 
  private:
-  // 0 or an errno.
+  // Returns 0 or an errno.
   int TryListen(const std::string& host, int port);
 
   Fd fd_;
@@ -92,7 +93,7 @@ class TcpListener {
 // "host:port", with brackets around an IPv6 address.
 std::string EndpointName(std::string_view host, int port);
 
-// poll(2) on one descriptor that continues after signals (see OnSignal); returns revents, 0 at the
+// poll(2) on one descriptor; continues after signals (see OnSignal). Returns revents, or 0 at the
 // deadline.
 short PollOne(int fd, short events, Deadline deadline);
 

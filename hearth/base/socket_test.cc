@@ -12,7 +12,7 @@
 namespace hearth {
 namespace {
 
-TEST(Connection, LargeMessageArrivesWholeThroughSmallBuffers) {
+TEST(Connection, ALargeMessageArrivesThroughSmallBuffers) {
   TcpListener listener("127.0.0.1");
   const std::string sent(8 << 20, 'x');
   Thread client("client", [&] {
@@ -26,7 +26,7 @@ TEST(Connection, LargeMessageArrivesWholeThroughSmallBuffers) {
   client.Join();
 }
 
-TEST(Connection, SilentPeerIsADeadlineThatNamesIt) {
+TEST(Connection, ASilentPeerIsNamedAtTheDeadline) {
   auto pair = Connection::Pair();
   Connection& a = pair.first;
   char byte;
@@ -35,7 +35,7 @@ TEST(Connection, SilentPeerIsADeadlineThatNamesIt) {
   EXPECT_THAT(error.message(), testing::HasSubstr("socket pair"));
 }
 
-TEST(Connection, PeerThatDoesNotReadIsADeadlineNotAHang) {
+TEST(Connection, WritesToAPeerThatDoesNotReadTimeOut) {
   auto pair = Connection::Pair();
   Connection& a = pair.first;
   const std::string much(16 << 20, 'x');
@@ -55,7 +55,7 @@ TEST(Connection, ClosedPeerIsUnavailableAndRaisesNoSignal) {
   EXPECT_EQ(Thrown([&] { a.Write("x", Deadline::After(1)); }).code(), ErrorCode::kUnavailable);
 }
 
-TEST(Connection, ReadSomeGivesZeroAtTheEnd) {
+TEST(Connection, ReadSomeReturnsZeroAtTheEnd) {
   auto [a, b] = Connection::Pair();
   b.Write("xyz", Deadline::After(1));
   b.Shutdown();
@@ -64,7 +64,7 @@ TEST(Connection, ReadSomeGivesZeroAtTheEnd) {
   EXPECT_EQ(a.ReadSome(bytes, sizeof(bytes), Deadline::After(1)), 0u);
 }
 
-TEST(Connection, TryReadAndTryWriteNeverWait) {
+TEST(Connection, TryReadAndTryWriteDoNotBlock) {
   auto [a, b] = Connection::Pair();
   const std::string much(16 << 20, 'x');
   std::string got(much.size(), '\0');
@@ -76,7 +76,7 @@ TEST(Connection, TryReadAndTryWriteNeverWait) {
   EXPECT_GT(a.TryRead(got.data(), got.size()).value_or(0), 0u);
 }
 
-TEST(Connection, ShutdownFromAnotherThreadEndsAWait) {
+TEST(Connection, ShutdownUnblocksAnotherThread) {
   auto [a, b] = Connection::Pair();
   Thread waiter("waiter", [&a = a] {
     char byte;
@@ -86,7 +86,7 @@ TEST(Connection, ShutdownFromAnotherThreadEndsAWait) {
   EXPECT_EQ(Thrown([&] { waiter.Join(); }).code(), ErrorCode::kUnavailable);
 }
 
-TEST(Connection, WaitReadableTellsDataFromTheDeadline) {
+TEST(Connection, WaitReadableDistinguishesDataFromTheDeadline) {
   auto [a, b] = Connection::Pair();
   EXPECT_FALSE(a.WaitReadable(Deadline::After(0.01)));
   b.Write("x", Deadline::After(1));
@@ -104,13 +104,13 @@ TEST(Connection, RefusedConnectionNamesHostAndPort) {
   EXPECT_THAT(error.message(), testing::HasSubstr("127.0.0.1:" + std::to_string(port)));
 }
 
-TEST(Connection, UnknownHostNameIsSaid) {
+TEST(Connection, AnUnknownHostNameIsReported) {
   const Error error =
       Thrown([] { Connection::Connect("no-such-host.invalid", 1, Deadline::After(2)); });
   EXPECT_THAT(error.message(), testing::HasSubstr("no-such-host.invalid"));
 }
 
-TEST(TcpListener, NobodyComingIsADeadline) {
+TEST(TcpListener, AcceptTimesOut) {
   TcpListener listener("127.0.0.1");
   EXPECT_EQ(Thrown([&] { listener.Accept(Deadline::After(0.02)); }).code(),
             ErrorCode::kDeadlineExceeded);
@@ -122,7 +122,7 @@ TEST(TcpListener, AcceptedConnectionIsNamedByItsAddress) {
   EXPECT_THAT(listener.Accept(Deadline::After(2)).peer(), testing::StartsWith("127.0.0.1:"));
 }
 
-TEST(TcpListener, CallersThatTheNetworkLostArePassedOver) {
+TEST(TcpListener, LostClientsAreSkipped) {
   TcpListener listener("127.0.0.1");
   const Connection client = Connection::Connect("127.0.0.1", listener.port(), Deadline::After(2));
   const FailingAccept lost({ECONNABORTED, EPROTO, EHOSTUNREACH, ENETDOWN, EPERM, EINTR});
@@ -130,14 +130,14 @@ TEST(TcpListener, CallersThatTheNetworkLostArePassedOver) {
   EXPECT_EQ(FailingAccept::left(), 0u);
 }
 
-TEST(TcpListener, ALostCallerIsNoReasonToWaitBeyondTheDeadline) {
+TEST(TcpListener, LostClientsDoNotExtendTheDeadline) {
   TcpListener listener("127.0.0.1");
   const FailingAccept lost({ECONNABORTED});
   EXPECT_EQ(Thrown([&] { listener.Accept(Deadline::After(0)); }).code(),
             ErrorCode::kDeadlineExceeded);
 }
 
-TEST(TcpListener, WantOfDescriptorsOrMemoryIsSaid) {
+TEST(TcpListener, MissingDescriptorsOrMemoryAreReported) {
   TcpListener listener("127.0.0.1");
   for (const int error : {EMFILE, ENFILE, ENOBUFS, ENOMEM}) {
     const FailingAccept exhausted({error});
@@ -146,12 +146,12 @@ TEST(TcpListener, WantOfDescriptorsOrMemoryIsSaid) {
   }
 }
 
-TEST(TcpListener, TakenPortIsAnError) {
+TEST(TcpListener, AUsedPortIsAnError) {
   const TcpListener first("127.0.0.1");
   EXPECT_THROW(TcpListener("127.0.0.1", first.port()), Error);
 }
 
-TEST(TcpListener, PortsOfARangeThatAreTakenArePassedOver) {
+TEST(TcpListener, UsedPortsOfARangeAreSkipped) {
   const TcpListener first("127.0.0.1");
   const PortRange range = {first.port(), 200, "a.port"};
   const TcpListener next("127.0.0.1", range);
@@ -159,7 +159,7 @@ TEST(TcpListener, PortsOfARangeThatAreTakenArePassedOver) {
   EXPECT_LE(next.port(), range.last());
 }
 
-TEST(TcpListener, ARangeThatIsTakenNamesItsSetting) {
+TEST(TcpListener, AUsedRangeNamesItsSetting) {
   const TcpListener first("127.0.0.1");
   const int port = first.port();
   const Error error = Thrown([&] { TcpListener("127.0.0.1", PortRange{port, 1, "a.port"}); });
@@ -168,7 +168,7 @@ TEST(TcpListener, ARangeThatIsTakenNamesItsSetting) {
                                    "no port of a.port ({0}-{0}) is free: listening on", port)));
 }
 
-TEST(TcpListener, AnAddressOfAnotherMachineEndsTheSearchAtOnce) {
+TEST(TcpListener, ARemoteAddressFailsAtOnce) {
   const Error error = Thrown([&] { TcpListener("192.0.2.1", PortRange{7300, 9, "a.port"}); });
   EXPECT_THAT(error.message(), testing::StartsWith("listening on 192.0.2.1:7300: "));
 }

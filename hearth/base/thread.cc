@@ -11,7 +11,7 @@ namespace hearth {
 Thread::Thread(std::string name, std::function<void()> body) : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
   thread_ = std::thread([state = state_.get(), body = std::move(body)] {
-    // The kernel refuses longer names.
+    // The kernel rejects longer names.
     ::pthread_setname_np(::pthread_self(), state->name.substr(0, 15).c_str());
     try {
       body();
@@ -26,8 +26,7 @@ Thread::~Thread() {
   try {
     Join();
   } catch (const std::exception& error) {
-    log::Error("the thread '{}' ended with an error that nobody caught: {}", state_->name,
-               error.what());
+    log::Error("the thread '{}' ended with an uncaught error: {}", state_->name, error.what());
   } catch (...) {
     log::Error("the thread '{}' ended with an unknown exception", state_->name);
   }

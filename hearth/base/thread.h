@@ -1,4 +1,4 @@
-// A joinable thread that hands its exception to whoever joins it.
+// A joinable thread that passes its exception to Join.
 #pragma once
 
 #include <exception>
@@ -12,20 +12,22 @@ namespace hearth {
 class Thread {
  public:
   Thread() = default;
-  // `name` (up to 15 characters) is what ps and debuggers show.
+  // `name` (up to 15 characters) is shown by ps and debuggers.
   Thread(std::string name, std::function<void()> body);
   Thread(Thread&&) = default;
-  // Swaps, so a thread that was still running is joined by the other one's destructor.
+  // Swaps, so that a running thread is joined by the other object's destructor.
   Thread& operator=(Thread&& other) noexcept {
     state_.swap(other.state_);
     thread_.swap(other.thread_);
     return *this;
   }
-  // Joins; an exception that nobody asked for is logged. The owner must have told the body to end.
+  // Joins; logs an exception that Join has not thrown. The owner must have signalled the body to
+  // end.
   ~Thread();
 
   bool joinable() const { return thread_.joinable(); }
-  // Waits for the end, then throws what the body threw, once. No deadline: the body must have one.
+  // Waits for the end, then rethrows the body's exception, once. No deadline: the body must have
+  // one.
   void Join();
 
  private:
@@ -33,7 +35,7 @@ class Thread {
     std::string name;
     std::exception_ptr error;
   };
-  // On the heap, so that moving the Thread does not move what the body writes.
+  // On the heap, so that moving the Thread does not move the body's result.
   std::unique_ptr<State> state_;
   std::thread thread_;
 };

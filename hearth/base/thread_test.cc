@@ -11,7 +11,7 @@
 namespace hearth {
 namespace {
 
-TEST(Thread, JoinThrowsWhatTheBodyThrewOnce) {
+TEST(Thread, JoinRethrowsTheBodysErrorOnce) {
   Thread thread("failing", [] { Throw(ErrorCode::kDataLoss, "row {} is damaged", 3); });
   try {
     thread.Join();
@@ -31,7 +31,7 @@ TEST(Thread, DestructorWaitsForTheBody) {
   EXPECT_TRUE(done);
 }
 
-TEST(Thread, ErrorThatNobodyAskedForIsLogged) {
+TEST(Thread, AnUncaughtErrorIsLogged) {
   std::string text;
   log::SetSink([&](const log::Record& record) { text = record.text; });
   {

@@ -22,25 +22,25 @@
 namespace hearth::timeline {
 namespace {
 
-// A picture of more is of no use to anybody; the disk belongs to others, too.
-constexpr size_t kMostBytes = size_t{256} << 20;
+// A larger timeline cannot be viewed, and the disk is shared.
+constexpr size_t kMaxBytes = size_t{256} << 20;
 
 enum class State { kUnknown, kOff, kOn };
 std::atomic<State> state{State::kUnknown};
 
-// The text as a JSON string; what is no UTF-8 is replaced.
+// Returns the text as a JSON string; invalid UTF-8 is replaced.
 std::string Quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 int64_t Microseconds(std::chrono::nanoseconds time) { return time.count() / 1000; }
 
-// With the nanoseconds that Chrome's microseconds leave out.
+// In microseconds, with nanoseconds as decimals.
 std::string Time(std::chrono::nanoseconds time) {
   return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000);
 }
 
-// Ranks of one machine read the same clock, which this tells.
+// Identifies the machine: its ranks share a clock.
 std::string BootId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -56,12 +56,12 @@ class File {
     const std::filesystem::path path =
         std::filesystem::path(folder) / fmt::format("{}-{}.trace.json", HostName(), ::getpid());
     std::error_code problem;
-    std::filesystem::create_directories(folder, problem);  // opening says what is wrong
+    std::filesystem::create_directories(folder, problem);  // errors are reported by open
     fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("opening the timeline {}", path.string()));
     path_ = path.string();
     Write("[\n");
-    // By both clocks: what the merged picture of several hosts begins with.
+    // Both clocks: the merged timeline of several hosts starts with them.
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     const auto now = Clock::now().time_since_epoch();
     Write(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"hearth_clock","args":{{"host":{},)"
@@ -71,13 +71,13 @@ class File {
                       Microseconds(wall)));
   }
 
-  // False once nothing is written any more.
+  // Returns false once the file has ended.
   bool Write(std::string_view lines) {
     const std::lock_guard lock(mutex_);
     if (full_) return false;
     std::string problem;
-    if (written_ + lines.size() > kMostBytes) {
-      problem = fmt::format("it has {} MB, as much as it may", kMostBytes >> 20);
+    if (written_ + lines.size() > kMaxBytes) {
+      problem = fmt::format("it has reached its limit of {} MB", kMaxBytes >> 20);
     } else if (::write(fd_.get(), lines.data(), lines.size()) !=
                static_cast<ssize_t>(lines.size())) {
       problem = "it cannot be written (is the disk full?)";
@@ -97,14 +97,14 @@ class File {
 };
 
 std::mutex opening;
-std::atomic<File*> the_file{nullptr};  // never destroyed: threads may write while the process ends
+std::atomic<File*> the_file{nullptr};  // never destroyed: threads may write during process exit
 std::atomic<bool> named{false};
 
 void Open(const std::string& folder) {
   const std::lock_guard lock(opening);
   if (the_file.load() != nullptr) return;
   the_file = new File(folder);
-  // A child would write as if it were this process.
+  // A forked child would write as if it were this process.
   ::pthread_atfork(nullptr, nullptr, [] { state = State::kOff; });
   state = State::kOn;
 }
@@ -118,7 +118,7 @@ void OpenByEnvironment() noexcept {
   }
   try {
     Open(folder);
-  } catch (const std::exception& error) {  // a training is worth more than its picture
+  } catch (const std::exception& error) {  // the training is worth more than its timeline
     state = State::kOff;
     log::Warning("no timeline is written: {}", error.what());
   }
@@ -128,7 +128,7 @@ void WriteLine(std::string_view line) noexcept {
   if (!the_file.load()->Write(line)) state = State::kOff;
 }
 
-// The thread's number, once its name is in the file.
+// The thread's number; writes its name to the file first.
 long ThisThread() {
   thread_local const long number = [] {
     const long id = ::syscall(SYS_gettid);
@@ -161,7 +161,7 @@ void NameProcess(std::string_view name) noexcept {
                           R"("args":{{"name":{}}}}},)"
                           "\n",
                           ::getpid(), Quoted(name)));
-  } catch (const std::exception&) {  // without memory there is no picture
+  } catch (const std::exception&) {  // out of memory: the event is dropped
   }
 }
 

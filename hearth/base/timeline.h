@@ -1,6 +1,6 @@
-// What a process does and when, as a file that Perfetto and chrome://tracing open: events in
-// Chrome's Trace Event Format, an array whose end may be missing. Each is written at once, so that
-// a process that is killed leaves what it did. Any thread; nothing here throws but WriteTo.
+// Records a process's activity in a file for Perfetto and chrome://tracing: events in Chrome's
+// Trace Event Format, an array whose end may be missing. Each event is written at once, so that a
+// killed process leaves its events. Any thread; only WriteTo throws.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,17 @@ namespace hearth::timeline {
 
 using Clock = std::chrono::steady_clock;
 
-// Whether events are written. The environment variable HEARTH_TIMELINE, a folder, starts it.
+// True if events are recorded. Enabled by the environment variable HEARTH_TIMELINE, a folder.
 bool On() noexcept;
 
-// Writes into FOLDER/HOST-PID.trace.json from now on; for programs that are told the folder
-// otherwise. Once there is a file it stays. Throws where it cannot be made.
+// Starts recording to FOLDER/HOST-PID.trace.json, for programs that get the folder in another way.
+// Once opened, the file is never changed. Throws if it cannot be created.
 void WriteTo(const std::string& folder);
 
-// How the process is called in the picture: the first name stays.
+// Name of the process in the timeline; only the first call has an effect.
 void NameProcess(std::string_view name) noexcept;
 
-// An int or text beside an event: `name` is JSON-safe, `value` any text.
+// Integer and text attributes of an event: `name` is JSON-safe, `value` any text.
 class Details {
  public:
   Details& Add(std::string_view name, int64_t value);
@@ -33,18 +33,18 @@ class Details {
 };
 
 struct Event {
-  const char* category;  // JSON-safe, as "collective"
+  const char* category;  // JSON-safe, e.g. "collective"
   std::string_view name;
   Clock::time_point begin, end;
 };
 
-// On the track of the calling thread. Does nothing unless On().
+// Adds an event to the calling thread's track. Does nothing unless On().
 void Add(const Event& event, const Details& details = {}) noexcept;
 
-// An event from its making to its end.
+// An event that lasts from construction to destruction.
 class Span {
  public:
-  // `name` outlives it.
+  // `name` outlives the span.
   Span(const char* category, std::string_view name) noexcept
       : category_(On() ? category : nullptr), name_(name) {
     if (category_ != nullptr) begin_ = Clock::now();

@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 
-// A process has one timeline for good, so each test has a process of its own.
+// A process has only one timeline, so each test runs in a child process.
 class Timeline : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ class Timeline : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // The status of a child that runs `body`, then ends without any tidying.
+  // The status of a child that runs `body`, then exits without cleanup.
   static int InChild(const std::function<void()>& body) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -47,7 +47,7 @@ class Timeline : public ::testing::Test {
     return status;
   }
 
-  // The one file of the folder, closed as the format lets its readers do.
+  // Events of the folder's only file, closed as the format allows readers to do.
   std::vector<json> Events() const {
     std::vector<json> events;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -71,7 +71,7 @@ class Timeline : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(Timeline, EventsHaveWhatTheTraceEventFormatAsksFor) {
+TEST_F(Timeline, EventsHaveTheFieldsOfTheTraceEventFormat) {
   InChild([&] {
     WriteTo(folder_ + "/new/folder");
     const auto begin = Clock::time_point(std::chrono::nanoseconds(5'000'000'042));
@@ -95,7 +95,7 @@ TEST_F(Timeline, EventsHaveWhatTheTraceEventFormatAsksFor) {
   folder_ = std::filesystem::path(folder_).parent_path().parent_path();
 }
 
-TEST_F(Timeline, AProcessThatIsKilledLeavesWhatItDid) {
+TEST_F(Timeline, AKilledProcessLeavesItsEvents) {
   const int status = InChild([&] {
     ::setenv("HEARTH_TIMELINE", folder_.c_str(), 1);
     for (int i = 0; i < 1000; ++i) const Span span("step", "forward");
@@ -124,7 +124,7 @@ TEST_F(Timeline, ThreadsAndTheProcessHaveTheirNames) {
   EXPECT_EQ(thread[0].at("tid"), Named("a")[0].at("tid"));
 }
 
-TEST_F(Timeline, NothingIsWrittenUnlessItIsAskedFor) {
+TEST_F(Timeline, NothingIsWrittenUnlessEnabled) {
   const int status = InChild([&] {
     const Span span("step", "forward");
     NameProcess("rank 0");
@@ -133,7 +133,7 @@ TEST_F(Timeline, NothingIsWrittenUnlessItIsAskedFor) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(Timeline, AFolderThatCannotBeWrittenEndsNoTraining) {
+TEST_F(Timeline, AnUnwritableFolderIsNotFatal) {
   const std::string file = folder_ + "/file";
   std::ofstream(file) << "no folder";
   const int status = InChild([&] {
@@ -144,7 +144,7 @@ TEST_F(Timeline, AFolderThatCannotBeWrittenEndsNoTraining) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(Timeline, AFolderElsewhereIsRefused) {
+TEST_F(Timeline, ARemoteFolderIsRejected) {
   EXPECT_EQ(Thrown([] { WriteTo("hdfs://host/run"); }).code(), ErrorCode::kInvalidArgument);
 }
 

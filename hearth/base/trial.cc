@@ -22,8 +22,7 @@
 namespace hearth {
 namespace {
 
-// The child's word that it came to its end. It counts, as a process that ignores SIGCHLD learns no
-// exit status.
+// Set by the child when `work` has returned; a process that ignores SIGCHLD gets no exit status.
 class SharedFlag {
  public:
   SharedFlag()
@@ -52,7 +51,7 @@ void SetLimit(decltype(RLIMIT_CPU) resource, rlim_t value) {
   ::setrlimit(resource, &limit);
 }
 
-// What the library says on its way down would read as our end: "stack smashing detected".
+// Hides output of a crashing library, which would look like our own: "stack smashing detected".
 void Silence() {
   const int nothing = ::open("/dev/null", O_WRONLY);
   if (nothing < 0) return;
@@ -62,12 +61,12 @@ void Silence() {
 
 [[noreturn]] void RunChild(pid_t parent, unsigned cpu_seconds, const std::function<void()>& work,
                            SharedFlag* finished) {
-  // Whoever handles these in the parent would report the child's end as its own.
+  // The parent's handlers of these would report the child's crash as the parent's.
   for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU}) {
     ::signal(number, SIG_DFL);
   }
-  // These mean the parent, which decides what comes of it: they are sent to whole process groups,
-  // and its handlers may write to what both have open. Its own end is the child's, too.
+  // These are meant for the parent, as they are sent to whole process groups, and its handlers may
+  // write to files that both have open. The child dies with the parent anyway.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     ::signal(number, SIG_IGN);
   }
@@ -81,7 +80,7 @@ void Silence() {
     DieWithParent(parent);
     work();
   } catch (const std::exception&) {
-    // The caller meets it again.
+    // thrown again in the caller
   }
   finished->Set();
   ::_exit(0);
@@ -96,7 +95,7 @@ TrialEnd EndOf(pid_t child, int status, bool known) {
   return {false, number == SIGKILL, fmt::format("signal {} ({})", number, ::strsignal(number))};
 }
 
-// The processor time that a child has used until now, in nanoseconds; 0 where nobody knows.
+// Processor time used by a child, in nanoseconds; 0 if unknown.
 int64_t UsedBy(pid_t child) {
   clockid_t clock{};
   timespec used{};
@@ -104,8 +103,8 @@ int64_t UsedBy(pid_t child) {
   return used.tv_sec * 1'000'000'000 + used.tv_nsec;
 }
 
-// Waits for the child's end as waitpid() does; false where it did nothing for so long that it is
-// ended here.
+// Waits for the child's end like waitpid(); returns false if it made no progress for too long and
+// was killed.
 bool WaitFor(pid_t child, std::chrono::milliseconds longest_pause, int* status, bool* known) {
   using std::chrono::microseconds;
   constexpr microseconds kLongestLook{20'000};

@@ -17,13 +17,13 @@ using testing::HasSubstr;
 
 constexpr unsigned kSeconds = 60;
 
-TEST(Trial, WhatComesToItsEndSurvives) {
+TEST(Trial, WorkThatReturnsSurvives) {
   std::mutex mutex;
   EXPECT_TRUE(RunTrial(mutex, kSeconds, [] {}).survived);
   EXPECT_TRUE(RunTrial(mutex, kSeconds, [] { throw std::runtime_error("refused"); }).survived);
 }
 
-TEST(Trial, WhatCrashesIsNamedAndCostsOnlyTheChild) {
+TEST(Trial, ACrashIsReportedAndEndsOnlyTheChild) {
   std::mutex mutex;
   const TrialEnd end = RunTrial(mutex, kSeconds, [] { ::raise(SIGSEGV); });
   EXPECT_FALSE(end.survived);
@@ -31,7 +31,7 @@ TEST(Trial, WhatCrashesIsNamedAndCostsOnlyTheChild) {
   EXPECT_THAT(RunTrial(mutex, kSeconds, [] { std::_Exit(3); }).how, HasSubstr("exit status 3"));
 }
 
-TEST(Trial, WhatNeverEndsIsEnded) {
+TEST(Trial, AnEndlessLoopIsKilled) {
   std::mutex mutex;
   const TrialEnd end = RunTrial(mutex, 1, [] {
     for (volatile bool forever = true; forever;) {
@@ -40,15 +40,15 @@ TEST(Trial, WhatNeverEndsIsEnded) {
   EXPECT_FALSE(end.survived);
 }
 
-// As a child may that was copied while another thread loaded a library.
-TEST(Trial, WhatWaitsForALockThatNobodyHoldsAnyMoreIsEndedAndNoCrash) {
+// As in a child that was forked while another thread loaded a library.
+TEST(Trial, ADeadlockedChildIsKilledWithoutACrash) {
   std::mutex mutex, held;
   const std::lock_guard<std::mutex> lock(held);
   const auto wait = [&] { const std::lock_guard<std::mutex> never(held); };
   EXPECT_TRUE(RunTrial(mutex, kSeconds, wait, std::chrono::milliseconds(200)).survived);
 }
 
-TEST(Trial, ASignalThatAsksTheProcessToEndIsNoCrash) {
+TEST(Trial, ATerminationSignalIsNotACrash) {
   std::mutex mutex;
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
     const TrialEnd end = RunTrial(mutex, kSeconds, [&] { ::raise(number); });
@@ -56,13 +56,13 @@ TEST(Trial, ASignalThatAsksTheProcessToEndIsNoCrash) {
   }
 }
 
-TEST(Trial, WhoIsKilledHasNotCrashed) {
+TEST(Trial, AKillIsNotACrash) {
   std::mutex mutex;
   EXPECT_TRUE(RunTrial(mutex, kSeconds, [] { ::raise(SIGKILL); }).killed);
   EXPECT_FALSE(RunTrial(mutex, kSeconds, [] { ::raise(SIGSEGV); }).killed);
 }
 
-TEST(Trial, AnIgnoredEndOfChildrenIsNoCrash) {
+TEST(Trial, IgnoringSigchldIsNotACrash) {
   std::mutex mutex;
   const auto before = ::signal(SIGCHLD, SIG_IGN);
   EXPECT_TRUE(RunTrial(mutex, kSeconds, [] {}).survived);
@@ -70,7 +70,7 @@ TEST(Trial, AnIgnoredEndOfChildrenIsNoCrash) {
   ::signal(SIGCHLD, before);
 }
 
-TEST(Trial, TheMutexIsFreeInTheChildThoughOthersHoldItAllTheTime) {
+TEST(Trial, TheMutexIsFreeInTheChild) {
   std::mutex mutex;
   std::atomic<bool> over = false;
   std::thread other([&] {

@@ -30,7 +30,7 @@ std::string TextOf(std::string_view tensor) {
   return "";
 }
 
-// Nothing for what is neither a number nor a text.
+// Empty for a value that is neither a number nor a text.
 std::optional<Point> PointOf(std::string_view value) {
   Point point;
   bool known = false;

@@ -1,4 +1,4 @@
-// Reads event files back: those of EventWriter, and plain scalars of any other program.
+// Reads event files: those of EventWriter, and plain scalars of other programs.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace hearth::board {
 
-// What one file says, in its order, without what a restart went back behind. A file that is cut off
-// or damaged, as of a training that still runs, is read up to there. Throws where it cannot be read
-// at all. `bytes` is the content, `name` for messages.
+// The points of a file in order, without those that a restart rewound. A truncated or damaged file,
+// such as that of a running training, is read up to the damage. Throws if it is not an event file.
+// `bytes` is the content, `name` is for messages.
 std::vector<Point> ReadEvents(std::string_view bytes, const std::string& name);
 
 }  // namespace hearth::board

@@ -51,11 +51,11 @@ std::string Wrapped(uint32_t field, std::string_view bytes) {
   return out;
 }
 
-// Of a summary: the text as a tensor of one string, with the name of the plugin that shows it.
+// Adds the text to a summary, as a tensor of one string with the plugin that displays it.
 void PutText(std::string_view text, std::string* value) {
   std::string tensor;
   PutInt(tensor_fields::kType, tensor_fields::kString, &tensor);
-  PutBytes(tensor_fields::kShape, "", &tensor);  // no dimensions: a single one
+  PutBytes(tensor_fields::kShape, "", &tensor);  // no dimensions: a scalar
   PutBytes(tensor_fields::kStringValue, text, &tensor);
   PutBytes(value_fields::kTensor, tensor, value);
   const std::string plugin = Wrapped(1, "text");
@@ -63,14 +63,15 @@ void PutText(std::string_view text, std::string* value) {
 }
 
 std::string FileName(double now) {
-  // TensorBoard reads the files of a folder in the order of their names.
+  // TensorBoard reads the files of a folder in order of their names.
   return fmt::format("events.out.tfevents.{:010}.{:06}.{}.{}", static_cast<int64_t>(now),
                      static_cast<int64_t>(now * 1e6) % 1000000, HostName(), getpid());
 }
 
 }  // namespace
 
-// Collects whole records; at a flush they go out in one piece, so that no reader sees half of one.
+// Buffers whole records and writes them at once in a flush, so that readers never see a partial
+// record.
 class EventWriter::File : public formats::ByteSink {
  public:
   explicit File(const std::string& uri) : path_(uri) {
@@ -81,7 +82,7 @@ class EventWriter::File : public formats::ByteSink {
     path_ = storage::LocalPath(uri);
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
-    // Not a file that is there, nor through a link: others may write into the folder.
+    // Fails for an existing file or link: others may be able to write to the folder.
     fd_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("creating {}", path_));
   }
@@ -94,7 +95,7 @@ class EventWriter::File : public formats::ByteSink {
   }
   void Flush() {
     std::string bytes;
-    bytes.swap(buffer_);  // what cannot be written is not tried again
+    bytes.swap(buffer_);  // failed writes are not retried
     if (far_) return far_->Append(bytes);
     for (std::string_view left = bytes; !left.empty();) {
       const ssize_t put = ::write(fd_.get(), left.data(), left.size());
@@ -147,7 +148,7 @@ void EventWriter::Add(const Histogram& histogram) {
   double count = 0;
   for (size_t i = 0; i < histogram.counts.size(); ++i) {
     const double share = static_cast<double>(i + 1) / parts;
-    AppendDouble(histogram.least + width * share, &limits);  // the part's upper end
+    AppendDouble(histogram.least + width * share, &limits);  // upper limit of the bin
     AppendDouble(static_cast<double>(histogram.counts[i]), &counts);
     count += static_cast<double>(histogram.counts[i]);
   }
@@ -177,8 +178,8 @@ void EventWriter::AddGraph(std::span<const GraphNode> nodes, double at) {
   Put(at, 0, Wrapped(event_fields::kGraph, graph));
 }
 
-void EventWriter::GoBack(int64_t step, double at) {
-  // Readers drop what has the step of a start, or a later one.
+void EventWriter::Rewind(int64_t step, double at) {
+  // Readers drop points at or after the step of a session start.
   std::string session;
   PutInt(session_fields::kStatus, session_fields::kStart, &session);
   Put(at, step + 1, Wrapped(event_fields::kSession, session));

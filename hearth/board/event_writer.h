@@ -1,4 +1,4 @@
-// Event files as TensorBoard reads them: TFRecords, each with a message Event.
+// Writes event files for TensorBoard: TFRecords that each contain an Event message.
 #pragma once
 
 #include <memory>
@@ -12,27 +12,27 @@
 
 namespace hearth::board {
 
-// A node of a graph and the nodes whose outputs it takes.
+// A node of a graph and the nodes whose outputs it reads.
 struct GraphNode {
   std::string name, kind;
   std::vector<std::string> inputs;
 };
 
-// Not thread-safe. On a local disk a reader sees what was flushed; elsewhere the file has its name
-// and its bytes when it is finished.
+// Not thread-safe. On a local disk readers see flushed data; a remote file appears, complete, at
+// Finish.
 class EventWriter {
  public:
-  // Makes a file of a new name in `folder`, a path or URI; a local folder is made, too. Throws what
-  // stands in the way.
+  // Creates a file with a new name in `folder`, a path or URI; creates a local folder if needed.
+  // Throws if that fails.
   EventWriter(const std::string& folder, double now);
   ~EventWriter();
 
   void Add(const Point& point);
   void Add(const Histogram& histogram);
   void AddGraph(std::span<const GraphNode> nodes, double at);
-  // The training went back to after iteration `step`: readers forget what came after it.
-  void GoBack(int64_t step, double at);
-  // Throws what errno says.
+  // Rewinds to after iteration `step`: readers drop later points.
+  void Rewind(int64_t step, double at);
+  // Throws by errno.
   void Flush();
   void Finish();
 
@@ -44,7 +44,7 @@ class EventWriter {
 
   std::string path_;
   std::unique_ptr<formats::TfRecordWriter> records_;
-  File* file_ = nullptr;  // where they go; theirs
+  File* file_ = nullptr;  // destination; owned by records_
 };
 
 }  // namespace hearth::board

@@ -28,7 +28,7 @@ class EventWriterTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "event_writer_test/of/a run";
 };
 
-TEST_F(EventWriterTest, WhatWasFlushedComesBackWhileTheFileIsOpen) {
+TEST_F(EventWriterTest, FlushedDataIsReadableWhileTheFileIsOpen) {
   EventWriter writer(folder_, 1.5e9);
   EXPECT_THAT(writer.path(), HasSubstr("/events.out.tfevents.1500000000."));
   writer.Add(Point{.at = 1.5e9 + 0.25, .step = 7, .tag = "loss/train", .value = 0.5});
@@ -46,7 +46,7 @@ TEST_F(EventWriterTest, WhatWasFlushedComesBackWhileTheFileIsOpen) {
   EXPECT_EQ(points[1].text, "a rank went away");
 }
 
-TEST_F(EventWriterTest, AHistogramIsNoFigure) {
+TEST_F(EventWriterTest, AHistogramIsNotAPoint) {
   EventWriter writer(folder_, 1);
   writer.Add(Histogram{.step = 3, .tag = "weights/ip/0", .least = -1, .most = 1, .counts = {1, 2}});
   writer.Add(Point{.step = 3, .tag = "loss/train", .value = 2});
@@ -56,7 +56,7 @@ TEST_F(EventWriterTest, AHistogramIsNoFigure) {
   EXPECT_EQ(points[0].tag, "loss/train");
 }
 
-TEST_F(EventWriterTest, NumbersThatAreNoneComeBack) {
+TEST_F(EventWriterTest, NanAndInfinityRoundTrip) {
   EventWriter writer(folder_, 1);
   writer.Add(Point{.tag = "a", .value = std::nan("")});
   writer.Add(Point{.tag = "a", .value = -INFINITY});
@@ -67,11 +67,11 @@ TEST_F(EventWriterTest, NumbersThatAreNoneComeBack) {
   EXPECT_EQ(points[1].value, -INFINITY);
 }
 
-TEST_F(EventWriterTest, ARestartTakesBackFiguresButNotWhatWasSaid) {
+TEST_F(EventWriterTest, ARestartDropsPointsButNotTexts) {
   EventWriter writer(folder_, 1);
   for (int64_t step : {10, 20, 30}) writer.Add(Point{.step = step, .tag = "a", .value = 1});
   writer.Add(Point{.step = 30, .tag = "run/messages", .text = "lost"});
-  writer.GoBack(20, 2);
+  writer.Rewind(20, 2);
   writer.Add(Point{.step = 21, .tag = "a", .value = 2});
   writer.Finish();
   std::vector<int64_t> steps;
@@ -79,7 +79,7 @@ TEST_F(EventWriterTest, ARestartTakesBackFiguresButNotWhatWasSaid) {
   EXPECT_EQ(steps, (std::vector<int64_t>{10, 20, 30, 21}));
 }
 
-TEST_F(EventWriterTest, ACutOffFileIsReadUpToThere) {
+TEST_F(EventWriterTest, ATruncatedFileIsReadUpToTheEnd) {
   EventWriter writer(folder_, 1);
   for (int64_t step : {1, 2}) writer.Add(Point{.step = step, .tag = "a", .value = 1});
   writer.Finish();
@@ -88,7 +88,7 @@ TEST_F(EventWriterTest, ACutOffFileIsReadUpToThere) {
   EXPECT_THROW(ReadEvents("this is no event file at all", "x"), Error);
 }
 
-TEST_F(EventWriterTest, AFolderThatCannotBeIsAnErrorThatNamesIt) {
+TEST_F(EventWriterTest, AnInvalidFolderIsNamed) {
   try {
     EventWriter writer("/proc/none", 1);
     FAIL();
@@ -97,7 +97,7 @@ TEST_F(EventWriterTest, AFolderThatCannotBeIsAnErrorThatNamesIt) {
   }
 }
 
-TEST_F(EventWriterTest, TwoOfOneMomentDoNotShareAFile) {
+TEST_F(EventWriterTest, SimultaneousWritersUseDifferentFiles) {
   EventWriter first(folder_, 1);
   EXPECT_THROW(EventWriter(folder_, 1), Error);
 }

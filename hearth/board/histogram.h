@@ -1,4 +1,4 @@
-// How often a set of values lies where, in parts of equal width, as TensorBoard draws it.
+// Histogram of a set of values with bins of equal width, as TensorBoard displays it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hearth::board {
 
-// Of the finite values; no counts where there are none.
+// Covers the finite values; has no counts if there are none.
 struct Histogram {
   double at = 0;  // seconds since 1970
   int64_t step = 0;

@@ -1,4 +1,4 @@
-// One figure of a training at an iteration, or a text about it.
+// A metric of a training at an iteration, or a text about it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Point {
   int64_t step = 0;
   std::string tag = {};
   double value = 0;
-  std::string text = {};  // where it is not empty, the point has no value
+  std::string text = {};  // if not empty, the point has no value
 };
 
 }  // namespace hearth::board

@@ -12,11 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-// Of an output with a value per class or per pixel, TensorBoard would draw a chart for each.
-constexpr size_t kMostValues = 16;
+// TensorBoard would show a chart for each value of an output with a value per class or pixel.
+constexpr size_t kMaxValues = 16;
 constexpr size_t kLongestText = 2000;
 
-// JSON has no NaN: it arrives as null.
+// JSON has no NaN, which is sent as null.
 double NumberOf(const json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
@@ -33,7 +33,7 @@ void AddText(const std::string& text, std::vector<Point>* points) {
 // `outputs`: lists of values by name.
 void AddOutputs(const json& outputs, const std::string& net, std::vector<Point>* points) {
   for (const auto& [name, values] : outputs.items()) {
-    if (values.size() > kMostValues) continue;
+    if (values.size() > kMaxValues) continue;
     for (size_t i = 0; i < values.size(); ++i) {
       const std::string which = values.size() > 1 ? fmt::format("/{}", i) : "";
       Add(fmt::format("{}/{}{}", name, net, which), NumberOf(values[i]), points);
@@ -80,7 +80,7 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
     const int64_t iteration = event.value("iteration", int64_t{0});
     if (iteration < step_) change.back_to = iteration;
     step_ = iteration;
-    // Whoever goes back forgets these, too.
+    // Rewinding drops these points as well.
     if (restarts_ > 0) Add("run/restarts", static_cast<double>(restarts_), &change.points);
     if (change.back_to) bad_rows_ = 0;
   } else if (kind == "progress") {
@@ -121,7 +121,7 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
 }
 
 void RunRecord::TakeReport(const json& event, std::vector<Point>* points) {
-  // Ranks report at their own pace: the furthest step says whether a later "ready" goes back.
+  // Ranks report at different times: the highest step decides whether a later "ready" rewinds.
   step_ = std::max(step_, event.at("step").get<int64_t>());
   for (const auto& [tag, value] : event.at("values").items()) Add(tag, NumberOf(value), points);
 }
@@ -133,7 +133,7 @@ void RunRecord::TakeRestart(const json& event, std::vector<Point>* points) {
 }
 
 void RunRecord::Write(const Change& change, const json& event, double now) {
-  if (change.back_to) Try([&] { file_->GoBack(*change.back_to, now); });
+  if (change.back_to) Try([&] { file_->Rewind(*change.back_to, now); });
   const std::string kind = event.value("event", "");
   if (kind == "histogram") Try([&] { file_->Add(HistogramOf(event, now)); });
   if (kind == "net") Try([&] { file_->AddGraph(NodesOf(event), now); });
@@ -154,7 +154,7 @@ void RunRecord::Try(Body body) {
     body();
   } catch (const Error& error) {
     file_.reset();
-    log::Warning("TensorBoard's event file ends here: {}; the training goes on", error.what());
+    log::Warning("TensorBoard's event file ends here: {}; the training continues", error.what());
   }
 }
 

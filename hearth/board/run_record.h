@@ -1,4 +1,4 @@
-// What a training's events say, as named figures by iteration: for an event file, and for a page.
+// Converts a training's events to named metrics by iteration, for an event file and a web page.
 #pragma once
 
 #include <memory>
@@ -20,20 +20,20 @@ namespace hearth::board {
 class RunRecord {
  public:
   struct Change {
-    std::optional<int64_t> back_to;  // the training went back: later steps are no more
+    std::optional<int64_t> back_to;  // the training rewound: drop later steps
     std::vector<Point> points;
   };
 
-  // `folder`: of the event file; none is written where it is empty. Throws as EventWriter.
+  // `folder` of the event file; if empty, none is written. Throws as EventWriter does.
   RunRecord(const std::string& folder, double now);
 
-  // Any thread. Writes what the event says, and returns it. A file that cannot be written ends with
-  // a warning, never the training. Events of other kinds say nothing.
+  // Any thread. Writes the event's metrics and returns them. If the file cannot be written, it ends
+  // with a warning; the training continues. Other kinds of events are ignored.
   Change Take(const nlohmann::json& event, double now);
-  // Completes the file; nothing is written any more.
+  // Completes the file; later events are not written.
   void Finish();
 
-  // Of the file; empty where there is none.
+  // Path of the file; empty if there is none.
   std::string path() const { return path_; }
 
  private:
@@ -48,7 +48,7 @@ class RunRecord {
   std::mutex mutex_;
   std::unique_ptr<EventWriter> file_;
   std::string path_;
-  int64_t step_ = 0;  // the last one heard of
+  int64_t step_ = 0;  // the last reported step
   int64_t bad_rows_ = 0, restarts_ = 0;
 };
 

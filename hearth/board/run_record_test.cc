@@ -38,7 +38,7 @@ json Progress(int64_t iteration, int64_t bad_rows = 0) {
           {"outputs", {{"loss", {0.75}}}}};
 }
 
-TEST(RunRecordTest, ProgressGivesFiguresByOutput) {
+TEST(RunRecordTest, ProgressIsConvertedToPoints) {
   RunRecord record("", 1);
   const auto change = record.Take(Progress(7), 5);
   EXPECT_THAT(Values(change),
@@ -48,13 +48,13 @@ TEST(RunRecordTest, ProgressGivesFiguresByOutput) {
   EXPECT_EQ(change.points[0].at, 5);
 }
 
-TEST(RunRecordTest, BadRowsAreTheirNumberWhenItChanges) {
+TEST(RunRecordTest, InvalidRowsAreReportedWhenTheirNumberChanges) {
   RunRecord record("", 1);
   EXPECT_EQ(Values(record.Take(Progress(1, 2), 5))["run/bad_rows"], 2);
   EXPECT_EQ(Values(record.Take(Progress(2, 2), 5)).count("run/bad_rows"), 0u);
 }
 
-TEST(RunRecordTest, TestNetsAndValuesAreToldApart) {
+TEST(RunRecordTest, TestNetsAndValuesHaveSeparateTags) {
   RunRecord record("", 1);
   json event = {{"event", "validation"},
                 {"iteration", 20},
@@ -69,7 +69,7 @@ TEST(RunRecordTest, TestNetsAndValuesAreToldApart) {
   EXPECT_EQ(Values(record.Take(event, 5))["accuracy/test_1"], 0.9);
 }
 
-TEST(RunRecordTest, ARestartGoesBackToWhereTheRanksBegin) {
+TEST(RunRecordTest, ARestartRewindsToTheRanksFirstStep) {
   RunRecord record("", 1);
   EXPECT_FALSE(record.Take({{"event", "ready"}, {"iteration", 0}}, 1).back_to);
   record.Take(Progress(30), 2);
@@ -79,20 +79,20 @@ TEST(RunRecordTest, ARestartGoesBackToWhereTheRanksBegin) {
   EXPECT_EQ(lost.points[1].text, "lost");
   const auto again = record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
   EXPECT_EQ(again.back_to, 20);
-  // The number of restarts does not go back.
+  // The number of restarts is not rewound.
   ASSERT_EQ(again.points.size(), 1u);
   EXPECT_EQ(again.points[0].tag, "run/restarts");
   EXPECT_EQ(again.points[0].step, 20);
 }
 
-TEST(RunRecordTest, BadRowsAreToldAgainAfterARestart) {
+TEST(RunRecordTest, InvalidRowsAreReportedAgainAfterARestart) {
   RunRecord record("", 1);
   record.Take(Progress(30, 2), 2);
   record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
   EXPECT_EQ(Values(record.Take(Progress(21, 2), 5))["run/bad_rows"], 2);
 }
 
-TEST(RunRecordTest, AReportNamesItsTagsAndStep) {
+TEST(RunRecordTest, AReportHasItsOwnTagsAndStep) {
   RunRecord record("", 1);
   const json values = {{"val/loss", 0.5}, {"rank1/loss", nullptr}};
   const auto change = record.Take({{"event", "report"}, {"step", 30}, {"values", values}}, 2);
@@ -100,13 +100,13 @@ TEST(RunRecordTest, AReportNamesItsTagsAndStep) {
   EXPECT_TRUE(std::isnan(change.points[0].value));
   EXPECT_EQ(change.points[0].tag, "rank1/loss");
   EXPECT_EQ(change.points[1].value, 0.5);
-  // A rank that is behind: its step is its own, and the run has not gone back.
+  // A rank that is behind has its own step; the run has not rewound.
   const auto late = record.Take({{"event", "report"}, {"step", 7}, {"values", values}}, 3);
   EXPECT_EQ(late.points[0].step, 7);
   EXPECT_EQ(record.Take({{"event", "ready"}, {"iteration", 29}}, 4).back_to, 29);
 }
 
-TEST(RunRecordTest, TheFileSaysTheSame) {
+TEST(RunRecordTest, TheFileHasTheSamePoints) {
   const std::string folder = ::testing::TempDir() + "run_record_test";
   RunRecord record(folder, 1);
   record.Take({{"event", "net"}, {"layers", {{{"name", "a"}, {"type", "b"}, {"inputs", {"c"}}}}}},
@@ -118,7 +118,7 @@ TEST(RunRecordTest, TheFileSaysTheSame) {
   record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
   record.Take(Progress(21), 5);
   record.Finish();
-  record.Take(Progress(22), 6);  // nobody minds
+  record.Take(Progress(22), 6);  // after Finish: ignored
   std::ifstream file(record.path(), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   std::map<std::string, int64_t> steps;
@@ -130,7 +130,7 @@ TEST(RunRecordTest, TheFileSaysTheSame) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(RunRecordTest, AFullDiskEndsTheFileAndNotTheTraining) {
+TEST(RunRecordTest, AFullDiskEndsTheFileButNotTheTraining) {
   std::string log;
   log::SetSink([&](const log::Record& record) { log += record.text; });
   const std::string folder = ::testing::TempDir() + "run_record_full";

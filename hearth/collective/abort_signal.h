@@ -1,5 +1,4 @@
-// Carries "stop waiting, because ..." from any thread to the one that waits in an operation,
-// whether in poll(2) or on a futex.
+// Interrupts a wait in poll(2) or on a futex from another thread, with a reason.
 #pragma once
 
 #include <atomic>
@@ -17,7 +16,7 @@ class AbortSignal {
  public:
   AbortSignal();
 
-  // The first reason stays. Any thread.
+  // Only the first reason is kept. Any thread.
   void Raise(const std::string& reason);
 
   bool raised() const { return raised_.load(std::memory_order_acquire); }
@@ -28,11 +27,11 @@ class AbortSignal {
   // Readable once raised.
   int fd() const { return event_.get(); }
 
-  // Raise also changes and wakes this futex word, until Forget.
+  // Raise also changes this futex word and wakes its waiters, until Forget.
   void WakeToo(std::atomic<uint32_t>* word);
   void Forget();
 
-  // Raise reaches it too. It may end earlier than this one.
+  // Raise is forwarded to `other`, which may be destroyed first.
   void PassOnTo(const std::shared_ptr<AbortSignal>& other);
 
  private:

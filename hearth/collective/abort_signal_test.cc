@@ -21,14 +21,14 @@ std::string ReasonOf(const AbortSignal& signal) {
   return "not raised";
 }
 
-TEST(AbortSignal, IsSilentUntilItIsRaised) {
+TEST(AbortSignal, IsNotRaisedInitially) {
   const AbortSignal signal;
   EXPECT_FALSE(signal.raised());
   EXPECT_EQ(ReasonOf(signal), "not raised");
   EXPECT_EQ(PollOne(signal.fd(), POLLIN, Deadline::After(0)), 0);
 }
 
-TEST(AbortSignal, TheFirstReasonStays) {
+TEST(AbortSignal, KeepsTheFirstReason) {
   AbortSignal signal;
   signal.Raise("rank 3 failed");
   signal.Raise("rank 4 failed because of it");
@@ -36,7 +36,7 @@ TEST(AbortSignal, TheFirstReasonStays) {
   EXPECT_EQ(ReasonOf(signal), "rank 3 failed");
 }
 
-TEST(AbortSignal, EndsAPollOfAnotherThread) {
+TEST(AbortSignal, WakesAPollInAnotherThread) {
   AbortSignal signal;
   Thread raiser("raiser", [&] { signal.Raise("over"); });
   EXPECT_NE(PollOne(signal.fd(), POLLIN, Deadline::After(30)) & POLLIN, 0);
@@ -44,7 +44,7 @@ TEST(AbortSignal, EndsAPollOfAnotherThread) {
   raiser.Join();
 }
 
-TEST(AbortSignal, EndsAWaitOnTheWordItWakesToo) {
+TEST(AbortSignal, WakesAFutexWaiter) {
   AbortSignal signal;
   std::atomic<uint32_t> word{0};
   signal.WakeToo(&word);
@@ -55,7 +55,7 @@ TEST(AbortSignal, EndsAWaitOnTheWordItWakesToo) {
   raiser.Join();
 }
 
-TEST(AbortSignal, LeavesAForgottenWordAlone) {
+TEST(AbortSignal, DoesNotChangeAForgottenWord) {
   AbortSignal signal;
   std::atomic<uint32_t> word{0};
   signal.WakeToo(&word);

@@ -1,5 +1,6 @@
-// The algorithms for ranks that exchange messages, in place on `data`. `plan` is working memory.
-// Each element is summed in one place or in one fixed order, so all ranks get the same bits.
+// All-reduce, broadcast and the other operations for ranks that exchange messages, in place on
+// `data`. `plan` is working memory. Each element is summed on one rank or in one fixed order, so
+// all ranks get the same bits.
 #pragma once
 
 #include <vector>
@@ -10,36 +11,38 @@
 
 namespace hearth::collective {
 
-// What the algorithms share: the transport, and working memory that outlives the call.
+// The transport, and working memory that outlives the call.
 struct Exchange {
   Transport& transport;
   Plan& plan;
   std::vector<std::byte>& scratch;
 };
 
-// Everybody sends everything to everybody: one step, world - 1 times the bytes.
+// Every rank sends its buffer to every other rank: one step, world - 1 times the bytes.
 void DirectAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 
 // Reduce-scatter by halving, all-gather by doubling: 2 log2(world) steps. Ranks beyond a power of
-// two first give their data to another rank and get the result from it.
+// two first send their data to another rank, and receive the result from it at the end.
 void HalvingDoublingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 
-// Parts travel around the ring in chunks; sums grow on the way. 2 (world - 1) steps, least bytes.
+// Parts travel around the ring in chunks and are summed on the way. 2 (world - 1) steps, fewest
+// bytes.
 void RingAllReduce(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
 void RingReduceScatter(const Exchange& exchange, Buffer data, Op op, Deadline deadline);
-// Rank r has the elements of parts[r].
+// Rank r contributes the elements of parts[r].
 void RingAllGather(const Exchange& exchange, Buffer data, const std::vector<Range>& parts,
                    Deadline deadline);
 
-// Sums of float32 whose bytes travel in 16 bits: a direct reduce-scatter, added in rank order as
-// float32, and a direct all-gather of the rounded sums. Half the ring's bytes in 2 steps a window.
+// Sums float32 values that are sent in 16 bits: a direct reduce-scatter, summed in rank order as
+// float32, and a direct all-gather of the rounded sums. Half the ring's bytes in 2 steps per
+// window.
 void NarrowAllReduce(const Exchange& exchange, Buffer data, Wire wire, Deadline deadline);
 
-// Every block goes straight to its rank: one step.
+// Every block is sent directly to its rank: one step.
 void DirectAllToAll(const Exchange& exchange, const std::byte* input, Buffer output,
                     Deadline deadline);
 
-// Chunks go down a binomial tree rooted at `root`.
+// Chunks are forwarded along a binomial tree rooted at `root`.
 void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline deadline);
 
 // log2(world) steps, rounded up.

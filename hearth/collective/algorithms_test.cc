@@ -1,4 +1,5 @@
-// Every algorithm at every size, also where the backend would choose another; over socket pairs.
+// Tests every algorithm at every size, including those that the backend would not choose; over
+// socket pairs.
 #include "hearth/collective/algorithms.h"
 
 #include <gtest/gtest.h>

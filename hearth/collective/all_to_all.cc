@@ -11,7 +11,7 @@ void DirectAllToAll(const Exchange& exchange, const std::byte* input, Buffer out
   const size_t bytes = output.bytes() / static_cast<size_t>(world);
   const auto at = [&](int rank) { return static_cast<size_t>(rank) * bytes; };
   exchange.plan.Clear();
-  // At any time each rank receives from another one.
+  // At each step a rank receives from exactly one other rank.
   for (int distance = 1; distance < world; ++distance) {
     const int to = (self + distance) % world;
     const int from = (self - distance + world) % world;

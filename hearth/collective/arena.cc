@@ -10,7 +10,7 @@
 namespace hearth::collective {
 namespace {
 
-// Later page faults would fall into the first operations. Old kernels do not know the advice.
+// Faults the pages in now rather than during the first operation. Old kernels reject the advice.
 void TouchNow(const Mapping& mapping) {
 #ifdef MADV_POPULATE_WRITE
   ::madvise(mapping.data(), mapping.size(), MADV_POPULATE_WRITE);
@@ -24,7 +24,7 @@ std::byte* Arena::Allocate(size_t bytes, Deadline deadline) {
   ranks_.Begin({.operation = Operation::kAllocate, .bytes = bytes});
   const Fd own = CreateSharedMemory("hearth-collective-arena", size);
   ranks_.page(ranks_.self()).offered_fd = own.get();
-  ranks_.Meet(deadline);
+  ranks_.Synchronize(deadline);
   Block block;
   for (int i = 0; i < ranks_.size(); ++i) {
     if (i == ranks_.self()) {
@@ -37,20 +37,20 @@ std::byte* Arena::Allocate(size_t bytes, Deadline deadline) {
             ranks_.peer(i).name());
     block.emplace_back(peers.get(), 0, size);
   }
-  // Nobody closes its descriptor, or offers another, before all have opened this one.
-  ranks_.Meet(deadline);
+  // No rank may close its descriptor, or offer another, before all have opened this one.
+  ranks_.Synchronize(deadline);
   for (const Mapping& mapping : block) TouchNow(mapping);
   blocks_.push_back(std::move(block));
   return blocks_.back()[static_cast<size_t>(ranks_.self())].data();
 }
 
-std::optional<Arena::Place> Arena::Find(const void* data, size_t bytes) const {
+std::optional<Arena::Location> Arena::Find(const void* data, size_t bytes) const {
   const auto address = reinterpret_cast<uintptr_t>(data);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Mapping& own = blocks_[i][static_cast<size_t>(ranks_.self())];
     const auto begin = reinterpret_cast<uintptr_t>(own.data());
     if (address >= begin && address + bytes <= begin + own.size()) {
-      return Place{i, address - begin};
+      return Location{i, address - begin};
     }
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// Memory that all local ranks map: what Group::Allocate gives out. Belongs to one rank; one thread
+// Memory that all local ranks map, returned by Group::Allocate. Belongs to one rank; one thread
 // uses it.
 #pragma once
 
@@ -14,23 +14,23 @@ namespace hearth::collective {
 
 class Arena {
  public:
-  // Where a buffer lies: the same for corresponding buffers of all ranks.
-  struct Place {
+  // Location of a buffer in the arena; the same for the corresponding buffers of all ranks.
+  struct Location {
     size_t block = 0;
     size_t offset = 0;
   };
 
   explicit Arena(LocalRanks& ranks) : ranks_(ranks) {}
 
-  // All local ranks call it together with the same size. Zeroed, page-aligned; lives as long as the
-  // arena.
+  // Collective over all local ranks, with the same size. The memory is zeroed, page-aligned and
+  // lives as long as the arena.
   std::byte* Allocate(size_t bytes, Deadline deadline);
 
-  // Nothing when the range is not wholly inside one allocation.
-  std::optional<Place> Find(const void* data, size_t bytes) const;
+  // Empty unless the whole range lies inside one allocation.
+  std::optional<Location> Find(const void* data, size_t bytes) const;
   // The corresponding memory of local rank `index`.
-  std::byte* At(Place place, int index) const {
-    return blocks_[place.block][static_cast<size_t>(index)].data() + place.offset;
+  std::byte* At(Location location, int index) const {
+    return blocks_[location.block][static_cast<size_t>(index)].data() + location.offset;
   }
 
  private:

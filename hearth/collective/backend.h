@@ -1,5 +1,5 @@
-// One way to carry out the operations of a group: see Group for what they mean. Belongs to one
-// rank; one thread uses it. Errors name the peer; the group adds which operation failed.
+// Implementation of a group's operations; Group documents their semantics. Belongs to one rank; one
+// thread uses it. Errors name the peer; the group adds the name of the failed operation.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Buffer {
   }
 };
 
-// How an all-reduce combines.
+// Reduction operator of an all-reduce, and the type that is sent between hosts.
 struct Reduction {
   Reduction(Op how, Wire travels = Wire::kFloat32) : op(how), wire(travels) {}  // NOLINT
   Op op;
@@ -34,12 +34,12 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // What the next operation is for: compared with what the peers do.
+  // Announces the next operation, which is compared with that of the peers.
   virtual void Begin(const Call& call) = 0;
 
   virtual void AllReduce(Buffer data, Reduction how, Deadline deadline) = 0;
   virtual void ReduceScatter(Buffer data, Op op, Deadline deadline) = 0;
-  // Rank r's elements are those of parts[r].
+  // Rank r contributes the elements of parts[r].
   virtual void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) = 0;
   // `input` has as many elements as `output` and does not overlap it.
   virtual void AllToAll(const std::byte* input, Buffer output, Deadline deadline) = 0;
@@ -48,10 +48,11 @@ class Backend {
   virtual void Send(Buffer data, int to, Deadline deadline) = 0;
   virtual void Receive(Buffer data, int from, Deadline deadline) = 0;
 
-  // Names a rank that has left, or is empty. For waits elsewhere; operations notice it themselves.
-  virtual std::string WhoLeft() = 0;
+  // Name of a rank that has left, or empty. For callers that wait outside an operation; operations
+  // detect it themselves.
+  virtual std::string DepartedRank() = 0;
 
-  // No further operations: lets the peers' waits for this rank end at once.
+  // Ends this rank's operations: peers that wait for it fail at once.
   virtual void Leave() = 0;
 };
 

@@ -115,7 +115,7 @@ class BucketReducer::Impl {
       error_ = error;
       ++reduced_;
       changed_.notify_all();
-      // The group is broken: nothing after this can succeed.
+      // The group is broken: no later operation can succeed.
       if (error_ != nullptr) return;
     }
   }
@@ -142,7 +142,7 @@ class BucketReducer::Impl {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<size_t> missing_;  // by bucket: pieces that are not ready
+  std::vector<size_t> missing_;  // by bucket: number of pieces that are not ready
   std::vector<bool> ready_;
   std::vector<size_t> bucket_of_;
   size_t reduced_ = 0;

@@ -1,6 +1,6 @@
-// Sums gradients over all ranks while backward still runs. The pieces (parameters) of one flat
-// buffer are grouped into buckets from the back, because backward finishes the last layers first;
-// a thread of its own all-reduces each bucket, on all ranks in the same order.
+// Sums gradients over all ranks while the backward pass still runs. The parameters of one flat
+// buffer are grouped into buckets from the back, because the backward pass finishes the last layers
+// first; a background thread all-reduces each bucket, in the same order on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ namespace hearth::collective {
 class Group;
 
 struct BucketReducerOptions {
-  size_t bucket_bytes = 4 << 20;  // a piece larger than this is a bucket of its own
+  size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
   double timeout_s = 30;          // for the all-reduce of one bucket
-  Memory memory = Memory::kHost;  // where the buffer is; kDevice: it is written by default streams
+  Memory memory = Memory::kHost;  // of the buffer; kDevice: the default streams write it
 };
 
-// Where buckets lie, in the order of their launch: the last pieces of the buffer come first.
+// Ranges of the buckets, in launch order: the last pieces of the buffer come first.
 struct Bucket {
   size_t first_piece = 0;
   size_t end_piece = 0;
@@ -29,23 +29,23 @@ struct Bucket {
 };
 std::vector<Bucket> MakeBuckets(const std::vector<size_t>& piece_counts, size_t bucket_bytes);
 
-// One thread drives it. It uses the group between the first Ready and the end of Wait; the group is
-// free for other operations in the rest of the time.
+// Used by one thread. It uses the group from the first Ready to the end of Wait; in between, the
+// group is free for other operations.
 class BucketReducer {
  public:
-  // `buffer` holds the pieces one after the other; it comes from group.Allocate or is a device's
+  // `buffer` holds the pieces one after another. It comes from group.Allocate or is device memory
   // and, like `group`, outlives the reducer.
   BucketReducer(Group& group, float* buffer, const std::vector<size_t>& piece_counts,
                 const BucketReducerOptions& options = {});
   BucketReducer(const BucketReducer&) = delete;
   BucketReducer& operator=(const BucketReducer&) = delete;
-  // Call Group::Abort first if a bucket may be stuck; else this waits until its deadline.
+  // Waits for the running bucket; call Group::Abort first to end it at once.
   ~BucketReducer();
 
-  // The gradient of `piece` is final for this round. Any order; once per round.
+  // Reports that the gradient of `piece` is final for this round. Any order; once per round.
   void Ready(size_t piece);
-  // Counts the remaining pieces as ready, waits until all buckets are reduced, starts the next
-  // round. Throws what an all-reduce threw, at every later call too.
+  // Counts the remaining pieces as ready, waits until all buckets are reduced and starts the next
+  // round. Throws the error of a failed all-reduce, and again at every later call.
   void Wait(Deadline deadline);
 
  private:

@@ -28,7 +28,7 @@ TEST(MakeBuckets, FillsFromTheBack) {
             (std::vector<std::vector<size_t>>{{2, 4, 30, 100}, {0, 2, 0, 30}}));
 }
 
-TEST(MakeBuckets, APieceLargerThanABucketStandsAlone) {
+TEST(MakeBuckets, APieceLargerThanABucketGetsItsOwnBucket) {
   EXPECT_EQ(Shapes(MakeBuckets({5, 1000, 5}, 40)),
             (std::vector<std::vector<size_t>>{{2, 3, 1005, 1010}, {1, 2, 5, 1005}, {0, 1, 0, 5}}));
 }
@@ -38,7 +38,7 @@ TEST(MakeBuckets, NoPiecesNoBuckets) { EXPECT_TRUE(MakeBuckets({}, 100).empty())
 class Reducer : public WiringTest {};
 
 // Piece p of rank r holds r * 100 + p + round.
-TEST_P(Reducer, SumsAllPiecesInAnyOrderOfReadiness) {
+TEST_P(Reducer, SumsPiecesReadyInAnyOrder) {
   const std::vector<size_t> counts = {3, 0, 70000, 11, 500, 1};
   const size_t total = std::accumulate(counts.begin(), counts.end(), size_t{0});
   RunGroups(GetParam(), 3, [&](Group& group) {
@@ -50,7 +50,7 @@ TEST_P(Reducer, SumsAllPiecesInAnyOrderOfReadiness) {
         std::fill(piece, piece + counts[p],
                   static_cast<float>(group.rank() * 100 + static_cast<int>(p) + round));
       }
-      // Each rank in another order; one piece is left to Wait.
+      // Each rank in a different order; Wait handles the last piece.
       for (size_t i = 1; i < counts.size(); ++i) {
         reducer.Ready((i * 5 + static_cast<size_t>(group.rank())) % counts.size());
       }
@@ -82,7 +82,7 @@ TEST_P(Reducer, ABucketIsReducedBeforeTheOthersAreReady) {
   });
 }
 
-TEST_P(Reducer, WaitThrowsWhatTheAllReduceThrewEveryTime) {
+TEST_P(Reducer, WaitRethrowsTheAllReduceErrorEveryTime) {
   RunGroups(GetParam(), 2, [&](Group& group) {
     auto* buffer = static_cast<float*>(group.Allocate(8));
     if (group.rank() == 1) return;
@@ -99,7 +99,7 @@ TEST_P(Reducer, WaitThrowsWhatTheAllReduceThrewEveryTime) {
   });
 }
 
-TEST(BucketReducer, RefusesAPieceThatIsUnknownOrReadyTwice) {
+TEST(BucketReducer, RejectsUnknownPiecesAndDuplicateReadiness) {
   RunGroups(Wiring::kThreads, 1, [](Group& group) {
     auto* buffer = static_cast<float*>(group.Allocate(8));
     BucketReducer reducer(group, buffer, {1, 1});

@@ -20,7 +20,7 @@ Operation KindOf(hearth_operation_kind kind) {
     case HEARTH_BROADCAST:
       return Operation::kBroadcast;
   }
-  Throw(kInvalid, "{} is no operation of the C interface", static_cast<int>(kind));
+  Throw(kInvalid, "{} is not an operation of the C interface", static_cast<int>(kind));
 }
 
 DataType TypeOf(hearth_data_type type) {
@@ -42,7 +42,7 @@ DataType TypeOf(hearth_data_type type) {
     case HEARTH_BOOL:
       return DataType::kBool;
   }
-  Throw(kInvalid, "{} is no data type of the C interface", static_cast<int>(type));
+  Throw(kInvalid, "{} is not a data type of the C interface", static_cast<int>(type));
 }
 
 Op OpOf(hearth_reduction reduction) {
@@ -56,7 +56,7 @@ Op OpOf(hearth_reduction reduction) {
     case HEARTH_MAX:
       return Op::kMax;
   }
-  Throw(kInvalid, "{} is no reduction of the C interface", static_cast<int>(reduction));
+  Throw(kInvalid, "{} is not a reduction of the C interface", static_cast<int>(reduction));
 }
 
 Wire WireOf(hearth_wire wire) {
@@ -68,7 +68,7 @@ Wire WireOf(hearth_wire wire) {
     case HEARTH_WIRE_BFLOAT16:
       return Wire::kBfloat16;
   }
-  Throw(kInvalid, "{} is no wire format of the C interface", static_cast<int>(wire));
+  Throw(kInvalid, "{} is not a wire format of the C interface", static_cast<int>(wire));
 }
 
 Request RequestOf(const hearth_operation& operation, int world) {
@@ -106,7 +106,7 @@ hearth_result ResultOf(ErrorCode code) {
   }
 }
 
-void Tell(const std::exception_ptr& failure, hearth_done done, void* context) {
+void Complete(const std::exception_ptr& failure, hearth_done done, void* context) {
   if (failure == nullptr) return done(context, HEARTH_DONE, "");
   try {
     std::rethrow_exception(failure);
@@ -128,9 +128,9 @@ void QueueCApi::Submit(void* self, const hearth_operation* operation, hearth_don
   try {
     own.queue_.Submit(
         RequestOf(*operation, own.api_.world),
-        [=](const std::exception_ptr& failure) noexcept { Tell(failure, done, context); });
+        [=](const std::exception_ptr& failure) noexcept { Complete(failure, done, context); });
   } catch (...) {
-    Tell(std::current_exception(), done, context);
+    Complete(std::current_exception(), done, context);
   }
 }
 

@@ -1,6 +1,6 @@
-/* Operations in the background as a C interface, for plug-ins that are linked with nothing of the
- * core: who owns the queue hands out the address of a hearth_collective. Its functions may be
- * called from any thread as long as the owner says that it is open. */
+/* C interface to background operations, for plug-ins that do not link with the core: the owner of
+ * the queue passes them the address of a hearth_collective. Its functions may be called from any
+ * thread while the owner keeps it open. */
 #pragma once
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* C++ has room for any number only where the type says so, and any may come over this interface. */
+/* In C++, a fixed underlying type makes out-of-range values from C callers well-defined. */
 #ifdef __cplusplus
 #define HEARTH_OF_INT : int
 #else
@@ -45,13 +45,13 @@ enum hearth_wire HEARTH_OF_INT {
 };
 enum hearth_result HEARTH_OF_INT {
   HEARTH_DONE = 0,
-  HEARTH_INVALID = 1,     /* ranks disagree, or what was asked makes no sense */
+  HEARTH_INVALID = 1,     /* ranks disagree, or the operation is invalid */
   HEARTH_UNAVAILABLE = 2, /* a rank left */
-  HEARTH_TIMEOUT = 3,     /* a rank did not come in time */
-  HEARTH_FAILED = 4       /* anything else, as an abort */
+  HEARTH_TIMEOUT = 3,     /* a rank did not arrive before the deadline */
+  HEARTH_FAILED = 4       /* any other failure, such as an abort */
 };
 
-/* As hearth/collective/request.h: `count` is the output's, input null means in place. */
+/* Fields as in hearth/collective/request.h: `count` is that of the output; null input: in place. */
 typedef struct hearth_operation {
   enum hearth_operation_kind kind;
   const void* input;
@@ -60,25 +60,25 @@ typedef struct hearth_operation {
   enum hearth_data_type type;
   enum hearth_reduction reduction;
   enum hearth_wire wire;
-  int root;             /* of a broadcast */
-  const size_t* counts; /* of an all-gather's parts, one per rank; null: equal parts */
-  /* What follows is compared between the ranks and reported in errors. */
+  int root;             /* broadcast only */
+  const size_t* counts; /* all-gather only: sizes of the parts, by rank; null: equal */
+  /* The following fields are compared between ranks and reported in errors. */
   const char* name;      /* may be null, as may the other pointers */
-  const char* type_name; /* where the caller's type has another name than `type` */
+  const char* type_name; /* the caller's name of the type, if it differs from `type` */
   const int64_t* shape;  /* of the caller's tensor; null: not compared */
-  int dims;              /* how many numbers `shape` has */
-  uint64_t step;         /* the program's own count of its steps; 0: it does not count */
+  int dims;              /* length of `shape` */
+  uint64_t step;         /* the program's step counter; 0: none */
 } hearth_operation;
 
-/* Called once, from the queue's thread, which it must not block, or, where an operation is refused,
- * from the caller's. `message` is valid during the call. */
+/* Called once: on the queue's thread, which it must not block, or on the caller's thread if the
+ * operation is rejected. `message` is valid during the call. */
 typedef void (*hearth_done)(void* context, enum hearth_result result, const char* message);
 
 typedef struct hearth_collective {
   void* self;
   int rank;
   int world;
-  /* Copies the operation; its memory must stay until `done` was called. */
+  /* Copies the operation; its memory must stay valid until `done` is called. */
   void (*submit)(void* self, const hearth_operation* operation, hearth_done done, void* context);
 } hearth_collective;
 

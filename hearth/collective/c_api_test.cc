@@ -1,4 +1,4 @@
-// The C interface of a queue, as a plug-in uses it.
+// Tests the C interface of a queue as a plug-in uses it.
 #include "hearth/collective/c_api.h"
 
 #include <gmock/gmock.h>
@@ -21,20 +21,20 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What one `done` was told.
-struct Told {
+// The result passed to `done`.
+struct Completion {
   std::promise<std::pair<hearth_result, std::string>> promise;
 
   static void Done(void* self, hearth_result result, const char* message) {
-    static_cast<Told*>(self)->promise.set_value({result, message});
+    static_cast<Completion*>(self)->promise.set_value({result, message});
   }
 };
 
 std::pair<hearth_result, std::string> Carried(const hearth_collective* api,
                                               const hearth_operation& operation) {
-  Told told;
-  api->submit(api->self, &operation, &Told::Done, &told);
-  return told.promise.get_future().get();
+  Completion completion;
+  api->submit(api->self, &operation, &Completion::Done, &completion);
+  return completion.promise.get_future().get();
 }
 
 template <typename T>
@@ -47,7 +47,7 @@ hearth_operation On(hearth_operation_kind kind, hearth_data_type type, std::vect
   return operation;
 }
 
-TEST(CApi, DoesEachOperationWithEachTypeAndReduction) {
+TEST(CApi, RunsEachOperationWithEachTypeAndReduction) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     Queue queue(group);
     const QueueCApi own(queue, group.rank(), group.world());
@@ -96,7 +96,7 @@ TEST(CApi, DoesEachOperationWithEachTypeAndReduction) {
   });
 }
 
-TEST(CApi, WhatMakesNoSenseIsRefusedAndTheQueueGoesOn) {
+TEST(CApi, InvalidOperationsAreRejectedAndTheQueueContinues) {
   RunGroups(Wiring::kThreads, 1, [](Group& group) {
     Queue queue(group);
     const QueueCApi own(queue, group.rank(), group.world());
@@ -105,12 +105,12 @@ TEST(CApi, WhatMakesNoSenseIsRefusedAndTheQueueGoesOn) {
     asked.type = static_cast<hearth_data_type>(99);
     const auto [result, message] = Carried(own.get(), asked);
     EXPECT_EQ(result, HEARTH_INVALID);
-    EXPECT_THAT(message, HasSubstr("99 is no data type"));
+    EXPECT_THAT(message, HasSubstr("99 is not a data type"));
     EXPECT_EQ(Carried(own.get(), On(HEARTH_ALL_REDUCE, HEARTH_FLOAT32, data)).first, HEARTH_DONE);
   });
 }
 
-TEST(CApi, TellsWhoCalledSomethingElse) {
+TEST(CApi, NamesTheRankThatMadeAnotherCall) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     Queue queue(group);
     const QueueCApi own(queue, group.rank(), group.world());
@@ -118,25 +118,25 @@ TEST(CApi, TellsWhoCalledSomethingElse) {
     hearth_operation asked = On(HEARTH_ALL_REDUCE, HEARTH_FLOAT32, data);
     asked.name = "conv1";
     const auto [result, message] = Carried(own.get(), asked);
-    if (result == HEARTH_UNAVAILABLE) return;  // the other one found out first
+    if (result == HEARTH_UNAVAILABLE) return;  // the other rank detected it first
     EXPECT_EQ(result, HEARTH_INVALID);
     EXPECT_THAT(message, AllOf(HasSubstr("'conv1' of 16 bytes"), HasSubstr("of 20 bytes")));
   });
 }
 
-TEST(CApi, TellsWhoBringsAnotherShapeTypeOrStep) {
+TEST(CApi, NamesTheRankWithAnotherShapeTypeOrStep) {
   const std::array<int64_t, 2> wide = {2, 3};
   const std::array<int64_t, 2> tall = {3, 2};
   struct Case {
     const int64_t* shape;
     const char* type;
     uint64_t step;
-    const char* told;
+    const char* expected;
   };
   for (const Case& each :
        {Case{tall.data(), nullptr, 4, "int32[3, 2]"},
         Case{wide.data(), "uint32", 4, "uint32[2, 3]"}, Case{wide.data(), nullptr, 5, "step 5"}}) {
-    std::vector<std::string> told(2);
+    std::vector<std::string> messages(2);
     RunGroups(Wiring::kThreads, 2, [&](Group& group) {
       Queue queue(group);
       const QueueCApi own(queue, group.rank(), group.world());
@@ -151,24 +151,25 @@ TEST(CApi, TellsWhoBringsAnotherShapeTypeOrStep) {
         asked.step = each.step;
       }
       const auto [result, message] = Carried(own.get(), asked);
-      if (result == HEARTH_INVALID) told[static_cast<size_t>(group.rank())] = message;
+      if (result == HEARTH_INVALID) messages[static_cast<size_t>(group.rank())] = message;
     });
-    EXPECT_THAT(told, ::testing::Contains(AllOf(HasSubstr("int32[2, 3]"), HasSubstr(each.told))));
+    EXPECT_THAT(messages,
+                ::testing::Contains(AllOf(HasSubstr("int32[2, 3]"), HasSubstr(each.expected))));
   }
 }
 
-TEST(CApi, EveryOperationIsToldOnceWhenARankLeavesAndTheQueueEnds) {
+TEST(CApi, EveryOperationCompletesOnceWhenARankLeavesAndTheQueueCloses) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     if (group.rank() == 1) return;
-    Told first;
-    Told second;
+    Completion first;
+    Completion second;
     std::vector<float> data(4);
     {
       Queue queue(group);
       const QueueCApi own(queue, group.rank(), group.world());
       hearth_operation asked = On(HEARTH_ALL_REDUCE, HEARTH_FLOAT32, data);
-      own.get()->submit(own.get()->self, &asked, &Told::Done, &first);
-      own.get()->submit(own.get()->self, &asked, &Told::Done, &second);
+      own.get()->submit(own.get()->self, &asked, &Completion::Done, &first);
+      own.get()->submit(own.get()->self, &asked, &Completion::Done, &second);
     }
     EXPECT_NE(first.promise.get_future().get().first, HEARTH_DONE);
     EXPECT_NE(second.promise.get_future().get().first, HEARTH_DONE);

@@ -38,7 +38,7 @@ std::string_view TextIn(const std::array<char, kSize>& field) {
   return {field.data(), ::strnlen(field.data(), field.size())};
 }
 
-// Returns whether all of it fits.
+// Returns true if the whole text fits.
 template <size_t kSize>
 bool Keep(std::string_view whole, std::array<char, kSize>& field) {
   std::memcpy(field.data(), whole.data(), std::min(whole.size(), field.size()));

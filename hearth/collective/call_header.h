@@ -1,5 +1,5 @@
-// Sent over tcp before an operation's first message to a peer, and always to the next rank, so that
-// ranks in different operations notice it instead of mixing up their bytes or waiting in vain.
+// Header sent over tcp before an operation's first message to a peer, and always to the next rank,
+// so that ranks in different operations fail instead of mixing up their bytes or waiting forever.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace hearth::collective {
 
 struct CallHeader {
-  uint64_t number = 0;  // counts the operations of the transport, or those of a pair of ranks
+  uint64_t number = 0;  // counts the transport's operations, or those of a pair of ranks
   Call call;
 
   CallHeader() = default;
   CallHeader(const Call& what, uint64_t call_number) : number(call_number), call(what) {
-    call.place = 0;  // each host has places of its own
+    call.location = 0;  // locations differ between hosts
   }
 
   bool operator==(const CallHeader&) const = default;

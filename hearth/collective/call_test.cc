@@ -11,7 +11,7 @@
 namespace hearth::collective {
 namespace {
 
-TEST(Call, SaysWhatItDoes) {
+TEST(Call, DescribesOperations) {
   EXPECT_EQ((Call{.operation = Operation::kAllReduce, .bytes = 40}).Describe(),
             "all-reduce of 40 bytes (float32, sum)");
   EXPECT_EQ(
@@ -36,7 +36,7 @@ TEST(Call, SaysWhatItDoes) {
   EXPECT_EQ(FormOf("int16", {}), "int16[]");
 }
 
-TEST(Call, ALongFormIsCutButStillCompared) {
+TEST(Call, ALongFormIsTruncatedButStillCompared) {
   Call one;
   Call other;
   one.SetForm(FormOf("float32", std::vector<int64_t>{1000, 1000, 1000, 1000, 2, 3}));
@@ -45,7 +45,7 @@ TEST(Call, ALongFormIsCutButStillCompared) {
   EXPECT_NE(one, other);
 }
 
-TEST(Call, ALongNameIsCutButStillCompared) {
+TEST(Call, ALongNameIsTruncatedButStillCompared) {
   Call one;
   Call other;
   one.SetName(std::string(50, 'a').append("1"));
@@ -56,7 +56,7 @@ TEST(Call, ALongNameIsCutButStillCompared) {
             0U);
 }
 
-// One call for each field in which it may differ from the first.
+// One call per field, which differs from the first call in that field.
 std::vector<Call> Different() {
   const Call call = {.operation = Operation::kBroadcast, .bytes = 40};
   std::vector<Call> calls(12, call);
@@ -85,7 +85,7 @@ TEST(CallHeader, DiffersWhereverTheCallsDo) {
   }
 }
 
-TEST(CallHeader, OfAnUnknownOperationCanBeSaid) {
+TEST(CallHeader, DescribesAnUnknownOperation) {
   CallHeader header;
   header.call.operation = static_cast<Operation>(200);
   EXPECT_EQ(header.Describe(), "unknown operation of 0 bytes");

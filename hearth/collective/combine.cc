@@ -9,12 +9,12 @@
 namespace hearth::collective {
 namespace {
 
-// One byte of the caller's, which may hold another value than 0 and 1.
+// A bool byte from the caller, which may have values other than 0 and 1.
 struct Bool {
   uint8_t byte = 0;
 };
 
-// Callers' memory need not be aligned: compilers turn these copies into unaligned moves.
+// Callers' memory need not be aligned; compilers turn these copies into unaligned moves.
 template <typename T>
 HEARTH_INLINE T Load(const std::byte* from, size_t index) {
   T value;
@@ -27,7 +27,7 @@ HEARTH_INLINE void Save(std::byte* into, size_t index, T value) {
   std::memcpy(into + index * sizeof(T), &value, sizeof(T));
 }
 
-// What a stored value is combined as.
+// Converts a stored value to the type it is combined in.
 HEARTH_INLINE float Open(Float16 value) { return ToFloat(value); }
 HEARTH_INLINE float Open(Bfloat16 value) { return ToFloat(value); }
 HEARTH_INLINE bool Open(Bool value) { return value.byte != 0; }
@@ -175,7 +175,7 @@ HEARTH_FOR_EACH_CPU void Divide(DataType type, void* data, size_t count, int div
     if constexpr (!std::is_same_v<T, Bool>) {
       auto* values = static_cast<std::byte*>(data);
       using Value = decltype(Open(T{}));
-      // A uint8 cannot hold every divisor.
+      // A uint8 cannot represent every divisor.
       using Wide = std::conditional_t<std::is_integral_v<Value>, int64_t, Value>;
       for (size_t i = 0; i < count; ++i) {
         const Wide quotient =

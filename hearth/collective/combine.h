@@ -1,5 +1,5 @@
-// The arithmetic of reductions, vectorised for the machine it runs on. No memory need be aligned.
-// Any thread; nothing fails.
+// Arithmetic of reductions, vectorised for the CPU it runs on. Memory need not be aligned. Any
+// thread; cannot fail.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ void Combine(Arithmetic how, void* into, const void* from, size_t count);
 // first[i] = second[i] = first[i] op second[i].
 void CombineBoth(Arithmetic how, void* first, void* second, size_t count);
 
-// data[i] = data[i] / divisor: integers towards zero. Bools stay.
+// data[i] = data[i] / divisor; integers round towards zero, bools are unchanged.
 void Divide(DataType type, void* data, size_t count, int divisor);
 
-// float32 to and from what travels instead: `wire` is kFloat16 or kBfloat16.
+// Convert between float32 and a 16-bit type: `wire` is kFloat16 or kBfloat16.
 void Narrow(DataType wire, void* into, const void* from, size_t count);
 void Widen(DataType wire, void* into, const void* from, size_t count);
 // into[i] += from[i], as float32.

@@ -13,7 +13,7 @@
 namespace hearth::collective {
 namespace {
 
-// Longer than any vector register, with a rest.
+// Longer than any vector register, with a remainder.
 constexpr size_t kElements = 133;
 
 template <typename T>
@@ -57,8 +57,8 @@ TEST(Combine, IntegerSumsWrapAround) {
   EXPECT_EQ(a, std::numeric_limits<int32_t>::min());
 }
 
-TEST(Combine, BoolsAreOrAndAnd) {
-  // 2 is as true as 1.
+TEST(Combine, BoolsReduceByOrAndAnd) {
+  // 2 counts as true.
   const std::vector<uint8_t> a = {0, 0, 1, 2};
   const std::vector<uint8_t> b = {0, 2, 0, 1};
   const auto combine = [&](Op op) {
@@ -71,7 +71,7 @@ TEST(Combine, BoolsAreOrAndAnd) {
   EXPECT_EQ(combine(Op::kMin), (std::vector<uint8_t>{0, 0, 0, 1}));
 }
 
-TEST(Combine, LeastAndGreatestOfNanIsNanOnEitherSide) {
+TEST(Combine, MinAndMaxPropagateNanFromEitherSide) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Op op : {Op::kMin, Op::kMax}) {
     std::vector<double> a(kElements, 1);
@@ -108,7 +108,7 @@ TEST(Combine, DivisionOfIntegersIsTowardsZero) {
   EXPECT_EQ(number, 1.5F);
 }
 
-TEST(Half, EveryFloat16ComesBack) {
+TEST(Half, EveryFloat16RoundTrips) {
   for (uint32_t bits = 0; bits < 0x10000U; ++bits) {
     const Float16 half = {static_cast<uint16_t>(bits)};
     const float value = ToFloat(half);
@@ -121,8 +121,8 @@ TEST(Half, EveryFloat16ComesBack) {
   }
 }
 
-// Between two neighbours lies a tie; it and the floats around it show the rounding.
-TEST(Half, Float16IsTheNearestAndTheEvenOneOfTwo) {
+// A tie lies between two neighbours; it and the floats next to it test the rounding.
+TEST(Half, Float16RoundsToNearestEven) {
   for (uint16_t bits = 0; bits < 0x7bffU; ++bits) {
     const uint16_t next = static_cast<uint16_t>(bits + 1);
     const float tie = (ToFloat(Float16{bits}) + ToFloat(Float16{next})) / 2;
@@ -136,11 +136,11 @@ TEST(Half, Float16IsTheNearestAndTheEvenOneOfTwo) {
   EXPECT_EQ(ToFloat16(std::numeric_limits<float>::infinity()).bits, 0x7c00U);
 }
 
-TEST(Half, Bfloat16IsTheNearestAndTheEvenOneOfTwo) {
+TEST(Half, Bfloat16RoundsToNearestEven) {
   EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x3f808000U)).bits, 0x3f80U);
   EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x3f818000U)).bits, 0x3f82U);
   EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x3f808001U)).bits, 0x3f81U);
-  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x7f7fffffU)).bits, 0x7f80U);  // infinite
+  EXPECT_EQ(ToBfloat16(std::bit_cast<float>(0x7f7fffffU)).bits, 0x7f80U);  // infinity
   EXPECT_TRUE(std::isnan(ToFloat(ToBfloat16(std::bit_cast<float>(0x7f800001U)))));
 }
 

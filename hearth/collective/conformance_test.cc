@@ -1,4 +1,4 @@
-// What every way of wiring must hold: operations, types, sizes and numbers of ranks.
+// Conformance suite of all transports: operations, types, sizes and numbers of ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace hearth::collective {
 namespace {
 
-// Below, at and above the limits of the algorithms, and what does not divide.
+// Below, at and above the limits of the algorithms, and not divisible by the world.
 std::vector<size_t> Counts(int world) {
   const auto n = static_cast<size_t>(world);
   return {0, 1, n - 1, n, n + 1, 1023, 8192, 8193, 66001, 300001};
 }
 
-// Small whole numbers: every order of summing gives the same.
+// Small integers: every order of summation gives the same result.
 template <typename T>
 T Value(int rank, size_t i) {
   return static_cast<T>((i * 7 + static_cast<size_t>(rank) * 13) % 23);
@@ -39,7 +39,7 @@ T Expected(Op op, int world, size_t i) {
   return result;
 }
 
-// The same test on memory of the group and on other memory.
+// Runs the test on memory of the group and on other memory.
 template <typename T, typename Body>
 void WithBothMemories(Group& group, size_t count, const Body& body) {
   std::vector<T> other(count + 1);
@@ -64,7 +64,7 @@ size_t CountWrong(const T* data, Range range, Op op, int world) {
 class Conformance : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
  protected:
   void SetUp() override {
-    if (const std::string reason = WhyNot(wiring()); !reason.empty()) GTEST_SKIP() << reason;
+    if (const std::string reason = SkipReason(wiring()); !reason.empty()) GTEST_SKIP() << reason;
   }
 
   Wiring wiring() const { return std::get<0>(GetParam()); }
@@ -91,12 +91,14 @@ TEST_P(Conformance, AllReduceSumsFloat64) { AllReduceAll<double>(DataType::kFloa
 TEST_P(Conformance, AllReduceSumsInt32) { AllReduceAll<int32_t>(DataType::kInt32, Op::kSum); }
 TEST_P(Conformance, AllReduceSumsInt64) { AllReduceAll<int64_t>(DataType::kInt64, Op::kSum); }
 TEST_P(Conformance, AllReduceSumsUint8) { AllReduceAll<uint8_t>(DataType::kUint8, Op::kSum); }
-TEST_P(Conformance, AllReduceFindsTheLeast) { AllReduceAll<float>(DataType::kFloat32, Op::kMin); }
-TEST_P(Conformance, AllReduceFindsTheGreatest) {
+TEST_P(Conformance, AllReduceComputesTheMinimum) {
+  AllReduceAll<float>(DataType::kFloat32, Op::kMin);
+}
+TEST_P(Conformance, AllReduceComputesTheMaximum) {
   AllReduceAll<int64_t>(DataType::kInt64, Op::kMax);
 }
 
-TEST_P(Conformance, ReduceScatterReducesTheOwnPart) {
+TEST_P(Conformance, ReduceScatterReducesEachRanksPart) {
   Run([&](Group& group) {
     for (const size_t count : Counts(world())) {
       WithBothMemories<float>(group, count, [&](float* data) {
@@ -109,7 +111,7 @@ TEST_P(Conformance, ReduceScatterReducesTheOwnPart) {
   });
 }
 
-TEST_P(Conformance, AllGatherBringsEveryPartToAll) {
+TEST_P(Conformance, AllGatherSendsEveryPartToAllRanks) {
   Run([&](Group& group) {
     for (const size_t count : Counts(world())) {
       WithBothMemories<int64_t>(group, count, [&](int64_t* data) {
@@ -141,7 +143,7 @@ TEST_P(Conformance, BroadcastCopiesFromEveryRoot) {
   });
 }
 
-TEST_P(Conformance, BarrierLetsNobodyPassBeforeTheLast) {
+TEST_P(Conformance, BarrierBlocksUntilTheLastRankArrives) {
   std::atomic<int> came{0};
   Run([&](Group& group) {
     for (int round = 1; round <= 50; ++round) {
@@ -153,8 +155,8 @@ TEST_P(Conformance, BarrierLetsNobodyPassBeforeTheLast) {
   });
 }
 
-// Sums of such numbers depend on the order: only one order, or one place, gives the same bits.
-TEST_P(Conformance, AllRanksEndWithTheSameBits) {
+// Sums of these numbers depend on the order: only a fixed order gives the same bits on all ranks.
+TEST_P(Conformance, AllRanksGetTheSameBits) {
   for (const size_t count : {1000U, 20000U, 400001U}) {
     std::mutex mutex;
     std::vector<std::vector<float>> results;
@@ -175,8 +177,8 @@ TEST_P(Conformance, AllRanksEndWithTheSameBits) {
   }
 }
 
-// In some steps of these a rank has nothing to send and nothing to receive.
-TEST(FewerElementsThanRanks, AreReducedAgainAndAgain) {
+// In some steps a rank has nothing to send and nothing to receive.
+TEST(FewerElementsThanRanks, AreReducedRepeatedly) {
   RunGroups(Wiring::kTcp, 12, [](Group& group) {
     for (int i = 0; i < 300; ++i) {
       float value = 1;
@@ -186,8 +188,8 @@ TEST(FewerElementsThanRanks, AreReducedAgainAndAgain) {
   });
 }
 
-// In shared memory a rank may be one sum ahead of those that still read what it put there.
-TEST(SmallSums, FollowEachOtherWithoutMixing) {
+// In shared memory a rank may be one sum ahead of ranks that still read its previous data.
+TEST(SmallSums, DoNotMixWhenRunInSequence) {
   RunGroups(Wiring::kThreads, 3, [](Group& group) {
     std::vector<int64_t> data(1000);
     for (int64_t turn = 0; turn < 2000; ++turn) {

@@ -33,7 +33,7 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
   const Deadline deadline = Deadline::After(options.timeout_s);
   const Identity identity = {.options = WithEnvironment(options),
                              .host = member.host_name(),
-                             .roll = RollCallOf(member),
+                             .reporter = MakeStepReporter(member),
                              .token = member.token(),
                              .generation = static_cast<int>(member.generation())};
   std::vector<Draft> drafts = MakeDrafts(identity);
@@ -57,13 +57,13 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
 }
 
 std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
-  // Threads share memory; that it alone is asked for keeps their GPUs from NCCL (OpenDevice).
+  // Threads share memory anyway; requiring shared memory only excludes NCCL (OpenDevice).
   const bool only_shared = WithChosenTransport({}).only_shared_memory;
   const Identity identity = {.options = {.stall_s = StallSeconds(GroupOptions().stall_s),
                                          .local_ranks = ranks,
                                          .only_shared_memory = only_shared},
                              .host = "this process",
-                             .roll = RollCallOfThreads()};
+                             .reporter = MakeThreadStepReporter()};
   std::vector<Draft> drafts = MakeDrafts(identity);
   const Setup setup = {
       .identity = identity,

@@ -1,4 +1,4 @@
-// What is left of connecting once the ranks are connected.
+// Tests the transport choice, and what connecting leaves behind.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -29,7 +29,7 @@ std::set<ino_t> OwnInodes() {
   return inodes;
 }
 
-// The tcp ports at which this process listens.
+// Ports on which this process listens.
 std::set<int> ListeningPorts() {
   const std::string listening = "0A";
   const std::set<ino_t> own = OwnInodes();
@@ -49,7 +49,7 @@ std::set<int> ListeningPorts() {
   return ports;
 }
 
-// The first port that is open now and was not before.
+// Waits for a port that was not open before.
 int AwaitNewPort(const std::set<int>& before) {
   for (const Deadline deadline = Deadline::After(20); !deadline.expired();) {
     for (const int port : ListeningPorts()) {
@@ -69,7 +69,7 @@ bool Answers(int port) {
   }
 }
 
-// Whether the other side has ended the connection, or does within the time.
+// True if the peer has closed the connection, or closes it within the timeout.
 bool Ends(Connection& connection) {
   char bytes[64];
   while (connection.WaitReadable(Deadline::After(5))) {
@@ -79,7 +79,7 @@ bool Ends(Connection& connection) {
   return false;
 }
 
-TEST(ConnectedMesh, ListensAtNoPortAndHasNoCallers) {
+TEST(ConnectedMesh, HasNoListenerAfterwards) {
   std::promise<std::set<int>> before;
   RunRanks(2, [&](rendezvous::Member& member) {
     const GroupOptions options = {.timeout_s = 30, .shared_memory = false};
@@ -88,20 +88,20 @@ TEST(ConnectedMesh, ListensAtNoPortAndHasNoCallers) {
       Group::Connect(member, options).front()->Barrier(Deadline::After(20));
       return;
     }
-    // Rank 0 waits at its port for this rank.
+    // Rank 0 is listening and waits for this rank.
     const std::set<int> known = before.get_future().get();
     const int port = AwaitNewPort(known);
     ASSERT_GT(port, 0);
-    Connection stranger = Connection::Connect("127.0.0.1", port, Deadline::After(5));
+    Connection client = Connection::Connect("127.0.0.1", port, Deadline::After(5));
     const auto groups = Group::Connect(member, options);
     groups.front()->Barrier(Deadline::After(20));
     EXPECT_EQ(ListeningPorts(), known);
     EXPECT_FALSE(Answers(port));
-    EXPECT_TRUE(Ends(stranger));
+    EXPECT_TRUE(Ends(client));
   });
 }
 
-// A variable of the environment while this lives.
+// Sets an environment variable in its scope.
 class ScopedVariable {
  public:
   explicit ScopedVariable(const char* value, const char* variable = "HEARTH_TRANSPORT")
@@ -114,7 +114,7 @@ class ScopedVariable {
   const char* const variable_;
 };
 
-TEST(Transport, IsWhatTheEnvironmentChooses) {
+TEST(Transport, IsSelectedByTheEnvironment) {
   const std::map<const char*, std::string> descriptions = {
       {"auto", "shared memory"}, {"shm", "shared memory"}, {"tcp", "tcp"}};
   for (const auto& [transport, description] : descriptions) {
@@ -127,7 +127,7 @@ TEST(Transport, IsWhatTheEnvironmentChooses) {
   }
 }
 
-TEST(Transport, OfSharedMemoryAloneIsRefusedBetweenHosts) {
+TEST(Transport, SharedMemoryAloneIsRejectedBetweenHosts) {
   const ScopedVariable chosen("shm");
   try {
     RunRanks(2, [](rendezvous::Member& member) {
@@ -140,8 +140,8 @@ TEST(Transport, OfSharedMemoryAloneIsRefusedBetweenHosts) {
   }
 }
 
-// What two ranks without an RDMA device hear when they ask for one.
-std::string RefusalOfRdma(const GroupOptions& options) {
+// The error of two ranks without an RDMA device that require one.
+std::string RdmaError(const GroupOptions& options) {
   try {
     RunRanks(2, [&](rendezvous::Member& member) { Group::Connect(member, options); });
   } catch (const Error& error) {
@@ -150,17 +150,17 @@ std::string RefusalOfRdma(const GroupOptions& options) {
   return "no error";
 }
 
-TEST(Transport, OfRdmaIsRefusedWhereNoDeviceIsUp) {
+TEST(Transport, RdmaIsRejectedWithoutAnActiveDevice) {
   if (!FindRdmaDevice().name.empty()) GTEST_SKIP() << "there is a device";
-  const std::string reason = "rank 0 on host host0 uses no RDMA: " + FindRdmaDevice().missing;
-  EXPECT_EQ(RefusalOfRdma({.wire = Medium::kRdma}),
-            "RDMA is asked for, but " + reason + "; ask for auto or tcp");
+  const std::string reason = "rank 0 on host host0 does not use RDMA: " + FindRdmaDevice().missing;
+  EXPECT_EQ(RdmaError({.wire = Medium::kRdma}),
+            "RDMA is required, but " + reason + "; use auto or tcp");
   const ScopedVariable chosen("rdma");
-  EXPECT_EQ(RefusalOfRdma({}), "RDMA is asked for, but " + reason + "; ask for auto or tcp");
+  EXPECT_EQ(RdmaError({}), "RDMA is required, but " + reason + "; use auto or tcp");
 }
 
-TEST(Transport, BetweenHostsIsRdmaWhereEveryRankHasIt) {
-  if (const std::string reason = WhyNot(Wiring::kUcx); !reason.empty()) GTEST_SKIP() << reason;
+TEST(Transport, BetweenHostsIsRdmaIfEveryRankHasIt) {
+  if (const std::string reason = SkipReason(Wiring::kUcx); !reason.empty()) GTEST_SKIP() << reason;
   for (const bool all_have_it : {true, false}) {
     RunRanks(2, [&](rendezvous::Member& member) {
       GroupOptions options = {.ucx_transports = "tcp", .host_id = std::to_string(member.rank())};
@@ -182,7 +182,7 @@ TEST(Transport, BetweenHostsIsRdmaByADevice) {
   });
 }
 
-TEST(Transport, IsEncryptedWhereTheEnvironmentAsksForIt) {
+TEST(Transport, IsEncryptedIfTheEnvironmentRequiresIt) {
   for (const auto& [choice, description] :
        {std::pair("on", "tcp with TLS"), std::pair("off", "tcp"), std::pair("", "tcp")}) {
     const ScopedVariable chosen("tcp");
@@ -206,7 +206,7 @@ TEST(Transport, ListensOnThePortsThatTheEnvironmentNames) {
   }
 }
 
-TEST(Transport, OfWhichOnlySomeRanksEncryptIsRefused) {
+TEST(Transport, EncryptionOnSomeRanksOnlyIsRejected) {
   try {
     RunRanks(2, [](rendezvous::Member& member) {
       Group::Connect(member, {.wire = Medium::kTcp, .encrypt = member.rank() == 1});
@@ -219,7 +219,7 @@ TEST(Transport, OfWhichOnlySomeRanksEncryptIsRefused) {
   }
 }
 
-TEST(Transport, OfRdmaIsRefusedWhereItMustBeEncrypted) {
+TEST(Transport, RdmaIsRejectedIfEncryptionIsRequired) {
   try {
     RunRanks(2, [](rendezvous::Member& member) {
       const GroupOptions options = {
@@ -228,11 +228,11 @@ TEST(Transport, OfRdmaIsRefusedWhereItMustBeEncrypted) {
     });
     FAIL() << "connected";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("it asks for TLS"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("it requires TLS"), std::string::npos) << error.message();
   }
 }
 
-TEST(Transport, OfAnotherNameIsRefused) {
+TEST(Transport, AnUnknownNameIsRejected) {
   const ScopedVariable chosen("pigeon");
   try {
     RunRanks(1, [](rendezvous::Member& member) { Group::Connect(member, {}); });
@@ -243,7 +243,7 @@ TEST(Transport, OfAnotherNameIsRefused) {
   }
 }
 
-TEST(ConnectedMesh, TakesTheFirstPortOfItsRangeThatIsFree) {
+TEST(ConnectedMesh, UsesTheFirstFreePortOfItsRange) {
   const TcpListener taken("127.0.0.1");
   RunRanks(1, [&](rendezvous::Member& member) {
     const GroupOptions options = {.listen_port = taken.port(), .listen_ports = 200};
@@ -251,7 +251,7 @@ TEST(ConnectedMesh, TakesTheFirstPortOfItsRangeThatIsFree) {
   });
 }
 
-TEST(ConnectedMesh, SaysWhichPortsAreAllTaken) {
+TEST(ConnectedMesh, NamesThePortRangeIfNoneIsFree) {
   const TcpListener taken("127.0.0.1");
   try {
     RunRanks(1, [&](rendezvous::Member& member) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kNameDigits = 16;
 
-// The ranks of one process wait for each other too, so each has a thread.
+// The ranks of one process wait for each other, so each needs a thread.
 void ForEachIndex(size_t count, const std::function<void(size_t)>& body) {
   std::vector<Thread> threads;
   for (size_t i = 0; i < count; ++i) threads.emplace_back("connect", [&body, i] { body(i); });
@@ -42,17 +42,18 @@ Draft MakeDraft(const Identity& identity) {
 
 struct Connector::Half {
   std::unique_ptr<Group::Impl> impl;
-  HierarchicalBackend::Parts parts;  // empty where the backend needs none
+  HierarchicalBackend::Parts parts;  // empty if the backend needs none
 };
 
 Connector::Connector(const Setup& setup, std::vector<Draft>& drafts)
     : setup_(setup),
       drafts_(drafts),
-      roster_(ExchangeInfos(setup.gather, setup.process, OwnInfos())),
-      topology_(ExchangeReach(setup.gather, roster_, static_cast<int>(drafts.size()))),
-      between_(ChooseBetween(setup.identity.options, roster_.ranks)),
-      description_(topology_.Describe(between_.Name())),
-      // Any nonce of this roster is new; that it is known shall prove that memory is shared.
+      table_(ExchangeInfos(setup.gather, setup.process, OwnInfos())),
+      topology_(ExchangeReach(setup.gather, table_, static_cast<int>(drafts.size()))),
+      inter_host_(ChooseInterHostTransport(setup.identity.options, table_.ranks)),
+      description_(topology_.Describe(inter_host_.Name())),
+      // The nonce of any rank identifies the group. Only digits of its hash are public: knowing
+      // the nonce proves that memory is shared.
       name_(Sha256Hex(Info(0).page.nonce).substr(0, kNameDigits)) {}
 
 std::vector<std::unique_ptr<Group>> Connector::Connect() {
@@ -61,15 +62,15 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
           "HEARTH_TRANSPORT=shm, but the ranks are on more than one host or cannot share memory: "
           "they would talk over {}; use auto",
           description_);
-  if (roster_.first_local == 0 && roster_.ranks.size() > 1) {
-    log::Info("{} ranks talk over {}{}", roster_.ranks.size(), description_,
-              topology_.one_host() ? "" : " (" + between_.reason + ")");
+  if (table_.first_local == 0 && table_.ranks.size() > 1) {
+    log::Info("{} ranks talk over {}{}", table_.ranks.size(), description_,
+              topology_.one_host() ? "" : " (" + inter_host_.reason + ")");
   }
-  if (!setup_.identity.token.empty()) timeline::NameProcess(Info(roster_.first_local).peer.name());
+  if (!setup_.identity.token.empty()) timeline::NameProcess(Info(table_.first_local).peer.name());
   std::vector<Half> halves(drafts_.size());
   ForEachIndex(halves.size(), [&](size_t i) { halves[i] = ConnectHalf(i); });
-  // Peers open the pages by the drafts' descriptors, which close soon. And callers of the
-  // connections between all ranks must not come while a listener still awaits those across hosts.
+  // Peers open the pages by the drafts' descriptors, which close soon. The listener must not see
+  // clients for the mesh of all ranks while it still accepts those of the mesh across hosts.
   setup_.gather("collective connected", nullptr);
   ForEachIndex(halves.size(), [&](size_t i) { ConnectAll(halves[i], drafts_[i]); });
   std::vector<std::unique_ptr<Group>> groups;
@@ -101,7 +102,7 @@ Connector::Half Connector::ConnectHalf(size_t local) {
   Draft& draft = drafts_[local];
   Half half = {.impl = std::make_unique<Group::Impl>(), .parts = {}};
   Group::Impl& impl = *half.impl;
-  impl.rank = roster_.first_local + static_cast<int>(local);
+  impl.rank = table_.first_local + static_cast<int>(local);
   impl.world = topology_.world();
   impl.identity = setup_.identity;
   impl.name = name_;
@@ -115,7 +116,7 @@ Connector::Half Connector::ConnectHalf(size_t local) {
 
 void Connector::ConnectAll(Half& half, const Draft& draft) {
   if (half.parts.within == nullptr) return;
-  half.parts.direct = MakeMessages(half.impl->rank, Everyone(), "all", draft);
+  half.parts.direct = MakeMessages(half.impl->rank, AllRanks(), "all", draft);
   half.impl->backend =
       std::make_unique<HierarchicalBackend>(topology_, half.impl->rank, std::move(half.parts));
 }
@@ -136,11 +137,11 @@ std::unique_ptr<LocalRanks> Connector::MakeLocalRanks(int self, Draft& draft) {
   return std::make_unique<LocalRanks>(std::move(members), topology_.Find(self).index, draft.abort);
 }
 
-// Null where several hosts have several ranks: then the parts are made.
+// Null if several hosts have several ranks: the caller then builds a hierarchical backend.
 std::unique_ptr<Backend> Connector::MakeBackend(Half& half, Draft& draft) {
   Group::Impl& impl = *half.impl;
   if (topology_.one_rank_per_host() && topology_.world() > 1) {
-    return MakeMessages(impl.rank, Everyone(), "all", draft);
+    return MakeMessages(impl.rank, AllRanks(), "all", draft);
   }
   auto within = std::make_unique<SharedBackend>(*impl.local, *impl.arena, setup_.deadline);
   if (topology_.one_host()) return within;
@@ -155,12 +156,12 @@ std::unique_ptr<Backend> Connector::MakeBackend(Half& half, Draft& draft) {
 std::unique_ptr<StallWatch> Connector::MakeStallWatch(int self) const {
   if (topology_.world() == 1) return nullptr;
   std::vector<Peer> ranks;
-  for (const RankInfo& info : roster_.ranks) ranks.push_back(info.peer);
+  for (const RankInfo& info : table_.ranks) ranks.push_back(info.peer);
   return std::make_unique<StallWatch>(name_, std::move(ranks), self,
-                                      setup_.identity.options.stall_s, setup_.identity.roll);
+                                      setup_.identity.options.stall_s, setup_.identity.reporter);
 }
 
-std::vector<int> Connector::Everyone() const {
+std::vector<int> Connector::AllRanks() const {
   std::vector<int> ranks(static_cast<size_t>(topology_.world()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
@@ -170,7 +171,7 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
                                                         const std::string& kind,
                                                         const Draft& draft) {
   MeshSetup mesh = {.token = setup_.identity.token,
-                    // Any nonce of this roster is new and known to all.
+                    // The nonce of any rank is unique and known to all.
                     .session = HexEncode(Info(0).page.nonce) + " " + kind,
                     .generation = setup_.identity.generation};
   std::vector<Peer> peers;
@@ -181,7 +182,7 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
     mesh.ranks.push_back({info.peer, info.address, info.port});
   }
   auto connections = ConnectMesh(mesh, *draft.listener, *draft.abort, setup_.deadline);
-  if (between_.rdma) {
+  if (inter_host_.rdma) {
     return std::make_unique<MessageBackend>(
         std::make_unique<UcxTransport>(std::move(connections), peers, mesh.self, draft.abort,
                                        UcxTransports(setup_.identity.options), setup_.deadline));
@@ -190,18 +191,18 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
       MakeStreams(std::move(connections), peers, mesh), peers, mesh.self, draft.abort));
 }
 
-// All ranks go through their peers in this order, so nobody waits in a circle for a handshake.
+// All ranks process their peers in this order, so that handshakes cannot wait in a cycle.
 std::vector<std::unique_ptr<PeerStream>> Connector::MakeStreams(
     std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
     const MeshSetup& mesh) const {
-  const std::string key = between_.encrypted ? TlsKey(mesh.token, mesh.session) : "";
+  const std::string key = inter_host_.encrypted ? TlsKey(mesh.token, mesh.session) : "";
   std::vector<std::unique_ptr<PeerStream>> streams(peers.size());
   for (size_t i = 0; i < peers.size(); ++i) {
     if (!connections[i].has_value()) continue;
     const TlsSide side = static_cast<int>(i) < mesh.self ? TlsSide::kClient : TlsSide::kServer;
-    streams[i] = between_.encrypted ? MakeTlsStream(std::move(*connections[i]), peers[i], side, key,
-                                                    setup_.deadline)
-                                    : MakePlainStream(std::move(*connections[i]), peers[i]);
+    streams[i] = inter_host_.encrypted ? MakeTlsStream(std::move(*connections[i]), peers[i], side,
+                                                       key, setup_.deadline)
+                                       : MakePlainStream(std::move(*connections[i]), peers[i]);
   }
   return streams;
 }

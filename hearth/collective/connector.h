@@ -1,6 +1,6 @@
-// Builds the groups of the ranks of one process: exchanges who and where they are, finds out who
-// shares memory, and connects. Used by one thread; runs one more per rank while it connects. Throws
-// kDeadlineExceeded and kUnavailable, naming the rank that did not come, and kAborted.
+// Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
+// memory, and connects them. Used by one thread; runs one more per rank while it connects. Throws
+// kDeadlineExceeded and kUnavailable, naming the missing rank, and kAborted.
 #pragma once
 
 #include <memory>
@@ -15,26 +15,26 @@
 #include "hearth/collective/local_ranks.h"
 #include "hearth/collective/message_backend.h"
 #include "hearth/collective/peer_stream.h"
-#include "hearth/collective/roll_call.h"
-#include "hearth/collective/roster.h"
+#include "hearth/collective/rank_table.h"
 #include "hearth/collective/shared_page.h"
 #include "hearth/collective/stall_watch.h"
+#include "hearth/collective/step_reporter.h"
 #include "hearth/collective/tcp_mesh.h"
 #include "hearth/collective/topology.h"
 #include "hearth/collective/transport_choice.h"
 
 namespace hearth::collective {
 
-// What a rank knows of itself whichever group it is in.
+// State of a rank that is the same for every group it belongs to.
 struct Identity {
   GroupOptions options;
   std::string host;
-  std::shared_ptr<RollCall> roll;
+  std::shared_ptr<StepReporter> reporter;
   std::string token = {};  // empty: all ranks are threads of this process
   int generation = 0;
 };
 
-// What one process needs to connect its ranks.
+// Arguments of one process for connecting its ranks.
 struct Setup {
   Identity identity;
   Gather gather;
@@ -42,27 +42,27 @@ struct Setup {
   Deadline deadline;
 };
 
-// One rank of this process on its way to a Group.
+// A rank of this process that is not connected yet.
 struct Draft {
   OwnPage page = CreateSharedPage();
-  // Open only until the group is connected: groups that split off later use the same ports again.
+  // Open only until the group is connected: groups that split off later reuse the ports.
   std::unique_ptr<TcpListener> listener = nullptr;
   std::shared_ptr<AbortSignal> abort = std::make_shared<AbortSignal>();
 };
 
-// Listening where the peers can reach it, unless all ranks are threads of this process.
+// Listens for the peers, unless all ranks are threads of this process.
 Draft MakeDraft(const Identity& identity);
 
 class Connector {
  public:
-  // Both outlive it.
+  // Both arguments outlive the connector.
   Connector(const Setup& setup, std::vector<Draft>& drafts);
 
-  // One group per draft. All processes call it together.
+  // Returns one group per draft. Collective over all processes.
   std::vector<std::unique_ptr<Group>> Connect();
 
  private:
-  // A rank before it has the connections that only some wirings need.
+  // A rank without the connections that only some topologies need.
   struct Half;
 
   std::vector<RankInfo> OwnInfos() const;
@@ -70,21 +70,21 @@ class Connector {
   void ConnectAll(Half& half, const Draft& draft);
   std::unique_ptr<LocalRanks> MakeLocalRanks(int self, Draft& draft);
   std::unique_ptr<Backend> MakeBackend(Half& half, Draft& draft);
-  // `kind` differs between the meshes that one listener accepts.
+  // `kind` distinguishes the meshes that one listener accepts.
   std::unique_ptr<MessageBackend> MakeMessages(int self, const std::vector<int>& ranks,
                                                const std::string& kind, const Draft& draft);
   std::vector<std::unique_ptr<PeerStream>> MakeStreams(
       std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
       const MeshSetup& mesh) const;
   std::unique_ptr<StallWatch> MakeStallWatch(int self) const;
-  std::vector<int> Everyone() const;
-  const RankInfo& Info(int rank) const { return roster_.ranks[static_cast<size_t>(rank)]; }
+  std::vector<int> AllRanks() const;
+  const RankInfo& Info(int rank) const { return table_.ranks[static_cast<size_t>(rank)]; }
 
   const Setup& setup_;
   std::vector<Draft>& drafts_;
-  const Roster roster_;
+  const RankTable table_;
   const Topology topology_;
-  const Between between_;
+  const InterHostTransport inter_host_;
   const std::string description_;
   const std::string name_;
 };

@@ -9,7 +9,7 @@ namespace hearth::collective::cuda {
 namespace {
 
 Loaded<Api> Load() {
-  LibraryLoader<Api> load("libcuda.so.1", "CUDA's driver", "NVIDIA's driver for the GPU brings it");
+  LibraryLoader<Api> load("libcuda.so.1", "CUDA's driver", "install NVIDIA's driver for the GPU");
   load("cuInit", &Api::init);
   load("cuDeviceGet", &Api::device_get);
   load("cuDeviceGetPCIBusId", &Api::bus_id);
@@ -37,7 +37,7 @@ const Loaded<Api>& Once() {
 }  // namespace
 
 const Api& Library() { return Once().Get(); }
-std::string WhyNoLibrary() { return Once().problem; }
+std::string LibraryProblem() { return Once().problem; }
 
 void Check(const Api& api, Result result, const char* what) {
   if (result == kSuccess) return;

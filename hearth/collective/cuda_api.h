@@ -1,6 +1,6 @@
-// The part of the CUDA driver's interface that the collective uses, loaded at run time as UCX is
-// (ucx_api.h): one binary runs with GPUs and without. The driver's library has the same name under
-// every version of CUDA, and its streams are the runtime's.
+// The functions of the CUDA driver that the collective uses, loaded at run time like UCX
+// (ucx_api.h), so that one binary runs with and without GPUs. The driver library has the same name
+// in every version of CUDA, and its streams are those of the runtime.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ struct Api {
 // Loads libcuda.so.1 once per process; any thread. Throws kUnavailable with the reason.
 const Api& Library();
 
-// Why Library() throws, or empty.
-std::string WhyNoLibrary();
+// The error that Library() throws, or empty.
+std::string LibraryProblem();
 
 // Throws kUnavailable where `result` is an error: "CUDA cannot `what`: ...".
 void Check(const Api& api, Result result, const char* what);

@@ -1,4 +1,4 @@
-// What a collective moves and how it combines.
+// Element types and reduction operators of the collective.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace hearth::collective {
 
-// A bool is a byte; any other value than 0 counts as true.
+// A bool is a byte; any value other than 0 counts as true.
 enum class DataType : uint8_t {
   kFloat32,
   kFloat64,
@@ -18,9 +18,9 @@ enum class DataType : uint8_t {
   kBool,
 };
 
-// NaN: kMin and kMax give NaN where any rank has one, so that no rank's failure is hidden and the
+// NaN: kMin and kMax return NaN if any rank has one, so that no rank's failure is hidden and the
 // order of the ranks does not matter (as IEEE 754-2019's minimum, torch.minimum and NumPy do).
-// Integers: sums wrap around. A mean is the sum divided by the ranks, towards zero.
+// Integers: sums wrap around. A mean is the sum divided by the number of ranks, towards zero.
 // Bools: kSum and kMax are "or", kMin is "and"; there is no mean.
 enum class Op : uint8_t { kSum, kMin, kMax, kMean };
 
@@ -85,8 +85,8 @@ struct Range {
   size_t size() const { return end - begin; }
 };
 
-// Share `index` when `count` elements are cut into `parts` shares that differ by at most one
-// element; the longer ones come first.
+// Part `index` of `count` elements divided into `parts` parts that differ by at most one element;
+// the longer parts come first.
 constexpr Range Part(size_t count, int parts, int index) {
   const size_t each = count / static_cast<size_t>(parts);
   const size_t longer = count % static_cast<size_t>(parts);

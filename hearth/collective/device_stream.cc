@@ -9,7 +9,7 @@
 namespace hearth::collective {
 
 DeviceStream::Use::Use(const DeviceStream& stream) : api_(stream.api_) {
-  cuda::Check(api_, api_.get_current(&before_), "tell the current device");
+  cuda::Check(api_, api_.get_current(&before_), "get the current device");
   cuda::Check(api_, api_.set_current(stream.context_), "use the device");
 }
 
@@ -21,8 +21,8 @@ DeviceStream::DeviceStream(int device) : api_(cuda::Library()) {
   cuda::Check(api_, api_.retain(&context_, device_), "open the device");
   try {
     const Use use(*this);
-    cuda::Check(api_, api_.stream_create(&stream_, cuda::kNonBlockingStream), "make a stream");
-    cuda::Check(api_, api_.event_create(&others_, cuda::kNoTiming), "make an event");
+    cuda::Check(api_, api_.stream_create(&stream_, cuda::kNonBlockingStream), "create a stream");
+    cuda::Check(api_, api_.event_create(&others_, cuda::kNoTiming), "create an event");
   } catch (...) {
     Destroy();
     throw;
@@ -31,7 +31,7 @@ DeviceStream::DeviceStream(int device) : api_(cuda::Library()) {
 
 DeviceStream::~DeviceStream() { Destroy(); }
 
-// Nothing can be done about an error here.
+// Errors are ignored: nothing can be done about them here.
 void DeviceStream::Destroy() {
   cuda::Context* before = nullptr;
   api_.get_current(&before);
@@ -43,7 +43,7 @@ void DeviceStream::Destroy() {
 }
 
 void DeviceStream::WaitFor(cuda::Stream* other) {
-  cuda::Check(api_, api_.event_record(others_, other), "mark a stream");
+  cuda::Check(api_, api_.event_record(others_, other), "record an event");
   cuda::Check(api_, api_.stream_wait(stream_, others_, 0), "wait for a stream");
 }
 
@@ -53,13 +53,13 @@ void DeviceStream::Mark() {
     uint64_t number;
   };
   auto reached = std::make_unique<Reached>(Reached{marks_, ++marked_});
-  const auto tell = [](void* data) {
+  const auto signal = [](void* data) {
     const std::unique_ptr<Reached> own(static_cast<Reached*>(data));
     own->marks->reached.store(own->number, std::memory_order_release);
     ::eventfd_write(own->marks->event.get(), 1);
   };
-  cuda::Check(api_, api_.launch_host(stream_, tell, reached.get()), "mark its own stream");
-  (void)reached.release();  // the device has it; a device that fails never gives it back
+  cuda::Check(api_, api_.launch_host(stream_, signal, reached.get()), "add a callback to a stream");
+  (void)reached.release();  // the device owns it now; a device that has failed never returns it
 }
 
 bool DeviceStream::Done() {
@@ -67,7 +67,7 @@ bool DeviceStream::Done() {
   ::eventfd_read(fd(), &count);
   if (marks_->reached.load(std::memory_order_acquire) == marked_) return true;
   const cuda::Result result = api_.stream_query(stream_);
-  if (result != cuda::kNotReady) cuda::Check(api_, result, "finish what it was given");
+  if (result != cuda::kNotReady) cuda::Check(api_, result, "complete its work");
   return false;
 }
 

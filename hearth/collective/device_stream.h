@@ -1,5 +1,6 @@
-// A stream of one CUDA device, on which a group's work runs beside the program's own. One thread at
-// a time; its device is that thread's current one while a Use lives. Errors are kUnavailable.
+// A stream of one CUDA device for a group's operations, separate from the program's streams. One
+// thread at a time; the device is current in that thread while a Use lives. Errors are
+// kUnavailable.
 #pragma once
 
 #include <atomic>
@@ -13,13 +14,13 @@ namespace hearth::collective {
 
 class DeviceStream {
  public:
-  // `device`: its number in this process.
+  // `device`: its ordinal in this process.
   explicit DeviceStream(int device);
   ~DeviceStream();
   DeviceStream(const DeviceStream&) = delete;
   DeviceStream& operator=(const DeviceStream&) = delete;
 
-  // Gives the thread its own device back when it ends.
+  // Makes the device current; restores the thread's previous device at the end.
   class Use {
    public:
     explicit Use(const DeviceStream& stream);
@@ -34,17 +35,18 @@ class DeviceStream {
 
   cuda::Stream* get() const { return stream_; }
 
-  // What is given to this stream from now on waits for what `other` has been given so far.
+  // Later work on this stream waits for the work submitted to `other` so far.
   void WaitFor(cuda::Stream* other);
 
-  // fd() becomes readable once all that was given so far is done.
+  // fd() becomes readable once all work submitted so far is done.
   void Mark();
   int fd() const { return marks_->event.get(); }
-  // Whether what Mark meant is done. Throws where the device has failed: then it never will be.
+  // True once the work before Mark is done. Throws if the device has failed: the work never
+  // completes then.
   bool Done();
 
  private:
-  // Lives until the device has let go of it, which may be after the stream's end.
+  // Shared with the device's callback, which may run after the stream is destroyed.
   struct Marks {
     Fd event;
     std::atomic<uint64_t> reached{0};

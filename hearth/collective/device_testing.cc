@@ -17,7 +17,7 @@ StandIn Load() {
   StandIn found = {};
   const auto find = [](const char* library, const char* name, auto*& function) {
     Require(SharedLibrary({library}, RTLD_NOLOAD).Find(name, &function), ErrorCode::kUnavailable,
-            "{} is no stand-in: it has no {}", library, name);
+            "{} is not a stand-in: it has no {}", library, name);
   };
   constexpr const char* kCuda = "libcuda.so.1";
   constexpr const char* kNccl = "libnccl.so.2";
@@ -34,9 +34,9 @@ StandIn Load() {
   return found;
 }
 
-std::string HostOfPlace(Places places, int rank) {
-  if (places == Places::kOneHost) return "";
-  return std::to_string(places == Places::kPairs ? rank / 2 : rank);
+std::string HostOfPlace(Layout places, int rank) {
+  if (places == Layout::kOneHost) return "";
+  return std::to_string(places == Layout::kPairs ? rank / 2 : rank);
 }
 
 }  // namespace
@@ -46,26 +46,26 @@ const StandIn& StandIn::Get() {
   return found;
 }
 
-std::string NameOf(Places places) {
+std::string NameOf(Layout places) {
   switch (places) {
-    case Places::kOneHost:
+    case Layout::kOneHost:
       return "OneHost";
-    case Places::kHosts:
+    case Layout::kHosts:
       return "Hosts";
-    case Places::kPairs:
+    case Layout::kPairs:
       return "Pairs";
   }
   return "Unknown";
 }
 
-void RunBeforeDevices(Places places, int ranks, const std::function<void(Group&)>& body) {
+void RunBeforeDevices(Layout places, int ranks, const std::function<void(Group&)>& body) {
   RunRanks(ranks, [&](rendezvous::Member& member) {
     const auto groups = Group::Connect(member, {.host_id = HostOfPlace(places, member.rank())});
     body(*groups.front());
   });
 }
 
-void RunOnDevices(Places places, int ranks, const std::function<void(Group&)>& body) {
+void RunOnDevices(Layout places, int ranks, const std::function<void(Group&)>& body) {
   RunBeforeDevices(places, ranks, [&](Group& group) {
     Require(group.OpenDevice(group.rank(), Deadline::After(30)), ErrorCode::kInternal,
             "the stand-ins' devices are not used");

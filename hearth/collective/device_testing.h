@@ -1,4 +1,4 @@
-// For tests of GPUs' memory, without a GPU: the libraries in stand_in/, and groups that use them.
+// Groups with GPU memory for tests without a GPU: loads the libraries in stand_in/.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace hearth::collective {
 
-// The stand-ins' own functions (stand_in.h).
+// Functions of the stand-ins (stand_in.h).
 struct StandIn {
   void* (*allocate)(size_t bytes);
   void (*free)(void* memory);
@@ -23,20 +23,20 @@ struct StandIn {
   void (*heal)();
   int (*communicators)();
 
-  // Throws kUnavailable where the libraries are other ones.
+  // Throws kUnavailable if other libraries were loaded.
   static const StandIn& Get();
 };
 
-// Where ranks are: all on one host, a host each, two to a host.
-enum class Places { kOneHost, kHosts, kPairs };
-std::string NameOf(Places places);
+// Placement of the ranks: all on one host, one per host, two per host.
+enum class Layout { kOneHost, kHosts, kPairs };
+std::string NameOf(Layout places);
 
-// Runs `body` once per rank, with a group that has opened a GPU of its own for each.
-void RunOnDevices(Places places, int ranks, const std::function<void(Group&)>& body);
-// The same before they are opened.
-void RunBeforeDevices(Places places, int ranks, const std::function<void(Group&)>& body);
+// Runs `body` once per rank, with a group that has opened a separate GPU for each rank.
+void RunOnDevices(Layout places, int ranks, const std::function<void(Group&)>& body);
+// The same without opened devices.
+void RunBeforeDevices(Layout places, int ranks, const std::function<void(Group&)>& body);
 
-// An array of which the host sees only copies.
+// An array in device memory, which the host accesses only by copies.
 template <typename T>
 class DeviceArray {
  public:

@@ -1,4 +1,4 @@
-// How a group carries out a request: what each operation does beside its backend's part.
+// Executes a request of a group: validation, copies and means around the backend's operation.
 #include <cstring>
 #include <numeric>
 
@@ -37,7 +37,7 @@ void Group::Impl::Execute(const Request& request, Deadline deadline) {
   });
 }
 
-// NCCL compares nothing and names nobody: the ranks meet on the host's side first.
+// NCCL compares no calls and names no ranks: the ranks first synchronise through the backend.
 void Group::Impl::ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline) {
   Run(call, nullptr, deadline, [&] {
     const Buffer nothing = {.type = request.type};
@@ -57,9 +57,9 @@ void Group::Impl::CheckOnDevice(const Request& request) const {
     Throw(ErrorCode::kInvalidArgument, "{}: {}", CallOf(request).Describe(), reason);
   };
   if (devices == nullptr) refuse("the group has not opened the ranks' GPUs (Group::OpenDevice)");
-  if (request.wire != Wire::kFloat32) refuse("what is in GPUs' memory travels as it is");
+  if (request.wire != Wire::kFloat32) refuse("data in GPU memory is sent without conversion");
   if (request.operation == Operation::kAllToAll && IsInPlace(request)) {
-    refuse("in GPUs' memory the input must be another place than the output");
+    refuse("in GPU memory the input must be separate from the output");
   }
 }
 
@@ -71,11 +71,11 @@ void Group::Impl::Check(const Request& request) const {
             "{} with rank {}: the group has ranks 0 to {}", CallOf(request).Describe(),
             request.peer, world - 1);
     Require(!IsPair(operation) || request.peer != rank, kInvalid,
-            "rank {} exchanges messages with itself; copy them", rank);
+            "rank {} cannot exchange messages with itself; copy the data", rank);
   }
   if (operation == Operation::kAllToAll) {
     Require(request.count % static_cast<size_t>(world) == 0, kInvalid,
-            "an all-to-all of {} elements cannot be cut into {} equal blocks", request.count,
+            "an all-to-all of {} elements cannot be divided into {} equal blocks", request.count,
             world);
   }
   if (operation == Operation::kAllGather && !request.counts.empty()) {
@@ -91,7 +91,7 @@ void Group::Impl::Check(const Request& request) const {
   const bool adds = request.op == Op::kSum || request.op == Op::kMean;
   Require(request.wire == Wire::kFloat32 ||
               (operation == Operation::kAllReduce && adds && request.type == DataType::kFloat32),
-          kInvalid, "{}: only sums and means of float32 in an all-reduce travel in 16 bits",
+          kInvalid, "{}: only sums and means of float32 in an all-reduce can be sent in 16 bits",
           CallOf(request).Describe());
 }
 
@@ -120,7 +120,7 @@ Buffer Group::Impl::Prepare(const Request& request) {
   Buffer work = {output, request.count, request.type};
   if (request.operation == Operation::kSend) {
     if (request.input != nullptr) {
-      // Nobody writes to what is sent.
+      // sendmsg does not modify the buffer; neither do the other transports.
       work.data = const_cast<std::byte*>(static_cast<const std::byte*>(request.input));
     }
     return work;
@@ -173,13 +173,13 @@ void Group::Impl::Dispatch(const Request& request, Buffer work, Deadline deadlin
     case Operation::kReceive:
       return backend->Receive(work, request.peer, deadline);
     case Operation::kAllocate:
-      Throw(ErrorCode::kInternal, "an allocation is no request");
+      Throw(ErrorCode::kInternal, "an allocation is not a request");
   }
 }
 
 void Group::Impl::Reduce(const Request& request, Buffer work, Deadline deadline) {
   const bool mean = request.op == Op::kMean;
-  // Before the sum, where the sum could become infinite though the mean is not.
+  // Divide before the sum if the sum could become infinite although the mean is not.
   const bool before =
       mean && (request.type == DataType::kFloat16 || request.wire == Wire::kFloat16);
   if (before) Divide(work.type, work.data, work.count, world);

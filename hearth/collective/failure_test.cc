@@ -1,4 +1,4 @@
-// How operations end when something goes wrong: soon, and naming who.
+// Tests that failed operations end soon and name the rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ void Sum(Group& group, std::vector<float>& data, double timeout_s) {
                   Deadline::After(timeout_s));
 }
 
-// Holds a rank back until the test has seen enough.
+// Blocks a rank until the test opens the gate.
 class Gate {
  public:
   void Open() { promise_.set_value(); }
@@ -44,7 +44,7 @@ class Failures : public WiringTest {
   }
 };
 
-TEST_P(Failures, APeerThatLeavesEndsTheWaitAndIsNamed) {
+TEST_P(Failures, APeerThatLeavesFailsTheOperationAndIsNamed) {
   RunGroups(GetParam(), 2, [&](Group& group) {
     if (group.rank() == 1) return;
     std::vector<float> data(1 << 20);
@@ -57,7 +57,7 @@ TEST_P(Failures, APeerThatLeavesEndsTheWaitAndIsNamed) {
   });
 }
 
-TEST_P(Failures, AStuckPeerIsNamedWhenTheTimeIsOver) {
+TEST_P(Failures, AStuckPeerIsNamedAtTheDeadline) {
   Gate gate;
   RunGroups(GetParam(), 2, [&](Group& group) {
     if (group.rank() == 1) return gate.Wait();
@@ -107,7 +107,7 @@ TEST_P(Failures, AnErrorIsFinalForTheGroup) {
   });
 }
 
-TEST_P(Failures, ARankThatGaveUpEndsThePeersWaits) {
+TEST_P(Failures, ARankThatTimedOutFailsItsPeers) {
   RunGroups(GetParam(), 2, [&](Group& group) {
     std::vector<float> data(10);
     if (group.rank() == 1) {
@@ -121,13 +121,13 @@ TEST_P(Failures, ARankThatGaveUpEndsThePeersWaits) {
   });
 }
 
-TEST_P(Failures, BroadcastRefusesARootThatDoesNotExist) {
+TEST_P(Failures, BroadcastRejectsAnInvalidRoot) {
   RunGroups(GetParam(), 2, [&](Group& group) {
     char byte = 0;
     const Outcome outcome = OutcomeOf([&] { group.Broadcast(&byte, 1, 2, Deadline::After(1)); });
     EXPECT_EQ(outcome.code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(outcome.message, HasSubstr("ranks 0 to 1"));
-    group.Barrier(Deadline::After(kLong));  // the group is still whole
+    group.Barrier(Deadline::After(kLong));  // the group is still usable
   });
 }
 
@@ -136,45 +136,45 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Failures,
                                            Wiring::kTcp6, Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Two ranks make different calls; what the one that finds out first is told.
-std::string ToldInDisagreement(Wiring wiring, const std::function<void(Group&)>& call) {
+// Two ranks make different calls; returns the error of the one that detects it first.
+std::string ErrorOfMismatch(Wiring wiring, const std::function<void(Group&)>& call) {
   std::mutex mutex;
-  std::string told;
+  std::string message;
   RunGroups(wiring, 2, [&](Group& group) {
     const Outcome outcome = OutcomeOf([&] { call(group); });
-    // It leaves then, so that the other may see either.
+    // That rank leaves then, so the other may see either error.
     EXPECT_TRUE(outcome.code == ErrorCode::kInvalidArgument ||
                 outcome.code == ErrorCode::kUnavailable)
         << outcome.message;
     EXPECT_LT(outcome.seconds, kLong / 2);
     const std::lock_guard lock(mutex);
-    if (outcome.code == ErrorCode::kInvalidArgument) told = outcome.message;
+    if (outcome.code == ErrorCode::kInvalidArgument) message = outcome.message;
   });
-  return told;
+  return message;
 }
 
 class Disagreements : public WiringTest {};
 
-TEST_P(Disagreements, AboutTheSizeAreTold) {
+TEST_P(Disagreements, InSizeAreReported) {
   const auto sum = [](Group& group) {
     std::vector<float> data(group.rank() == 0 ? 100 : 50);
     Sum(group, data, kLong);
   };
-  EXPECT_THAT(ToldInDisagreement(GetParam(), sum),
+  EXPECT_THAT(ErrorOfMismatch(GetParam(), sum),
               ::testing::ContainsRegex("all-reduce of (400|200) bytes .*: rank (0|1) .* called "
                                        "all-reduce of (400|200) bytes"));
 }
 
-TEST_P(Disagreements, AboutTheOperationAreTold) {
+TEST_P(Disagreements, InOperationAreReported) {
   const auto one_of_two = [](Group& group) {
-    // More than sockets hold: a root that could send it all away would end without an answer.
+    // More than socket buffers hold: a root that could send it all would return without an error.
     std::vector<float> data(4'000'000);
     if (group.rank() == 1) {
       return group.Broadcast(data.data(), data.size() * sizeof(float), 1, Deadline::After(kLong));
     }
     Sum(group, data, kLong);
   };
-  EXPECT_THAT(ToldInDisagreement(GetParam(), one_of_two), HasSubstr("in the same order"));
+  EXPECT_THAT(ErrorOfMismatch(GetParam(), one_of_two), HasSubstr("in the same order"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
@@ -182,12 +182,12 @@ INSTANTIATE_TEST_SUITE_P(Wirings, Disagreements,
                                            Wiring::kTls, Wiring::kUcx),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Each rank makes another request; nothing but the ranks' agreement can end their waits.
+// Each rank makes a different request; only comparing the calls can end their waits.
 struct Disagreement {
   const char* what;
   Request first;
   Request second;
-  const char* said;  // by one rank of the other, or by the other of it
+  const char* said;  // part of the error that either rank reports
 };
 
 std::vector<Disagreement> AllDisagreements() {
@@ -213,7 +213,7 @@ std::vector<Disagreement> AllDisagreements() {
           {"parts", parts, others, "digest"}};
 }
 
-TEST_P(Disagreements, AboutAnythingElseAreToldAtOnce) {
+TEST_P(Disagreements, InAnyOtherFieldAreReportedAtOnce) {
   for (const Disagreement& each : AllDisagreements()) {
     const auto call = [&](Group& group) {
       Request request = group.rank() == 0 ? each.first : each.second;
@@ -222,13 +222,13 @@ TEST_P(Disagreements, AboutAnythingElseAreToldAtOnce) {
       group.Run(request, Deadline::After(kLong));
       group.Barrier(Deadline::After(kLong));
     };
-    EXPECT_THAT(ToldInDisagreement(GetParam(), call),
+    EXPECT_THAT(ErrorOfMismatch(GetParam(), call),
                 AllOf(HasSubstr("in the same order"), HasSubstr(each.said)))
         << each.what;
   }
 }
 
-TEST(FailuresOfGroups, ARankThatIsOneOperationAheadOverTcpIsTold) {
+TEST(FailuresOfGroups, ARankOneOperationAheadOverTcpIsReported) {
   const auto one_or_two = [](Group& group) {
     std::vector<float> nothing;
     std::vector<float> data(10);
@@ -236,10 +236,10 @@ TEST(FailuresOfGroups, ARankThatIsOneOperationAheadOverTcpIsTold) {
     Sum(group, data, kLong);
     group.Barrier(Deadline::After(kLong));
   };
-  EXPECT_THAT(ToldInDisagreement(Wiring::kTcp, one_or_two), HasSubstr("in the same order"));
+  EXPECT_THAT(ErrorOfMismatch(Wiring::kTcp, one_or_two), HasSubstr("in the same order"));
 }
 
-TEST(FailuresOfGroups, AFailureAtTheRendezvousReachesAWaitingGroup) {
+TEST(FailuresOfGroups, ARendezvousFailureReachesAWaitingGroup) {
   const auto run = [] {
     RunGroups(Wiring::kShared, 3, [&](Group& group) {
       if (group.rank() == 1) Throw(ErrorCode::kDataLoss, "layer conv1: no weights");

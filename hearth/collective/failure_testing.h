@@ -1,4 +1,4 @@
-// How operations end, for tests of what goes wrong.
+// Helpers for tests of failing operations.
 #pragma once
 
 #include <chrono>
@@ -9,10 +9,10 @@
 
 namespace hearth::collective {
 
-// The timeout of what ends long before, in seconds.
+// Timeout, in seconds, of operations that end long before.
 inline constexpr double kLong = 30;
 
-// The error of a call that must fail, and how long it took.
+// Error of a call that must fail, and its duration.
 struct Outcome {
   ErrorCode code = ErrorCode::kInternal;
   std::string message = "nothing was thrown";

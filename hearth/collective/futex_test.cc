@@ -14,22 +14,22 @@
 namespace hearth::collective {
 namespace {
 
-TEST(Futex, AWordThatChangedBeforeDoesNotWait) {
+TEST(Futex, DoesNotWaitIfTheWordHasChanged) {
   std::atomic<uint32_t> word{5};
   const Deadline deadline = Deadline::After(kLong);
   WaitWhileEqual(word, 4, deadline);
   EXPECT_FALSE(deadline.expired());
 }
 
-TEST(Futex, NobodyWakingItEndsAtTheDeadline) {
+TEST(Futex, ReturnsAtTheDeadlineWithoutAWakeUp) {
   std::atomic<uint32_t> word{5};
   const Deadline deadline = Deadline::After(0.05);
   while (!deadline.expired()) WaitWhileEqual(word, 5, deadline);
-  WaitWhileEqual(word, 5, deadline);  // over already: returns at once
+  WaitWhileEqual(word, 5, deadline);  // already expired: returns at once
   EXPECT_EQ(word.load(), 5U);
 }
 
-TEST(Futex, BumpingEndsTheWaitOfAThread) {
+TEST(Futex, BumpWakesAThread) {
   std::atomic<uint32_t> word{5};
   const Deadline deadline = Deadline::After(kLong);
   Thread waker("waker", [&] { BumpAndWake(word); });
@@ -39,7 +39,7 @@ TEST(Futex, BumpingEndsTheWaitOfAThread) {
   waker.Join();
 }
 
-TEST(Futex, BumpingEndsTheWaitOfAnotherProcess) {
+TEST(Futex, BumpWakesAnotherProcess) {
   void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
   auto* words = new (page) std::atomic<uint32_t>[2]();

@@ -1,4 +1,4 @@
-// What ranks that are connected tell each other of themselves.
+// Exchanges a text between the ranks of a connected group.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace hearth::collective {
 
 class Group;
 
-// The texts of all ranks, in their order. All call it together; throws as Group::Run.
+// Returns the texts of all ranks, in rank order. Collective; throws as Group::Run.
 std::vector<std::string> GatherTexts(Group& group, const std::string& text, Deadline deadline);
 
 }  // namespace hearth::collective

@@ -6,31 +6,31 @@
 
 namespace hearth::collective {
 
-uint64_t Group::Impl::PlaceOf(const void* buffer, uint64_t bytes) const {
+uint64_t Group::Impl::LocationOf(const void* buffer, uint64_t bytes) const {
   if (bytes == 0) return 0;
-  const auto place = arena->Find(buffer, bytes);
+  const auto location = arena->Find(buffer, bytes);
   constexpr int kOffsetBits = 44;
-  return place ? (uint64_t{place->block} + 1) << kOffsetBits | place->offset : 0;
+  return location ? (uint64_t{location->block} + 1) << kOffsetBits | location->offset : 0;
 }
 
 void Group::Impl::Break(const Call& call, const Error& error) {
-  // An abort's reason is the first failure's own sentence; what was running then does not matter.
+  // The reason of an abort is the first failure's own message; the running operation is irrelevant.
   broken_ =
       error.code() == ErrorCode::kAborted ? error : Error(error.code(), call.Describe(), error);
-  // The one for which this rank waited may have waited itself.
+  // The rank that this one waited for may itself have waited for another.
   const bool late = error.code() == ErrorCode::kDeadlineExceeded && stalls != nullptr;
-  if (const std::string absent = late ? stalls->Absentees() : ""; !absent.empty()) {
-    broken_ = Error(error.code(), fmt::format("{}: {} had not come before the deadline; {}",
+  if (const std::string absent = late ? stalls->MissingRanks() : ""; !absent.empty()) {
+    broken_ = Error(error.code(), fmt::format("{}: {} had not arrived before the deadline; {}",
                                               call.Describe(), absent, kStepsAdvice));
   }
   if (stalls != nullptr) stalls->End(false);
-  if (timeline::On()) Draw(call, &*broken_);
+  if (timeline::On()) RecordOperation(call, &*broken_);
   if (devices != nullptr) devices->Fail();
   local->Leave();
   if (backend != nullptr) backend->Leave();
 }
 
-void Group::Impl::Draw(const Call& call, const Error* error) {
+void Group::Impl::RecordOperation(const Call& call, const Error* error) {
   const bool pair = IsPair(call.operation);
   if (!pair) ++steps_;
   timeline::Details details;

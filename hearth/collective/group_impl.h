@@ -1,4 +1,4 @@
-// What a Group consists of. Connecting builds it; Group forwards to it.
+// State of a Group. Connector builds it; Group forwards to it.
 #pragma once
 
 #include <exception>
@@ -27,15 +27,15 @@ class Group::Impl {
   int rank = 0;
   int world = 1;
   Identity identity;  // for the groups that split off
-  std::string name;   // no other group has it; the same on all its ranks
+  std::string name;   // unique; the same on all ranks of the group
   std::string description;
   std::shared_ptr<AbortSignal> abort;
-  // In the order of dependency; destroyed in reverse.
+  // In order of dependency; destroyed in reverse.
   std::unique_ptr<LocalRanks> local;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<NcclGroup> devices;  // null where GPUs' memory is not used
-  std::unique_ptr<StallWatch> stalls;  // null where there is nobody to wait for
+  std::unique_ptr<NcclGroup> devices;  // null if GPU memory is not used
+  std::unique_ptr<StallWatch> stalls;  // null if the group has one rank
   rendezvous::FailureWatch::Subscription failure_subscription;
 
   ~Impl() {
@@ -45,26 +45,26 @@ class Group::Impl {
 
   void Check(const Request& request) const;
   void Execute(const Request& request, Deadline deadline);
-  // Makes `devices`, or returns why not.
+  // Creates `devices`, or returns the reason for a failure.
   std::string ConnectDevices(int device, const nccl::UniqueId& id, Deadline deadline);
 
   // Runs one operation.
   template <typename Body>
   void Run(Call call, const void* buffer, Deadline deadline, const Body& body) {
     if (broken_.has_value()) throw Error(*broken_);
-    call.place = PlaceOf(buffer, call.bytes);
+    call.location = LocationOf(buffer, call.bytes);
     local->Begin(call);
     backend->Begin(call);
     if (stalls != nullptr) stalls->Begin(call, deadline);
     if (timeline::On()) begun_ = timeline::Clock::now();
     Guard(call, body);
     if (stalls != nullptr) stalls->End(true);
-    if (timeline::On()) Draw(call, nullptr);
+    if (timeline::On()) RecordOperation(call, nullptr);
   }
 
  private:
-  // A failure of the body is final and gets the operation's name. Without the memory for it, too:
-  // the other ranks are in the operation that this one leaves out.
+  // A failure of the body is final and gets the operation's name. Out of memory is final too: the
+  // peers are already inside the operation.
   template <typename Body>
   void Guard(const Call& call, const Body& body) {
     try {
@@ -80,20 +80,20 @@ class Group::Impl {
   Call CallOf(const Request& request) const;
   void ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline);
   void CheckOnDevice(const Request& request) const;
-  // The memory that the backend works on in place, with the input copied to it.
+  // Returns the memory that the backend works on in place, after copying the input to it.
   Buffer Prepare(const Request& request);
   void Dispatch(const Request& request, Buffer work, Deadline deadline);
   void Reduce(const Request& request, Buffer work, Deadline deadline);
   const std::vector<Range>& PartsOf(const Request& request);
-  uint64_t PlaceOf(const void* buffer, uint64_t bytes) const;
+  uint64_t LocationOf(const void* buffer, uint64_t bytes) const;
   void Break(const Call& call, const Error& error);
-  // The operation that has ended, in the timeline.
-  void Draw(const Call& call, const Error* error);
+  // Adds the finished operation to the timeline.
+  void RecordOperation(const Call& call, const Error* error);
 
   std::optional<Error> broken_;
-  uint64_t steps_ = 0;  // operations of all ranks, for the timeline
+  uint64_t steps_ = 0;  // operations of the whole group, for the timeline
   timeline::Clock::time_point begun_, submitted_;
-  std::vector<Range> parts_;  // kept, so that operations do not allocate
+  std::vector<Range> parts_;  // members, so that operations do not allocate
   std::vector<std::byte> scratch_;
 };
 

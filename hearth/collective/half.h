@@ -1,6 +1,6 @@
-// The 16-bit floating-point types, converted by integer arithmetic that compilers vectorise.
-// Rounding is to the nearest, ties to even; float16 beyond 65504 becomes infinite; NaN stays NaN.
-// Flush-to-zero modes, which frameworks set in their threads, change nothing here.
+// 16-bit floating-point types, converted by integer arithmetic that compilers vectorise. Rounds to
+// nearest, ties to even; float16 beyond 65504 becomes infinite; NaN stays NaN. Independent of
+// flush-to-zero modes, which frameworks set in their threads.
 #pragma once
 
 #include <bit>
@@ -24,7 +24,7 @@ HEARTH_INLINE float ToFloat(Bfloat16 value) {
 
 HEARTH_INLINE float ToFloat(Float16 value) {
   const uint32_t magnitude = value.bits & 0x7fffU;
-  // Floats have 13 more bits of fraction, and their exponents start 112 lower.
+  // A float has 13 more bits of fraction and an exponent bias that is greater by 112.
   const uint32_t normal = (magnitude << 13) + (112U << 23);
   const uint32_t special = (magnitude << 13) | 0x7f800000U;
   const auto subnormal =
@@ -46,7 +46,7 @@ HEARTH_INLINE Float16 ToFloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffU;
   const uint32_t normal = (magnitude - (112U << 23) + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
-  // Added to 0.5, whose last bit is worth 2^-24, a number is rounded to float16's smallest step.
+  // Adding 0.5, whose last bit is worth 2^-24, rounds to float16's smallest step.
   const uint32_t subnormal =
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
   uint32_t half = magnitude < 0x38800000U ? subnormal : normal;

@@ -50,7 +50,7 @@ class HalvingDoubling {
 
   Range All() const { return {0, data_.count}; }
 
-  // Each step runs to its end before the next: the order of the sums never depends on timing.
+  // Each step completes before the next, so that the order of the sums never depends on timing.
   void Step(const Messages& messages) {
     Plan& plan = exchange_.plan;
     plan.Clear();

@@ -42,7 +42,7 @@ void HierarchicalBackend::AllGather(Buffer data, const std::vector<Range>& parts
 }
 
 void HierarchicalBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
-  Barrier(deadline);  // whoever is in another operation is told here, not waited for
+  Barrier(deadline);  // detects ranks that are in another operation instead of waiting for them
   direct_->AllToAll(input, output, deadline);
 }
 
@@ -68,9 +68,9 @@ void HierarchicalBackend::Receive(Buffer data, int from, Deadline deadline) {
   direct_->Receive(data, from, deadline);
 }
 
-std::string HierarchicalBackend::WhoLeft() {
-  const std::string here = within_->WhoLeft();
-  return here.empty() ? direct_->WhoLeft() : here;
+std::string HierarchicalBackend::DepartedRank() {
+  const std::string here = within_->DepartedRank();
+  return here.empty() ? direct_->DepartedRank() : here;
 }
 
 void HierarchicalBackend::Leave() {

@@ -1,5 +1,6 @@
-// Several hosts with more than one rank on some: sums within each host in shared memory, then
-// between hosts by messages, each host's first ranks taking one part of the buffer each.
+// Backend for several hosts with more than one rank on some: sums within each host in shared
+// memory, then between hosts by messages, where each of a host's first ranks handles one part of
+// the buffer.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,8 @@ namespace hearth::collective {
 
 class HierarchicalBackend : public Backend {
  public:
-  // `across` connects the ranks with this one's index on their hosts, numbered by host; null where
-  // the topology gives this rank no part. `direct` connects all ranks.
+  // `across` connects the ranks that have this one's index on their hosts, numbered by host; null
+  // if the topology gives this rank no part. `direct` connects all ranks.
   struct Parts {
     std::unique_ptr<SharedBackend> within;
     std::unique_ptr<MessageBackend> across;
@@ -25,16 +26,16 @@ class HierarchicalBackend : public Backend {
 
   void Begin(const Call& call) override;
   void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
-  // Costs as much as AllReduce: a rank's part need not lie within what its host has summed.
+  // Costs as much as AllReduce: a rank's part need not lie in the range that its host has summed.
   void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
   void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) override;
-  // Over tcp between all ranks, also within a host.
+  // By messages between all ranks, also within a host.
   void AllToAll(const std::byte* input, Buffer output, Deadline deadline) override;
   void Broadcast(Buffer data, int root, Deadline deadline) override;
   void Barrier(Deadline deadline) override;
   void Send(Buffer data, int to, Deadline deadline) override;
   void Receive(Buffer data, int from, Deadline deadline) override;
-  std::string WhoLeft() override;
+  std::string DepartedRank() override;
   void Leave() override;
 
  private:

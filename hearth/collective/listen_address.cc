@@ -20,7 +20,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// The 4 or 16 bytes of a numeric address; none for another text.
+// Returns the 4 or 16 bytes of a numeric address; empty for any other text.
 std::optional<Bytes> Parse(const std::string& address) {
   const bool is_v6 = address.find(':') != std::string::npos;
   Bytes bytes(is_v6 ? sizeof(in6_addr) : sizeof(in_addr));
@@ -51,7 +51,7 @@ AddressRange ParseRange(const std::string& text) {
   const auto [stop, problem] = std::from_chars(text.data() + slash + 1, end, bits);
   Require(first && problem == std::errc() && stop == end && bits <= first->size() * 8,
           ErrorCode::kInvalidArgument,
-          "HEARTH_INTERFACE={} in the environment is no range of addresses: write 10.20.0.0/16 or "
+          "HEARTH_INTERFACE={} in the environment is not an address range: write 10.20.0.0/16 or "
           "fd00:20::/32",
           text);
   return {*first, bits};
@@ -67,13 +67,13 @@ std::string TextOf(const sockaddr& address) {
   return text;
 }
 
-// Addresses that mean something on one link alone cannot be told to other hosts.
+// Link-local addresses are invalid on other hosts.
 bool IsLinkLocal(const sockaddr& address) {
   return address.sa_family == AF_INET6 &&
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
-// Of all interfaces that are up.
+// Addresses of all interfaces that are up.
 std::vector<HostAddress> OwnAddresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) ThrowErrno(errno, "listing this host's addresses");

@@ -1,4 +1,4 @@
-// Which of this host's addresses the other ranks connect to.
+// Selects the address of this host that the other ranks connect to.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ struct HostAddress {
   std::string address;
 };
 
-// `usual`, unless the environment variable HEARTH_INTERFACE names an interface ("eth1") or a range
-// of addresses ("10.20.0.0/16", "fd00:20::/32"): then this host's address there. Throws
-// kInvalidArgument where the host has none, with those that it has.
+// Returns `usual`, unless the environment variable HEARTH_INTERFACE names an interface ("eth1") or
+// an address range ("10.20.0.0/16", "fd00:20::/32"): then this host's address there. Throws
+// kInvalidArgument, with the host's addresses, if none matches.
 std::string ListenAddress(const std::string& usual);
 
-// The same for a choice and addresses that are given. Where several fit: one of the version (IPv4,
-// IPv6) of `usual`, and the first of these.
+// The same for a given choice and addresses. Of several matches, prefers the IP version of `usual`,
+// then the first one.
 std::string ChooseAddress(const std::string& choice, const std::string& usual,
                           const std::vector<HostAddress>& addresses);
 

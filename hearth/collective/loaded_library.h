@@ -1,4 +1,4 @@
-// A library that is loaded at run time, as a table of its functions.
+// A library loaded at run time, as a table of its functions.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,9 +14,9 @@ namespace hearth::collective {
 template <typename Api>
 struct Loaded {
   Api api = {};
-  std::string problem;  // why there is none, or empty
+  std::string problem;  // why it could not be loaded, or empty
 
-  // Throws kUnavailable where there is a problem.
+  // Throws kUnavailable if the library could not be loaded.
   const Api& Get() const {
     Require(problem.empty(), ErrorCode::kUnavailable, "{}", problem);
     return api;
@@ -26,7 +26,7 @@ struct Loaded {
 template <typename Api>
 class LibraryLoader {
  public:
-  // `product` and `hint`: what it is and where to get it, for errors.
+  // `product` and `hint` are for errors: its name and where to get it.
   LibraryLoader(const char* file, const char* product, const char* hint)
       : file_(file), hint_(hint), library_({file}) {
     if (!library_.loaded()) {

@@ -12,7 +12,7 @@
 namespace hearth::collective {
 LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort)
     : members_(std::move(members)), self_(self), abort_(std::move(abort)) {
-  // With fewer cores than ranks, a spinning rank only keeps the one it waits for from running.
+  // With fewer cores than ranks, a spinning rank only takes CPU time from the rank it waits for.
   const unsigned cores = std::thread::hardware_concurrency();
   spins_ = static_cast<unsigned>(size()) <= cores ? kSpins : 0;
   abort_->WakeToo(&page(self_).bell);
@@ -23,7 +23,7 @@ LocalRanks::~LocalRanks() {
   abort_->Forget();
 }
 
-void LocalRanks::Meet(Deadline deadline) {
+void LocalRanks::Synchronize(Deadline deadline) {
   abort_->ThrowIfRaised();
   Arrive();
   for (int i = 0; i < size(); ++i) {
@@ -34,12 +34,12 @@ void LocalRanks::Meet(Deadline deadline) {
     const Call& other = page(i).calls[step_ % 2];
     Throw(ErrorCode::kInvalidArgument, "{} called {}{} meanwhile; {}", peer(i).name(),
           other.Describe(),
-          other.place == call_.place ? "" : " at another place of the group's memory",
+          other.location == call_.location ? "" : " at another location in the group's memory",
           kMatchAdvice);
   }
 }
 
-std::string LocalRanks::WhoLeft() const {
+std::string LocalRanks::DepartedRank() const {
   for (int i = 0; i < size(); ++i) {
     if (i != self_ && page(i).left.load(std::memory_order_acquire) != 0) return peer(i).name();
   }
@@ -59,7 +59,7 @@ void LocalRanks::Arrive() {
 }
 
 void LocalRanks::ThrowLeft(int index) const {
-  // Rank 0 serves the rendezvous, and ends it just before it leaves.
+  // Rank 0 serves the rendezvous, whose end is reported by an abort at about the same time.
   constexpr int kReasonMs = 500;
   pollfd reason{abort_->fd(), POLLIN, 0};
   if (peer(index).rank == 0) poll(&reason, 1, kReasonMs);
@@ -68,8 +68,8 @@ void LocalRanks::ThrowLeft(int index) const {
 }
 
 void LocalRanks::RingAll(bool only_sleepers) {
-  // Pairs with the fence in Sleep: either this thread sees the sleeper or the sleeper sees the
-  // news.
+  // Pairs with the fence in Sleep: either this thread sees the sleeper, or the sleeper sees the
+  // change.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (int i = 0; i < size(); ++i) {
     if (i == self_) continue;

@@ -1,5 +1,5 @@
 // The ranks that share memory with this one (threads of this process or processes of this host) and
-// the steps they take together. Belongs to one rank; one thread uses it.
+// their synchronisation. Belongs to one rank; one thread uses it.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class LocalRanks {
     Mapping page;
   };
 
-  // Members in rank order, `self` among them. Peers must map each other's pages already.
+  // Members in rank order, including `self`. The peers must have mapped each other's pages.
   LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort);
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
@@ -40,38 +40,38 @@ class LocalRanks {
   int pid(int index) const { return members_[index].pid; }
   SharedPage& page(int index) const { return PageIn(members_[index].page); }
 
-  // What the next steps are for.
+  // Announces the operation of the next steps.
   void Begin(const Call& call) {
     call_ = call;
     fingerprint_ = call.Fingerprint();
   }
 
-  // Returns once all members have reached this step. What they wrote before is visible afterwards.
-  // Throws kInvalidArgument when a member is in another operation.
-  void Meet(Deadline deadline);
+  // Returns once all members have reached this step; their earlier writes are then visible. Throws
+  // kInvalidArgument if a member is in another operation.
+  void Synchronize(Deadline deadline);
 
   // Waits for `reached()`, which member `index` makes true before it calls Wake on this rank.
   template <typename Condition>
   void Await(int index, Deadline deadline, const Condition& reached);
-  // Ends what `index` awaits, if it sleeps.
+  // Wakes `index` if it sleeps in Await.
   void Wake(int index);
 
-  // Names a member that takes no further steps, or is empty.
-  std::string WhoLeft() const;
+  // Name of a member that takes no further steps, or empty.
+  std::string DepartedRank() const;
 
-  // Tells the members that this rank takes no further steps: their waits for it end. Idempotent.
+  // This rank takes no further steps: members that wait for it fail. Idempotent.
   void Leave();
 
  private:
-  // 20 to 60 us: longer than a peer on another core needs to notice, short enough not to take the
-  // core from a peer that shares it. Without yields, which hand a busy core away for milliseconds
-  // (decision 050).
+  // 20 to 60 us: longer than a peer on another core needs to respond, short enough not to keep the
+  // core from a peer that shares it. No yields: on a busy core they cost milliseconds (decision
+  // 050).
   static constexpr int kSpins = 1000;
 
   void Arrive();
   template <typename Condition>
   void Sleep(int index, Deadline deadline, const Condition& reached);
-  // That a member left, or why the group ended, where rank 0 reports that in the same moment.
+  // Throws that the member left, or the reason of the abort if rank 0 reports one at the same time.
   [[noreturn]] void ThrowLeft(int index) const;
   void RingAll(bool only_sleepers);
   bool Reached(int index) const {
@@ -103,13 +103,13 @@ void LocalRanks::Sleep(int index, Deadline deadline, const Condition& reached) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   while (true) {
     const uint32_t seen = own.bell.load(std::memory_order_seq_cst);
-    // In this order: a member that arrives and then leaves has arrived.
+    // Loaded before reached(): a member that arrives and then leaves has arrived.
     const bool left = page(index).left.load(std::memory_order_acquire) != 0;
     if (reached()) break;
     if (left) ThrowLeft(index);
     abort_->ThrowIfRaised();
-    Require(!deadline.expired(), ErrorCode::kDeadlineExceeded, "{} did not come in time",
-            peer(index).name());
+    Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
+            "{} did not arrive before the deadline", peer(index).name());
     WaitWhileEqual(own.bell, seen, deadline);
   }
   own.waiting.store(0, std::memory_order_relaxed);

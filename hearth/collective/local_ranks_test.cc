@@ -14,7 +14,7 @@
 namespace hearth::collective {
 namespace {
 
-// Runs `body` for each of `count` ranks in a thread of its own.
+// Runs `body` for each of `count` ranks in a separate thread.
 template <typename Body>
 void RunLocal(int count, const Body& body) {
   std::vector<OwnPage> pages;
@@ -34,24 +34,24 @@ void RunLocal(int count, const Body& body) {
   for (Thread& thread : threads) thread.Join();
 }
 
-TEST(LocalRanks, WhatOneWroteBeforeAMeetingTheOthersReadAfterIt) {
-  // Plain memory. A sanitizer does not see the order: each rank maps the pages for itself.
+TEST(LocalRanks, SynchronizeMakesWritesVisible) {
+  // Not atomic. Sanitizers do not see the ordering: each rank maps the pages separately.
   std::vector<int> written(4);
   RunLocal(4, [&](LocalRanks& ranks) {
     ranks.Begin({});
     for (int round = 1; round <= 200; ++round) {
       written[static_cast<size_t>(ranks.self())] = round;
-      ranks.Meet(Soon());
+      ranks.Synchronize(Soon());
       for (const int value : written) EXPECT_EQ(value, round);
-      ranks.Meet(Soon());
+      ranks.Synchronize(Soon());
     }
   });
 }
 
-TEST(LocalRanks, AMemberThatArrivedAndThenLeftHasArrived) {
+TEST(LocalRanks, AMemberThatArrivedBeforeItLeftHasArrived) {
   RunLocal(2, [&](LocalRanks& ranks) {
     ranks.Begin({});
-    ranks.Meet(Soon());
+    ranks.Synchronize(Soon());
     ranks.Leave();
   });
 }
@@ -61,11 +61,11 @@ TEST(Arena, AllRanksFindTheCorrespondingMemory) {
     Arena arena(ranks);
     std::byte* own = arena.Allocate(10000, Soon());
     std::memset(own, ranks.self() + 1, 10000);
-    ranks.Meet(Soon());
-    const auto place = arena.Find(own + 100, 200);
-    ASSERT_TRUE(place.has_value());
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(*arena.At(*place, i), static_cast<std::byte>(i + 1));
-    ranks.Meet(Soon());
+    ranks.Synchronize(Soon());
+    const auto location = arena.Find(own + 100, 200);
+    ASSERT_TRUE(location.has_value());
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(*arena.At(*location, i), static_cast<std::byte>(i + 1));
+    ranks.Synchronize(Soon());
   });
 }
 
@@ -80,7 +80,7 @@ TEST(Arena, MemoryOutsideOrAcrossTheEndIsNotFound) {
   });
 }
 
-TEST(Arena, RanksThatAllocateDifferentSizesAreTold) {
+TEST(Arena, RanksThatAllocateDifferentSizesGetAnError) {
   RunLocal(2, [&](LocalRanks& ranks) {
     Arena arena(ranks);
     EXPECT_THROW(arena.Allocate(ranks.self() == 0 ? 100 : 200, Soon()), Error);

@@ -8,11 +8,11 @@
 namespace hearth::collective {
 namespace {
 
-// The same on both sides.
+// The form of a call that is equal on sender and receiver.
 Call Normal(Call call, int receiver) {
   call.operation = Operation::kSend;
   call.root = receiver;
-  call.place = 0;
+  call.location = 0;
   return call;
 }
 
@@ -24,8 +24,8 @@ Mailboxes::Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline)
       own_(arena.Allocate(sizeof(Box) * static_cast<size_t>(ranks.size()), deadline)) {}
 
 Mailboxes::Box& Mailboxes::BoxOf(int owner, int sender) const {
-  const auto place = *arena_.Find(own_, sizeof(Box));
-  std::byte* boxes = arena_.At(place, owner);
+  const auto location = *arena_.Find(own_, sizeof(Box));
+  std::byte* boxes = arena_.At(location, owner);
   return *reinterpret_cast<Box*>(boxes + sizeof(Box) * static_cast<size_t>(sender));
 }
 
@@ -56,7 +56,7 @@ void Mailboxes::Receive(const Call& call, Buffer data, int from, Deadline deadli
                  [&] { return box.filled.load(std::memory_order_acquire) != chunk; });
     const Call sent = box.call;
     Require(sent == Normal(call, ranks_.peer(ranks_.self()).rank), ErrorCode::kInvalidArgument,
-            "{} called {}; both ranks must mean the same", ranks_.peer(from).name(),
+            "{} called {}; sender and receiver must agree", ranks_.peer(from).name(),
             sent.Describe());
     const size_t size = std::min(kChunkBytes, bytes - at);
     if (size > 0) std::memcpy(data.data + at, box.data, size);

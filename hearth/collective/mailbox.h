@@ -1,6 +1,6 @@
-// Messages between two ranks that share memory, past the steps of all of them. Every rank has a
-// box for each other one in the arena; its sender fills it and its owner empties it, chunk by
-// chunk. Belongs to one rank; one thread uses it. Errors name the peer.
+// Messages between two ranks that share memory, independent of the other ranks. Every rank has a
+// mailbox for each peer in the arena; the sender fills it and the owner empties it, chunk by chunk.
+// Belongs to one rank; one thread uses it. Errors name the peer.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ namespace hearth::collective {
 
 class Mailboxes {
  public:
-  // All local ranks construct it together.
+  // Collective over all local ranks.
   Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline);
 
-  // Returns once the peer has taken all but the last chunk. `call` is compared with the peer's.
+  // Returns once the peer has received all but the last chunk. `call` is compared with the peer's.
   void Send(const Call& call, Buffer data, int to, Deadline deadline);
   void Receive(const Call& call, Buffer data, int from, Deadline deadline);
 
@@ -27,8 +27,8 @@ class Mailboxes {
   static constexpr size_t kChunkBytes = 32 << 10;
 
   struct Box {
-    alignas(64) std::atomic<uint32_t> filled;   // chunks put in, by the sender
-    alignas(64) std::atomic<uint32_t> emptied;  // chunks taken out, by the owner
+    alignas(64) std::atomic<uint32_t> filled;   // chunks written, by the sender
+    alignas(64) std::atomic<uint32_t> emptied;  // chunks read, by the owner
     Call call;
     std::byte data[kChunkBytes];
   };

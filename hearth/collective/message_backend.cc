@@ -6,12 +6,12 @@
 namespace hearth::collective {
 namespace {
 
-// What a rank sends by direct exchange, and to how many others: beyond, the bytes take longer than
-// the steps that they save, and the messages, too.
+// Limit of the bytes that a rank sends by direct exchange, and of its peers: beyond them, the bytes
+// or messages cost more than the steps that they save.
 constexpr size_t kDirectBytes = 32 << 10;
 constexpr size_t kDirectRanks = 8;
-// Beyond, the ring's chunks keep the wire busy while they are summed. Its steps grow with the
-// ranks: a part must be worth one.
+// Above this size the ring is faster: its chunks keep the network busy while they are summed. Its
+// steps grow with the ranks, so each part must be large enough to be worth a step.
 constexpr size_t kHalvingBytes = 1 << 20;
 constexpr size_t kHalvingPart = 32 << 10;
 
@@ -72,7 +72,7 @@ void MessageBackend::Receive(Buffer data, int from, Deadline deadline) {
   transport_->Run(plan_, deadline);
 }
 
-std::string MessageBackend::WhoLeft() { return transport_->WhoLeft(); }
+std::string MessageBackend::DepartedRank() { return transport_->DepartedRank(); }
 
 void MessageBackend::Leave() { transport_->Close(); }
 

@@ -1,5 +1,5 @@
-// Carries out the operations by messages, choosing the algorithm by size: few steps for small
-// buffers, few bytes for large ones.
+// Backend that exchanges messages. Chooses the algorithm by size: few steps for small buffers, few
+// bytes for large ones.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class MessageBackend : public Backend {
   void Barrier(Deadline deadline) override;
   void Send(Buffer data, int to, Deadline deadline) override;
   void Receive(Buffer data, int from, Deadline deadline) override;
-  std::string WhoLeft() override;
+  std::string DepartedRank() override;
   void Leave() override;
 
  private:

@@ -5,11 +5,11 @@
 namespace hearth::collective {
 namespace {
 
-// Everything that a window needs stays in the caches.
+// All buffers of a window fit in the caches.
 constexpr size_t kWindow = 512 << 10;  // elements
 constexpr size_t kHalf = 2;            // bytes
 
-// One window: every rank sends each part to the rank that sums it, and the sum to all.
+// One window: every rank sends each part to the rank that sums it, which sends the sum to all.
 class NarrowWindow {
  public:
   NarrowWindow(const Exchange& exchange, Buffer data, DataType wire)
@@ -19,7 +19,7 @@ class NarrowWindow {
         world_(exchange.transport.size()),
         self_(exchange.transport.self()),
         own_(Part(data.count, world_, self_)) {
-    // What is sent, then what the others send of the own part.
+    // The sent values, then the peers' values of this rank's part.
     const size_t others = own_.size() * static_cast<size_t>(world_);
     exchange_.scratch.resize(std::max(exchange_.scratch.size(), (data.count + others) * kHalf));
   }
@@ -42,7 +42,7 @@ class NarrowWindow {
   }
 
   void Gather(Deadline deadline) {
-    // The owner rounds its sum too: all ranks end with the same bits.
+    // The owner rounds its own sum too, so that all ranks get the same bits.
     Narrow(wire_, Sent(own_.begin), Floats(own_.begin), own_.size());
     Plan& plan = exchange_.plan;
     plan.Clear();
@@ -77,7 +77,7 @@ class NarrowWindow {
 void NarrowAllReduce(const Exchange& exchange, Buffer data, Wire wire, Deadline deadline) {
   const DataType type = wire == Wire::kFloat16 ? DataType::kFloat16 : DataType::kBfloat16;
   size_t at = 0;
-  do {  // once for nothing too, so that the ranks notice who does something else
+  do {  // also once for 0 elements, so that ranks in different operations are detected
     const size_t end = std::min(data.count, at + kWindow);
     NarrowWindow window(exchange, data.Slice({at, end}), type);
     window.Scatter(deadline);

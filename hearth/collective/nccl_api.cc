@@ -10,7 +10,7 @@ namespace {
 
 Loaded<Api> Load() {
   LibraryLoader<Api> load("libnccl.so.2", "NCCL",
-                          "it must be 2.14 or newer, as PyTorch's CUDA wheel brings it");
+                          "install 2.14 or newer, as in PyTorch's CUDA wheel");
   load("ncclGetVersion", &Api::get_version);
   load("ncclGetUniqueId", &Api::get_unique_id);
   load("ncclCommInitRankConfig", &Api::init_rank);
@@ -40,7 +40,7 @@ const Loaded<Api>& Once() {
 }  // namespace
 
 const Api& Library() { return Once().Get(); }
-std::string WhyNoLibrary() { return Once().problem; }
+std::string LibraryProblem() { return Once().problem; }
 
 std::string Version() {
   int version = 0;

@@ -1,7 +1,7 @@
-// The part of NCCL's C interface that the collective uses, loaded at run time as UCX is
-// (ucx_api.h); PyTorch's CUDA wheel brings the library. The layouts are those of NCCL 2.14, which
-// later versions read by the size and version that they carry; nccl_api_test.cc compares them with
-// the header of the wheel.
+// The functions of NCCL that the collective uses, loaded at run time like UCX (ucx_api.h);
+// PyTorch's CUDA wheel contains the library. The layouts are those of NCCL 2.14; they carry their
+// size and version, by which later versions read them. nccl_api_test.cc compares them with the
+// wheel's header.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct Config {
   int blocking = 0;
 };
 
-// Numbers of ncclDataType_t and ncclRedOp_t.
+// Values of ncclDataType_t and ncclRedOp_t.
 enum Type {
   kUint8 = 1,
   kInt32 = 2,
@@ -76,8 +76,8 @@ struct Api {
 // Loads libnccl.so.2 once per process; any thread. Throws kUnavailable with the reason.
 const Api& Library();
 
-// Why Library() throws, or empty.
-std::string WhyNoLibrary();
+// The error that Library() throws, or empty.
+std::string LibraryProblem();
 
 // "2.30.7"
 std::string Version();

@@ -1,4 +1,4 @@
-// That our declarations are those of NCCL, where PyTorch's CUDA wheel brings its header.
+// Compares our declarations with NCCL's header, if PyTorch's CUDA wheel is installed.
 #include "hearth/collective/nccl_api.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ static_assert(int{ncclAvg} == kMean);
 namespace hearth::collective::nccl {
 namespace {
 
-TEST(NcclLibrary, IsWholeAndTellsItsVersion) {
-  if (const std::string reason = WhyNoLibrary(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(NcclLibrary, HasAllFunctionsAndAVersion) {
+  if (const std::string reason = LibraryProblem(); !reason.empty()) GTEST_SKIP() << reason;
   EXPECT_EQ(Version().substr(0, 2), "2.");
 }
 

@@ -1,5 +1,4 @@
-// How operations on GPUs' memory end when something goes wrong, against the stand-ins: as on the
-// host, soon and naming who.
+// Tests that failed operations on GPU memory end soon and name the rank, against the stand-ins.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,14 +36,14 @@ Request DeviceSum(const DeviceArray<float>& data, const std::string& name = "con
           .name = name};
 }
 
-class DeviceFailures : public ::testing::TestWithParam<Places> {
+class DeviceFailures : public ::testing::TestWithParam<Layout> {
  protected:
   ~DeviceFailures() override { StandIn::Get().heal(); }
 
   void Run(const std::function<void(Group&)>& body) { RunOnDevices(GetParam(), 2, body); }
 };
 
-TEST_P(DeviceFailures, ARankThatLeftBeforeIsNamed) {
+TEST_P(DeviceFailures, ARankThatHasLeftIsNamed) {
   Run([](Group& group) {
     if (group.rank() == 1) return;
     const DeviceArray<float> data(std::vector<float>(100));
@@ -69,20 +68,20 @@ TEST_P(DeviceFailures, ARankThatIsLateIsNamed) {
   });
 }
 
-TEST_P(DeviceFailures, AnotherCallIsToldWithBoth) {
+TEST_P(DeviceFailures, AMismatchedCallIsReportedWithBothCalls) {
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     const Request request = DeviceSum(data, group.rank() == 0 ? "conv1" : "conv2");
     const Outcome outcome = OutcomeOf([&] { group.Run(request, Deadline::After(kLong)); });
-    if (outcome.code == ErrorCode::kUnavailable) return;  // the other one found out first
+    if (outcome.code == ErrorCode::kUnavailable) return;  // the other rank detected it first
     EXPECT_EQ(outcome.code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(outcome.message, AllOf(HasSubstr("'conv1'"), HasSubstr("'conv2'")));
   });
 }
 
-TEST_P(DeviceFailures, HostMemoryOnOneRankIsTold) {
+TEST_P(DeviceFailures, HostMemoryOnOneRankIsReported) {
   std::mutex mutex;
-  std::string told;
+  std::string message;
   Run([&](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     std::vector<float> own(100);
@@ -94,13 +93,13 @@ TEST_P(DeviceFailures, HostMemoryOnOneRankIsTold) {
     const Outcome outcome = OutcomeOf([&] { group.Run(request, Deadline::After(kLong)); });
     EXPECT_LT(outcome.seconds, kLong / 2);
     const std::lock_guard lock(mutex);
-    if (outcome.code == ErrorCode::kInvalidArgument) told = outcome.message;
+    if (outcome.code == ErrorCode::kInvalidArgument) message = outcome.message;
   });
-  EXPECT_THAT(told, AllOf(HasSubstr("on GPUs"), HasSubstr("in the same order")));
+  EXPECT_THAT(message, AllOf(HasSubstr("on GPUs"), HasSubstr("in the same order")));
 }
 
-// A kernel that hangs holds neither the caller nor its memory, on the rank where it hangs and on
-// the one that waits for it.
+// A kernel that hangs blocks neither the caller nor its memory, on the rank where it hangs and on
+// the rank that waits for it.
 TEST_P(DeviceFailures, AKernelThatHangsEndsAtTheDeadline) {
   StandIn::Get().hang(1);
   Run([](Group& group) {
@@ -116,7 +115,7 @@ TEST_P(DeviceFailures, AKernelThatHangsEndsAtTheDeadline) {
   });
 }
 
-TEST_P(DeviceFailures, ARankThatIsLostWhileKernelsRunIsNamedSoon) {
+TEST_P(DeviceFailures, ARankLostDuringKernelsIsNamedSoon) {
   StandIn::Get().hang(1);
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
@@ -130,25 +129,25 @@ TEST_P(DeviceFailures, ARankThatIsLostWhileKernelsRunIsNamedSoon) {
   });
 }
 
-TEST_P(DeviceFailures, WhatNcclComesToWhileItRunsIsTold) {
+TEST_P(DeviceFailures, AnAsynchronousNcclErrorIsReported) {
   StandIn::Get().hang(0);
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     Thread breaker("breaker", [&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(150));  // the kernels have begun
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));  // the kernels have started
       if (group.rank() == 0) StandIn::Get().break_down(0, kNcclInternalError);
     });
     const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
     breaker.Join();
     EXPECT_EQ(outcome.code, ErrorCode::kUnavailable);
     if (group.rank() == 0) {
-      EXPECT_THAT(outcome.message, HasSubstr("NCCL: internal error: the stand-in was told so"));
+      EXPECT_THAT(outcome.message, HasSubstr("NCCL: internal error: injected by the test"));
     }
     EXPECT_LT(outcome.seconds, kLong / 4);
   });
 }
 
-TEST_P(DeviceFailures, ACallThatNcclRefusesIsToldAndEndsTheOthersWait) {
+TEST_P(DeviceFailures, ACallRejectedByNcclIsReportedAndFailsThePeers) {
   Run([](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     if (group.rank() == 1) StandIn::Get().refuse(1, kNcclInternalError);
@@ -181,17 +180,17 @@ TEST_P(DeviceFailures, AnAbortEndsAKernelWithItsReason) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, DeviceFailures,
-                         ::testing::Values(Places::kOneHost, Places::kHosts),
+INSTANTIATE_TEST_SUITE_P(Layout, DeviceFailures,
+                         ::testing::Values(Layout::kOneHost, Layout::kHosts),
                          [](const auto& info) { return NameOf(info.param); });
 
-// What the log says of how GPUs' memory is exchanged.
+// Collects the log lines about GPU memory.
 class Said {
  public:
   Said() {
     log::SetSink([this](const log::Record& record) {
       const std::lock_guard lock(mutex_);
-      if (record.text.find("GPUs' memory") != std::string_view::npos) {
+      if (record.text.find("exchange GPU memory") != std::string_view::npos) {
         texts_.emplace_back(record.text);
       }
     });
@@ -212,9 +211,9 @@ class Said {
 
 bool Open(Group& group, int device) { return group.OpenDevice(device, Deadline::After(kLong)); }
 
-// The groups go on without.
+// The groups continue without GPUs.
 void ExpectNoDevices(const std::function<int(int)>& device_of) {
-  RunBeforeDevices(Places::kHosts, 2, [&](Group& group) {
+  RunBeforeDevices(Layout::kHosts, 2, [&](Group& group) {
     EXPECT_FALSE(Open(group, device_of(group.rank())));
     float value = 1;
     group.AllReduce(&value, 1, DataType::kFloat32, Op::kSum, Deadline::After(kLong));
@@ -227,38 +226,37 @@ void ExpectNoDevices(const std::function<int(int)>& device_of) {
   });
 }
 
-TEST(OpenDevice, SaysThatNcclIsUsedAndWhichVersion) {
+TEST(OpenDevice, LogsTheNcclVersion) {
   Said said;
-  RunOnDevices(Places::kHosts, 2, [](Group&) {});
-  EXPECT_THAT(said.texts(),
-              ElementsAre("2 ranks exchange what is in their GPUs' memory by NCCL 2.29.0"));
+  RunOnDevices(Layout::kHosts, 2, [](Group&) {});
+  EXPECT_THAT(said.texts(), ElementsAre("2 ranks exchange GPU memory by NCCL 2.29.0"));
 }
 
-TEST(OpenDevice, SaysWhichRankHasNoGpu) {
+TEST(OpenDevice, LogsTheRankWithoutAGpu) {
   Said said;
   ExpectNoDevices([](int rank) { return rank == 0 ? 0 : -1; });
-  EXPECT_THAT(said.texts(), ElementsAre("2 ranks exchange what is in their GPUs' memory through "
+  EXPECT_THAT(said.texts(), ElementsAre("2 ranks exchange GPU memory through "
                                         "host memory (rank 1 on host host1 has no GPU)"));
 }
 
-TEST(OpenDevice, SaysNothingWhereNoRankHasOne) {
+TEST(OpenDevice, LogsNothingIfNoRankHasAGpu) {
   Said said;
   ExpectNoDevices([](int) { return -1; });
   EXPECT_THAT(said.texts(), ElementsAre());
 }
 
-TEST(OpenDevice, IsNotForTwoRanksOnOneGpu) {
+TEST(OpenDevice, RejectsTwoRanksOnOneGpu) {
   Said said;
   ExpectNoDevices([](int) { return 3; });
   EXPECT_THAT(said.texts(), ElementsAre(HasSubstr("rank 0 on host host0 and rank 1 on host host1 "
                                                   "have the same GPU")));
 }
 
-TEST(OpenDevice, IsRefusedOnAllRanksWhereOneCannotConnect) {
+TEST(OpenDevice, FailsOnAllRanksIfOneCannotConnect) {
   Said said;
   StandIn::Get().refuse(1, kNcclInternalError);
-  RunBeforeDevices(Places::kOneHost, 2, [](Group& group) {
-    // Rank 0 waits for the other one in vain, but not for ever.
+  RunBeforeDevices(Layout::kOneHost, 2, [](Group& group) {
+    // Rank 0 waits for the other rank, but not forever.
     const auto start = std::chrono::steady_clock::now();
     EXPECT_FALSE(group.OpenDevice(group.rank(), Deadline::After(2)));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::duration<double>(kLong / 2));
@@ -268,8 +266,8 @@ TEST(OpenDevice, IsRefusedOnAllRanksWhereOneCannotConnect) {
   EXPECT_THAT(said.texts(), ElementsAre(HasSubstr("host memory (rank ")));
 }
 
-// The log's word of two ranks that set a variable.
-std::vector<std::string> SaidWith(Places places, const char* variable, const char* value) {
+// Log lines of two ranks with a variable set.
+std::vector<std::string> LogWith(Layout places, const char* variable, const char* value) {
   ::setenv(variable, value, 1);
   Said said;
   RunBeforeDevices(places, 2, [](Group& group) { EXPECT_FALSE(Open(group, group.rank())); });
@@ -277,40 +275,40 @@ std::vector<std::string> SaidWith(Places places, const char* variable, const cha
   return said.texts();
 }
 
-TEST(OpenDevice, KeepsToTheTransportThatIsAskedFor) {
+TEST(OpenDevice, RespectsTheRequiredTransport) {
   const std::string variable = "HEARTH_TRANSPORT";
-  EXPECT_THAT(SaidWith(Places::kHosts, variable.c_str(), "tcp"),
-              ElementsAre(HasSubstr("tcp is asked for")));
-  EXPECT_THAT(SaidWith(Places::kOneHost, variable.c_str(), "tcp"),
-              ElementsAre(HasSubstr("tcp is asked for")));
-  EXPECT_THAT(SaidWith(Places::kOneHost, variable.c_str(), "shm"),
-              ElementsAre(HasSubstr("shm is asked for")));
+  EXPECT_THAT(LogWith(Layout::kHosts, variable.c_str(), "tcp"),
+              ElementsAre(HasSubstr("tcp is required")));
+  EXPECT_THAT(LogWith(Layout::kOneHost, variable.c_str(), "tcp"),
+              ElementsAre(HasSubstr("tcp is required")));
+  EXPECT_THAT(LogWith(Layout::kOneHost, variable.c_str(), "shm"),
+              ElementsAre(HasSubstr("shm is required")));
 }
 
-TEST(OpenDevice, KeepsToEncryption) {
-  EXPECT_THAT(SaidWith(Places::kHosts, "HEARTH_TLS", "on"),
-              ElementsAre(HasSubstr("TLS is asked for")));
+TEST(OpenDevice, RespectsEncryption) {
+  EXPECT_THAT(LogWith(Layout::kHosts, "HEARTH_TLS", "on"),
+              ElementsAre(HasSubstr("TLS is required")));
 }
 
-TEST(DeviceRequests, ThatMakeNoSenseAreRefusedAndNotFinal) {
-  RunOnDevices(Places::kOneHost, 2, [](Group& group) {
+TEST(DeviceRequests, AreNotFinalIfInvalid) {
+  RunOnDevices(Layout::kOneHost, 2, [](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100, 1));
     Request narrow = DeviceSum(data);
     narrow.wire = Wire::kBfloat16;
     EXPECT_THAT(OutcomeOf([&] { group.Run(narrow, Deadline::After(kLong)); }).message,
-                HasSubstr("travels as it is"));
+                HasSubstr("sent without conversion"));
     Request in_place = DeviceSum(data);
     in_place.operation = Operation::kAllToAll;
     EXPECT_THAT(OutcomeOf([&] { group.Run(in_place, Deadline::After(kLong)); }).message,
-                HasSubstr("another place"));
+                HasSubstr("separate from the output"));
     group.Run(DeviceSum(data), Deadline::After(kLong));
     EXPECT_EQ(data.Values(), std::vector<float>(100, 2));
   });
 }
 
-// As a backward pass that is still running when its gradient is submitted.
-TEST(DeviceRequests, ComeAfterWhatTheirStreamWasGivenBefore) {
-  RunOnDevices(Places::kOneHost, 2, [](Group& group) {
+// Simulates a backward pass that still runs when its gradient is submitted.
+TEST(DeviceRequests, RunAfterEarlierWorkOfTheirStream) {
+  RunOnDevices(Layout::kOneHost, 2, [](Group& group) {
     const cuda::Api& api = cuda::Library();
     cuda::Context* context = nullptr;
     api.retain(&context, 0);
@@ -335,7 +333,7 @@ TEST(DeviceRequests, ComeAfterWhatTheirStreamWasGivenBefore) {
 }
 
 TEST(DeviceRequests, LeaveTheCallersDeviceCurrent) {
-  RunOnDevices(Places::kOneHost, 2, [](Group& group) {
+  RunOnDevices(Layout::kOneHost, 2, [](Group& group) {
     const cuda::Api& api = cuda::Library();
     cuda::Context* own = nullptr;
     api.retain(&own, 5);

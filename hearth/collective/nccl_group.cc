@@ -11,12 +11,12 @@
 namespace hearth::collective {
 namespace {
 
-// NCCL has no descriptor for what its own threads do: it is asked, after pauses up to this.
+// NCCL has no descriptor for the state of its threads: it is polled, with pauses up to this.
 constexpr int kLongestPauseMs = 10;
-// How often a rank that waits looks whether the others are still there. Twice, before it gives up:
-// what came from a rank before it left still counts.
-constexpr double kLookSeconds = 0.1;
-// For what a group leaves behind: other ranks do not wait for it.
+// Interval at which a waiting rank checks its peers. It fails at the second check: data that a rank
+// sent before it left still counts.
+constexpr double kCheckSeconds = 0.1;
+// Limit for releasing a group's resources; the peers do not wait for it.
 constexpr double kEndSeconds = 2;
 
 nccl::Type NcclTypeOf(DataType type) {
@@ -43,7 +43,7 @@ nccl::Type NcclTypeOf(DataType type) {
 nccl::Reduction ReductionOf(const Request& request) {
   switch (request.op) {
     case Op::kSum:
-      // "or", of bytes that are 0 or 1.
+      // "or" of bytes that are 0 or 1
       return request.type == DataType::kBool ? nccl::kMax : nccl::kSum;
     case Op::kMin:
       return nccl::kMin;
@@ -68,14 +68,13 @@ const std::byte* At(const void* memory, size_t element, DataType type) {
 
 }  // namespace
 
-NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Surroundings surroundings,
-                     Deadline deadline)
-    : api_(nccl::Library()), around_(std::move(surroundings)), stream_(device) {
+NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline)
+    : api_(nccl::Library()), group_(std::move(membership)), stream_(device) {
   const DeviceStream::Use use(stream_);
   nccl::Config config;
   try {
-    Check(api_.init_rank(&communicator_, around_.world, id, around_.rank, &config));
-    Settle(deadline);
+    Check(api_.init_rank(&communicator_, group_.world, id, group_.rank, &config));
+    AwaitSubmission(deadline);
   } catch (...) {
     failed_ = true;
     End();
@@ -88,7 +87,7 @@ void NcclGroup::Run(const Request& request, const std::vector<Range>& parts, Dea
   try {
     stream_.WaitFor(static_cast<cuda::Stream*>(request.stream));
     Begin(request, parts);
-    Settle(deadline);
+    AwaitSubmission(deadline);
     stream_.Mark();
     Await(deadline);
   } catch (...) {
@@ -126,34 +125,34 @@ void NcclGroup::Begin(const Request& request, const std::vector<Range>& parts) {
   }
 }
 
-// Several calls that NCCL begins together: else two ranks could wait for each other.
+// Several calls that NCCL starts together: one by one, two ranks could wait for each other.
 template <typename Body>
-void NcclGroup::InOne(const Body& calls) {
+void NcclGroup::Grouped(const Body& calls) {
   Check(api_.group_start());
   try {
     calls();
   } catch (...) {
-    api_.group_end();  // or this thread's later calls would never begin
+    api_.group_end();  // otherwise this thread's later calls would never start
     throw;
   }
   Check(api_.group_end());
 }
 
-// NCCL's own has equal parts; else each part is reduced to its rank.
+// NCCL's own reduce-scatter needs equal parts; otherwise each part is reduced to its rank.
 void NcclGroup::ReduceScatter(const Request& request) {
   const int type = NcclTypeOf(request.type);
   const nccl::Reduction op = ReductionOf(request);
   const void* input = InputOf(request);
   const bool in_place = input == request.output;
-  const Range own = Part(request.count, around_.world, around_.rank);
+  const Range own = Part(request.count, group_.world, group_.rank);
   void* output = in_place ? At(request.output, own.begin, request.type) : request.output;
-  if (request.count % static_cast<size_t>(around_.world) == 0) {
+  if (request.count % static_cast<size_t>(group_.world) == 0) {
     return Check(
         api_.reduce_scatter(input, output, own.size(), type, op, communicator_, stream_.get()));
   }
-  InOne([&] {
-    for (int rank = 0; rank < around_.world; ++rank) {
-      const Range part = Part(request.count, around_.world, rank);
+  Grouped([&] {
+    for (int rank = 0; rank < group_.world; ++rank) {
+      const Range part = Part(request.count, group_.world, rank);
       if (part.size() == 0) continue;
       Check(api_.reduce(At(input, part.begin, request.type), output, part.size(), type, op, rank,
                         communicator_, stream_.get()));
@@ -163,7 +162,7 @@ void NcclGroup::ReduceScatter(const Request& request) {
 
 void NcclGroup::AllGather(const Request& request, const std::vector<Range>& parts) {
   const int type = NcclTypeOf(request.type);
-  const Range own = parts[static_cast<size_t>(around_.rank)];
+  const Range own = parts[static_cast<size_t>(group_.rank)];
   const bool in_place = InputOf(request) == request.output;
   const void* input = in_place ? At(request.output, own.begin, request.type) : request.input;
   const bool equal = std::all_of(parts.begin(), parts.end(),
@@ -172,12 +171,12 @@ void NcclGroup::AllGather(const Request& request, const std::vector<Range>& part
     return Check(
         api_.all_gather(input, request.output, own.size(), type, communicator_, stream_.get()));
   }
-  InOne([&] {
-    for (int rank = 0; rank < around_.world; ++rank) {
+  Grouped([&] {
+    for (int rank = 0; rank < group_.world; ++rank) {
       const Range part = parts[static_cast<size_t>(rank)];
       if (part.size() == 0) continue;
       void* output = At(request.output, part.begin, request.type);
-      Check(api_.broadcast(rank == around_.rank ? input : output, output, part.size(), type, rank,
+      Check(api_.broadcast(rank == group_.rank ? input : output, output, part.size(), type, rank,
                            communicator_, stream_.get()));
     }
   });
@@ -185,9 +184,9 @@ void NcclGroup::AllGather(const Request& request, const std::vector<Range>& part
 
 void NcclGroup::AllToAll(const Request& request) {
   const int type = NcclTypeOf(request.type);
-  const size_t block = request.count / static_cast<size_t>(around_.world);
-  InOne([&] {
-    for (int rank = 0; rank < around_.world; ++rank) {
+  const size_t block = request.count / static_cast<size_t>(group_.world);
+  Grouped([&] {
+    for (int rank = 0; rank < group_.world; ++rank) {
       const size_t at = block * static_cast<size_t>(rank);
       Check(api_.send(At(request.input, at, request.type), block, type, rank, communicator_,
                       stream_.get()));
@@ -197,43 +196,43 @@ void NcclGroup::AllToAll(const Request& request) {
   });
 }
 
-// Until NCCL has taken the last call: its first ones connect the devices.
-void NcclGroup::Settle(Deadline deadline) {
+// Waits until NCCL has accepted the last call: the first calls connect the devices.
+void NcclGroup::AwaitSubmission(Deadline deadline) {
   for (int pause_ms = 0;; pause_ms = std::min(pause_ms + 1, kLongestPauseMs)) {
     nccl::Result state = nccl::kSuccess;
     Check(api_.async_error(communicator_, &state));
     if (state != nccl::kInProgress) return Check(state);
     Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
             "NCCL had not connected the ranks' GPUs before the deadline");
-    pollfd polled = {around_.abort->fd(), POLLIN, 0};
+    pollfd polled = {group_.abort->fd(), POLLIN, 0};
     if (::poll(&polled, 1, pause_ms) < 0 && errno != EINTR) ThrowErrno(errno, "waiting for NCCL");
-    around_.abort->ThrowIfRaised();
+    group_.abort->ThrowIfRaised();
   }
 }
 
 void NcclGroup::Await(Deadline deadline) {
   bool left = false;
-  Deadline look = Deadline::After(kLookSeconds);
+  Deadline look = Deadline::After(kCheckSeconds);
   while (!stream_.Done()) {
-    pollfd polled[] = {{around_.abort->fd(), POLLIN, 0}, {stream_.fd(), POLLIN, 0}};
+    pollfd polled[] = {{group_.abort->fd(), POLLIN, 0}, {stream_.fd(), POLLIN, 0}};
     const Deadline next = look.at() < deadline.at() ? look : deadline;
     const int ready = ::poll(polled, std::size(polled), next.poll_timeout_ms());
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for a GPU");
-    around_.abort->ThrowIfRaised();
+    group_.abort->ThrowIfRaised();
     Require(!deadline.expired() || stream_.Done(), ErrorCode::kDeadlineExceeded,
-            "all ranks had come, but NCCL had not finished before the deadline");
+            "all ranks had arrived, but NCCL had not finished before the deadline");
     if (!look.expired()) continue;
-    left = LookAround(left);
-    look = Deadline::After(kLookSeconds);
+    left = CheckPeers(left);
+    look = Deadline::After(kCheckSeconds);
   }
 }
 
-// Returns whether a rank has left; throws at the second time.
-bool NcclGroup::LookAround(bool left_before) {
+// Returns true if a rank has left; throws at the second time.
+bool NcclGroup::CheckPeers(bool left_before) {
   nccl::Result state = nccl::kSuccess;
   Check(api_.async_error(communicator_, &state));
   Check(state);
-  const std::string who = around_.who_left();
+  const std::string who = group_.departed_rank();
   Require(who.empty() || !left_before || stream_.Done(), ErrorCode::kUnavailable,
           "{} left the group", who);
   return !who.empty();
@@ -252,12 +251,12 @@ void NcclGroup::Close() {
     const DeviceStream::Use use(stream_);
     End();
   } catch (const Error&) {
-    communicator_ = nullptr;  // of a device that cannot even be named nothing can be given back
+    communicator_ = nullptr;  // the device cannot be made current, so nothing can be released
   }
 }
 
-// A rank that has all its data may be gone while another still takes some from its memory: NCCL
-// sees to that in `finalize`. After a failure what runs is cut off instead.
+// A rank that has all its data may leave while another still reads from its memory: NCCL's
+// `finalize` handles that. After a failure running operations are aborted instead.
 void NcclGroup::End() {
   nccl::Communicator* ending = std::exchange(communicator_, nullptr);
   if (ending == nullptr) return;
@@ -271,7 +270,7 @@ void NcclGroup::End() {
     if (state == nccl::kSuccess && api_.destroy(ending) == nccl::kSuccess) return;
   }
   api_.abort(ending);
-  // What ran has been told to stop; its memory is the caller's again once it has.
+  // Running kernels have been aborted; their memory belongs to the caller once they have stopped.
   try {
     stream_.Mark();
     for (const Deadline deadline = Deadline::After(kEndSeconds);

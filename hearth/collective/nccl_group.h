@@ -1,6 +1,6 @@
-// The operations on the memory of the ranks' CUDA devices, by NCCL. Belongs to one rank; one thread
-// uses it. Whoever calls Run knows that all ranks have come with the same request: NCCL itself
-// compares nothing, and names nobody. After an error it is unusable.
+// Operations on the memory of the ranks' CUDA devices, by NCCL. Belongs to one rank; one thread
+// uses it. The caller of Run ensures that all ranks have arrived with the same request: NCCL
+// compares no calls and names no ranks. Unusable after an error.
 #pragma once
 
 #include <functional>
@@ -18,25 +18,25 @@ namespace hearth::collective {
 
 class NcclGroup {
  public:
-  // What it is among, and how it learns that waiting is in vain.
-  struct Surroundings {
+  // The rank's position in its group, and how it detects that a peer is gone.
+  struct Membership {
     int rank = 0;
     int world = 1;
     std::shared_ptr<AbortSignal> abort;
-    std::function<std::string()> who_left;  // names a rank that has left the group, or none
+    std::function<std::string()> departed_rank;  // name of a rank that has left the group, or empty
   };
 
-  // All ranks construct it together with one id. Throws kUnavailable, kDeadlineExceeded, kAborted.
-  NcclGroup(int device, const nccl::UniqueId& id, Surroundings surroundings, Deadline deadline);
+  // Collective, with one id on all ranks. Throws kUnavailable, kDeadlineExceeded, kAborted.
+  NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline);
   ~NcclGroup() { Close(); }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // Returns once it is done on this rank. Throws as the constructor; what runs has been ended then,
-  // and touches no memory any more. `parts`: of an all-gather.
+  // Returns once the operation is done on this rank. Throws as the constructor does; the operation
+  // has then ended and no longer accesses the memory. `parts` is for all-gather.
   void Run(const Request& request, const std::vector<Range>& parts, Deadline deadline);
 
-  // The ranks are no longer in step: its end will wait for nobody.
+  // The ranks are no longer in step: Close does not wait for the peers.
   void Fail() { failed_ = true; }
   // Idempotent.
   void Close();
@@ -47,15 +47,15 @@ class NcclGroup {
   void AllGather(const Request& request, const std::vector<Range>& parts);
   void AllToAll(const Request& request);
   template <typename Body>
-  void InOne(const Body& calls);
-  void Settle(Deadline deadline);
+  void Grouped(const Body& calls);
+  void AwaitSubmission(Deadline deadline);
   void Await(Deadline deadline);
-  bool LookAround(bool left_before);
+  bool CheckPeers(bool left_before);
   void Check(nccl::Result result) const;
   void End();
 
   const nccl::Api& api_;
-  const Surroundings around_;
+  const Membership group_;
   DeviceStream stream_;
   nccl::Communicator* communicator_ = nullptr;
   bool failed_ = false;

@@ -1,5 +1,5 @@
-// Operations on GPUs' memory, against the stand-ins for CUDA and NCCL. No GPU takes part: what only
-// NCCL itself can do wrong is not seen here.
+// Tests operations on GPU memory against the stand-ins for CUDA and NCCL. Without a GPU: errors of
+// NCCL itself are not covered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace hearth::collective {
 namespace {
 
-class Devices : public ::testing::TestWithParam<std::tuple<Places, int>> {
+class Devices : public ::testing::TestWithParam<std::tuple<Layout, int>> {
  protected:
   int world() const { return std::get<1>(GetParam()); }
   void Run(const std::function<void(Group&)>& body) {
@@ -32,7 +32,7 @@ std::vector<T> Values(int rank, size_t count) {
   return values;
 }
 
-// What all ranks' Values come to.
+// The reduction of all ranks' Values.
 template <typename T>
 std::vector<T> Combined(Op op, int world, size_t count) {
   std::vector<T> all = Values<T>(0, count);
@@ -67,7 +67,7 @@ TEST_P(Devices, AllReduceCombinesByEachOp) {
   });
 }
 
-TEST_P(Devices, AllReduceKeepsAnInputOfItsOwn) {
+TEST_P(Devices, AllReduceDoesNotChangeASeparateInput) {
   Run([&](Group& group) {
     const std::vector<int64_t> given = Values<int64_t>(group.rank(), 100);
     const DeviceArray<int64_t> input(given);
@@ -81,8 +81,8 @@ TEST_P(Devices, AllReduceKeepsAnInputOfItsOwn) {
   });
 }
 
-// Equal parts and others, in place and not.
-TEST_P(Devices, ReduceScatterReducesTheOwnPart) {
+// Equal and unequal parts, in place and out of place.
+TEST_P(Devices, ReduceScatterReducesEachRanksPart) {
   Run([&](Group& group) {
     for (const size_t count : {size_t{120}, size_t{121}, size_t{1}}) {
       const Range own = Part(count, world(), group.rank());
@@ -102,7 +102,7 @@ TEST_P(Devices, ReduceScatterReducesTheOwnPart) {
   });
 }
 
-TEST_P(Devices, AllGatherBringsEqualAndUnequalParts) {
+TEST_P(Devices, AllGatherSendsEqualAndUnequalParts) {
   Run([&](Group& group) {
     for (const bool equal : {true, false}) {
       Request request = {.operation = Operation::kAllGather, .memory = Memory::kDevice};
@@ -160,7 +160,7 @@ TEST_P(Devices, BroadcastCopiesFromTheRoot) {
   });
 }
 
-TEST_P(Devices, MessagesGoFromOneRankToAnother) {
+TEST_P(Devices, SendAndReceiveExchangeMessages) {
   Run([&](Group& group) {
     if (group.rank() > 1) return;
     const DeviceArray<float> data(Values<float>(group.rank(), 50));
@@ -172,7 +172,7 @@ TEST_P(Devices, MessagesGoFromOneRankToAnother) {
   });
 }
 
-TEST_P(Devices, HostMemoryAndNothingGoOnAsBefore) {
+TEST_P(Devices, HostMemoryAndEmptyRequestsStillWork) {
   Run([&](Group& group) {
     std::vector<float> data = Values<float>(group.rank(), 100);
     group.AllReduce(data.data(), data.size(), DataType::kFloat32, Op::kSum, Soon());
@@ -182,7 +182,7 @@ TEST_P(Devices, HostMemoryAndNothingGoOnAsBefore) {
   });
 }
 
-TEST_P(Devices, HandlesOfAQueueAreDoneInTurn) {
+TEST_P(Devices, QueueHandlesCompleteInOrder) {
   Run([&](Group& group) {
     const DeviceArray<float> first(Values<float>(group.rank(), 1000));
     const DeviceArray<float> second(Values<float>(group.rank(), 10));
@@ -196,7 +196,7 @@ TEST_P(Devices, HandlesOfAQueueAreDoneInTurn) {
   });
 }
 
-TEST_P(Devices, GradientBucketsAreSummedWhereTheyLie) {
+TEST_P(Devices, GradientBucketsAreSummedInPlace) {
   Run([&](Group& group) {
     const std::vector<size_t> pieces = {100, 3000, 17};
     const DeviceArray<float> gradients(Values<float>(group.rank(), 3117));
@@ -208,9 +208,9 @@ TEST_P(Devices, GradientBucketsAreSummedWhereTheyLie) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, Devices,
-                         ::testing::Combine(::testing::Values(Places::kOneHost, Places::kHosts,
-                                                              Places::kPairs),
+INSTANTIATE_TEST_SUITE_P(Layout, Devices,
+                         ::testing::Combine(::testing::Values(Layout::kOneHost, Layout::kHosts,
+                                                              Layout::kPairs),
                                             ::testing::Values(2, 3, 4)),
                          [](const auto& info) {
                            return NameOf(std::get<0>(info.param)) +

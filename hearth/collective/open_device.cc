@@ -1,5 +1,5 @@
-// How the ranks of a group come to use their GPUs' memory: each says what it has, all come to the
-// same answer, and NCCL connects them by an id that travels over the group's own connections.
+// Opens GPU memory for the ranks of a group: all exchange what they have, all reach the same
+// decision, and NCCL connects them by an id that is sent over the group's own connections.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,19 +14,19 @@
 namespace hearth::collective {
 namespace {
 
-// What a rank has.
+// A rank's device and NCCL version.
 struct Offer {
-  std::string name;     // of the rank
-  bool device = false;  // it has one, of its own or shared
-  std::string place;    // of the device: no other of any host has it
-  std::string version;  // of NCCL
-  std::string problem;  // why NCCL cannot use it, or empty
+  std::string name;      // of the rank
+  bool device = false;   // the rank has a device, which others may have too
+  std::string location;  // unique id of the device across hosts
+  std::string version;   // of NCCL
+  std::string problem;   // why NCCL cannot use the device, or empty
 };
 
 std::string ToText(const Offer& offer) {
   return nlohmann::json{{"name", offer.name},
                         {"device", offer.device},
-                        {"place", offer.place},
+                        {"place", offer.location},
                         {"version", offer.version},
                         {"problem", offer.problem}}
       .dump();
@@ -38,24 +38,24 @@ Offer FromText(const std::string& text) {
     return {json.at("name"), json.at("device"), json.at("place"), json.at("version"),
             json.at("problem")};
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, "what a rank says of its GPU is damaged", error);
+    throw Error(ErrorCode::kDataLoss, "a rank sent invalid data about its GPU", error);
   }
 }
 
-// Of this host, and of no other: containers of one host have the same.
+// Identifies the host; equal in all of its containers.
 std::string BootId() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   return id;
 }
 
-std::string PlaceOf(int ordinal) {
+std::string LocationOf(int ordinal) {
   const cuda::Api& api = cuda::Library();
   int device = 0;
   char bus_id[64] = {};
   cuda::Check(api, api.init(0), "start");
   cuda::Check(api, api.device_get(&device, ordinal), "find the device");
-  cuda::Check(api, api.bus_id(bus_id, sizeof bus_id, device), "tell where the device is");
+  cuda::Check(api, api.bus_id(bus_id, sizeof bus_id, device), "find the device's bus");
   return BootId() + " " + bus_id;
 }
 
@@ -67,14 +67,14 @@ Offer MakeOffer(int ordinal, const std::string& forbidden) {
   if (!offer.problem.empty()) return offer;
   try {
     offer.version = nccl::Version();
-    offer.place = PlaceOf(ordinal);
+    offer.location = LocationOf(ordinal);
   } catch (const Error& error) {
     offer.problem = error.message();
   }
   return offer;
 }
 
-// Why not all ranks can, or empty: the same on all.
+// The reason why not all ranks can use NCCL, or empty; the same on all ranks.
 std::string ProblemOf(const std::vector<Offer>& offers) {
   for (size_t i = 0; i < offers.size(); ++i) {
     const Offer& offer = offers[i];
@@ -85,24 +85,25 @@ std::string ProblemOf(const std::vector<Offer>& offers) {
                          offer.version);
     }
     for (size_t j = 0; j < i; ++j) {
-      if (offers[j].place != offer.place) continue;
+      if (offers[j].location != offer.location) continue;
       return fmt::format("{} and {} have the same GPU", offers[j].name, offer.name);
     }
   }
   return "";
 }
 
-// NCCL's traffic goes by ways that it chooses itself, and in the clear.
+// The reason why the settings exclude NCCL, which chooses its transports itself and sends
+// unencrypted; or empty.
 std::string Forbidden(const GroupOptions& options, bool one_host) {
-  if (options.only_shared_memory) return "shm is asked for";
+  if (options.only_shared_memory) return "shm is required";
   if (one_host && options.shared_memory) return "";
-  if (options.encrypt) return "TLS is asked for between hosts, which NCCL has not";
-  if (options.wire == Medium::kTcp) return "tcp is asked for";
-  if (options.wire == Medium::kRdma) return "rdma is asked for";
+  if (options.encrypt) return "TLS is required between hosts, which NCCL does not support";
+  if (options.wire == Medium::kTcp) return "tcp is required";
+  if (options.wire == Medium::kRdma) return "rdma is required";
   return "";
 }
 
-// The first that is not empty, with its rank's name.
+// The first non-empty problem, with its rank's name.
 std::string FirstProblem(const std::vector<std::string>& problems,
                          const std::vector<Offer>& offers) {
   for (size_t i = 0; i < problems.size(); ++i) {
@@ -111,13 +112,13 @@ std::string FirstProblem(const std::vector<std::string>& problems,
   return "";
 }
 
-// What NCCL's ranks find each other by.
+// NCCL's connection id.
 struct Ticket {
   nccl::UniqueId id;
   bool is_valid = false;
 };
 
-// Rank 0's.
+// Shares rank 0's id.
 Ticket ShareTicket(Group& group, Deadline deadline) {
   Ticket ticket;
   if (group.rank() == 0) {
@@ -130,12 +131,12 @@ Ticket ShareTicket(Group& group, Deadline deadline) {
 }  // namespace
 
 std::string Group::Impl::ConnectDevices(int device, const nccl::UniqueId& id, Deadline deadline) {
-  NcclGroup::Surroundings surroundings = {
-      .rank = rank, .world = world, .abort = abort, .who_left = [this] {
-        return backend->WhoLeft();
+  NcclGroup::Membership membership = {
+      .rank = rank, .world = world, .abort = abort, .departed_rank = [this] {
+        return backend->DepartedRank();
       }};
   try {
-    devices = std::make_unique<NcclGroup>(device, id, std::move(surroundings), deadline);
+    devices = std::make_unique<NcclGroup>(device, id, std::move(membership), deadline);
     return "";
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kAborted) throw;
@@ -156,11 +157,11 @@ bool Group::OpenDevice(int device, Deadline deadline) {
   std::string problem = ProblemOf(offers);
   if (problem.empty() && world() > 1) {
     const Ticket ticket = ShareTicket(*this, deadline);
-    // With time left to tell the others.
+    // Leaves time to notify the other ranks.
     const double patience = std::min(impl_->identity.options.timeout_s, deadline.remaining() / 2);
     const std::string failed =
         ticket.is_valid ? impl_->ConnectDevices(device, ticket.id, Deadline::After(patience))
-                        : "NCCL makes no id";
+                        : "NCCL cannot create an id";
     problem = FirstProblem(GatherTexts(*this, failed, deadline), offers);
     if (!problem.empty()) impl_->devices.reset();
   }
@@ -168,7 +169,7 @@ bool Group::OpenDevice(int device, Deadline deadline) {
   if (rank() == 0 && world() > 1) {
     const std::string how =
         uses ? "by NCCL " + offers[0].version : "through host memory (" + problem + ")";
-    log::Info("{} ranks exchange what is in their GPUs' memory {}", world(), how);
+    log::Info("{} ranks exchange GPU memory {}", world(), how);
   }
   return uses;
 }

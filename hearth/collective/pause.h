@@ -1,4 +1,4 @@
-// Tells the core that this is a spin loop.
+// CPU hint for spin loops.
 #pragma once
 
 namespace hearth::collective {

@@ -1,4 +1,4 @@
-// How error messages name another rank.
+// Identifies another rank in error messages.
 #pragma once
 
 #include <string>

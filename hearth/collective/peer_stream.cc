@@ -38,7 +38,7 @@ class PlainStream : public PeerStream {
  private:
   static msghdr MessageOf(std::span<const iovec> parts) {
     msghdr message = {};
-    message.msg_iov = const_cast<iovec*>(parts.data());  // neither call writes to it
+    message.msg_iov = const_cast<iovec*>(parts.data());  // sendmsg does not modify it
     message.msg_iovlen = parts.size();
     return message;
   }

@@ -1,4 +1,4 @@
-// The bytes between this rank and one other. Never waits. Belongs to one thread, but for Shutdown.
+// Byte stream to one peer. Non-blocking. Belongs to one thread, except for Shutdown.
 #pragma once
 
 #include <sys/uio.h>
@@ -16,9 +16,9 @@ class PeerStream {
  public:
   virtual ~PeerStream() = default;
 
-  // How many bytes were taken from the parts, or put into them, in their order; 0: poll fd() first.
-  // What Send has not taken comes first in its next call. Throws kUnavailable, naming the peer,
-  // when it has closed, or what errno says.
+  // Return how many bytes were sent or received, in order over the parts; 0: poll fd() first. The
+  // next Send must start with the bytes that this one did not send. Throw kUnavailable, naming the
+  // peer, if it closed the connection, and otherwise by errno.
   virtual size_t Send(std::span<const iovec> parts) = 0;
   virtual size_t Receive(std::span<const iovec> parts) = 0;
 
@@ -27,13 +27,13 @@ class PeerStream {
   virtual void Shutdown() noexcept = 0;
 };
 
-// Whether what failed with this errno may succeed once poll() says so.
+// True if an operation that failed with this errno may succeed after poll().
 bool WouldBlock(int error_number);
 
-// Whether the other end of a connection is closed; bytes may be left to read. Does not wait.
+// True if the peer closed the connection; bytes may be left to read. Non-blocking.
 bool HasEnded(int fd);
 
-// In the clear.
+// Unencrypted.
 std::unique_ptr<PeerStream> MakePlainStream(Connection connection, const Peer& peer);
 
 }  // namespace hearth::collective

@@ -1,5 +1,5 @@
-// What one rank sends and receives in one step of an algorithm. Algorithms write plans; a transport
-// carries them out. Between two ranks, messages travel in the order in which both plans list them.
+// Messages of one rank in one step of an algorithm. Algorithms write plans; a transport executes
+// them. Two ranks exchange their messages in the order in which both plans list them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Send {
   int peer = 0;  // index in the transport
   const std::byte* data = nullptr;
   size_t bytes = 0;
-  int after = -1;  // index of the receive that must be complete before, or -1
+  int after = -1;  // index of a receive that must complete first, or -1
 };
 
 struct Receive {
@@ -23,7 +23,7 @@ struct Receive {
   bool combine = false;  // data = data op received, instead of data = received
 };
 
-// Kept and refilled, so that operations do not allocate.
+// Reused, so that operations do not allocate.
 struct Plan {
   std::vector<Send> sends;
   std::vector<Receive> receives;

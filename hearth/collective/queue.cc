@@ -63,7 +63,8 @@ void Handle::Wait(Deadline deadline) const {
     state_->changed.wait(lock, over);
   } else {
     Require(state_->changed.wait_until(lock, deadline.at(), over), ErrorCode::kDeadlineExceeded,
-            "{} was not over when the time was; it goes on in the background", state_->Describe());
+            "{} did not finish before the deadline; it continues in the background",
+            state_->Describe());
   }
   if (state_->error != nullptr) std::rethrow_exception(state_->error);
 }
@@ -96,8 +97,8 @@ class Queue::Impl {
     {
       const std::lock_guard lock(mutex_);
       running_ = false;
-      // The queue's thread sleeps on where nothing came meanwhile. Under the lock, as the queue
-      // may be gone once that thread has seen it.
+      // The queue's thread needs no wake-up if no operation has arrived meanwhile. Under the lock:
+      // once that thread has seen it, the queue may be destroyed.
       if (stopping_ || !waiting_.empty()) changed_.notify_all();
     }
     if (failure != nullptr) std::rethrow_exception(failure);
@@ -132,7 +133,7 @@ class Queue::Impl {
       lock.unlock();
       const std::exception_ptr failure = Run(state->request);
       lock.lock();
-      running_ = false;  // who waits for this one may run the next
+      running_ = false;  // a thread that waits for this one may run the next
       lock.unlock();
       state->Finish(failure);
       lock.lock();
@@ -157,7 +158,7 @@ class Queue::Impl {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Handle::State>> waiting_;
-  bool running_ = false;  // one operation, in whichever thread
+  bool running_ = false;  // an operation runs, on any thread
   bool stopping_ = false;
   std::mutex closing_;
   Thread thread_;  // last: it uses everything above

@@ -1,5 +1,5 @@
-// Operations in the background: Submit returns at once, a thread of the queue carries the requests
-// out one after the other, in the order of their submission, which is the same on all ranks.
+// Background operations: Submit returns at once, and the queue's thread executes the requests in
+// order of submission, which is the same on all ranks.
 #pragma once
 
 #include <exception>
@@ -13,13 +13,13 @@ namespace hearth::collective {
 
 class Group;
 
-// An operation that was submitted. Copies mean the same operation; any thread may use them, also
-// after the queue has ended.
+// A submitted operation. Copies refer to the same operation; any thread may use them, also after
+// the queue is destroyed.
 class Handle {
  public:
   bool done() const;
-  // Returns once the operation has succeeded. Throws what it threw, each time it is called;
-  // kDeadlineExceeded with the operation's name when the time is over first: it goes on then.
+  // Returns once the operation has succeeded. Throws its error, at each call; kDeadlineExceeded,
+  // with the operation's name, if the deadline passes first: the operation then continues.
   void Wait(Deadline deadline) const;
 
  private:
@@ -31,30 +31,30 @@ class Handle {
 
 class Queue {
  public:
-  // The group outlives the queue, which is the only one to use it, except for Abort. An operation
-  // may take `timeout_s` from its start.
+  // The group outlives the queue and is used by the queue alone, except for Abort. An operation has
+  // `timeout_s` from its start.
   explicit Queue(Group& group, double timeout_s = 30);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
   ~Queue();  // closes
 
-  // Any thread; with several, the caller sees to the order. The memory is the queue's until the
-  // handle is done. After one operation failed all later ones fail with the same error. Throws
-  // kInvalidArgument for a request that makes no sense by itself (Group::Check): had it only failed
-  // later, those behind it would meet other operations of the other ranks.
+  // Any thread; several threads must order their calls themselves. The queue owns the memory until
+  // the handle is done. After one operation has failed, all later ones fail with the same error.
+  // Throws kInvalidArgument for an invalid request (Group::Check): if it failed only in the queue,
+  // later operations would be matched with the wrong ones of other ranks.
   Handle Submit(Request request);
-  // `on_done` is called once when the operation is over, with what it threw or null, from the
-  // queue's thread, which it must not block; not at all where Submit throws.
+  // `on_done` is called once when the operation has ended, with its error or null, on the queue's
+  // thread, which it must not block; not called if Submit throws.
   using Callback = std::function<void(const std::exception_ptr&)>;
   Handle Submit(Request request, Callback on_done);
 
-  // Carries the operation out in the caller's thread, which spares two changes of thread, and
-  // throws what it threw. False where others are before it: nothing was done then. Any thread;
-  // throws as Submit.
+  // Executes the operation on the caller's thread, which saves two context switches, and throws its
+  // error. Returns false, without effect, if other operations are pending. Any thread; throws as
+  // Submit does.
   bool TryRun(Request request);
 
-  // Waits for the operation that runs; those behind it fail with kAborted, and so does all that
-  // comes later. Call Group::Abort first to end it at once. Any thread; idempotent.
+  // Waits for the running operation; pending and later ones fail with kAborted. Call Group::Abort
+  // first to end it at once. Any thread; idempotent.
   void Close();
 
  private:

@@ -1,4 +1,4 @@
-// A queue as the struct that plug-ins take (c_api.h).
+// A queue as the C struct for plug-ins (c_api.h).
 #pragma once
 
 #include "hearth/collective/c_api.h"
@@ -6,7 +6,7 @@
 
 namespace hearth::collective {
 
-// The queue outlives it. Who has the struct's address must have let go of it before this ends.
+// The queue outlives it. Plug-ins must have stopped using the struct before it is destroyed.
 class QueueCApi {
  public:
   QueueCApi(Queue& queue, int rank, int world);

@@ -1,4 +1,4 @@
-// Handles when something goes wrong.
+// Tests the errors of handles and the order of operations.
 #include "hearth/collective/queue.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ Error ErrorOf(const Handle& handle, double seconds) {
 
 class Queues : public WiringTest {};
 
-TEST_P(Queues, ARankThatLeavesEndsEveryHandleAndIsNamed) {
+TEST_P(Queues, ARankThatLeavesFailsEveryHandleAndIsNamed) {
   RunGroups(GetParam(), 2, [](Group& group) {
     if (group.rank() == 1) return;
     std::vector<float> data(10);
@@ -53,20 +53,20 @@ TEST_P(Queues, ARankThatLeavesEndsEveryHandleAndIsNamed) {
   });
 }
 
-TEST_P(Queues, AnotherNameIsToldWithBoth) {
+TEST_P(Queues, AMismatchedNameIsReportedWithBothNames) {
   RunGroups(GetParam(), 2, [](Group& group) {
     std::vector<float> data(10);
     Queue queue(group);
     const Handle handle = queue.Submit(SumRequest(data, group.rank() == 0 ? "conv1" : "conv2"));
     const Error error = ErrorOf(handle, 60);
-    if (error.code() == ErrorCode::kUnavailable) return;  // the other one found out first
+    if (error.code() == ErrorCode::kUnavailable) return;  // the other rank detected it first
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(error.message(), AllOf(HasSubstr("'conv1'"), HasSubstr("'conv2'"),
                                        HasSubstr(group.rank() == 0 ? "rank 1" : "rank 0")));
   });
 }
 
-TEST_P(Queues, AWaitThatIsOverLeavesTheOperationRunning) {
+TEST_P(Queues, AWaitThatTimesOutLeavesTheOperationRunning) {
   std::promise<void> gave_up;
   RunGroups(GetParam(), 2, [&](Group& group) {
     std::vector<float> data(10, 1);
@@ -84,7 +84,7 @@ TEST_P(Queues, AWaitThatIsOverLeavesTheOperationRunning) {
   });
 }
 
-TEST(Queue, WhatMakesNoSenseIsRefusedBeforeAnotherTakesItsPlace) {
+TEST(Queue, InvalidRequestsAreRejectedBeforeTheyAreQueued) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     std::vector<float> data(10, 1);
     Queue queue(group);
@@ -97,7 +97,7 @@ TEST(Queue, WhatMakesNoSenseIsRefusedBeforeAnotherTakesItsPlace) {
   });
 }
 
-TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
+TEST(Queue, CloseAbortsPendingOperations) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     if (group.rank() == 1) return;
     std::vector<float> data(10);
@@ -114,7 +114,7 @@ TEST(Queue, WhatHasNotBegunAtItsEndIsAborted) {
   });
 }
 
-TEST_P(Queues, WhatNothingIsBeforeRunsInTheCallersThread) {
+TEST_P(Queues, TryRunUsesTheCallersThreadIfNothingIsPending) {
   RunGroups(GetParam(), 2, [](Group& group) {
     std::vector<float> data(10, 1);
     Queue queue(group);
@@ -126,7 +126,7 @@ TEST_P(Queues, WhatNothingIsBeforeRunsInTheCallersThread) {
   });
 }
 
-TEST(Queue, ItsTurnIsNotTakenFromWhatWasSubmittedBefore) {
+TEST(Queue, TryRunDoesNotOvertakeSubmittedOperations) {
   std::promise<void> tried;
   RunGroups(Wiring::kThreads, 2, [&](Group& group) {
     std::vector<float> first(10, 1);
@@ -144,12 +144,12 @@ TEST(Queue, ItsTurnIsNotTakenFromWhatWasSubmittedBefore) {
   });
 }
 
-TEST(Queue, WhatComesWhileACallersThreadRunsOneFollowsIt) {
+TEST(Queue, OperationsSubmittedDuringTryRunFollowIt) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     std::vector<float> first(10, 1);
     std::vector<float> second(10, 1);
     Queue queue(group);
-    // Which of the two alike comes first does not matter.
+    // Either of the two equal operations may come first.
     const auto here = std::async(std::launch::async, [&] {
       if (queue.TryRun(SumRequest(first, "conv1"))) return;
       queue.Submit(SumRequest(first, "conv1")).Wait(Deadline::After(60));
@@ -162,7 +162,7 @@ TEST(Queue, WhatComesWhileACallersThreadRunsOneFollowsIt) {
   });
 }
 
-TEST(Queue, ItsEndWaitsForWhatACallersThreadRuns) {
+TEST(Queue, CloseWaitsForTryRun) {
   RunGroups(Wiring::kThreads, 2, [](Group& group) {
     if (group.rank() == 1) return;
     std::vector<float> data(10);

@@ -26,7 +26,7 @@ RankInfo RankInfo::FromJson(const nlohmann::json& json, int rank) {
     return info;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kDataLoss,
-                fmt::format("the connection data of rank {} is damaged", rank), error);
+                fmt::format("the connection data of rank {} is invalid", rank), error);
   }
 }
 

@@ -1,4 +1,4 @@
-// What each rank tells the others through the rendezvous so that they can connect.
+// Connection data of a rank, exchanged through the rendezvous.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 namespace hearth::collective {
 
 struct RankInfo {
-  Peer peer;  // the rank itself is not sent: it follows from the order of the processes
+  Peer peer;  // the rank number is not sent: it follows from the order of the processes
   std::string host_id;
   bool shares_memory = true;
   PageAddress page;
@@ -21,7 +21,7 @@ struct RankInfo {
   bool encrypts = false;
 
   nlohmann::json ToJson() const;
-  // Throws kDataLoss when a field is missing or of another type.
+  // Throws kDataLoss if a field is missing or of the wrong type.
   static RankInfo FromJson(const nlohmann::json& json, int rank);
 };
 

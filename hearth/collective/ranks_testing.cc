@@ -16,20 +16,20 @@
 namespace hearth::collective {
 namespace {
 
-// Joins all threads; throws the most telling of their errors.
+// Joins all threads; throws the first error, preferring errors other than aborts.
 void JoinAll(std::vector<Thread>& threads) {
   std::exception_ptr own;
-  std::exception_ptr told;
+  std::exception_ptr aborted;
   for (Thread& thread : threads) {
     try {
       thread.Join();
     } catch (const Error& error) {
-      std::exception_ptr& first = error.code() == ErrorCode::kAborted ? told : own;
+      std::exception_ptr& first = error.code() == ErrorCode::kAborted ? aborted : own;
       if (first == nullptr) first = std::current_exception();
     }
   }
   if (own != nullptr) std::rethrow_exception(own);
-  if (told != nullptr) std::rethrow_exception(told);
+  if (aborted != nullptr) std::rethrow_exception(aborted);
 }
 
 void RunRank(const rendezvous::MemberOptions& options,
@@ -71,7 +71,7 @@ void RunThreadGroups(int ranks, const std::function<void(Group&)>& body) {
   std::vector<Thread> threads;
   for (auto& group : groups) {
     threads.emplace_back("rank", [&body, &group] {
-      // Ends with the thread, as it would with a process.
+      // Destroyed with the thread, as with a process.
       const std::unique_ptr<Group> own = std::move(group);
       body(*own);
     });
@@ -127,8 +127,8 @@ std::string NameOf(Wiring wiring) {
   return "Unknown";
 }
 
-std::string WhyNot(Wiring wiring) {
-  if (OverUcx(wiring)) return ucx::WhyNoLibrary();
+std::string SkipReason(Wiring wiring) {
+  if (OverUcx(wiring)) return ucx::LibraryProblem();
   try {
     const TcpListener listener(Loopback(wiring));
   } catch (const Error& error) {

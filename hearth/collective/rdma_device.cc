@@ -12,7 +12,7 @@
 namespace hearth::collective {
 namespace {
 
-// In the order of their names, so that what is said does not change from run to run.
+// Sorted by name, so that messages do not change from run to run.
 std::set<std::filesystem::path> EntriesOf(const std::filesystem::path& folder) {
   std::set<std::filesystem::path> entries;
   std::error_code gone;
@@ -37,7 +37,7 @@ RdmaDevice FindRdmaDevice(const std::string& folder) {
   for (const auto& device : EntriesOf(folder)) {
     for (const auto& port : EntriesOf(device / "ports")) {
       if (!IsActive(port)) continue;
-      const std::string problem = ucx::WhyNoLibrary();
+      const std::string problem = ucx::LibraryProblem();
       if (!problem.empty()) return {.name = {}, .missing = problem};
       return {.name = fmt::format("{}:{}", device.filename().string(), port.filename().string()),
               .missing = {}};

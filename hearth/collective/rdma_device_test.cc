@@ -11,7 +11,7 @@
 namespace hearth::collective {
 namespace {
 
-// A folder like /sys/class/infiniband.
+// A directory like /sys/class/infiniband.
 class RdmaDevices : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -26,7 +26,7 @@ class RdmaDevices : public ::testing::Test {
       std::filesystem::temp_directory_path() / ("hearth_rdma_" + std::to_string(::getpid()));
 };
 
-TEST_F(RdmaDevices, AHostWithoutAnyIsTold) {
+TEST_F(RdmaDevices, AHostWithoutADeviceIsReported) {
   const RdmaDevice device = FindRdmaDevice(folder_.string());
   EXPECT_EQ(device.name, "");
   EXPECT_EQ(device.missing, "no device in " + folder_.string());
@@ -41,7 +41,7 @@ TEST_F(RdmaDevices, APortThatIsDownIsNotUsed) {
 }
 
 TEST_F(RdmaDevices, TheFirstActivePortIsNamed) {
-  if (const std::string reason = ucx::WhyNoLibrary(); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = ucx::LibraryProblem(); !reason.empty()) GTEST_SKIP() << reason;
   AddPort("mlx5_0", "1", "1: DOWN");
   AddPort("mlx5_1", "1", "1: DOWN");
   AddPort("mlx5_1", "2", "4: ACTIVE");

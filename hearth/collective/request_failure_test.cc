@@ -1,4 +1,4 @@
-// Every operation when a rank has left, or where only some wirings could miss what goes wrong.
+// Tests every operation after a rank has left, and errors that some transports could miss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +18,11 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kVeryLong = 120;
-// Far from what it takes and far from kVeryLong, also on a machine that is busy.
+// Much longer than the operations take and much shorter than kVeryLong, also on a busy machine.
 constexpr double kSoon = 60;
 
 constexpr size_t kCount = 1 << 18;
-// More than sockets and a mailbox hold, so that it does not end without the one that left.
+// More than socket buffers and a mailbox hold, so that it cannot complete without the receiver.
 constexpr size_t kSentCount = 4 << 20;
 
 std::vector<Request> EveryOperation(int left) {
@@ -47,15 +47,15 @@ std::vector<Request> EveryOperation(int left) {
 
 class RequestFailures : public WiringTest {};
 
-// The first rank to notice names the one that left; those that wait for it may name it in turn.
-TEST_P(RequestFailures, ARankThatLeftEndsEveryOperationAndIsNamed) {
+// The first rank to notice names the rank that left; ranks that wait for it may then name it.
+TEST_P(RequestFailures, ARankThatLeftFailsEveryOperationAndIsNamed) {
   constexpr int kLeft = 3;
   for (const Request& each : EveryOperation(kLeft)) {
     std::mutex mutex;
-    std::vector<std::string> told;
+    std::vector<std::string> messages;
     RunGroups(GetParam(), kLeft + 1, [&](Group& group) {
       if (group.rank() == kLeft) return;
-      // A message between two concerns these two.
+      // send and receive involve only these two ranks
       const bool pair = each.operation == Operation::kSend || each.operation == Operation::kReceive;
       if (pair && group.rank() != 0) return;
       std::vector<float> data(each.count);
@@ -69,21 +69,21 @@ TEST_P(RequestFailures, ARankThatLeftEndsEveryOperationAndIsNamed) {
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
         const std::lock_guard lock(mutex);
-        told.push_back(error.message());
+        messages.push_back(error.message());
       }
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::duration<double>(kSoon));
     });
-    EXPECT_THAT(told, ::testing::Contains(HasSubstr("rank 3 on host ")))
+    EXPECT_THAT(messages, ::testing::Contains(HasSubstr("rank 3 on host ")))
         << static_cast<int>(each.operation);
   }
 }
 
-// The last rank does something else than all others.
-TEST_P(RequestFailures, ARankInAnotherOperationIsNotWaitedFor) {
+// The last rank calls another operation than the others.
+TEST_P(RequestFailures, ARankInAnotherOperationIsReportedAtOnce) {
   for (const Request& each : EveryOperation(0)) {
     if (each.operation == Operation::kSend || each.operation == Operation::kReceive) continue;
     std::mutex mutex;
-    std::vector<std::string> told;
+    std::vector<std::string> messages;
     RunGroups(GetParam(), 4, [&](Group& group) {
       std::vector<double> data(kCount);
       Request request = each;
@@ -98,15 +98,15 @@ TEST_P(RequestFailures, ARankInAnotherOperationIsNotWaitedFor) {
       } catch (const Error& error) {
         EXPECT_NE(error.code(), ErrorCode::kDeadlineExceeded) << error.message();
         const std::lock_guard lock(mutex);
-        if (error.code() == ErrorCode::kInvalidArgument) told.push_back(error.message());
+        if (error.code() == ErrorCode::kInvalidArgument) messages.push_back(error.message());
       }
     });
-    EXPECT_THAT(told, ::testing::Contains(HasSubstr("all-reduce of 616 bytes (float64, sum)")))
+    EXPECT_THAT(messages, ::testing::Contains(HasSubstr("all-reduce of 616 bytes (float64, sum)")))
         << static_cast<int>(each.operation);
   }
 }
 
-TEST_P(RequestFailures, TwoThatSendFirstBothReceive) {
+TEST_P(RequestFailures, TwoRanksThatSendFirstBothReceive) {
   RunGroups(GetParam(), 2, [](Group& group) {
     const int other = 1 - group.rank();
     for (int round = 0; round < 3; ++round) {
@@ -125,7 +125,7 @@ TEST_P(RequestFailures, TwoThatSendFirstBothReceive) {
   });
 }
 
-TEST_P(RequestFailures, AReceiverThatExpectsAnotherSizeIsTold) {
+TEST_P(RequestFailures, AReceiverThatExpectsAnotherSizeGetsAnError) {
   RunGroups(GetParam(), 2, [](Group& group) {
     std::vector<float> data(100);
     Request request = {.output = data.data(), .peer = 1 - group.rank()};
@@ -143,10 +143,10 @@ TEST_P(RequestFailures, AReceiverThatExpectsAnotherSizeIsTold) {
   });
 }
 
-TEST_P(RequestFailures, WantOfMemoryIsFinalAsEveryFailure) {
+TEST_P(RequestFailures, OutOfMemoryIsFinal) {
   std::vector<uint8_t> data(8);
   Request request = {.operation = Operation::kAllToAll, .output = data.data()};
-  request.count = size_t{1} << 62;  // no system has them, so none is touched
+  request.count = size_t{1} << 62;  // exceeds any address space, so the allocation fails at once
   request.type = DataType::kUint8;
   Request copied = request;
   copied.operation = Operation::kReduceScatter;
@@ -168,8 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Wirings, RequestFailures,
                                            Wiring::kPairs, Wiring::kInterleaved),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Fewer ports than the ranks take one after the other.
-TEST(SplitGroups, TakeThePortsOfTheirGroupAgain) {
+// Fewer ports than ranks that bind one in turn.
+TEST(SplitGroups, ReuseThePortsOfTheirParent) {
   for (const bool hosts : {false, true}) {
     const int first = TcpListener("127.0.0.1").port();
     RunRanks(4, [&](rendezvous::Member& member) {

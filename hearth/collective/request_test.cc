@@ -1,4 +1,4 @@
-// Requests beyond the shorthands, on every way of wiring and 1 to 8 ranks.
+// Tests requests beyond the shorthands, on every transport and 1 to 8 ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class Requests : public ::testing::TestWithParam<std::tuple<Wiring, int>> {
       const std::vector<T> input = of(group.rank());
       const size_t bytes = input.size() * sizeof(T);
       std::vector<std::byte> odd(2 * bytes + 1);
-      // Not by memcpy: an empty vector's memory may be null.
+      // Not memcpy: an empty vector's data may be null.
       const auto* given = reinterpret_cast<const std::byte*>(input.data());
       std::copy_n(given, bytes, odd.begin() + 1);
       Request request = how;
@@ -84,7 +84,7 @@ TEST_P(Requests, AMeanOfFloat16DoesNotOverflowThoughTheSumDoes) {
   });
 }
 
-TEST_P(Requests, NanAndInfinityOfOneRankReachAll) {
+TEST_P(Requests, NanAndInfinityOfOneRankReachAllRanks) {
   const float inf = std::numeric_limits<float>::infinity();
   const auto of = [&](int rank) {
     std::vector<float> data = {1, 1, 1};
@@ -102,7 +102,7 @@ TEST_P(Requests, NanAndInfinityOfOneRankReachAll) {
   }
 }
 
-TEST_P(Requests, SumsInSixteenBitsAreNearAndTheSameEverywhere) {
+TEST_P(Requests, SixteenBitSumsAreCloseAndEqualOnAllRanks) {
   std::mutex mutex;
   for (const Wire wire : {Wire::kFloat16, Wire::kBfloat16}) {
     for (const size_t count : {size_t{0}, size_t{1}, ranks() + 1, size_t{600001}}) {
@@ -118,20 +118,20 @@ TEST_P(Requests, SumsInSixteenBitsAreNearAndTheSameEverywhere) {
         const std::lock_guard lock(mutex);
         if (first.empty()) first = result;
         EXPECT_EQ(first, result);
-        size_t far = 0;
+        size_t wrong = 0;
         for (size_t i = 0; i < count; ++i) {
           const double exact =
               static_cast<double>(i % 1009) * 0.01 * world() + world() * (world() - 1) / 2.0;
-          far += std::abs(result[i] - exact) > 0.01 * exact + 1e-3 ? 1 : 0;
+          wrong += std::abs(result[i] - exact) > 0.01 * exact + 1e-3 ? 1 : 0;
         }
-        EXPECT_EQ(far, 0U) << count;
+        EXPECT_EQ(wrong, 0U) << count;
       };
       Reduce<float>({.operation = Operation::kAllReduce, .wire = wire}, of, check);
     }
   }
 }
 
-TEST_P(Requests, ReduceScatterOutOfPlaceGivesTheOwnPart) {
+TEST_P(Requests, ReduceScatterOutOfPlaceReturnsEachRanksPart) {
   Run([&](Group& group) {
     for (const size_t count : {size_t{1}, ranks() + 1, size_t{100003}}) {
       const std::vector<int64_t> input(count, group.rank() + 1);
@@ -150,7 +150,7 @@ TEST_P(Requests, ReduceScatterOutOfPlaceGivesTheOwnPart) {
   });
 }
 
-// Rank r has r * size elements: the first has none.
+// Rank r has r * size elements: rank 0 has none.
 TEST_P(Requests, UnequalPartsReachAll) {
   Run([&](Group& group) {
     for (const size_t size : {1U, 30011U}) {
@@ -197,8 +197,8 @@ TEST_P(Requests, AllToAllExchangesBlocks) {
   });
 }
 
-// Rank by rank around a ring, between operations of all.
-TEST_P(Requests, MessagesTravelBetweenTwo) {
+// A message per rank around a ring, between collective operations.
+TEST_P(Requests, MessagesAreExchangedBetweenPairs) {
   Run([&](Group& group) {
     for (const size_t count : {0U, 1U, 100003U}) {
       std::vector<float> token(count, 0);
@@ -222,7 +222,7 @@ TEST_P(Requests, MessagesTravelBetweenTwo) {
   });
 }
 
-TEST_P(Requests, ManyInFlightEndInTheirOrder) {
+TEST_P(Requests, ManyInFlightCompleteInOrder) {
   Run([&](Group& group) {
     constexpr int kMany = 40;
     std::vector<std::vector<int64_t>> data;
@@ -247,8 +247,8 @@ TEST_P(Requests, ManyInFlightEndInTheirOrder) {
   });
 }
 
-// Even ranks, odd ranks, and the last of them in none.
-TEST_P(Requests, GroupsSplitOffWorkByThemselves) {
+// Even ranks, odd ranks, and the last rank in no group.
+TEST_P(Requests, SplitGroupsWorkIndependently) {
   Run([&](Group& group) {
     const bool last = group.rank() == world() - 1;
     const auto half = group.Split(last ? -1 : group.rank() % 2, Soon());
@@ -269,7 +269,7 @@ TEST_P(Requests, GroupsSplitOffWorkByThemselves) {
   });
 }
 
-TEST_P(Requests, WhatMakesNoSenseIsRefusedAndTheGroupStaysWhole) {
+TEST_P(Requests, InvalidRequestsAreRejectedAndTheGroupStaysUsable) {
   Run([&](Group& group) {
     int64_t data[2] = {};
     const auto refused = [&](const Request& request) {
@@ -295,7 +295,7 @@ TEST_P(Requests, WhatMakesNoSenseIsRefusedAndTheGroupStaysWhole) {
                 HasSubstr("an all-gather of 3 elements has 1 parts of 2"));
     if (world() > 1) {
       EXPECT_THAT(refused({.operation = Operation::kAllToAll, .count = 1}),
-                  HasSubstr("cannot be cut"));
+                  HasSubstr("cannot be divided"));
     }
     group.Barrier(Soon());
   });

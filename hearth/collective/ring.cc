@@ -5,11 +5,11 @@
 namespace hearth::collective {
 namespace {
 
-// Sums run while a chunk is in the second-level cache; a chunk travels on when it is complete.
+// A chunk is summed while it is in the second-level cache, and sent on once it is complete.
 constexpr size_t kRingChunkBytes = 256 << 10;
 
-// Of both halves of a ring all-reduce: in each of `steps` steps a rank sends one part to the right
-// and receives the part before it from the left.
+// One half of a ring all-reduce: in each of `steps` steps a rank sends one part to the right and
+// receives the previous part from the left.
 struct Lap {
   int first_sent;  // the part sent in the first step
   bool combine;
@@ -17,7 +17,7 @@ struct Lap {
 
 class RingPlanner {
  public:
-  // Without `parts` the data is cut into equal ones.
+  // Without `parts` the data is divided equally.
   RingPlanner(const Exchange& exchange, Buffer data, const std::vector<Range>* parts = nullptr)
       : plan_(exchange.plan),
         data_(data),
@@ -28,7 +28,7 @@ class RingPlanner {
     plan_.Clear();
     size_t longest = 0;
     for (int rank = 0; rank < world_; ++rank) longest = std::max(longest, PartOf(rank).size());
-    // The same number for all parts, so that chunk k of a step depends on chunk k of the one
+    // The same number for all parts, so that chunk k of a step depends on chunk k of the step
     // before.
     chunks_ = static_cast<int>((longest + chunk_ - 1) / chunk_);
   }
@@ -46,7 +46,7 @@ class RingPlanner {
     const int index = static_cast<int>(plan_.sends.size());
     const Buffer out = Chunk(sent, k);
     const Buffer in = Chunk(received, k);
-    // What is sent now was received one step, that is `chunks_` messages, before.
+    // The data sent now was received in the previous step, `chunks_` messages before.
     plan_.sends.push_back(
         {(self_ + 1) % world_, out.data, out.bytes(), std::max(index - chunks_, -1)});
     plan_.receives.push_back({(self_ - 1 + world_) % world_, in.data, in.bytes(), combine});

@@ -1,5 +1,6 @@
-// All ranks share memory: each rank reduces its share of the buffers where they lie, in rank order,
-// and writes the result into all of them. Buffers outside the arena pass through a stage in it.
+// Backend for ranks that all share memory: each rank reduces its part of the buffers in place, in
+// rank order, and writes the result into all of them. Buffers outside the arena are copied through
+// a staging area in it.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +16,11 @@ namespace hearth::collective {
 
 class SharedBackend : public Backend {
  public:
-  // Allocates the stage: all local ranks construct it together.
+  // Allocates the staging area; collective over all local ranks.
   SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline);
 
   void Begin(const Call& call) override { call_ = call; }
-  // Nothing travels: float32 stays float32.
+  // Nothing is sent, so that float32 stays float32.
   void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
   void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
   void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) override;
@@ -28,7 +29,7 @@ class SharedBackend : public Backend {
   void Barrier(Deadline deadline) override;
   void Send(Buffer data, int to, Deadline deadline) override;
   void Receive(Buffer data, int from, Deadline deadline) override;
-  std::string WhoLeft() override;
+  std::string DepartedRank() override;
   void Leave() override;
 
   // Building blocks for buffers in the arena. The first `parts` ranks own one part each.
@@ -36,8 +37,8 @@ class SharedBackend : public Backend {
   void GatherParts(Buffer data, int parts, Deadline deadline);
   void GatherRanges(Buffer data, const std::vector<Range>& parts, Deadline deadline);
 
-  // Calls `operate` with memory of the arena that holds `data`: with `data` itself if it lies
-  // there, else with one window after the other, copied in before and out afterwards.
+  // Calls `operate` with arena memory that holds `data`: with `data` itself if it is in the arena,
+  // else with one window after another, copied in before and out afterwards.
   template <typename Operate>
   void InArena(Buffer data, const Operate& operate) const {
     if (arena_.Find(data.data, data.bytes())) return operate(data);
@@ -51,9 +52,9 @@ class SharedBackend : public Backend {
   }
 
  private:
-  // The windows of all ranks together should stay in the cores' caches between copy, sum and copy.
+  // The windows of all ranks together should fit the cores' caches between copy, sum and copy.
   static constexpr size_t kStageBytes = 512 << 10;
-  // Up to this, every rank sums all of it: one meeting instead of two.
+  // Up to this size, every rank sums the whole buffer: one synchronisation instead of two.
   static constexpr size_t kSmallBytes = 8 << 10;
 
   void ReduceSmall(Buffer data, Op op, Deadline deadline);
@@ -64,7 +65,7 @@ class SharedBackend : public Backend {
   LocalRanks& ranks_;
   Arena& arena_;
   std::byte* stage_;
-  std::byte* small_;  // two places, which operations use in turn
+  std::byte* small_;  // two buffers, which operations use alternately
   size_t turn_ = 0;
   Mailboxes mailboxes_;
   Call call_;

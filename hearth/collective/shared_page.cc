@@ -28,7 +28,7 @@ std::optional<Mapping> OpenSharedPage(const PageAddress& address) {
   const size_t bytes = RoundUpToPages(sizeof(SharedPage));
   const Fd fd = OpenForeignFd(address.pid, address.fd);
   struct stat status = {};
-  // Another process may have this number here: then the descriptor can be anything.
+  // The number may belong to another process here; the descriptor can then be anything.
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_size != static_cast<off_t>(bytes)) {
     return std::nullopt;
@@ -41,9 +41,9 @@ std::optional<Mapping> OpenSharedPage(const PageAddress& address) {
 }
 
 Fd OpenForeignFd(int pid, int fd) {
-  // No need to see /proc for one's own threads, which must always be able to share.
+  // Threads of one process must be able to share memory even without access to /proc.
   if (pid == ::getpid()) return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  // O_NONBLOCK: opening a stranger's FIFO would otherwise wait for its other end.
+  // O_NONBLOCK: opening a FIFO would otherwise block until its other end opens.
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   return Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }

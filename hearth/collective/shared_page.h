@@ -1,5 +1,5 @@
-// The page in shared memory through which a rank signals to the other ranks of its host. The owner
-// writes everything but `bell`, which its peers also change to wake it.
+// A page of shared memory through which a rank signals to the other ranks of its host. Only the
+// owner writes to it, except for `bell`, which peers also change to wake it.
 #pragma once
 
 #include <atomic>
@@ -18,20 +18,20 @@ namespace hearth::collective {
 inline constexpr size_t kNonceBytes = 16;
 
 struct SharedPage {
-  std::byte nonce[kNonceBytes];  // random: who reads the right one sees the same memory
+  std::byte nonce[kNonceBytes];  // random: a reader of the right value sees the same memory
   alignas(64) std::atomic<uint32_t> bell;
-  std::atomic<uint32_t> waiting;  // 1 while the owner sleeps, or is about to, on its bell
+  std::atomic<uint32_t> waiting;  // 1 while the owner sleeps, or is about to sleep, on its bell
   alignas(64) std::atomic<uint32_t> arrived;  // steps that the owner has reached
-  std::atomic<uint32_t> left;                 // 1 once the owner failed or closed
-  // What the owner does in step s is in calls[s % 2]: it cannot write step s + 2 before all peers
-  // reached s + 1, thus before they have read step s. Peers compare the fingerprints, which are in
-  // one cache line with `arrived`, and read a call only to name it.
+  std::atomic<uint32_t> left;                 // 1 once the owner has failed or closed
+  // The owner's call at step s is in calls[s % 2]: it cannot write step s + 2 before all peers have
+  // reached s + 1 and thus read step s. Peers compare the fingerprints, which share a cache line
+  // with `arrived`, and read a call only to name it.
   uint64_t fingerprints[2];
   alignas(64) Call calls[2];
-  int32_t offered_fd;  // the memory of the Allocate that runs, in the owner's process
+  int32_t offered_fd;  // the memory of the running Allocate, in the owner's process
 };
 
-// What a peer needs to find a page; travels through the rendezvous.
+// Address of a page for peers; sent through the rendezvous.
 struct PageAddress {
   int pid = 0;
   int fd = -1;
@@ -46,10 +46,10 @@ struct OwnPage {
 };
 OwnPage CreateSharedPage();
 
-// Nothing when the address leads elsewhere: another machine, another container or another user.
+// Empty if the address is not reachable: another machine, container or user.
 std::optional<Mapping> OpenSharedPage(const PageAddress& address);
 
-// Opens a descriptor of another process of the same user; invalid when that cannot be.
+// Opens a descriptor of another process of the same user; invalid on failure.
 Fd OpenForeignFd(int pid, int fd);
 
 inline SharedPage& PageIn(const Mapping& mapping) {

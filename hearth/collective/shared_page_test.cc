@@ -10,7 +10,7 @@
 namespace hearth::collective {
 namespace {
 
-TEST(SharedPage, AnotherMappingOfItSeesTheSameMemory) {
+TEST(SharedPage, AnotherMappingSharesTheMemory) {
   const OwnPage own = CreateSharedPage();
   const auto other = OpenSharedPage(own.address);
   ASSERT_TRUE(other.has_value());
@@ -32,14 +32,14 @@ TEST(SharedPage, AnotherProcessCanOpenIt) {
   EXPECT_EQ(PageIn(own.mapping).arrived.load(), 9U);
 }
 
-TEST(SharedPage, AWrongNonceIsOtherMemory) {
+TEST(SharedPage, AWrongNonceIsRejected) {
   const OwnPage own = CreateSharedPage();
   PageAddress address = own.address;
   address.nonce[0] = static_cast<char>(address.nonce[0] ^ 1);
   EXPECT_FALSE(OpenSharedPage(address).has_value());
 }
 
-TEST(SharedPage, DescriptorsOfSomethingElseAreRefused) {
+TEST(SharedPage, OtherDescriptorsAreRejected) {
   const OwnPage own = CreateSharedPage();
   EXPECT_FALSE(OpenSharedPage({::getpid(), 0, own.address.nonce}).has_value());
   EXPECT_FALSE(OpenSharedPage({::getpid(), 999999, own.address.nonce}).has_value());
@@ -47,7 +47,7 @@ TEST(SharedPage, DescriptorsOfSomethingElseAreRefused) {
   EXPECT_FALSE(OpenSharedPage({::getpid(), own.address.fd, "short"}).has_value());
 }
 
-TEST(RankInfo, ComesBackFromItsJson) {
+TEST(RankInfo, RoundTripsThroughJson) {
   RankInfo info;
   info.peer = {3, "a"};
   info.host_id = "id";
@@ -60,7 +60,7 @@ TEST(RankInfo, ComesBackFromItsJson) {
   EXPECT_EQ(back.ToJson(), info.ToJson());
 }
 
-TEST(RankInfo, DamageIsAnErrorNamingTheRank) {
+TEST(RankInfo, InvalidJsonIsAnErrorNamingTheRank) {
   nlohmann::json json = RankInfo().ToJson();
   json.erase("port");
   try {

@@ -1,5 +1,5 @@
-// Groups of some of a group's ranks. What the rendezvous does for the first group, the first group
-// does for these: it exchanges who the ranks are.
+// Splits groups off. The parent group does what the rendezvous does for the first group: it
+// exchanges the ranks' connection data.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -12,8 +12,8 @@
 namespace hearth::collective {
 namespace {
 
-// A Gather among the ranks of one color, by a group to which they all belong. The others take part
-// so that all colors may gather at once.
+// A Gather among the ranks of one color, through the parent group. All ranks of the parent take
+// part, so that all colors gather at once.
 std::vector<nlohmann::json> GatherOfColor(Group& group, const std::vector<int64_t>& colors,
                                           const nlohmann::json& value, Deadline deadline) {
   const int64_t own = colors[static_cast<size_t>(group.rank())];
@@ -25,7 +25,7 @@ std::vector<nlohmann::json> GatherOfColor(Group& group, const std::vector<int64_
   return mine;
 }
 
-// How many gathers Connector makes.
+// Number of gathers that Connector makes.
 constexpr int kGathers = 3;
 
 }  // namespace

@@ -13,12 +13,12 @@
 namespace hearth::collective {
 namespace {
 
-// Who has waited for so long tells the roll that it came: soon enough to be known when another one
-// asks, and seldom enough to cost nothing.
+// A rank that has waited for a tick reports its step: early enough to be known when another rank
+// queries it, and rarely enough to cost nothing.
 constexpr double kLongestTick = 1;
 constexpr double kShortestTick = 0.01;
 constexpr double kTicksPerStall = 8;
-// What others have told the roll is known only some ticks after they came.
+// Steps that other ranks reach are reported only some ticks later.
 constexpr double kTicksToKnow = 3;
 constexpr size_t kNamedRanks = 16;
 
@@ -38,20 +38,20 @@ double StallSeconds(double preferred) {
   Require(problem == std::errc() && end == text.data() + text.size() && std::isfinite(seconds) &&
               seconds >= 0,
           ErrorCode::kInvalidArgument,
-          "HEARTH_STALL_SECONDS={} in the environment: it is a number of seconds, or 0 for no "
-          "reports of operations that wait",
+          "HEARTH_STALL_SECONDS={} in the environment must be a number of seconds, or 0 for "
+          "no reports of waiting operations",
           text);
   return seconds;
 }
 
 StallWatch::StallWatch(std::string group, std::vector<Peer> ranks, int self, double stall_s,
-                       std::shared_ptr<RollCall> roll)
+                       std::shared_ptr<StepReporter> reporter)
     : group_(std::move(group)),
       ranks_(std::move(ranks)),
       self_(self),
       stall_s_(stall_s),
       tick_s_(TickOf(stall_s)),
-      roll_(std::move(roll)) {
+      reporter_(std::move(reporter)) {
   thread_ = Thread("stall watch", [this] { Watch(); });
 }
 
@@ -85,14 +85,14 @@ StallWatch::Running StallWatch::Now() {
   return running_;
 }
 
-rendezvous::Attendee StallWatch::Self(const Running& running) const {
+rendezvous::GroupStep StallWatch::Self(const Running& running) const {
   return {.group = group_,
           .rank = self_,
           .world = static_cast<int>(ranks_.size()),
           .step = running.step};
 }
 
-std::string StallWatch::Absentees() {
+std::string StallWatch::MissingRanks() {
   const Running running = Now();
   if (!running.runs || IsPair(running.call.operation) ||
       running.seconds() < kTicksToKnow * tick_s_) {
@@ -116,19 +116,20 @@ void StallWatch::Look() {
   const Running running = Now();
   const bool same = reported_ && reported_->number == running.number;
   if (reported_ && !(same && running.runs)) {
-    // Where it failed, the error says more.
+    // If it failed, its error says more.
     if (!same || running.succeeded) {
-      log::Warning("{} goes on: {} took {:.3g} s", Name(), reported_->call.Describe(),
+      log::Warning("{} continues: {} took {:.3g} s", Name(), reported_->call.Describe(),
                    reported_->seconds());
     }
     reported_.reset();
   }
   const double seconds = running.seconds();
   if (seconds < tick_s_) return;
-  // Also where it is over: who has left it before others came, as a broadcast's root may, has come.
-  if (told_ < running.step) {
-    told_ = running.step;
-    roll_->Come(Self(running));
+  // Also after it has ended: a rank that left it before others arrived, such as a broadcast's root,
+  // has reached it.
+  if (reported_step_ < running.step) {
+    reported_step_ = running.step;
+    reporter_->Report(Self(running));
   }
   if (!running.runs || stall_s_ <= 0) return;
   if (seen_ != running.number) {
@@ -141,31 +142,30 @@ void StallWatch::Look() {
 void StallWatch::Report(const Running& running) {
   const std::string reason = ReasonOf(running);
   const Running now = Now();
-  if (now.number != running.number || !now.runs) return;  // it went on meanwhile
+  if (now.number != running.number || !now.runs) return;  // it ended meanwhile
   reported_ = running;
   const double seconds = running.seconds();
   while (next_report_s_ <= seconds) next_report_s_ *= 2;
   const double left = running.deadline.remaining();
   log::Warning("{} has waited for {:.3g} s in {}: {}{}", Name(), seconds, running.call.Describe(),
-               reason,
-               std::isfinite(left) ? fmt::format("; it waits for {:.0f} s more", left) : "");
+               reason, std::isfinite(left) ? fmt::format("; it times out in {:.0f} s", left) : "");
 }
 
 std::string StallWatch::ReasonOf(const Running& running) {
   if (IsPair(running.call.operation)) {
-    return fmt::format("{} has not done its part",
+    return fmt::format("{} has not taken part",
                        ranks_[static_cast<size_t>(running.call.root)].name());
   }
   const auto absent = Ask(running);
-  if (!absent) return "the rendezvous does not say who has not come";
-  if (absent->empty()) return "all ranks have come, but not all that they send";
-  return fmt::format("{} {} not come", NamesOf(*absent), absent->size() == 1 ? "has" : "have");
+  if (!absent) return "the rendezvous does not know which ranks have not arrived";
+  if (absent->empty()) return "all ranks have arrived, but not all of their data";
+  return fmt::format("{} {} not arrived", NamesOf(*absent), absent->size() == 1 ? "has" : "have");
 }
 
 std::optional<std::vector<int>> StallWatch::Ask(const Running& running) {
   const std::lock_guard lock(ask_mutex_);
-  roll_->Come(Self(running));
-  return roll_->Absent(Self(running));
+  reporter_->Report(Self(running));
+  return reporter_->RanksBehind(Self(running));
 }
 
 std::string StallWatch::NamesOf(const std::vector<int>& ranks) const {

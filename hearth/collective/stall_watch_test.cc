@@ -1,4 +1,4 @@
-// What the log says of an operation that waits, over every transport.
+// Tests the log lines about waiting operations, over every transport.
 #include "hearth/collective/stall_watch.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 
 constexpr double kPatience = 60;
 
-// The warnings of this process, and a wait for them.
+// Collects this process's warnings.
 class Warnings {
  public:
   Warnings() {
@@ -41,8 +41,8 @@ class Warnings {
   Warnings(const Warnings&) = delete;
   Warnings& operator=(const Warnings&) = delete;
 
-  // Waits until so many of them match; how many do in the end. On a busy machine others may come
-  // first, of ranks that were late themselves.
+  // Waits for `count` matching warnings; returns how many there are. On a busy machine, warnings
+  // about other late ranks may precede them.
   size_t Await(const std::string& pattern, size_t count) {
     const std::regex wanted(pattern);
     std::unique_lock lock(mutex_);
@@ -62,7 +62,7 @@ class Warnings {
   std::vector<std::string> texts_;
 };
 
-// For groups that are connected while it lives.
+// Sets the stall time of groups that connect in its scope.
 class StallSetting {
  public:
   explicit StallSetting(const char* seconds) { ::setenv("HEARTH_STALL_SECONDS", seconds, 1); }
@@ -82,14 +82,14 @@ std::string HostOf(Wiring wiring, int rank) {
 
 class Stalls : public WiringTest {};
 
-// In a ring, and across hosts of two ranks, most ranks wait for one that waits itself.
-TEST_P(Stalls, EveryRankThatWaitsNamesTheOneThatHasNotComeAndForWhat) {
+// In a ring, and across hosts of two ranks, most ranks wait for a rank that itself waits.
+TEST_P(Stalls, EveryWaitingRankLogsTheMissingRankAndTheOperation) {
   const StallSetting setting("0.2");
   Warnings warnings;
   const std::string waits =
       R"( on host .* has waited for .* s in all-reduce 'conv1' of 4194304 bytes \(float32, sum\): )"
       "rank 2 on host " +
-      HostOf(GetParam(), 2) + " has not come; it waits for .* s more";
+      HostOf(GetParam(), 2) + " has not arrived; it times out in .* s";
   RunGroups(GetParam(), 4, [&](Group& group) {
     std::vector<float> data(1 << 20);
     group.Run(NamedSum(data), Deadline::After(kPatience));
@@ -101,14 +101,15 @@ TEST_P(Stalls, EveryRankThatWaitsNamesTheOneThatHasNotComeAndForWhat) {
     for (const char* rank : {"rank 0", "rank 1", "rank 3"}) {
       if (group.rank() != 2) continue;
       EXPECT_GE(
-          warnings.Await(rank + std::string(".* goes on: all-reduce 'conv1' .* took .* s"), 1), 1u)
+          warnings.Await(rank + std::string(".* continues: all-reduce 'conv1' .* took .* s"), 1),
+          1u)
           << rank;
     }
     group.Barrier(Deadline::After(kPatience));
   });
 }
 
-TEST_P(Stalls, AnOperationThatIsTooLateNamesTheRankThatNeverCame) {
+TEST_P(Stalls, ATimedOutOperationNamesTheRankThatNeverArrived) {
   const StallSetting setting("0.08");
   Warnings warnings;
   std::mutex mutex;
@@ -128,14 +129,14 @@ TEST_P(Stalls, AnOperationThatIsTooLateNamesTheRankThatNeverCame) {
       if (error.code() == ErrorCode::kDeadlineExceeded) errors.push_back(error.message());
       ended.notify_all();
     });
-  } catch (const Error&) {  // what the ranks were told of each other
+  } catch (const Error&) {  // the ranks' errors about each other
   }
   ASSERT_FALSE(errors.empty());
-  // As above: of a rank that was late itself, others may say that it had not come.
+  // As above: ranks may report that another late rank had not arrived.
   EXPECT_THAT(errors,
               ::testing::Contains(::testing::StartsWith(
                   "all-reduce 'conv1' of 4194304 bytes (float32, sum): rank 2 on host " +
-                  HostOf(GetParam(), 2) + " had not come before the deadline; all ranks must")));
+                  HostOf(GetParam(), 2) + " had not arrived before the deadline; all ranks must")));
   EXPECT_THAT(errors, ::testing::Each(HasSubstr("rank 2 on host ")));
 }
 
@@ -155,7 +156,7 @@ TEST(StallReports, ARankThatWaitsForAMessageNamesItsSender) {
     request.peer = 1 - group.rank();
     if (group.rank() == 1) {
       EXPECT_GE(warnings.Await(".* s in receive of 4 bytes \\(float32, from rank 1\\): rank 1 "
-                               "on host host1 has not done its part.*",
+                               "on host host1 has not taken part.*",
                                1),
                 1u);
     }
@@ -163,26 +164,26 @@ TEST(StallReports, ARankThatWaitsForAMessageNamesItsSender) {
   });
 }
 
-TEST(StallReports, AGroupThatWasSplitOffNamesItsOwnRanks) {
+TEST(StallReports, ASplitGroupNamesItsOwnRanks) {
   const StallSetting setting("0.1");
   Warnings warnings;
   RunGroups(Wiring::kTcp, 4, [&](Group& group) {
     const auto half = group.Split(group.rank() % 2, Deadline::After(kPatience));
     if (group.rank() == 3) {
-      EXPECT_GE(warnings.Await(".* s in barrier: rank 1 on host host3 has not come.*", 1), 1u);
+      EXPECT_GE(warnings.Await(".* s in barrier: rank 1 on host host3 has not arrived.*", 1), 1u);
     }
     half->Barrier(Deadline::After(kPatience));
     group.Barrier(Deadline::After(kPatience));
   });
 }
 
-// Over TCP the root of a broadcast, and who has its data to pass on, leave before others come.
-TEST(StallReports, ARankThatHasLeftAnOperationEarlyHasComeToIt) {
+// Over TCP the root of a broadcast, and ranks that forward its data, leave before others arrive.
+TEST(StallReports, ARankThatLeftAnOperationEarlyHasReachedIt) {
   const StallSetting setting("0.2");
   Warnings warnings;
   const std::string waits =
       ".* s in broadcast of 4 bytes \\(uint8, from rank 0\\): "
-      "rank 2 on host host2 has not come.*";
+      "rank 2 on host host2 has not arrived.*";
   RunGroups(Wiring::kTcp, 4, [&](Group& group) {
     float value = 0;
     if (group.rank() == 2) {
@@ -194,7 +195,7 @@ TEST(StallReports, ARankThatHasLeftAnOperationEarlyHasComeToIt) {
   });
 }
 
-TEST(StallReports, NothingIsSaidWhereTheSettingIsZero) {
+TEST(StallReports, NothingIsLoggedIfTheSettingIsZero) {
   const StallSetting setting("0");
   Warnings warnings;
   RunGroups(Wiring::kThreads, 2, [&](Group& group) {
@@ -204,7 +205,7 @@ TEST(StallReports, NothingIsSaidWhereTheSettingIsZero) {
   EXPECT_EQ(warnings.Await(".*", 0), 0u);
 }
 
-TEST(StallReports, ASettingThatIsNoTimeIsRefused) {
+TEST(StallReports, AnInvalidSettingIsRejected) {
   for (const char* text : {"soon", "-1", "1s", "nan", "inf"}) {
     const StallSetting setting(text);
     const Error error = Thrown([] { StallSeconds(30); });

@@ -16,9 +16,9 @@
 namespace hearth::collective {
 namespace {
 
-// Callers that have not proved themselves, beside one for every rank. When there are more the
-// oldest goes, once it has had time for a handshake: a crowd of slow strangers keeps no rank out.
-constexpr size_t kMaxStrangers = 64;
+// Unauthenticated clients, in addition to one per rank. Beyond this, the oldest is dropped, once it
+// has had time for a handshake: many slow clients cannot lock a rank out.
+constexpr size_t kMaxUnauthenticated = 64;
 constexpr double kHandshakeSeconds = 5;
 constexpr int kNamedRefusals = 10;
 
@@ -34,8 +34,8 @@ class Mesh {
         connections_(setup.ranks.size()) {}
 
   Connections Build(TcpListener& listener) && {
-    // In this order nobody waits in a circle: rank 0 only accepts, and whoever has reached all
-    // ranks before it accepts too.
+    // In this order the waits form no cycle: rank 0 only accepts, and a rank that has reached all
+    // lower ranks accepts too.
     for (int index = 0; index < setup_.self; ++index) ConnectTo(index);
     missing_ = setup_.ranks.size() - static_cast<size_t>(setup_.self) - 1;
     while (missing_ > 0) AwaitCallers(listener);
@@ -68,7 +68,7 @@ class Mesh {
     for (const auto& caller : callers_) entries.push_back({caller->fd(), POLLIN, 0});
     Deadline next = deadline_;
     if (!callers_.empty() && callers_.front()->handshake().at() < next.at()) {
-      next = callers_.front()->handshake();  // they are in the order in which they came
+      next = callers_.front()->handshake();  // ordered by arrival
     }
     if (!accept_again_.expired() && accept_again_.at() < next.at()) next = accept_again_;
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
@@ -79,7 +79,8 @@ class Mesh {
     }
     if (entries[0].revents != 0) Accept(listener);
     for (const auto& caller : callers_) {
-      if (!caller->closed() && caller->handshake().expired()) Refuse(*caller, "it is too slow");
+      if (!caller->closed() && caller->handshake().expired())
+        Refuse(*caller, "the handshake timed out");
     }
     std::erase_if(callers_, [](const auto& caller) { return caller->closed(); });
     if (missing_ > 0 && deadline_.expired()) {
@@ -91,10 +92,10 @@ class Mesh {
     const auto open = [](const auto& caller) { return !caller->closed(); };
     const auto oldest = std::find_if(callers_.begin(), callers_.end(), open);
     if (std::count_if(callers_.begin(), callers_.end(), open) >=
-        static_cast<std::ptrdiff_t>(kMaxStrangers + setup_.ranks.size())) {
+        static_cast<std::ptrdiff_t>(kMaxUnauthenticated + setup_.ranks.size())) {
       accept_again_ = (*oldest)->replaceable();
       if (!accept_again_.expired()) return;
-      Refuse(**oldest, "too many connections came after it");
+      Refuse(**oldest, "too many newer connections");
     }
     auto caller = rendezvous::AcceptLink(listener, kHandshakeSeconds, &accept_again_);
     if (caller == nullptr) return;
@@ -124,7 +125,7 @@ class Mesh {
     const auto verdict =
         same ? rendezvous::Verdict::kAccepted : rendezvous::Verdict::kOtherGeneration;
     caller.Send(rendezvous::MakeVerdict(credentials_, caller.hello(), claim, verdict, generation));
-    Require(same, ErrorCode::kPermissionDenied, "rank {} is of generation {}, this is {}",
+    Require(same, ErrorCode::kPermissionDenied, "rank {} has generation {}, expected {}",
             identity.rank, identity.generation, generation);
     const size_t index = IndexOf(identity);
     connections_[index] = caller.Release();
@@ -144,7 +145,7 @@ class Mesh {
                                       return static_cast<uint32_t>(rank.peer.rank) == identity.rank;
                                     });
     Require(found != setup_.ranks.end(), ErrorCode::kPermissionDenied,
-            "rank {} does not belong here", identity.rank);
+            "rank {} is not one of the expected ranks", identity.rank);
     const auto index = static_cast<size_t>(found - setup_.ranks.begin());
     Require(!connections_[index].has_value(), ErrorCode::kPermissionDenied,
             "rank {} is connected already", identity.rank);

@@ -1,4 +1,4 @@
-// Connects every rank of a set with every other over tcp, both sides authenticated.
+// Connects every pair of ranks of a set over tcp, with mutual authentication.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,15 @@ struct MeshRank {
 
 struct MeshSetup {
   std::vector<MeshRank> ranks = {};  // by ascending rank
-  int self = 0;                      // index of this one
+  int self = 0;                      // index of this rank
   std::string token = {};
-  std::string session;  // new for every mesh, the same on all ranks: earlier proofs are worthless
+  std::string session;  // unique per mesh, the same on all ranks: invalidates recorded proofs
   int generation = 0;
 };
 
-// One connection per index, none for this rank. Connects to the ranks before it and accepts those
-// after it; clients that fail the handshake, or are slow, are dropped and counted in the log.
-// Errors name a peer.
+// Returns one connection per index, none for this rank. Connects to lower ranks and accepts higher
+// ones; clients that fail the handshake, or are slow, are dropped and counted in the log. Errors
+// name a peer.
 std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
                                                    const AbortSignal& abort, Deadline deadline);
 

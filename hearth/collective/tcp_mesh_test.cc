@@ -15,8 +15,8 @@
 #include "hearth/base/hmac.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
-#include "hearth/rendezvous/crowd_testing.h"
-#include "hearth/rendezvous/stranger_testing.h"
+#include "hearth/rendezvous/reset_testing.h"
+#include "hearth/rendezvous/slow_clients_testing.h"
 
 namespace hearth::collective {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 using rendezvous::ResetStage;
 using ::testing::HasSubstr;
 
-// Counts the log's lines on refused callers while it lives.
+// Counts log lines about rejected connections in its scope.
 class Refusals {
  public:
   Refusals() {
@@ -46,7 +46,7 @@ class Refusals {
   std::string summary_;
 };
 
-// Ends a thread that looks at `over`, also where the test ends early.
+// Stops a thread that polls `over`, also if the test ends early.
 struct EndsThread {
   ~EndsThread() { over = true; }
   std::atomic<bool>& over;
@@ -106,7 +106,7 @@ TEST_F(TcpMesh, ConnectsBothRanksToEachOther) {
   other.Join();
 }
 
-TEST_F(TcpMesh, RefusesAWrongTokenAndWaitsOnForTheRightRank) {
+TEST_F(TcpMesh, RejectsAWrongTokenAndKeepsWaiting) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   MeshSetup wrong = Setup(1);
   wrong.token = NewToken();
@@ -115,7 +115,7 @@ TEST_F(TcpMesh, RefusesAWrongTokenAndWaitsOnForTheRightRank) {
   accepting.Join();
 }
 
-TEST_F(TcpMesh, RefusesAProofOfAnEarlierSession) {
+TEST_F(TcpMesh, RejectsAProofOfAnEarlierSession) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   MeshSetup earlier = Setup(1);
   earlier.session = "earlier";
@@ -124,15 +124,15 @@ TEST_F(TcpMesh, RefusesAProofOfAnEarlierSession) {
   accepting.Join();
 }
 
-TEST_F(TcpMesh, DropsAStrangerThatSpeaksSomethingElse) {
+TEST_F(TcpMesh, DropsAClientOfAnotherProtocol) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
-  Connection stranger = Call();
-  stranger.Write("GET / HTTP/1.1\r\n\r\n" + std::string(100, ' '), Deadline::After(5));
+  Connection client = Call();
+  client.Write("GET / HTTP/1.1\r\n\r\n" + std::string(100, ' '), Deadline::After(5));
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   accepting.Join();
 }
 
-TEST_F(TcpMesh, RefusesAnOldGeneration) {
+TEST_F(TcpMesh, RejectsAnOldGeneration) {
   Thread accepting("rank 0", [&] {
     MeshSetup setup = Setup(0);
     setup.generation = 3;
@@ -146,20 +146,20 @@ TEST_F(TcpMesh, RefusesAnOldGeneration) {
   accepting.Join();
 }
 
-TEST_F(TcpMesh, CrowdOfSlowStrangersKeepsNoRankOut) {
+TEST_F(TcpMesh, ManySlowClientsDoNotLockRanksOut) {
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
-  rendezvous::SlowCrowd crowd([&] { return Call(); }, 300);
-  ASSERT_TRUE(crowd.ThrownOut(std::chrono::seconds(20)));
+  rendezvous::SlowClients clients([&] { return Call(); }, 300);
+  ASSERT_TRUE(clients.AwaitDrops(std::chrono::seconds(20)));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  crowd.Leave();
+  clients.Leave();
   accepting.Join();
 }
 
-TEST_F(TcpMesh, StrangersThatResetAreRefusedAndCounted) {
+TEST_F(TcpMesh, ResetConnectionsAreCounted) {
   Refusals refusals;
-  // They are gone before anybody looks at the door.
+  // They are reset before the listener accepts them.
   for (int i = 0; i < 3; ++i) rendezvous::ResetAt(ResetStage::kBeforeHello, Call());
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   for (int i = 0; i < 3; ++i) {
@@ -172,14 +172,14 @@ TEST_F(TcpMesh, StrangersThatResetAreRefusedAndCounted) {
   EXPECT_EQ(refusals.summary(), "9 data connections were refused");
 }
 
-TEST_F(TcpMesh, StrangersThatResetWhileRanksConnectKeepNoneOut) {
+TEST_F(TcpMesh, ResetConnectionsDoNotLockRanksOut) {
   std::atomic<bool> over = false;
   std::atomic<int> came = 0;
-  Thread strangers("strangers", [&] {
+  Thread clients("clients", [&] {
     for (; !over; ++came) {
-      Connection stranger = Call();
-      if (came % 4 != 0) (void)stranger.WaitReadable(Deadline::After(0.002));  // for the hello
-      rendezvous::Reset(std::move(stranger));
+      Connection client = Call();
+      if (came % 4 != 0) (void)client.WaitReadable(Deadline::After(0.002));  // for the hello
+      rendezvous::Reset(std::move(client));
     }
   });
   const EndsThread ending{over};
@@ -189,10 +189,10 @@ TEST_F(TcpMesh, StrangersThatResetWhileRanksConnectKeepNoneOut) {
     accepting.Join();
   }
   over = true;
-  strangers.Join();
+  clients.Join();
 }
 
-TEST_F(TcpMesh, FailuresToAcceptKeepTheDoorOpen) {
+TEST_F(TcpMesh, TheListenerSurvivesAcceptFailures) {
   const FailingAccept failing({EMFILE, ECONNABORTED, ENOBUFS, EPROTO});
   Thread accepting("rank 0", [&] { EXPECT_TRUE(Connect(Setup(0))[1].has_value()); });
   EXPECT_TRUE(Connect(Setup(1))[0].has_value());
@@ -200,7 +200,7 @@ TEST_F(TcpMesh, FailuresToAcceptKeepTheDoorOpen) {
   EXPECT_EQ(FailingAccept::left(), 0u);
 }
 
-TEST_F(TcpMesh, NamesTheRankThatDidNotCome) {
+TEST_F(TcpMesh, NamesTheRankThatDidNotConnect) {
   EXPECT_THAT(ErrorOf(Setup(0), 0.1), HasSubstr("rank 1 on host host1 did not connect in time"));
 }
 

@@ -16,25 +16,25 @@
 namespace hearth::collective {
 namespace {
 
-// Fits the second-level cache beside what it is added to.
+// Fits the second-level cache together with its destination.
 constexpr size_t kSlotBytes = 256 << 10;
-// Each try costs a system call or two: together some 10 us, about what a sleep and a wake-up cost.
+// Each try costs a system call or two: together some 10 us, about the cost of a sleep and wake-up.
 constexpr int kSpins = 20;
-// When so many spins in a row were for nothing, the wire is slower than they are: the rest of the
-// plan sleeps at once. The next plan spins again: a short one would pay for each sleep.
+// After this many fruitless spins in a row, the network is slower than they are: the rest of the
+// plan sleeps at once. The next plan spins again, as a short plan would pay for each sleep.
 constexpr int kVainSpins = 4;
-// A sleeping rank is woken when so many bytes have come, or what is left of a message: packet by
-// packet it would wake up 30 times as often at 1 Gbit/s.
+// A sleeping rank is woken after this many bytes, or the rest of a message: waking for every packet
+// is 30 times as often at 1 Gbit/s.
 constexpr int kWakeUpBytes = 64 << 10;
-// How often the clock is read while bytes keep moving.
+// Progress steps between two readings of the clock.
 constexpr unsigned kTurnsPerClockRead = 64;
 
-// Room for what was sent and not yet acknowledged, where no wire needs more to stay busy: bytes
-// that wait in the second-level cache make 4 MB a third cheaper than those that went to memory.
+// Send buffer within a host, where no network latency needs a larger one: unacknowledged bytes that
+// stay in the second-level cache make 4 MB a third cheaper than those that went to memory.
 constexpr int kSendBytesWithinHost = 128 << 10;
 
 bool IsWithinHost(int fd) {
-  sockaddr_in6 own = {};  // the longer of the two kinds
+  sockaddr_in6 own = {};  // large enough for both address families
   sockaddr_in6 other = {};
   socklen_t own_size = sizeof(own);
   socklen_t other_size = sizeof(other);
@@ -60,7 +60,7 @@ TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
     lanes_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
     const int fd = lanes_.back().stream->fd();
     if (IsWithinHost(fd)) {
-      // Where the kernel refuses, only speed is lost.
+      // If the kernel refuses, only speed is lost.
       (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBytesWithinHost, sizeof(int));
     }
     lanes_.back().slot.reset(new std::byte[kSlotBytes]);  // not zeroed: never read before written
@@ -69,7 +69,7 @@ TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
   polled_.reserve(lanes_.size() + 1);
 }
 
-// If every rank agrees with the one before it, all agree.
+// If every rank agrees with the previous one, all agree.
 void TcpTransport::Begin(const Call& call) {
   header_ = CallHeader(call, ++calls_);
   for (Lane& lane : lanes_) {
@@ -90,7 +90,7 @@ void TcpTransport::BeginPair(const Call& call, int peer) {
     both.operation = Operation::kSend;
     const bool sends = call.operation == Operation::kSend;
     both.root = sends ? peer : self_;
-    // Counted by direction: two ranks may both send first.
+    // Counted by direction: both ranks may send first.
     header_ = CallHeader(both, sends ? ++lane.pair_sends : ++lane.pair_receives);
   }
 }
@@ -118,7 +118,7 @@ void TcpTransport::Run(const Plan& plan, Deadline deadline) {
       if (idle > 0 && idle <= kSpins) vain = 0;
       idle = 0;
     } else if (vain < kVainSpins && ++idle <= kSpins) {
-      Pause();  // no yield: it would hand a busy core away for milliseconds (decision 050)
+      Pause();  // no yield: it can cost milliseconds on a busy core (decision 050)
     } else {
       if (idle == kSpins + 1) ++vain;
       Wait(deadline);
@@ -126,7 +126,7 @@ void TcpTransport::Run(const Plan& plan, Deadline deadline) {
   }
 }
 
-std::string TcpTransport::WhoLeft() {
+std::string TcpTransport::DepartedRank() {
   for (const Lane& lane : lanes_) {
     if (HasEnded(lane.stream->fd())) return lane.peer.name();
   }
@@ -184,10 +184,10 @@ bool TcpTransport::SendSome(Lane& lane) {
     if (lane.sent < message.bytes) {
       if (SendFrom(lane, message) == 0) return moved;
       moved = true;
-      if (lane.sent < message.bytes) return moved;  // the socket's buffer is full
+      if (lane.sent < message.bytes) return moved;  // the socket buffer is full
     }
     NextSend(lane, lane.send + 1);
-    moved = true;  // also by a message without bytes, which may have been the last
+    moved = true;  // also for an empty message, which may have been the last
   }
   if (lane.owes_header && lane.header_sent < sizeof(CallHeader)) {
     moved |= SendFrom(lane, {lane.peer_index}) > 0;
@@ -195,10 +195,10 @@ bool TcpTransport::SendSome(Lane& lane) {
   return moved;
 }
 
-// Returns how many bytes the socket took.
+// Returns the number of bytes that the socket accepted.
 size_t TcpTransport::SendFrom(Lane& lane, const Send& message) {
   auto* header = reinterpret_cast<std::byte*>(&header_);
-  // Nobody writes to what is sent.
+  // sendmsg does not modify the buffer.
   const iovec parts[] = {
       {header + lane.header_sent, sizeof(header_) - lane.header_sent},
       {const_cast<std::byte*>(message.data) + lane.sent, message.bytes - lane.sent}};
@@ -216,7 +216,7 @@ bool TcpTransport::ReceiveSome(Lane& lane) {
     if (lane.received < message.bytes) {
       if (ReceiveInto(lane, message) == 0) return moved;
       moved = true;
-      if (lane.received < message.bytes) return moved;  // let the other lanes have their turn
+      if (lane.received < message.bytes) return moved;  // give the other lanes their turn
     }
     complete_[lane.receive] = true;
     NextReceive(lane, lane.receive + 1);
@@ -228,14 +228,14 @@ bool TcpTransport::ReceiveSome(Lane& lane) {
   return moved;
 }
 
-// Returns how many bytes came, 0 when none was there.
+// Returns the number of received bytes, 0 if none are available.
 size_t TcpTransport::ReceiveInto(Lane& lane, const Receive& message) {
   std::byte* const into =
       message.combine ? lane.slot.get() + lane.slot_used : message.data + lane.received;
-  const size_t room = message.combine ? kSlotBytes - lane.slot_used : message.bytes;
+  const size_t capacity = message.combine ? kSlotBytes - lane.slot_used : message.bytes;
   const iovec parts[] = {{reinterpret_cast<std::byte*>(&lane.header) + lane.header_received,
                           sizeof(lane.header) - lane.header_received},
-                         {into, std::min(room, message.bytes - lane.received)}};
+                         {into, std::min(capacity, message.bytes - lane.received)}};
   const size_t got = lane.stream->Receive(parts);
   if (got == 0) return 0;
   const size_t of_header = std::min(got, parts[0].iov_len);
@@ -258,18 +258,18 @@ size_t TcpTransport::ReceiveInto(Lane& lane, const Receive& message) {
 void TcpTransport::CheckHeader(const Lane& lane) const {
   const bool whole = lane.header_received == sizeof(lane.header);
   Require(!whole || lane.header == header_, ErrorCode::kInvalidArgument,
-          "{} called {} as its operation {} where operation {} was awaited; {}", lane.peer.name(),
+          "{} called {} as its operation {} where operation {} was expected; {}", lane.peer.name(),
           lane.header.Describe(), lane.header.number, header_.number, kMatchAdvice);
 }
 
-// Small bytes wake it up as long as the peer's call is not known: it may be another one, and short.
+// Wakes for few bytes as long as the peer's call is unknown: it may be another, short one.
 void TcpTransport::SetWakeUp(Lane& lane) const {
   const bool known = lane.header_received == sizeof(CallHeader);
   const bool more = lane.receive < plan_->receives.size() &&
                     plan_->receives[lane.receive].bytes - lane.received >= 2UL * kWakeUpBytes;
   const int bytes = known && more ? kWakeUpBytes : 1;
   if (bytes == lane.wake_up_bytes) return;
-  // Where the kernel refuses, it wakes up more often.
+  // If the kernel refuses, it wakes more often.
   (void)::setsockopt(lane.stream->fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
   lane.wake_up_bytes = bytes;
 }
@@ -296,7 +296,7 @@ void TcpTransport::ThrowLate() const {
   for (const Lane* lane : active_) {
     if (!Receiving(*lane)) continue;
     if (lane->header_received == 0) {
-      Throw(ErrorCode::kDeadlineExceeded, "{} had not begun before the deadline",
+      Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
             lane->peer.name());
     }
     if (lane->receive == plan_->receives.size()) continue;
@@ -305,7 +305,7 @@ void TcpTransport::ThrowLate() const {
   }
   for (const Lane* lane : active_) {
     if (lane->send == plan_->sends.size()) continue;
-    Throw(ErrorCode::kDeadlineExceeded, "{} had taken {} of {} bytes at the deadline",
+    Throw(ErrorCode::kDeadlineExceeded, "{} had accepted {} of {} bytes at the deadline",
           lane->peer.name(), lane->sent, plan_->sends[lane->send].bytes);
   }
   Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");

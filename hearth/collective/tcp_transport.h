@@ -1,5 +1,5 @@
-// Messages over tcp, in the clear or by TLS: the calling thread sends, receives and sums while
-// bytes arrive. A short spin, then poll(2).
+// Messages over tcp, unencrypted or by TLS: the calling thread sends, receives and sums while bytes
+// arrive. Spins briefly, then waits in poll(2).
 #pragma once
 
 #include <poll.h>
@@ -17,7 +17,7 @@ namespace hearth::collective {
 
 class TcpTransport : public Transport {
  public:
-  // `streams` and `peers` by index; there is no stream to `self`.
+  // `streams` and `peers` by index; `self` has no stream.
   TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams, const std::vector<Peer>& peers,
                int self, std::shared_ptr<AbortSignal> abort);
 
@@ -26,7 +26,7 @@ class TcpTransport : public Transport {
   void Begin(const Call& call) override;
   void BeginPair(const Call& call, int peer) override;
   void Run(const Plan& plan, Deadline deadline) override;
-  std::string WhoLeft() override;
+  std::string DepartedRank() override;
   void Close() override;
 
  private:
@@ -37,18 +37,18 @@ class TcpTransport : public Transport {
     std::unique_ptr<PeerStream> stream;
     int peer_index;
     Peer peer;
-    // Of the running call.
+    // State of the running call.
     size_t header_sent = 0;
     size_t header_received = 0;
-    bool owes_header = false;    // also when no message is sent: to the next rank
-    bool awaits_header = false;  // also when no message is received: from the one before
-    int wake_up_bytes = 1;       // how many must have come to end a sleep
-    uint64_t pair_sends = 0;     // to this peer alone, as its pair_receives count them
+    bool owes_header = false;    // also if no message is sent: to the next rank
+    bool awaits_header = false;  // also if no message is received: from the previous rank
+    int wake_up_bytes = 1;       // bytes that must have arrived to end a sleep
+    uint64_t pair_sends = 0;     // calls with this peer alone, like pair_receives
     uint64_t pair_receives = 0;
     CallHeader header;                  // the peer's
-    std::unique_ptr<std::byte[]> slot;  // received bytes on their way into a sum
-    size_t slot_used = 0;               // the start of an element whose end has not come
-    size_t send = 0;                    // index in the plan, its size when done
+    std::unique_ptr<std::byte[]> slot;  // received bytes to be summed
+    size_t slot_used = 0;               // start of an element that has not fully arrived
+    size_t send = 0;                    // index in the plan; its size when done
     size_t sent = 0;
     size_t receive = 0;
     size_t received = 0;
@@ -78,7 +78,7 @@ class TcpTransport : public Transport {
   uint64_t calls_ = 0;
   CallHeader header_;
 
-  // Of the running plan.
+  // State of the running plan.
   const Plan* plan_ = nullptr;
   std::vector<Lane*> active_;
   std::vector<bool> complete_;  // by receive

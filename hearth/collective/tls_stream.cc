@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kIdentity = "hearth";
 constexpr const char* kCipherSuite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kCipherSuiteNumber[] = {0x13, 0x01};
-// What one record of TLS holds.
+// Payload of one TLS record.
 constexpr size_t kRecordBytes = 16 << 10;
 
 template <auto kFree>
@@ -35,7 +35,7 @@ struct Freed {
 using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
 
-// OpenSSL's own socket BIO would raise SIGPIPE where the peer is gone.
+// OpenSSL's socket BIO would raise SIGPIPE if the peer is gone.
 int DescriptorOf(BIO* bio) {
   return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
 }
@@ -71,7 +71,7 @@ BIO* NewSocket(int fd) {
   return bio;
 }
 
-// The shared key as OpenSSL takes it: a session of the past. Null where memory is short.
+// The shared key as a resumable session, OpenSSL's form of it. Null if out of memory.
 SSL_SESSION* SessionOfKey(SSL* ssl) {
   const auto* key = static_cast<const std::string*>(SSL_get_app_data(ssl));
   SSL_SESSION* session = SSL_SESSION_new();
@@ -94,7 +94,7 @@ int OfferKey(SSL* ssl, const EVP_MD*, const unsigned char** identity, size_t* si
   return *session != nullptr ? 1 : 0;
 }
 
-// Without a session the handshake goes on to certificates, of which there are none.
+// Without a session the handshake falls back to certificates, and fails as there are none.
 int FindKey(SSL* ssl, const unsigned char* identity, size_t size, SSL_SESSION** session) {
   const std::string_view offered(reinterpret_cast<const char*>(identity), size);
   *session = offered == kIdentity ? SessionOfKey(ssl) : nullptr;
@@ -112,7 +112,7 @@ Context NewContext(TlsSide side) {
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (side == TlsSide::kClient) {
-    // No server is taken by a certificate, of whomever it is.
+    // Accept no server by certificate.
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_psk_use_session_callback(context.get(), &OfferKey);
   } else {
@@ -132,7 +132,7 @@ class TlsStream : public PeerStream {
     Require(ssl_ != nullptr, ErrorCode::kResourceExhausted, "OpenSSL has no memory for TLS");
     SSL_set_app_data(ssl_.get(), &key_);
     BIO* socket = NewSocket(fd());
-    SSL_set_bio(ssl_.get(), socket, socket);  // takes it over
+    SSL_set_bio(ssl_.get(), socket, socket);  // takes ownership
     side == TlsSide::kClient ? SSL_set_connect_state(ssl_.get()) : SSL_set_accept_state(ssl_.get());
   }
 
@@ -143,17 +143,17 @@ class TlsStream : public PeerStream {
       if (result == 1) break;
       const int error = SSL_get_error(ssl_.get(), result);
       Require(error != SSL_ERROR_SSL, ErrorCode::kPermissionDenied,
-              "{} did not prove by TLS that it knows the job's token ({})", peer_.name(), Reason());
+              "{} failed TLS authentication with the job's token ({})", peer_.name(), Reason());
       const bool waits = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
-      Require(waits, ErrorCode::kUnavailable, "{} closed the connection in the handshake of TLS",
+      Require(waits, ErrorCode::kUnavailable, "{} closed the connection during the TLS handshake",
               peer_.name());
       const short event = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
       Require(PollOne(fd(), event, deadline) != 0, ErrorCode::kDeadlineExceeded,
-              "{} did not finish the handshake of TLS in time", peer_.name());
+              "{} did not finish the TLS handshake before the deadline", peer_.name());
     }
-    // Not by a certificate, that is.
+    // A resumed session proves the key; a certificate does not.
     Require(SSL_session_reused(ssl_.get()) == 1, ErrorCode::kPermissionDenied,
-            "{} did not prove by TLS that it knows the job's token", peer_.name());
+            "{} failed TLS authentication with the job's token", peer_.name());
   }
 
   size_t Send(std::span<const iovec> parts) override {
@@ -181,7 +181,7 @@ class TlsStream : public PeerStream {
         ERR_clear_error();
         const int result = SSL_read_ex(ssl_.get(), data + done, part.iov_len - done, &got);
         if (result != 1) {
-          // What came before the end counts; the next call finds the end again.
+          // Bytes received before the end count; the next call finds the end again.
           if (!MustWait(result) && total == 0) ThrowClosed();
           return total;
         }
@@ -196,9 +196,9 @@ class TlsStream : public PeerStream {
   void Shutdown() noexcept override { connection_.Shutdown(); }
 
  private:
-  // What fills a record from byte `from` of the parts on, or all that there is. OpenSSL has
-  // encrypted a record that the socket did not take: it must get the same bytes again, in one
-  // piece.
+  // Returns the bytes of the next record, from byte `from` of the parts on, up to a full record.
+  // OpenSSL has already encrypted a record that the socket did not accept: the retry must pass the
+  // same bytes, contiguous.
   std::span<const std::byte> NextRecord(std::span<const iovec> parts, size_t from) {
     record_.clear();
     for (const iovec& part : parts) {
@@ -215,7 +215,7 @@ class TlsStream : public PeerStream {
     return record_;
   }
 
-  // False where the connection is over. Throws where bytes are not what the peer encrypted.
+  // Returns false if the connection has closed. Throws if bytes fail decryption.
   bool MustWait(int result) const {
     const int error = SSL_get_error(ssl_.get(), result);
     Require(error != SSL_ERROR_SSL, ErrorCode::kDataLoss, "the connection to {}: TLS: {}",

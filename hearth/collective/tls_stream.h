@@ -1,5 +1,5 @@
-// TLS 1.3 between two ranks that share a key; no certificates. Each connection has keys of its own
-// from an exchange (ECDHE), so who learns the token later cannot read what was recorded.
+// TLS 1.3 between two ranks that share a key; no certificates. Each connection has separate keys
+// from an exchange (ECDHE), so that recorded traffic stays unreadable if the token leaks later.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ namespace hearth::collective {
 
 enum class TlsSide { kClient, kServer };
 
-// A key for TLS from the job's token, for one mesh. Both sides must derive it from the same.
+// Derives the key of one mesh from the job's token. Both sides must use the same session.
 std::string TlsKey(const std::string& token, const std::string& session);
 
-// Returns once both sides have proved that they know the key. Throws kPermissionDenied where the
-// peer does not, kUnavailable where it left, and kDeadlineExceeded, all naming it.
+// Returns once both sides have proved that they know the key. Throws kPermissionDenied if the peer
+// does not, kUnavailable if it left, and kDeadlineExceeded, all naming the peer.
 std::unique_ptr<PeerStream> MakeTlsStream(Connection connection, const Peer& peer, TlsSide side,
                                           const std::string& key, Deadline deadline);
 

@@ -29,7 +29,7 @@ using testing::HasSubstr;
 const Peer kClient = {1, "a"};
 const Peer kServer = {0, "b"};
 
-// Both ends of a connection with these keys; rethrows what either side threw, the server's first.
+// Both ends of a connection with these keys; rethrows the error of either side, the server's first.
 std::pair<std::unique_ptr<PeerStream>, std::unique_ptr<PeerStream>> MakePair(
     const std::string& client_key, const std::string& server_key) {
   auto [left, right] = Connection::Pair();
@@ -42,7 +42,7 @@ std::pair<std::unique_ptr<PeerStream>, std::unique_ptr<PeerStream>> MakePair(
 
 std::string NewKey() { return TlsKey(NewToken(), "session"); }
 
-// Sends all of it from one end and returns what came at the other, whose thread this is.
+// Sends all of `text` from one end and returns what arrives at the other, on this thread.
 std::string Carry(PeerStream& from, PeerStream& to, std::string text) {
   std::string got(text.size(), '\0');
   size_t sent = 0, received = 0;
@@ -60,7 +60,7 @@ std::string Carry(PeerStream& from, PeerStream& to, std::string text) {
 TEST(TlsStream, CarriesSmallAndLargeMessagesBothWays) {
   const std::string key = NewKey();
   const auto [client, server] = MakePair(key, key);
-  // Below, at and above a record, and more than the socket holds.
+  // Below, at and above a record, and more than socket buffers hold.
   for (const size_t size : {1u, 4u, 16384u, 16385u, 3u << 20}) {
     std::string text(size, '\0');
     std::iota(text.begin(), text.end(), static_cast<char>(size));
@@ -69,7 +69,7 @@ TEST(TlsStream, CarriesSmallAndLargeMessagesBothWays) {
   }
 }
 
-TEST(TlsStream, NothingThatIsSentCanBeReadOnTheWay) {
+TEST(TlsStream, SentDataIsEncrypted) {
   const std::string key = NewKey();
   auto [left, middle_left] = Connection::Pair();
   auto [middle_right, right] = Connection::Pair();
@@ -98,22 +98,22 @@ TEST(TlsStream, NothingThatIsSentCanBeReadOnTheWay) {
   EXPECT_EQ(seen.find("gradient"), std::string::npos);
 }
 
-TEST(TlsStream, AnotherKeyIsRefusedByBothSides) {
+TEST(TlsStream, AWrongKeyIsRejectedByBothSides) {
   auto [left, right] = Connection::Pair();
   Thread client("client", [&] {
     const Error error = Thrown(
         [&] { MakeTlsStream(std::move(left), kServer, TlsSide::kClient, NewKey(), Soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
-    EXPECT_THAT(error.message(), HasSubstr("rank 0 on host b did not prove by TLS"));
+    EXPECT_THAT(error.message(), HasSubstr("rank 0 on host b failed TLS authentication"));
   });
   const Error error =
       Thrown([&] { MakeTlsStream(std::move(right), kClient, TlsSide::kServer, NewKey(), Soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
-  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host a did not prove by TLS"));
+  EXPECT_THAT(error.message(), HasSubstr("rank 1 on host a failed TLS authentication"));
   client.Join();
 }
 
-// A stranger's server: without the key, and with a certificate of its own making.
+// A server without the key, with a self-signed certificate.
 void ServeByCertificate(const Connection& connection) {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = X509_new();
@@ -133,7 +133,7 @@ void ServeByCertificate(const Connection& connection) {
   EVP_PKEY_free(key);
 }
 
-TEST(TlsStream, ServerWithACertificateInPlaceOfTheKeyIsRefused) {
+TEST(TlsStream, ServerWithACertificateInsteadOfTheKeyIsRejected) {
   auto [left, right] = Connection::Pair();
   Thread server("server", [&] { ServeByCertificate(right); });
   const Error error =
@@ -151,7 +151,7 @@ TEST(TlsStream, KeysOfTwoMeshesDiffer) {
   EXPECT_EQ(TlsKey(token, "one all").size(), 32u);
 }
 
-TEST(TlsStream, PeerThatSpeaksInTheClearIsRefused) {
+TEST(TlsStream, UnencryptedPeerIsRejected) {
   auto [left, right] = Connection::Pair();
   left.Write(std::string(100, 'x'), Soon());
   const Error error =
@@ -159,7 +159,7 @@ TEST(TlsStream, PeerThatSpeaksInTheClearIsRefused) {
   EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied) << error.message();
 }
 
-TEST(TlsStream, PeerThatIsSilentOrLeavesInTheHandshakeIsNamed) {
+TEST(TlsStream, PeerThatStallsOrLeavesInTheHandshakeIsNamed) {
   {
     auto [left, right] = Connection::Pair();
     const Error error = Thrown([&] {
@@ -176,7 +176,7 @@ TEST(TlsStream, PeerThatIsSilentOrLeavesInTheHandshakeIsNamed) {
   EXPECT_THAT(error.message(), HasSubstr("rank 1 on host a"));
 }
 
-TEST(TlsStream, EndOfTheConnectionIsThePeersLeavingAfterWhatItSent) {
+TEST(TlsStream, DataSentBeforeTheEndOfTheConnectionIsReceived) {
   const std::string key = NewKey();
   auto [client, server] = MakePair(key, key);
   char bytes[16] = "last words";
@@ -184,15 +184,15 @@ TEST(TlsStream, EndOfTheConnectionIsThePeersLeavingAfterWhatItSent) {
   ASSERT_EQ(client->Send(part), 10u);
   client.reset();
   char got[16] = "";
-  const iovec room[] = {{got, sizeof(got)}};
-  EXPECT_EQ(server->Receive(room), 10u);
+  const iovec buffer[] = {{got, sizeof(got)}};
+  EXPECT_EQ(server->Receive(buffer), 10u);
   EXPECT_STREQ(got, "last words");
-  const Error error = Thrown([&] { server->Receive(room); });
+  const Error error = Thrown([&] { server->Receive(buffer); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
   EXPECT_EQ(error.message(), "rank 1 on host a closed the connection");
 }
 
-TEST(TlsStream, BytesThatWereChangedOnTheWayAreNotTaken) {
+TEST(TlsStream, TamperedDataIsRejected) {
   const std::string key = NewKey();
   auto [left, right] = Connection::Pair();
   const int raw = ::dup(left.fd());
@@ -201,12 +201,12 @@ TEST(TlsStream, BytesThatWereChangedOnTheWayAreNotTaken) {
   });
   auto server = MakeTlsStream(std::move(right), kClient, TlsSide::kServer, key, Soon());
   client.get();
-  // A record of application data that nobody encrypted.
+  // A record of application data that was never encrypted.
   const std::string forged = std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x');
   ASSERT_EQ(::send(raw, forged.data(), forged.size(), 0), static_cast<ssize_t>(forged.size()));
   char got[64];
-  const iovec room[] = {{got, sizeof(got)}};
-  const Error error = Thrown([&] { server->Receive(room); });
+  const iovec buffer[] = {{got, sizeof(got)}};
+  const Error error = Thrown([&] { server->Receive(buffer); });
   ::close(raw);
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << error.message();
 }

@@ -1,4 +1,4 @@
-// Which ranks share memory. A "host" here is a set of ranks that proved it to each other.
+// Groups ranks by shared memory. A "host" here is a set of ranks that can map each other's memory.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ class Topology {
     int index = 0;  // among the ranks of the host
   };
 
-  // reach[a][b]: rank a can open b's memory. A host is formed only of ranks that all reach each
-  // other, so that every rank comes to the same answer even if reach is not symmetric.
+  // reach[a][b]: rank a can open b's memory. All ranks of a host reach each other, so that every
+  // rank computes the same topology even if reach is not symmetric.
   explicit Topology(const std::vector<std::vector<bool>>& reach);
 
   int world() const { return static_cast<int>(spots_.size()); }
@@ -26,13 +26,14 @@ class Topology {
 
   bool one_host() const { return hosts_.size() == 1; }
   bool one_rank_per_host() const { return hosts_.size() == spots_.size(); }
-  // How many ranks of each host talk to other hosts: all if hosts are of equal size, else one.
+  // How many ranks of each host communicate with other hosts: all if hosts are of equal size, else
+  // one.
   int parts() const { return parts_; }
   // The ranks with this index on each host; `index` is less than parts().
   std::vector<int> Across(int index) const;
 
-  // "shared memory", "tcp", "shared memory within 2 hosts, tcp between them"; `between` is the
-  // "tcp" of these.
+  // "shared memory", "tcp", "shared memory within 2 hosts, tcp between them"; `between` names the
+  // transport between hosts.
   std::string Describe(const std::string& between) const;
 
  private:

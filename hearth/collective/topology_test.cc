@@ -17,19 +17,19 @@ Topology Of(const std::string& hosts) {
   return Topology(reach);
 }
 
-TEST(Topology, RanksThatReachEachOtherAreOneHost) {
+TEST(Topology, RanksThatReachEachOtherFormAHost) {
   const Topology topology = Of("aaa");
   EXPECT_TRUE(topology.one_host());
   EXPECT_EQ(topology.Describe("tcp"), "shared memory");
 }
 
-TEST(Topology, RanksThatReachNobodyTalkOverTcp) {
+TEST(Topology, UnreachableRanksUseTcp) {
   const Topology topology = Of("abc");
   EXPECT_TRUE(topology.one_rank_per_host());
   EXPECT_EQ(topology.Describe("rdma"), "rdma");
 }
 
-TEST(Topology, EveryRankOfEqualHostsTakesAPart) {
+TEST(Topology, EveryRankOfEqualHostsCommunicatesAcrossHosts) {
   const Topology topology = Of("abab");
   EXPECT_EQ(topology.parts(), 2);
   EXPECT_THAT(topology.Across(0), ElementsAre(0, 1));
@@ -37,7 +37,7 @@ TEST(Topology, EveryRankOfEqualHostsTakesAPart) {
   EXPECT_EQ(topology.Describe("tcp"), "shared memory within 2 hosts, tcp between them");
 }
 
-TEST(Topology, OneRankOfEachUnequalHostSpeaksForIt) {
+TEST(Topology, OneRankOfEachUnequalHostCommunicatesAcrossHosts) {
   const Topology topology = Of("aab");
   EXPECT_EQ(topology.parts(), 1);
   EXPECT_THAT(topology.Across(0), ElementsAre(0, 2));
@@ -50,7 +50,7 @@ TEST(Topology, ReachInOneDirectionOnlyDoesNotMakeAHost) {
 }
 
 TEST(Topology, ReachThatIsNotTransitiveStillGivesWholeHosts) {
-  // 1 reaches both others, which do not reach each other.
+  // Rank 1 reaches both others, which do not reach each other.
   const Topology topology({{true, true, false}, {true, true, true}, {false, true, true}});
   EXPECT_THAT(topology.hosts(), ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
 }

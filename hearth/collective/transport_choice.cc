@@ -33,7 +33,7 @@ void SetPorts(const std::string& text, GroupOptions* options) {
 GroupOptions WithChosenTransport(GroupOptions options) {
   const std::string tls = Variable("HEARTH_TLS");
   Require(tls.empty() || tls == "on" || tls == "off", ErrorCode::kInvalidArgument,
-          "HEARTH_TLS={} in the environment: it is on or off", tls);
+          "HEARTH_TLS={} in the environment must be on or off", tls);
   if (!tls.empty()) options.encrypt = tls == "on";
   if (options.listen_port == 0) SetPorts(Variable("HEARTH_MESH_PORT"), &options);
   const std::string choice = Variable("HEARTH_TRANSPORT");
@@ -45,25 +45,26 @@ GroupOptions WithChosenTransport(GroupOptions options) {
     options.only_shared_memory = true;
   } else {
     Throw(ErrorCode::kInvalidArgument,
-          "HEARTH_TRANSPORT={} in the environment: it is auto, shm, tcp or rdma", choice);
+          "HEARTH_TRANSPORT={} in the environment must be auto, shm, tcp or rdma", choice);
   }
   return options;
 }
 
 RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
-  if (options.encrypt) return {.name = {}, .missing = "it asks for TLS, which is for tcp"};
-  if (options.wire == Medium::kTcp) return {.name = {}, .missing = "it asks for tcp"};
+  if (options.encrypt) return {.name = {}, .missing = "it requires TLS, which only tcp supports"};
+  if (options.wire == Medium::kTcp) return {.name = {}, .missing = "it requires tcp"};
   if (options.ucx_transports.empty()) {
     RdmaDevice device = FindRdmaDevice();
     if (!device.name.empty()) device.name += ", UCX_TLS=" + UcxTransports(options);
     return device;
   }
-  const std::string problem = ucx::WhyNoLibrary();
+  const std::string problem = ucx::LibraryProblem();
   if (!problem.empty()) return {.name = {}, .missing = problem};
   return {.name = "UCX_TLS=" + options.ucx_transports, .missing = {}};
 }
 
-Between ChooseBetween(const GroupOptions& options, const std::vector<RankInfo>& ranks) {
+InterHostTransport ChooseInterHostTransport(const GroupOptions& options,
+                                            const std::vector<RankInfo>& ranks) {
   const auto other = std::find_if(ranks.begin(), ranks.end(), [&](const RankInfo& rank) {
     return rank.encrypts != ranks.front().encrypts;
   });
@@ -74,9 +75,9 @@ Between ChooseBetween(const GroupOptions& options, const std::vector<RankInfo>& 
                                     [](const RankInfo& rank) { return rank.rdma.name.empty(); });
   if (without == ranks.end()) return {.rdma = true, .reason = ranks.front().rdma.name};
   const std::string reason =
-      fmt::format("{} uses no RDMA: {}", without->peer.name(), without->rdma.missing);
+      fmt::format("{} does not use RDMA: {}", without->peer.name(), without->rdma.missing);
   Require(options.wire != Medium::kRdma, ErrorCode::kUnavailable,
-          "RDMA is asked for, but {}; ask for auto or tcp", reason);
+          "RDMA is required, but {}; use auto or tcp", reason);
   return {.encrypted = options.encrypt, .reason = reason};
 }
 

@@ -1,5 +1,4 @@
-// What ranks talk over: what the environment variable HEARTH_TRANSPORT and the options ask for, and
-// what comes of it on the hosts that there are.
+// Chooses the transport between ranks from HEARTH_TRANSPORT, the options and the hosts' devices.
 #pragma once
 
 #include <string>
@@ -10,29 +9,30 @@
 
 namespace hearth::collective {
 
-// The options with the variables' choice. HEARTH_TRANSPORT: "auto" or nothing (as the options say),
+// Applies the environment to the options. HEARTH_TRANSPORT: "auto" or empty (keep the options),
 // "shm" (all ranks must share memory), "tcp" or "rdma" (also within a host). HEARTH_TLS: "on",
 // "off". HEARTH_MESH_PORT: the ports to try, as 7400-7499, where the options name none. Throws
 // kInvalidArgument for another value.
 GroupOptions WithChosenTransport(GroupOptions options);
 
-// Whether this rank can talk by RDMA, for its RankInfo.
+// This rank's RDMA device, for its RankInfo.
 RdmaDevice OwnRdmaDevice(const GroupOptions& options);
 
-// What ranks that share no memory talk over. All ranks come to the same answer.
-struct Between {
+// Transport between ranks that share no memory. All ranks compute the same value.
+struct InterHostTransport {
   bool rdma = false;
-  bool encrypted = false;  // over tcp alone
-  std::string reason;      // for the log: the device and UCX_TLS, or why there is no RDMA
+  bool encrypted = false;  // only with tcp
+  std::string reason;      // for the log: the device and UCX_TLS, or why RDMA is not used
 
   std::string Name() const { return rdma ? "rdma" : encrypted ? "tcp with TLS" : "tcp"; }
 };
 
-// Throws kUnavailable where RDMA is asked for and a rank has none, and kInvalidArgument where some
-// ranks encrypt and others do not.
-Between ChooseBetween(const GroupOptions& options, const std::vector<RankInfo>& ranks);
+// Throws kUnavailable if RDMA is required and a rank has no device, and kInvalidArgument if only
+// some ranks encrypt.
+InterHostTransport ChooseInterHostTransport(const GroupOptions& options,
+                                            const std::vector<RankInfo>& ranks);
 
-// What UCX may use, as in UCX_TLS.
+// The transports that UCX may use, as in UCX_TLS.
 std::string UcxTransports(const GroupOptions& options);
 
 }  // namespace hearth::collective

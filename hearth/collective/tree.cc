@@ -12,8 +12,8 @@ constexpr size_t kTreeChunkBytes = 256 << 10;
 void TreeBroadcast(const Exchange& exchange, Buffer data, int root, Deadline deadline) {
   const int world = exchange.transport.size();
   const auto real = [&](int relative) { return (relative + root) % world; };
-  // Seen from the root, a rank's parent is itself without its lowest set bit; its children are
-  // itself plus one bit below that.
+  // In the root's numbering, a rank's parent is itself without its lowest set bit; its children are
+  // itself plus one lower bit.
   const int self = (exchange.transport.self() - root + world) % world;
   const int lowest = self == 0 ? world : self & -self;
   const size_t chunk = kTreeChunkBytes / SizeOf(data.type);

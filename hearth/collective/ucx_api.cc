@@ -10,7 +10,7 @@ namespace {
 
 Loaded<Api> Load() {
   constexpr int kKeep = 0;
-  // Read when the library is loaded, so they cannot be given in another way.
+  // Read when the library is loaded, so the environment is the only way to set them.
   ::setenv("UCX_ERROR_SIGNALS", "", kKeep);
   ::setenv("UCX_HANDLE_ERRORS", "none", kKeep);
   ::setenv("UCX_LOG_FILE", "stderr", kKeep);
@@ -50,6 +50,6 @@ const Loaded<Api>& Once() {
 }  // namespace
 
 const Api& Library() { return Once().Get(); }
-std::string WhyNoLibrary() { return Once().problem; }
+std::string LibraryProblem() { return Once().problem; }
 
 }  // namespace hearth::collective::ucx

@@ -1,7 +1,7 @@
-// The part of UCX's C interface that the collective uses, loaded at run time: Hearth builds and
-// runs where UCX is not installed (docs/decisions/041). The layouts are those of UCX 1.x, which
-// only appends fields, and reads none that a mask does not name; ucx_api_test.cc compares them with
-// the real headers where those are installed.
+// The functions of UCX that the collective uses, loaded at run time: Hearth builds and runs without
+// UCX (docs/decisions/041). The layouts are those of UCX 1.x, which only appends fields and reads
+// only fields that the mask names; ucx_api_test.cc compares them with the real headers if these are
+// installed.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ inline constexpr int kLastError = -100;
 struct Params {
   static constexpr uint64_t kFeatures = 1 << 0;
   static constexpr uint64_t kEndpoints = 1 << 6;
-  static constexpr uint64_t kTag = 1 << 0;     // of `features`
-  static constexpr uint64_t kWakeup = 1 << 4;  // of `features`
+  static constexpr uint64_t kTag = 1 << 0;     // in `features`
+  static constexpr uint64_t kWakeup = 1 << 4;  // in `features`
 
   uint64_t field_mask = 0;
   uint64_t features = 0;
@@ -38,7 +38,7 @@ struct Params {
 
 struct WorkerParams {
   static constexpr uint64_t kThreadMode = 1 << 0;
-  static constexpr int kSerialized = 1;  // of `thread_mode`: one thread at a time
+  static constexpr int kSerialized = 1;  // value of `thread_mode`: one thread at a time
 
   uint64_t field_mask = 0;
   int thread_mode = 0;
@@ -49,7 +49,7 @@ struct EndpointParams {
   static constexpr uint64_t kAddress = 1 << 0;
   static constexpr uint64_t kErrorMode = 1 << 1;
   static constexpr uint64_t kErrorHandler = 1 << 2;
-  static constexpr int kPeerErrors = 1;  // of `error_mode`
+  static constexpr int kPeerErrors = 1;  // value of `error_mode`
 
   uint64_t field_mask = 0;
   const Address* address = nullptr;
@@ -59,10 +59,10 @@ struct EndpointParams {
   std::byte newer[256] = {};
 };
 
-// Of an operation on contiguous bytes, of which nothing else is asked: all zero.
+// For an operation on contiguous bytes without options: all zero.
 struct RequestParams {
   static constexpr uint32_t kFlags = 1 << 4;
-  static constexpr uint32_t kForce = 1 << 0;  // of `flags`, when an endpoint closes
+  static constexpr uint32_t kForce = 1 << 0;  // in `flags`, when an endpoint closes
 
   uint32_t mask = 0;
   uint32_t flags = 0;
@@ -98,17 +98,17 @@ struct Api {
   const char* (*status_string)(Status status);
 };
 
-// Whether what an operation returned is an error instead of a request.
+// True if the result of an operation is an error instead of a request.
 inline bool IsError(const void* returned) {
   return reinterpret_cast<uintptr_t>(returned) >= static_cast<uintptr_t>(intptr_t{kLastError});
 }
 
-// Loads libucp.so.0 once per process; any thread. UCX would otherwise put its own handlers on
-// SIGSEGV and print to standard output: the first call sets UCX_ERROR_SIGNALS, UCX_HANDLE_ERRORS
-// and UCX_LOG_FILE where the user has not. Throws kUnavailable with what to install.
+// Loads libucp.so.0 once per process; any thread. The first call sets UCX_ERROR_SIGNALS,
+// UCX_HANDLE_ERRORS and UCX_LOG_FILE unless the user has: UCX would otherwise install a SIGSEGV
+// handler and print to standard output. Throws kUnavailable with the packages to install.
 const Api& Library();
 
-// Why Library() throws, or empty.
-std::string WhyNoLibrary();
+// The error that Library() throws, or empty.
+std::string LibraryProblem();
 
 }  // namespace hearth::collective::ucx

@@ -1,4 +1,4 @@
-// That our declarations are those of UCX, where its headers are installed (Debian: libucx-dev).
+// Compares our declarations with UCX's headers, if installed (Debian: libucx-dev).
 #include "hearth/collective/ucx_api.h"
 
 #include <gtest/gtest.h>
@@ -51,13 +51,13 @@ static_assert(std::is_same_v<ucp_tag_t, uint64_t>);
 namespace hearth::collective::ucx {
 namespace {
 
-TEST(UcxLibrary, IsWholeWhereItIsInstalled) {
-  if (const std::string reason = WhyNoLibrary(); !reason.empty()) GTEST_SKIP() << reason;
+TEST(UcxLibrary, HasAllFunctionsIfInstalled) {
+  if (const std::string reason = LibraryProblem(); !reason.empty()) GTEST_SKIP() << reason;
   EXPECT_STREQ(Library().status_string(kOk), "Success");
   EXPECT_STREQ(Library().status_string(kBusy), "Device is busy");
 }
 
-TEST(UcxLibrary, TellsErrorsFromRequests) {
+TEST(UcxLibrary, DistinguishesErrorsFromRequests) {
   int request = 0;
   EXPECT_FALSE(IsError(nullptr));
   EXPECT_FALSE(IsError(&request));

@@ -10,14 +10,15 @@
 namespace hearth::collective {
 namespace {
 
-// Messages travel in pieces: what is summed then fits the second-level cache, and a piece is under
-// way while another is summed. A multiple of every element's size.
+// Messages are sent in pieces, so that a piece to be summed fits the second-level cache and one
+// piece is in flight while another is summed. A multiple of every element size.
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr size_t kPiecesUnderWay = 4;
 constexpr int kYields = 200;
 constexpr unsigned kTurnsPerLook = 64;
-constexpr double kLongestSleep = 0.1;  // UCX has timers that its descriptor does not tell of
-// The end of the connection overtakes bytes that the peer sent before: they have this long.
+constexpr double kLongestSleep = 0.1;  // UCX has timers that its descriptor does not report
+// The end of the tcp connection overtakes RDMA data that the peer sent before: wait this long for
+// it.
 constexpr double kPatience = 0.1;
 constexpr uint32_t kMostAddressBytes = 1 << 16;
 
@@ -67,9 +68,10 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
   }
 }
 
-// A byte to and from everyone: what cannot work fails here, not in the first operation. The first
-// header is acknowledged, so that UCX sets all up; the second round says that the peer has done so.
-// UCX 1.13 may end the process of a rank whose peer leaves in between.
+// Exchanges a byte with every peer, so that broken connections fail here and not in the first
+// operation. The first header is acknowledged, so that UCX completes its setup; the second round
+// confirms that the peer has too. UCX 1.13 may end the process of a rank whose peer leaves in
+// between.
 void UcxTransport::Greet(Deadline deadline) {
   std::vector<std::byte> bytes(lanes_.size() + 1);
   Plan plan;
@@ -88,7 +90,7 @@ void UcxTransport::Greet(Deadline deadline) {
   }
 }
 
-// If every rank agrees with the one before it, all agree.
+// If every rank agrees with the previous one, all agree.
 void UcxTransport::Begin(const Call& call) {
   header_ = CallHeader(call, ++calls_);
   for (Lane& lane : lanes_) {
@@ -120,7 +122,7 @@ void UcxTransport::Run(const Plan& plan, Deadline deadline) {
     Start(plan);
     Carry(deadline);
   } catch (...) {
-    Close();  // the caller may free the memory that is under way
+    Close();  // the caller may free the memory in flight
     throw;
   }
 }
@@ -192,9 +194,9 @@ void UcxTransport::Carry(Deadline deadline) {
   }
 }
 
-// Some of UCX's transports send on only while their owner makes progress, and the owner is about to
-// do something else. How the flush ends does not matter: a peer that left has had what it waited
-// for.
+// Some UCX transports send only while their owner makes progress, and the caller is about to do
+// other work. The result of the flush does not matter: a peer that has left had received what it
+// waited for.
 bool UcxTransport::Flushed() {
   if (!flushing_ && flush_ == nullptr) flush_ = worker_.Flush();
   flushing_ = true;
@@ -218,7 +220,7 @@ bool UcxTransport::BeginSends(Lane& lane) {
   bool moved = false;
   const bool has_bytes = MaySend(lane) && plan_->sends[lane.send].bytes > 0;
   if (!lane.header_sent && (lane.owes_header || has_bytes)) {
-    const auto send = greeting_ ? &UcxWorker::SendAndHear : &UcxWorker::Send;
+    const auto send = greeting_ ? &UcxWorker::SendSync : &UcxWorker::Send;
     lane.sending.push_back(
         {.request = (worker_.*send)(lane.peer_index, &header_, sizeof(header_))});
     lane.header_sent = moved = true;
@@ -226,7 +228,7 @@ bool UcxTransport::BeginSends(Lane& lane) {
   while (MaySend(lane) && lane.sending.size() < kPiecesUnderWay) {
     const Send& message = plan_->sends[lane.send];
     if (message.bytes > 0) {
-      if (!lane.header_sent) return true;  // came into reach only now: its header goes first
+      if (!lane.header_sent) return true;  // only now connected: its header goes first
       const size_t bytes = std::min(kPieceBytes, message.bytes - lane.send_from);
       void* request = worker_.Send(lane.peer_index, message.data + lane.send_from, bytes);
       lane.sending.push_back({request, lane.send, lane.send_from, bytes});
@@ -284,7 +286,7 @@ void UcxTransport::AskForHeader(Lane& lane) {
   lane.receiving.push_back({.request = request});
 }
 
-// In the order in which they began, which is that of the peer: the header is checked first.
+// In the order of posting, which is the peer's order: the header is checked first.
 bool UcxTransport::EndReceives(Lane& lane) {
   bool moved = false;
   while (!lane.receiving.empty()) {
@@ -314,7 +316,7 @@ void UcxTransport::Take(Lane& lane, const Flight& flight) {
   if (lane.received == message.bytes) complete_[flight.message] = true;
 }
 
-// Taken in turn: pieces end in order, so that the one whose turn it is has been summed.
+// Slots are reused in turn: pieces complete in order, so the next slot has been summed.
 std::byte* UcxTransport::TakeSlot(Lane& lane) {
   lane.slots.resize(kPiecesUnderWay);
   std::unique_ptr<std::byte[]>& slot = lane.slots[lane.next_slot++ % kPiecesUnderWay];
@@ -324,7 +326,7 @@ std::byte* UcxTransport::TakeSlot(Lane& lane) {
 
 void UcxTransport::CheckHeader(const Lane& lane) const {
   Require(lane.header == header_, ErrorCode::kInvalidArgument,
-          "{} called {} as its operation {} where operation {} was awaited; {}", lane.peer.name(),
+          "{} called {} as its operation {} where operation {} was expected; {}", lane.peer.name(),
           lane.header.Describe(), lane.header.number, header_.number, kMatchAdvice);
 }
 
@@ -337,7 +339,7 @@ void UcxTransport::Wait(Deadline deadline) {
   polled_.clear();
   polled_.push_back({abort_->fd(), POLLIN, 0});
   polled_.push_back({worker_.fd(), POLLIN, 0});
-  // Nothing is sent over the connections any more, so that only their end can be read.
+  // The peers send nothing over these connections any more; readable means closed.
   for (const Lane* lane : active_) {
     polled_.push_back({lane->gone ? -1 : lane->connection.fd(), POLLIN, 0});
   }
@@ -368,19 +370,18 @@ void UcxTransport::ThrowIfGone() {
 }
 
 void UcxTransport::ThrowFailed(const Lane& lane, ucx::Status status) const {
-  Throw(ErrorCode::kUnavailable,
-        "{} closed the connection, or RDMA does not reach it any more ({})", lane.peer.name(),
-        worker_.Text(status));
+  Throw(ErrorCode::kUnavailable, "{} closed the connection, or is no longer reachable by RDMA ({})",
+        lane.peer.name(), worker_.Text(status));
 }
 
 void UcxTransport::ThrowLate() const {
   for (const Lane* lane : active_) {
     if (lane->receive == plan_->receives.size() && lane->receiving.empty()) continue;
     if (!lane->header_came) {
-      Throw(ErrorCode::kDeadlineExceeded, "{} had not begun before the deadline",
+      Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
             lane->peer.name());
     }
-    // The first that has not come whole.
+    // The first incomplete message.
     const size_t message =
         lane->receiving.empty() ? lane->receive : lane->receiving.front().message;
     const size_t came =
@@ -390,7 +391,7 @@ void UcxTransport::ThrowLate() const {
   }
   for (const Lane* lane : active_) {
     if (Done(*lane)) continue;
-    Throw(ErrorCode::kDeadlineExceeded, "{} had not taken what was sent to it at the deadline",
+    Throw(ErrorCode::kDeadlineExceeded, "{} had not received all data at the deadline",
           lane->peer.name());
   }
   Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");

@@ -1,6 +1,6 @@
 // Messages over RDMA, by UCX: the calling thread sends, receives and sums. The authenticated tcp
-// connections stay open beside it: they carried UCX's addresses, and their end is the peer's end,
-// of which RDMA alone learns only after many seconds. A short spin, then poll(2).
+// connections stay open: they carried UCX's addresses, and they report a peer's end at once, which
+// RDMA alone detects only after many seconds. Spins briefly, then waits in poll(2).
 #pragma once
 
 #include <poll.h>
@@ -23,7 +23,7 @@ namespace hearth::collective {
 class UcxTransport : public Transport {
  public:
   // `connections` and `peers` by index, as for TcpTransport; `transports` as in UCX_TLS. Returns
-  // once every peer was reached by it; throws, naming a peer, where one is not.
+  // once every peer has been reached; throws, naming the peer, if one is not.
   UcxTransport(std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
                int self, std::shared_ptr<AbortSignal> abort, const std::string& transports,
                Deadline deadline);
@@ -34,7 +34,7 @@ class UcxTransport : public Transport {
   void Begin(const Call& call) override;
   void BeginPair(const Call& call, int peer) override;
   void Run(const Plan& plan, Deadline deadline) override;
-  std::string WhoLeft() override {
+  std::string DepartedRank() override {
     for (const Lane& lane : lanes_) {
       if (lane.gone || HasEnded(lane.connection.fd())) return lane.peer.name();
     }
@@ -43,15 +43,15 @@ class UcxTransport : public Transport {
   void Close() override;
 
  private:
-  static constexpr size_t kHeader = ~size_t{0};  // instead of a message's index in the plan
+  static constexpr size_t kHeader = ~size_t{0};  // in place of a message's index in the plan
 
-  // A piece of a message that UCX has.
+  // A piece of a message in flight in UCX.
   struct Flight {
     void* request = nullptr;
     size_t message = kHeader;
     size_t offset = 0;
     size_t bytes = 0;
-    std::byte* slot = nullptr;  // where it waits to be summed
+    std::byte* slot = nullptr;  // receive buffer of a piece to be summed
   };
 
   // One peer and the progress of its messages in the running plan.
@@ -61,21 +61,21 @@ class UcxTransport : public Transport {
     Connection connection;
     int peer_index;
     Peer peer;
-    bool gone = false;  // the connection has ended
-    // Of the running call.
+    bool gone = false;  // the connection has closed
+    // State of the running call.
     bool header_sent = false;
-    bool header_asked = false;  // its receive has begun
+    bool header_asked = false;  // its receive has been posted
     bool header_came = false;
     bool owes_header = false;  // as in TcpTransport
     bool awaits_header = false;
     uint64_t pair_sends = 0;
     uint64_t pair_receives = 0;
     CallHeader header;  // the peer's
-    size_t send = 0;    // the next message to give to UCX, and where in it
+    size_t send = 0;    // next message to post, and the offset in it
     size_t send_from = 0;
     size_t receive = 0;
     size_t receive_from = 0;
-    size_t received = 0;  // bytes of the last message that came
+    size_t received = 0;  // received bytes of the current message
     std::vector<Flight> sending;
     std::vector<Flight> receiving;
     std::vector<std::unique_ptr<std::byte[]>> slots;
@@ -109,18 +109,18 @@ class UcxTransport : public Transport {
   const int self_;
   const std::shared_ptr<AbortSignal> abort_;
   std::vector<Lane> lanes_;
-  UcxWorker worker_;  // before the lanes' memory goes, Close has stopped it
+  UcxWorker worker_;  // stopped by Close before the lanes' memory is freed
   uint64_t calls_ = 0;
   CallHeader header_;
 
-  // Of the running plan.
+  // State of the running plan.
   const Plan* plan_ = nullptr;
   std::vector<Lane*> active_;
   std::vector<bool> complete_;  // by receive
   void* flush_ = nullptr;
   bool flushing_ = false;
   bool greeting_ = false;
-  std::optional<Deadline> patience_;  // for what a peer sent before it went
+  std::optional<Deadline> patience_;  // deadline for data that a peer sent before it left
   std::vector<pollfd> polled_;
 };
 

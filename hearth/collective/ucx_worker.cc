@@ -6,12 +6,12 @@
 namespace hearth::collective {
 namespace {
 
-// Closing endpoints by force ends within microseconds; no bug of a driver shall hold a rank.
+// Closing endpoints by force takes microseconds; limits the wait if a driver hangs.
 constexpr double kCloseSeconds = 2;
 constexpr uint64_t kWholeTag = ~uint64_t{0};
 constexpr ucx::RequestParams kPlain;
 
-// UCX 1.10, the first with all functions that are used.
+// UCX 1.10 is the first version with all functions used here.
 constexpr unsigned kMajor = 1;
 constexpr unsigned kMinor = 10;
 
@@ -50,9 +50,9 @@ void UcxWorker::Create(const std::string& transports) {
   ucx::WorkerParams params;
   params.field_mask = ucx::WorkerParams::kThreadMode;
   params.thread_mode = ucx::WorkerParams::kSerialized;
-  collective::Check(api_, api_.worker_create(context_, &params, &worker_), "make a worker",
+  collective::Check(api_, api_.worker_create(context_, &params, &worker_), "create a worker",
                     transports);
-  collective::Check(api_, api_.worker_get_efd(worker_, &fd_), "wait by a descriptor", transports);
+  collective::Check(api_, api_.worker_get_efd(worker_, &fd_), "get a descriptor", transports);
 }
 
 std::string UcxWorker::Address() const {
@@ -78,14 +78,14 @@ void UcxWorker::Connect(int peer, const std::string& address) {
   params.on_error_arg = &end;
   const ucx::Status status = api_.ep_create(worker_, &params, &end.endpoint);
   Require(status == ucx::kOk, ErrorCode::kUnavailable,
-          "UCX finds no way between the devices of the two hosts: {}", Text(status));
+          "UCX finds no route between the devices of the two hosts: {}", Text(status));
 }
 
 void* UcxWorker::Send(int peer, const void* data, size_t bytes) {
   return api_.tag_send(ends_[static_cast<size_t>(peer)].endpoint, data, bytes, self_, &kPlain);
 }
 
-void* UcxWorker::SendAndHear(int peer, const void* data, size_t bytes) {
+void* UcxWorker::SendSync(int peer, const void* data, size_t bytes) {
   ucx::Endpoint* endpoint = ends_[static_cast<size_t>(peer)].endpoint;
   return api_.tag_send_sync(endpoint, data, bytes, self_, &kPlain);
 }

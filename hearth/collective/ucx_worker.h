@@ -1,5 +1,5 @@
-// UCX's side of one rank: an endpoint for each peer, and messages that arrive in the order in which
-// they were sent. Owned by a transport; one thread at a time. Errors of UCX become hearth::Error.
+// UCX worker of one rank: an endpoint for each peer, and messages that arrive in the order in which
+// they were sent. Owned by a transport; one thread at a time. UCX errors become hearth::Error.
 #pragma once
 
 #include <cstddef>
@@ -13,40 +13,40 @@ namespace hearth::collective {
 
 class UcxWorker {
  public:
-  // `self` is this rank's index among `size`; `transports` as in UCX_TLS. Throws kUnavailable where
-  // UCX is not installed or has none of them.
+  // `self` is this rank's index among `size`; `transports` as in UCX_TLS. Throws kUnavailable if
+  // UCX is not installed or supports none of them.
   UcxWorker(int self, int size, const std::string& transports);
   ~UcxWorker() { Stop(); }
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
 
-  // What a peer needs to reach this one.
+  // The address that peers pass to Connect.
   std::string Address() const;
-  // Only prepares; messages find out whether the peer is reached.
+  // Prepares the endpoint; only messages show whether the peer is reachable.
   void Connect(int peer, const std::string& address);
 
-  // Begin to move bytes, which must stay where they are until Check says that it is over. Null is
-  // over already.
+  // Start a transfer; the bytes must stay valid until Check reports its end. Null: already
+  // complete.
   void* Send(int peer, const void* data, size_t bytes);
-  // Over when the peer has received it.
-  void* SendAndHear(int peer, const void* data, size_t bytes);
+  // Completes when the peer has received the message.
+  void* SendSync(int peer, const void* data, size_t bytes);
   void* Receive(int peer, void* data, size_t bytes);
-  // Over when peers can take all that was sent without this rank's help.
+  // Completes when the peers can receive everything without further progress by this rank.
   void* Flush();
-  // kInProgress, or how it ended; `request` is null then.
+  // kInProgress, or the final status; `request` is then null.
   ucx::Status Check(void*& request) const;
   void Cancel(void* receive) const { api_.request_cancel(worker_, receive); }
 
-  // True when something happened.
+  // Returns true if anything progressed.
   bool Progress() { return api_.worker_progress(worker_) != 0; }
-  // True when fd() will be readable once there is something to do; false when there is already.
+  // Returns true if fd() will signal the next event; false if one is already pending.
   bool Arm() const { return api_.worker_arm(worker_) == ucx::kOk; }
   int fd() const { return fd_; }
-  // What ended the endpoint of this peer, or kOk.
+  // The error that ended this peer's endpoint, or kOk.
   ucx::Status Failure(int peer) const { return ends_[static_cast<size_t>(peer)].failure; }
   std::string Text(ucx::Status status) const { return api_.status_string(status); }
 
-  // Ends what is in flight: no memory is touched any more once Stop returned. Idempotent.
+  // Ends transfers in flight: no memory is accessed after Stop. Idempotent.
   void CloseEndpoints();
   void Stop();
   bool stopped() const { return worker_ == nullptr; }
@@ -61,7 +61,7 @@ class UcxWorker {
 
   const ucx::Api& api_;
   const uint64_t self_;
-  std::deque<End> ends_;  // by peer; UCX keeps pointers to them
+  std::deque<End> ends_;  // by peer; a deque, as UCX keeps pointers to the elements
   ucx::Context* context_ = nullptr;
   ucx::Worker* worker_ = nullptr;
   int fd_ = -1;

@@ -1,4 +1,4 @@
-// For tests: a coordinator and its members as threads of this process.
+// Runs a coordinator and its members as threads of this process, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ inline MemberOptions OptionsOf(const CoordinatorOptions& cluster, int port, int 
   return options;
 }
 
-// Calls `body` for every rank in a thread of its own, after it has joined and reserved; throws what
-// a body threw. Members that return without an exception are done.
+// Calls `body` for every rank in a separate thread, after it has joined and reserved; throws the
+// error of a body. Members that return without an exception are done.
 inline void RunMembers(const CoordinatorOptions& cluster, int port,
                        const std::function<void(Member&)>& body) {
   std::vector<Thread> threads;

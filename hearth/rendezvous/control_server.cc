@@ -9,16 +9,16 @@
 namespace hearth::rendezvous {
 namespace {
 
-// Connections in their handshake, beside one for every rank. When there are more the oldest goes:
-// an honest one needs a round trip, so a crowd of slow strangers keeps nobody out.
-constexpr std::ptrdiff_t kMaxStrangers = 64;
+// Limit of connections in their handshake, in addition to one per rank. Beyond it, the oldest is
+// dropped: a legitimate client needs one round trip, so many slow clients cannot lock members out.
+constexpr std::ptrdiff_t kMaxUnauthenticated = 64;
 constexpr double kFlushTimeout = 1.0;
 
 Deadline Earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
 
-// What OnLost is told of a member that ended its connection.
-constexpr const char* kWentAway =
-    "went away: it closed the connection without saying that it was done";
+// Reason of OnLost for a member that closed its connection.
+constexpr const char* kClosedWithoutDone =
+    "went away: it closed the connection without reporting that it was done";
 
 }  // namespace
 
@@ -28,7 +28,7 @@ ControlServer::ControlServer(ControlServerOptions options, Handler& handler)
       handler_(handler),
       listener_(options_.bind_host, options_.bind_ports),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      came_(static_cast<size_t>(options_.world)),
+      joined_(static_cast<size_t>(options_.world)),
       next_beat_(Deadline::After(options_.heartbeat_interval_s)) {
   if (!wake_.valid()) ThrowErrno(errno, "creating the control server's wake-up");
   thread_ = Thread("hearth-control", [this] { Run(); });
@@ -38,7 +38,7 @@ ControlServer::~ControlServer() { RequestStop(); }
 
 void ControlServer::Send(int rank, const Json& message) { Enqueue(rank, message); }
 
-void ControlServer::SendAll(const Json& message) { Enqueue(kEveryone, message); }
+void ControlServer::SendAll(const Json& message) { Enqueue(kAllRanks, message); }
 
 void ControlServer::Enqueue(int rank, const Json& message) {
   std::string bytes = EncodeMessage(message);
@@ -49,7 +49,7 @@ void ControlServer::Enqueue(int rank, const Json& message) {
 
 void ControlServer::Wake() noexcept {
   const uint64_t one = 1;
-  // Fails only when the counter is full, and then the thread is awake.
+  // Fails only if the counter is full, and then the thread is awake.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
 }
 
@@ -77,7 +77,7 @@ void ControlServer::Run() {
     if (stop_by_.expired() || (stop_by_.at() != Deadline::Never().at() && flushed)) break;
     Wait();
     DropSilent();
-    Beat();
+    SendHeartbeats();
     if (handler_.NextAlarm().expired()) handler_.OnAlarm();
   }
   links_.clear();
@@ -94,7 +94,7 @@ void ControlServer::Deliver() {
   }
   for (const auto& [rank, bytes] : outbox) {
     for (const auto& link : links_) {
-      if (link->is_member() && (rank == kEveryone || rank == link->rank())) SendTo(*link, bytes);
+      if (link->is_member() && (rank == kAllRanks || rank == link->rank())) SendTo(*link, bytes);
     }
   }
 }
@@ -108,7 +108,7 @@ void ControlServer::Wait() {
     const int events = link->flushed() ? POLLIN : POLLIN | POLLOUT;
     polled.push_back({link->fd(), static_cast<short>(events), 0});
   }
-  // After a signal poll again: DropSilent must not judge before what has arrived is read.
+  // Poll again after a signal: DropSilent must not run before all arrived data is read.
   int ready = 0;
   do {
     ready = ::poll(polled.data(), polled.size(), NextTimeout().poll_timeout_ms());
@@ -132,7 +132,7 @@ Deadline ControlServer::NextTimeout() {
 }
 
 void ControlServer::Accept() {
-  if (!MakeRoom()) return;
+  if (!DropOldestIfFull()) return;
   auto link = AcceptLink(listener_, options_.handshake_timeout_s, &accept_again_);
   if (link == nullptr) return;
   try {
@@ -143,9 +143,10 @@ void ControlServer::Accept() {
   }
 }
 
-bool ControlServer::MakeRoom() {
+bool ControlServer::DropOldestIfFull() {
   const auto is_stranger = [](const auto& link) { return !link->is_member() && !link->closed(); };
-  if (std::count_if(links_.begin(), links_.end(), is_stranger) < kMaxStrangers + options_.world) {
+  if (std::count_if(links_.begin(), links_.end(), is_stranger) <
+      kMaxUnauthenticated + options_.world) {
     return true;
   }
   Link& oldest = **std::find_if(links_.begin(), links_.end(), is_stranger);
@@ -163,12 +164,13 @@ void ControlServer::Serve(Link& link, short events) {
     const bool open = link.Receive();
     if (const auto claim = link.TakeClaim()) Admit(link, *claim);
     while (const auto frame = link.TakeFrame()) handler_.OnFrame(link.rank(), *frame);
-    if (!open) Drop(link, kWentAway);
+    if (!open) Drop(link, kClosedWithoutDone);
   } catch (const Error& error) {
     const bool gone = error.code() == ErrorCode::kUnavailable;
-    Drop(link, gone ? kWentAway : fmt::format("broke the control protocol: {}", error.what()));
+    Drop(link,
+         gone ? kClosedWithoutDone : fmt::format("broke the control protocol: {}", error.what()));
   } catch (const std::exception& error) {
-    // Json's exceptions too: a field is missing or of another type.
+    // Includes Json's exceptions: a field is missing or has the wrong type.
     Drop(link, fmt::format("broke the control protocol: {}", error.what()));
   }
 }
@@ -190,13 +192,15 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   }
   link.Send(MakeVerdict(credentials_, link.hello(), claim, verdict, options_.generation));
   if (!accepted) return link.Close();
-  came_[identity.rank] = true;
+  joined_[identity.rank] = true;
   link.SetRank(static_cast<int>(identity.rank));
   link.SetSilenceTimeout(options_.heartbeat_timeout_s);
   try {
     link.Send(EncodeMessage(options_.welcome));
   } catch (const Error&) {
-    handler_.OnJoin(link.rank(), link.peer());  // who went away meanwhile is told of with its host
+    handler_.OnJoin(
+        link.rank(),
+        link.peer());  // first, so that a member lost from here on is reported with its host
     throw;
   }
   handler_.OnJoin(link.rank(), link.peer());
@@ -204,11 +208,11 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
 
 Verdict ControlServer::Judge(Identity identity) const {
   if (identity.generation != options_.generation) return Verdict::kOtherGeneration;
-  if (identity.rank >= came_.size()) return Verdict::kUnknownRank;
-  return came_[identity.rank] ? Verdict::kRankTaken : Verdict::kAccepted;
+  if (identity.rank >= joined_.size()) return Verdict::kUnknownRank;
+  return joined_[identity.rank] ? Verdict::kRankTaken : Verdict::kAccepted;
 }
 
-void ControlServer::Beat() {
+void ControlServer::SendHeartbeats() {
   if (!next_beat_.expired()) return;
   next_beat_ = Deadline::After(options_.heartbeat_interval_s);
   const std::string beat = EncodeMessage({{"type", "heartbeat"}});

@@ -1,6 +1,6 @@
-// Authenticated connections to the ranks of one generation, watched by heartbeats. Carries
-// messages and knows nothing of their meaning. One service thread does all input and output; it
-// never waits for a single peer.
+// Server for authenticated connections to the ranks of one generation, monitored by heartbeats.
+// Transports messages without interpreting them. One service thread does all I/O; it never blocks
+// on a single peer.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 
 namespace hearth::rendezvous {
 
-// Connections that did not become a member, by reason.
+// Counts of connections that did not become a member, by reason.
 struct Refusals {
-  int malformed = 0;   // not Hearth's handshake
-  int proof = 0;       // another token, or the replay of an earlier handshake
+  int malformed = 0;   // other protocols
+  int proof = 0;       // wrong token, or a replay of an earlier handshake
   int generation = 0;  // an older or newer attempt
-  int rank = 0;        // no such rank, or one that has come already
-  int slow = 0;        // the handshake took too long, or there were too many of them
+  int rank = 0;        // no such rank, or a rank that has already joined
+  int slow = 0;        // handshake timed out, or too many were open
   int total() const { return malformed + proof + generation + rank + slow; }
 };
 
@@ -45,38 +45,38 @@ struct ControlServerOptions {
 
 class ControlServer {
  public:
-  // All calls come from the service thread. An Error that OnFrame throws drops the member.
+  // All calls are made by the service thread. An Error thrown by OnFrame drops the member.
   class Handler {
    public:
     virtual ~Handler() = default;
     virtual void OnJoin(int rank, const std::string& peer) = 0;
     virtual void OnFrame(int rank, const Json& frame) = 0;
-    // The member is gone, with the reason as a predicate: "went away ..." (kUnavailable: its
-    // connection has ended) or "has been silent ..." (kDeadlineExceeded).
+    // The member is lost. `reason` is a predicate: "went away ..." (kUnavailable: its connection
+    // has closed) or "has been silent ..." (kDeadlineExceeded).
     virtual void OnLost(int rank, ErrorCode code, const std::string& reason) = 0;
-    // A timer: OnAlarm is called once NextAlarm's time has come.
+    // Timer: OnAlarm is called at the time of NextAlarm.
     virtual Deadline NextAlarm() = 0;
     virtual void OnAlarm() = 0;
   };
 
-  // Listens at once; `handler` outlives the server.
+  // Starts listening at once; `handler` outlives the server.
   ControlServer(ControlServerOptions options, Handler& handler);
   ~ControlServer();
 
   int port() const { return listener_.port(); }
 
-  // Any thread. A rank that is not connected gets nothing.
+  // Any thread. Messages to a rank that is not connected are dropped.
   void Send(int rank, const Json& message);
   void SendAll(const Json& message);
 
   Refusals refusals() const;
 
-  // Delivers what was sent, at most for a second, and closes all connections. Idempotent; not from
-  // the service thread.
+  // Delivers pending messages, for at most a second, and closes all connections. Idempotent; not
+  // from the service thread.
   void Stop();
 
  private:
-  static constexpr int kEveryone = -1;
+  static constexpr int kAllRanks = -1;
 
   void Run();
   void RequestStop();
@@ -84,12 +84,13 @@ class ControlServer {
   void Wait();
   Deadline NextTimeout();
   void Accept();
-  // Whether one more client may come in now; drops the oldest stranger if there are too many.
-  bool MakeRoom();
+  // True if one more client may be accepted now; drops the oldest unauthenticated client if there
+  // are too many.
+  bool DropOldestIfFull();
   void Serve(Link& link, short events);
   void Admit(Link& link, const std::string& claim);
   Verdict Judge(Identity identity) const;
-  void Beat();
+  void SendHeartbeats();
   void DropSilent();
   void Drop(Link& link, const std::string& reason, ErrorCode code = ErrorCode::kUnavailable);
   void SendTo(Link& link, const std::string& bytes);
@@ -103,9 +104,9 @@ class ControlServer {
   TcpListener listener_;
   Fd wake_;
 
-  // The service thread's own.
+  // Used by the service thread only.
   std::vector<std::unique_ptr<Link>> links_;
-  std::vector<bool> came_;  // by rank: a rank comes once in a generation
+  std::vector<bool> joined_;  // by rank: a rank joins once per generation
   Deadline next_beat_;
   Deadline accept_again_ = Deadline::After(0);
   Deadline stop_by_ = Deadline::Never();

@@ -12,15 +12,15 @@
 #include "hearth/base/deadline_testing.h"
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/cluster_testing.h"
-#include "hearth/rendezvous/crowd_testing.h"
-#include "hearth/rendezvous/stranger_testing.h"
+#include "hearth/rendezvous/reset_testing.h"
+#include "hearth/rendezvous/slow_clients_testing.h"
 
 namespace hearth::rendezvous {
 namespace {
 
 using testing::HasSubstr;
 
-// Writes down what the server reports, and lets a test wait for it.
+// Records the server's callbacks and lets a test wait for them.
 class Record : public ControlServer::Handler {
  public:
   void OnJoin(int rank, const std::string& peer) override { Add("join"); }
@@ -33,7 +33,7 @@ class Record : public ControlServer::Handler {
   Deadline NextAlarm() override { return Deadline::Never(); }
   void OnAlarm() override {}
 
-  // The first entry that starts with `prefix`, empty when none came in time.
+  // The first entry that starts with `prefix`; empty if none arrives in time.
   std::string Await(const std::string& prefix) {
     std::unique_lock lock(mutex_);
     std::string found;
@@ -85,7 +85,7 @@ class ControlServerTest : public testing::Test {
     return connection;
   }
 
-  // Reads until the server closes: how a stranger learns that it was refused.
+  // Reads until the server closes, as it does with rejected clients.
   static void AwaitEnd(Connection& connection) {
     char bytes[256];
     while (connection.ReadSome(bytes, sizeof(bytes), Soon()) > 0) {
@@ -97,7 +97,7 @@ class ControlServerTest : public testing::Test {
   std::unique_ptr<ControlServer> server_;
 };
 
-TEST_F(ControlServerTest, MemberThatKnowsTheTokenJoins) {
+TEST_F(ControlServerTest, MemberWithTheTokenJoins) {
   Start();
   Connection member = Join(0);
   EXPECT_EQ(record_.Await("join"), "join");
@@ -106,7 +106,7 @@ TEST_F(ControlServerTest, MemberThatKnowsTheTokenJoins) {
   EXPECT_EQ(server_->refusals().total(), 0);
 }
 
-TEST_F(ControlServerTest, WrongTokenIsRefusedAndCounted) {
+TEST_F(ControlServerTest, WrongTokenIsRejectedAndCounted) {
   Start();
   Connection connection = Connect();
   const Credentials wrong(NewToken(), kControlService);
@@ -118,7 +118,7 @@ TEST_F(ControlServerTest, WrongTokenIsRefusedAndCounted) {
   Join(0);
 }
 
-TEST_F(ControlServerTest, ReplayedHandshakeIsRefusedAndCounted) {
+TEST_F(ControlServerTest, ReplayedHandshakeIsRejectedAndCounted) {
   Start();
   Connection first = Connect();
   std::string hello(kHelloBytes, '\0');
@@ -133,21 +133,21 @@ TEST_F(ControlServerTest, ReplayedHandshakeIsRefusedAndCounted) {
   EXPECT_EQ(server_->refusals().proof, 1);
 }
 
-TEST_F(ControlServerTest, OlderGenerationIsRefusedAndCounted) {
+TEST_F(ControlServerTest, OlderGenerationIsRejectedAndCounted) {
   Start();
   EXPECT_THAT(Thrown([&] { Join(0, 2); }).message(), HasSubstr("it serves generation 3"));
   EXPECT_EQ(server_->refusals().generation, 1);
 }
 
-TEST_F(ControlServerTest, UnknownAndTakenRanksAreRefusedAndCounted) {
+TEST_F(ControlServerTest, UnknownAndDuplicateRanksAreRejectedAndCounted) {
   Start();
   EXPECT_THAT(Thrown([&] { Join(2); }).message(), HasSubstr("there is no such rank"));
   const Connection member = Join(1);
-  EXPECT_THAT(Thrown([&] { Join(1); }).message(), HasSubstr("has joined already"));
+  EXPECT_THAT(Thrown([&] { Join(1); }).message(), HasSubstr("has already joined"));
   EXPECT_EQ(server_->refusals().rank, 2);
 }
 
-TEST_F(ControlServerTest, GarbageBeforeTheHandshakeIsRefusedAndCounted) {
+TEST_F(ControlServerTest, GarbageBeforeTheHandshakeIsRejectedAndCounted) {
   Start();
   Connection connection = Connect();
   connection.Write(
@@ -175,39 +175,39 @@ TEST_F(ControlServerTest, FramesBeforeTheVerdictAreNotParsed) {
 TEST_F(ControlServerTest, SlowHandshakeEndsAtItsDeadline) {
   Start(0.1);
   Connection connection = Connect();
-  connection.Write("HEARTH1\n", Soon());  // the first bytes of a claim, and then nothing
+  connection.Write("HEARTH1\n", Soon());  // the start of a claim, and then nothing
   const auto begin = std::chrono::steady_clock::now();
   AwaitEnd(connection);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_EQ(server_->refusals().slow, 1);
 }
 
-TEST_F(ControlServerTest, CrowdOfSlowStrangersKeepsNoMemberOut) {
+TEST_F(ControlServerTest, ManySlowClientsDoNotLockMembersOut) {
   Start(60);
-  SlowCrowd crowd([&] { return Connect(); }, 300);
+  SlowClients clients([&] { return Connect(); }, 300);
   for (const uint32_t rank : {0, 1}) {
     const auto begin = std::chrono::steady_clock::now();
     const Connection member = Join(rank);
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   }
-  crowd.Leave();
+  clients.Leave();
   EXPECT_GE(server_->refusals().slow, 300 - 64 - 2);
 }
 
-TEST_F(ControlServerTest, StrangersThatResetAreRefusedAndCounted) {
+TEST_F(ControlServerTest, ResetConnectionsAreCounted) {
   Start();
-  int strangers = 0;
+  int clients = 0;
   for (const auto stage :
        {ResetStage::kBeforeHello, ResetStage::kInTheProof, ResetStage::kAfterTheProof}) {
-    for (int i = 0; i < 20; ++i, ++strangers) ResetAt(stage, Connect());
+    for (int i = 0; i < 20; ++i, ++clients) ResetAt(stage, Connect());
   }
-  // Taken and served after all of them.
+  // Accepted after all of them.
   const Connection member = Join(0);
-  EXPECT_EQ(server_->refusals().total(), strangers);
+  EXPECT_EQ(server_->refusals().total(), clients);
   EXPECT_EQ(server_->refusals().proof, 20);
 }
 
-TEST_F(ControlServerTest, FailuresToAcceptKeepTheDoorOpen) {
+TEST_F(ControlServerTest, TheListenerSurvivesAcceptFailures) {
   Start();
   const FailingAccept failing({EMFILE, ECONNABORTED, ENOBUFS, EBADF, EPROTO});
   const Connection member = Join(0);
@@ -215,14 +215,14 @@ TEST_F(ControlServerTest, FailuresToAcceptKeepTheDoorOpen) {
   EXPECT_EQ(FailingAccept::left(), 0u);
 }
 
-TEST_F(ControlServerTest, TooLargeFrameLosesTheMember) {
+TEST_F(ControlServerTest, AnOversizedFrameDropsTheMember) {
   Start();
   Connection member = Join(0);
   member.Write(EncodeU32(kMaxFrameBytes + 1), Soon());
-  EXPECT_THAT(record_.Await("lost"), HasSubstr("claims 1048577 bytes"));
+  EXPECT_THAT(record_.Await("lost"), HasSubstr("length of 1048577 bytes"));
 }
 
-TEST_F(ControlServerTest, FrameWithoutTheExpectedFieldLosesTheMember) {
+TEST_F(ControlServerTest, AFrameWithoutARequiredFieldDropsTheMember) {
   Start();
   Connection member = Join(0);
   member.Write(EncodeMessage({{"no type", 1}}), Soon());
@@ -241,8 +241,8 @@ TEST_F(ControlServerTest, SilentMemberIsLostAfterTheHeartbeatTimeout) {
   EXPECT_THAT(record_.Await("lost"), HasSubstr("(deadline_exceeded): has been silent for 0.2 s"));
 }
 
-TEST_F(ControlServerTest, MemberThatDoesNotReadIsLostAndBlocksNobody) {
-  Start(5, 60);  // neither of them speaks while so much is encoded
+TEST_F(ControlServerTest, MemberThatDoesNotReadIsLostAndBlocksNoOther) {
+  Start(5, 60);  // long timeouts: neither sends heartbeats during the encoding
   const Connection stuck = Join(0);
   Connection other = Join(1);
   const Json large = {{"type", "large"}, {"value", std::string(kMaxFrameBytes - 100, 'x')}};
@@ -252,7 +252,7 @@ TEST_F(ControlServerTest, MemberThatDoesNotReadIsLostAndBlocksNobody) {
   EXPECT_EQ(record_.Await("frame"), "frame alive");
 }
 
-TEST_F(ControlServerTest, StopDeliversWhatWasSent) {
+TEST_F(ControlServerTest, StopDeliversPendingMessages) {
   Start();
   Connection member = Join(0);
   EXPECT_EQ(record_.Await("join"), "join");

@@ -10,8 +10,8 @@ namespace {
 constexpr size_t kMaxLogLines = 4096;
 
 CoordinatorOptions Checked(CoordinatorOptions options) {
-  Require(options.world >= 1, ErrorCode::kInvalidArgument, "a cluster needs a rank, not world {}",
-          options.world);
+  Require(options.world >= 1, ErrorCode::kInvalidArgument,
+          "a cluster needs at least one rank, not world {}", options.world);
   Require(options.heartbeat_interval_s > 0 &&
               options.heartbeat_interval_s < options.heartbeat_timeout_s,
           ErrorCode::kInvalidArgument,
@@ -46,7 +46,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       membership_(options_.world),
       peers_(static_cast<size_t>(options_.world)),
       events_(kMaxLogLines) {
-  // The first callback may come before the pointer is set: it waits for the lock.
+  // The first callback may run before the pointer is set: it waits for the lock.
   const std::lock_guard lock(mutex_);
   server_ = std::make_unique<ControlServer>(ServerOptions(options_),
                                             static_cast<ControlServer::Handler&>(*this));
@@ -54,7 +54,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
 
 Coordinator::~Coordinator() = default;
 
-std::vector<Json> Coordinator::WaitRoster(Deadline deadline) {
+std::vector<Json> Coordinator::WaitForReservations(Deadline deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(),
                       [this] { return membership_.complete() || failure_ || closed_; });
@@ -62,14 +62,14 @@ std::vector<Json> Coordinator::WaitRoster(Deadline deadline) {
   Require(!closed_, ErrorCode::kAborted, "the coordinator was closed");
   Require(membership_.complete(), ErrorCode::kDeadlineExceeded, "{}",
           membership_.DescribeReservation());
-  return membership_.Roster();
+  return membership_.Infos();
 }
 
 std::optional<Event> Coordinator::NextEvent(Deadline deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(),
-                      [this] { return !events_.empty() || closed_ || untold_failure_; });
-  if (events_.empty()) untold_failure_ = false;
+                      [this] { return !events_.empty() || closed_ || unreported_failure_; });
+  if (events_.empty()) unreported_failure_ = false;
   return events_.Take();
 }
 
@@ -109,7 +109,7 @@ void Coordinator::Close() {
 void Coordinator::OnJoin(int rank, const std::string& peer) {
   const std::lock_guard lock(mutex_);
   peers_[static_cast<size_t>(rank)] = peer;
-  // It was not there when the failure was spread.
+  // The rank was not connected when the failure was sent to all.
   if (failure_) server_->Send(rank, {{"type", "failure"}, {"failure", failure_->ToJson()}});
 }
 
@@ -117,17 +117,17 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
   const auto type = frame.at("type").get<std::string>();
   if (type == "heartbeat") return;
   const std::lock_guard lock(mutex_);
-  // After a failure nothing completes any more: every rank gets the failure as its answer.
+  // Nothing completes after a failure: every rank gets the failure as its answer.
   if (failure_ && (type == "reserve" || type == "gather")) return;
   if (type == "reserve") {
     OnReserve(rank, frame);
   } else if (type == "gather") {
     OnGather(rank, frame);
   } else if (type == "came") {
-    attendance_.Come({.group = frame.at("group").get<std::string>(),
-                      .rank = frame.at("rank").get<int>(),
-                      .world = frame.at("world").get<int>(),
-                      .step = frame.at("step").get<uint64_t>()});
+    step_tracker_.Record({.group = frame.at("group").get<std::string>(),
+                          .rank = frame.at("rank").get<int>(),
+                          .world = frame.at("world").get<int>(),
+                          .step = frame.at("step").get<uint64_t>()});
   } else if (type == "event") {
     events_.AddEvent({rank, frame.at("value")});
     changed_.notify_all();
@@ -144,20 +144,20 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
     failure.rank = rank;
     SetFailure(std::move(failure));
   } else {
-    Require(OnQuestion(rank, type, frame), ErrorCode::kInvalidArgument,
+    Require(OnRequest(rank, type, frame), ErrorCode::kInvalidArgument,
             "the message type '{}' is unknown", type);
   }
 }
 
-bool Coordinator::OnQuestion(int rank, const std::string& type, const Json& frame) {
+bool Coordinator::OnRequest(int rank, const std::string& type, const Json& frame) {
   if (type != "missing" && type != "absent") return false;
   const auto name = frame.at("name").get<std::string>();
   Json answer = {{"type", type}, {"name", name}};
   if (type == "missing") {
     answer["ranks"] = membership_.DescribeMissing(name);
   } else {
-    answer["ranks"] =
-        attendance_.Absent(frame.at("group").get<std::string>(), frame.at("step").get<uint64_t>());
+    answer["ranks"] = step_tracker_.RanksBehind(frame.at("group").get<std::string>(),
+                                                frame.at("step").get<uint64_t>());
   }
   server_->Send(rank, answer);
   return true;
@@ -169,7 +169,7 @@ void Coordinator::OnReserve(int rank, const Json& frame) {
   }
   if (!membership_.Reserve(rank, frame.at("host").get<std::string>(), frame.at("info"))) return;
   reserve_by_ = Deadline::Never();
-  server_->SendAll({{"type", "roster"}, {"members", membership_.Roster()}});
+  server_->SendAll({{"type", "roster"}, {"members", membership_.Infos()}});
   changed_.notify_all();
 }
 
@@ -199,11 +199,11 @@ void Coordinator::OnAlarm() {
 }
 
 void Coordinator::SetFailure(Failure failure) {
-  // The first one wins: what follows is mostly its consequence.
+  // The first failure is kept: later ones are mostly its consequences.
   if (failure_) return;
   if (failure.rank >= 0 && failure.host.empty()) failure.host = HostOf(failure.rank);
   failure_ = std::move(failure);
-  untold_failure_ = true;
+  unreported_failure_ = true;
   server_->SendAll({{"type", "failure"}, {"failure", failure_->ToJson()}});
   changed_.notify_all();
 }

@@ -1,6 +1,6 @@
-// The meeting point of one attempt (generation) of a run, in the driver or in rank 0's worker:
-// collects reservations, hands out the roster, gathers values, passes events on, and spreads the
-// first failure to every rank. docs/format_control.md has the messages.
+// Rendezvous of one attempt (generation) of a run, in the driver or in rank 0's worker: collects
+// reservations, sends the member list, gathers values, forwards events, and reports the first
+// failure to every rank. docs/format_control.md describes the messages.
 #pragma once
 
 #include <condition_variable>
@@ -13,11 +13,11 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/socket.h"
-#include "hearth/rendezvous/attendance.h"
 #include "hearth/rendezvous/control_server.h"
 #include "hearth/rendezvous/event_queue.h"
 #include "hearth/rendezvous/failure.h"
 #include "hearth/rendezvous/membership.h"
+#include "hearth/rendezvous/step_tracker.h"
 
 namespace hearth::rendezvous {
 
@@ -27,47 +27,47 @@ struct CoordinatorOptions {
   uint32_t generation = 0;
   std::string bind_host = "127.0.0.1";
   PortRange bind_ports;
-  std::string advertise_host;       // what members connect to; empty: bind_host
+  std::string advertise_host;       // the address that members connect to; empty: bind_host
   double reserve_timeout_s = 60;    // from the first reservation to the last
-  double heartbeat_interval_s = 1;  // of both sides; members learn it
+  double heartbeat_interval_s = 1;  // of both sides; sent to the members
   double heartbeat_timeout_s = 10;
   double handshake_timeout_s = 5;
 };
 
-// Any thread may call it. A service thread of its own does the work.
+// Any thread may call it. A service thread does the work.
 class Coordinator : private ControlServer::Handler {
  public:
-  // Listens at once. Throws kInvalidArgument for options that make no sense.
+  // Starts listening at once. Throws kInvalidArgument for invalid options.
   explicit Coordinator(CoordinatorOptions options);
   ~Coordinator() override;
 
   const std::string& host() const { return options_.advertise_host; }
   int port() const { return server_->port(); }
 
-  // Every rank's info, by rank. Throws kDeadlineExceeded naming who is missing, kAborted when a
-  // rank failed first.
-  std::vector<Json> WaitRoster(Deadline deadline);
+  // Every rank's info, by rank. Throws kDeadlineExceeded, naming the missing ranks, and kAborted if
+  // a rank has failed.
+  std::vector<Json> WaitForReservations(Deadline deadline);
 
-  // The oldest event that was not taken, Done()'s included. Nothing at the deadline; without
-  // waiting, nothing when none is left after Close() or, once, after a failure. Of log lines only
-  // the newest 4096 stay; all else stays until it is taken.
+  // Returns the oldest event not yet taken, including Done()'s value. Empty at the deadline; empty
+  // at once if none is left after Close() or, once, after a failure. Only the newest 4096 log lines
+  // are kept; all other events are kept until taken.
   std::optional<Event> NextEvent(Deadline deadline);
-  // Log lines dropped in favour of newer ones since the last call.
+  // Log lines dropped for newer ones since the last call.
   int64_t TakeDroppedLogLines();
 
-  // To every member that is connected now.
+  // Sends to every connected member.
   void Broadcast(const Json& value);
 
-  // Spreads a failure that the members cannot see themselves; no effect after an earlier one. Rank
-  // -1 means no single rank: `message` is then the whole text.
+  // Reports a failure that the members cannot detect themselves; ignored after an earlier failure.
+  // Rank -1 means no particular rank: `message` is then the whole text.
   void Fail(int rank, const std::string& host, const std::string& message);
 
   std::optional<Failure> failure() const;
-  // All ranks called Done().
+  // True if all ranks have called Done().
   bool finished() const;
   Refusals refusals() const { return server_->refusals(); }
 
-  // Ends all connections; ranks that are not done see it as a failure. Idempotent.
+  // Closes all connections; ranks that are not done see a failure. Idempotent.
   void Close();
 
  private:
@@ -77,11 +77,11 @@ class Coordinator : private ControlServer::Handler {
   Deadline NextAlarm() override;
   void OnAlarm() override;
 
-  // These need mutex_.
+  // mutex_ is held.
   void OnReserve(int rank, const Json& frame);
   void OnGather(int rank, const Json& frame);
-  // False for a frame of another type.
-  bool OnQuestion(int rank, const std::string& type, const Json& frame);
+  // Returns false for a frame of another type.
+  bool OnRequest(int rank, const std::string& type, const Json& frame);
   void SetFailure(Failure failure);
   const std::string& HostOf(int rank) const;
 
@@ -90,16 +90,17 @@ class Coordinator : private ControlServer::Handler {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Membership membership_;
-  Attendance attendance_;
-  std::vector<std::string> peers_;  // by rank: its address, until its reservation names its host
+  StepTracker step_tracker_;
+  std::vector<std::string>
+      peers_;  // by rank: the peer's address, until its reservation contains its host
   Deadline reserve_by_ = Deadline::Never();
   EventQueue events_;
   std::optional<Failure> failure_;
-  bool untold_failure_ = false;  // NextEvent has not returned for it
+  bool unreported_failure_ = false;  // not yet returned by NextEvent
   int done_ = 0;
   bool closed_ = false;
 
-  // Last: its thread uses everything above, and ends first.
+  // Last: its thread uses all other members, and ends first.
   std::unique_ptr<ControlServer> server_;
 };
 

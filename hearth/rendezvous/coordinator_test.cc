@@ -17,34 +17,34 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Coordinator, RosterHasEveryRanksInfoByRank) {
+TEST(Coordinator, CollectsEveryRanksInfoByRank) {
   const auto options = TestOptions(3);
   Coordinator coordinator(options);
   RunMembers(options, coordinator.port(), [](Member&) {});
-  const auto roster = coordinator.WaitRoster(Soon());
-  ASSERT_EQ(roster.size(), 3u);
-  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(roster[rank], (Json{{"rank", rank}}));
+  const auto infos = coordinator.WaitForReservations(Soon());
+  ASSERT_EQ(infos.size(), 3u);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(infos[rank], (Json{{"rank", rank}}));
 }
 
-TEST(Coordinator, MissingReservationNamesTheRanksAndWhereTheOthersAre) {
+TEST(Coordinator, AMissingReservationNamesTheRanksAndTheOthersHosts) {
   auto options = TestOptions(3);
   options.reserve_timeout_s = 0.2;
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 1));
   const std::string expected =
-      "within 0.2 s ranks 0, 2 of 3 did not reserve; rank 1 came from host host1";
+      "within 0.2 s ranks 0, 2 of 3 did not reserve; rank 1 reserved from host host1";
   const Error there = Thrown([&] { member.Reserve({}); });
   EXPECT_EQ(there.code(), ErrorCode::kAborted);
   EXPECT_EQ(there.message(), expected);
-  EXPECT_EQ(Thrown([&] { coordinator.WaitRoster(Soon()); }).message(), expected);
+  EXPECT_EQ(Thrown([&] { coordinator.WaitForReservations(Soon()); }).message(), expected);
   EXPECT_EQ(coordinator.failure()->code, ErrorCode::kDeadlineExceeded);
 }
 
-TEST(Coordinator, NobodyComingIsTheWaitersDeadline) {
+TEST(Coordinator, WithoutReservationsTheWaitTimesOut) {
   Coordinator coordinator(TestOptions(2));
-  const Error error = Thrown([&] { coordinator.WaitRoster(Deadline::After(0.02)); });
+  const Error error = Thrown([&] { coordinator.WaitForReservations(Deadline::After(0.02)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_EQ(error.message(), "ranks 0, 1 of 2 did not reserve; nobody came");
+  EXPECT_EQ(error.message(), "ranks 0, 1 of 2 did not reserve; no rank did");
 }
 
 TEST(Coordinator, EventsArriveInOrderWithTheirRank) {
@@ -64,7 +64,7 @@ TEST(Coordinator, EventsArriveInOrderWithTheirRank) {
 }
 
 // A validation of a net with a thousand outputs writes a thousand lines.
-TEST(Coordinator, EventsStayWhereLogLinesComeByTheThousand) {
+TEST(Coordinator, EventsAreKeptUnderThousandsOfLogLines) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);
   constexpr int kEvents = 20, kLines = 500;
@@ -113,14 +113,14 @@ TEST(Coordinator, MemberThatIsDoneMayLeave) {
   EXPECT_FALSE(coordinator.failure());
 }
 
-TEST(Coordinator, FirstFailureWins) {
+TEST(Coordinator, KeepsTheFirstFailure) {
   Coordinator coordinator(TestOptions(1));
   coordinator.Fail(-1, "driver", "Spark lost the executor on node3");
   coordinator.Fail(0, "a", "later");
   EXPECT_EQ(coordinator.failure()->Describe(), "Spark lost the executor on node3");
 }
 
-TEST(Coordinator, DriversFailureEndsTheMembersWaits) {
+TEST(Coordinator, AFailureFromTheDriverEndsTheMembersWaits) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
@@ -129,7 +129,7 @@ TEST(Coordinator, DriversFailureEndsTheMembersWaits) {
             "rank 1 on host node3 failed: executor lost");
 }
 
-TEST(Coordinator, LatecomerHearsOfAnEarlierFailure) {
+TEST(Coordinator, ALateMemberReceivesAnEarlierFailure) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   coordinator.Fail(0, "node3", "out of memory");
@@ -153,7 +153,7 @@ TEST(Coordinator, CloseWakesWaiters) {
   Coordinator coordinator(TestOptions(2));
   Thread closer("closer", [&] { coordinator.Close(); });
   EXPECT_FALSE(coordinator.NextEvent(Deadline::After(60)));
-  EXPECT_EQ(Thrown([&] { coordinator.WaitRoster(Soon()); }).code(), ErrorCode::kAborted);
+  EXPECT_EQ(Thrown([&] { coordinator.WaitForReservations(Soon()); }).code(), ErrorCode::kAborted);
   closer.Join();
   coordinator.Close();
 }
@@ -164,12 +164,12 @@ TEST(Coordinator, UnknownMessageTypeIsAFailureOfItsRank) {
   Connection connection = Connection::Connect("127.0.0.1", coordinator.port(), Soon());
   OfferHandshake(connection, Credentials(options.token, kControlService), {3, 0}, Soon());
   connection.Write(EncodeMessage({{"type", "sing"}}), Soon());
-  const Error error = Thrown([&] { coordinator.WaitRoster(Soon()); });
+  const Error error = Thrown([&] { coordinator.WaitForReservations(Soon()); });
   EXPECT_THAT(error.message(), HasSubstr("'sing' is unknown"));
   EXPECT_THAT(error.message(), HasSubstr("rank 0 on host 127.0.0.1:"));
 }
 
-TEST(Coordinator, OptionsThatMakeNoSenseAreRefused) {
+TEST(Coordinator, InvalidOptionsAreRejected) {
   auto options = TestOptions(0);
   EXPECT_THAT(Thrown([&] { Coordinator coordinator(options); }).message(), HasSubstr("world 0"));
   options = TestOptions(1);

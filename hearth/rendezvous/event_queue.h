@@ -1,4 +1,4 @@
-// What the members sent to the driver and the driver has not taken yet, in the order of arrival.
+// Queue of the events that members sent to the driver, in order of arrival.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace hearth::rendezvous {
 
-// What a member sent to the driver.
+// A value that a member sent to the driver.
 struct Event {
   int rank = 0;
   Json value;
 };
 
-// Events stay until they are taken: decisions hang on them. Of log lines, which a net with a
-// thousand outputs writes by the thousand, only the newest stay. Not thread-safe.
+// Events are kept until they are taken, as decisions depend on them. Only the newest log lines are
+// kept: a net with a thousand outputs writes thousands. Not thread-safe.
 class EventQueue {
  public:
   explicit EventQueue(size_t max_log_lines) : max_log_lines_(max_log_lines) {}
 
   bool empty() const { return events_.empty() && log_lines_.empty(); }
-  // Log lines dropped in favour of newer ones since the last call.
+  // Log lines dropped for newer ones since the last call.
   int64_t TakeDropped() { return std::exchange(dropped_, 0); }
 
   void AddEvent(Event event) { events_.push_back({next_++, std::move(event)}); }
@@ -36,7 +36,7 @@ class EventQueue {
     log_lines_.push_back({next_++, std::move(line)});
   }
 
-  // The oldest; nothing where there is none.
+  // Takes the oldest event; empty if there is none.
   std::optional<Event> Take() {
     if (empty()) return std::nullopt;
     const bool is_event = !events_.empty() && (log_lines_.empty() || IsEventFirst());

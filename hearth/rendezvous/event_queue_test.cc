@@ -13,7 +13,7 @@ std::string TakeAll(EventQueue* queue) {
   return all;
 }
 
-TEST(EventQueue, GivesLinesAndEventsInTheOrderOfTheirArrival) {
+TEST(EventQueue, ReturnsLinesAndEventsInOrderOfArrival) {
   EventQueue queue(10);
   queue.AddLogLine({0, "a"});
   queue.AddEvent({0, "B"});

@@ -11,11 +11,13 @@ std::string Failure::Describe() const {
 
 std::string Shortened(const std::string& text) {
   if (text.size() <= kMaxFailureText) return text;
-  const auto is_inside = [&](size_t at) { return (text[at] & 0xc0) == 0x80; };  // a character
+  const auto is_inside = [&](size_t at) {
+    return (text[at] & 0xc0) == 0x80;
+  };  // inside a UTF-8 character
   size_t head = kMaxFailureText * 3 / 4, tail = text.size() - kMaxFailureText / 4;
   for (int i = 0; i < 3 && is_inside(head); ++i) --head;
   for (int i = 0; i < 3 && is_inside(tail); ++i) ++tail;
-  return fmt::format("{} [... {} bytes left out ...] {}", text.substr(0, head), tail - head,
+  return fmt::format("{} [... {} bytes omitted ...] {}", text.substr(0, head), tail - head,
                      text.substr(tail));
 }
 

@@ -5,22 +5,22 @@
 namespace hearth::rendezvous {
 namespace {
 
-TEST(Failure, SaysWhichRankOnWhichHostFailedAndWhy) {
+TEST(Failure, DescribesRankHostAndReason) {
   const Failure failure = {.rank = 1, .host = "node7", .message = "layer ip1: bad shape"};
   EXPECT_EQ(failure.Describe(), "rank 1 on host node7 failed: layer ip1: bad shape");
 }
 
-TEST(Failure, LostRankDidNotFailByItself) {
+TEST(Failure, ALostRankIsNotDescribedAsFailed) {
   const Failure failure = {.rank = 1, .host = "node7", .message = "went away", .lost = true};
   EXPECT_EQ(failure.Describe(), "rank 1 on host node7 went away");
 }
 
-TEST(Failure, OfNoRankSpeaksForItself) {
+TEST(Failure, WithoutARankIsItsMessage) {
   EXPECT_EQ(Failure{.message = "rank 2 of 3 did not reserve"}.Describe(),
             "rank 2 of 3 did not reserve");
 }
 
-TEST(Failure, SurvivesTheWire) {
+TEST(Failure, RoundTripsThroughJson) {
   const Failure sent = {.rank = 1,
                         .host = "h",
                         .code = ErrorCode::kDataLoss,

@@ -5,7 +5,8 @@
 namespace hearth::rendezvous {
 
 struct FailureWatch::State {
-  // Held while callbacks run. Taken before failure_mutex, which a callback may need by failure().
+  // Held while callbacks run. Acquired before failure_mutex, which callbacks may need for
+  // failure().
   std::mutex callbacks_mutex;
   std::list<Callback> callbacks;
 
@@ -22,7 +23,7 @@ FailureWatch::Subscription FailureWatch::Subscribe(Callback callback) {
     callback(*known);
     return subscription;
   }
-  subscription.place_ = state_->callbacks.insert(state_->callbacks.end(), std::move(callback));
+  subscription.position_ = state_->callbacks.insert(state_->callbacks.end(), std::move(callback));
   subscription.state_ = state_;
   return subscription;
 }
@@ -51,7 +52,7 @@ FailureWatch::Subscription& FailureWatch::Subscription::operator=(Subscription&&
   if (this == &other) return *this;
   Cancel();
   state_ = std::move(other.state_);
-  place_ = other.place_;
+  position_ = other.position_;
   return *this;
 }
 
@@ -59,7 +60,7 @@ void FailureWatch::Subscription::Cancel() noexcept {
   if (!state_) return;
   {
     const std::lock_guard lock(state_->callbacks_mutex);
-    state_->callbacks.erase(place_);
+    state_->callbacks.erase(position_);
   }
   state_.reset();
 }

@@ -13,19 +13,19 @@ namespace hearth::rendezvous {
 
 class FailureWatch {
  public:
-  // Must not subscribe, nor destroy a subscription of the same watch.
+  // Must neither subscribe nor destroy a subscription of the same watch.
   using Callback = std::function<void(const Failure&)>;
 
-  // While it lives the callback may be called; its destructor waits for a call that runs. It may
+  // The callback may be called while it exists; its destructor waits for a running call. It may
   // outlive the watch.
   class Subscription;
 
   FailureWatch();
 
-  // `callback` is called once: at once when a failure is known, else from the thread of Set().
+  // Calls `callback` once: at once if a failure is known, else from the thread of Set().
   [[nodiscard]] Subscription Subscribe(Callback callback);
 
-  // Keeps the first failure and calls the callbacks; later ones change nothing.
+  // Keeps the first failure and calls the callbacks; later failures are ignored.
   void Set(const Failure& failure);
 
   bool failed() const;
@@ -47,7 +47,7 @@ class FailureWatch::Subscription {
  private:
   friend class FailureWatch;
   std::shared_ptr<State> state_;
-  std::list<Callback>::iterator place_;
+  std::list<Callback>::iterator position_;
 };
 
 }  // namespace hearth::rendezvous

@@ -9,7 +9,7 @@
 namespace hearth::rendezvous {
 namespace {
 
-TEST(FailureWatch, FirstFailureWins) {
+TEST(FailureWatch, KeepsTheFirstFailure) {
   FailureWatch watch;
   EXPECT_FALSE(watch.failed());
   watch.Set({.rank = 2});
@@ -28,7 +28,7 @@ TEST(FailureWatch, EveryCallbackIsCalledOnce) {
   EXPECT_EQ(calls, 11);
 }
 
-TEST(FailureWatch, CallbackMayAskForTheFailure) {
+TEST(FailureWatch, CallbackMayCallFailure) {
   FailureWatch watch;
   int rank = -1;
   const auto subscription = watch.Subscribe([&](const Failure&) { rank = watch.failure()->rank; });
@@ -48,7 +48,7 @@ TEST(FailureWatch, CancelledCallbackIsNotCalled) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(FailureWatch, CancelWaitsForACallThatRuns) {
+TEST(FailureWatch, CancelWaitsForARunningCall) {
   FailureWatch watch;
   std::promise<void> entered, leave;
   bool finished = false;

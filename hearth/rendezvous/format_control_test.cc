@@ -1,4 +1,4 @@
-// The worked bytes of docs/format_control.md, compared with what the code writes.
+// Compares the worked bytes of docs/format_control.md with the code's output.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -29,7 +29,7 @@ std::map<std::string, std::string> WorkedBytes() {
   return bytes;
 }
 
-TEST(FormatControl, DocumentedBytesAreWhatTheCodeWrites) {
+TEST(FormatControl, DocumentedBytesMatchTheCode) {
   auto documented = WorkedBytes();
   ASSERT_EQ(documented.size(), 4u);
   std::string token;

@@ -10,7 +10,7 @@ namespace hearth::rendezvous {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Of a frame's length: the message goes on in the next frame.
+// Flag in a frame's length: the message continues in the next frame.
 constexpr uint32_t kMoreFollows = 1u << 31;
 
 }  // namespace
@@ -44,8 +44,8 @@ std::string EncodeMessage(const Json& message) {
 
 namespace {
 
-// How many arrays and objects are open at most, in text that is JSON; of other text, up to where it
-// stops being JSON. Far quicker than to ask the parser at each of its steps.
+// Maximum nesting of arrays and objects in JSON text; in other text, up to the first syntax error.
+// Much faster than a parser callback.
 int DeepestNesting(std::string_view text) {
   int open = 0;
   int deepest = 0;
@@ -85,9 +85,9 @@ std::optional<Json> FrameReader::Next() {
     const bool more = (length & kMoreFollows) != 0;
     const size_t size = length & ~kMoreFollows;
     Require(size <= kMaxFrameBytes, ErrorCode::kDataLoss,
-            "a control frame claims {} bytes, over the limit of {}", size, kMaxFrameBytes);
+            "a control frame has a length of {} bytes, over the limit of {}", size, kMaxFrameBytes);
     Require(!more || size == kMaxFrameBytes, ErrorCode::kDataLoss,
-            "a control frame of {} bytes says that more follows, but is not full", size);
+            "a control frame of {} bytes has the continuation flag, but is not full", size);
     Require(parts_.size() + size <= kMaxMessageBytes, ErrorCode::kDataLoss,
             "a control message has more than {} bytes", kMaxMessageBytes);
     if (buffer_.size() < kLengthBytes + size) return std::nullopt;

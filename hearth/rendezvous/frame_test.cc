@@ -12,7 +12,7 @@ TEST(Frame, NumbersAreBigEndian) {
   EXPECT_EQ(DecodeU32("\xff\x00\x00\x01"), 0xff000001u);
 }
 
-TEST(Frame, MessagesComeOutOfAnyCutOfTheStream) {
+TEST(Frame, MessagesAreReadFromAnyFragmentation) {
   const std::string stream = EncodeMessage({{"a", 1}}) + EncodeMessage({{"b", "\u00e9"}});
   FrameReader reader;
   std::vector<Json> messages;
@@ -23,9 +23,9 @@ TEST(Frame, MessagesComeOutOfAnyCutOfTheStream) {
   EXPECT_EQ(messages, (std::vector<Json>{{{"a", 1}}, {{"b", "\u00e9"}}}));
 }
 
-TEST(Frame, ALongMessageTravelsInSeveralFrames) {
+TEST(Frame, ALongMessageIsSplitIntoFrames) {
   for (const size_t size : {kMaxFrameBytes - 8, kMaxFrameBytes - 7, 3 * kMaxFrameBytes + 5}) {
-    const Json message = {{"a", std::string(size, 'x')}};  // 8 bytes around it
+    const Json message = {{"a", std::string(size, 'x')}};  // 8 bytes of JSON around it
     const std::string stream = EncodeMessage(message) + EncodeMessage({{"b", 1}});
     const size_t frames = (size + 8 + kMaxFrameBytes - 1) / kMaxFrameBytes;
     EXPECT_EQ(EncodeMessage(message).size(), size + 8 + 4 * frames);
@@ -39,7 +39,7 @@ TEST(Frame, ALongMessageTravelsInSeveralFrames) {
   }
 }
 
-TEST(Frame, AReaderOfWhatIsMissingTakesNoByteOfWhatFollows) {
+TEST(Frame, ReadingMissingBytesDoesNotReadAhead) {
   const Json message = {{"a", std::string(kMaxFrameBytes, 'x')}};
   const std::string stream = EncodeMessage(message) + "rows";
   FrameReader reader;
@@ -55,13 +55,13 @@ TEST(Frame, AReaderOfWhatIsMissingTakesNoByteOfWhatFollows) {
   EXPECT_EQ(stream.substr(at), "rows");
 }
 
-TEST(Frame, AFrameThatIsNotFullIsTheLastOfItsMessage) {
+TEST(Frame, APartialFrameMustBeTheLastOfItsMessage) {
   FrameReader reader;
   reader.Append("\x80" + EncodeU32(5).substr(1) + "{\"a\":");
   EXPECT_THROW(reader.Next(), Error);
 }
 
-TEST(Frame, AMessageWithoutAnEndIsRefused) {
+TEST(Frame, AnEndlessMessageIsRejected) {
   FrameReader reader;
   const std::string part =
       "\x80" + EncodeU32(kMaxFrameBytes).substr(1) + std::string(kMaxFrameBytes, 'x');
@@ -73,11 +73,11 @@ TEST(Frame, AMessageWithoutAnEndIsRefused) {
   EXPECT_THROW(reader.Next(), Error);
 }
 
-TEST(Frame, TooLargeMessageIsRefusedBeforeItIsSent) {
+TEST(Frame, AnOversizedMessageIsRejectedBeforeItIsSent) {
   EXPECT_THROW(EncodeMessage({{"value", std::string(kMaxMessageBytes, 'x')}}), Error);
 }
 
-TEST(Frame, TooLargeLengthIsRefusedBeforeTheBytesCome) {
+TEST(Frame, AnOversizedLengthIsRejectedBeforeItsBytesArrive) {
   FrameReader reader;
   reader.Append(EncodeU32(kMaxFrameBytes + 1));
   try {
@@ -88,7 +88,7 @@ TEST(Frame, TooLargeLengthIsRefusedBeforeTheBytesCome) {
   }
 }
 
-TEST(Frame, WhatIsNoJsonObjectIsRefused) {
+TEST(Frame, TextOtherThanAJsonObjectIsRejected) {
   for (const std::string text : {"", "{", "[1]", "7", "\xff"}) {
     FrameReader reader;
     reader.Append(EncodeU32(static_cast<uint32_t>(text.size())) + text);
@@ -96,7 +96,7 @@ TEST(Frame, WhatIsNoJsonObjectIsRefused) {
   }
 }
 
-TEST(Frame, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
+TEST(Frame, DeepNestingIsRejected) {
   const auto nested = [](size_t depth) {
     return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
   };
@@ -112,14 +112,14 @@ TEST(Frame, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
   }
 }
 
-TEST(Frame, BracketsWithinTextAreNoNesting) {
+TEST(Frame, BracketsInStringsAreNotNesting) {
   const Json message = {{std::string(99, '['), "\\\"" + std::string(99, '{')}, {"b", {1, "\""}}};
   FrameReader reader;
   reader.Append(EncodeMessage(message));
   EXPECT_EQ(reader.Next(), message);
 }
 
-TEST(Frame, TextThatIsNoUtf8StillTravels) {
+TEST(Frame, InvalidUtf8IsReplaced) {
   FrameReader reader;
   reader.Append(EncodeMessage({{"path", "caf\xe9"}}));
   EXPECT_EQ(reader.Next()->at("path"), "caf\xef\xbf\xbd");

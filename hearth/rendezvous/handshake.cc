@@ -21,13 +21,14 @@ std::string Join(std::string_view a, std::string_view b, std::string_view c = {}
   return bytes.append(a).append(b).append(c);
 }
 
-// The verdict of an answer whose proof holds.
+// The verdict of a response with a valid proof.
 Verdict ReadVerdict(const Credentials& credentials, std::string_view hello, std::string_view claim,
                     std::string_view answer, const std::string& peer) {
   const std::string_view body = answer.substr(0, kVerdictProofAt);
   const std::string proof = credentials.Prove(kServer, Join(hello, claim, body));
   Require(ConstantTimeEqual(proof, answer.substr(kVerdictProofAt)), ErrorCode::kPermissionDenied,
-          "{} did not prove that it knows the token; something else listens on that port", peer);
+          "{} failed to authenticate with the token; another program may be listening on that port",
+          peer);
   return static_cast<Verdict>(body[0]);
 }
 
@@ -38,16 +39,16 @@ void RequireAccepted(Verdict verdict, uint32_t server_generation, Identity ident
       return;
     case Verdict::kOtherGeneration:
       Throw(ErrorCode::kPermissionDenied,
-            "{} refused rank {} of generation {}: it serves generation {}", peer, identity.rank,
+            "{} rejected rank {} of generation {}: it serves generation {}", peer, identity.rank,
             identity.generation, server_generation);
     case Verdict::kUnknownRank:
-      Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: there is no such rank", peer,
+      Throw(ErrorCode::kPermissionDenied, "{} rejected rank {}: there is no such rank", peer,
             identity.rank);
     case Verdict::kRankTaken:
-      Throw(ErrorCode::kPermissionDenied, "{} refused rank {}: that rank has joined already", peer,
+      Throw(ErrorCode::kPermissionDenied, "{} rejected rank {}: that rank has already joined", peer,
             identity.rank);
   }
-  Throw(ErrorCode::kPermissionDenied, "{} refused rank {} for a reason unknown here", peer,
+  Throw(ErrorCode::kPermissionDenied, "{} rejected rank {} for an unknown reason", peer,
         identity.rank);
 }
 
@@ -83,11 +84,11 @@ std::string MakeVerdict(const Credentials& credentials, std::string_view hello,
 Identity CheckClaim(const Credentials& credentials, std::string_view hello,
                     std::string_view claim) {
   Require(claim.size() == kClaimBytes && claim.starts_with(kMagic), ErrorCode::kInvalidArgument,
-          "the first bytes of a client are not Hearth's handshake");
+          "the client did not send Hearth's handshake");
   const std::string_view body = claim.substr(0, kClaimProofAt);
   const std::string proof = credentials.Prove(kClient, Join(hello, body));
   Require(ConstantTimeEqual(proof, claim.substr(kClaimProofAt)), ErrorCode::kPermissionDenied,
-          "a client proved another token or an earlier connection");
+          "the client's proof is for another token or an earlier connection");
   return {DecodeU32(body.substr(kMagic.size() + kNonceBytes)),
           DecodeU32(body.substr(kMagic.size() + kNonceBytes + 4))};
 }
@@ -97,16 +98,16 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
   std::string hello(kHelloBytes, '\0');
   connection.Read(hello.data(), hello.size(), deadline);
   Require(hello.starts_with(kMagic), ErrorCode::kPermissionDenied,
-          "{} does not speak Hearth's protocol; check host and port", connection.peer());
+          "{} does not use Hearth's protocol; check host and port", connection.peer());
   const std::string claim = MakeClaim(credentials, hello, RandomBytes(kNonceBytes), identity);
   connection.Write(claim, deadline);
   std::string answer(kVerdictBytes, '\0');
   try {
     connection.Read(answer.data(), answer.size(), deadline);
   } catch (const Error& error) {
-    // A server answers nothing to a wrong proof.
+    // A server does not respond to a wrong proof.
     if (error.code() != ErrorCode::kUnavailable) throw;
-    Throw(ErrorCode::kPermissionDenied, "{} refused the token of rank {}", connection.peer(),
+    Throw(ErrorCode::kPermissionDenied, "{} rejected the token of rank {}", connection.peer(),
           identity.rank);
   }
   const Verdict verdict = ReadVerdict(credentials, hello, claim, answer, connection.peer());
@@ -128,7 +129,7 @@ void AcceptHandshake(Connection& connection, const Credentials& credentials, Ide
   }
   connection.Write(MakeVerdict(credentials, hello, claim, verdict, identity.generation), deadline);
   Require(verdict == Verdict::kAccepted, ErrorCode::kPermissionDenied,
-          "{} looks for rank {} of generation {}, this is rank {} of generation {}",
+          "{} expects rank {} of generation {}, this is rank {} of generation {}",
           connection.peer(), client.rank, client.generation, identity.rank, identity.generation);
 }
 

@@ -1,6 +1,6 @@
-// Mutual authentication of two ends that share a token, before anything else is parsed. Fixed
-// sizes; docs/format_control.md has the bytes. Pure functions first, then both halves for a thread
-// that waits; a server of many (control_server.h) uses the pure ones.
+// Mutual authentication of two peers that share a token, before any other data is parsed. Messages
+// of fixed size; docs/format_control.md describes the bytes. The functions come first, then both
+// halves for a thread that blocks; a server of many clients (control_server.h) uses the functions.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,12 @@ inline constexpr size_t kVerdictBytes = 37;  // verdict, the server's generation
 // The service of the connections between coordinator and members.
 inline constexpr const char* kControlService = "control";
 
-// What both ends must agree on. `service` keeps a proof for one purpose from serving another.
+// Parameters that both peers share. `service` prevents a proof for one service from being used for
+// another.
 class Credentials {
  public:
-  // Throws kInvalidArgument unless the token is 64 hex digits, without repeating it.
+  // Throws kInvalidArgument unless the token is 64 hex digits; the error does not contain the
+  // token.
   Credentials(std::string_view token, std::string service);
   std::string Prove(std::string_view side, std::string_view transcript) const;
 
@@ -33,7 +35,8 @@ class Credentials {
   std::string service_;
 };
 
-// Who a client claims to be; if only the servers have ranks, the server that it looks for.
+// The rank that a client claims to be; if only servers have ranks, the server that it wants to
+// reach.
 struct Identity {
   uint32_t generation = 0;
   uint32_t rank = 0;
@@ -48,17 +51,17 @@ std::string MakeClaim(const Credentials& credentials, std::string_view hello,
 std::string MakeVerdict(const Credentials& credentials, std::string_view hello,
                         std::string_view claim, Verdict verdict, uint32_t generation);
 
-// Throws kInvalidArgument when the bytes do not come from a Hearth client, kPermissionDenied when
-// they prove another token, service or connection (a replay).
+// Throws kInvalidArgument if the bytes are not from a Hearth client, kPermissionDenied if they
+// prove another token, service or connection (a replay).
 Identity CheckClaim(const Credentials& credentials, std::string_view hello, std::string_view claim);
 
-// The client's half. Throws kPermissionDenied when the server refuses or cannot prove itself,
-// kDeadlineExceeded or kUnavailable as Connection does. The deadline is for the whole handshake: a
-// peer that sends byte by byte gets no more time.
+// The client's half. Throws kPermissionDenied if the server rejects the client or fails to
+// authenticate, kDeadlineExceeded or kUnavailable as Connection does. The deadline limits the whole
+// handshake, also if the peer sends byte by byte.
 void OfferHandshake(Connection& connection, const Credentials& credentials, Identity identity,
                     Deadline deadline);
-// The server's half, which takes only a client of this `identity`. Throws as CheckClaim does,
-// kPermissionDenied for another identity, which the client is told, and as Connection does.
+// The server's half, which accepts only clients with this `identity`. Throws as CheckClaim does,
+// kPermissionDenied for another identity, which is also sent to the client, and as Connection does.
 void AcceptHandshake(Connection& connection, const Credentials& credentials, Identity identity,
                      Deadline deadline);
 

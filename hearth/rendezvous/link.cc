@@ -10,10 +10,10 @@
 namespace hearth::rendezvous {
 namespace {
 
-// A member that has not read this much of what was sent before is stuck. A message is not refused
-// for its own size.
+// A member with this much unread pending data is stuck. A single message is never rejected for its
+// size.
 constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
-// Until a descriptor may have become free.
+// Pause before the next attempt to accept; a descriptor may be free by then.
 constexpr double kPauseAfterFailure = 0.25;
 
 }  // namespace
@@ -27,7 +27,7 @@ bool Link::Receive() {
   if (!got) return true;
   if (*got == 0) return false;
   std::string_view received(bytes, *got);
-  // Until the claim is complete nothing beyond it is stored, whatever a stranger sends.
+  // Until the claim is complete nothing beyond it is stored, whatever the client sends.
   const size_t to_claim = std::min(received.size(), kClaimBytes - claim_.size());
   claim_.append(received.substr(0, to_claim));
   received.remove_prefix(to_claim);
@@ -35,9 +35,9 @@ bool Link::Receive() {
     frames_.Append(received);
     SetSilenceTimeout(silence_timeout_s_);
   } else {
-    // A client sends its first frame after the verdict, so this is not one of ours.
+    // Clients send their first frame after the verdict.
     Require(received.empty(), ErrorCode::kInvalidArgument,
-            "{} sent more than a handshake before it was accepted", peer());
+            "{} sent data after the handshake before it was accepted", peer());
   }
   return true;
 }
@@ -48,10 +48,10 @@ std::optional<std::string> Link::TakeClaim() {
 }
 
 void Link::Send(std::string_view bytes) {
-  Flush();  // what the peer has read meanwhile does not wait for it
+  Flush();  // frees buffer space that the peer has read meanwhile
   const size_t waiting = out_.size() - sent_;
   Require(waiting <= kMaxWaitingBytes, ErrorCode::kResourceExhausted,
-          "{} does not read: {} bytes wait for it", peer(), waiting);
+          "{} does not read: {} bytes are pending", peer(), waiting);
   out_.append(bytes);
   Flush();
 }
@@ -62,7 +62,7 @@ void Link::Flush() {
     if (sent == 0) return;
     sent_ += sent;
     if (sent_ < out_.size()) continue;
-    out_ = {};  // with its memory: a large message is rare
+    out_ = {};  // releases the memory: large messages are rare
     sent_ = 0;
   }
 }
@@ -91,7 +91,7 @@ std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s,
                                   MakeHello(RandomBytes(kNonceBytes)),
                                   Deadline::After(handshake_s));
   } catch (const Error& error) {
-    // Whatever else it is, a door that has opened stays open.
+    // All errors are temporary for the listener, which must stay open.
     const bool left = error.code() == ErrorCode::kDeadlineExceeded;
     if (!left) *accept_again = Deadline::After(kPauseAfterFailure);
     return nullptr;

@@ -1,5 +1,5 @@
-// One connection as a server sees it: bytes in, bytes out, and when it was last heard from. Never
-// waits. Used by the server's thread only.
+// Server side of one connection: buffers input and output and tracks the last time data was
+// received. Non-blocking. Used by the server's thread only.
 #pragma once
 
 #include <memory>
@@ -16,33 +16,33 @@ namespace hearth::rendezvous {
 
 class Link {
  public:
-  // Expects a claim that answers `hello` until `handshake`.
+  // Expects a claim in response to `hello` until the deadline `handshake`.
   Link(Connection connection, std::string hello, Deadline handshake);
 
-  // Sends the hello. Throws as Send does: the client may have left before it was accepted.
+  // Sends the hello. Throws as Send does: the client may have disconnected before it was accepted.
   void Greet() { Send(hello_); }
 
-  // Reads what has arrived; false at end of file. Throws Error when the connection broke.
+  // Reads available data; false at end of file. Throws Error if the connection failed.
   bool Receive();
-  // Bytes of the handshake, once all of them are here; what follows them are frames.
+  // The bytes of the claim, once complete; all bytes after it are frames.
   std::optional<std::string> TakeClaim();
   // The next message of a member. Throws kDataLoss as FrameReader does.
   std::optional<Json> TakeFrame() { return frames_.Next(); }
 
-  // Writes what the socket takes now, the rest when it is writable again. Throws kUnavailable when
-  // the peer closed, kResourceExhausted when it does not read what waits for it.
+  // Writes as much as the socket accepts now, and the rest when it is writable again. Throws
+  // kUnavailable if the peer closed, kResourceExhausted if it does not read its pending data.
   void Send(std::string_view bytes);
   void Flush();
   bool flushed() const { return out_.empty(); }
 
-  // Gives the connection away; the link is closed then. What Send left behind is lost.
+  // Returns the connection and closes the link. Unsent data is lost.
   Connection Release();
 
-  // The socket's end; the server forgets the link at its next turn.
+  // Closes the socket; the server removes the link in its next iteration.
   void Close();
   bool closed() const { return closed_; }
 
-  // From the accepted handshake on, the link belongs to a rank.
+  // Assigns the link to a rank, after the handshake.
   void SetRank(int rank) { rank_ = rank; }
   bool is_member() const { return rank_ >= 0; }
   int rank() const { return rank_; }
@@ -51,9 +51,10 @@ class Link {
   const std::string& peer() const { return connection_.peer(); }
   const std::string& hello() const { return hello_; }
   Deadline handshake() const { return handshake_; }
-  // When a later client may take this one's place: a quick one never loses it to a crowd.
+  // When a newer client may replace this one: clients that finish the handshake quickly are never
+  // replaced.
   Deadline replaceable() const { return replaceable_; }
-  // When silence becomes a failure; every received byte puts it off by `timeout_s`.
+  // When silence counts as a failure; every received byte extends it by `timeout_s`.
   Deadline silent_after() const { return silent_after_; }
   void SetSilenceTimeout(double timeout_s);
 
@@ -68,12 +69,13 @@ class Link {
   bool closed_ = false;
   std::string claim_;
   FrameReader frames_;
-  std::string out_;  // from sent_ on it waits to be sent
+  std::string out_;  // bytes from sent_ on are pending
   size_t sent_ = 0;
 };
 
-// Accepts the next client, without a greeting. Null if it has left again, and if none can be
-// accepted, as while descriptors are used up: `accept_again` then says when to try again.
+// Accepts the next client, without a greeting. Null if it has disconnected, or if none can be
+// accepted, e.g. while the process has no free descriptors: `accept_again` is then the time of the
+// next attempt.
 std::unique_ptr<Link> AcceptLink(TcpListener& listener, double handshake_s, Deadline* accept_again);
 
 }  // namespace hearth::rendezvous

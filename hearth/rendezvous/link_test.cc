@@ -24,14 +24,14 @@ class LinkTest : public testing::Test {
       : peer_(std::move(ends.second)), link_(std::move(ends.first), "hello", Soon()) {}
 };
 
-TEST_F(LinkTest, Greets) {
+TEST_F(LinkTest, SendsTheHello) {
   link_.Greet();
   char bytes[5];
   peer_.Read(bytes, 5, Soon());
   EXPECT_EQ(std::string(bytes, 5), "hello");
 }
 
-TEST_F(LinkTest, ClaimIsGivenOnlyWhenItIsComplete) {
+TEST_F(LinkTest, TheClaimIsReturnedOnlyWhenComplete) {
   const std::string claim(kClaimBytes, 'c');
   peer_.Write(claim.substr(0, 50), Soon());
   EXPECT_TRUE(link_.Receive());
@@ -41,12 +41,12 @@ TEST_F(LinkTest, ClaimIsGivenOnlyWhenItIsComplete) {
   EXPECT_EQ(link_.TakeClaim(), claim);
 }
 
-TEST_F(LinkTest, StrangerCannotStoreMoreThanAClaim) {
+TEST_F(LinkTest, UnauthenticatedClientsCannotStoreMoreThanAClaim) {
   peer_.Write(std::string(kClaimBytes + 1, 'c'), Soon());
   EXPECT_EQ(Thrown([&] { link_.Receive(); }).code(), ErrorCode::kInvalidArgument);
 }
 
-TEST_F(LinkTest, MembersBytesAreFramesAndPutSilenceOff) {
+TEST_F(LinkTest, MemberBytesAreFramesAndExtendTheSilenceTimeout) {
   peer_.Write(std::string(kClaimBytes, 'c'), Soon());
   link_.Receive();
   link_.SetRank(1);
@@ -59,12 +59,12 @@ TEST_F(LinkTest, MembersBytesAreFramesAndPutSilenceOff) {
   EXPECT_GT(link_.silent_after().at(), before.at());
 }
 
-TEST_F(LinkTest, EndOfFileIsTold) {
+TEST_F(LinkTest, EndOfFileIsReported) {
   peer_.Shutdown();
   EXPECT_FALSE(link_.Receive());
 }
 
-TEST_F(LinkTest, WhatTheSocketDoesNotTakeWaitsUpToALimit) {
+TEST_F(LinkTest, PendingDataIsLimited) {
   const std::string much(2 << 20, 'x');
   link_.Send(much);
   EXPECT_FALSE(link_.flushed());

@@ -11,8 +11,8 @@
 namespace hearth::rendezvous {
 namespace {
 
-// How long a wait that is over asks for the names of those who did not come.
-constexpr double kAskTimeout = 1.0;
+// Timeout of the request for the missing ranks after a wait has timed out.
+constexpr double kRequestTimeout = 1.0;
 
 Connection JoinCluster(const MemberOptions& options, Deadline deadline) {
   try {
@@ -46,8 +46,9 @@ Member::~Member() {
   }
   const std::lock_guard lock(send_mutex_);
   leaving_ = true;
-  // Not both ways: a heartbeat that came then would reset the connection, and what the coordinator
-  // has not read yet would be lost. It closes once it has read the end, which ends the thread.
+  // Not both directions: a heartbeat that arrived then would reset the connection, and data that
+  // the coordinator has not read would be lost. It closes after reading the end of the stream,
+  // which ends the thread.
   ::shutdown(connection_.fd(), SHUT_WR);
 }
 
@@ -62,50 +63,51 @@ void Member::ReadWelcome(Deadline deadline) {
   }
   const int world = welcome->value("world", 0);
   Require(world == options_.world, ErrorCode::kInvalidArgument,
-          "rank {} was told that there are {} ranks, the coordinator at {} waits for {}",
-          options_.rank, options_.world, connection_.peer(), world);
+          "rank {} is configured for {} ranks, the coordinator at {} for {}", options_.rank,
+          options_.world, connection_.peer(), world);
   heartbeat_interval_s_ = welcome->value("heartbeat_interval_s", heartbeat_interval_s_);
   heartbeat_timeout_s_ = welcome->value("heartbeat_timeout_s", heartbeat_timeout_s_);
   reserve_timeout_s_ = welcome->value("reserve_timeout_s", reserve_timeout_s_);
 }
 
 std::vector<Json> Member::Reserve(const Json& info) {
-  // The coordinator's limit counts from the first rank and says who is missing; ours is a net.
+  // The coordinator's limit starts at the first rank and names the missing ones; this is a
+  // fallback.
   const Deadline deadline = Deadline::After(reserve_timeout_s_ + heartbeat_timeout_s_);
-  const auto roster =
-      Ask({{"type", "reserve"}, {"host", options_.host_name}, {"info", info}}, "roster", deadline);
-  Require(roster.has_value(), ErrorCode::kDeadlineExceeded,
-          "{} got no roster from the coordinator at {} within {} s",
+  const auto infos = Request({{"type", "reserve"}, {"host", options_.host_name}, {"info", info}},
+                             "roster", deadline);
+  Require(infos.has_value(), ErrorCode::kDeadlineExceeded,
+          "{} received no member list from the coordinator at {} within {} s",
           RankName(options_.rank, options_.host_name), connection_.peer(),
           reserve_timeout_s_ + heartbeat_timeout_s_);
-  return roster->get<std::vector<Json>>();
+  return infos->get<std::vector<Json>>();
 }
 
 std::vector<Json> Member::AllGather(const std::string& name, const Json& value, Deadline deadline) {
   const auto values =
-      Ask({{"type", "gather"}, {"name", name}, {"value", value}}, "gathered " + name, deadline);
+      Request({{"type", "gather"}, {"name", name}, {"value", value}}, "gathered " + name, deadline);
   if (values) return values->get<std::vector<Json>>();
-  const auto missing =
-      Ask({{"type", "missing"}, {"name", name}}, "missing " + name, Deadline::After(kAskTimeout));
-  Throw(ErrorCode::kDeadlineExceeded, "{} waited for '{}' in vain: {} did not come",
+  const auto missing = Request({{"type", "missing"}, {"name", name}}, "missing " + name,
+                               Deadline::After(kRequestTimeout));
+  Throw(ErrorCode::kDeadlineExceeded, "{} timed out waiting for '{}': {} did not arrive",
         RankName(options_.rank, options_.host_name), name,
         missing ? missing->get<std::string>() : "other ranks");
 }
 
-void Member::Come(const Attendee& attendee) {
+void Member::ReportStep(const GroupStep& step) {
   Send({{"type", "came"},
-        {"group", attendee.group},
-        {"rank", attendee.rank},
-        {"world", attendee.world},
-        {"step", attendee.step}});
+        {"group", step.group},
+        {"rank", step.rank},
+        {"world", step.world},
+        {"step", step.step}});
 }
 
-std::optional<std::vector<int>> Member::Absent(const Attendee& attendee) {
-  // Not the name of an earlier question, whose answer may still come.
-  const std::string name = fmt::format("{} {} {}", attendee.group, attendee.rank, ++questions_);
+std::optional<std::vector<int>> Member::RanksBehind(const GroupStep& step) {
+  // A unique name: the answer to an earlier request may still arrive.
+  const std::string name = fmt::format("{} {} {}", step.group, step.rank, ++requests_);
   const auto ranks =
-      Ask({{"type", "absent"}, {"name", name}, {"group", attendee.group}, {"step", attendee.step}},
-          "absent " + name, Deadline::After(kAskTimeout));
+      Request({{"type", "absent"}, {"name", name}, {"group", step.group}, {"step", step.step}},
+              "absent " + name, Deadline::After(kRequestTimeout));
   if (!ranks) return std::nullopt;
   return ranks->get<std::vector<int>>();
 }
@@ -121,7 +123,7 @@ void Member::Done(const Json& value) {
   }
   try {
     Send({{"type", "done"}, {"value", value}});
-  } catch (const Error& error) {  // too large: what it did is done all the same
+  } catch (const Error& error) {  // too large; the rank is done all the same
     log::Warning("rank {} is done, but its result cannot be sent: {}", options_.rank,
                  error.message());
     Send({{"type", "done"}, {"value", nullptr}});
@@ -137,21 +139,21 @@ void Member::SendFailure(const Error& error, const Json& details) noexcept {
                              .details = details};
     Send({{"type", "failure"}, {"failure", failure.ToJson()}});
   } catch (const std::exception& problem) {
-    log::Warning("the coordinator cannot be told that rank {} failed: {}", options_.rank,
+    log::Warning("the coordinator cannot be notified that rank {} failed: {}", options_.rank,
                  problem.what());
   }
 }
 
-// Sends the question and waits until the thread has seen `answer`; nothing at the deadline.
-std::optional<Json> Member::Ask(const Json& question, const std::string& answer,
-                                Deadline deadline) {
+// Sends the request and waits until the thread has received `answer`; empty at the deadline.
+std::optional<Json> Member::Request(const Json& request, const std::string& answer,
+                                    Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
     const bool fresh = answers_.try_emplace(answer).second;
     Require(fresh, ErrorCode::kInvalidArgument,
             "two threads of rank {} wait for '{}' at the same time", options_.rank, answer);
   }
-  Send(question);
+  Send(request);
   std::unique_lock lock(mutex_);
   std::optional<Json>& slot = answers_.at(answer);
   changed_.wait_until(lock, deadline.at(), [&] { return slot || watch_.failed(); });
@@ -171,8 +173,8 @@ void Member::Send(const Json& message) {
                         Deadline::After(heartbeat_timeout_s_));
     }
   } catch (const Error&) {
-    // The thread reads what the coordinator said last, then the end of the connection, and makes a
-    // failure of it that says more than this error.
+    // The thread reads the remaining messages and the end of the connection, and reports a failure
+    // that is more specific than this error.
     connection_.Shutdown();
   }
 }
@@ -227,11 +229,11 @@ void Member::Dispatch(const Json& frame) {
     if (options_.on_message) options_.on_message(frame.at("value"));
     return;
   } else {
-    return;  // a heartbeat: that bytes came is all it says
+    return;  // a heartbeat: any received bytes reset the timeout
   }
   const std::lock_guard lock(mutex_);
   const auto waiting = answers_.find(answer);
-  // Not found: the wait ended at its deadline before.
+  // Absent if the wait has timed out.
   if (waiting != answers_.end()) waiting->second = frame.at(content);
   changed_.notify_all();
 }

@@ -1,5 +1,5 @@
-// One rank's place in the cluster: a connection to the coordinator, held by a thread that sends
-// heartbeats and learns of failures.
+// One rank's membership in the cluster: a connection to the coordinator, with a thread that sends
+// heartbeats and receives failures.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@
 #include "hearth/base/error.h"
 #include "hearth/base/socket.h"
 #include "hearth/base/thread.h"
-#include "hearth/rendezvous/attendance.h"
 #include "hearth/rendezvous/failure.h"
 #include "hearth/rendezvous/failure_watch.h"
 #include "hearth/rendezvous/frame.h"
+#include "hearth/rendezvous/step_tracker.h"
 
 namespace hearth::rendezvous {
 
@@ -30,23 +30,23 @@ struct MemberOptions {
   uint32_t generation = 0;
   int rank = 0;
   int world = 1;
-  std::string host_name;          // what others call this host in messages
-  double connect_timeout_s = 30;  // for connection and handshake
-  // Called from the member's thread with what Coordinator::Broadcast sent; must not block.
+  std::string host_name;          // name of this host in messages
+  double connect_timeout_s = 30;  // for the connection and handshake
+  // Called from the member's thread with the value of Coordinator::Broadcast; must not block.
   std::function<void(const Json&)> on_message;
-  // Called once, last of all, from the member's thread when the connection is over.
+  // Called once, as the last callback, from the member's thread when the connection has closed.
   std::function<void()> on_end;
 };
 
-// Any thread may call it. Waits throw kAborted with the first failure's text when any rank fails or
-// the coordinator goes away.
+// Any thread may call it. Waits throw kAborted with the first failure's text if any rank fails or
+// the coordinator is lost.
 class Member {
  public:
   // Connects and authenticates. Throws kUnavailable, kDeadlineExceeded, kPermissionDenied (token,
-  // generation or rank refused) or kInvalidArgument (another world).
+  // generation or rank rejected) or kInvalidArgument (different world).
   explicit Member(MemberOptions options);
-  // A member that leaves without Done() is a failure of its rank. Waits until the coordinator has
-  // read what was sent, or was silent for its heartbeat timeout.
+  // A member destroyed without Done() is a failure of its rank. Waits until the coordinator has
+  // read all sent data, or was silent for its heartbeat timeout.
   ~Member();
 
   int rank() const { return options_.rank; }
@@ -55,32 +55,33 @@ class Member {
   const std::string& token() const { return options_.token; }
   const std::string& host_name() const { return options_.host_name; }
 
-  // Waits for every rank and gives each one's info, by rank. The coordinator's time limit applies.
+  // Waits for every rank and returns each one's info, by rank. The coordinator's time limit
+  // applies.
   std::vector<Json> Reserve(const Json& info);
 
-  // Each rank's value, by rank. One wait per name at a time; a name may be used again afterwards.
-  // kDeadlineExceeded names the ranks that did not come.
+  // Each rank's value, by rank. One wait per name at a time; a name may be reused afterwards.
+  // kDeadlineExceeded names the missing ranks.
   std::vector<Json> AllGather(const std::string& name, const Json& value, Deadline deadline);
   void Barrier(const std::string& name, Deadline deadline) { AllGather(name, nullptr, deadline); }
 
-  // A rank of a group, whose ranks need not be members, has come to a step of it.
-  void Come(const Attendee& attendee);
-  // The ranks of its group of which the coordinator does not know that they have come so far.
-  // Nothing where it does not answer at once.
-  std::optional<std::vector<int>> Absent(const Attendee& attendee);
+  // Reports that a rank of a group has reached a step. The ranks of a group need not be members.
+  void ReportStep(const GroupStep& step);
+  // The ranks of the group that have not reported the step, as remote as the coordinator knows.
+  // Empty if it does not respond at once.
+  std::optional<std::vector<int>> RanksBehind(const GroupStep& step);
 
-  // For the coordinator's NextEvent.
+  // Sends an event to the driver (Coordinator::NextEvent).
   void SendEvent(const Json& value);
-  // The same for a log line, which may be left out where many come at once.
+  // Sends a log line, which may be dropped if there are many.
   void SendLogLine(const Json& value);
-  // This rank is done: from now on it may leave. Its value is the rank's last event.
+  // This rank is done and may leave from now on. Its value is the rank's last event.
   void Done(const Json& value);
-  // This rank fails, and all others with it. For catch blocks: never throws, and logs it when the
-  // coordinator cannot be told.
+  // Fails this rank, and with it all others. For catch blocks: never throws; logs a warning if the
+  // coordinator cannot be notified.
   void SendFailure(const Error& error, const Json& details = Json::object()) noexcept;
 
   std::optional<Failure> failure() const { return watch_.failure(); }
-  // `callback` is called once, from the member's thread, or at once when the failure is already
+  // `callback` is called once, from the member's thread, or at once if the failure is already
   // known. It must not destroy its own subscription.
   [[nodiscard]] FailureWatch::Subscription OnFailure(FailureWatch::Callback callback) {
     return watch_.Subscribe(std::move(callback));
@@ -94,11 +95,11 @@ class Member {
   void Send(const Json& message);
   void SetFailure(const Failure& failure);
   void SetLost(const std::string& reason);
-  std::optional<Json> Ask(const Json& question, const std::string& answer, Deadline deadline);
+  std::optional<Json> Request(const Json& request, const std::string& answer, Deadline deadline);
 
   const MemberOptions options_;
   Connection connection_;
-  FrameReader frames_;  // after the constructor the thread's own, like silent_after_
+  FrameReader frames_;  // used by the thread after the constructor, like silent_after_
   Deadline silent_after_ = Deadline::Never();
   double heartbeat_interval_s_ = 1;
   double heartbeat_timeout_s_ = 10;
@@ -109,9 +110,9 @@ class Member {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::optional<Json>> answers_;  // what is waited for, and what came
-  std::atomic<uint64_t> questions_ = 0;                 // of who is absent
-  bool may_leave_ = false;             // the end of the connection is no failure any more
+  std::map<std::string, std::optional<Json>> answers_;  // by pending request: the received answer
+  std::atomic<uint64_t> requests_ = 0;                  // number of RanksBehind requests
+  bool may_leave_ = false;             // the end of the connection is no longer a failure
   std::atomic<bool> leaving_ = false;  // nothing more will be sent
 
   Thread thread_;

@@ -25,8 +25,8 @@ namespace {
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-// A second, on a machine of one's own. A missing heartbeat would take longer to be noticed.
-constexpr auto kToldWithin = std::chrono::seconds(30);
+// Expected: one second on an idle machine. A missing heartbeat would take longer to be noticed.
+constexpr auto kNotifyTimeout = std::chrono::seconds(30);
 
 CoordinatorOptions PatientOptions(int world) {
   auto options = TestOptions(world);
@@ -34,7 +34,7 @@ CoordinatorOptions PatientOptions(int world) {
   return options;
 }
 
-TEST(Member, AllGatherGivesEveryRankTheValuesByRank) {
+TEST(Member, AllGatherReturnsTheValuesByRank) {
   const auto options = TestOptions(4);
   Coordinator coordinator(options);
   RunMembers(options, coordinator.port(), [](Member& member) {
@@ -45,7 +45,7 @@ TEST(Member, AllGatherGivesEveryRankTheValuesByRank) {
   });
 }
 
-TEST(Member, SixtyFourRanksMeet) {
+TEST(Member, SixtyFourRanksReserve) {
   const auto options = TestOptions(64);
   Coordinator coordinator(options);
   RunMembers(options, coordinator.port(), [](Member& member) {
@@ -58,18 +58,18 @@ TEST(Member, SixtyFourRanksMeet) {
   EXPECT_EQ(coordinator.refusals().total(), 0);
 }
 
-TEST(Member, BarrierHoldsUntilTheLastRankComes) {
+TEST(Member, BarrierBlocksUntilTheLastRankArrives) {
   const auto options = TestOptions(3);
   Coordinator coordinator(options);
-  std::atomic<int> came = 0;
+  std::atomic<int> arrived = 0;
   RunMembers(options, coordinator.port(), [&](Member& member) {
-    ++came;
+    ++arrived;
     member.Barrier("b", Soon());
-    EXPECT_EQ(came, 3);
+    EXPECT_EQ(arrived, 3);
   });
 }
 
-TEST(Member, WaitThatIsOverNamesWhoDidNotCome) {
+TEST(Member, AWaitThatTimesOutNamesTheMissingRanks) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   RunMembers(options, coordinator.port(), [](Member& member) {
@@ -77,20 +77,20 @@ TEST(Member, WaitThatIsOverNamesWhoDidNotCome) {
       const Error error = Thrown([&] { member.Barrier("weights", Deadline::After(0.05)); });
       EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
       EXPECT_EQ(error.message(),
-                "rank 0 on host host0 waited for 'weights' in vain: rank 1 on host host1 "
-                "did not come");
+                "rank 0 on host host0 timed out waiting for 'weights': rank 1 on host host1 "
+                "did not arrive");
     }
     member.Barrier("end", Soon());
   });
 }
 
-TEST(Member, SecondWaitForTheSameNameIsRefused) {
+TEST(Member, ASecondWaitForTheSameNameIsRejected) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
   const auto wait = [&] {
     const Error error = Thrown([&] { member.Barrier("x", Soon()); });
-    // Whichever thread comes second ends the wait of the other.
+    // The second thread's error ends the wait of the first.
     coordinator.Fail(-1, "", "over");
     return error.code();
   };
@@ -99,7 +99,7 @@ TEST(Member, SecondWaitForTheSameNameIsRefused) {
               testing::UnorderedElementsAre(ErrorCode::kInvalidArgument, ErrorCode::kAborted));
 }
 
-// Answers a question of who is absent when the next one has come: late.
+// Answers each RanksBehind request only when the next one arrives.
 class LateAnswers : public ControlServer::Handler {
  public:
   void OnJoin(int, const std::string&) override {}
@@ -120,7 +120,7 @@ class LateAnswers : public ControlServer::Handler {
   Json asked_;
 };
 
-TEST(Member, AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion) {
+TEST(Member, ALateAnswerIsNotMatchedToTheNextRequest) {
   const CoordinatorOptions options = TestOptions(1);
   LateAnswers late;
   ControlServerOptions serving;
@@ -131,17 +131,17 @@ TEST(Member, AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion) {
   ControlServer server(serving, late);
   late.server = &server;
   Member member(OptionsOf(options, server.port(), 0));
-  const Attendee attendee = {.group = "g", .rank = 0, .world = 2, .step = 7};
-  EXPECT_EQ(member.Absent(attendee), std::nullopt);
-  EXPECT_EQ(member.Absent(attendee), std::nullopt) << "the answer is the first question's";
+  const GroupStep step = {.group = "g", .rank = 0, .world = 2, .step = 7};
+  EXPECT_EQ(member.RanksBehind(step), std::nullopt);
+  EXPECT_EQ(member.RanksBehind(step), std::nullopt) << "the answer is the first request's";
 }
 
-TEST(Member, FirstFailureReachesAllWaitsAtOnce) {
+TEST(Member, TheFirstFailureEndsAllWaitsAtOnce) {
   const auto options = PatientOptions(8);
   Coordinator coordinator(options);
   std::promise<Clock::time_point> failed;
   std::shared_future<Clock::time_point> when = failed.get_future().share();
-  std::atomic<int> told = 0;
+  std::atomic<int> notified = 0;
   RunMembers(options, coordinator.port(), [&](Member& member) {
     if (member.rank() == 5) {
       failed.set_value(Clock::now());
@@ -150,30 +150,31 @@ TEST(Member, FirstFailureReachesAllWaitsAtOnce) {
     const Error error = Thrown([&] { member.Barrier("step", Soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kAborted);
     EXPECT_EQ(error.message(), "rank 5 on host host5 failed: layer ip1: bad shape");
-    EXPECT_LT(Clock::now() - when.get(), kToldWithin);
+    EXPECT_LT(Clock::now() - when.get(), kNotifyTimeout);
     EXPECT_EQ(member.failure()->code, ErrorCode::kDataLoss);
     EXPECT_EQ(member.failure()->details.at("iteration"), 7);
-    ++told;
+    ++notified;
   });
-  EXPECT_EQ(told, 8);
+  EXPECT_EQ(notified, 8);
 }
 
-TEST(Member, FailureSentRightBeforeLeavingIsNotLost) {
+TEST(Member, AFailureSentJustBeforeLeavingIsNotLost) {
   for (int round = 0; round < 50; ++round) {
     auto options = TestOptions(1);
-    options.heartbeat_interval_s = 0.0005;  // so that unread bytes lie in the leaver's socket
+    options.heartbeat_interval_s =
+        0.0005;  // so that unread bytes are in the leaving member's socket
     Coordinator coordinator(options);
     {
       Member member(OptionsOf(options, coordinator.port(), 0));
       member.SendFailure(Error(ErrorCode::kInternal, "the reason"));
     }
-    EXPECT_EQ(Thrown([&] { coordinator.WaitRoster(Soon()); }).message(),
+    EXPECT_EQ(Thrown([&] { coordinator.WaitForReservations(Soon()); }).message(),
               "rank 0 on host host0 failed: the reason");
   }
 }
 
-// Both ways, and beside others that talk.
-TEST(Member, MessagesOfMegabytesGetThrough) {
+// In both directions, next to other members that send messages.
+TEST(Member, MessagesOfMegabytesArrive) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   const std::string large(5 << 20, 'x');
@@ -191,13 +192,14 @@ TEST(Member, MessagesOfMegabytesGetThrough) {
   EXPECT_FALSE(coordinator.failure());
 }
 
-// A stand-in whose window is small, and which reads only once the member has gone, or waits to.
-TEST(Member, WhatIsSaidLastArrivesHoweverLateItIsRead) {
+// A fake coordinator with a small receive window that reads only once the member has closed, or
+// waits to.
+TEST(Member, LastMessagesArriveHoweverLateTheyAreRead) {
   TcpListener listener("127.0.0.1");
   const int small = 4096;
   ASSERT_EQ(::setsockopt(listener.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
   const auto options = TestOptions(1);
-  const std::string large(200000, 'x');  // more than the window, less than the sender keeps
+  const std::string large(200000, 'x');  // more than the window, less than the send buffer
   std::promise<void> said;
   Thread rank("rank", [&] {
     Member member(OptionsOf(options, listener.port(), 0));
@@ -225,7 +227,7 @@ TEST(Member, WhatIsSaidLastArrivesHoweverLateItIsRead) {
   EXPECT_THAT(whole, testing::ElementsAre("event", "done"));
 }
 
-TEST(Member, IsDoneEvenWithMoreToSayThanEverFits) {
+TEST(Member, IsDoneEvenIfItsResultIsTooLarge) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
@@ -234,31 +236,31 @@ TEST(Member, IsDoneEvenWithMoreToSayThanEverFits) {
   EXPECT_TRUE(coordinator.finished());
 }
 
-TEST(Member, AFailureOfMegabytesIsToldInShort) {
+TEST(Member, AFailureOfMegabytesIsShortened) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
   const std::string text = "the reason " + std::string(3 << 20, '\x01') + " the end";
   member.SendFailure(Error(ErrorCode::kInternal, text), {{"rows", text}});
-  const std::string told = Thrown([&] { member.Barrier("step", Soon()); }).message();
-  EXPECT_THAT(told,
+  const std::string message = Thrown([&] { member.Barrier("step", Soon()); }).message();
+  EXPECT_THAT(message,
               testing::AllOf(testing::HasSubstr("failed: the reason"),
-                             testing::HasSubstr("bytes left out"), testing::EndsWith(" the end")));
-  EXPECT_LT(told.size(), 2 * kMaxFailureText);
+                             testing::HasSubstr("bytes omitted"), testing::EndsWith(" the end")));
+  EXPECT_LT(message.size(), 2 * kMaxFailureText);
 }
 
 TEST(Member, FailureCallbackIsCalledOnce) {
   const auto options = TestOptions(1);
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
-  std::promise<std::string> told;
+  std::promise<std::string> message;
   const auto subscription =
-      member.OnFailure([&](const Failure& failure) { told.set_value(failure.Describe()); });
+      member.OnFailure([&](const Failure& failure) { message.set_value(failure.Describe()); });
   coordinator.Fail(-1, "driver", "stopped by the user");
-  EXPECT_EQ(told.get_future().get(), "stopped by the user");
+  EXPECT_EQ(message.get_future().get(), "stopped by the user");
 }
 
-TEST(Member, BroadcastReachesTheMessageCallback) {
+TEST(Member, BroadcastCallsTheMessageCallback) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   std::vector<std::promise<Json>> got(2);
@@ -272,7 +274,7 @@ TEST(Member, BroadcastReachesTheMessageCallback) {
   for (auto& value : got) EXPECT_EQ(value.get_future().get(), (Json{{"request", "stop"}}));
 }
 
-TEST(Member, CoordinatorThatGoesAwayIsAFailure) {
+TEST(Member, ALostCoordinatorIsAFailure) {
   const auto options = TestOptions(2);
   auto coordinator = std::make_unique<Coordinator>(options);
   Member member(OptionsOf(options, coordinator->port(), 0));
@@ -282,7 +284,7 @@ TEST(Member, CoordinatorThatGoesAwayIsAFailure) {
   EXPECT_THAT(error.message(), HasSubstr("the coordinator at 127.0.0.1:"));
 }
 
-TEST(Member, CoordinatorThatFallsSilentIsAFailure) {
+TEST(Member, ASilentCoordinatorIsAFailure) {
   TcpListener listener("127.0.0.1");
   const auto options = TestOptions(1);
   std::promise<void> over;
@@ -303,8 +305,8 @@ TEST(Member, CoordinatorThatFallsSilentIsAFailure) {
   over.set_value();
 }
 
-// A process of its own, stopped as a whole: its thread cannot send heartbeats any more.
-TEST(Member, FrozenProcessIsNoticedByItsMissingHeartbeats) {
+// A separate process, stopped as a whole: its thread cannot send heartbeats any more.
+TEST(Member, AFrozenProcessIsDetectedByMissingHeartbeats) {
   auto options = TestOptions(2);
   options.heartbeat_interval_s = 0.05;
   options.heartbeat_timeout_s = 0.5;
@@ -329,7 +331,7 @@ TEST(Member, FrozenProcessIsNoticedByItsMissingHeartbeats) {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST(Member, KilledProcessIsNoticedAtOnce) {
+TEST(Member, AKilledProcessIsDetectedAtOnce) {
   const auto options = PatientOptions(2);
   auto [here, there] = Connection::Pair();
   const pid_t child = ::fork();
@@ -349,11 +351,11 @@ TEST(Member, KilledProcessIsNoticedAtOnce) {
   const auto begin = Clock::now();
   EXPECT_THAT(Thrown([&] { member.Barrier("step", Soon()); }).message(),
               HasSubstr("rank 1 on host host1 went away"));
-  EXPECT_LT(Clock::now() - begin, kToldWithin);
+  EXPECT_LT(Clock::now() - begin, kNotifyTimeout);
   ::waitpid(child, nullptr, 0);
 }
 
-TEST(Member, RefusalSaysWhoWasRefusedWhere) {
+TEST(Member, ARejectionNamesTheRankAndTheServer) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   auto stale = OptionsOf(options, coordinator.port(), 1);
@@ -364,7 +366,7 @@ TEST(Member, RefusalSaysWhoWasRefusedWhere) {
   EXPECT_THAT(error.message(), HasSubstr("it serves generation 3"));
 }
 
-TEST(Member, AnotherWorldIsRefused) {
+TEST(Member, AnotherWorldIsRejected) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);
   auto member = OptionsOf(options, coordinator.port(), 1);

@@ -11,7 +11,7 @@
 namespace hearth::rendezvous {
 namespace {
 
-// A thousand ranks would make a line that nobody reads.
+// Keeps the line readable with a thousand ranks.
 constexpr size_t kNamedRanks = 16;
 
 std::string List(const std::vector<std::string>& ranks) {
@@ -37,10 +37,10 @@ bool Membership::Reserve(int rank, std::string host, Json info) {
   return complete();
 }
 
-std::vector<Json> Membership::Roster() const {
-  std::vector<Json> roster;
-  for (const State& member : members_) roster.push_back(member.info);
-  return roster;
+std::vector<Json> Membership::Infos() const {
+  std::vector<Json> infos;
+  for (const State& member : members_) infos.push_back(member.info);
+  return infos;
 }
 
 std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string& name, Json value) {
@@ -55,16 +55,16 @@ std::optional<std::vector<Json>> Membership::Gather(int rank, const std::string&
 
 std::string Membership::DescribeReservation() const {
   std::vector<std::string> missing;
-  std::map<std::string, std::vector<std::string>> came;
+  std::map<std::string, std::vector<std::string>> by_host;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const State& member = members_[rank];
-    (member.reserved ? came[member.host] : missing).push_back(std::to_string(rank));
+    (member.reserved ? by_host[member.host] : missing).push_back(std::to_string(rank));
   }
   std::string text = fmt::format("{} of {} did not reserve", ListNumbers(missing), members_.size());
-  if (came.empty()) return text + "; nobody came";
+  if (by_host.empty()) return text + "; no rank did";
   const char* separator = "; ";
-  for (const auto& [host, ranks] : came) {
-    text += fmt::format("{}{} came from host {}", std::exchange(separator, ", "),
+  for (const auto& [host, ranks] : by_host) {
+    text += fmt::format("{}{} reserved from host {}", std::exchange(separator, ", "),
                         ListNumbers(ranks), host);
   }
   return text;

@@ -1,5 +1,5 @@
-// Who of a fixed number of ranks has come, what they wait for together, and who is done. Knows no
-// sockets and no threads: the coordinator guards it.
+// Tracks reservations, gathers and completion of a fixed number of ranks. No sockets or threads:
+// the coordinator synchronises access.
 #pragma once
 
 #include <map>
@@ -15,23 +15,23 @@ class Membership {
  public:
   explicit Membership(int world) : members_(static_cast<size_t>(world)) {}
 
-  // True when this was the last rank that was missing.
+  // Returns true if this was the last missing rank.
   bool Reserve(int rank, std::string host, Json info);
   bool complete() const { return reserved_ == members_.size(); }
   // Every rank's info, by rank. Only when complete.
-  std::vector<Json> Roster() const;
+  std::vector<Json> Infos() const;
 
-  // The values of all ranks, by rank, when this one was the last; the name is free again then.
-  // A rank that comes again before that replaces its value.
+  // Returns the values of all ranks, by rank, if this one was the last; the name may then be
+  // reused. If a rank calls again before that, its value is replaced.
   std::optional<std::vector<Json>> Gather(int rank, const std::string& name, Json value);
 
   void SetDone(int rank) { at(rank).done = true; }
   bool done(int rank) const { return at(rank).done; }
   const std::string& host(int rank) const { return at(rank).host; }
 
-  // "ranks 1, 3 did not reserve; ranks 0, 2 came from host a"
+  // "ranks 1, 3 did not reserve; ranks 0, 2 reserved from host a"
   std::string DescribeReservation() const;
-  // "rank 1 on host b, rank 3 on host c": who has not brought a value to the gather.
+  // The ranks that have not contributed to the gather: "rank 1 on host b, rank 3 on host c".
   std::string DescribeMissing(const std::string& gather) const;
 
  private:

@@ -12,28 +12,28 @@ TEST(Membership, IsCompleteWhenTheLastRankHasReserved) {
   EXPECT_FALSE(membership.Reserve(1, "b", "again"));
   EXPECT_FALSE(membership.complete());
   EXPECT_TRUE(membership.Reserve(0, "a", "info 0"));
-  EXPECT_EQ(membership.Roster(), (std::vector<Json>{"info 0", "info 1"}));
+  EXPECT_EQ(membership.Infos(), (std::vector<Json>{"info 0", "info 1"}));
 }
 
-TEST(Membership, SaysWhoIsMissingAndWhereTheOthersCameFrom) {
+TEST(Membership, NamesMissingRanksAndTheOthersHosts) {
   Membership membership(5);
   EXPECT_EQ(membership.DescribeReservation(),
-            "ranks 0, 1, 2, 3, 4 of 5 did not reserve; nobody came");
+            "ranks 0, 1, 2, 3, 4 of 5 did not reserve; no rank did");
   membership.Reserve(0, "node1", {});
   membership.Reserve(2, "node1", {});
   membership.Reserve(4, "node2", {});
   EXPECT_EQ(membership.DescribeReservation(),
-            "ranks 1, 3 of 5 did not reserve; ranks 0, 2 came from host node1, "
-            "rank 4 came from host node2");
+            "ranks 1, 3 of 5 did not reserve; ranks 0, 2 reserved from host node1, "
+            "rank 4 reserved from host node2");
 }
 
-TEST(Membership, LongListsAreCut) {
+TEST(Membership, LongListsAreShortened) {
   Membership membership(40);
   membership.Reserve(0, "node1", {});
   EXPECT_NE(membership.DescribeReservation().find("15, 16 and 23 more of 40"), std::string::npos);
 }
 
-TEST(Membership, GatherGivesAllValuesByRankToTheLastOne) {
+TEST(Membership, GatherReturnsAllValuesToTheLastRank) {
   Membership membership(3);
   EXPECT_FALSE(membership.Gather(2, "x", "two"));
   EXPECT_FALSE(membership.Gather(0, "x", "old"));
@@ -42,14 +42,14 @@ TEST(Membership, GatherGivesAllValuesByRankToTheLastOne) {
   EXPECT_FALSE(membership.Gather(1, "x", "a new round"));
 }
 
-TEST(Membership, GathersOfOtherNamesDoNotMeet) {
+TEST(Membership, GathersOfDifferentNamesAreIndependent) {
   Membership membership(2);
   EXPECT_FALSE(membership.Gather(0, "x", 1));
   EXPECT_FALSE(membership.Gather(1, "y", 2));
   EXPECT_TRUE(membership.Gather(1, "x", 3));
 }
 
-TEST(Membership, NamesTheRanksThatAGatherWaitsFor) {
+TEST(Membership, NamesTheMissingRanksOfAGather) {
   Membership membership(3);
   for (int rank = 0; rank < 3; ++rank) membership.Reserve(rank, fmt::format("h{}", rank), {});
   membership.Gather(1, "x", 0);

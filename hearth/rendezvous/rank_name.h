@@ -1,4 +1,4 @@
-// What messages call a rank.
+// Name of a rank in messages.
 #pragma once
 
 #include <fmt/format.h>

@@ -8,10 +8,10 @@
 namespace hearth::storage {
 namespace {
 
-// TensorFlow exports a curl and an SSL of its own to the whole process; libcurl must not call
+// TensorFlow exports its own curl and SSL symbols to the whole process; libcurl must not bind to
 // those.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kOwnSymbolsFirst = 0;  // sanitizers cannot have it
+constexpr int kOwnSymbolsFirst = 0;  // not supported by sanitizers
 #else
 constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
 #endif
@@ -46,7 +46,7 @@ CurlLibrary LoadCurl() {
 }  // namespace
 
 const CurlLibrary& Curl() {
-  // A failure is thrown again by the next call, which tries again.
+  // If loading throws, the next call tries again.
   static const CurlLibrary library = LoadCurl();
   return library;
 }

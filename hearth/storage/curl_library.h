@@ -1,5 +1,5 @@
-// libcurl, loaded when the first file is reached over HTTP: programs that read local files alone
-// need none on their machine, and a start loads none.
+// libcurl, loaded at the first access over HTTP: programs that read only local files neither need
+// nor load it.
 #pragma once
 
 #define CURL_DISABLE_DEPRECATION  // CURLOPT_PROTOCOLS: its successor is too new for some hosts
@@ -19,7 +19,7 @@ struct CurlLibrary {
   decltype(&curl_slist_free_all) free_list = nullptr;
 };
 
-// Throws kUnimplemented, which names the package, where the host has none.
+// Throws kUnimplemented, naming the package, if the host has no libcurl.
 const CurlLibrary& Curl();
 
 }  // namespace hearth::storage

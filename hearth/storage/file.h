@@ -1,4 +1,4 @@
-// Whole files in and out, by path or URI.
+// Reads and writes whole files, by path or URI.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,19 @@
 
 namespace hearth::storage {
 
-// The contents of the file at `uri`. Throws hearth::Error that names it.
+// Returns the contents of the file at `uri`. Throws hearth::Error, which names it.
 std::string ReadFile(const std::string& uri);
 
-// Whether a file or folder has that name.
+// True if a file or folder of that name exists.
 bool Exists(const std::string& uri);
 
 // Removes a file if it exists; failures are ignored.
 void RemoveQuietly(const std::string& uri) noexcept;
 
-// A file that appears under its name only when it is complete; without Commit nothing is left
-// behind. On a local disk the bytes go to a file without a name (where the file system has none: to
-// a temporary one beside it), elsewhere they are kept on this machine until Commit. One thread.
+// A file that appears under its name only when it is complete; without Commit nothing remains. On a
+// local disk the bytes go to an unnamed file (or a temporary file in the same folder, if the file
+// system does not support that); for remote files they are spooled on this machine until Commit.
+// One thread.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& uri) : file_(For(uri).Create(uri)) {}

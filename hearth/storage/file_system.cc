@@ -38,7 +38,7 @@ void AddMatches(const std::string& folder, const std::string& pattern,
 
 std::string FileSystem::ReadAll(const std::string& uri) {
   const auto file = Open(uri);
-  // Grown as bytes come: a server that tells a wrong size is not believed with all memory.
+  // Grows with the received data: a server's reported size is not trusted with an allocation.
   std::string contents;
   while (contents.size() < file->size()) {
     const size_t done = contents.size();
@@ -57,7 +57,7 @@ FileSystem& For(std::string_view uri, bool without_jvm) {
           "cannot open {}: the scheme {}: is not supported; give a local path, hdfs:, viewfs:, "
           "webhdfs: or swebhdfs:",
           WithoutPassword(std::string(uri)), Scheme(uri));
-  // Kept until the end of the process, as threads may still read then.
+  // Never destroyed: other threads may still read at the end of the process.
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<std::pair<std::string, bool>, std::unique_ptr<FileSystem>>;
   const RemoteUri parts = ParseRemote(uri);
@@ -73,7 +73,7 @@ std::vector<std::string> Glob(const std::string& pattern) {
     return {pattern};
   }
   const std::string parent = FolderOf(pattern), name = NameOf(pattern);
-  // A pattern such as "*/" asks for the folders that match.
+  // A pattern such as "*/" matches folders only.
   if (name.empty()) return Glob(parent);
   std::vector<std::string> folders = HasPattern(parent) ? Glob(parent) : std::vector{parent};
   std::vector<std::string> found;

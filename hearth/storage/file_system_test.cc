@@ -1,5 +1,5 @@
-// What every file system does alike. HEARTH_TEST_FILES_URI=hdfs://host:port/folder adds a real one;
-// the folder is made and removed.
+// Conformance suite of all file systems. HEARTH_TEST_FILES_URI=hdfs://host:port/folder adds a real
+// one; the folder is created and removed.
 #include "hearth/storage/file_system.h"
 
 #include <gmock/gmock.h>
@@ -25,21 +25,21 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A file system and a folder of its own in it.
-class Place {
+// A file system and a separate folder in it.
+class Fixture {
  public:
-  virtual ~Place() = default;
+  virtual ~Fixture() = default;
   virtual FileSystem& files() = 0;
   virtual std::string folder() = 0;
 };
 
-class LocalPlace : public Place {
+class LocalFixture : public Fixture {
  public:
-  LocalPlace() {
+  LocalFixture() {
     std::string name = (std::filesystem::temp_directory_path() / "hearth_files_XXXXXX").string();
     folder_ = mkdtemp(name.data());
   }
-  ~LocalPlace() override { std::filesystem::remove_all(folder_); }
+  ~LocalFixture() override { std::filesystem::remove_all(folder_); }
   FileSystem& files() override { return For(folder_); }
   std::string folder() override { return folder_; }
 
@@ -47,9 +47,9 @@ class LocalPlace : public Place {
   std::string folder_;
 };
 
-class WebHdfsPlace : public Place {
+class WebHdfsFixture : public Fixture {
  public:
-  WebHdfsPlace() : files_({.addresses = {server_.address()}, .user = "alice"}) {
+  WebHdfsFixture() : files_({.addresses = {server_.address()}, .user = "alice"}) {
     files_.MakeFolders(folder());
   }
   FileSystem& files() override { return files_; }
@@ -60,15 +60,15 @@ class WebHdfsPlace : public Place {
   WebHdfs files_;
 };
 
-class HttpFsPlace : public WebHdfsPlace {
+class HttpFsFixture : public WebHdfsFixture {
  public:
-  HttpFsPlace() { server_.ActAsHttpFs(); }
+  HttpFsFixture() { server_.ActAsHttpFs(); }
 };
 
-// By the stand-in for Hadoop's library, over a local folder. The class path is checked for names.
-class LibHdfsPlace : public Place {
+// Uses the fake libhdfs over a local folder. The class path is checked by file names only.
+class LibHdfsFixture : public Fixture {
  public:
-  LibHdfsPlace() : files_("hdfs://cluster", "alice") {
+  LibHdfsFixture() : files_("hdfs://cluster", "alice") {
     for (const char* jar : {"hadoop-common-3.jar", "commons-lang3-3.jar"}) {
       AtomicFile(Join(local_.folder(), jar)).Commit();
     }
@@ -83,17 +83,17 @@ class LibHdfsPlace : public Place {
   std::string folder() override { return "hdfs://cluster/tests/some where"; }
 
  private:
-  LocalPlace local_;
+  LocalFixture local_;
   LibHdfsFiles files_;
 };
 
-class RealPlace : public Place {
+class RealFixture : public Fixture {
  public:
-  RealPlace() : folder_(Environment("HEARTH_TEST_FILES_URI")) {
+  RealFixture() : folder_(Environment("HEARTH_TEST_FILES_URI")) {
     For(folder_).Delete(folder_, /*recursive=*/true);
     For(folder_).MakeFolders(folder_);
   }
-  ~RealPlace() override { For(folder_).Delete(folder_, /*recursive=*/true); }
+  ~RealFixture() override { For(folder_).Delete(folder_, /*recursive=*/true); }
   FileSystem& files() override { return For(folder_); }
   std::string folder() override { return folder_; }
 
@@ -103,16 +103,16 @@ class RealPlace : public Place {
 
 struct Kind {
   std::string name;
-  std::function<std::unique_ptr<Place>()> make;
+  std::function<std::unique_ptr<Fixture>()> make;
 };
 
 std::vector<Kind> Kinds() {
-  std::vector<Kind> kinds = {{"Local", [] { return std::make_unique<LocalPlace>(); }},
-                             {"WebHdfs", [] { return std::make_unique<WebHdfsPlace>(); }},
-                             {"HttpFs", [] { return std::make_unique<HttpFsPlace>(); }},
-                             {"LibHdfs", [] { return std::make_unique<LibHdfsPlace>(); }}};
+  std::vector<Kind> kinds = {{"Local", [] { return std::make_unique<LocalFixture>(); }},
+                             {"WebHdfs", [] { return std::make_unique<WebHdfsFixture>(); }},
+                             {"HttpFs", [] { return std::make_unique<HttpFsFixture>(); }},
+                             {"LibHdfs", [] { return std::make_unique<LibHdfsFixture>(); }}};
   if (!Environment("HEARTH_TEST_FILES_URI").empty()) {
-    kinds.push_back({"Real", [] { return std::make_unique<RealPlace>(); }});
+    kinds.push_back({"Real", [] { return std::make_unique<RealFixture>(); }});
   }
   return kinds;
 }
@@ -137,10 +137,10 @@ class FileSystemTest : public testing::TestWithParam<Kind> {
   }
   ErrorCode CodeOf(const std::function<void()>& call) { return Thrown(call).code(); }
 
-  std::unique_ptr<Place> place_ = GetParam().make();
+  std::unique_ptr<Fixture> place_ = GetParam().make();
 };
 
-TEST_P(FileSystemTest, ReadsWhatWasWritten) {
+TEST_P(FileSystemTest, ReadsWrittenData) {
   std::string bytes(300'000, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7919 >> 3);
   const auto file = files().Create(Uri("a"));
@@ -162,7 +162,7 @@ TEST_P(FileSystemTest, KeepsAnEmptyFile) {
   EXPECT_EQ(files().Stat(Uri("empty"))->size, 0u);
 }
 
-TEST_P(FileSystemTest, ShowsAFileOnlyWhenItIsCommitted) {
+TEST_P(FileSystemTest, FilesAppearOnlyWhenCommitted) {
   Write("a", "old");
   {
     const auto file = files().Create(Uri("a"));
@@ -180,13 +180,13 @@ TEST_P(FileSystemTest, ReadsAtOffsets) {
   Write("a", "0123456789");
   const auto file = files().Open(Uri("a"));
   EXPECT_EQ(file->size(), 10u);
-  std::string room(20, '-');
-  EXPECT_EQ(file->ReadAt(7, room.data(), 20), 3u);
-  EXPECT_EQ(room.substr(0, 4), "789-");
-  EXPECT_EQ(file->ReadAt(2, room.data(), 3), 3u);
-  EXPECT_EQ(room.substr(0, 3), "234");
-  EXPECT_EQ(file->ReadAt(10, room.data(), 1), 0u);
-  EXPECT_EQ(file->ReadAt(1'000'000, room.data(), 1), 0u);
+  std::string buffer(20, '-');
+  EXPECT_EQ(file->ReadAt(7, buffer.data(), 20), 3u);
+  EXPECT_EQ(buffer.substr(0, 4), "789-");
+  EXPECT_EQ(file->ReadAt(2, buffer.data(), 3), 3u);
+  EXPECT_EQ(buffer.substr(0, 3), "234");
+  EXPECT_EQ(file->ReadAt(10, buffer.data(), 1), 0u);
+  EXPECT_EQ(file->ReadAt(1'000'000, buffer.data(), 1), 0u);
 }
 
 TEST_P(FileSystemTest, ReadsManySmallPiecesFromSeveralThreads) {
@@ -224,7 +224,7 @@ TEST_P(FileSystemTest, ListsAFolderByName) {
   EXPECT_EQ(CodeOf([&] { files().List(Uri("a")); }), ErrorCode::kInvalidArgument);
 }
 
-TEST_P(FileSystemTest, KnowsWhatIsNotThere) {
+TEST_P(FileSystemTest, ReportsMissingFiles) {
   EXPECT_FALSE(files().Stat(Uri("nothing")));
   EXPECT_FALSE(files().Delete(Uri("nothing"), false));
   const Error error = Thrown([&] { files().Open(Uri("nothing")); });
@@ -234,7 +234,7 @@ TEST_P(FileSystemTest, KnowsWhatIsNotThere) {
   EXPECT_EQ(CodeOf([&] { files().Rename(Uri("nothing"), Uri("a")); }), ErrorCode::kNotFound);
 }
 
-TEST_P(FileSystemTest, RenamesInPlaceOfAFile) {
+TEST_P(FileSystemTest, RenameReplacesAFile) {
   Write("a", "1");
   Write("b", "22");
   files().Rename(Uri("a"), Uri("b"));
@@ -249,9 +249,9 @@ TEST_P(FileSystemTest, RenamesInPlaceOfAFile) {
   EXPECT_EQ(Read("d"), "3");
 }
 
-TEST_P(FileSystemTest, DeletesAFolderWithItsFilesWhenTold) {
+TEST_P(FileSystemTest, DeletesAFolderRecursively) {
   files().MakeFolders(Uri("a/b"));
-  files().MakeFolders(Uri("a/b"));  // once more is no error
+  files().MakeFolders(Uri("a/b"));  // repeating it is not an error
   Write("a/b/c", "1");
   EXPECT_EQ(CodeOf([&] { files().Delete(Uri("a"), false); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Read("a/b/c"), "1");
@@ -260,27 +260,27 @@ TEST_P(FileSystemTest, DeletesAFolderWithItsFilesWhenTold) {
   EXPECT_FALSE(files().Stat(Uri("a")));
 }
 
-TEST_P(FileSystemTest, AppendsToAFileAndMakesIt) {
+TEST_P(FileSystemTest, AppendCreatesAFileAndAppends) {
   files().Append(Uri("log"), "one ");
   files().Append(Uri("log"), "two");
   EXPECT_EQ(Read("log"), "one two");
 }
 
-TEST_P(FileSystemTest, SaysAtCreateThatAFolderHasTheName) {
+TEST_P(FileSystemTest, CreateFailsIfAFolderHasTheName) {
   files().MakeFolders(Uri("folder"));
   EXPECT_EQ(CodeOf([&] { files().Create(Uri("folder")); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(CodeOf([&] { files().Create(Uri("folder/")); }), ErrorCode::kInvalidArgument);
   EXPECT_THAT(Names("folder"), ElementsAre());
 }
 
-TEST_P(FileSystemTest, KeepsWhatIsRenamedToItsOwnName) {
+TEST_P(FileSystemTest, RenameToTheSameNameKeepsTheFile) {
   Write("a", "1");
   files().Rename(Uri("a"), Uri("a"));
   EXPECT_EQ(Read("a"), "1");
   EXPECT_THAT(Names(), ElementsAre("a"));
 }
 
-TEST_P(FileSystemTest, TakesNamesOfAllKinds) {
+TEST_P(FileSystemTest, AcceptsSpecialCharactersInNames) {
   const std::string longest = std::string(250, 'n');
   for (const std::string name : {"100%", "a#b?c&d=e", "a b+c;d", "\xc3\xa4\xe2\x82\xac", "a\\b'\"",
                                  "%2e%2e", longest.c_str()}) {
@@ -293,7 +293,7 @@ TEST_P(FileSystemTest, TakesNamesOfAllKinds) {
   }
 }
 
-TEST_P(FileSystemTest, RefusesAFolderAsAFileAndAFileAsAFolder) {
+TEST_P(FileSystemTest, RejectsAFolderAsAFileAndAFileAsAFolder) {
   files().MakeFolders(Uri("folder"));
   EXPECT_EQ(CodeOf([&] { files().Open(Uri("folder"))->size(); }), ErrorCode::kInvalidArgument);
   Write("file", "1");
@@ -311,7 +311,7 @@ TEST_P(FileSystemTest, RefusesAFolderAsAFileAndAFileAsAFolder) {
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, testing::ValuesIn(Kinds()),
                          [](const auto& info) { return info.param.name; });
 
-TEST(For, NamesASchemeThatItDoesNotKnow) {
+TEST(For, RejectsUnknownSchemes) {
   const Error error = Thrown([] { For("gopher://host/a"); });
   EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
   EXPECT_THAT(error.message(), HasSubstr("gopher:"));
@@ -320,14 +320,14 @@ TEST(For, NamesASchemeThatItDoesNotKnow) {
   EXPECT_NE(&For("hdfs://one:1/a"), &For("hdfs://two:1/a"));
 }
 
-TEST(For, TakesNoPasswordAndTellsNone) {
+TEST(For, RejectsPasswordsWithoutPrintingThem) {
   for (const char* uri : {"hdfs://alice:sesame@nn/a", "s3://key:sesame@bucket/a"}) {
     EXPECT_THAT(Thrown([&] { For(uri); }).message(),
                 testing::AllOf(HasSubstr("***@"), testing::Not(HasSubstr("sesame"))));
   }
 }
 
-TEST(Rename, GoesToNoOtherCluster) {
+TEST(Rename, RejectsAnotherCluster) {
   WebHdfsServer server;
   WebHdfs files({.addresses = {server.address()}, .user = "alice"});
   files.Create("hdfs://one/a")->Commit();
@@ -339,11 +339,11 @@ TEST(Rename, GoesToNoOtherCluster) {
             ErrorCode::kInvalidArgument);
 }
 
-TEST(Glob, FindsWhatMatchesInEachPartOfThePath) {
-  LocalPlace place;
-  const std::string root = place.folder();
+TEST(Glob, MatchesEachComponentOfThePath) {
+  LocalFixture fixture;
+  const std::string root = fixture.folder();
   for (const char* name : {"a1/x.rec", "a2/x.rec", "a2/y.rec", "a2/.hidden.rec", "b/x.rec"}) {
-    place.files().MakeFolders(FolderOf(Join(root, name)));
+    fixture.files().MakeFolders(FolderOf(Join(root, name)));
     AtomicFile(Join(root, name)).Commit();
   }
   const auto match = [&](const std::string& pattern) {

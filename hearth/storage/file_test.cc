@@ -27,7 +27,7 @@ class FileTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(FileTest, ReadsWhatWasWritten) {
+TEST_F(FileTest, ReadsWrittenData) {
   const std::string path = "file:" + (folder_ / "a").string();
   const std::string bytes(100'000, 'x');
   AtomicFile file(path);
@@ -39,7 +39,7 @@ TEST_F(FileTest, ReadsWhatWasWritten) {
   EXPECT_EQ(FilesInFolder(), 1u);
 }
 
-TEST_F(FileTest, LeavesTheOldFileWhenItIsNotCommitted) {
+TEST_F(FileTest, KeepsTheOldFileWithoutCommit) {
   const std::string path = (folder_ / "a").string();
   AtomicFile first(path);
   first.Append("old");
@@ -53,7 +53,7 @@ TEST_F(FileTest, LeavesTheOldFileWhenItIsNotCommitted) {
   EXPECT_EQ(FilesInFolder(), 1u);
 }
 
-TEST_F(FileTest, GivesTheFileTheUsualMode) {
+TEST_F(FileTest, CreatesFilesWithTheDefaultMode) {
   const std::string path = (folder_ / "a").string();
   const mode_t mask = umask(022);
   AtomicFile file(path);
@@ -64,7 +64,7 @@ TEST_F(FileTest, GivesTheFileTheUsualMode) {
   EXPECT_EQ(status.st_mode & 0777, 0644u);
 }
 
-TEST_F(FileTest, NamesAFileThatCannotBeOpened) {
+TEST_F(FileTest, ErrorsNameTheFile) {
   const std::string path = (folder_ / "missing" / "a").string();
   EXPECT_THAT([&] { ReadFile(path); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("cannot open " + path)));
@@ -72,7 +72,7 @@ TEST_F(FileTest, NamesAFileThatCannotBeOpened) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("cannot create " + path)));
 }
 
-TEST_F(FileTest, RefusesToReadAFolder) { EXPECT_THROW(ReadFile(folder_.string()), Error); }
+TEST_F(FileTest, RejectsReadingAFolder) { EXPECT_THROW(ReadFile(folder_.string()), Error); }
 
 }  // namespace
 }  // namespace hearth::storage

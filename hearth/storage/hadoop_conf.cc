@@ -15,7 +15,7 @@
 namespace hearth::storage {
 namespace {
 
-constexpr int kMostSubstitutions = 20;  // Hadoop's own limit
+constexpr int kMaxSubstitutions = 20;  // Hadoop's limit
 constexpr char kBlanks[] = " \t\r\n";
 
 std::string Trimmed(std::string_view text) {
@@ -50,7 +50,7 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
-// The text between <tag> and </tag>, from `*at` on, which moves behind it.
+// The text between <tag> and </tag>, from `*at` on; moves `*at` behind it.
 std::optional<std::string_view> Between(std::string_view xml, std::string_view tag, size_t* at) {
   const std::string open = fmt::format("<{}>", tag), close = fmt::format("</{}>", tag);
   const size_t start = xml.find(open, *at);
@@ -63,7 +63,7 @@ std::optional<std::string_view> Between(std::string_view xml, std::string_view t
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
-// A daemon may listen on every interface; a client needs the host.
+// A daemon may be configured to listen on all interfaces; clients need its host name.
 std::string Reachable(const std::string& web, const std::string& rpc) {
   if (!web.starts_with("0.0.0.0:")) return web;
   return HostOf(rpc) + web.substr(web.rfind(':'));
@@ -84,9 +84,9 @@ std::string Environment(const char* name) {
 }
 
 std::string HadoopConfFolder() {
-  const std::string told = Environment("HADOOP_CONF_DIR");
-  if (!told.empty() || Environment("CONTAINER_ID").empty()) return told;
-  // YARN says where the container's folder is, which a program may have left.
+  const std::string choice = Environment("HADOOP_CONF_DIR");
+  if (!choice.empty() || Environment("CONTAINER_ID").empty()) return choice;
+  // PWD is the container's folder as YARN sets it; the program may have changed its directory.
   const std::string folder = Join(Environment("PWD"), "__spark_conf__/__hadoop_conf__");
   return LocalFiles().Stat(folder) ? folder : "";
 }
@@ -117,8 +117,8 @@ void HadoopConf::AddXml(std::string_view xml, const std::string& file) {
   }
 }
 
-std::string HadoopConf::Filled(std::string value) const {
-  for (int i = 0; i < kMostSubstitutions; ++i) {
+std::string HadoopConf::Resolve(std::string value) const {
+  for (int i = 0; i < kMaxSubstitutions; ++i) {
     const size_t start = value.rfind("${");
     const size_t end = value.find('}', std::min(start, value.size()));
     if (start == value.npos || end == value.npos) break;
@@ -139,7 +139,7 @@ std::string HadoopConf::Filled(std::string value) const {
 
 std::string HadoopConf::Get(const std::string& name, const std::string& otherwise) const {
   const auto found = properties_.find(name);
-  const std::string value = found == properties_.end() ? "" : Filled(found->second);
+  const std::string value = found == properties_.end() ? "" : Resolve(found->second);
   return value.empty() ? otherwise : value;
 }
 
@@ -194,7 +194,7 @@ std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& co
     const std::string suffix = "." + uri.authority;
     return {WebAddress(conf, suffix, conf.Get("dfs.namenode.rpc-address" + suffix))};
   }
-  // The configuration's own NameNode, or another cluster's, of which no more is known.
+  // Either the configuration's NameNode, or one of another cluster with default ports.
   const std::string own = conf.Get("fs.defaultFS");
   const bool is_own = conf.Get("dfs.namenode.rpc-address") == uri.authority ||
                       (Scheme(own) == uri.scheme && ParseRemote(own).authority == uri.authority);
@@ -204,11 +204,11 @@ std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& co
 }
 
 std::string HadoopUser() {
-  const std::string told = Environment("HADOOP_USER_NAME");
-  if (!told.empty()) return told;
-  std::array<char, 4096> room{};
+  const std::string choice = Environment("HADOOP_USER_NAME");
+  if (!choice.empty()) return choice;
+  std::array<char, 4096> buffer{};
   passwd entry{}, *found = nullptr;
-  getpwuid_r(geteuid(), &entry, room.data(), room.size(), &found);
+  getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found);
   return found == nullptr ? std::to_string(geteuid()) : found->pw_name;
 }
 

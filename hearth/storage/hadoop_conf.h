@@ -1,4 +1,4 @@
-// What a client of HDFS needs of a cluster's configuration, and who this process is to it.
+// Hadoop configuration of an HDFS client, and the user it acts as.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace hearth::storage {
 
-// The properties of core-site.xml and hdfs-site.xml. Values that name other properties or
-// environment variables (${name}, ${env.NAME}) are filled in. Immutable.
+// Properties of core-site.xml and hdfs-site.xml. References to other properties or environment
+// variables (${name}, ${env.NAME}) are resolved. Immutable.
 class HadoopConf {
  public:
-  // Those in HadoopConfFolder(); none where there is no such. Throws where a file is damaged.
+  // Reads the files in HadoopConfFolder(); empty without such a folder. Throws for invalid files.
   static HadoopConf FromEnvironment();
 
   // Adds the properties of a text; `file` is for messages.
@@ -25,29 +25,29 @@ class HadoopConf {
   std::vector<std::string> GetList(const std::string& name) const;
 
  private:
-  std::string Filled(std::string value) const;
+  std::string Resolve(std::string value) const;
 
   std::map<std::string, std::string> properties_;
 };
 
-// HADOOP_CONF_DIR; where that is not set, in a container of YARN, the client's configuration that
-// Spark has put there. "" where there is neither.
+// HADOOP_CONF_DIR; if that is not set, in a YARN container, the client's configuration that Spark
+// has shipped. "" if there is neither.
 std::string HadoopConfFolder();
 
-// hdfs:///path gets the host of fs.defaultFS. Throws kInvalidArgument where there is none.
+// Adds the host of fs.defaultFS to hdfs:///path. Throws kInvalidArgument if there is none.
 RemoteUri WithAuthority(RemoteUri uri, const HadoopConf& conf);
 
-// The web addresses, as http://host:port, of the NameNodes of a URI that has an authority: those
-// of a name service, all of them; else the configured one, or the host at Hadoop's usual port.
+// The web addresses, as http://host:port, of the NameNodes for a URI with an authority: all
+// NameNodes of a name service; else the configured address, or the host at Hadoop's default port.
 std::vector<std::string> WebAddresses(const RemoteUri& uri, const HadoopConf& conf);
 
-// The members of a list with commas, without blanks and empty ones.
+// Splits a comma-separated list; drops blanks and empty elements.
 std::vector<std::string> SplitList(std::string_view list);
 
-// HADOOP_USER_NAME, else the process's user.
+// HADOOP_USER_NAME, or else the process's user.
 std::string HadoopUser();
 
-// An environment variable, "" where it is not set.
+// An environment variable; "" if it is not set.
 std::string Environment(const char* name);
 
 }  // namespace hearth::storage

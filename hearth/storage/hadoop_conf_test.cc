@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Environment variables that have other values while this lives.
+// Sets environment variables in its scope.
 class Variables {
  public:
   explicit Variables(const std::map<std::string, std::string>& values) {
@@ -48,8 +48,8 @@ std::string Property(const std::string& name, const std::string& value) {
   return "<property>\n <name>" + name + "</name>\n <value>" + value + "</value></property>";
 }
 
-TEST(HadoopConf, ReadsPropertiesAndFillsInWhatTheyName) {
-  setenv("HEARTH_TEST_HOST", "far", 1);
+TEST(HadoopConf, ReadsPropertiesAndResolvesReferences) {
+  setenv("HEARTH_TEST_HOST", "remote", 1);
   const HadoopConf conf =
       Conf(Property("a", " one\n") + "<!-- " + Property("a", "two") + "-->" +
            Property("b", "${a}/${env.HEARTH_TEST_HOST}/${unknown}") + Property("c", "x &lt;&amp;") +
@@ -62,30 +62,30 @@ TEST(HadoopConf, ReadsPropertiesAndFillsInWhatTheyName) {
   EXPECT_EQ(conf.Get("nothing", "otherwise"), "otherwise");
   EXPECT_THAT(conf.GetList("d"), ElementsAre("p", "q"));
   EXPECT_EQ(Conf(Property("a", "one") + Property("b", "${a}/${env.HEARTH_TEST_HOST}")).Get("b"),
-            "one/far");
+            "one/remote");
   EXPECT_THAT(Thrown([] { HadoopConf().AddXml("garbage", "x.xml"); }).message(),
               HasSubstr("x.xml"));
 }
 
-TEST(HadoopConf, IsTheClientsInAContainerOfYarn) {
+TEST(HadoopConf, UsesTheShippedConfigurationInAYarnContainer) {
   const std::string home = ::testing::TempDir() + "hearth-container";
   const std::string folder = home + "/__spark_conf__/__hadoop_conf__";
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/core-site.xml")
       << "<configuration>" << Property("fs.defaultFS", "hdfs://nn:8020") << "</configuration>";
   const Variables variables({{"PWD", home}, {"HADOOP_CONF_DIR", ""}, {"CONTAINER_ID", ""}});
-  EXPECT_EQ(HadoopConfFolder(), "");  // such a folder elsewhere is nobody's configuration
+  EXPECT_EQ(HadoopConfFolder(), "");  // outside of YARN such a folder is not used
   setenv("CONTAINER_ID", "container_1_0001_01_000002", 1);
   EXPECT_EQ(HadoopConfFolder(), folder);
   EXPECT_EQ(HadoopConf::FromEnvironment().Get("fs.defaultFS"), "hdfs://nn:8020");
-  setenv("HADOOP_CONF_DIR", "/told", 1);
-  EXPECT_EQ(HadoopConfFolder(), "/told");
+  setenv("HADOOP_CONF_DIR", "/configured", 1);
+  EXPECT_EQ(HadoopConfFolder(), "/configured");
   setenv("HADOOP_CONF_DIR", "", 1);
   std::filesystem::remove_all(home);
   EXPECT_EQ(HadoopConfFolder(), "");
 }
 
-TEST(WithAuthority, TakesTheDefaultFileSystemsHost) {
+TEST(WithAuthority, UsesTheHostOfTheDefaultFileSystem) {
   const HadoopConf conf = Conf(Property("fs.defaultFS", "hdfs://nn:8020"));
   EXPECT_EQ(WithAuthority(ParseRemote("hdfs:///a"), conf).text(), "hdfs://nn:8020/a");
   EXPECT_EQ(WithAuthority(ParseRemote("hdfs://other/a"), conf).text(), "hdfs://other/a");
@@ -94,7 +94,7 @@ TEST(WithAuthority, TakesTheDefaultFileSystemsHost) {
   EXPECT_THAT(error.message(), HasSubstr("HADOOP_CONF_DIR"));
 }
 
-TEST(WebAddresses, AreThoseOfTheConfigurationOrHadoopsUsualPort) {
+TEST(WebAddresses, ComeFromTheConfigurationOrTheDefaultPort) {
   const HadoopConf none;
   EXPECT_THAT(WebAddresses(ParseRemote("hdfs://nn/a"), none), ElementsAre("http://nn:9870"));
   EXPECT_THAT(WebAddresses(ParseRemote("hdfs://nn:19000/a"), none), ElementsAre("http://nn:9870"));
@@ -109,7 +109,7 @@ TEST(WebAddresses, AreThoseOfTheConfigurationOrHadoopsUsualPort) {
               ElementsAre("http://other:9870"));
 }
 
-TEST(WebAddresses, AreThoseOfAllNameNodesOfAService) {
+TEST(WebAddresses, IncludeAllNameNodesOfAService) {
   const std::string service = Property("dfs.nameservices", "prod, other") +
                               Property("dfs.ha.namenodes.prod", "nn1,nn2") +
                               Property("dfs.namenode.rpc-address.prod.nn1", "one:8020") +
@@ -122,7 +122,7 @@ TEST(WebAddresses, AreThoseOfAllNameNodesOfAService) {
               ElementsAre("https://one:9871", "https://two:9871"));
 }
 
-TEST(HadoopUser, IsTheToldOneElseTheProcesss) {
+TEST(HadoopUser, ComesFromTheEnvironmentOrTheProcess) {
   setenv("HADOOP_USER_NAME", "alice", 1);
   EXPECT_EQ(HadoopUser(), "alice");
   unsetenv("HADOOP_USER_NAME");

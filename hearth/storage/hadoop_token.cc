@@ -23,10 +23,10 @@ struct Token {
 };
 
 [[noreturn]] void ThrowDamaged() {
-  Throw(ErrorCode::kDataLoss, "the token file is damaged or in an unknown format");
+  Throw(ErrorCode::kDataLoss, "the token file is invalid or in an unknown format");
 }
 
-// The bytes of a file from front to back; throws where it ends too early.
+// Reads a file sequentially; throws at an unexpected end.
 class Bytes {
  public:
   explicit Bytes(std::string_view bytes) : left_(bytes) {}
@@ -40,19 +40,19 @@ class Bytes {
   }
   uint8_t Byte() { return static_cast<uint8_t>(Take(1).front()); }
 
-  // A whole number as Hadoop's WritableUtils writes it: small ones in one byte, others with a
-  // first byte that tells sign and size.
+  // An integer in the format of Hadoop's WritableUtils: small values in one byte, others after a
+  // byte with sign and size.
   uint64_t WritableNumber() {
     const auto first = static_cast<int8_t>(Byte());
     if (first >= -112) return NotNegative(first);
-    if (first < -120) ThrowDamaged();  // a negative one
+    if (first < -120) ThrowDamaged();  // negative
     uint64_t value = 0;
     for (int i = 0; i < -112 - first; ++i) value = value << 8 | Byte();
     return value;
   }
   std::string_view WritableText() { return Take(WritableNumber()); }
 
-  // A whole number as protobuf writes it.
+  // A protobuf varint.
   uint64_t Varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -75,7 +75,7 @@ class Bytes {
 std::vector<Token> WritableTokens(Bytes bytes) {
   std::vector<Token> tokens;
   for (uint64_t count = bytes.WritableNumber(); count > 0; --count) {
-    bytes.WritableText();  // the alias
+    bytes.WritableText();  // alias
     Token token;
     token.identifier = bytes.WritableText();
     token.password = bytes.WritableText();
@@ -86,7 +86,7 @@ std::vector<Token> WritableTokens(Bytes bytes) {
   return tokens;
 }
 
-// The members of a protobuf message that are bytes, by their numbers; others are passed over.
+// The length-delimited fields of a protobuf message, by number; other fields are skipped.
 std::vector<std::pair<uint64_t, std::string_view>> Members(Bytes message) {
   std::vector<std::pair<uint64_t, std::string_view>> members;
   while (!message.empty()) {
@@ -112,7 +112,7 @@ Token ProtobufToken(std::string_view message) {
   return token;
 }
 
-// CredentialsProto: tokens = 1, of {alias = 1, token = 2}. Its length stands before it.
+// CredentialsProto: tokens = 1, of {alias = 1, token = 2}. Preceded by its length.
 std::vector<Token> ProtobufTokens(Bytes bytes) {
   std::vector<Token> tokens;
   for (const auto& [number, entry] : Members(Bytes(bytes.Take(bytes.Varint())))) {
@@ -136,7 +136,7 @@ void AppendWritable(std::string_view field, std::string* to) {
   to->append(field);
 }
 
-// Without padding, with the letters that may stand in a URL.
+// Base64 without padding, with the URL alphabet.
 std::string Base64Url(std::string_view bytes) {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -167,7 +167,7 @@ std::string_view HostIn(std::string_view authority) {
 
 bool IsFor(const Token& token, std::string_view host) {
   std::string_view service = token.service;
-  const size_t prefix = service.find("-hdfs:");  // "ha-hdfs:" before the name of a service
+  const size_t prefix = service.find("-hdfs:");  // "ha-hdfs:" precedes the name of a name service
   if (prefix != service.npos) service.remove_prefix(prefix + 6);
   return HostIn(service) == host;
 }
@@ -186,7 +186,7 @@ void AddAddresses(const std::string& host, std::vector<std::string>* names) {
   freeaddrinfo(found);
 }
 
-// Tokens name a name service, or an address where a URI names a host.
+// Tokens contain the name of a name service, or an address for a URI's host name.
 std::vector<std::string> NamesOf(std::string_view authority, const HadoopConf& conf) {
   if (authority.empty()) return {};
   const std::string host(HostIn(authority));
@@ -222,7 +222,8 @@ std::string TokenIn(std::string_view credentials, const std::vector<std::string>
 }
 
 std::string TokenFor(std::string_view authority, const HadoopConf& conf) {
-  if (const std::string told = Environment("HEARTH_HDFS_TOKEN"); !told.empty()) return told;
+  if (const std::string variable = Environment("HEARTH_HDFS_TOKEN"); !variable.empty())
+    return variable;
   const std::string file = Environment("HADOOP_TOKEN_FILE_LOCATION");
   if (file.empty()) return "";
   try {
@@ -238,12 +239,12 @@ std::string CurrentToken::Get() const {
 }
 
 bool CurrentToken::Replace(const std::string& refused) {
-  if (Get() != refused) return true;  // another thread was here
+  if (Get() != refused) return true;  // another thread has replaced it
   std::string found;
   try {
-    if (find_) found = find_();  // not under the mutex: it may wait for a name server
+    if (find_) found = find_();  // without the mutex: it may wait for DNS
   } catch (const Error& error) {
-    log::Warning("There is no other delegation token: {}", error.what());
+    log::Warning("No newer delegation token is available: {}", error.what());
   }
   const std::lock_guard lock(mutex_);
   if (token_ != refused) return true;

@@ -1,5 +1,5 @@
-// Delegation tokens: what a process on a cluster with Kerberos shows instead of a password. They
-// never appear in a log or an error.
+// Delegation tokens, by which a process on a cluster with Kerberos authenticates. They never appear
+// in a log or an error.
 #pragma once
 
 #include <functional>
@@ -13,27 +13,27 @@
 
 namespace hearth::storage {
 
-// The token for a host or name service, in the form that WebHDFS takes, of the contents of a file
-// as YARN leaves it at HADOOP_TOKEN_FILE_LOCATION; "" where it has none for HDFS. One that is
-// meant for another host is not taken: that host could use it. `hosts`: all names of the host, its
-// addresses and its name service's name among them; empty where it is not known, then the only
-// token is taken. Throws kDataLoss for a damaged file.
+// Returns the token for a host or name service, in WebHDFS's form, from the contents of a file as
+// YARN stores it at HADOOP_TOKEN_FILE_LOCATION; "" if it has none for HDFS. Tokens of other hosts
+// are skipped: the server could misuse them. `hosts`: all names of the host, including its
+// addresses and its name service; if empty (unknown), a single token is used. Throws kDataLoss for
+// an invalid file.
 std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts);
 
-// That of HEARTH_HDFS_TOKEN, else of the file at HADOOP_TOKEN_FILE_LOCATION, else "". Looks the
-// host's addresses up where there is such a file.
+// Returns the token from HEARTH_HDFS_TOKEN, or else from the file at HADOOP_TOKEN_FILE_LOCATION, or
+// else "". Resolves the host's addresses if there is such a file.
 std::string TokenFor(std::string_view authority, const HadoopConf& conf);
 
-// The token that a client shows. Any thread.
+// The token that a client sends. Any thread.
 class CurrentToken {
  public:
-  // `find` looks for one, as TokenFor() does; without it `token` stays.
+  // `find` returns the newest token, as TokenFor() does; without it `token` never changes.
   explicit CurrentToken(std::string token, std::function<std::string()> find = nullptr)
       : token_(std::move(token)), find_(std::move(find)) {}
 
   std::string Get() const;
-  // Whether there is another one than `refused` by now, which Get() gives from then on: whoever
-  // leaves tokens in files leaves newer ones there before the old ones end.
+  // Returns true if there is now another token than `refused`, which Get() returns from then on:
+  // the owner of token files writes newer tokens before the old ones expire.
   bool Replace(const std::string& refused);
 
  private:
@@ -42,8 +42,8 @@ class CurrentToken {
   const std::function<std::string()> find_;
 };
 
-// `text` with '***' for the token, for whatever follows "delegation=", and for users and passwords
-// in addresses.
+// `text` with '***' for the token, for all values of "delegation=", and for users and passwords in
+// URLs.
 std::string WithoutToken(std::string text, const std::string& token);
 
 }  // namespace hearth::storage

@@ -29,7 +29,7 @@ std::string Credentials(const std::vector<std::string>& tokens) {
   return all + '\0';  // no secrets
 }
 
-// base64 of the four texts with their lengths.
+// Base64 of the four length-prefixed fields.
 constexpr char kOfA[] = "AWECcHcVSERGU19ERUxFR0FUSU9OX1RPS0VOC2hhLWhkZnM6b25l";
 constexpr char kKind[] = "HDFS_DELEGATION_TOKEN";
 
@@ -46,11 +46,11 @@ TEST(TokenIn, FindsTheTokenOfAHostOrNameService) {
   EXPECT_EQ(TokenIn(Credentials({}), {"one"}), "");
 }
 
-TEST(TokenIn, GivesAStrangerNoTokenOfAnotherHost) {
+TEST(TokenIn, ReturnsNoTokenOfAnotherHost) {
   EXPECT_EQ(TokenIn(Credentials({Token(kKind, "ha-hdfs:one", "a")}), {"three"}), "");
 }
 
-TEST(TokenFor, KnowsAHostByItsAddressAndItsNameService) {
+TEST(TokenFor, MatchesAddressesAndNameServices) {
   std::string file = (std::filesystem::temp_directory_path() / "hearth_tokens_XXXXXX").string();
   close(mkstemp(file.data()));
   setenv("HADOOP_TOKEN_FILE_LOCATION", file.c_str(), 1);
@@ -76,7 +76,7 @@ TEST(TokenFor, KnowsAHostByItsAddressAndItsNameService) {
   std::filesystem::remove(file);
 }
 
-TEST(TokenIn, TakesLongFieldsAndProtobuf) {
+TEST(TokenIn, ReadsLongFieldsAndProtobuf) {
   const std::string id(300, 'i');
   std::string long_token = Text("alias");
   long_token += std::string("\x8e\x01\x2c", 3) + id;  // 300 in two bytes
@@ -93,7 +93,7 @@ TEST(TokenIn, TakesLongFieldsAndProtobuf) {
   EXPECT_EQ(TokenIn(std::string("HDTS\1", 5) + Text(entry), {"one"}), kOfA);
 }
 
-TEST(TokenIn, RefusesADamagedFile) {
+TEST(TokenIn, RejectsAnInvalidFile) {
   const std::string whole = Credentials({Token(kKind, "ha-hdfs:one", "a")});
   for (size_t size = 0; size < whole.size() - 1; ++size) {
     EXPECT_EQ(Thrown([&] { TokenIn(whole.substr(0, size), {"one"}); }).code(),
@@ -102,7 +102,7 @@ TEST(TokenIn, RefusesADamagedFile) {
   EXPECT_THROW(TokenIn("XDTS" + whole.substr(4), {"one"}), Error);
 }
 
-TEST(WithoutToken, LeavesNoneInATextAndNoneInAnAddress) {
+TEST(WithoutToken, MasksTokensInTextsAndUrls) {
   EXPECT_EQ(WithoutToken("at http://h/a?delegation=abc&op=x, abc", "abc"),
             "at http://h/a?delegation=***&op=x, ***");
   EXPECT_EQ(WithoutToken("delegation=other", ""), "delegation=***");

@@ -21,9 +21,9 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   const HadoopConf conf = HadoopConf::FromEnvironment();
   WebHdfsOptions options;
   RemoteUri uri = named;
-  // HttpFS, or NameNodes behind other names than the configuration's.
-  for (const std::string& told : SplitList(Environment("HEARTH_WEBHDFS"))) {
-    options.addresses.push_back(Scheme(told).starts_with("http") ? told : "http://" + told);
+  // HttpFS, or NameNodes with other names than in the configuration.
+  for (const std::string& choice : SplitList(Environment("HEARTH_WEBHDFS"))) {
+    options.addresses.push_back(Scheme(choice).starts_with("http") ? choice : "http://" + choice);
   }
   if (options.addresses.empty()) {
     uri = WithAuthority(named, conf);
@@ -31,7 +31,7 @@ std::unique_ptr<FileSystem> OpenWebHdfs(const RemoteUri& named) {
   }
   options.user = HadoopUser();
   options.kerberos = WantsKerberos(conf);
-  if (uri.authority.empty()) {  // it is what is meant, also where it is reached otherwise
+  if (uri.authority.empty()) {  // the default file system, also if it has other addresses
     const std::string own = conf.Get("fs.defaultFS");
     if (Scheme(own) == uri.scheme) uri.authority = ParseRemote(own).authority;
   }
@@ -48,18 +48,18 @@ bool IsHdfs(std::string_view scheme) {
 
 std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm) {
   if (without_jvm) return OpenWebHdfs(uri);
-  const std::string told = Environment("HEARTH_HDFS");
-  Require(told.empty() || told == "auto" || told == "libhdfs" || told == "webhdfs",
-          ErrorCode::kInvalidArgument, "HEARTH_HDFS={} is none of auto, libhdfs and webhdfs", told);
+  const std::string choice = Environment("HEARTH_HDFS");
+  Require(choice.empty() || choice == "auto" || choice == "libhdfs" || choice == "webhdfs",
+          ErrorCode::kInvalidArgument, "HEARTH_HDFS={} must be auto, libhdfs or webhdfs", choice);
   const bool over_http = uri.scheme == "webhdfs" || uri.scheme == "swebhdfs";
-  if (told == "webhdfs" || over_http) return OpenWebHdfs(uri);
+  if (choice == "webhdfs" || over_http) return OpenWebHdfs(uri);
   const bool found = !FindLibHdfs().empty() && MissingOnClassPath().empty();
-  if (told != "libhdfs" && !found) return OpenWebHdfs(uri);
+  if (choice != "libhdfs" && !found) return OpenWebHdfs(uri);
   bool kerberos = false;
   try {
     kerberos = WantsKerberos(HadoopConf::FromEnvironment());
   } catch (const Error&) {
-    // For messages alone: libhdfs reads its own.
+    // For messages only: libhdfs reads the configuration itself.
   }
   return std::make_unique<LibHdfsFiles>(
       uri.authority.empty() ? "default" : uri.prefix(),

@@ -1,6 +1,6 @@
-// HDFS by one of its two clients: libhdfs, which uses a cluster's own configuration and needs a
-// JVM, or WebHDFS. HEARTH_HDFS=libhdfs or webhdfs chooses; otherwise (auto) it is libhdfs where
-// that and a class path are found.
+// Selects a client for HDFS: libhdfs, which uses the cluster's configuration and needs a JVM, or
+// WebHDFS. HEARTH_HDFS=libhdfs or webhdfs chooses; otherwise (auto) libhdfs is used if it and a
+// class path are found.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace hearth::storage {
 
-// Of a scheme that OpenHdfs takes.
+// True for schemes that OpenHdfs supports.
 bool IsHdfs(std::string_view scheme);
 
-// The file system of a URI's scheme and authority. Contacts no server; throws kInvalidArgument if
-// nothing says where the cluster is. `without_jvm`: by WebHDFS, whatever is found and chosen.
+// The file system for a URI's scheme and authority. Contacts no server; throws kInvalidArgument if
+// the cluster's address is not configured. `without_jvm`: always WebHDFS.
 std::unique_ptr<FileSystem> OpenHdfs(const RemoteUri& uri, bool without_jvm);
 
 }  // namespace hearth::storage

@@ -16,12 +16,12 @@ namespace hearth::storage {
 namespace {
 
 constexpr long kConnectSeconds = 10;
-constexpr double kSlowestBytes = 100e3;  // a second, of a body that is sent
+constexpr double kSlowestBytes = 100e3;  // bytes per second, of a request body
 constexpr size_t kMostIdle = 8;
 constexpr size_t kLargestLocation = 16 << 10;
 constexpr size_t kLargestHead = 256 << 10;
 
-// What the callbacks of one request share.
+// State of one request, shared by its callbacks.
 struct Exchange {
   const HttpRequest& request;
   CURL* handle;
@@ -52,7 +52,7 @@ size_t Receive(char* data, size_t one, size_t size, void* context) {
   return size;
 }
 
-// Counts: libcurl keeps each line of a head, and older ones do not limit their number.
+// Counts header bytes: libcurl keeps each line, and older versions do not limit their number.
 size_t ReceiveHead(char*, size_t one, size_t size, void* context) {
   auto* exchange = static_cast<Exchange*>(context);
   exchange->head += one * size;
@@ -60,12 +60,12 @@ size_t ReceiveHead(char*, size_t one, size_t size, void* context) {
   return exchange->head_too_long ? 0 : one * size;
 }
 
-size_t SendBody(char* data, size_t one, size_t room, void* context) {
+size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
   auto* exchange = static_cast<Exchange*>(context);
   const uint64_t left = exchange->request.body_size - exchange->sent;
   ssize_t count = 0;
   do {
-    count = pread(exchange->request.body, data, std::min<uint64_t>(room, left),
+    count = pread(exchange->request.body, data, std::min<uint64_t>(capacity, left),
                   static_cast<off_t>(exchange->sent));
   } while (count < 0 && errno == EINTR);
   if (count < 0) {
@@ -91,7 +91,7 @@ void SetLimits(const HttpRequest& request, CURL* handle) {
   curl.set(handle, CURLOPT_NOSIGNAL, 1L);
   curl.set(handle, CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
   curl.set(handle, CURLOPT_FOLLOWLOCATION, 0L);
-  curl.set(handle, CURLOPT_PROXY, "");  // a cluster's hosts are reached directly
+  curl.set(handle, CURLOPT_PROXY, "");  // hosts of a cluster are reached directly
   curl.set(handle, CURLOPT_HTTP09_ALLOWED, 0L);
   curl.set(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl.set(handle, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
@@ -120,7 +120,7 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
   }
   if (request.negotiate) {
     curl.set(handle, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_NEGOTIATE));
-    curl.set(handle, CURLOPT_USERPWD, ":");  // whoever the ticket is for
+    curl.set(handle, CURLOPT_USERPWD, ":");  // the user of the ticket
   }
   curl.set(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   curl.set(handle, CURLOPT_WRITEFUNCTION, Receive);
@@ -150,13 +150,13 @@ ErrorCode CodeOf(CURLcode result) {
       return ErrorCode::kPermissionDenied;
     case CURLE_OUT_OF_MEMORY:
       return ErrorCode::kResourceExhausted;
-    case CURLE_UNSUPPORTED_PROTOCOL:  // what it calls an answer that is no HTTP
+    case CURLE_UNSUPPORTED_PROTOCOL:  // libcurl's error for a response that is not HTTP
     case CURLE_WRITE_ERROR:
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
       return ErrorCode::kDataLoss;
     default:
-      return ErrorCode::kUnavailable;  // refused, broken off, or ended too early
+      return ErrorCode::kUnavailable;  // refused, reset or closed early
   }
 }
 
@@ -164,12 +164,12 @@ void Check(CURLcode result, const Exchange& exchange, const char* detail) {
   if (result == CURLE_OK) return;
   const std::string host = HostOfUrl(exchange.request.url);
   if (exchange.head_too_long) {
-    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes that a head may have", host,
+    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes allowed for response headers", host,
           kLargestHead);
   }
   if (exchange.too_long) {
     const bool stored = exchange.answer.stored > 0 || exchange.answer.body.empty();
-    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes that are allowed", host,
+    Throw(ErrorCode::kDataLoss, "{} sent more than the {} bytes allowed", host,
           stored && !exchange.request.store.empty() ? exchange.request.store.size()
                                                     : exchange.request.largest_answer);
   }
@@ -205,8 +205,8 @@ void* HttpClient::Take() {
   {
     const std::lock_guard lock(mutex_);
     if (process_ != getpid()) {
-      // Both processes have these sockets: each would read the other's answers, and closing them
-      // here would say goodbye in the parent's name. So they are left as they are.
+      // Both processes have these sockets: each would read the other's responses, and closing TLS
+      // here would end the parent's session. So they are abandoned.
       idle_.clear();
       process_ = getpid();
     }
@@ -217,7 +217,7 @@ void* HttpClient::Take() {
     }
   }
   void* handle = Curl().init();
-  Require(handle != nullptr, ErrorCode::kResourceExhausted, "libcurl has not enough memory");
+  Require(handle != nullptr, ErrorCode::kResourceExhausted, "libcurl is out of memory");
   return handle;
 }
 
@@ -242,7 +242,7 @@ HttpAnswer HttpClient::Send(const HttpRequest& request) {
   SetLimits(request, handle.get());
   curl.set(handle.get(), CURLOPT_ERRORBUFFER, detail);
   curl_slist* headers = curl.append(nullptr, "Content-Type: application/octet-stream");
-  headers = curl.append(headers, "Expect:");  // a server that does not know it costs a second
+  headers = curl.append(headers, "Expect:");  // servers without support for it cost a second
   const std::unique_ptr<curl_slist, decltype(curl.free_list)> kept(headers, curl.free_list);
   SetExchange(&exchange, headers);
   const CURLcode result = curl.perform(handle.get());
@@ -277,7 +277,7 @@ std::string HostOfUrl(const std::string& url) {
   const size_t start = url.find("://");
   const size_t host = start == std::string::npos ? 0 : start + 3;
   const std::string authority = url.substr(host, url.find_first_of("/?#", host) - host);
-  return authority.substr(authority.rfind('@') + 1);  // without a user's name and password
+  return authority.substr(authority.rfind('@') + 1);  // without user and password
 }
 
 }  // namespace hearth::storage

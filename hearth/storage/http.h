@@ -1,6 +1,6 @@
-// HTTP requests whose answers are limited in size and time. What the other side sends is not
-// trusted: a body longer than announced, an endless header or a protocol other than HTTP is an
-// error. Redirects are returned, not followed.
+// HTTP requests with limits on the size and time of responses. Servers are not trusted: a body
+// longer than announced, endless headers or a protocol other than HTTP are errors. Redirects are
+// returned, not followed.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@
 
 namespace hearth::storage {
 
-// Ends requests and pauses of other threads. Any thread.
+// Cancels requests and pauses of other threads. Any thread.
 class Cancellation {
  public:
   void Cancel();
   bool cancelled() const { return cancelled_; }
-  // False when it was cancelled before the time was over.
+  // Returns false if cancelled before the time has passed.
   bool Pause(double seconds) const;
 
  private:
@@ -32,16 +32,16 @@ class Cancellation {
 
 struct HttpRequest {
   std::string method, url;
-  int body = -1;  // the file that is sent, from its beginning; none: an empty body
+  int body = -1;  // file descriptor of the body, sent from its start; -1: empty body
   uint64_t body_size = 0;
-  std::span<char> store;                    // where the body of an answer of 200 goes
-  size_t largest_answer = size_t{1} << 20;  // of any other
-  double seconds = 120;                     // for the whole, and one more per 100 kB of the body
+  std::span<char> store;  // destination for the body of a response with status 200
+  size_t largest_answer = size_t{1} << 20;  // limit of other bodies
+  double seconds = 120;  // limit for the request, plus one second per 100 kB of the body
   const Cancellation* cancellation = nullptr;
-  // On a new connection. If a kept one has ended meanwhile, libcurl sends the request again by
-  // itself, and nobody would know that it may have been carried out twice.
+  // Uses a new connection. If a kept connection has been closed, libcurl silently repeats the
+  // request, which may then be executed twice.
   bool only_once = false;
-  bool negotiate = false;  // logs in by the process's Kerberos ticket (SPNEGO)
+  bool negotiate = false;  // authenticates with the process's Kerberos ticket (SPNEGO)
 };
 
 struct HttpAnswer {
@@ -50,7 +50,7 @@ struct HttpAnswer {
   size_t stored = 0;
 };
 
-// Keeps connections for the next request. Any thread.
+// Keeps connections for later requests. Any thread.
 class HttpClient {
  public:
   HttpClient();
@@ -58,10 +58,9 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Throws kUnavailable (nobody there, or a connection that broke), kDeadlineExceeded, kDataLoss
-  // (not HTTP, or more than announced), kPermissionDenied (a certificate, a login),
-  // kInvalidArgument (no such host), kAborted (cancelled). Messages name the host alone: URLs hold
-  // tokens.
+  // Throws kUnavailable (connection refused or broken), kDeadlineExceeded, kDataLoss (not HTTP, or
+  // more data than announced), kPermissionDenied (certificate or login), kInvalidArgument (unknown
+  // host), kAborted (cancelled). Messages contain only the host: URLs contain tokens.
   HttpAnswer Send(const HttpRequest& request);
 
  private:
@@ -69,11 +68,11 @@ class HttpClient {
   void Give(void* handle);
 
   std::mutex mutex_;
-  int process_;  // whose connections these are: a forked child must not use its parent's
+  int process_;  // owner of the connections: a forked child must not use its parent's
   std::vector<void*> idle_;
 };
 
-// Of a path or a parameter's value in a URL; '/' may stand in both.
+// Escapes a path or a parameter's value for a URL; '/' is kept.
 std::string Escaped(std::string_view text);
 
 // "host:port" of a URL.

@@ -23,9 +23,9 @@ namespace hearth::storage {
 namespace {
 
 constexpr size_t kLargestCall = 8 << 20;
-constexpr int kOtherException = 255;  // libhdfs's errno for exceptions that it does not know
+constexpr int kOtherException = 255;  // libhdfs's errno for unknown exceptions
 
-// Paths are given without scheme and host: those are the connection's.
+// libhdfs takes paths without scheme and host, which belong to the connection.
 std::string PathOf(const std::string& uri) { return ParseRemote(uri).path; }
 
 FileStatus StatusOf(const LibHdfsFileInfo& info, std::string uri) {
@@ -34,31 +34,31 @@ FileStatus StatusOf(const LibHdfsFileInfo& info, std::string uri) {
           int64_t{info.modified} * 1000};
 }
 
-// The process that a JVM was started in: its threads are not in a forked child, which would wait
-// for them for ever.
+// The process in which the JVM was started: a forked child has none of its threads and would wait
+// for them forever.
 std::atomic<pid_t> jvm_process = 0;
 
 bool IsJvmHere() { return jvm_process == 0 || jvm_process == getpid(); }
 
-// A JVM that starts takes the signals by which a program is asked to end; they stay the program's:
-// Python's Ctrl-C, a solver's snapshot.
-class KeptSignals {
+// Preserves the program's handlers of termination signals, which a starting JVM replaces: Python's
+// Ctrl-C, a solver's snapshot.
+class SignalHandlerGuard {
  public:
-  KeptSignals() {
+  SignalHandlerGuard() {
     for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &actions_[i]);
   }
-  ~KeptSignals() {
+  ~SignalHandlerGuard() {
     for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &actions_[i], nullptr);
   }
-  KeptSignals(const KeptSignals&) = delete;
-  KeptSignals& operator=(const KeptSignals&) = delete;
+  SignalHandlerGuard(const SignalHandlerGuard&) = delete;
+  SignalHandlerGuard& operator=(const SignalHandlerGuard&) = delete;
 
  private:
   static constexpr std::array<int, 4> kSignals = {SIGHUP, SIGINT, SIGTERM, SIGQUIT};
   std::array<struct sigaction, 4> actions_{};
 };
 
-// Closes its file at the end; the connection is never closed.
+// Closes its file in the destructor; the connection is never closed.
 class OpenedFile {
  public:
   OpenedFile(void* fs, void* file) : fs_(fs), file_(file) {}
@@ -68,7 +68,7 @@ class OpenedFile {
 
   void* get() const { return file_; }
   bool Close() {
-    if (!IsJvmHere()) return true;  // the parent's, who closes it
+    if (!IsJvmHere()) return true;  // the parent closes it
     return file_ == nullptr || LibHdfs().close(fs_, std::exchange(file_, nullptr)) == 0;
   }
 
@@ -80,12 +80,11 @@ class OpenedFile {
 }  // namespace
 
 void* LibHdfsFiles::fs() {
-  Require(
-      IsJvmHere(), ErrorCode::kUnimplemented,
-      "cannot use {} by libhdfs: this process was forked from one that has, whose JVM is not in "
-      "it; start processes by spawn (multiprocessing.set_start_method), or set "
-      "HEARTH_HDFS=webhdfs",
-      name_node_);
+  Require(IsJvmHere(), ErrorCode::kUnimplemented,
+          "cannot use {} by libhdfs: this process was forked from one with a JVM, which is not "
+          "available here; start processes by spawn (multiprocessing.set_start_method), or set "
+          "HEARTH_HDFS=webhdfs",
+          name_node_);
   const std::lock_guard lock(mutex_);
   if (fs_ != nullptr) return fs_;
   const std::string missing = MissingOnClassPath();
@@ -94,10 +93,10 @@ void* LibHdfsFiles::fs() {
           "prints, or to all jars of Spark, or set HEARTH_HDFS=webhdfs, which needs none",
           name_node_, missing);
   void* builder = LibHdfs().new_builder();
-  Require(builder != nullptr, ErrorCode::kResourceExhausted, "libhdfs has not enough memory");
+  Require(builder != nullptr, ErrorCode::kResourceExhausted, "libhdfs is out of memory");
   LibHdfs().set_name_node(builder, name_node_.c_str());
   {
-    const KeptSignals kept;
+    const SignalHandlerGuard guard;
     jvm_process = getpid();
     fs_ = LibHdfs().connect(builder);
   }
@@ -109,7 +108,7 @@ void LibHdfsFiles::Fail(const std::string& doing, const std::string& uri) const 
   const int error_number = errno;
   const char* cause = LibHdfs().root_cause == nullptr ? nullptr : LibHdfs().root_cause();
   const std::string what = fmt::format("cannot {} {} as {} by libhdfs", doing, uri, who_);
-  // "CLASS: MESSAGE", as of a server's answer.
+  // "CLASS: MESSAGE", as in a server's response.
   const std::string_view text = cause == nullptr ? "" : cause;
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string_view name = text.substr(0, colon);
@@ -127,7 +126,7 @@ std::optional<FileStatus> LibHdfsFiles::Stat(const std::string& uri) {
   const std::string path = PathOf(uri);
   LibHdfsFileInfo* info = LibHdfs().stat(fs(), path.c_str());
   if (info == nullptr && errno == ENOENT) return std::nullopt;
-  if (info == nullptr) Fail("look at", uri);
+  if (info == nullptr) Fail("inspect", uri);
   const FileStatus status = StatusOf(*info, uri);
   LibHdfs().free_info(info, 1);
   return status;
@@ -187,7 +186,7 @@ void LibHdfsFiles::Write(const std::string& uri, const SpoolFile& bytes, int fla
   for (uint64_t done = 0; done < bytes.size();) {
     const ssize_t count = pread(bytes.fd(), block.data(), block.size(), static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) ThrowErrno(errno, "cannot read what is kept for " + uri);
+    if (count <= 0) ThrowErrno(errno, "cannot read the spooled file for " + uri);
     for (int32_t sent = 0; sent < count;) {
       const int32_t now = LibHdfs().write(fs(), file.get(), block.data() + sent,
                                           static_cast<int32_t>(count - sent));
@@ -205,7 +204,7 @@ std::unique_ptr<OutputFile> LibHdfsFiles::Create(const std::string& uri) {
   Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
           "cannot create {} as {}: a folder has that name", uri, who_);
   const std::string temporary = TemporaryFor(uri);
-  Write(temporary, SpoolFile(), O_WRONLY);  // whoever may not write here hears it now
+  Write(temporary, SpoolFile(), O_WRONLY);  // reports missing permissions now
   SpooledOutput::Steps steps;
   steps.upload = [this, uri, temporary](const SpoolFile& bytes) {
     Write(temporary, bytes, O_WRONLY);
@@ -227,7 +226,7 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   SpoolFile spool;
   spool.Append(bytes);
   if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
-  // To create it would empty a file that another writer makes meanwhile.
+  // Creating it directly would empty a file that another writer creates at the same time.
   const std::string temporary = TemporaryFor(uri);
   const std::string source = PathOf(temporary), target = PathOf(uri);
   try {
@@ -246,7 +245,7 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
 
 void LibHdfsFiles::Rename(const std::string& from, const std::string& to) {
   const std::string source = PathOf(from), target = PathOnSame(from, to);
-  // libhdfs gives no reason why it does not rename.
+  // libhdfs gives no reason for a failed rename.
   Require(Stat(from).has_value(), ErrorCode::kNotFound,
           "cannot rename {} as {}: no such path; look with `hdfs dfs -ls`", from, who_);
   if (source == target) return;
@@ -262,7 +261,7 @@ void LibHdfsFiles::Rename(const std::string& from, const std::string& to) {
     Fail("rename", from);
   }
   if (there && LibHdfs().remove(fs(), aside.c_str(), 0) != 0) {
-    log::Warning("what {} held before is left behind as {}", to, aside);
+    log::Warning("the previous contents of {} remain as {}", to, aside);
   }
 }
 
@@ -275,7 +274,7 @@ bool LibHdfsFiles::Delete(const std::string& uri, bool recursive) {
 
 void LibHdfsFiles::MakeFolders(const std::string& uri) {
   const std::string path = PathOf(uri);
-  if (LibHdfs().make_folders(fs(), path.c_str()) != 0) Fail("make the folder", uri);
+  if (LibHdfs().make_folders(fs(), path.c_str()) != 0) Fail("create the folder", uri);
 }
 
 }  // namespace hearth::storage

@@ -1,6 +1,6 @@
-// HDFS, viewfs and whatever else Hadoop's FileSystem opens, by libhdfs: the cluster's own
-// configuration with its name services, Kerberos, tokens and erasure coding, in a JVM inside this
-// process. Retries after failures are Hadoop's own, as the configuration sets them.
+// HDFS, viewfs and other Hadoop file systems, by libhdfs: uses the cluster's configuration with its
+// name services, Kerberos, tokens and erasure coding, in a JVM inside this process. Retries are
+// Hadoop's own, as configured.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace hearth::storage {
 class LibHdfsFiles : public FileSystem {
  public:
   // `name_node`: "hdfs://host:port", "default" for fs.defaultFS. `who`: "user alice", for messages.
-  // Nothing is loaded before use.
+  // Loads nothing before use.
   LibHdfsFiles(std::string name_node, std::string who)
       : name_node_(std::move(name_node)), who_(std::move(who)) {}
 
@@ -27,14 +27,14 @@ class LibHdfsFiles : public FileSystem {
   std::unique_ptr<InputFile> Open(const std::string& uri) override;
   std::unique_ptr<OutputFile> Create(const std::string& uri) override;
   void Append(const std::string& uri, std::string_view bytes) override;
-  // libhdfs cannot rename in place of a file: that one is renamed first and deleted afterwards, so
-  // that its bytes are never lost, but for a moment nothing has the name.
+  // libhdfs cannot replace a file by a rename: the old file is renamed first and deleted
+  // afterwards, so that its bytes are never lost, but for a moment nothing has the name.
   void Rename(const std::string& from, const std::string& to) override;
   bool Delete(const std::string& uri, bool recursive) override;
   void MakeFolders(const std::string& uri) override;
 
  private:
-  // Connects at the first call; threads that come meanwhile wait.
+  // Connects at the first call; concurrent calls wait for it.
   void* fs();
   [[noreturn]] void Fail(const std::string& doing, const std::string& uri) const;
   void Discard(const std::string& temporary) noexcept;

@@ -21,7 +21,7 @@ bool IsFile(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// The names of the jars on the class path.
+// File names of the jars on the class path.
 std::vector<std::string> JarNames() {
   std::vector<std::string> names;
   const std::string path = Environment("CLASSPATH");
@@ -41,7 +41,7 @@ std::vector<std::string> JarNames() {
   return names;
 }
 
-// The JVM's library must be there before libhdfs, which does not say where it is.
+// libjvm must be loaded before libhdfs, which has no path to it.
 void LoadJvm() {
   const std::string home = Environment("JAVA_HOME");
   for (const char* folder : {"/lib/server", "/jre/lib/amd64/server", "/jre/lib/aarch64/server"}) {
@@ -63,7 +63,7 @@ LibHdfsLibrary LoadLibrary() {
           file, library.problem(), Environment("JAVA_HOME"));
   const auto load = [&library](const char* name, auto* function) {
     Require(library.Find(name, function), ErrorCode::kUnimplemented,
-            "the libhdfs of this machine lacks {}; take that of Hadoop 2.2 or later", name);
+            "the libhdfs of this machine lacks {}; install Hadoop 2.2 or later", name);
   };
   LibHdfsLibrary hdfs;
   load("hdfsNewBuilder", &hdfs.new_builder);
@@ -127,7 +127,7 @@ std::string MissingOnClassPath() {
 }
 
 const LibHdfsLibrary& LibHdfs() {
-  // A failure is thrown again by the next call, which tries again.
+  // If loading throws, the next call tries again.
   static const LibHdfsLibrary library = LoadLibrary();
   return library;
 }

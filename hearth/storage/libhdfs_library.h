@@ -1,5 +1,5 @@
-// Hadoop's own C client, loaded when the first file is reached by it. Its few functions and the one
-// structure that are used are declared here: a host with Hadoop has the library, not its header.
+// Hadoop's C client, loaded at the first access. The functions and the structure in use are
+// declared here: hosts with Hadoop have the library, but not its header.
 #pragma once
 
 #include <cstdint>
@@ -36,22 +36,22 @@ struct LibHdfsLibrary {
   int (*rename)(void* fs, const char* from, const char* to) = nullptr;
   int (*remove)(void* fs, const char* path, int recursive) = nullptr;
   int (*make_folders)(void* fs, const char* path) = nullptr;
-  char* (*root_cause)() = nullptr;  // of the last error of this thread; since Hadoop 3.0
+  char* (*root_cause)() = nullptr;  // cause of this thread's last error; since Hadoop 3.0
 };
 
-// Where the library is: HEARTH_LIBHDFS (a file), ARROW_LIBHDFS_DIR, HADOOP_HOME/lib/native or
-// HADOOP_HOME; "" where none has it. Throws kInvalidArgument where HEARTH_LIBHDFS names no file.
+// Path of the library: HEARTH_LIBHDFS (a file), ARROW_LIBHDFS_DIR, HADOOP_HOME/lib/native or
+// HADOOP_HOME; "" if not found. Throws kInvalidArgument if HEARTH_LIBHDFS is not a file.
 std::string FindLibHdfs();
 
-// The same; throws kUnimplemented, which says what to set, where none has it.
+// The same; throws kUnimplemented, with the settings to change, if not found.
 std::string LocateLibHdfs();
 
-// What the class path lacks, or "" if it has what libhdfs needs: without commons-lang3 the JVM
-// ends this process by a signal. Reads CLASSPATH and the folders that it names by a '*'.
+// The jars that the class path lacks, or "" if it is complete: without commons-lang3 the JVM ends
+// this process by a signal. Reads CLASSPATH and folders in it that end in '*'.
 std::string MissingOnClassPath();
 
-// Loads libjvm (JAVA_HOME) and libhdfs. Throws kUnimplemented, which says what to set. The class
-// path must have been checked.
+// Loads libjvm (JAVA_HOME) and libhdfs. Throws kUnimplemented, with the settings to change. The
+// caller has checked the class path.
 const LibHdfsLibrary& LibHdfs();
 
 }  // namespace hearth::storage

@@ -24,7 +24,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// The environment of a host; as it was before at the end.
+// A modified environment; restored at the end.
 class LibHdfsTest : public testing::Test {
  protected:
   LibHdfsTest() {
@@ -55,7 +55,7 @@ class LibHdfsTest : public testing::Test {
   std::map<std::string, std::string> before_;
 };
 
-TEST_F(LibHdfsTest, IsFoundWhereHadoopIsInstalled) {
+TEST_F(LibHdfsTest, IsFoundInAHadoopInstallation) {
   EXPECT_EQ(FindLibHdfs(), "");
   fs::create_directories(folder_ / "lib/native");
   std::ofstream(folder_ / "lib/native/libhdfs.so") << "x";
@@ -67,7 +67,7 @@ TEST_F(LibHdfsTest, IsFoundWhereHadoopIsInstalled) {
   EXPECT_EQ(FindLibHdfs(), HEARTH_STAND_IN_LIBHDFS);
 }
 
-TEST_F(LibHdfsTest, RefusesAVariableThatNamesNoFile) {
+TEST_F(LibHdfsTest, RejectsAVariableWithoutAFile) {
   fs::create_directories(folder_ / "lib/native");
   std::ofstream(folder_ / "lib/native/libhdfs.so") << "x";
   Set("HADOOP_HOME", folder_);
@@ -80,7 +80,7 @@ TEST_F(LibHdfsTest, RefusesAVariableThatNamesNoFile) {
   EXPECT_NO_THROW(OpenHdfs(ParseRemote("hdfs://nn:1/a"), false));
 }
 
-TEST_F(LibHdfsTest, LooksAtTheClassPathBeforeAJvmWould) {
+TEST_F(LibHdfsTest, ChecksTheClassPathBeforeStartingAJvm) {
   EXPECT_EQ(MissingOnClassPath(), "Hadoop's jars");
   SetClassPath({"hadoop-client-api-3.5.0.jar", "hadoop-client-runtime-3.5.0.jar"});
   EXPECT_EQ(MissingOnClassPath(), "commons-lang3");
@@ -93,7 +93,7 @@ TEST_F(LibHdfsTest, LooksAtTheClassPathBeforeAJvmWould) {
   EXPECT_EQ(MissingOnClassPath(), "");
 }
 
-TEST_F(LibHdfsTest, IsTakenWhereItIsFoundWithAClassPath) {
+TEST_F(LibHdfsTest, IsUsedIfFoundWithAClassPath) {
   const auto takes_libhdfs = [](const char* uri, bool without_jvm = false) {
     const auto files = OpenHdfs(ParseRemote(uri), without_jvm);
     return dynamic_cast<LibHdfsFiles*>(files.get()) != nullptr;
@@ -113,7 +113,7 @@ TEST_F(LibHdfsTest, IsTakenWhereItIsFoundWithAClassPath) {
   EXPECT_EQ(Thrown([&] { takes_libhdfs("hdfs://nn:1/a"); }).code(), ErrorCode::kInvalidArgument);
 }
 
-TEST_F(LibHdfsTest, SaysWhatToSetWhereThereIsNone) {
+TEST_F(LibHdfsTest, ErrorNamesTheSettingsIfNotFound) {
   Set("HADOOP_HOME", "/nowhere");
   const Error error = Thrown([] { LocateLibHdfs(); });
   EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
@@ -121,7 +121,7 @@ TEST_F(LibHdfsTest, SaysWhatToSetWhereThereIsNone) {
                                      HasSubstr("HEARTH_HDFS=webhdfs")));
 }
 
-TEST_F(LibHdfsTest, LeavesTheProgramItsSignalsAndAForkedChildAnError) {
+TEST_F(LibHdfsTest, KeepsSignalHandlersAndFailsInAForkedChild) {
   Set("HEARTH_LIBHDFS", HEARTH_STAND_IN_LIBHDFS);
   Set("STAND_IN_LIBHDFS_FOLDER", folder_);
   SetClassPath({"hadoop-common-3.5.0.jar", "commons-lang3-3.17.0.jar"});
@@ -129,7 +129,7 @@ TEST_F(LibHdfsTest, LeavesTheProgramItsSignalsAndAForkedChildAnError) {
   const auto mine = std::signal(SIGINT, [](int) {});
   std::signal(SIGINT, mine);
   LibHdfsFiles files("hdfs://nn:1", "user alice");
-  files.MakeFolders("hdfs://nn:1/a");  // the stand-in takes SIGINT as a JVM does
+  files.MakeFolders("hdfs://nn:1/a");  // the fake library replaces the SIGINT handler like a JVM
   EXPECT_EQ(std::signal(SIGINT, before), mine);
   const pid_t child = fork();
   if (child == 0) {
@@ -146,7 +146,7 @@ TEST_F(LibHdfsTest, LeavesTheProgramItsSignalsAndAForkedChildAnError) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(LibHdfsTest, TellsJavasReasonInOneLine) {
+TEST_F(LibHdfsTest, ReportsTheJavaExceptionInOneLine) {
   Set("HEARTH_LIBHDFS", HEARTH_STAND_IN_LIBHDFS);
   Set("STAND_IN_LIBHDFS_FOLDER", folder_);
   SetClassPath({"hadoop-common-3.5.0.jar", "commons-lang3-3.17.0.jar"});

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One read or write call moves at most 2 GiB.
-constexpr size_t kMostAtOnce = size_t{1} << 30;
+// One read or write call transfers at most 2 GiB.
+constexpr size_t kMaxTransferBytes = size_t{1} << 30;
 
 Fd OpenForReading(const std::string& path) {
   Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -34,13 +34,13 @@ std::string DirectoryOf(const fs::path& file) {
 
 void SyncDirectory(const std::string& file) {
   const Fd fd(open(DirectoryOf(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems do not let directories be opened; the rename is done.
+  // Some file systems do not support opening directories; the rename is done anyway.
   if (fd.valid()) fsync(fd.get());
 }
 
 void WriteAll(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), std::min(bytes.size(), kMostAtOnce));
+    const ssize_t count = write(fd, bytes.data(), std::min(bytes.size(), kMaxTransferBytes));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) ThrowErrno(errno, fmt::format("cannot write {}", path));
     bytes.remove_prefix(static_cast<size_t>(count));
@@ -66,8 +66,8 @@ class LocalInput : public InputFile {
     size_t done = 0;
     while (done < size) {
       const ssize_t count =
-          pread(fd_.get(), static_cast<char*>(data) + done, std::min(size - done, kMostAtOnce),
-                static_cast<off_t>(offset + done));
+          pread(fd_.get(), static_cast<char*>(data) + done,
+                std::min(size - done, kMaxTransferBytes), static_cast<off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) ThrowErrno(errno, fmt::format("cannot read {}", path_));
       if (count == 0) break;
@@ -89,10 +89,10 @@ class LocalOutput : public OutputFile {
     struct stat there {};
     Require(stat(path_.c_str(), &there) != 0 || !S_ISDIR(there.st_mode),
             ErrorCode::kInvalidArgument, "cannot create {}: a folder has that name", path_);
-    // Without a name there is nothing to be left by a process that is killed.
+    // An unnamed file does not remain if the process is killed.
     fd_.Reset(open(DirectoryOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
     if (fd_.valid()) return;
-    named_ = true;  // the file system cannot; whatever else is wrong, this call tells
+    named_ = true;  // not supported by the file system; other errors are reported by the next open
     fd_.Reset(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!fd_.valid()) ThrowErrno(errno, fmt::format("cannot create {}", path_));
   }
@@ -143,7 +143,7 @@ std::vector<FileStatus> LocalFiles::List(const std::string& folder) {
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     struct stat status {};
-    // A link that leads nowhere is listed as itself; what has gone meanwhile is not listed.
+    // A dangling link is listed as itself; files deleted meanwhile are skipped.
     if (stat(entry->path().c_str(), &status) != 0 && lstat(entry->path().c_str(), &status) != 0) {
       continue;
     }
@@ -171,7 +171,7 @@ void LocalFiles::Append(const std::string& uri, std::string_view bytes) {
 
 void LocalFiles::Rename(const std::string& from, const std::string& to) {
   const std::string source = LocalPath(from), target = LocalPath(to);
-  // rename(2) would put a folder in place of an empty one.
+  // rename(2) would replace an empty folder.
   const auto there = Stat(to);
   Require(!there || !there->is_folder, ErrorCode::kInvalidArgument,
           "cannot rename {} to {}: a folder has that name", source, target);
@@ -196,7 +196,7 @@ void LocalFiles::MakeFolders(const std::string& uri) {
   std::error_code error;
   fs::create_directories(path, error);
   if (!error && !fs::is_directory(path)) error = std::make_error_code(std::errc::not_a_directory);
-  if (error) ThrowErrno(error.value(), fmt::format("cannot make the folder {}", path));
+  if (error) ThrowErrno(error.value(), fmt::format("cannot create the folder {}", path));
 }
 
 std::string LocalFiles::ReadAll(const std::string& uri) {
@@ -206,12 +206,12 @@ std::string LocalFiles::ReadAll(const std::string& uri) {
   if (fstat(fd.get(), &status) != 0) ThrowErrno(errno, fmt::format("cannot read {}", path));
   std::string contents;
   size_t size = 0;
-  // One byte more than the file holds shows its end without another round; pipes tell no size.
+  // One byte more than the size detects the end without another read; pipes report no size.
   contents.resize(static_cast<size_t>(std::max<off_t>(status.st_size, 4095)) + 1);
   for (;;) {
     if (size == contents.size()) contents.resize(2 * size);
     const ssize_t count =
-        read(fd.get(), contents.data() + size, std::min(contents.size() - size, kMostAtOnce));
+        read(fd.get(), contents.data() + size, std::min(contents.size() - size, kMaxTransferBytes));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) ThrowErrno(errno, fmt::format("cannot read {}", path));
     if (count == 0) break;

@@ -1,4 +1,4 @@
-// Files of this machine.
+// Local files.
 #pragma once
 
 #include "hearth/storage/file_system.h"
@@ -15,7 +15,7 @@ class LocalFiles : public FileSystem {
   void Rename(const std::string& from, const std::string& to) override;
   bool Delete(const std::string& uri, bool recursive) override;
   void MakeFolders(const std::string& uri) override;
-  // Also files that report no size: pipes, /proc.
+  // Also reads files that report no size: pipes, /proc.
   std::string ReadAll(const std::string& uri) override;
 };
 

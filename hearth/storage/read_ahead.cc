@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t kFirstWindow = 128 << 10;
 constexpr size_t kLargestWindow = 8 << 20;
-// What reads in order may leave out: the ends of pages, pages of another kind, a column.
+// Gap that sequential readers may skip: the ends of pages, pages of another kind, a column.
 constexpr size_t kLargestGap = kFirstWindow;
-// A window that was fetched ahead waits so often for another to move: they may be read in turns.
-constexpr int kLeft = 3;
+// A prefetched window is kept for this many moves of other windows, as reads may alternate.
+constexpr int kMaxSkippedMoves = 3;
 
 }  // namespace
 
@@ -24,14 +24,14 @@ ReadAhead::ReadAhead(Fetch fetch, uint64_t size)
     : fetch_(std::move(fetch)), size_(size), window_size_(kFirstWindow), process_(getpid()) {}
 
 ReadAhead::~ReadAhead() {
-  LeaveToParent();
+  AbandonInChild();
   cancellation_.Cancel();
 }
 
-void ReadAhead::LeaveToParent() {
+void ReadAhead::AbandonInChild() {
   if (process_ == getpid()) return;
   process_ = getpid();
-  if (next_.valid()) new std::future<Window>(std::move(next_));  // to destroy it waits for ever
+  if (next_.valid()) new std::future<Window>(std::move(next_));  // destroying it would wait forever
 }
 
 size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
@@ -39,13 +39,13 @@ size_t ReadAhead::ReadAt(uint64_t offset, void* data, size_t size) {
   size = std::min<uint64_t>(size, size_ - offset);
   auto* out = static_cast<char*>(data);
   std::unique_lock lock(mutex_);
-  LeaveToParent();
+  AbandonInChild();
   bool in_order = false;
   for (size_t done = 0; done < size;) {
     const uint64_t at = offset + done;
     const size_t rest = size - done;
-    if (const size_t kept = CopyKept(at, out + done, rest); kept > 0) {
-      done += kept;
+    if (const size_t copied = CopyFromWindows(at, out + done, rest); copied > 0) {
+      done += copied;
       continue;
     }
     in_order = window_.Precedes(at);
@@ -67,8 +67,8 @@ bool ReadAhead::Window::Precedes(uint64_t at) const {
   return at >= end() && at - end() <= kLargestGap;
 }
 
-size_t ReadAhead::CopyKept(uint64_t offset, char* data, size_t size) const {
-  for (const Window* window : {&window_, &previous_, &elsewhere_}) {
+size_t ReadAhead::CopyFromWindows(uint64_t offset, char* data, size_t size) const {
+  for (const Window* window : {&window_, &previous_, &random_}) {
     if (offset < window->offset || offset >= window->end()) continue;
     const size_t start = offset - window->offset;
     const size_t count = std::min(size, window->size - start);
@@ -90,7 +90,7 @@ bool ReadAhead::TakeNext(uint64_t offset) {
     window_ = std::move(next);
     return true;
   } catch (const std::exception&) {
-    return false;  // fetched once more, by the thread that can be told
+    return false;  // the reading thread fetches again and gets the error
   }
 }
 
@@ -101,17 +101,17 @@ void ReadAhead::MoveWindow(uint64_t offset, size_t size) {
     window_size_ = larger;
     return;
   }
-  Window* const others[] = {&previous_, &elsewhere_};
+  Window* const others[] = {&previous_, &random_};
   const auto other = std::ranges::find_if(others, [offset](const Window* window) {
     return window->size > 0 && window->Precedes(offset);
   });
   if (other == std::end(others)) {
-    elsewhere_ = FetchWindow(offset, std::max(kFirstWindow, size));
+    random_ = FetchWindow(offset, std::max(kFirstWindow, size));
     return;
   }
   window_size_ = 2 * kFirstWindow;
   **other = FetchWindow(offset, std::max(window_size_, size));
-  if (*other == &elsewhere_) std::swap(elsewhere_, previous_);
+  if (*other == &random_) std::swap(random_, previous_);
   std::swap(previous_, window_);
 }
 
@@ -123,9 +123,9 @@ ReadAhead::Window ReadAhead::FetchWindow(uint64_t offset, size_t size) {
 }
 
 void ReadAhead::StartNext() {
-  if (next_.valid() && ++left_ < kLeft) return;
-  next_ = {};  // waits for one that nobody has come for
-  left_ = 0;
+  if (next_.valid() && ++skipped_moves_ < kMaxSkippedMoves) return;
+  next_ = {};  // waits for an unused fetch
+  skipped_moves_ = 0;
   const uint64_t at = window_.end();
   if (at >= size_) return;
   window_size_ = std::min(2 * window_size_, kLargestWindow);
@@ -135,7 +135,7 @@ void ReadAhead::StartNext() {
     next_at_ = at;
     next_end_ = std::min<uint64_t>(at + window_size_, size_);
   } catch (const std::system_error&) {
-    // No more threads for this process: the window is fetched when it is asked for.
+    // No more threads available: the window is fetched on demand.
   }
 }
 

@@ -43,14 +43,14 @@ class ReadAheadTest : public testing::Test {
   std::atomic<bool> fails_ = false, waits_ = false;
 };
 
-TEST_F(ReadAheadTest, ReadsInWindowsThatGrow) {
+TEST_F(ReadAheadTest, ReadsInGrowingWindows) {
   ReadAhead file = Open();
   for (uint64_t offset = 0; offset < bytes_.size(); offset += 3001) Expect(file, offset, 3001);
   EXPECT_LE(fetches_, 9);
   EXPECT_EQ(fetched_, bytes_.size()) << "each byte once";
 }
 
-TEST_F(ReadAheadTest, FetchesLittleForReadsHereAndThere) {
+TEST_F(ReadAheadTest, FetchesLittleForRandomReads) {
   ReadAhead file = Open();
   for (uint64_t at : {20'000'000, 5'000'000, 12'345'678, 29'999'990, 1'000'000}) {
     Expect(file, at, 100);
@@ -58,7 +58,7 @@ TEST_F(ReadAheadTest, FetchesLittleForReadsHereAndThere) {
   EXPECT_LE(fetched_, 5u << 17);
 }
 
-TEST_F(ReadAheadTest, ReadsInWindowsWhatLeavesOutLittle) {
+TEST_F(ReadAheadTest, ReadsInWindowsDespiteSmallGaps) {
   ReadAhead file = Open();
   for (uint64_t offset = 50'000; offset < bytes_.size(); offset += 103'000) {
     Expect(file, offset, 100'000);
@@ -67,7 +67,7 @@ TEST_F(ReadAheadTest, ReadsInWindowsWhatLeavesOutLittle) {
   EXPECT_LE(fetched_, bytes_.size());
 }
 
-TEST_F(ReadAheadTest, ReadsOnWhereAFooterCameBetween) {
+TEST_F(ReadAheadTest, ContinuesAfterAFooterRead) {
   ReadAhead file = Open();
   for (uint64_t stripe = 0; stripe < bytes_.size(); stripe += 6'000'000) {
     Expect(file, stripe + 5'999'900, 100);
@@ -77,7 +77,7 @@ TEST_F(ReadAheadTest, ReadsOnWhereAFooterCameBetween) {
   EXPECT_LE(fetched_, bytes_.size() + (5u << 17)) << "the footers twice";
 }
 
-TEST_F(ReadAheadTest, GrowsAWindowWhereReadsGoOnElsewhere) {
+TEST_F(ReadAheadTest, GrowsAWindowForReadsThatContinueAtAnotherOffset) {
   ReadAhead file = Open();
   for (uint64_t offset = 0; offset < 1'000'000; offset += 3001) Expect(file, offset, 3001);
   const int before = fetches_;
@@ -85,37 +85,37 @@ TEST_F(ReadAheadTest, GrowsAWindowWhereReadsGoOnElsewhere) {
   EXPECT_LE(fetches_ - before, 9);
 }
 
-TEST_F(ReadAheadTest, FetchesAtMostHalfTooMuchWherePlacesAreReadInTurns) {
+TEST_F(ReadAheadTest, FetchesAtMostHalfTooMuchForAlternatingReads) {
   ReadAhead file = Open();
   for (uint64_t at = 0; at < 9'000'000; at += 130'000) {
-    for (const uint64_t place : {0, 10'000'000, 20'000'000}) Expect(file, place + at, 130'000);
+    for (const uint64_t start : {0, 10'000'000, 20'000'000}) Expect(file, start + at, 130'000);
   }
   EXPECT_LE(fetched_, 1.5 * 27'000'000);
 }
 
-TEST_F(ReadAheadTest, FetchesLittleForReadsFarApartBehindOthersInOrder) {
+TEST_F(ReadAheadTest, FetchesLittleForRandomReadsAfterSequentialOnes) {
   ReadAhead file = Open();
   for (uint64_t at = 0; at < 8'000'000; at += 100'000) Expect(file, at, 100'000);
   for (uint64_t at = 8'000'000; at < bytes_.size(); at += 1'000'000) Expect(file, at, 4000);
   EXPECT_LE(fetched_, 19'000'000u);
 }
 
-TEST_F(ReadAheadTest, FetchesALargeReadBehindASmallOneAsItIs) {
+TEST_F(ReadAheadTest, FetchesALargeReadAfterASmallOneDirectly) {
   ReadAhead file = Open();
   Expect(file, 0, 100);
   Expect(file, 100, 29'000'000);
   EXPECT_LE(fetches_, 3);
 }
 
-TEST_F(ReadAheadTest, FetchesLargeReadsAsTheyAre) {
+TEST_F(ReadAheadTest, FetchesLargeReadsDirectly) {
   ReadAhead file = Open();
   Expect(file, 1'000'000, 25'000'000);
   EXPECT_EQ(fetches_, 1);
   EXPECT_EQ(fetched_, 25'000'000u);
-  Expect(file, 26'000'000, 10'000'000);  // until the end
+  Expect(file, 26'000'000, 10'000'000);  // up to the end
 }
 
-TEST_F(ReadAheadTest, GivesTheFilesBytesInAnyOrder) {
+TEST_F(ReadAheadTest, ReadsTheFileInAnyOrder) {
   ReadAhead file = Open();
   std::minstd_rand random(7);
   const auto below = [&random](uint64_t end) { return random() % end; };
@@ -137,7 +137,7 @@ TEST_F(ReadAheadTest, GivesTheFilesBytesInAnyOrder) {
   }
 }
 
-TEST_F(ReadAheadTest, FailsWhereTheFetchFailsAndThenReadsOn) {
+TEST_F(ReadAheadTest, ReadsAgainAfterAFailedFetch) {
   ReadAhead file = Open();
   Expect(file, 0, 100);
   fails_ = true;
@@ -148,14 +148,14 @@ TEST_F(ReadAheadTest, FailsWhereTheFetchFailsAndThenReadsOn) {
   Expect(file, 100, 1'000'000);
 }
 
-TEST_F(ReadAheadTest, EndsAFetchThatIsUnderWayWhenItIsClosed) {
+TEST_F(ReadAheadTest, CloseCancelsARunningFetch) {
   const auto start = std::chrono::steady_clock::now();
   {
     ReadAhead file = Open();
     Expect(file, 0, 100);
     while (done_ < 2) std::this_thread::yield();
     waits_ = true;
-    Expect(file, 100, 300'000);  // takes what is there and starts another, which waits
+    Expect(file, 100, 300'000);  // uses the window and starts another fetch, which blocks
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
 }

@@ -18,7 +18,8 @@ namespace {
 
 std::vector<std::string> Folders() {
   std::vector<std::string> folders = LocalFolders();
-  if (const std::string told = Environment("TMPDIR"); !told.empty()) folders.push_back(told);
+  if (const std::string variable = Environment("TMPDIR"); !variable.empty())
+    folders.push_back(variable);
   folders.emplace_back("/tmp");
   return folders;
 }
@@ -26,7 +27,7 @@ std::vector<std::string> Folders() {
 int OpenUnnamed(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;
-  std::string name = folder + "/hearth_XXXXXX";  // a file system without such files
+  std::string name = folder + "/hearth_XXXXXX";  // the file system does not support O_TMPFILE
   const int named = mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) unlink(name.c_str());
   return named;
@@ -40,7 +41,7 @@ SpoolFile::SpoolFile() {
     folder_ = folder;
     if (fd_.valid()) return;
   }
-  ThrowErrno(errno, fmt::format("cannot make a temporary file in {}; set TMPDIR", folder_));
+  ThrowErrno(errno, fmt::format("cannot create a temporary file in {}; set TMPDIR", folder_));
 }
 
 void SpoolFile::Append(std::string_view bytes) {
@@ -48,7 +49,7 @@ void SpoolFile::Append(std::string_view bytes) {
     const ssize_t count = write(fd_.get(), bytes.data(), std::min(bytes.size(), size_t{1} << 30));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
-      ThrowErrno(errno, fmt::format("cannot keep a file in {} until it is uploaded", folder_));
+      ThrowErrno(errno, fmt::format("cannot write to the spool file in {}", folder_));
     }
     size_ += static_cast<uint64_t>(count);
     bytes.remove_prefix(static_cast<size_t>(count));

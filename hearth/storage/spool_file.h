@@ -1,6 +1,5 @@
-// Bytes kept on this machine until they are sent, so that an upload that breaks off can be repeated
-// from its beginning. The file has no name: nothing is left by a process that is killed. One
-// thread.
+// Bytes kept on this machine until they are uploaded, so that a failed upload can restart from the
+// beginning. The file has no name: a process that is killed leaves nothing behind. One thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ namespace hearth::storage {
 
 class SpoolFile {
  public:
-  // In the first of Spark's local folders that can be written, else in TMPDIR or /tmp.
+  // Uses the first writable local folder of Spark, or else TMPDIR or /tmp.
   SpoolFile();
 
   void Append(std::string_view bytes);
@@ -29,12 +28,12 @@ class SpoolFile {
   uint64_t size_ = 0;
 };
 
-// An OutputFile that collects its bytes; Commit uploads them.
+// An OutputFile that spools its bytes; Commit uploads them.
 class SpooledOutput : public OutputFile {
  public:
   struct Steps {
     std::function<void(const SpoolFile&)> upload;
-    std::function<void()> discard;  // called where it was not committed; must not throw
+    std::function<void()> discard;  // called if not committed; must not throw
   };
   explicit SpooledOutput(Steps steps) : steps_(std::move(steps)) {}
   ~SpooledOutput() override {

@@ -1,5 +1,5 @@
-// Hadoop's C interface over a local folder, for tests: the library that libhdfs_test.cc loads. As
-// the real one it says why a call failed by errno and by the text of a Java exception.
+// Fake libhdfs for tests, over a local folder; loaded by libhdfs_test.cc. Like the real library it
+// reports failures by errno and the text of a Java exception.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ void Fill(const std::string& file, LibHdfsFileInfo* info) {
 
 extern "C" {
 
-// Connections stay until the process ends, as those of the real one do, which nobody closes.
+// Like real ones, connections live until the process ends; nothing closes them.
 EXPORT void* hdfsNewBuilder() {
   static auto& all = *new std::list<Connection>;
   return &all.emplace_back();
@@ -61,7 +61,7 @@ EXPORT void hdfsBuilderSetNameNode(void* builder, const char*) {
   static_cast<Connection*>(builder)->folder = std::getenv("STAND_IN_LIBHDFS_FOLDER");
 }
 EXPORT void* hdfsBuilderConnect(void* builder) {
-  std::signal(SIGINT, [](int) { _exit(130); });  // as a JVM that starts
+  std::signal(SIGINT, [](int) { _exit(130); });  // like a starting JVM
   return builder;
 }
 
@@ -100,7 +100,7 @@ EXPORT int hdfsCloseFile(void*, void* file) {
   return 0;
 }
 EXPORT int32_t hdfsPread(void*, void* file, int64_t offset, void* data, int32_t size) {
-  // As the real one may, it gives less than asked.
+  // Short reads, as the real library may return.
   return static_cast<int32_t>(pread(*static_cast<int*>(file), data, (size + 1) / 2, offset));
 }
 EXPORT int32_t hdfsWrite(void*, void* file, const void* data, int32_t size) {

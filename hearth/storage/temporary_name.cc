@@ -9,13 +9,13 @@
 namespace hearth::storage {
 namespace {
 
-constexpr size_t kLongestName = 200;  // of 255 bytes that a name may have
+constexpr size_t kLongestName = 200;  // of the 255 bytes allowed
 
 }  // namespace
 
 std::string TemporaryFor(const std::string& uri) {
-  std::random_device random;  // a generator's state would be the same in a forked child
-  // Without a '/' at the end, behind which the name would be another folder's.
+  std::random_device random;  // the state of a generator would be copied by fork
+  // Without a trailing '/', which would put the name into another folder.
   const std::string file = IsLocal(uri) ? uri : ParseRemote(uri).text();
   std::string name = NameOf(file);
   if (name.size() > kLongestName) {

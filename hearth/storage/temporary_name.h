@@ -1,11 +1,12 @@
-// The name under which a file is written before it gets its own.
+// Names of temporary files.
 #pragma once
 
 #include <string>
 
 namespace hearth::storage {
 
-// Beside the file, hidden (from Spark and Hadoop too), unique among all writers on all hosts.
+// Returns a name in the same folder, hidden (also from Spark and Hadoop), unique among writers on
+// all hosts.
 std::string TemporaryFor(const std::string& uri);
 
 }  // namespace hearth::storage

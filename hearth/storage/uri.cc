@@ -10,12 +10,12 @@ namespace {
 
 std::string CleanPath(std::string_view path, std::string_view uri) {
   Require(path.find('\0') == path.npos, ErrorCode::kInvalidArgument,
-          "the file name '{}' holds a zero byte", uri.substr(0, uri.find('\0')));
+          "the file name '{}' contains a zero byte", uri.substr(0, uri.find('\0')));
   std::string clean;
   while (!path.empty()) {
     const size_t end = std::min(path.find('/'), path.size());
     const std::string_view part = path.substr(0, end);
-    Require(part != "..", ErrorCode::kInvalidArgument, "{} has '..' in it; write the whole path",
+    Require(part != "..", ErrorCode::kInvalidArgument, "{} contains '..'; write the full path",
             uri);
     if (!part.empty() && part != ".") clean.append("/").append(part);
     path.remove_prefix(std::min(end + 1, path.size()));
@@ -55,7 +55,7 @@ std::string LocalPath(std::string_view uri) {
         "cannot open {}: this needs a local file, and {}: is not local; copy it to a local path",
         uri, Scheme(uri));
     path.remove_prefix(Scheme(uri).size() + 1);
-    // file://host/path has an authority; only the empty one and localhost are this machine.
+    // file://host/path has an authority; only an empty one and localhost are local.
     if (path.starts_with("//localhost/")) path.remove_prefix(11);
     if (path.starts_with("///")) path.remove_prefix(2);
     Require(!path.starts_with("//"), ErrorCode::kInvalidArgument,
@@ -71,10 +71,11 @@ RemoteUri ParseRemote(std::string_view uri) {
           "'{}' is not the URI of a file; write {}:///path or {}://host:port/path", uri,
           Scheme(uri).empty() ? "hdfs" : Scheme(uri), Scheme(uri).empty() ? "hdfs" : Scheme(uri));
   const std::string_view scheme = Scheme(uri);
-  Require(uri.substr(0, start).find('@') == uri.npos, ErrorCode::kInvalidArgument,
-          "{}: a URI of a file holds no user and no password: leave them out, and name the user by "
-          "HADOOP_USER_NAME",
-          WithoutPassword(std::string(uri)));
+  Require(
+      uri.substr(0, start).find('@') == uri.npos, ErrorCode::kInvalidArgument,
+      "{}: URIs of files must not contain a user or password: leave them out, and name the user by "
+      "HADOOP_USER_NAME",
+      WithoutPassword(std::string(uri)));
   const std::string_view authority = uri.substr(scheme.size() + 3, start - scheme.size() - 3);
   return {std::string(scheme), std::string(authority), CleanPath(uri.substr(start), uri)};
 }

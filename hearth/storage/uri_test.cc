@@ -7,7 +7,7 @@
 namespace hearth::storage {
 namespace {
 
-TEST(LocalPath, TakesPlainPathsAndFileUris) {
+TEST(LocalPath, AcceptsPlainPathsAndFileUris) {
   EXPECT_EQ(LocalPath("models/a.caffemodel"), "models/a.caffemodel");
   EXPECT_EQ(LocalPath("file:/tmp/a"), "/tmp/a");
   EXPECT_EQ(LocalPath("file:///tmp/a"), "/tmp/a");
@@ -16,7 +16,7 @@ TEST(LocalPath, TakesPlainPathsAndFileUris) {
   EXPECT_EQ(LocalPath("./odd:name"), "./odd:name");
 }
 
-TEST(LocalPath, NamesASchemeThatItCannotOpen) {
+TEST(LocalPath, RejectsOtherSchemes) {
   try {
     LocalPath("gopher://namenode/a");
     FAIL();
@@ -26,7 +26,7 @@ TEST(LocalPath, NamesASchemeThatItCannotOpen) {
   }
 }
 
-TEST(LocalPath, RefusesEmptyNamesAndForeignHosts) {
+TEST(LocalPath, RejectsEmptyNamesAndRemoteHosts) {
   EXPECT_THROW(LocalPath(""), Error);
   EXPECT_THROW(LocalPath("file:"), Error);
   EXPECT_THROW(LocalPath("file://host/a"), Error);

@@ -16,10 +16,10 @@
 namespace hearth::storage {
 namespace {
 
-constexpr size_t kLargestListing = 64 << 20;  // of one answer; a batch has 1,000 names
+constexpr size_t kLargestListing = 64 << 20;  // one response; a batch has 1,000 names
 constexpr size_t kMostEntries = 10'000'000;
 constexpr int kMostRedirects = 4;
-constexpr size_t kLargestFetch = 32 << 20;  // within the time of one answer
+constexpr size_t kLargestFetch = 32 << 20;  // fits into the time limit of one response
 constexpr int kMostDamagedAnswers = 3;
 constexpr double kFirstPause = 0.1, kLongestPause = 5;
 
@@ -35,12 +35,12 @@ bool MayPass(Remedy remedy) { return remedy == Remedy::kRepeat || remedy == Reme
 
 }  // namespace
 
-// The repetitions of one operation: how long, how often, which pause comes next.
+// Retries of one operation: limits and pauses.
 class WebHdfs::Attempts {
  public:
   explicit Attempts(double seconds) : until_(Deadline::After(seconds)) {}
 
-  // Waits before the next attempt; false when it is time to give up.
+  // Waits before the next attempt; returns false when the time is up.
   bool Next(const Cancellation* cancellation, Deadline sooner) {
     if (until_.expired() || sooner.expired()) return false;
     static thread_local std::minstd_rand random{std::random_device{}()};
@@ -55,10 +55,10 @@ class WebHdfs::Attempts {
   void NextAddress() { ++moved_; }
 
   size_t moved() const { return moved_; }
-  bool sent = false;  // a file's bytes, perhaps in part
-  // The DataNode that failed last: NameNodes pass over it once.
+  bool sent = false;  // a file's bytes were sent, perhaps in part
+  // The DataNode that failed last, which the NameNode is asked to exclude.
   std::string excluded;
-  std::string token;  // that is shown
+  std::string token;  // the token of this attempt
 
  private:
   Deadline until_;
@@ -107,7 +107,7 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
   request.only_once = call.lost != nullptr || !call.repeat;
   request.negotiate = options_.kerberos && attempts->token.empty();
   const bool has_data_node = call.body != nullptr || !call.store.empty();
-  // A body goes to the DataNode alone; OPEN gets its bytes from there or, of HttpFS, at once.
+  // Only DataNodes receive a body; OPEN returns its bytes from there or, with HttpFS, directly.
   request.store = call.store;
   for (int redirects = 0;; ++redirects) {
     const bool at_data = redirects > 0;
@@ -124,31 +124,32 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
       throw;
     }
     if (!IsRedirect(answer)) {
-      // Without a redirect a body has not been sent.
+      // Without a redirect the body has not been sent.
       Require(answer.status >= 300 || call.body == nullptr || at_data, ErrorCode::kDataLoss,
               "the server took a file without asking for its bytes");
       if (answer.status >= 500 && at_data) attempts->excluded = HostOfUrl(request.url);
       return answer;
     }
-    Require(redirects < kMostRedirects, ErrorCode::kDataLoss, "the server redirects in a circle");
+    Require(redirects < kMostRedirects, ErrorCode::kDataLoss, "the server redirects in a loop");
     const std::string_view scheme = Scheme(answer.location);
     Require(scheme == "http" || scheme == "https", ErrorCode::kDataLoss,
             "the server redirects to an address that is not http: or https:");
-    // The answer's address holds the token. Hadoop's own client follows none for other operations.
+    // The redirect's address contains the token. Hadoop's client follows redirects for these
+    // operations only.
     Require(has_data_node, ErrorCode::kDataLoss,
-            "the server redirects an operation that is its own; is this the web address of a "
+            "the server redirects an operation that it should handle; is this the web address of a "
             "NameNode or of HttpFS?");
     Require(scheme == "https" || !request.url.starts_with("https:"), ErrorCode::kPermissionDenied,
-            "the server redirects from https: to http:, where others could read along");
+            "the server redirects from https: to http:, which is not encrypted");
     request.url = answer.location;
-    request.negotiate = false;  // the address has a token where one is needed
+    request.negotiate = false;  // the address contains a token if needed
   }
 }
 
 HttpAnswer WebHdfs::Do(const Call& call) {
   Attempts attempts(call.repeat ? options_.repeat_seconds : 0);
   const Deadline first_contact = Deadline::After(options_.first_contact_seconds);
-  for (bool told = false;;) {
+  for (bool logged = false;;) {
     const size_t index = (active_ + attempts.moved()) % options_.addresses.size();
     const std::string& address = options_.addresses[index];
     Refusal refusal;
@@ -159,7 +160,7 @@ HttpAnswer WebHdfs::Do(const Call& call) {
         active_ = index;
         if (call.store.empty() || answer.stored == call.store.size()) return answer;
         refusal = {ErrorCode::kDataLoss, Remedy::kRepeat,
-                   fmt::format("{} bytes came instead of {}: has the file been replaced?",
+                   fmt::format("received {} bytes instead of {}: has the file been replaced?",
                                answer.stored, call.store.size())};
       } else {
         refusal = ReadRefusal(answer.status, answer.body);
@@ -173,13 +174,12 @@ HttpAnswer WebHdfs::Do(const Call& call) {
     }
     if (refusal.remedy == Remedy::kOther) attempts.NextAddress();
     const bool may_repeat = !(call.once && attempts.sent);
-    // Also where there was none when the file system was opened.
+    // Also if there was no token when the file system was opened.
     const bool wants_token =
         refusal.remedy == Remedy::kNewToken ||
         (attempts.token.empty() && refusal.code == ErrorCode::kPermissionDenied);
     if (wants_token && may_repeat && attempts.FirstNewToken() && token_.Replace(attempts.token)) {
-      log::Info("Another delegation token is used from now on: {}",
-                WithoutToken(refusal.text, attempts.token));
+      log::Info("Using a newer delegation token: {}", WithoutToken(refusal.text, attempts.token));
       continue;
     }
     const bool again =
@@ -187,8 +187,8 @@ HttpAnswer WebHdfs::Do(const Call& call) {
         (refusal.code != ErrorCode::kDataLoss || attempts.DamagedAgain()) &&
         attempts.Next(call.cancellation, contacted_ ? Deadline::Never() : first_contact);
     if (!again) Fail(call, address, refusal.code, WithoutToken(refusal.text, attempts.token));
-    if (!std::exchange(told, true)) {
-      log::Warning("Trying again to {} {}: {}", call.doing, call.uri,
+    if (!std::exchange(logged, true)) {
+      log::Warning("Retrying to {} {}: {}", call.doing, call.uri,
                    WithoutToken(refusal.text, attempts.token));
     }
   }
@@ -196,7 +196,7 @@ HttpAnswer WebHdfs::Do(const Call& call) {
 
 std::optional<FileStatus> WebHdfs::Stat(const std::string& uri) {
   try {
-    const Call call{.doing = "look at", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
+    const Call call{.doing = "inspect", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
     return ReadStatus(Do(call).body, uri);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kNotFound) return std::nullopt;
@@ -215,7 +215,7 @@ std::vector<FileStatus> WebHdfs::List(const std::string& folder) {
       listing = ReadListing(Do(call).body, folder);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInvalidArgument || !found.empty()) throw;
-      auto whole = ListOnce(folder);  // throws where the folder is what was wrong
+      auto whole = ListOnce(folder);  // throws if the folder is the problem
       has_batches_ = false;
       return whole;
     }
@@ -276,7 +276,7 @@ std::unique_ptr<InputFile> WebHdfs::Open(const std::string& uri) {
   const auto fetch = [this, uri, id = status.id](uint64_t offset, char* data, size_t size,
                                                  const Cancellation& cancellation) {
     Fetch(uri, offset, {data, size}, cancellation);
-    // Each request opens the name anew; the bytes of two files are none.
+    // Each request opens the name again; the bytes of two files must not be mixed.
     CheckSame(uri, id, cancellation);
   };
   return std::make_unique<ReadAhead>(fetch, status.size);

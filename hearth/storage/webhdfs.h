@@ -1,6 +1,7 @@
-// HDFS by its REST interface, of NameNodes and DataNodes or of HttpFS: no JVM, no Hadoop on the
-// host. Failures that may pass are retried with growing pauses: broken connections, server errors,
-// safe mode, a standby NameNode. Only the first contact fails soon if nobody listens.
+// HDFS by its REST interface, of NameNodes and DataNodes or of HttpFS: needs no JVM and no Hadoop
+// on the host. Transient failures are retried with growing pauses: broken connections, server
+// errors, safe mode, a standby NameNode. Only the first contact fails soon if no server is
+// listening.
 #pragma once
 
 #include <atomic>
@@ -21,12 +22,12 @@ namespace hearth::storage {
 struct WebHdfsOptions {
   std::vector<std::string> addresses;  // http://host:port of each NameNode, or of HttpFS
   std::string user = "";
-  std::string token = "";  // a delegation token; replaces the user; appears in no message
-  std::function<std::string()> find_token = nullptr;  // asked where that one is refused
-  bool kerberos = false;  // without a token the process's ticket is shown (SPNEGO)
+  std::string token = "";  // delegation token; replaces the user; never in messages
+  std::function<std::string()> find_token = nullptr;  // called when the token is rejected
+  bool kerberos = false;  // without a token, authenticates by the process's ticket (SPNEGO)
   double first_contact_seconds = 10;
-  double repeat_seconds = 120;  // how long a failure that may pass is retried
-  double answer_seconds = 120;  // how long one answer may take
+  double repeat_seconds = 120;  // time limit for retries of transient failures
+  double answer_seconds = 120;  // time limit of one response
 };
 
 class WebHdfs : public FileSystem {
@@ -37,11 +38,11 @@ class WebHdfs : public FileSystem {
   std::vector<FileStatus> List(const std::string& folder) override;
   std::unique_ptr<InputFile> Open(const std::string& uri) override;
   std::unique_ptr<OutputFile> Create(const std::string& uri) override;
-  // Never adds the bytes twice: where an answer is lost, the file's size tells, or an error says
-  // that it is not known.
+  // Never appends the bytes twice: if a response is lost, the file's size decides, or the error
+  // says that the outcome is unknown.
   void Append(const std::string& uri, std::string_view bytes) override;
-  // One step of the NameNode. HttpFS has none that replaces a file: there the old one is renamed
-  // first and deleted afterwards, so that its bytes are never lost.
+  // Atomic on the NameNode. HttpFS cannot replace a file: the old one is renamed first and deleted
+  // afterwards, so that its bytes are never lost.
   void Rename(const std::string& from, const std::string& to) override;
   bool Delete(const std::string& uri, bool recursive) override;
   void MakeFolders(const std::string& uri) override;
@@ -57,12 +58,12 @@ class WebHdfs : public FileSystem {
     size_t largest_answer = size_t{1} << 20;
     const Cancellation* cancellation = nullptr;
     bool repeat = true;
-    bool once = false;     // it is not repeated from where its bytes were sent
-    bool* lost = nullptr;  // set where an attempt may have been carried out whose answer was lost
+    bool once = false;     // not retried after its body was sent
+    bool* lost = nullptr;  // set if the response of an executed attempt may have been lost
   };
   class Attempts;
 
-  // The answer of a success; throws the failure that remains.
+  // Returns the response of a successful call; throws the last failure.
   HttpAnswer Do(const Call& call);
   HttpAnswer Try(const Call& call, const std::string& address, Attempts* attempts);
   std::string Url(const Call& call, const std::string& address, const Attempts& attempts) const;
@@ -73,7 +74,7 @@ class WebHdfs : public FileSystem {
   void Upload(const std::string& uri, const SpoolFile& bytes);
   void DeleteQuietly(const std::string& uri) noexcept;
   std::vector<FileStatus> ListOnce(const std::string& folder);
-  // False where HttpFS does not rename as another file has the name.
+  // Returns false if HttpFS does not rename because the name exists.
   bool RenameOnce(const std::string& from, const std::string& to, const std::string& option);
   void Replace(const std::string& from, const std::string& to, bool has_target);
   bool AppendNew(const std::string& uri, const SpoolFile& bytes);
@@ -82,9 +83,9 @@ class WebHdfs : public FileSystem {
   const WebHdfsOptions options_;
   CurrentToken token_;
   HttpClient client_;
-  std::atomic<size_t> active_ = 0;  // the address that answered last
+  std::atomic<size_t> active_ = 0;  // the address that responded last
   std::atomic<bool> contacted_ = false;
-  std::atomic<bool> has_batches_ = true;  // LISTSTATUS_BATCH: not on old servers
+  std::atomic<bool> has_batches_ = true;  // LISTSTATUS_BATCH is supported; not by old servers
 };
 
 }  // namespace hearth::storage

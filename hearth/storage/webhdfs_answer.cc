@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 16;          // an answer's own depth is 5
-constexpr size_t kLongestText = 400;  // of a server's message
+constexpr int kDeepest = 16;          // a valid response has a depth of 5
+constexpr size_t kLongestText = 400;  // limit of a server's message
 
 // Parses an object. Deep nesting would cost many times the text's memory.
 json Parse(std::string_view text) {
@@ -54,14 +54,14 @@ FileStatus Entry(const json& object, std::string uri) {
   const std::string type = Text(object, "type");
   const bool is_folder = type == "DIRECTORY";
   const int64_t size = Number(object, "length"), modified = Number(object, "modificationTime");
-  const bool has_id = object.contains("fileId");  // HttpFS tells none
+  const bool has_id = object.contains("fileId");  // HttpFS has no file ids
   const uint64_t id = has_id ? static_cast<uint64_t>(Number(object, "fileId")) : 0;
   return {std::move(uri), is_folder, is_folder ? 0 : static_cast<uint64_t>(size), modified, id};
 }
 
 constexpr char kNoLogin[] =
-    "the cluster requires Kerberos, and there is no valid ticket: kinit (`klist` shows what there "
-    "is), or give a delegation token (HADOOP_TOKEN_FILE_LOCATION)";
+    "the cluster requires Kerberos, and there is no valid ticket: kinit (check with `klist`), "
+    "or provide a delegation token (HADOOP_TOKEN_FILE_LOCATION)";
 constexpr char kNoToken[] =
     "the delegation token has expired, was cancelled or is not this cluster's; submit the job "
     "again, with --principal and --keytab if it runs longer than "
@@ -78,11 +78,11 @@ constexpr char kPastTheEnd[] =
     "the file has become shorter since it was opened; has it been replaced?";
 
 struct Known {
-  std::string_view words;  // an exception's class, or what its message says
+  std::string_view words;  // an exception's class, or text in its message
   ErrorCode code;
   Remedy remedy;
   const char* text;
-  std::string_view more = "";  // words that the message must have, too
+  std::string_view more = "";  // more text that the message must contain
 
   bool IsSaidBy(std::string_view exception, std::string_view message) const {
     return exception == words ||
@@ -90,7 +90,7 @@ struct Known {
   }
 };
 
-// The first that fits is taken. What servers wrap in classes that say less comes before those.
+// The first match is used. Causes that servers wrap in general classes come before those classes.
 constexpr size_t kWrapped = 8;
 constexpr auto kKnown = [] {
   using enum ErrorCode;
@@ -110,7 +110,7 @@ constexpr auto kKnown = [] {
       {"AccessControlException", kPermissionDenied, kNone,
        "permission denied; ask the owner, or set HADOOP_USER_NAME where the cluster trusts it"},
       {"SecurityException", kPermissionDenied, kNone,
-       "the cluster did not accept this identity; kinit, or give a delegation token "
+       "the cluster did not accept this identity; kinit, or provide a delegation token "
        "(HADOOP_TOKEN_FILE_LOCATION)"},
       {"InvalidToken", kPermissionDenied, kNewToken, kNoToken},
       {"NSQuotaExceededException", kResourceExhausted, kNone,
@@ -121,7 +121,7 @@ constexpr auto kKnown = [] {
       {"ObserverRetryOnActiveException", kUnavailable, kOther,
        "the NameNode only observes and no other one answers"},
       {"FileAlreadyExistsException", kInvalidArgument, kNone,
-       "a file or folder of that name is there already"},
+       "a file or folder of that name already exists"},
       {"ParentNotDirectoryException", kInvalidArgument, kNone, "a part of the path is a file"},
       {"PathIsNotEmptyDirectoryException", kInvalidArgument, kNone, kNotEmpty},
       {"PathIsNotDirectoryException", kInvalidArgument, kNone, "it is not a folder"},
@@ -135,7 +135,8 @@ constexpr auto kKnown = [] {
 }();
 static_assert(kKnown[kWrapped - 1].words == "not authenticated by filter");
 
-// Whether this class may hold another one's text. That of others may have any words in a path.
+// True if this class may wrap another exception's text. Messages of others may contain any words in
+// a path.
 bool MayWrap(std::string_view exception, std::string_view message) {
   return exception == "SecurityException" || exception == "InvalidToken" ||
          (exception == "AccessControlException" && !message.starts_with("Permission denied"));
@@ -144,7 +145,7 @@ bool MayWrap(std::string_view exception, std::string_view message) {
 const Known* FindKnown(std::string_view exception, std::string_view message) {
   const auto says = [&](const Known& known) { return known.IsSaidBy(exception, message); };
   const auto exact = std::ranges::find(kKnown, exception, &Known::words);
-  // HttpFS and some DataNodes wrap the cause, whose class then stands in the message.
+  // HttpFS and some DataNodes wrap the cause, whose class is then in the message.
   if (exact == kKnown.end()) {
     const auto said = std::ranges::find_if(kKnown, says);
     return said != kKnown.end() ? &*said : nullptr;
@@ -201,7 +202,7 @@ Refusal ReadRefusal(long status, std::string_view body) {
     return OfStatus(status);
   }
   if (auto known = ReadException(exception, message)) return *std::move(known);
-  // An IOException may be anything: no DataNode that can take a block, a disk, a defect.
+  // An IOException can mean anything: no DataNode with space for a block, a disk error, a bug.
   const bool may_pass = status >= 500 || exception == "IOException";
   return {may_pass ? ErrorCode::kUnavailable : ErrorCode::kInternal,
           may_pass ? Remedy::kRepeat : Remedy::kNone,

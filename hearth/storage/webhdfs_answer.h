@@ -1,5 +1,5 @@
-// What NameNodes, DataNodes and HttpFS answer over HTTP. The texts come from the network and are
-// checked: an answer that is not of the expected form throws kDataLoss.
+// Parses the responses of NameNodes, DataNodes and HttpFS. They come from the network and are
+// checked: a response of another form throws kDataLoss.
 #pragma once
 
 #include <optional>
@@ -12,41 +12,41 @@
 
 namespace hearth::storage {
 
-// What a server that refused wants done.
+// What a client can do after an error response.
 enum class Remedy {
-  kNone,      // it will refuse again
-  kRepeat,    // it may pass: safe mode, a leader being elected, an overloaded server
-  kOther,     // another NameNode of the same name service is in charge
-  kNewToken,  // it will take a newer delegation token, if there is one
+  kNone,      // permanent
+  kRepeat,    // retry: safe mode, leader election, an overloaded server
+  kOther,     // use another NameNode of the name service
+  kNewToken,  // use a newer delegation token, if there is one
 };
 
 struct Refusal {
   ErrorCode code = ErrorCode::kInternal;
   Remedy remedy = Remedy::kNone;
-  std::string text;  // one line: what failed and what to do
+  std::string text;  // one line: the failure and what to do
 };
 
-// For a Java exception, by its class name and message; nothing for an unknown one.
+// For a Java exception, by its class name and message; empty for an unknown one.
 std::optional<Refusal> ReadException(std::string_view name, std::string_view message);
 
-// The first line of a server's text, of bounded length, without what would confuse a terminal.
+// The first line of a server's text, of bounded length, without control characters.
 std::string OneLine(std::string_view text);
 
-// Of an answer whose status is no success.
+// Parses a response without a success status.
 Refusal ReadRefusal(long status, std::string_view body);
 
-// {"FileStatus": ...}; `uri` is what was asked for.
+// {"FileStatus": ...}; `uri` is the requested one.
 FileStatus ReadStatus(std::string_view body, const std::string& uri);
 
 struct Listing {
   std::vector<FileStatus> entries;
-  bool more = false;      // ask again, behind the last entry
-  bool is_folder = true;  // false: it was a file that was listed
+  bool more = false;      // request the entries after the last one
+  bool is_folder = true;  // false: the listed path is a file
 };
 // {"FileStatuses": ...} or {"DirectoryListing": ...}, of a folder.
 Listing ReadListing(std::string_view body, const std::string& folder);
 
-// {"boolean": ...}; nothing of an empty body.
+// {"boolean": ...}; empty for an empty body.
 std::optional<bool> ReadBoolean(std::string_view body);
 
 }  // namespace hearth::storage

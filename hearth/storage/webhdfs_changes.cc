@@ -1,4 +1,4 @@
-// What a client of WebHDFS changes: writing, appending, renaming, deleting.
+// WebHDFS operations that modify files: write, append, rename, delete.
 #include <fmt/format.h>
 
 #include <exception>
@@ -20,7 +20,7 @@ void WebHdfs::Upload(const std::string& uri, const SpoolFile& bytes) {
 
 std::unique_ptr<OutputFile> WebHdfs::Create(const std::string& uri) {
   const std::string temporary = TemporaryFor(uri);
-  // Whoever may not write here is to hear it now, not when hours of work are to be kept.
+  // Reports missing permissions now, not after hours of work.
   Call call{.doing = "create", .uri = uri, .method = "GET", .operation = "GETFILESTATUS"};
   if (const auto there = Stat(uri); there && there->is_folder) {
     Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument, "a folder has that name");
@@ -43,7 +43,7 @@ bool WebHdfs::AppendNew(const std::string& uri, const SpoolFile& bytes) {
     if (RenameOnce(temporary, uri, "NONE")) return true;
   } catch (const Error& error) {
     DeleteQuietly(temporary);
-    // Another writer has made it meanwhile.
+    // Another writer has created it meanwhile.
     if (error.code() != ErrorCode::kInvalidArgument || !Stat(uri)) throw;
     return false;
   }
@@ -68,7 +68,7 @@ void WebHdfs::Append(const std::string& uri, std::string_view bytes) {
     if (!lost || !there) throw;
     const auto now = Stat(uri);
     if (now && now->size == there->size + bytes.size()) return;
-    throw Error(error.code(), error.message() + "; whether its bytes were added is not known");
+    throw Error(error.code(), error.message() + "; it is unknown whether its bytes were appended");
   }
 }
 
@@ -101,10 +101,10 @@ void WebHdfs::Rename(const std::string& from, const std::string& to) {
 
 void WebHdfs::Replace(const std::string& from, const std::string& to, bool has_target) {
   if (RenameOnce(from, to, "OVERWRITE")) return;
-  // HttpFS does not know the option: it says false where a file has the name.
+  // HttpFS does not support the option: it returns false if a file has the name.
   const std::string aside = TemporaryFor(to);
   has_target = has_target && RenameOnce(to, aside, "NONE");
-  std::string why = "the server does not; is the new name's folder there?";
+  std::string why = "the server rejects it; does the new name's folder exist?";
   ErrorCode code = ErrorCode::kInvalidArgument;
   try {
     if (RenameOnce(from, to, "NONE")) {
@@ -116,9 +116,9 @@ void WebHdfs::Replace(const std::string& from, const std::string& to, bool has_t
     code = error.code();
   }
   try {
-    if (has_target && !RenameOnce(aside, to, "NONE")) why += "; what was there is " + aside;
+    if (has_target && !RenameOnce(aside, to, "NONE")) why += "; the previous file is " + aside;
   } catch (const Error&) {
-    why += "; what was there is " + aside;
+    why += "; the previous file is " + aside;
   }
   const Call call{.doing = "rename", .uri = from};
   Fail(call, options_.addresses[active_], code, fmt::format("to {}: {}", to, why));
@@ -135,7 +135,7 @@ bool WebHdfs::Delete(const std::string& uri, bool recursive) {
 void WebHdfs::DeleteQuietly(const std::string& uri) noexcept {
   try {
     Call call{.doing = "delete", .uri = uri, .method = "DELETE", .operation = "DELETE"};
-    call.repeat = false;  // nobody waits for it
+    call.repeat = false;  // no caller waits for it
     Do(call);
   } catch (const std::exception& error) {
     log::Warning("{} is left behind: {}", uri, error.what());
@@ -143,10 +143,10 @@ void WebHdfs::DeleteQuietly(const std::string& uri) noexcept {
 }
 
 void WebHdfs::MakeFolders(const std::string& uri) {
-  const Call call{.doing = "make the folder", .uri = uri, .method = "PUT", .operation = "MKDIRS"};
+  const Call call{.doing = "create the folder", .uri = uri, .method = "PUT", .operation = "MKDIRS"};
   if (!ReadBoolean(Do(call).body).value_or(false)) {
     Fail(call, options_.addresses[active_], ErrorCode::kInvalidArgument,
-         "the server does not make it");
+         "the server does not create it");
   }
 }
 

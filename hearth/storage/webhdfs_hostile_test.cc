@@ -1,4 +1,4 @@
-// Servers that answer what no server of HDFS would.
+// Tests servers that send invalid responses.
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
@@ -17,7 +17,7 @@ constexpr char kStatus[] =
 
 class HostileServer : public testing::Test {
  protected:
-  // The error of opening a file and reading it, where the operation is answered with `reply`.
+  // The error of opening and reading a file if the server sends `reply` for the operation.
   Error Read(const std::string& operation, const WebHdfsServer::Reply& reply) {
     server_.Intercept([=](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
       if (request.operation() == operation) return reply;
@@ -34,7 +34,7 @@ class HostileServer : public testing::Test {
   WebHdfsServer server_;
 };
 
-TEST_F(HostileServer, AnswersGarbage) {
+TEST_F(HostileServer, SendsGarbage) {
   EXPECT_EQ(Read("GETFILESTATUS", "garbage\r\n\r\n\r\n").code(), ErrorCode::kDataLoss);
   for (const char* body :
        {"", "[]", "{}", "<html>", R"({"FileStatus": 7})", R"({"FileStatus": {"type": 1}})",
@@ -48,24 +48,24 @@ TEST_F(HostileServer, AnswersGarbage) {
               HasSubstr("web address"));
 }
 
-TEST_F(HostileServer, SendsMoreOrLessThanAsked) {
+TEST_F(HostileServer, SendsMoreOrLessThanRequested) {
   const auto of = [](size_t size) { return WebHdfsServer::Json(200, std::string(size, 'x')); };
   EXPECT_EQ(Read("OPEN", of(1001)).code(), ErrorCode::kDataLoss);
-  EXPECT_THAT(Read("OPEN", of(999)).message(), HasSubstr("999 bytes came instead of 1000"));
-  EXPECT_THAT(Read("GETFILESTATUS", of(2 << 20)).message(), HasSubstr("that are allowed"));
+  EXPECT_THAT(Read("OPEN", of(999)).message(), HasSubstr("received 999 bytes instead of 1000"));
+  EXPECT_THAT(Read("GETFILESTATUS", of(2 << 20)).message(), HasSubstr("bytes allowed"));
   const std::string endless =
       "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n100000\r\n" + std::string(1 << 20, 'x');
   EXPECT_EQ(Read("OPEN", endless).code(), ErrorCode::kDataLoss);
 }
 
-TEST_F(HostileServer, NestsItsAnswerDeeply) {
+TEST_F(HostileServer, SendsDeeplyNestedJson) {
   const std::string deep = "{\"FileStatus\":" + std::string(500'000, '[');
   EXPECT_THAT(Read("GETFILESTATUS", WebHdfsServer::Json(200, deep)).message(),
               HasSubstr("too deeply"));
 }
 
-TEST_F(HostileServer, SaysNothing) {
-  // A head that does not end; the connection stays open until the client goes.
+TEST_F(HostileServer, SendsNothing) {
+  // Headers that never end; the connection stays open until the client closes it.
   server_.Intercept([](const ServerRequest&) { return "HTTP/1.1 200 X\r\nContent-Length: 9\r\n"; });
   WebHdfs files({.addresses = {server_.address()},
                  .user = "alice",
@@ -75,14 +75,14 @@ TEST_F(HostileServer, SaysNothing) {
   EXPECT_THAT(code, testing::AnyOf(ErrorCode::kDeadlineExceeded, ErrorCode::kUnavailable));
 }
 
-TEST_F(HostileServer, SendsAHeadWithoutEnd) {
+TEST_F(HostileServer, SendsEndlessHeaders) {
   const std::string line = "X-Filler: " + std::string(1000, 'x') + "\r\n";
   std::string head = "HTTP/1.1 200 X\r\n";
   while (head.size() < 1 << 20) head += line;
-  EXPECT_THAT(Read("GETFILESTATUS", head).message(), HasSubstr("that a head may have"));
+  EXPECT_THAT(Read("GETFILESTATUS", head).message(), HasSubstr("allowed for response headers"));
 }
 
-TEST_F(HostileServer, TellsASizeThatNoMemoryHas) {
+TEST_F(HostileServer, ReportsAHugeSize) {
   for (const char* length : {"8999999999999999999", "1099511627776"}) {
     server_.Intercept([=](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
       if (request.operation() == "OPEN") return WebHdfsServer::Json(200, "few");
@@ -95,26 +95,26 @@ TEST_F(HostileServer, TellsASizeThatNoMemoryHas) {
 }
 
 TEST_F(HostileServer, RedirectsAnOperationThatHasNoDataNode) {
-  WebHdfsServer stranger;
-  const std::string to = "HTTP/1.1 307 X\r\nLocation: " + stranger.address() +
+  WebHdfsServer other;
+  const std::string to = "HTTP/1.1 307 X\r\nLocation: " + other.address() +
                          "/webhdfs/v1/a?op=DELETE&delegation=c2VjcmV0\r\nContent-Length: 0\r\n\r\n";
   server_.Intercept([=](const ServerRequest&) { return to; });
   WebHdfs files({.addresses = {server_.address()}, .token = "c2VjcmV0", .repeat_seconds = 0.1});
   const Error error = Thrown([&] { files.Delete("hdfs://nn/a", false); });
   EXPECT_THAT(error.message(), testing::AllOf(HasSubstr("redirects an operation"),
                                               testing::Not(HasSubstr("c2VjcmV0"))));
-  EXPECT_THAT(stranger.Requests(), testing::IsEmpty());
+  EXPECT_THAT(other.Requests(), testing::IsEmpty());
 }
 
-TEST_F(HostileServer, SendsAReaderElsewhere) {
-  // It gets the address that the server gave, and nothing that this client has beside it.
-  WebHdfsServer stranger;
+TEST_F(HostileServer, RedirectsAReaderToAnotherHost) {
+  // The client sends only the address that the server gave, and no credentials.
+  WebHdfsServer other;
   std::string authorization = "none";
-  stranger.Intercept([&](const ServerRequest& request) {
+  other.Intercept([&](const ServerRequest& request) {
     if (request.headers.contains("authorization")) authorization = "some";
     return WebHdfsServer::Json(200, "bytes");
   });
-  const std::string to = "HTTP/1.1 307 X\r\nLocation: " + stranger.address() +
+  const std::string to = "HTTP/1.1 307 X\r\nLocation: " + other.address() +
                          "/data?op=OPEN\r\nContent-Length: 0\r\n\r\n";
   server_.Intercept([=](const ServerRequest& request) {
     if (request.operation() == "OPEN") return to;
@@ -126,10 +126,10 @@ TEST_F(HostileServer, SendsAReaderElsewhere) {
   WebHdfs files({.addresses = {address}, .token = "c2VjcmV0"});
   EXPECT_EQ(files.ReadAll("hdfs://nn/a"), "bytes");
   EXPECT_EQ(authorization, "none");
-  EXPECT_EQ(stranger.Queries(), "op=OPEN ");
+  EXPECT_EQ(other.Queries(), "op=OPEN ");
 }
 
-TEST_F(HostileServer, HidesThePasswordOfAnAddress) {
+TEST_F(HostileServer, RedirectPasswordsAreMasked) {
   std::string address = server_.address();
   address.insert(7, "alice:sesame@");
   server_.Intercept([](const ServerRequest&) { return WebHdfsServer::Json(404, "<html>"); });
@@ -138,17 +138,17 @@ TEST_F(HostileServer, HidesThePasswordOfAnAddress) {
               testing::AllOf(HasSubstr("***@127.0.0.1"), testing::Not(HasSubstr("sesame"))));
 }
 
-TEST(OneLine, CutsNoLetterInTwo) {
+TEST(OneLine, TruncatesBetweenCharacters) {
   const std::string text = OneLine(std::string(399, 'a') + "\xc3\xa4 and more");
   EXPECT_EQ(text, std::string(399, 'a'));
 }
 
-TEST_F(HostileServer, RedirectsInACircleOrElsewhere) {
+TEST_F(HostileServer, RedirectsInALoopOrToOtherProtocols) {
   const auto to = [](const std::string& location) {
     return "HTTP/1.1 307 X\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n";
   };
   EXPECT_THAT(Read("OPEN", to(server_.address() + "/webhdfs/v1/a?op=OPEN")).message(),
-              HasSubstr("circle"));
+              HasSubstr("loop"));
   for (const char* location : {"file:///etc/passwd", "ftp://127.0.0.1/a", "gopher://127.0.0.1/a"}) {
     EXPECT_THAT(Read("OPEN", to(location)).message(), HasSubstr("not http: or https:")) << location;
   }
@@ -156,7 +156,7 @@ TEST_F(HostileServer, RedirectsInACircleOrElsewhere) {
             ErrorCode::kDataLoss);
 }
 
-TEST_F(HostileServer, TakesAFileWithoutItsBytes) {
+TEST_F(HostileServer, AcceptsAFileWithoutItsBytes) {
   server_.Intercept([](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.operation() == "CREATE") return WebHdfsServer::Json(201, "");
     return std::nullopt;
@@ -165,7 +165,7 @@ TEST_F(HostileServer, TakesAFileWithoutItsBytes) {
   EXPECT_EQ(Thrown([&] { files.Create("hdfs://nn/a"); }).code(), ErrorCode::kDataLoss);
 }
 
-TEST_F(HostileServer, ListsWithoutEnd) {
+TEST_F(HostileServer, SendsAnEndlessListing) {
   server_.Intercept([](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     return WebHdfsServer::Json(
         200, R"({"DirectoryListing": {"remainingEntries": 5, "partialListing": {"FileStatuses":
@@ -176,7 +176,7 @@ TEST_F(HostileServer, ListsWithoutEnd) {
   EXPECT_THAT(Thrown([&] { files.List("hdfs://nn/f"); }).message(), HasSubstr("does not end"));
 }
 
-TEST(ReadListing, TakesNoNamesThatLeadElsewhere) {
+TEST(ReadListing, RejectsNamesWithPaths) {
   for (const char* name : {"../etc", "a/b", "..", "."}) {
     const std::string body =
         std::string(R"({"FileStatuses": {"FileStatus": [{"type": "FILE", "length": 1,

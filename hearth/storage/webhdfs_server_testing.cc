@@ -48,13 +48,13 @@ void ReadTarget(const std::string& target, ServerRequest* request) {
   }
 }
 
-// The next request of a connection; false at its end.
+// Reads the next request of a connection; false at its end.
 bool ReadRequest(Connection* connection, std::string* buffer, ServerRequest* request) {
   const Deadline deadline = Deadline::After(60);
   const auto more = [&] {
-    char room[64 << 10];
-    const size_t count = connection->ReadSome(room, sizeof room, deadline);
-    buffer->append(room, count);
+    char chunk[64 << 10];
+    const size_t count = connection->ReadSome(chunk, sizeof chunk, deadline);
+    buffer->append(chunk, count);
     return count > 0;
   };
   size_t head = 0;
@@ -86,7 +86,7 @@ std::string Bytes(int status, const std::string& body) {
   return fmt::format("HTTP/1.1 {} X\r\nContent-Length: {}\r\n\r\n{}", status, body.size(), body);
 }
 
-// Of an answer whose length is not told, or is not its length.
+// A response of unknown length, or with a wrong Content-Length.
 bool EndsTheConnection(const std::string& reply) {
   constexpr std::string_view kLength = "Content-Length: ";
   const size_t head = reply.find("\r\n\r\n"), length = reply.find(kLength);
@@ -104,7 +104,7 @@ WebHdfsServer::~WebHdfsServer() {
   try {
     Connection::Connect("127.0.0.1", listener_.port(), Deadline::After(10));
   } catch (const Error&) {
-    // Nobody has to be woken then.
+    // Nothing to wake then.
   }
   acceptor_ = {};
 }
@@ -141,7 +141,7 @@ void WebHdfsServer::Serve(Connection connection) {
   std::string buffer;
   try {
     while (!ended_) {
-      // A connection that is kept must not keep the server's end.
+      // An idle connection must not block the server's shutdown.
       if (buffer.empty() && !connection.WaitReadable(Deadline::After(0.05))) continue;
       ServerRequest request;
       if (!ReadRequest(&connection, &buffer, &request)) return;
@@ -151,7 +151,7 @@ void WebHdfsServer::Serve(Connection connection) {
       if (EndsTheConnection(reply)) return;
     }
   } catch (const Error&) {
-    // The client went away.
+    // The client has disconnected.
   }
 }
 
@@ -292,7 +292,7 @@ WebHdfsServer::Reply WebHdfsServer::Rename(const ServerRequest& request) {
     const bool inside = path == request.path || path.starts_with(request.path + "/");
     moved[inside ? to + path.substr(request.path.size()) : path] = node;
   }
-  // The moved node wins over the one that had the name.
+  // The moved node replaces an existing one.
   moved[to] = nodes_.at(request.path);
   nodes_ = std::move(moved);
   return has_options ? Bytes(200, "") : Json(200, R"({"boolean": true})");

@@ -1,5 +1,5 @@
-// A stand-in for a cluster in tests: one port of this process that answers as a NameNode and, where
-// it redirects to itself, as a DataNode, with files in memory. Tests may answer in its place.
+// Fake WebHDFS cluster for tests: one port of this process that acts as a NameNode and, for
+// redirects to itself, as a DataNode, with files in memory. Tests may intercept requests.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace hearth::storage {
 struct ServerRequest {
   std::string method, path;
   std::map<std::string, std::string> query;    // of the URL, decoded
-  std::map<std::string, std::string> headers;  // small letters
+  std::map<std::string, std::string> headers;  // lower-case names
   std::string body;
   bool at_data_node = false;
 
@@ -28,25 +28,25 @@ struct ServerRequest {
 
 class WebHdfsServer {
  public:
-  // The whole text of an answer, with its head; "" closes the connection without one.
+  // The whole response, including its head; "" closes the connection without one.
   using Reply = std::string;
 
   WebHdfsServer();
   ~WebHdfsServer();
 
   std::string address() const;
-  // Called for each request before the server's own answer; nothing: that is given. Any thread.
+  // Called for each request; an empty result falls back to the server's own response. Any thread.
   void Intercept(std::function<std::optional<Reply>(const ServerRequest&)> intercept);
-  // What was asked, as "GET OPEN /a" or, of the DataNode, "GET OPEN /a at data".
+  // The requests, as "GET OPEN /a" or, to the DataNode, "GET OPEN /a at data".
   std::vector<std::string> Requests() const;
-  // How many there have been so far.
+  // Number of connections so far.
   size_t Connections() const { return connections_; }
-  // All that a client sent in URLs.
+  // The queries of all URLs.
   std::string Queries() const;
 
-  // As HttpFS: no redirect for reading, no option that lets a rename replace a file.
+  // Acts as HttpFS: no redirects for reads, no rename option that replaces a file.
   void ActAsHttpFs() { is_httpfs_ = true; }
-  // Of listings in batches.
+  // Size of listing batches.
   void SetBatch(size_t size) { batch_ = size; }
 
   static Reply Json(int status, const std::string& body);
@@ -79,7 +79,7 @@ class WebHdfsServer {
   uint64_t last_id_ = 16'384;
   std::atomic<bool> is_httpfs_ = false, ended_ = false;
   std::atomic<size_t> batch_ = 3, connections_ = 0;
-  std::list<Thread> served_;  // one for each connection, until the end
+  std::list<Thread> served_;  // one per connection, until the end
   Thread acceptor_;
 };
 

@@ -46,7 +46,7 @@ class WebHdfsTest : public testing::Test {
   WebHdfs files_{Options()};
 };
 
-TEST_F(WebHdfsTest, WritesUnderAHiddenNameInTwoStepsThenRenames) {
+TEST_F(WebHdfsTest, WritesAHiddenFileInTwoStepsThenRenames) {
   Write(files_, "hdfs://nn/a/b", "bytes");
   const auto requests = server_.Requests();
   ASSERT_EQ(requests.size(), 7u);
@@ -59,14 +59,14 @@ TEST_F(WebHdfsTest, WritesUnderAHiddenNameInTwoStepsThenRenames) {
   EXPECT_THAT(server_.Queries(), AllOf(HasSubstr("user.name=alice"), Not(HasSubstr("delegation"))));
 }
 
-TEST_F(WebHdfsTest, RepeatsWhatMayPass) {
+TEST_F(WebHdfsTest, RetriesTransientFailures) {
   Write(files_, "hdfs://nn/a", "bytes");
   for (const auto& reply : {
            WebHdfsServer::Exception(403, "RetriableException", "NameNode still not started"),
            WebHdfsServer::Exception(403, "SafeModeException", "Name node is in safe mode."),
            WebHdfsServer::Exception(403, "StandbyException", "not supported in state standby"),
            WebHdfsServer::Json(503, "busy"),
-           WebHdfsServer::Reply(),  // the connection ends
+           WebHdfsServer::Reply(),  // closes the connection
            WebHdfsServer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nby"),
        }) {
     Refuse("OPEN", 2, reply);
@@ -74,7 +74,7 @@ TEST_F(WebHdfsTest, RepeatsWhatMayPass) {
   }
 }
 
-TEST_F(WebHdfsTest, UploadsAgainFromTheBeginningWhenADataNodeBreaksOff) {
+TEST_F(WebHdfsTest, RestartsTheUploadWhenADataNodeFails) {
   server_.Intercept([left = std::make_shared<std::atomic<int>>(2)](
                         const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     const bool upload = request.at_data_node && !request.body.empty();
@@ -88,9 +88,9 @@ TEST_F(WebHdfsTest, UploadsAgainFromTheBeginningWhenADataNodeBreaksOff) {
       << "the NameNode is to name another one";
 }
 
-TEST_F(WebHdfsTest, TakesARenameWhoseAnswerWasLostAsDone) {
+TEST_F(WebHdfsTest, ARenameWithALostResponseSucceeds) {
   Write(files_, "hdfs://nn/a", "bytes");
-  // The first is carried out, then the connection ends; the second finds nothing to rename.
+  // The first request is executed, then the connection closes; the second finds nothing to rename.
   server_.Intercept([this, first = std::make_shared<std::atomic<bool>>(true)](
                         const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.operation() != "RENAME" || !first->exchange(false)) return std::nullopt;
@@ -103,13 +103,13 @@ TEST_F(WebHdfsTest, TakesARenameWhoseAnswerWasLostAsDone) {
             ErrorCode::kNotFound);
 }
 
-TEST_F(WebHdfsTest, KeepsTheOldFileWhereANewOneCannotTakeItsName) {
+TEST_F(WebHdfsTest, KeepsTheOldFileIfTheNewOneCannotBeRenamed) {
   server_.ActAsHttpFs();
   Write(files_, "hdfs://nn/a", "old");
   WebHdfsOptions options = Options();
   options.repeat_seconds = 0.2;
   WebHdfs files(options);
-  // The old one is put away, then the server does nothing for the new one any more.
+  // The old file is renamed, then the server stops renaming the new one.
   server_.Intercept([asked = std::make_shared<std::atomic<int>>(0)](
                         const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     const bool replaces = request.operation() == "RENAME" && request.path.starts_with("/.a.") &&
@@ -124,12 +124,12 @@ TEST_F(WebHdfsTest, KeepsTheOldFileWhereANewOneCannotTakeItsName) {
   EXPECT_THAT(kept, HasSubstr("old"));
 }
 
-TEST_F(WebHdfsTest, AppendsOnceWhereTheAnswerIsLost) {
+TEST_F(WebHdfsTest, AppendsOnceIfTheResponseIsLost) {
   files_.Append("hdfs://nn/log", "one ");
   server_.Intercept([this](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.operation() != "APPEND" || !request.at_data_node) return std::nullopt;
     server_.Intercept({});
-    WebHdfs(Options()).Append("hdfs://nn/log", request.body);  // it was carried out
+    WebHdfs(Options()).Append("hdfs://nn/log", request.body);  // executed
     return "";
   });
   files_.Append("hdfs://nn/log", "two");
@@ -139,13 +139,13 @@ TEST_F(WebHdfsTest, AppendsOnceWhereTheAnswerIsLost) {
     return "";
   });
   EXPECT_THAT(Thrown([&] { files_.Append("hdfs://nn/log", "three"); }).message(),
-              HasSubstr("whether its bytes were added is not known"));
+              HasSubstr("it is unknown whether its bytes were appended"));
   Refuse("APPEND", 1, WebHdfsServer::Exception(403, "SafeModeException", "in safe mode"));
   files_.Append("hdfs://nn/log", "!");
   EXPECT_EQ(files_.ReadAll("hdfs://nn/log"), "one two!") << "what was not sent may be sent again";
 }
 
-TEST_F(WebHdfsTest, AppendsToAFileThatAnotherMakesMeanwhile) {
+TEST_F(WebHdfsTest, AppendsToAFileCreatedConcurrently) {
   server_.Intercept([this](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.operation() != "CREATE") return std::nullopt;
     server_.Intercept({});
@@ -168,7 +168,7 @@ TEST_F(WebHdfsTest, DoesNotMixTheBytesOfTwoFiles) {
   EXPECT_THAT(error.message(), HasSubstr("replaced"));
 }
 
-TEST_F(WebHdfsTest, SaysAtOnceThatAFileHasBecomeShorter) {
+TEST_F(WebHdfsTest, ReportsATruncatedFileAtOnce) {
   Write(files_, "hdfs://nn/a", std::string(1'000'000, 'x'));
   const auto file = files_.Open("hdfs://nn/a");
   Write(files_, "hdfs://nn/a", "short");
@@ -178,7 +178,7 @@ TEST_F(WebHdfsTest, SaysAtOnceThatAFileHasBecomeShorter) {
   EXPECT_THAT(error.message(), HasSubstr("shorter"));
 }
 
-TEST_F(WebHdfsTest, ReadsALargeFileInPiecesOfBoundedTime) {
+TEST_F(WebHdfsTest, ReadsALargeFileInBoundedRequests) {
   const std::string bytes(70'000'000, 'x');  // NOLINT(bugprone-string-constructor)
   Write(files_, "hdfs://nn/a", bytes);
   std::string read(bytes.size(), '\0');
@@ -187,7 +187,7 @@ TEST_F(WebHdfsTest, ReadsALargeFileInPiecesOfBoundedTime) {
   EXPECT_EQ(Asked("OPEN"), 2u * 3);
 }
 
-TEST_F(WebHdfsTest, SaysOfADeletionWhoseAnswerWasLostThatItWasDone) {
+TEST_F(WebHdfsTest, ADeletionWithALostResponseSucceeds) {
   Write(files_, "hdfs://nn/a", "bytes");
   server_.Intercept([this](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.operation() != "DELETE") return std::nullopt;
@@ -198,7 +198,7 @@ TEST_F(WebHdfsTest, SaysOfADeletionWhoseAnswerWasLostThatItWasDone) {
   EXPECT_TRUE(files_.Delete("hdfs://nn/a", false));
 }
 
-TEST_F(WebHdfsTest, AForkedChildHasConnectionsOfItsOwn) {
+TEST_F(WebHdfsTest, AForkedChildUsesSeparateConnections) {
   Write(files_, "hdfs://nn/a", "parent's");
   Write(files_, "hdfs://nn/b", "child's.");
   EXPECT_EQ(files_.ReadAll("hdfs://nn/a"), "parent's");  // a connection is kept
@@ -207,7 +207,7 @@ TEST_F(WebHdfsTest, AForkedChildHasConnectionsOfItsOwn) {
   ASSERT_EQ(pipe(pipes), 0);
   const pid_t child = fork();
   if (child == 0) {
-    // On the parent's connection the child would end what the parent reads.
+    // On the parent's connection the child would consume the parent's response.
     std::string read;
     try {
       read = files_.ReadAll("hdfs://nn/b");
@@ -227,7 +227,7 @@ TEST_F(WebHdfsTest, AForkedChildHasConnectionsOfItsOwn) {
   EXPECT_GT(server_.Connections(), before);
 }
 
-TEST_F(WebHdfsTest, GivesUpAfterABoundedTime) {
+TEST_F(WebHdfsTest, RetriesForABoundedTime) {
   WebHdfsOptions options = Options();
   options.repeat_seconds = 1;
   WebHdfs files(options);
@@ -240,7 +240,7 @@ TEST_F(WebHdfsTest, GivesUpAfterABoundedTime) {
   EXPECT_GT(Asked("MKDIRS"), 1u);
 }
 
-TEST_F(WebHdfsTest, SaysSoonThatNobodyListensAtFirst) {
+TEST_F(WebHdfsTest, FirstContactFailsSoonIfNoServerListens) {
   WebHdfsOptions options = Options();
   options.addresses = {"http://127.0.0.1:1"};
   options.first_contact_seconds = 0.2;
@@ -249,7 +249,7 @@ TEST_F(WebHdfsTest, SaysSoonThatNobodyListensAtFirst) {
   EXPECT_THAT(error.message(), AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("hdfs://nn/a")));
 }
 
-TEST_F(WebHdfsTest, GoesToTheNameNodeThatIsInCharge) {
+TEST_F(WebHdfsTest, UsesTheActiveNameNode) {
   WebHdfsServer standby;
   standby.Intercept([](const ServerRequest&) {
     return WebHdfsServer::Exception(403, "StandbyException", "not supported in state standby");
@@ -262,7 +262,7 @@ TEST_F(WebHdfsTest, GoesToTheNameNodeThatIsInCharge) {
   EXPECT_EQ(standby.Requests().size(), 1u) << "the one that answered is asked first from then on";
 }
 
-TEST_F(WebHdfsTest, TellsWhatToDo) {
+TEST_F(WebHdfsTest, ErrorsSayWhatToDo) {
   const auto refused = [&](int status, const std::string& name, const std::string& message) {
     Refuse("GETFILESTATUS", 1, WebHdfsServer::Exception(status, name, message));
     return Thrown([&] { files_.Open("hdfs://nn/a"); });
@@ -281,7 +281,7 @@ TEST_F(WebHdfsTest, TellsWhatToDo) {
                   "Failed to obtain user group information: org.apache.hadoop.security.token."
                   "SecretManager$InvalidToken: Token for real user: , can't be found in cache");
   EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));
-  // Such texts in a path say nothing.
+  // The same text in a path is not an error class.
   error = refused(404, "FileNotFoundException", "File /GSSException/$InvalidToken does not exist");
   EXPECT_EQ(error.code(), ErrorCode::kNotFound);
   error =
@@ -292,12 +292,12 @@ TEST_F(WebHdfsTest, TellsWhatToDo) {
   EXPECT_THAT(error.message(), AllOf(HasSubstr("Kerberos"), HasSubstr("kinit")));
 }
 
-TEST_F(WebHdfsTest, SaysAtCreateThatAFileCannotBeWritten) {
+TEST_F(WebHdfsTest, CreateReportsMissingPermissions) {
   Refuse("CREATE", 1, WebHdfsServer::Exception(403, "AccessControlException", "no"));
   EXPECT_EQ(Thrown([&] { files_.Create("hdfs://nn/a"); }).code(), ErrorCode::kPermissionDenied);
 }
 
-TEST_F(WebHdfsTest, ShowsItsTokenToTheServerAlone) {
+TEST_F(WebHdfsTest, SendsItsTokenOnlyToTheServer) {
   WebHdfsOptions options = Options();
   options.token = "c2VjcmV0";
   options.repeat_seconds = 0.2;
@@ -317,7 +317,7 @@ TEST_F(WebHdfsTest, ShowsItsTokenToTheServerAlone) {
               AllOf(HasSubstr("delegation=c2VjcmV0"), Not(HasSubstr("user.name"))));
 }
 
-TEST_F(WebHdfsTest, TakesANewerTokenWhereTheOldOneHasEnded) {
+TEST_F(WebHdfsTest, UsesANewerTokenAfterExpiry) {
   server_.Intercept([](const ServerRequest& request) -> std::optional<WebHdfsServer::Reply> {
     if (request.query.at("delegation") == "bmV3") return std::nullopt;
     return WebHdfsServer::Exception(403, "InvalidToken", "token is expired");
@@ -328,13 +328,13 @@ TEST_F(WebHdfsTest, TakesANewerTokenWhereTheOldOneHasEnded) {
   options.find_token = [&asked] { return std::string(++asked == 1 ? "b2xk" : "bmV3"); };
   WebHdfs files(options);
   const Error error = Thrown([&] { files.Stat("hdfs://nn/a"); });
-  EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));  // it found the same one
+  EXPECT_THAT(error.message(), HasSubstr("max-lifetime"));  // found the same token again
   Write(files, "hdfs://nn/a", "bytes");
   EXPECT_EQ(files.ReadAll("hdfs://nn/a"), "bytes");
   EXPECT_EQ(asked, 2);
 }
 
-TEST_F(WebHdfsTest, TellsTheRefusalWhereThereIsNoOtherToken) {
+TEST_F(WebHdfsTest, ReportsTheRejectionWithoutANewerToken) {
   WebHdfsOptions options = Options();
   options.token = "b2xk";
   options.find_token = []() -> std::string { Throw(ErrorCode::kDataLoss, "damaged"); };
@@ -342,7 +342,7 @@ TEST_F(WebHdfsTest, TellsTheRefusalWhereThereIsNoOtherToken) {
   const auto reply = WebHdfsServer::Exception(403, "InvalidToken", "token is expired");
   Refuse("GETFILESTATUS", 1, reply);
   EXPECT_THAT(Thrown([&] { files.Stat("hdfs://nn/a"); }).message(), HasSubstr("max-lifetime"));
-  // Newer ones that are refused, too, are no reason to ask for ever.
+  // Newer tokens that are also rejected do not cause endless retries.
   int number = 0;
   options.find_token = [&number] { return std::to_string(++number); };
   WebHdfs others(options);
@@ -351,8 +351,8 @@ TEST_F(WebHdfsTest, TellsTheRefusalWhereThereIsNoOtherToken) {
   EXPECT_EQ(number, 1);
 }
 
-TEST_F(WebHdfsTest, ShowsATicketWhereTheClusterWantsKerberos) {
-  // There is no ticket here, and the server is told no user; tests/hadoop/soak_kerberos.py has one.
+TEST_F(WebHdfsTest, AuthenticatesByTicketIfTheClusterRequiresKerberos) {
+  // There is no ticket here, and no user is sent; tests/hadoop/soak_kerberos.py has a ticket.
   WebHdfsOptions options = Options();
   options.kerberos = true;
   options.repeat_seconds = 0.2;
@@ -366,7 +366,7 @@ TEST_F(WebHdfsTest, ShowsATicketWhereTheClusterWantsKerberos) {
   EXPECT_THAT(error.message(),
               AllOf(HasSubstr("owner of the Kerberos ticket"), HasSubstr("kinit")));
   EXPECT_THAT(server_.Queries(), Not(HasSubstr("user.name")));
-  options.find_token = [] { return "c2VjcmV0"; };  // somebody has lent one since then
+  options.find_token = [] { return "c2VjcmV0"; };  // a token has been forwarded since
   EXPECT_EQ(Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); }).code(), ErrorCode::kNotFound);
   options.token = "c2VjcmV0";
   EXPECT_EQ(Thrown([&] { WebHdfs(options).Open("hdfs://nn/a"); }).code(), ErrorCode::kNotFound);
@@ -383,7 +383,7 @@ TEST_F(WebHdfsTest, ReadsSmallPiecesInFewRequests) {
   EXPECT_LE(Asked("OPEN"), 2u * 9) << "each takes one of the NameNode and one of the DataNode";
 }
 
-TEST_F(WebHdfsTest, ListsOnceWhereTheServerKnowsNoBatches) {
+TEST_F(WebHdfsTest, ListsAtOnceIfTheServerDoesNotSupportBatches) {
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     Write(files_, std::string("hdfs://nn/f/") + name, "");
   }

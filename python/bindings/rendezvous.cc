@@ -97,7 +97,7 @@ is; `setting` is what names them). A thread of its own does the work. The token 
           "wait_roster",
           [](Coordinator& self, double timeout_s) {
             return ToPythonList(
-                WithoutGil([&] { return self.WaitRoster(Deadline::After(timeout_s)); }));
+                WithoutGil([&] { return self.WaitForReservations(Deadline::After(timeout_s)); }));
           },
           "timeout_s"_a,
           "Every rank's info, by rank. Raises TimeoutError naming who is missing, HearthError when "

@@ -27,7 +27,7 @@ def test_each_transport_has_its_row_or_says_why_not(capsys):
         assert least - 0.0051 <= bandwidth <= most + 0.0051
         assert fields[6] == over
     assert rdma.startswith("rdma      ")
-    assert "not here: RDMA is asked for, but rank 0" in rdma or "4 KB" in rdma
+    assert "not here: RDMA is required, but rank 0" in rdma or "4 KB" in rdma
 
 
 @pytest.mark.parametrize(

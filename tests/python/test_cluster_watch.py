@@ -16,9 +16,10 @@ from hearth.cluster.node.data_feed import waited_s
 from hearth.collective.steps import AHEAD
 
 STALL = (
-    "rank 0 on host h has waited for 30 s in all-reduce of 8 bytes: rank 1 on host h has not come"
+    "rank 0 on host h has waited for 30 s in all-reduce of 8 bytes: rank 1 on host h "
+    "has not arrived"
 )
-LATE = "TimeoutError: all-reduce: rank 1 on host h had not come before the deadline"
+LATE = "TimeoutError: all-reduce: rank 1 on host h had not arrived before the deadline"
 
 
 class Coordinator:

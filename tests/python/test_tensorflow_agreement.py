@@ -245,7 +245,7 @@ def test_ranks_with_other_numbers_of_batches_are_told_of_steps_in_common(ranks, 
         told = ranks[0].say(1)
     said = {
         "fit": "rank 0 has ended before the others: unless it failed, give all ranks the same",
-        "late": "had not come before the deadline; all ranks must take the same number of steps",
+        "late": "had not arrived before the deadline; all ranks must take the same number of steps",
         "loop": "rank 0 has ended before the others: unless it failed, give all ranks the same",
         "left out": "meanwhile; all ranks must do the same in the same order",
         "metrics": "meanwhile; all ranks must do the same in the same order",

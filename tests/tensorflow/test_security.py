@@ -149,9 +149,9 @@ def test_the_feed_listener_listens_on_one_interface(listener):
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
-        (("another", "feed", NODE), "refused the token"),
-        ((KEY, "reservation", NODE), "refused the token"),
-        ((KEY, "control", NODE), "refused the token"),
+        (("another", "feed", NODE), "rejected the token"),
+        ((KEY, "reservation", NODE), "rejected the token"),
+        ((KEY, "control", NODE), "rejected the token"),
         ((KEY, "feed", NODE + 1), "no such rank"),
     ],
     ids=["another key", "another service", "the rendezvous", "another node"],

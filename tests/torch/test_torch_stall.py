@@ -31,7 +31,7 @@ def one_never_comes(notes, ctx):
 def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, notes, caplog):
     caplog.set_level(logging.WARNING, "hearth.cluster.watch")
     cluster = TorchCluster.run(spark, one_never_comes, notes, workers=2, feeds=())
-    with pytest.raises(NodeError, match=r"rank 1 on host \S+ had not come before the deadline"):
+    with pytest.raises(NodeError, match=r"rank 1 on host \S+ had not arrived before the deadline"):
         cluster.shutdown()
     told = [record.getMessage() for record in caplog.records]
     waits = "s in all-reduce of 4000 bytes (float32[1000], sum): rank 1"
@@ -59,7 +59,8 @@ def test_a_rank_that_waits_for_rows_while_others_wait_for_it_is_named_with_in_st
 ):
     caplog.set_level(logging.WARNING, "hearth.cluster.watch")
     words = (
-        r"rank \d on host \S+ had not come .*worker:\d has waited for rows for \d+ s: .*in_step\("
+        r"rank \d on host \S+ had not arrived .*"
+        r"worker:\d has waited for rows for \d+ s: .*in_step\("
     )
     cluster = TorchCluster.run(spark, forgets_in_step, notes, workers=2)
     with pytest.raises(NodeError, match=f"(?s){words}"):

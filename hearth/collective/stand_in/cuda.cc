@@ -1,5 +1,5 @@
-// Stands in for CUDA's driver in tests: streams are threads, and a device's memory is the host's at
-// an address that no host has.
+// Stands in for the CUDA driver in tests: streams are threads, and device memory is host memory at
+// addresses that are invalid on the host.
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -118,7 +118,7 @@ int cuStreamCreate(void** stream, unsigned) {
   *stream = new Stream;
   return kSuccess;
 }
-// As CUDA's: it returns at once, and the stream ends once its work is done.
+// Like CUDA's: returns at once, and the stream ends once its work is done.
 int cuStreamDestroy_v2(void* stream) {
   std::thread([stream] { delete static_cast<Stream*>(stream); }).detach();
   return kSuccess;
@@ -149,7 +149,7 @@ int cuEventRecord(void* event, void* stream) {
     state->changed.notify_all();
   };
   if (stream == nullptr) {
-    reach();  // the default stream has nothing to do here
+    reach();  // the default stream never has pending work
   } else {
     static_cast<Stream*>(stream)->Give(reach);
   }
@@ -182,7 +182,7 @@ void* hearth_stand_in_allocate(size_t bytes) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory) | kDeviceBit);
 }
 void hearth_stand_in_free(void* memory) { std::free(hearth_stand_in_host(memory)); }
-// Also of memory of a simulated device, which is the host's own.
+// Accepts simulated device memory and ordinary host memory.
 void* hearth_stand_in_host(const void* memory) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory) & ~kDeviceBit);
 }

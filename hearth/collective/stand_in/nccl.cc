@@ -1,5 +1,5 @@
-// Stands in for NCCL in tests: ranks are threads of one process, and kernels meet in its memory.
-// It waits, and ends by an abort, as NCCL does; it compares nothing, as NCCL.
+// Stands in for NCCL in tests: ranks are threads of one process, whose kernels exchange data in its
+// memory. Like NCCL, it waits, is ended by an abort, and compares nothing.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -32,8 +32,8 @@ struct Part {
   void* output = nullptr;
 };
 
-// Where the kernels of one operation come together; the last to come does the work of all.
-struct Meeting {
+// Joins the kernels of one operation; the last to arrive does the work of all.
+struct Exchange {
   std::map<int, Part> parts;
   bool done = false;
 };
@@ -45,7 +45,7 @@ struct Clique {
   std::condition_variable changed;
   int world = 0;
   int joined = 0;
-  std::map<std::string, std::shared_ptr<Meeting>> meetings;
+  std::map<std::string, std::shared_ptr<Exchange>> exchanges;
 };
 
 struct Trouble {
@@ -54,7 +54,7 @@ struct Trouble {
   bool hangs = false;
 };
 
-std::mutex mutex;  // of what follows
+std::mutex mutex;  // guards the variables below
 std::map<std::string, std::weak_ptr<Clique>> cliques;
 std::map<int, Trouble> troubles;
 std::atomic<int> communicators{0};
@@ -70,10 +70,10 @@ struct Communicator {
   std::shared_ptr<Clique> clique;
   int rank = 0;
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
-  std::map<std::string, int> numbers;  // of the operations, by who takes part
+  std::map<std::string, int> numbers;  // numbers of the operations, by participants
 };
 
-// An operation that was called and is not launched yet.
+// An operation that was called and not launched yet.
 struct Call {
   Communicator* communicator;
   void* stream;
@@ -93,7 +93,7 @@ struct Kernel {
   std::vector<Call> calls;
   std::vector<std::string> keys;
 
-  // All come first, then all wait: a group of sends and receives must not wait in a circle.
+  // All arrive before any waits: a group of sends and receives must not wait in a cycle.
   void Run() {
     const bool hangs = TroubleOf(rank).hangs;  // before the clique's lock, as when one joins
     std::unique_lock lock(clique->mutex);
@@ -101,23 +101,23 @@ struct Kernel {
       clique->changed.wait(lock, [&] { return aborted->load(); });
       return;
     }
-    std::vector<std::shared_ptr<Meeting>> mine;
+    std::vector<std::shared_ptr<Exchange>> mine;
     for (size_t i = 0; i < calls.size(); ++i) {
-      std::shared_ptr<Meeting>& meeting = clique->meetings[keys[i]];
-      if (meeting == nullptr) meeting = std::make_shared<Meeting>();
-      mine.push_back(meeting);
-      Part& part = meeting->parts[rank];
+      std::shared_ptr<Exchange>& exchange = clique->exchanges[keys[i]];
+      if (exchange == nullptr) exchange = std::make_shared<Exchange>();
+      mine.push_back(exchange);
+      Part& part = exchange->parts[rank];
       if (calls[i].part.input != nullptr) part.input = calls[i].part.input;
       if (calls[i].part.output != nullptr) part.output = calls[i].part.output;
-      if (meeting->parts.size() < calls[i].expected) continue;
+      if (exchange->parts.size() < calls[i].expected) continue;
       if (calls[i].expected == 1 && (part.input == nullptr || part.output == nullptr)) continue;
-      calls[i].work(meeting->parts);
-      meeting->done = true;
-      clique->meetings.erase(keys[i]);
+      calls[i].work(exchange->parts);
+      exchange->done = true;
+      clique->exchanges.erase(keys[i]);
       clique->changed.notify_all();
     }
-    for (const auto& meeting : mine) {
-      clique->changed.wait(lock, [&] { return meeting->done || aborted->load(); });
+    for (const auto& exchange : mine) {
+      clique->changed.wait(lock, [&] { return exchange->done || aborted->load(); });
     }
   }
 };
@@ -129,7 +129,7 @@ void Launch(std::vector<Call> launched) {
                             launched,
                             {}};
   for (const Call& call : launched) {
-    // The two halves of a message to itself are one meeting.
+    // Send and receive of a message to oneself share one exchange.
     const int number = call.communicator->numbers[call.among]++;
     const bool itself = call.expected == 1;
     kernel->keys.push_back(call.among + " " + std::to_string(itself ? number / 2 : number));
@@ -146,7 +146,7 @@ void Launch(std::vector<Call> launched) {
 int Give(Call call) {
   const int refusal = TroubleOf(call.communicator->rank).refusal;
   if (refusal != nccl::kSuccess) {
-    calls.clear();  // of the group, of which nothing is launched
+    calls.clear();  // drops the group; none of it is launched
     return refusal;
   }
   if (call.communicator->aborted->load()) return kInvalidUsage;
@@ -187,7 +187,7 @@ hc::Op OpOf(int op) {
 
 char* Host(const void* memory) { return static_cast<char*>(hearth_stand_in_host(memory)); }
 
-// What all ranks' inputs come to.
+// Reduces the inputs of all ranks.
 std::vector<char> Reduced(const std::map<int, Part>& parts, size_t count, int type, int op) {
   const size_t bytes = count * SizeOf(TypeOf(type));
   std::vector<char> sum(bytes);
@@ -266,7 +266,7 @@ int ncclCommAbort(void* communicator) {
 const char* ncclGetErrorString(int result) {
   return result == kInternalError ? "internal error" : "unhandled error";
 }
-const char* ncclGetLastError(void*) { return "the stand-in was told so"; }
+const char* ncclGetLastError(void*) { return "injected by the test"; }
 
 int ncclAllReduce(const void* input, void* output, size_t count, int type, int op,
                   void* communicator, void* stream) {
@@ -318,7 +318,7 @@ int ncclBroadcast(const void* input, void* output, size_t count, int type, int r
   });
 }
 
-// A message is a meeting of the two ranks, of which one gives the input and the other the output.
+// A message is an exchange between two ranks: one provides the input, the other the output.
 static int Message(void* communicator, void* stream, int from, int to, Part part, size_t bytes) {
   auto* own = static_cast<Communicator*>(communicator);
   const std::string among = std::to_string(from) + " to " + std::to_string(to);

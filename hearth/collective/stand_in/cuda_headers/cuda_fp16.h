@@ -1,2 +1,2 @@
-// nccl.h includes it and takes nothing from it.
+// Included by nccl.h, which uses nothing from it.
 #pragma once

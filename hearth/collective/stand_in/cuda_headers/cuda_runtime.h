@@ -1,4 +1,4 @@
-// What nccl.h takes from CUDA's header, which the wheels bring without the files it includes.
+// Definitions that nccl.h needs from the CUDA headers, which the wheels contain only in part.
 #pragma once
 
 #define CUDART_VERSION 0

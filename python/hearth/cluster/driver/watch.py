@@ -33,7 +33,7 @@ _ECHO_WAIT_S = 1.0
 # What a node also says that waits in vain.
 _NO_PROGRESS = ("warning", "waits", "output")
 # In the report of an operation of the collective that waits for others (stall_watch.cc).
-_STALLED, _LATE = " has waited for ", " had not come "
+_STALLED, _LATE = " has waited for ", " had not arrived "
 # A shorter wait for rows is not what others wait for.
 _LONG_WAIT_S = 1.0
 

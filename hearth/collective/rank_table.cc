@@ -1,4 +1,4 @@
-#include "hearth/collective/roster.h"
+#include "hearth/collective/rank_table.h"
 
 #include "hearth/base/error.h"
 
@@ -12,26 +12,26 @@ bool CanShare(const RankInfo& own, const RankInfo& other) {
 
 }  // namespace
 
-Roster ExchangeInfos(const Gather& gather, int process, const std::vector<RankInfo>& own) {
+RankTable ExchangeInfos(const Gather& gather, int process, const std::vector<RankInfo>& own) {
   nlohmann::json mine = nlohmann::json::array();
   for (const RankInfo& info : own) mine.push_back(info.ToJson());
   const std::vector<nlohmann::json> all = gather("collective ranks", mine);
-  Roster roster;
+  RankTable table;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (static_cast<int>(i) == process) roster.first_local = static_cast<int>(roster.ranks.size());
+    if (static_cast<int>(i) == process) table.first_local = static_cast<int>(table.ranks.size());
     for (const nlohmann::json& rank : all[i]) {
-      roster.ranks.push_back(RankInfo::FromJson(rank, static_cast<int>(roster.ranks.size())));
+      table.ranks.push_back(RankInfo::FromJson(rank, static_cast<int>(table.ranks.size())));
     }
   }
-  return roster;
+  return table;
 }
 
-std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const Roster& roster,
+std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const RankTable& table,
                                              int local) {
-  const RankInfo& own = roster.ranks[static_cast<size_t>(roster.first_local)];
+  const RankInfo& own = table.ranks[static_cast<size_t>(table.first_local)];
   nlohmann::json row = nlohmann::json::array();
-  for (const RankInfo& other : roster.ranks) row.push_back(CanShare(own, other));
-  // Threads of one process reach the same memory: each has a row of its own all the same.
+  for (const RankInfo& other : table.ranks) row.push_back(CanShare(own, other));
+  // Threads of one process reach the same memory, but each rank needs a row.
   const nlohmann::json mine(static_cast<size_t>(local), row);
   std::vector<std::vector<bool>> reach;
   try {
@@ -39,11 +39,11 @@ std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const Roster&
       for (const nlohmann::json& rank : process) reach.push_back(rank.get<std::vector<bool>>());
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, "a process does not say whose memory it can open", error);
+    throw Error(ErrorCode::kDataLoss, "a process sent an invalid reachability table", error);
   }
-  const size_t world = roster.ranks.size();
-  Require(reach.size() == world, ErrorCode::kDataLoss,
-          "{} of {} ranks said whose memory they can open", reach.size(), world);
+  const size_t world = table.ranks.size();
+  Require(reach.size() == world, ErrorCode::kDataLoss, "{} of {} ranks sent their reachability",
+          reach.size(), world);
   for (size_t rank = 0; rank < world; ++rank) {
     Require(reach[rank].size() == world, ErrorCode::kDataLoss, "rank {} knows {} of {} ranks", rank,
             reach[rank].size(), world);

@@ -1,4 +1,4 @@
-#include "hearth/collective/left_behind_testing.h"
+#include "hearth/collective/process_resources_testing.h"
 
 #include <chrono>
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "socket:[123]" and "anon_inode:[eventfd]" without what differs from one to the next.
+// Kind of a descriptor's link target, without the number in "socket:[123]".
 std::string KindOf(const std::string& target) {
   if (target.starts_with("socket:")) return "socket";
   if (target.starts_with("pipe:")) return "pipe";
@@ -21,15 +21,15 @@ std::string KindOf(const std::string& target) {
   return target;
 }
 
-void CountDescriptors(Held* held) {
-  std::error_code gone;  // the descriptor of the listing itself
+void CountDescriptors(ProcessResources* held) {
+  std::error_code gone;  // set for the descriptor of the listing itself
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
     const std::string target = fs::read_symlink(entry.path(), gone).string();
     if (!gone && target.find("/proc/") != 0) ++(*held)[KindOf(target)];
   }
 }
 
-void CountMappings(Held* held) {
+void CountMappings(ProcessResources* held) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (line.find("/memfd:") != std::string::npos) ++(*held)["mapping of a memfd"];
@@ -37,8 +37,8 @@ void CountMappings(Held* held) {
   }
 }
 
-// Of other programs there may be others.
-void CountSharedFiles(Held* held) {
+// Ignores files of other programs.
+void CountSharedFiles(ProcessResources* held) {
   for (const auto& entry : fs::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename().string();
     for (const std::string_view prefix : {"hearth", "ucx", "nccl"}) {
@@ -47,7 +47,7 @@ void CountSharedFiles(Held* held) {
   }
 }
 
-void CountThreadsAndPinnedMemory(Held* held) {
+void CountThreadsAndPinnedMemory(ProcessResources* held) {
   std::ifstream status("/proc/self/status");
   for (std::string name; status >> name;) {
     long value = 0;
@@ -61,8 +61,8 @@ void CountThreadsAndPinnedMemory(Held* held) {
 
 }  // namespace
 
-Held HeldNow() {
-  Held held;
+ProcessResources CurrentResources() {
+  ProcessResources held;
   CountDescriptors(&held);
   CountMappings(&held);
   CountSharedFiles(&held);
@@ -70,12 +70,12 @@ Held HeldNow() {
   return held;
 }
 
-Held HeldSoon(const Held& expected, double seconds) {
+ProcessResources ResourcesSoon(const ProcessResources& expected, double seconds) {
   const Deadline deadline = Deadline::After(seconds);
-  Held held = HeldNow();
+  ProcessResources held = CurrentResources();
   while (held != expected && !deadline.expired()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    held = HeldNow();
+    held = CurrentResources();
   }
   return held;
 }

@@ -1,4 +1,4 @@
-#include "hearth/collective/roster.h"
+#include "hearth/collective/rank_table.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace hearth::collective {
 namespace {
 
-// Gives what the other processes say beside this one's own value.
+// Returns a Gather that adds the values of other processes to this one's.
 Gather GatherOf(const std::vector<nlohmann::json>& before,
                 const std::vector<nlohmann::json>& after) {
   return [=](const std::string&, const nlohmann::json& value) {
@@ -43,47 +43,47 @@ ErrorCode CodeOf(const std::function<void()>& call) {
   return ErrorCode::kInternal;
 }
 
-TEST(Roster, NumbersTheRanksOfAllProcessesInTheirOrder) {
-  const Roster roster =
+TEST(RankTable, NumbersRanksInProcessOrder) {
+  const RankTable table =
       ExchangeInfos(GatherOf({Process("a", 2)}, {Process("c", 1)}), 1, {InfoOn("b"), InfoOn("b")});
-  ASSERT_EQ(roster.ranks.size(), 5U);
-  EXPECT_EQ(roster.first_local, 2);
-  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(roster.ranks[rank].peer.rank, rank);
-  EXPECT_EQ(roster.ranks[1].peer.host, "a");
-  EXPECT_EQ(roster.ranks[3].peer.host, "b");
-  EXPECT_EQ(roster.ranks[4].peer.host, "c");
+  ASSERT_EQ(table.ranks.size(), 5U);
+  EXPECT_EQ(table.first_local, 2);
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(table.ranks[rank].peer.rank, rank);
+  EXPECT_EQ(table.ranks[1].peer.host, "a");
+  EXPECT_EQ(table.ranks[3].peer.host, "b");
+  EXPECT_EQ(table.ranks[4].peer.host, "c");
 }
 
-TEST(Roster, ReachIsWhatEachRankCanOpen) {
+TEST(RankTable, ReachIsWhatEachRankCanOpen) {
   const OwnPage page = CreateSharedPage();
   PageAddress wrong = page.address;
   wrong.nonce[0] = static_cast<char>(wrong.nonce[0] ^ 1);
-  Roster roster;
-  roster.ranks = {InfoOn("a", page.address), InfoOn("a", wrong)};
+  RankTable table;
+  table.ranks = {InfoOn("a", page.address), InfoOn("a", wrong)};
   const nlohmann::json theirs = {{false, true}};
-  const auto reach = ExchangeReach(GatherOf({}, {theirs}), roster, 1);
+  const auto reach = ExchangeReach(GatherOf({}, {theirs}), table, 1);
   EXPECT_EQ(reach, (std::vector<std::vector<bool>>{{true, false}, {false, true}}));
 }
 
-TEST(Roster, RanksOfAnotherHostIdAreOutOfReach) {
+TEST(RankTable, RanksWithAnotherHostIdAreUnreachable) {
   const OwnPage page = CreateSharedPage();
-  Roster roster;
-  roster.ranks = {InfoOn("a", page.address), InfoOn("a", page.address)};
-  roster.ranks[1].host_id = "another";
-  const auto reach = ExchangeReach(GatherOf({}, {{{true, true}}}), roster, 1);
+  RankTable table;
+  table.ranks = {InfoOn("a", page.address), InfoOn("a", page.address)};
+  table.ranks[1].host_id = "another";
+  const auto reach = ExchangeReach(GatherOf({}, {{{true, true}}}), table, 1);
   EXPECT_EQ(reach[0], (std::vector<bool>{true, false}));
 }
 
-TEST(Roster, AProcessThatSaysNonsenseIsRefused) {
-  Roster roster;
-  roster.ranks = {InfoOn("a"), InfoOn("b")};
-  EXPECT_EQ(CodeOf([&] { ExchangeReach(GatherOf({}, {}), roster, 1); }), ErrorCode::kDataLoss)
+TEST(RankTable, InvalidProcessDataIsRejected) {
+  RankTable table;
+  table.ranks = {InfoOn("a"), InfoOn("b")};
+  EXPECT_EQ(CodeOf([&] { ExchangeReach(GatherOf({}, {}), table, 1); }), ErrorCode::kDataLoss)
       << "a rank is missing";
-  EXPECT_EQ(CodeOf([&] { ExchangeReach(GatherOf({}, {{{true}}}), roster, 1); }),
+  EXPECT_EQ(CodeOf([&] { ExchangeReach(GatherOf({}, {{{true}}}), table, 1); }),
             ErrorCode::kDataLoss)
       << "it knows too few ranks";
   EXPECT_EQ(CodeOf([&] {
-              ExchangeReach(GatherOf({}, {{{"yes", 1}}}), roster, 1);
+              ExchangeReach(GatherOf({}, {{{"yes", 1}}}), table, 1);
             }),
             ErrorCode::kDataLoss);
   EXPECT_EQ(CodeOf([&] {

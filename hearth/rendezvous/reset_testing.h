@@ -1,4 +1,4 @@
-// For tests: a client that resets its connection at a stage of the handshake.
+// A client, for tests, that resets its connection at a stage of the handshake.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,13 +14,13 @@ namespace hearth::rendezvous {
 
 enum class ResetStage { kBeforeHello, kInTheProof, kAfterTheProof };
 
-// The peer finds the connection reset rather than at its end.
+// Closes the connection by RST instead of FIN.
 inline void Reset(Connection connection) {
   const linger none = {.l_onoff = 1, .l_linger = 0};
   ::setsockopt(connection.fd(), SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
-// Plays a client without the token up to the stage, and resets the connection.
+// Acts as a client without the token up to the stage, then resets the connection.
 inline void ResetAt(ResetStage stage, Connection connection) {
   if (stage != ResetStage::kBeforeHello) {
     const Deadline soon = Deadline::After(5);

@@ -1,5 +1,5 @@
-// That nothing is left of a group: no descriptor, thread, shared memory or pinned memory, however
-// it ended, over each transport.
+// Tests that a group leaks no descriptor, thread, shared memory or pinned memory, however it ended,
+// over each transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "hearth/collective/abort_signal.h"
 #include "hearth/collective/device_testing.h"
 #include "hearth/collective/failure_testing.h"
-#include "hearth/collective/left_behind_testing.h"
+#include "hearth/collective/process_resources_testing.h"
 #include "hearth/collective/queue.h"
 #include "hearth/collective/ranks_testing.h"
 #include "hearth/collective/shared_page.h"
@@ -28,7 +28,7 @@
 namespace hearth::collective {
 namespace {
 
-constexpr size_t kFloats = 1 << 20;  // by the ring, and in more than one piece
+constexpr size_t kFloats = 1 << 20;  // large enough for the ring and for more than one piece
 constexpr const char* kRankVariable = "HEARTH_TEST_RANK";
 
 void SumTwice(Group& group) {
@@ -38,7 +38,7 @@ void SumTwice(Group& group) {
   group.AllReduce(shared, kFloats, DataType::kFloat32, Op::kSum, Deadline::After(kLong));
 }
 
-void EndWell(Wiring wiring) {
+void EndNormally(Wiring wiring) {
   RunGroups(wiring, 3, [](Group& group) {
     SumTwice(group);
     const auto part = group.Split(group.rank() % 2, Deadline::After(kLong));
@@ -47,8 +47,8 @@ void EndWell(Wiring wiring) {
   });
 }
 
-// A rank fails between two operations; the others are in one.
-void EndByAFailure(Wiring wiring) {
+// A rank fails between two operations while the others are in one.
+void EndByFailure(Wiring wiring) {
   const auto body = [](Group& group) {
     SumTwice(group);
     Require(group.rank() != 1, ErrorCode::kDataLoss, "layer conv1: no weights");
@@ -69,7 +69,7 @@ rendezvous::MemberOptions MemberOf(const std::string& host, int port, const std:
   return options;
 }
 
-// Another process of this program, as rank 1; it never ends by itself within the test.
+// Starts another process of this program as rank 1, which runs until it is killed.
 pid_t StartRank1(const rendezvous::Coordinator& coordinator, const std::string& token,
                  Wiring wiring) {
   const std::string where = fmt::format("{}={} {} {} {}", kRankVariable, coordinator.host(),
@@ -88,8 +88,8 @@ pid_t StartRank1(const rendezvous::Coordinator& coordinator, const std::string& 
   return pid;
 }
 
-// What the process of rank 1 does.
-TEST(LeftBehindRank, DISABLED_Rank1) {
+// Body of rank 1's process.
+TEST(ResourceLeakRank, DISABLED_Rank1) {
   const char* given = std::getenv(kRankVariable);
   if (given == nullptr) GTEST_SKIP() << "another test starts it";
   std::istringstream words(given);
@@ -102,7 +102,7 @@ TEST(LeftBehindRank, DISABLED_Rank1) {
   while (true) SumTwice(*groups.front());
 }
 
-void EndByAKill(Wiring wiring) {
+void EndByKill(Wiring wiring) {
   const std::string token = NewToken();
   rendezvous::CoordinatorOptions options;
   options.world = 2;
@@ -123,44 +123,44 @@ struct Ending {
   void (*run)(Wiring wiring);
 };
 
-class LeftBehind : public ::testing::TestWithParam<std::tuple<Wiring, Ending>> {};
+class ResourceLeaks : public ::testing::TestWithParam<std::tuple<Wiring, Ending>> {};
 
-TEST_P(LeftBehind, IsNothing) {
+TEST_P(ResourceLeaks, AreAbsent) {
   const auto& [wiring, ending] = GetParam();
-  if (const std::string reason = WhyNot(wiring); !reason.empty()) GTEST_SKIP() << reason;
-  // What libraries keep for the process's life comes with the first group.
-  EndWell(wiring);
-  const Held before = HeldNow();
+  if (const std::string reason = SkipReason(wiring); !reason.empty()) GTEST_SKIP() << reason;
+  // Libraries allocate process-wide resources with the first group.
+  EndNormally(wiring);
+  const ProcessResources before = CurrentResources();
   for (int i = 0; i < 2; ++i) ending.run(wiring);
-  EXPECT_EQ(HeldSoon(before), before);
+  EXPECT_EQ(ResourcesSoon(before), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, LeftBehind,
+INSTANTIATE_TEST_SUITE_P(Transports, ResourceLeaks,
                          ::testing::Combine(::testing::Values(Wiring::kShared, Wiring::kTcp,
                                                               Wiring::kTls, Wiring::kUcx,
                                                               Wiring::kPairs, Wiring::kUcxPairs),
-                                            ::testing::Values(Ending{"EndedWell", EndWell},
-                                                              Ending{"Failed", EndByAFailure},
-                                                              Ending{"Killed", EndByAKill})),
+                                            ::testing::Values(Ending{"EndedWell", EndNormally},
+                                                              Ending{"Failed", EndByFailure},
+                                                              Ending{"Killed", EndByKill})),
                          [](const auto& info) {
                            return NameOf(std::get<0>(info.param)) + std::get<1>(info.param).name;
                          });
 
-// The counts see what is left: else the tests above could not fail.
-TEST(Held, SeesEachKind) {
-  const Held before = HeldNow();
+// Checks the counts themselves, without which the tests above could not fail.
+TEST(ProcessResources, CountsEachKind) {
+  const ProcessResources before = CurrentResources();
   const OwnPage page = CreateSharedPage();
   const TcpListener listener("127.0.0.1");
   const AbortSignal signal;
-  Held expected = before;
+  ProcessResources expected = before;
   expected["socket"] += 1;
   expected["memfd"] += 1;
   expected["mapping of a memfd"] += 1;
   expected["anon_inode:[eventfd]"] += 1;
-  EXPECT_EQ(HeldNow(), expected);
+  EXPECT_EQ(CurrentResources(), expected);
 }
 
-TEST(LeftBehindOnDevices, IsNoStreamNoCommunicatorAndNothingElse) {
+TEST(DeviceResourceLeaks, LeaveNoStreamsOrCommunicators) {
   const auto failing = [](Group& group) {
     const DeviceArray<float> data(std::vector<float>(100));
     Request request = {.operation = Operation::kAllReduce,
@@ -175,11 +175,11 @@ TEST(LeftBehindOnDevices, IsNoStreamNoCommunicatorAndNothingElse) {
       StandIn::Get().heal();
     }
   };
-  RunOnDevices(Places::kHosts, 2, [](Group&) {});
-  const Held before = HeldSoon({}, 0.1);
-  RunOnDevices(Places::kHosts, 2, failing);
-  RunOnDevices(Places::kOneHost, 2, [](Group&) {});
-  EXPECT_EQ(HeldSoon(before), before);
+  RunOnDevices(Layout::kHosts, 2, [](Group&) {});
+  const ProcessResources before = ResourcesSoon({}, 0.1);
+  RunOnDevices(Layout::kHosts, 2, failing);
+  RunOnDevices(Layout::kOneHost, 2, [](Group&) {});
+  EXPECT_EQ(ResourcesSoon(before), before);
   EXPECT_EQ(StandIn::Get().streams(), 0);
   EXPECT_EQ(StandIn::Get().communicators(), 0);
 }

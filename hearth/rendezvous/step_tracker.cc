@@ -1,4 +1,4 @@
-#include "hearth/rendezvous/attendance.h"
+#include "hearth/rendezvous/step_tracker.h"
 
 #include <algorithm>
 
@@ -6,25 +6,25 @@
 
 namespace hearth::rendezvous {
 
-void Attendance::Come(const Attendee& attendee) {
-  const auto& [group, rank, world, step] = attendee;
-  Require(group.size() <= kLongestName, ErrorCode::kInvalidArgument,
-          "a group's name has {} bytes, more than {}", group.size(), kLongestName);
-  Require(world >= 1 && world <= kMostRanks && rank >= 0 && rank < world,
-          ErrorCode::kInvalidArgument, "rank {} of {} ranks came to a step: there is no such rank",
+void StepTracker::Record(const GroupStep& report) {
+  const auto& [group, rank, world, step] = report;
+  Require(group.size() <= kMaxNameBytes, ErrorCode::kInvalidArgument,
+          "a group's name has {} bytes, more than {}", group.size(), kMaxNameBytes);
+  Require(world >= 1 && world <= kMaxRanks && rank >= 0 && rank < world,
+          ErrorCode::kInvalidArgument, "rank {} of {} ranks reached a step: there is no such rank",
           rank, world);
-  if (!groups_.contains(group) && groups_.size() == kMostGroups) ForgetOne();
+  if (!groups_.contains(group) && groups_.size() == kMaxGroups) DropOldest();
   Group& known = groups_[group];
   if (known.next.empty()) known.next.resize(static_cast<size_t>(world));
   Require(known.next.size() == static_cast<size_t>(world), ErrorCode::kInvalidArgument,
-          "rank {} says that its group has {} ranks, others say {}", rank, world,
+          "rank {} reports {} ranks in its group, other ranks report {}", rank, world,
           known.next.size());
   uint64_t& next = known.next[static_cast<size_t>(rank)];
   next = std::max(next, step + 1);
   known.used = ++uses_;
 }
 
-std::vector<int> Attendance::Absent(const std::string& group, uint64_t step) const {
+std::vector<int> StepTracker::RanksBehind(const std::string& group, uint64_t step) const {
   std::vector<int> absent;
   const auto known = groups_.find(group);
   if (known == groups_.end()) return absent;
@@ -35,7 +35,7 @@ std::vector<int> Attendance::Absent(const std::string& group, uint64_t step) con
   return absent;
 }
 
-void Attendance::ForgetOne() {
+void StepTracker::DropOldest() {
   groups_.erase(std::min_element(groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
     return a.second.used < b.second.used;
   }));

@@ -1,0 +1,29 @@
+// Exchanges the ranks' connection data and reachability before they are connected.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hearth/collective/rank_info.h"
+
+namespace hearth::collective {
+
+// Gathers one value per process, in the order of the processes. Throws at its deadline.
+using Gather = std::function<std::vector<nlohmann::json>(const std::string& name,
+                                                         const nlohmann::json& value)>;
+
+struct RankTable {
+  std::vector<RankInfo> ranks;  // of all processes, by rank
+  int first_local = 0;          // the first rank of this process
+};
+
+// `own` are the ranks of process number `process`.
+RankTable ExchangeInfos(const Gather& gather, int process, const std::vector<RankInfo>& own);
+
+// reach[a][b]: rank a can open the shared page of rank b. `local`: number of ranks in this process.
+std::vector<std::vector<bool>> ExchangeReach(const Gather& gather, const RankTable& table,
+                                             int local);
+
+}  // namespace hearth::collective

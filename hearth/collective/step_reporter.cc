@@ -1,0 +1,61 @@
+#include "hearth/collective/step_reporter.h"
+
+#include <exception>
+#include <mutex>
+
+#include "hearth/rendezvous/member.h"
+
+namespace hearth::collective {
+namespace {
+
+using rendezvous::GroupStep;
+
+class OfMembers : public StepReporter {
+ public:
+  explicit OfMembers(rendezvous::Member& member) : member_(member) {}
+
+  void Report(const GroupStep& step) noexcept override {
+    try {
+      member_.ReportStep(step);
+    } catch (const std::exception&) {
+    }
+  }
+
+  std::optional<std::vector<int>> RanksBehind(const GroupStep& step) noexcept override {
+    try {
+      return member_.RanksBehind(step);
+    } catch (const std::exception&) {  // some rank has failed, which every member reports
+      return std::nullopt;
+    }
+  }
+
+ private:
+  rendezvous::Member& member_;
+};
+
+class OfThreads : public StepReporter {
+ public:
+  void Report(const GroupStep& step) noexcept override {
+    const std::lock_guard lock(mutex_);
+    step_tracker_.Record(step);
+  }
+
+  std::optional<std::vector<int>> RanksBehind(const GroupStep& step) noexcept override {
+    const std::lock_guard lock(mutex_);
+    return step_tracker_.RanksBehind(step.group, step.step);
+  }
+
+ private:
+  std::mutex mutex_;
+  rendezvous::StepTracker step_tracker_;
+};
+
+}  // namespace
+
+std::shared_ptr<StepReporter> MakeStepReporter(rendezvous::Member& member) {
+  return std::make_shared<OfMembers>(member);
+}
+
+std::shared_ptr<StepReporter> MakeThreadStepReporter() { return std::make_shared<OfThreads>(); }
+
+}  // namespace hearth::collective
