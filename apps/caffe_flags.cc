@@ -18,15 +18,15 @@ std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
   add("model", options->model, "net prototxt");
   add("phase", options->phase, "TRAIN (default) or TEST")->check(CLI::IsMember({"TRAIN", "TEST"}));
   CLI::Option* snapshot = add("snapshot", options->snapshot, ".solverstate to resume from");
-  add("weights", options->weights, "trained .caffemodel files, by comma")
+  add("weights", options->weights, "trained .caffemodel files, comma-separated")
       ->delimiter(',')
       ->excludes(snapshot);
-  add("iterations", options->iterations, "how many iterations to run (default: 50)")
+  add("iterations", options->iterations, "number of iterations to run (default: 50)")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   add("gpu", options->gpu,
-      "CUDA devices by comma, or all (default: train as solver_mode says, else the CPU)");
+      "CUDA devices, comma-separated, or all (default: train by solver_mode, else the CPU)");
   add("level", options->level, "level of the net's state");
-  add("stage", options->stages, "stages of the net's state, by comma")->delimiter(',');
+  add("stage", options->stages, "stages of the net's state, comma-separated")->delimiter(',');
   add("sigint_effect", options->sigint_effect, "stop (default), snapshot or none");
   add("sighup_effect", options->sighup_effect, "snapshot (default), stop or none");
   add("threads", options->threads, "compute threads (default: one per core)");

@@ -1,5 +1,5 @@
-// The flags of the caffe program. It takes every one with every command, so these commands do too;
-// the help of a command shows those that mean something to it.
+// Flags of the caffe program. It accepts all flags for every command, and so do these commands; the
+// help of a command lists those with an effect.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,11 +11,11 @@
 
 namespace hearth::program {
 
-// Adds all flags; `shown` names those in the command's help. The options belong to the callback.
+// Adds all flags; `shown` selects those in the command's help. The callback must own the options.
 std::shared_ptr<trainer::LocalOptions> AddCaffeFlags(CLI::App* command,
                                                      const std::set<std::string>& shown);
 
-// Throws kInvalidArgument where the flag `name` was left out: "-name is missing: `what`".
+// Throws kInvalidArgument if the flag `name` was omitted: "-name is missing: `what`".
 void RequireFlag(const std::string& value, const char* name, const char* what);
 
 }  // namespace hearth::program

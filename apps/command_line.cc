@@ -15,18 +15,18 @@
 namespace hearth::program {
 namespace {
 
-// Of the command that was named, else of the program.
+// Help of the named command, else of the program.
 std::string HelpText(const CLI::App& app) {
   const auto named = app.get_subcommands();
   return named.empty() ? app.help() : named.front()->help(app.get_name());
 }
 
-// Without one, "--help" and "--version" are about the program.
+// Without a command, "--help" and "--version" apply to the program.
 bool NamesUnknownCommand(const CLI::App& app, const std::string& command) {
   return app.get_subcommands().empty() && !command.empty();
 }
 
-// CLI11 says of a misspelt command only that one is missing.
+// For a misspelt command CLI11 only reports that a command is missing.
 std::string MistakeText(const CLI::App& app, const std::string& command,
                         const CLI::ParseError& error) {
   if (!NamesUnknownCommand(app, command)) return error.what();
@@ -42,7 +42,7 @@ int Fail(const std::string& mistake) {
   return 1;
 }
 
-// What a Spark task starts is not written by people, and its log is the task's.
+// A Spark task starts the trainer, not a user, and the task has its own log.
 bool IsTrainer(const std::vector<std::string>& arguments) {
   return !arguments.empty() && arguments.front() == "trainer";
 }
@@ -60,7 +60,7 @@ int RunCommandLine(const std::vector<std::string>& arguments) {
       read = ReadCommandLine(arguments, app);
       ApplyLoggingFlags(read.logging, read.command);
     }
-    std::reverse(read.words.begin(), read.words.end());  // CLI11 takes arguments last first
+    std::reverse(read.words.begin(), read.words.end());  // CLI11 expects arguments in reverse order
     app.parse(read.words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0 || NamesUnknownCommand(app, read.command)) {

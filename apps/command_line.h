@@ -1,4 +1,4 @@
-// Reads the command line of the `hearth` program and runs the subcommand that it names.
+// Parses the command line of the `hearth` program and runs the named subcommand.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace hearth::program {
 
-// Flags are as in the caffe program (command_words.h), the logging library's included
-// (logging_flags.h). Help goes to stdout; a mistake, and an error of the subcommand, is one line on
-// stderr and the result 1.
+// Flags are those of the caffe program (command_words.h), including the logging library's
+// (logging_flags.h). Help goes to stdout; an invalid command line, or an error of the subcommand,
+// is one line on stderr and the result 1.
 int RunCommandLine(const std::vector<std::string>& arguments);
 
 }  // namespace hearth::program

@@ -24,7 +24,7 @@ struct Flag {
   std::optional<std::string> value;  // of "name=value"
 };
 
-// The flag that a word is; numbers below 0 and "-" are none.
+// Parses a word as a flag; negative numbers and "-" are not flags.
 std::optional<Flag> FlagIn(const std::string& word) {
   const size_t dashes = word.starts_with("--") ? 2 : word.starts_with("-") ? 1 : 0;
   if (dashes == 0 || word.size() == dashes) return std::nullopt;
@@ -34,15 +34,15 @@ std::optional<Flag> FlagIn(const std::string& word) {
   return Flag{word.substr(dashes, equals - dashes), word.substr(equals + 1)};
 }
 
-// The flag as CLI11 reads it, which has short ones of a letter.
+// CLI11's spelling of the flag: one dash for single letters.
 std::string Dashes(const std::string& name) { return (name.size() > 1 ? "--" : "-") + name; }
 
 Words ExpandFlagFiles(const Words& words, int depth);
 
-// The flags in a file that -flagfile names.
+// Returns the flags in a file named by -flagfile.
 Words FlagsOfFile(const std::string& path, int depth) {
   Require(depth < kMostNestedFiles, ErrorCode::kInvalidArgument,
-          "-flagfile {} is named by a file that it names itself", path);
+          "-flagfile {} includes itself through another file", path);
   Words flags;
   std::istringstream lines(storage::ReadFile(path));
   int number = 0;
@@ -81,7 +81,7 @@ Words ExpandFlagFiles(const Words& words, int depth = 0) {
   return all;
 }
 
-// Which flags the commands have, and which of them take a value.
+// All flags of the commands, and whether each takes a value.
 class KnownFlags {
  public:
   explicit KnownFlags(const CLI::App& app) {
@@ -138,7 +138,7 @@ class Reader {
   }
 
  private:
-  // draw, plot, parse_log and pack know their flags themselves.
+  // draw, plot, parse_log and pack parse their own flags.
   bool command_reads_itself() const {
     const auto commands = app_.get_subcommands(
         [&](const CLI::App* command) { return command->get_name() == read_.command; });
@@ -164,7 +164,7 @@ class Reader {
     Set(flag.name, *flag.value);
   }
 
-  // "noNAME", or a flag that the command reads itself.
+  // Handles "noNAME" and flags that the command parses itself.
   void TakeUnknown(const Flag& flag) {
     const std::string positive = flag.name.starts_with("no") ? flag.name.substr(2) : "";
     if (!flag.value && KindOf(positive) == FlagKind::kSwitch) return Set(positive, "false");

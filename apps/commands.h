@@ -1,6 +1,6 @@
-// The subcommands of the `hearth` program, one file each. Every function adds its subcommand with
-// its flags to the app; the subcommand's callback does the work and throws hearth::Error.
-// To add one: its file, a line here, and one in the table of commands.cc.
+// Subcommands of the `hearth` program, one file each. Every function adds its subcommand and flags
+// to the app; the subcommand's callback does the work and throws hearth::Error. To add a command,
+// add its file, a line here, and one in the table of commands.cc.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@ void AddDatasetTools(CLI::App* app);  // Caffe's converters and tools on data se
 void AddPythonTools(CLI::App* app);   // draw, plot, parse_log, pack
 void AddTrainer(CLI::App* app);
 
-// All of the above.
+// Adds all of the above.
 void AddCommands(CLI::App* app);
 
 }  // namespace hearth::program

@@ -7,7 +7,7 @@
 namespace hearth::program {
 namespace {
 
-// Numbers of the driver API's CUdevice_attribute.
+// Values of the driver API's CUdevice_attribute.
 enum Attribute {
   kMaxThreadsPerBlock = 1,
   kMaxBlockX = 2,
@@ -26,8 +26,8 @@ enum Attribute {
   kMinor = 76
 };
 
-// The few functions of the driver that are needed; false where the library or one of them is
-// missing. The library stays loaded.
+// Loads the required functions of the driver; false if the library or one of them is missing. The
+// library stays loaded.
 struct Driver {
   int (*init)(unsigned);
   int (*count)(int*);

@@ -1,5 +1,5 @@
-// The CUDA devices of this machine, as its driver describes them. The driver's library is loaded
-// when asked for, so that the program runs where there is none.
+// CUDA devices of this machine, as reported by the driver. Loads the driver's library on demand, so
+// that the program also runs without one.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace hearth::program {
 
-// What one device is and can do, as (what, value), in the order of Caffe's device_query.
+// Properties of a device as (name, value), in the order of Caffe's device_query.
 using DeviceFacts = std::vector<std::pair<std::string, std::string>>;
 
-// By device id; empty without a driver or without devices.
+// By device id; empty without a driver or devices.
 std::vector<DeviceFacts> CudaDevices();
 
 }  // namespace hearth::program

@@ -1,4 +1,4 @@
-// The tools of Caffe by these names: hearth convert_imageset, convert_mnist_data,
+// Tools with Caffe's names: hearth convert_imageset, convert_mnist_data,
 // convert_mnist_siamese_data, convert_cifar_data, compute_image_mean, extract_features, classify.
 #include <fmt/ranges.h>
 
@@ -38,21 +38,20 @@ void EnterInterpreterForNet(const std::string& prototxt) {
 }
 
 void AddConvertImageset(CLI::App* app) {
-  CLI::App* tool = app->add_subcommand("convert_imageset", "make a database of listed pictures");
+  CLI::App* tool = app->add_subcommand("convert_imageset", "make a database of listed images");
   const auto options = std::make_shared<caffe::ConvertOptions>();
   const auto backend = std::make_shared<std::string>("lmdb");
-  tool->add_option("ROOTFOLDER", options->root, "put before every path, so it ends in /")
-      ->required();
-  tool->add_option("LISTFILE", options->list, "lines of a path and a label")->required();
-  tool->add_option("DB_NAME", options->database, "the database to make")->required();
-  tool->add_flag("--gray", options->gray, "store pictures in grey");
-  tool->add_flag("--shuffle", options->shuffle, "change the order of the pictures");
+  tool->add_option("ROOTFOLDER", options->root, "prefix of every path, ending in /")->required();
+  tool->add_option("LISTFILE", options->list, "file of lines with a path and a label")->required();
+  tool->add_option("DB_NAME", options->database, "database to create")->required();
+  tool->add_flag("--gray", options->gray, "store grey images");
+  tool->add_flag("--shuffle", options->shuffle, "shuffle the images");
   tool->add_option("--backend", *backend, "lmdb (default) or leveldb");
-  tool->add_option("--resize_width", options->width, "width of the stored pictures");
-  tool->add_option("--resize_height", options->height, "height of the stored pictures");
-  tool->add_flag("--check_size", options->check_size, "all pictures must have the same size");
+  tool->add_option("--resize_width", options->width, "width of the stored images");
+  tool->add_option("--resize_height", options->height, "height of the stored images");
+  tool->add_flag("--check_size", options->check_size, "require images of the same size");
   tool->add_flag("--encoded", options->encoded, "store files instead of pixels");
-  tool->add_option("--encode_type", options->encode_type, "jpg or png: store such files");
+  tool->add_option("--encode_type", options->encode_type, "jpg or png: format of the stored files");
   tool->callback([options, backend] {
     options->backend = caffe::BackendNamed(*backend);
     options->threads = Cores();
@@ -65,9 +64,9 @@ void AddConvertMnist(CLI::App* app, const char* name, const char* help, const ch
   CLI::App* tool = app->add_subcommand(name, help);
   const auto options = std::make_shared<caffe::MnistOptions>();
   const auto backend = std::make_shared<std::string>(kind);
-  tool->add_option("IMAGES", options->images, "MNIST's file of pictures, gunzipped")->required();
-  tool->add_option("LABELS", options->labels, "its file of labels")->required();
-  tool->add_option("DB_NAME", options->database, "the database to make")->required();
+  tool->add_option("IMAGES", options->images, "MNIST's file of images, gunzipped")->required();
+  tool->add_option("LABELS", options->labels, "MNIST's file of labels")->required();
+  tool->add_option("DB_NAME", options->database, "database to create")->required();
   tool->add_option("--backend", *backend, fmt::format("lmdb or leveldb (default {})", kind));
   tool->callback([options, backend, convert] {
     options->backend = caffe::BackendNamed(*backend);
@@ -79,9 +78,9 @@ void AddConvertCifar(CLI::App* app) {
   CLI::App* tool = app->add_subcommand("convert_cifar_data", "make databases of CIFAR-10's files");
   const auto options = std::make_shared<caffe::CifarOptions>();
   const auto backend = std::make_shared<std::string>("lmdb");
-  tool->add_option("INPUT_FOLDER", options->input, "with data_batch_1.bin to test_batch.bin")
+  tool->add_option("INPUT_FOLDER", options->input, "folder with data_batch_1.bin to test_batch.bin")
       ->required();
-  tool->add_option("OUTPUT_FOLDER", options->output, "for the two databases")->required();
+  tool->add_option("OUTPUT_FOLDER", options->output, "folder for the two databases")->required();
   tool->add_option("DB_TYPE", *backend, "lmdb (default) or leveldb");
   tool->callback([options, backend] {
     options->backend = caffe::BackendNamed(*backend);
@@ -90,15 +89,15 @@ void AddConvertCifar(CLI::App* app) {
 }
 
 void AddClassify(CLI::App* app) {
-  CLI::App* tool = app->add_subcommand("classify", "say what a trained net finds in a picture");
+  CLI::App* tool = app->add_subcommand("classify", "classify an image with a trained net");
   const auto options = std::make_shared<caffe::ClassifyOptions>();
   const auto gpu = std::make_shared<std::string>();
   tool->add_option("DEPLOY", options->net, "the net's prototxt, with one input")->required();
   tool->add_option("WEIGHTS", options->weights, "the trained .caffemodel")->required();
   tool->add_option("MEAN", options->mean, "binaryproto of compute_image_mean")->required();
   tool->add_option("LABELS", options->labels, "a file with a line for each class")->required();
-  tool->add_option("IMAGE", options->image, "a picture")->required();
-  tool->add_option("--gpu", *gpu, "number of a GPU to compute on");
+  tool->add_option("IMAGE", options->image, "image file")->required();
+  tool->add_option("--gpu", *gpu, "number of the GPU to use");
   tool->callback([options, gpu] {
     if (!gpu->empty()) options->device = trainer::FindDevice(*gpu);
     EnterInterpreterForNet(options->net);
@@ -113,11 +112,11 @@ void AddClassify(CLI::App* app) {
 
 void AddComputeImageMean(CLI::App* app) {
   CLI::App* tool =
-      app->add_subcommand("compute_image_mean", "compute the mean picture of a database");
+      app->add_subcommand("compute_image_mean", "compute the mean image of a database");
   const auto database = std::make_shared<std::string>(), out = std::make_shared<std::string>();
   const auto backend = std::make_shared<std::string>("lmdb");
-  tool->add_option("INPUT_DB", *database, "a database of pictures")->required();
-  tool->add_option("OUTPUT_FILE", *out, "the mean_file to write; without it the mean is logged");
+  tool->add_option("INPUT_DB", *database, "database of images")->required();
+  tool->add_option("OUTPUT_FILE", *out, "mean_file to write; by default the mean is logged");
   tool->add_option("--backend", *backend, "lmdb (default) or leveldb");
   tool->callback([=] {
     const caffe::MeanPicture mean =
@@ -128,7 +127,7 @@ void AddComputeImageMean(CLI::App* app) {
   });
 }
 
-// "a,b" as a, b. Positional arguments with CLI11's own delimiter take those that follow, too.
+// Splits "a,b". For positional arguments, CLI11's own delimiter also consumes the following ones.
 std::vector<std::string> SplitAtCommas(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -136,7 +135,7 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
-// "CPU", or "GPU" and perhaps a number, which DEVICE_ID= may precede.
+// Parses "CPU", or "GPU" and an optional number with an optional DEVICE_ID= prefix.
 caffe::ComputeDevice DeviceNamed(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "CPU") return {};
   Require(words[0] == "GPU" && words.size() <= 2, ErrorCode::kInvalidArgument,
@@ -148,20 +147,18 @@ caffe::ComputeDevice DeviceNamed(const std::vector<std::string>& words) {
 }
 
 void AddExtractFeatures(CLI::App* app) {
-  CLI::App* tool =
-      app->add_subcommand("extract_features", "store what blobs of a trained net hold");
+  CLI::App* tool = app->add_subcommand("extract_features", "store blobs of a trained net");
   const auto options = std::make_shared<caffe::FeatureOptions>();
   const auto blobs = std::make_shared<std::string>(), databases = std::make_shared<std::string>();
   const auto backend = std::make_shared<std::string>();
   const auto device = std::make_shared<std::vector<std::string>>();
   tool->add_option("WEIGHTS", options->weights, "the trained .caffemodel")->required();
   tool->add_option("NET", options->net, "the net's prototxt, with its data layer")->required();
-  tool->add_option("BLOBS", *blobs, "names by comma")->required();
-  tool->add_option("DATABASES", *databases, "one to make for each blob, by comma")->required();
+  tool->add_option("BLOBS", *blobs, "comma-separated names")->required();
+  tool->add_option("DATABASES", *databases, "one for each blob, comma-separated")->required();
   tool->add_option("NUM_BATCHES", options->batches, "minibatches to run")->required();
   tool->add_option("DB_TYPE", *backend, "lmdb or leveldb")->required();
-  tool->add_option("DEVICE", *device,
-                   "CPU (default), or GPU, with DEVICE_ID=n behind it for another than 0");
+  tool->add_option("DEVICE", *device, "CPU (default), or GPU, followed by DEVICE_ID=n (default 0)");
   tool->callback([=] {
     options->device = DeviceNamed(*device);
     options->blobs = SplitAtCommas(*blobs);
@@ -179,7 +176,7 @@ void AddDatasetTools(CLI::App* app) {
   AddConvertImageset(app);
   AddConvertMnist(app, "convert_mnist_data", "make a database of MNIST's files", "lmdb",
                   caffe::ConvertMnist);
-  AddConvertMnist(app, "convert_mnist_siamese_data", "make a database of pairs of MNIST's pictures",
+  AddConvertMnist(app, "convert_mnist_siamese_data", "make a database of pairs of MNIST's images",
                   "leveldb", caffe::ConvertMnistSiamese);
   AddConvertCifar(app);
   AddComputeImageMean(app);

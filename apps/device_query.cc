@@ -12,7 +12,7 @@
 namespace hearth::program {
 namespace {
 
-// The value of the first line of a /proc file that starts with `key`, or "".
+// Value of the first line of a /proc file that starts with `key`, or "".
 std::string ProcValue(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -23,7 +23,7 @@ std::string ProcValue(const char* path, const std::string& key) {
   return "";
 }
 
-// The instruction sets that the compute kernels are chosen by, of those that the processor has.
+// Instruction sets of the processor that affect the choice of compute kernels.
 std::string InstructionSets() {
   const std::string flags = " " + ProcValue("/proc/cpuinfo", "flags") + " ";
   std::string found;

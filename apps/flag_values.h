@@ -1,4 +1,4 @@
-// What the values of flags mean.
+// Parsing of flag values.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace hearth::program {
 
-// As gflags reads switches: 1, t, true, y, yes and 0, f, false, n, no, in any case; else nothing.
+// Switches as in gflags: 1, t, true, y, yes and 0, f, false, n, no, in any case; else nullopt.
 std::optional<bool> TruthOf(const std::string& text);
 
 }  // namespace hearth::program

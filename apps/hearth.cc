@@ -1,5 +1,5 @@
-// The hearth program: loads the engine and runs a command. The engine is the Python module _caffe,
-// which lies beside the program, so that wheels and archives carry it once.
+// The hearth program: loads the engine and runs a command. The engine is the Python module _caffe
+// next to the program, so that wheels and archives contain it once.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,19 +11,19 @@
 
 namespace {
 
-// The module's name with the Python that the build is for, and with the limited API.
+// File name of the module: with the suffix of the build's Python, and of the limited API.
 constexpr const char* kNames[] = {HEARTH_ENGINE_MODULE, "_caffe.abi3.so"};
 
-// libgomp's threads by default spin for milliseconds at every barrier: with another trainer on the
-// same cores that made training 5 to 10 times slower. To sleep at once makes small nets slower by a
-// third where the cores are free. A fraction of a millisecond costs little of either. The library
-// reads its settings when it is loaded, with the engine. A setting of the user stays.
+// By default libgomp's threads spin for milliseconds at every barrier, which slows training down 5
+// to 10 times if another trainer uses the same cores. Sleeping at once makes small nets a third
+// slower on free cores. Spinning for a fraction of a millisecond costs little in both cases. The
+// library reads its settings when it is loaded, with the engine. A user's setting takes precedence.
 void BoundSpinning() {
   if (getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "10000", /*replace=*/0);
 }
 
-// From the folder of the program's file. Where the loader was started with the program as its
-// argument, only the loader knows that folder, as $ORIGIN.
+// Searches the folder of the program's file. If the dynamic loader was started with the program as
+// its argument, only the loader knows that folder, as $ORIGIN.
 void* LoadEngine() {
   char path[PATH_MAX] = {};
   if (readlink("/proc/self/exe", path, sizeof path - NAME_MAX - 1) > 0) {
@@ -45,13 +45,13 @@ void* LoadEngine() {
 
 int main(int argc, char** argv) {
   BoundSpinning();
-  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes becomes the error of the write that meets it
+  signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit fails the write instead
   void* engine = LoadEngine();
   void* run = engine == nullptr ? nullptr : dlsym(engine, "hearth_run_program");
   if (run == nullptr) {
     fprintf(
         stderr,
-        "hearth: the engine, the module _caffe beside the program, cannot be loaded (%s); install "
+        "hearth: the engine, the module _caffe next to the program, cannot be loaded (%s); install "
         "the wheel with its [caffe] extra, or run `make build` in the checkout\n",
         dlerror());
     return 1;

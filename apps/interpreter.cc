@@ -19,7 +19,7 @@ namespace {
 bool MayHavePythonLayer(const trainer::LocalOptions& options) {
   if (!options.model.empty()) return caffe::MayHavePythonLayer(storage::ReadFile(options.model));
   const std::string text = storage::ReadFile(options.solver);
-  // As it stands: the command that follows upgrades old formats, and says so.
+  // Does not upgrade old formats: the command does so later, and logs it.
   caffe::SolverParameter solver;
   caffe::ParseText(text, options.solver, &solver);
   std::vector<std::string> files = solver.test_net();
@@ -31,7 +31,7 @@ bool MayHavePythonLayer(const trainer::LocalOptions& options) {
          });
 }
 
-// The words after the program's name.
+// The arguments after the program's name.
 std::vector<std::string> OwnArguments() {
   std::ifstream words("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;

@@ -1,4 +1,4 @@
-// Commands that need a Python interpreter: the process becomes one.
+// Restarts the process in a Python interpreter, for commands that need one.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace hearth::program {
 
-// Replaces this process by `python -m module arguments`. Throws where there is no interpreter.
+// Replaces this process by `python -m module arguments`. Throws if there is no interpreter.
 [[noreturn]] void RunModule(const std::string& module, const std::vector<std::string>& arguments);
 
-// Where a net of `options` has layers in Python, and this process cannot run them, the same command
-// goes on in an interpreter. Files that cannot be read are left to the command to complain of.
+// If a net of `options` has Python layers that this process cannot run, runs the same command in an
+// interpreter. Ignores unreadable files: the command reports them.
 void EnterInterpreterFor(const trainer::LocalOptions& options);
 
 }  // namespace hearth::program

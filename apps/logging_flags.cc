@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 14> kValues = {"alsologtoemail",
                                                       "v",
                                                       "vmodule"};
 
-// The text of a flag, or of its variable in the environment where the command line has none.
+// Value of a flag, or of its environment variable if the command line does not set it.
 std::string TextOf(const Flags& given, const std::string& name) {
   const auto found = given.find(name);
   if (found != given.end()) return found->second;
@@ -48,7 +48,7 @@ int NumberOf(const Flags& given, const std::string& name, int otherwise) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) return number;
-  // The library does not look at what it cannot read in the environment.
+  // Ignores unparsable environment variables, as the library does.
   Require(!given.contains(name), ErrorCode::kInvalidArgument, "--{} takes a number, not '{}'", name,
           text);
   return otherwise;
@@ -63,7 +63,7 @@ log::Level LevelOf(int severity) {
   return severity == 1 ? log::Level::kWarning : log::Level::kError;
 }
 
-// Caffe has one program for four commands, and one for each other command.
+// Caffe has one program for these four commands, and a program for each other command.
 std::string ProgramOf(const std::string& command) {
   constexpr std::array<std::string_view, 4> kOfCaffe = {"train", "test", "time", "device_query"};
   const bool caffe = std::find(kOfCaffe.begin(), kOfCaffe.end(), command) != kOfCaffe.end();

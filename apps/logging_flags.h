@@ -1,4 +1,4 @@
-// The flags of the logging library (glog), which Caffe's programs take everywhere.
+// Flags of the logging library (glog), which all of Caffe's programs accept.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@ enum class FlagKind { kUnknown, kSwitch, kValue };
 // kUnknown for a flag that is not one of the library's.
 FlagKind LoggingFlagKind(const std::string& name);
 
-// Does what the flags say; where one is not given, what GLOG_name in the environment says.
-//   log_dir: also write files there, named after the program of Caffe's that has the command
-//   minloglevel: 1 leaves information out, 2 and above warnings, too
-//   logtostderr: no files
-//   alsologtostderr (on unless it is turned off): with files, everything on stderr, too;
-//     else what is at least stderrthreshold, 2 (errors) if not given
-// The library's other flags are taken and have no effect. Throws kInvalidArgument for values that
-// are no numbers, and what log::WriteFiles throws.
+// Applies the flags; a flag that is not given defaults to the environment variable GLOG_name.
+//   log_dir: also write files there, named after Caffe's program for the command
+//   minloglevel: 1 omits information, 2 and above also warnings
+//   logtostderr: write no files
+//   alsologtostderr (default on): with files, log everything to stderr too;
+//     otherwise only from stderrthreshold on, which defaults to 2 (errors)
+// The library's other flags are accepted and ignored. Throws kInvalidArgument for invalid numbers,
+// and what log::WriteFiles throws.
 void ApplyLoggingFlags(const std::map<std::string, std::string>& given, const std::string& command);
 
 }  // namespace hearth::program

@@ -1,5 +1,5 @@
-// hearth draw, plot, parse_log, report, timeline, pack and build-device: tools that are written in
-// Python and read their own flags.
+// hearth draw, plot, parse_log, report, timeline, pack and build-device: tools written in Python
+// that parse their own flags.
 #include <string>
 
 #include "apps/commands.h"
@@ -19,12 +19,12 @@ void AddPythonTool(CLI::App* app, const char* name, const std::string& module, c
 }  // namespace
 
 void AddPythonTools(CLI::App* app) {
-  AddPythonTool(app, "draw", "draw_net", "draw a net prototxt as a picture");
+  AddPythonTool(app, "draw", "draw_net", "draw a net prototxt as an image");
   AddPythonTool(app, "plot", "plot", "draw the loss and accuracy of training logs");
-  AddPythonTool(app, "parse_log", "parse_log", "write what training logs say as CSV files");
+  AddPythonTool(app, "parse_log", "parse_log", "convert training logs to CSV files");
   AddPythonTool(app, "report", "report", "write the curves of a training as an HTML file");
-  AddPythonTool(app, "timeline", "timeline", "bring the timelines of all ranks onto one clock");
-  AddPythonTool(app, "pack", "pack", "make the archive that brings hearth to a cluster's nodes");
+  AddPythonTool(app, "timeline", "timeline", "merge the timelines of all ranks by one clock");
+  AddPythonTool(app, "pack", "pack", "make an archive of hearth for a cluster's nodes");
   AddPythonTool(app, "build-device", "build_device",
                 "compile the library for GPUs for the installed torch");
 }

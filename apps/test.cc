@@ -11,9 +11,9 @@ void AddTest(CLI::App* app) {
   const auto options =
       AddCaffeFlags(test, {"model", "weights", "iterations", "gpu", "level", "stage", "threads"});
   test->callback([options] {
-    RequireFlag(options->model, "model", "name the net's prototxt");
+    RequireFlag(options->model, "model", "give the net's prototxt");
     RequireFlag(options->weights.empty() ? "" : options->weights.front(), "weights",
-                "name the trained .caffemodel");
+                "give the trained .caffemodel");
     EnterInterpreterFor(*options);
     trainer::TestLocally(*options);
   });

@@ -11,7 +11,7 @@ void AddTime(CLI::App* app) {
   const auto options = AddCaffeFlags(
       time, {"model", "phase", "iterations", "gpu", "level", "stage", "weights", "threads"});
   time->callback([options] {
-    RequireFlag(options->model, "model", "name the net's prototxt");
+    RequireFlag(options->model, "model", "give the net's prototxt");
     EnterInterpreterFor(*options);
     trainer::TimeLocally(*options);
   });

@@ -7,11 +7,11 @@
 namespace hearth::program {
 
 void AddTrain(CLI::App* app) {
-  CLI::App* train = app->add_subcommand("train", "train a net as its solver prototxt says");
+  CLI::App* train = app->add_subcommand("train", "train a net by its solver prototxt");
   const auto options = AddCaffeFlags(train, {"solver", "snapshot", "weights", "gpu", "level",
                                              "stage", "sigint_effect", "sighup_effect", "threads"});
   train->callback([options] {
-    RequireFlag(options->solver, "solver", "name the solver's prototxt");
+    RequireFlag(options->solver, "solver", "give the solver's prototxt");
     EnterInterpreterFor(*options);
     trainer::TrainLocally(*options);
   });

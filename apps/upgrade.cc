@@ -20,7 +20,7 @@ struct Files {
 std::shared_ptr<Files> AddFiles(CLI::App* command) {
   auto files = std::make_shared<Files>();
   command->add_option("INPUT", files->input, "file in an old format")->required();
-  command->add_option("OUTPUT", files->output, "where the file in today's format goes")->required();
+  command->add_option("OUTPUT", files->output, "file in the current format")->required();
   return files;
 }
 
@@ -68,12 +68,12 @@ void AddUpgrade(CLI::App* app, const char* name, const char* help, void (*upgrad
 }  // namespace
 
 void AddUpgrades(CLI::App* app) {
-  AddUpgrade(app, "upgrade_net_proto_text", "bring an old net prototxt to today's format",
+  AddUpgrade(app, "upgrade_net_proto_text", "convert an old net prototxt to the current format",
              UpgradeNetText);
-  AddUpgrade(app, "upgrade_net_proto_binary", "bring an old .caffemodel to today's format",
+  AddUpgrade(app, "upgrade_net_proto_binary", "convert an old .caffemodel to the current format",
              UpgradeNetBinary);
-  AddUpgrade(app, "upgrade_solver_proto_text", "bring an old solver prototxt to today's format",
-             UpgradeSolverText);
+  AddUpgrade(app, "upgrade_solver_proto_text",
+             "convert an old solver prototxt to the current format", UpgradeSolverText);
 }
 
 }  // namespace hearth::program

@@ -1,5 +1,5 @@
-// Arrow's C data interface, by its published layout: the two structs that describe a batch and the
-// one for a stream of them. Nothing of Arrow is linked.
+// Arrow's C data interface by its published layout: the two structs that describe a batch and the
+// one for a stream of batches. Links no Arrow library.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ArrowSchema {
 
 struct ArrowArray {
   int64_t length;
-  int64_t null_count;  // -1: not counted
+  int64_t null_count;  // -1: not computed
   int64_t offset;
   int64_t n_buffers;
   int64_t n_children;

@@ -12,16 +12,16 @@ namespace hearth::batch {
 namespace {
 
 constexpr int64_t kNullable = 2;  // ARROW_FLAG_NULLABLE
-// What an absent buffer points at: some receivers dislike null even for no bytes.
-alignas(64) const uint8_t kNothing[64] = {};
+// Target of absent buffers: some receivers reject null even for zero bytes.
+alignas(64) const uint8_t kEmptyBuffer[64] = {};
 
-// What private_data owns. A receiver may have moved children out: those have no release any more.
+// Object behind private_data. A receiver may have moved children out: their release is then null.
 template <typename Struct>
 struct Holder {
   std::string format;
   std::string name;
   std::shared_ptr<const BatchView> batch;
-  ByteViews views;  // of values in a file
+  ByteViews views;  // for values in a file
   std::vector<const void*> buffers;
   std::vector<Struct> children;
   std::vector<Struct*> child_pointers;
@@ -35,7 +35,7 @@ struct Holder {
     released->release = nullptr;
   }
 
-  // Hands this holder over to `target`.
+  // Transfers this holder to `target`.
   void Attach(Struct* target) {
     for (Struct& child : children) child_pointers.push_back(&child);
     target->n_children = static_cast<int64_t>(children.size());
@@ -62,7 +62,7 @@ void ExportSchema(const std::string& format, std::string_view name,
   holder.release()->Attach(schema);
 }
 
-// The views are made here; they last as long as `views`.
+// Creates the views, which are valid as long as `views`.
 std::vector<const void*> BuffersOf(const ColumnView& column, ByteViews* views) {
   const ColumnBuffers& from = column.buffers();
   std::vector<const void*> buffers = {from.validity};
@@ -75,7 +75,7 @@ std::vector<const void*> BuffersOf(const ColumnView& column, ByteViews* views) {
   }
   if (from.offsets != nullptr) buffers.push_back(from.offsets);
   if (column.children().empty() && column.type() != ColumnType::kStruct) {
-    buffers.push_back(from.data != nullptr ? from.data : kNothing);
+    buffers.push_back(from.data != nullptr ? from.data : kEmptyBuffer);
   }
   return buffers;
 }

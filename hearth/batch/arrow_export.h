@@ -8,8 +8,8 @@
 
 namespace hearth::batch {
 
-// Fills both structs, which the receiver releases; they share the batch's bytes and keep it alive.
-// In Arrow, a record batch is a struct array of its columns.
+// Fills both structs, which the receiver must release; they share the batch's bytes and keep it
+// alive. In Arrow, a record batch is a struct array of its columns.
 void ExportBatch(const std::shared_ptr<const BatchView>& batch, ArrowSchema* schema,
                  ArrowArray* array);
 

@@ -7,7 +7,7 @@
 namespace hearth::batch {
 namespace {
 
-TEST(ArrowExport, WhatIsExportedCanBeReadAgain) {
+TEST(ArrowExport, ExportedBatchesCanBeReadAgain) {
   auto batch = BatchBuilder()
                    .AddInt32("n", {1, 2}, {false, true})
                    .AddFloatList("x", {{1, 2}, {3}})
@@ -31,14 +31,14 @@ TEST(ArrowExport, WhatIsExportedCanBeReadAgain) {
   EXPECT_TRUE(watch.expired()) << "children are released with their parent";
 }
 
-TEST(ArrowExport, TheRowsLiveUntilAllThatWasMovedOutIsReleased) {
+TEST(ArrowExport, RowsLiveUntilMovedChildrenAreReleased) {
   auto batch = BatchBuilder().AddInt32("n", {41, 42}).Build();
   const std::weak_ptr<const BatchView> watch = batch;
   ArrowSchema schema;
   ArrowArray array;
   ExportBatch(batch, &schema, &array);
   batch.reset();
-  // As the interface allows: the child is moved out, then its parent released.
+  // The interface allows moving a child out and then releasing its parent.
   ArrowArray child = *array.children[0];
   array.children[0]->release = nullptr;
   array.release(&array);

@@ -13,7 +13,7 @@ namespace {
 
 using formats::MappedFile;
 
-// What users call the types that come up in practice, for the error message.
+// Names of frequent unsupported types, for error messages.
 std::string DescribeFormat(std::string_view format) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"n", "null"},
@@ -38,7 +38,7 @@ std::string DescribeFormat(std::string_view format) {
 
 int64_t OffsetAt(const ArrowArray& array, int64_t width, int64_t index) {
   const void* offsets = array.buffers[1];
-  // Arrow allows an array without values to have no offsets at all.
+  // Arrow allows an array without values to omit its offsets.
   if (offsets == nullptr) return 0;
   return width == 8 ? static_cast<const int64_t*>(offsets)[index]
                     : static_cast<const int32_t*>(offsets)[index];
@@ -65,7 +65,7 @@ void CopyBits(const void* from, int64_t begin, int64_t count, std::byte* to) {
     std::memcpy(out, in, bytes);
     return;
   }
-  const int64_t last = (shift + count - 1) / 8;  // no byte behind it may be read
+  const int64_t last = (shift + count - 1) / 8;  // later bytes must not be read
   for (int64_t i = 0; i < bytes; ++i) {
     const int high = i + 1 <= last ? in[i + 1] << (8 - shift) : 0;
     out[i] = static_cast<uint8_t>(in[i] >> shift | high);
@@ -80,7 +80,7 @@ int64_t ViewedTotal(const ArrowArray& array, int64_t begin, int64_t count) {
   return total;
 }
 
-// Gathers the values, each from where it lies.
+// Copies the values, wherever they are, into one buffer.
 void CopyViewed(const ArrowArray& array, int64_t begin, int64_t count, std::byte* offsets,
                 std::byte* data) {
   auto* ends = reinterpret_cast<int32_t*>(offsets);
@@ -92,11 +92,11 @@ void CopyViewed(const ArrowArray& array, int64_t begin, int64_t count, std::byte
   }
 }
 
-// Smaller ones are copied as quickly as they are read where they lie.
+// Below this size, copying a value is as fast as reading it in the file.
 constexpr int64_t kLargeBytes = 16 << 10;
 
-// The local file in which all values of the views lie, if they are large; else null. One answer for
-// the whole array, so that it does not matter how its rows are divided among images.
+// The local file that contains all values of the views if these are large; else null. Decided for
+// the whole array, so that the result does not depend on how rows are split into images.
 std::shared_ptr<const MappedFile> FileOf(const ArrowArray& array) {
   int64_t values = 0, total = 0;
   for (int64_t i = array.offset; i < array.offset + array.length; ++i) {
@@ -122,9 +122,9 @@ uint64_t Reserve(uint64_t bytes, uint64_t* end) {
   return offset;
 }
 
-// Of `count` values; strings and binaries have `bytes` in all.
+// Data bytes of `count` values; `bytes` is the total size of strings and binaries.
 uint64_t DataBytes(ColumnType type, int64_t count, int64_t bytes) {
-  if (type == ColumnType::kFileBinary) return static_cast<uint64_t>(count) * sizeof(FilePlace);
+  if (type == ColumnType::kFileBinary) return static_cast<uint64_t>(count) * sizeof(FileLocation);
   if (IsBytes(type)) return static_cast<uint64_t>(bytes);
   if (type == ColumnType::kBool) return static_cast<uint64_t>((count + 7) / 8);
   return static_cast<uint64_t>(count * NumberWidth(type));
@@ -138,15 +138,14 @@ bool HasValidity(const ArrowArray& array) {
 
 ArrowImage::ArrowImage(const ArrowSchema& schema, const ArrowArray& array) : array_(array) {
   Require(std::string_view(schema.format) == "+s" && schema.n_children == array.n_children,
-          ErrorCode::kInvalidArgument,
-          "a record batch is needed, but an Arrow array of type {} was given",
+          ErrorCode::kInvalidArgument, "a record batch is needed, got an Arrow array of type {}",
           DescribeFormat(schema.format));
   columns_ = static_cast<uint32_t>(schema.n_children);
   for (int64_t i = 0; i < schema.n_children; ++i) {
     AddNode(*schema.children[i], *array.children[i], 0);
   }
   Require(nodes_.size() <= kMaxNodes, ErrorCode::kInvalidArgument,
-          "a batch has {} columns, counting nested ones; at most {} are possible", nodes_.size(),
+          "a batch has {} columns, including nested ones; the limit is {}", nodes_.size(),
           kMaxNodes);
 }
 
@@ -177,21 +176,21 @@ void ArrowImage::AddNode(const ArrowSchema& schema, const ArrowArray& array, int
 ArrowImage::Plan ArrowImage::MakePlan(int64_t begin, int64_t count) const {
   const uint64_t table = sizeof(ImageHeader) + nodes_.size() * sizeof(ImageNode);
   Plan plan{{}, AlignImage(table + name_bytes_)};
-  plan.pieces.reserve(nodes_.size());
+  plan.slices.reserve(nodes_.size());
   for (size_t node = 0; node < nodes_.size();) {
-    node = Place(node, array_.offset + begin, count, &plan);
+    node = PlanNode(node, array_.offset + begin, count, &plan);
   }
   auto name_offset = static_cast<uint32_t>(table);
-  for (Piece& piece : plan.pieces) {
-    piece.entry.name_offset = name_offset;
-    piece.entry.name_bytes = static_cast<uint32_t>(piece.node->name.size());
-    name_offset += piece.entry.name_bytes;
+  for (NodeSlice& slice : plan.slices) {
+    slice.entry.name_offset = name_offset;
+    slice.entry.name_bytes = static_cast<uint32_t>(slice.node->name.size());
+    name_offset += slice.entry.name_bytes;
   }
   return plan;
 }
 
-// `begin` counts from the array's own first value. Returns the node behind this one's children.
-size_t ArrowImage::Place(size_t index, int64_t begin, int64_t count, Plan* plan) const {
+// `begin` counts from the array's own first value. Returns the index after this node's children.
+size_t ArrowImage::PlanNode(size_t index, int64_t begin, int64_t count, Plan* plan) const {
   const Node& node = nodes_[index];
   const ColumnType type = node.type.type;
   begin += node.array->offset;
@@ -219,9 +218,10 @@ size_t ArrowImage::Place(size_t index, int64_t begin, int64_t count, Plan* plan)
   }
   entry.data_bytes = DataBytes(type, count, child_count);
   if (entry.data_bytes != 0) entry.data = Reserve(entry.data_bytes, &plan->bytes);
-  plan->pieces.push_back({&node, begin, entry});
+  plan->slices.push_back({&node, begin, entry});
   size_t next = index + 1;
-  for (uint32_t i = 0; i < node.children; ++i) next = Place(next, child_begin, child_count, plan);
+  for (uint32_t i = 0; i < node.children; ++i)
+    next = PlanNode(next, child_begin, child_count, plan);
   return next;
 }
 
@@ -243,66 +243,66 @@ int64_t ArrowImage::RowsWithin(int64_t begin, size_t max_bytes) const {
 void ArrowImage::Write(int64_t begin, int64_t count, std::span<std::byte> image) const {
   const Plan plan = MakePlan(begin, count);
   Require(image.size() == plan.bytes, ErrorCode::kInternal,
-          "an image of {} bytes was given room for {}", plan.bytes, image.size());
+          "an image of {} bytes was given a buffer of {} bytes", plan.bytes, image.size());
   const ImageHeader header = {kImageMagic, kImageVersion,
                               plan.bytes,  static_cast<uint64_t>(count),
                               columns_,    static_cast<uint32_t>(nodes_.size())};
   std::memcpy(image.data(), &header, sizeof(header));
   std::byte* entry = image.data() + sizeof(header);
-  for (const Piece& piece : plan.pieces) {
-    std::memcpy(entry, &piece.entry, sizeof(ImageNode));
+  for (const NodeSlice& slice : plan.slices) {
+    std::memcpy(entry, &slice.entry, sizeof(ImageNode));
     entry += sizeof(ImageNode);
-    const std::string& name = piece.node->name;
-    std::memcpy(image.data() + piece.entry.name_offset, name.data(), name.size());
-    WritePiece(piece, image.data());
+    const std::string& name = slice.node->name;
+    std::memcpy(image.data() + slice.entry.name_offset, name.data(), name.size());
+    WriteSlice(slice, image.data());
   }
 }
 
-void ArrowImage::WritePiece(const Piece& piece, std::byte* image) {
-  const ArrowArray& array = *piece.node->array;
-  const ColumnType type = piece.node->type.type;
-  const ImageNode& entry = piece.entry;
+void ArrowImage::WriteSlice(const NodeSlice& slice, std::byte* image) {
+  const ArrowArray& array = *slice.node->array;
+  const ColumnType type = slice.node->type.type;
+  const ImageNode& entry = slice.entry;
   const auto count = static_cast<int64_t>(entry.length);
-  if (entry.validity != 0) CopyBits(array.buffers[0], piece.begin, count, image + entry.validity);
-  if (piece.node->file != nullptr) {
-    WritePlaces(piece, image);
+  if (entry.validity != 0) CopyBits(array.buffers[0], slice.begin, count, image + entry.validity);
+  if (slice.node->file != nullptr) {
+    WriteLocations(slice, image);
     return;
   }
-  if (piece.node->type.views) {
-    // Rows are split so that they fit into a ring, which has room for no 2 GiB.
+  if (slice.node->type.views) {
+    // Rows are split to fit into a ring, which is always smaller than 2 GiB.
     Require(entry.data_bytes <= INT32_MAX, ErrorCode::kResourceExhausted,
-            "column '{}' has {} bytes in {} rows; write fewer at once", piece.node->name,
+            "column '{}' has {} bytes in {} rows; write fewer rows at once", slice.node->name,
             entry.data_bytes, count);
-    CopyViewed(array, piece.begin, count, image + entry.offsets, image + entry.data);
+    CopyViewed(array, slice.begin, count, image + entry.offsets, image + entry.data);
     return;
   }
   const int64_t width = OffsetWidth(type);
-  if (width == 4) CopyOffsets<int32_t>(array.buffers[1], piece.begin, count, image + entry.offsets);
-  if (width == 8) CopyOffsets<int64_t>(array.buffers[1], piece.begin, count, image + entry.offsets);
+  if (width == 4) CopyOffsets<int32_t>(array.buffers[1], slice.begin, count, image + entry.offsets);
+  if (width == 8) CopyOffsets<int64_t>(array.buffers[1], slice.begin, count, image + entry.offsets);
   if (entry.data == 0) return;
   if (type == ColumnType::kBool) {
-    CopyBits(array.buffers[1], piece.begin, count, image + entry.data);
+    CopyBits(array.buffers[1], slice.begin, count, image + entry.data);
     return;
   }
   const bool bytes = IsBytes(type);
   const int64_t first =
-      bytes ? OffsetAt(array, width, piece.begin) : piece.begin * NumberWidth(type);
+      bytes ? OffsetAt(array, width, slice.begin) : slice.begin * NumberWidth(type);
   const auto* data = static_cast<const std::byte*>(array.buffers[bytes ? 2 : 1]);
   std::memcpy(image + entry.data, data + first, entry.data_bytes);
 }
 
-void ArrowImage::WritePlaces(const Piece& piece, std::byte* image) {
-  const MappedFile& mapped = *piece.node->file;
+void ArrowImage::WriteLocations(const NodeSlice& slice, std::byte* image) {
+  const MappedFile& mapped = *slice.node->file;
   const formats::FileIdentity& identity = mapped.identity();
   const std::string& path = mapped.path();
   const ImageFile file = {identity.bytes, identity.modified_ns, identity.inode, path.size()};
-  std::byte* to = image + piece.entry.offsets;
+  std::byte* to = image + slice.entry.offsets;
   std::memcpy(to, &file, sizeof(file));
   std::memcpy(to + sizeof(file), path.data(), path.size());
-  auto* places = reinterpret_cast<FilePlace*>(image + piece.entry.data);
-  for (uint64_t i = 0; i < piece.entry.length; ++i) {
-    const auto value = ViewedBytes(*piece.node->array, piece.begin + static_cast<int64_t>(i));
-    places[i] = {value.empty() ? 0 : mapped.PlaceOf(value), value.size()};
+  auto* locations = reinterpret_cast<FileLocation*>(image + slice.entry.data);
+  for (uint64_t i = 0; i < slice.entry.length; ++i) {
+    const auto value = ViewedBytes(*slice.node->array, slice.begin + static_cast<int64_t>(i));
+    locations[i] = {value.empty() ? 0 : mapped.OffsetOf(value), value.size()};
   }
 }
 

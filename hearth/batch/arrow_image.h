@@ -1,5 +1,5 @@
-// Copies rows of an Arrow batch into batch images. Large values of its binary views that all lie in
-// one local file of this process (mapped_file.h) are not copied: the image says where they lie.
+// Copies rows of an Arrow batch into batch images. Large values of binary views that are all in one
+// local file of this process (mapped_file.h) are referenced, not copied.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@
 
 namespace hearth::batch {
 
-// Borrows the two structs, which must outlive it. Slices (offset != 0) are written from their first
-// row on: images have no slice offsets. Const calls are thread-safe.
+// References the two structs, which must outlive it. Slices (offset != 0) are written from their
+// first row on: images have no slice offsets. Const calls are thread-safe.
 class ArrowImage {
  public:
-  // Throws kInvalidArgument, naming column and type, where a batch cannot have that type.
+  // Throws kInvalidArgument, naming column and type, for a type that images do not support.
   ArrowImage(const ArrowSchema& schema, const ArrowArray& array);
 
   int64_t rows() const { return array_.length; }
 
-  // Bytes of the image of rows [begin, begin + count).
+  // Size of the image of rows [begin, begin + count).
   size_t ImageBytes(int64_t begin, int64_t count) const;
-  // How many rows from `begin` on fit into `max_bytes`; at least one.
+  // Number of rows from `begin` on that fit into `max_bytes`; at least one.
   int64_t RowsWithin(int64_t begin, size_t max_bytes) const;
   // Writes exactly image.size() == ImageBytes(begin, count) bytes.
   void Write(int64_t begin, int64_t count, std::span<std::byte> image) const;
@@ -38,24 +38,24 @@ class ArrowImage {
     ArrowType type;
     const ArrowArray* array;
     uint32_t children;
-    std::shared_ptr<const formats::MappedFile> file = nullptr;  // in which its values stay
+    std::shared_ptr<const formats::MappedFile> file = nullptr;  // that holds its values, or null
   };
   // A node's slice in one image: physical values [begin, begin + entry.length).
-  struct Piece {
+  struct NodeSlice {
     const Node* node;
     int64_t begin;
     ImageNode entry;
   };
   struct Plan {
-    std::vector<Piece> pieces;
+    std::vector<NodeSlice> slices;
     uint64_t bytes;
   };
 
   void AddNode(const ArrowSchema& schema, const ArrowArray& array, int depth);
   Plan MakePlan(int64_t begin, int64_t count) const;
-  size_t Place(size_t node, int64_t begin, int64_t count, Plan* plan) const;
-  static void WritePiece(const Piece& piece, std::byte* image);
-  static void WritePlaces(const Piece& piece, std::byte* image);
+  size_t PlanNode(size_t node, int64_t begin, int64_t count, Plan* plan) const;
+  static void WriteSlice(const NodeSlice& slice, std::byte* image);
+  static void WriteLocations(const NodeSlice& slice, std::byte* image);
 
   const ArrowArray& array_;
   uint32_t columns_ = 0;

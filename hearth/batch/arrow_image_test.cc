@@ -146,7 +146,7 @@ TEST_F(ArrowImageTest, UnsupportedTypesNameTheColumnAndTheType) {
   EXPECT_THAT(message("odd"), HasSubstr("'odd'"));
 }
 
-TEST_F(ArrowImageTest, DictionariesAndPlainArraysAreRefused) {
+TEST_F(ArrowImageTest, DictionariesAndPlainArraysAreRejected) {
   Export(1);
   ArrowSchema dictionary = {};
   schema_.children[1]->dictionary = &dictionary;
@@ -157,7 +157,7 @@ TEST_F(ArrowImageTest, DictionariesAndPlainArraysAreRefused) {
       HasSubstr("a record batch is needed"));
 }
 
-TEST_F(ArrowImageTest, ArraysWithoutValuesMayLackTheirBuffers) {
+TEST_F(ArrowImageTest, EmptyArraysMayLackBuffers) {
   Export(0);
   for (int64_t column : {1, 2}) array_.children[column]->buffers[1] = nullptr;
   EXPECT_EQ(ViewOf(ArrowImage(schema_, array_), 0, 0)->rows(), 0);

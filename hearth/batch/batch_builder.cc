@@ -8,7 +8,7 @@
 #include "hearth/batch/byte_views.h"
 
 namespace hearth::batch {
-// The buffers of one column, in the shape that the Arrow structs point at.
+// Buffers of one column, in the layout of the Arrow structs.
 struct BatchBuilder::Column {
   std::string name;
   std::string format;
@@ -16,7 +16,7 @@ struct BatchBuilder::Column {
   std::vector<uint8_t> validity;
   std::vector<int32_t> offsets;
   std::vector<std::byte> data;
-  std::unique_ptr<ByteViews> views;  // then there are no data
+  std::unique_ptr<ByteViews> views;  // if set, the column has no data buffer
   std::unique_ptr<Column> child;
 
   std::vector<const void*> buffers;
@@ -209,19 +209,19 @@ void BatchBuilder::Export(ArrowSchema* schema, ArrowArray* array) {
 
 namespace {
 
-// Children can be moved out and released on their own, so each keeps the owner itself.
+// Children can be moved out and released separately, so each holds a reference to the owner.
 template <typename Struct>
-void Keep(const std::shared_ptr<const void>& owner, Struct* given) {
-  for (int64_t i = 0; i < given->n_children; ++i) Keep(owner, given->children[i]);
+void SetOwner(const std::shared_ptr<const void>& owner, Struct* given) {
+  for (int64_t i = 0; i < given->n_children; ++i) SetOwner(owner, given->children[i]);
   given->private_data = new std::shared_ptr<const void>(owner);
   given->release = [](Struct* released) {
     for (int64_t i = 0; i < released->n_children; ++i) {
       Struct* child = released->children[i];
       if (child->release != nullptr) child->release(child);
     }
-    const auto* kept = static_cast<std::shared_ptr<const void>*>(released->private_data);
+    const auto* shared_owner = static_cast<std::shared_ptr<const void>*>(released->private_data);
     released->release = nullptr;
-    delete kept;  // last: what was released may lie in it
+    delete shared_owner;  // last: the owner may contain `released`
   };
 }
 
@@ -230,8 +230,8 @@ void Keep(const std::shared_ptr<const void>& owner, Struct* given) {
 void BatchBuilder::ExportOnce(const std::shared_ptr<const void>& owner, ArrowSchema* schema,
                               ArrowArray* array) {
   Export(schema, array);
-  Keep(owner, schema);
-  Keep(owner, array);
+  SetOwner(owner, schema);
+  SetOwner(owner, array);
 }
 
 std::shared_ptr<const BatchView> BatchBuilder::Build() {
@@ -239,7 +239,7 @@ std::shared_ptr<const BatchView> BatchBuilder::Build() {
   ArrowArray array;
   Export(&schema, &array);
   const ArrowImage image(schema, array);
-  // uint64_t makes the scratch block aligned as an image has to be.
+  // uint64_t gives the temporary block the alignment of an image.
   std::vector<uint64_t> bytes(image.ImageBytes(0, image.rows()) / sizeof(uint64_t));
   const std::span<std::byte> span = std::as_writable_bytes(std::span(bytes));
   image.Write(0, image.rows(), span);

@@ -1,4 +1,4 @@
-// Builds batches in memory, column by column: results on their way back, and test data.
+// Builds batches in memory, column by column: for results and for test data.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace hearth::batch {
 
 // Columns must have equal lengths when Build() or Export() is called, else kInvalidArgument.
-// `nulls`: empty, or one flag per row, true where the row's value is null. Not thread-safe.
+// `nulls`: empty, or one flag per row, true if the row's value is null. Not thread-safe.
 class BatchBuilder {
  public:
   using Nulls = std::vector<bool>;
@@ -33,12 +33,12 @@ class BatchBuilder {
                           const Nulls& nulls = {});
   BatchBuilder& AddBinary(std::string name, const std::vector<std::string>& v,
                           const Nulls& nulls = {});
-  // The same without a copy, as views: the values stay where they lie, as long as what is exported.
+  // As AddBinary(), but as views without a copy: the values must outlive what is exported.
   BatchBuilder& AddBinaryViews(std::string name, const std::vector<std::string_view>& values,
                                const Nulls& nulls = {});
   BatchBuilder& AddFloatList(std::string name, const std::vector<std::vector<float>>& lists,
                              const Nulls& nulls = {});
-  // The same from flat values: row i has values [offsets[i], offsets[i + 1]).
+  // As AddFloatList(), from flat values: row i has values [offsets[i], offsets[i + 1]).
   BatchBuilder& AddFlatFloatLists(std::string name, std::vector<float> values,
                                   std::vector<int32_t> offsets);
   BatchBuilder& AddInt32List(std::string name, const std::vector<std::vector<int32_t>>& lists,
@@ -47,11 +47,11 @@ class BatchBuilder {
   // A batch that owns its image; the builder may be used again afterwards.
   std::shared_ptr<const BatchView> Build();
 
-  // The same rows by Arrow's C data interface. Valid while the builder lives and is not changed;
-  // release does nothing.
+  // Exports the rows through Arrow's C data interface. Valid until the builder is changed or
+  // destroyed; release has no effect.
   void Export(ArrowSchema* schema, ArrowArray* array);
-  // The same once, for a receiver that releases them: `owner` lives as long, and with it this
-  // builder.
+  // Exports once, for a receiver that calls release: shares ownership of `owner`, which must own
+  // this builder, until then.
   void ExportOnce(const std::shared_ptr<const void>& owner, ArrowSchema* schema, ArrowArray* array);
 
  private:

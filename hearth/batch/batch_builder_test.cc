@@ -7,7 +7,7 @@
 namespace hearth::batch {
 namespace {
 
-TEST(BatchBuilder, BuildsEveryKindOfColumn) {
+TEST(BatchBuilder, BuildsEveryColumnType) {
   const auto batch = BatchBuilder()
                          .AddInt32("i", {1, 2})
                          .AddInt64("l", {3, 4})
@@ -30,8 +30,8 @@ TEST(BatchBuilder, BuildsEveryKindOfColumn) {
   EXPECT_EQ(batch->column("li").ListLength(1), 0);
 }
 
-TEST(BatchBuilder, ViewsAreGatheredFromWhereTheirValuesLie) {
-  const std::string text = "some bytes that lie beside each other";
+TEST(BatchBuilder, ViewsAreCopiedFromTheirValues) {
+  const std::string text = "some bytes next to each other";
   const std::string_view all = text;
   const std::vector<std::string_view> values = {all.substr(20),    all, "",
                                                 all.substr(0, 12), all, all.substr(3, 20)};
@@ -47,7 +47,7 @@ TEST(BatchBuilder, ViewsAreGatheredFromWhereTheirValuesLie) {
   }
 }
 
-TEST(BatchBuilder, ColumnsOfUnequalLengthAreRefused) {
+TEST(BatchBuilder, ColumnsOfUnequalLengthAreRejected) {
   BatchBuilder rows;
   rows.AddInt32("a", {1, 2}).AddInt32("b", {1});
   EXPECT_EQ(Thrown([&] { rows.Build(); }).message(),

@@ -1,4 +1,4 @@
-// The table in front of a batch's buffers. docs/format_batch.md describes it with worked bytes.
+// Table at the start of a batch image. docs/format_batch.md describes it with example bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,23 @@ namespace hearth::batch {
 
 inline constexpr uint32_t kImageMagic = 0x54414248;  // "HBAT"
 inline constexpr uint32_t kImageVersion = 1;
-// Every buffer starts at a multiple of this, and so should the image.
+// Alignment of every buffer in the image; images should be aligned to it too.
 inline constexpr uint64_t kImageAlignment = 64;
-// Nesting and size limits that keep a damaged table from costing more than its own bytes.
+// Limits of nesting and size, so that a damaged table costs no more than its own bytes.
 inline constexpr int kMaxNesting = 16;
 inline constexpr uint32_t kMaxNodes = 1 << 16;
 
-// All numbers are little-endian; all offsets count from the image's first byte.
+// All numbers are little-endian; offsets count from the image's first byte.
 struct ImageHeader {
   uint32_t magic;
   uint32_t version;
-  uint64_t bytes;  // of the whole image
+  uint64_t bytes;  // size of the whole image
   uint64_t rows;
   uint32_t columns;  // top-level nodes
   uint32_t nodes;    // all nodes; they follow this header in pre-order
 };
 
-// A column or a child of one. An offset of 0 means that there is no such buffer.
+// A column or a child of one. Offset 0: the buffer is absent.
 struct ImageNode {
   uint32_t type;      // ColumnType
   uint32_t children;  // direct children
@@ -39,7 +39,7 @@ struct ImageNode {
   uint64_t data_bytes;
 };
 
-// Which file a column's values lie in; behind it the file's absolute path. Its offset is `offsets`.
+// File that holds a column's values, followed by its absolute path; at `offsets` of the node.
 struct ImageFile {
   uint64_t bytes;
   int64_t modified_ns;
@@ -47,14 +47,14 @@ struct ImageFile {
   uint64_t path_bytes;
 };
 
-// A value in that file; nothing of one that is null.
-struct FilePlace {
+// Location of a value in that file; all zero for null.
+struct FileLocation {
   uint64_t begin;
   uint64_t bytes;
 };
 
 static_assert(sizeof(ImageFile) == 32 && std::is_trivially_copyable_v<ImageFile>);
-static_assert(sizeof(FilePlace) == 16 && std::is_trivially_copyable_v<FilePlace>);
+static_assert(sizeof(FileLocation) == 16 && std::is_trivially_copyable_v<FileLocation>);
 static_assert(sizeof(ImageHeader) == 32 && std::is_trivially_copyable_v<ImageHeader>);
 static_assert(sizeof(ImageNode) == 64 && std::is_trivially_copyable_v<ImageNode>);
 

@@ -11,7 +11,7 @@
 namespace hearth::batch {
 namespace {
 
-// The lines "OFFSET  16 bytes" of the document's worked example.
+// Reads the lines "OFFSET  16 bytes" of the document's example.
 std::map<size_t, std::vector<int>> DocumentedBytes() {
   std::ifstream file(HEARTH_TEST_DATA "/../../docs/format_batch.md");
   EXPECT_TRUE(file.is_open());
@@ -30,7 +30,7 @@ std::map<size_t, std::vector<int>> DocumentedBytes() {
   return lines;
 }
 
-TEST(BatchImage, IsAsTheDocumentShows) {
+TEST(BatchImage, EqualsTheDocumentedBytes) {
   BatchBuilder rows;
   rows.AddInt32("label", {7, 0}, {false, true}).AddFloatList("x", {{1, -2}, {}});
   TestImage image(rows);

@@ -15,14 +15,14 @@ namespace {
 
 using formats::MappedFile;
 
-// Lengths beyond this cannot belong to an image in memory; below it, products cannot overflow.
+// Longer lengths cannot belong to an image in memory; below it, products cannot overflow.
 constexpr uint64_t kMaxLength = uint64_t{1} << 48;
 
 template <typename... Args>
 void RequireSound(bool sound, fmt::format_string<Args...> format, Args&&... args) {
   if (!sound) {
     Throw(ErrorCode::kDataLoss,
-          "a batch image is damaged: {}; its writer is broken or of another version",
+          "a batch image is damaged: {}; its writer is faulty or of another version",
           fmt::format(format, std::forward<Args>(args)...));
   }
 }
@@ -31,22 +31,23 @@ template <typename Offset>
 void CheckOffsets(const void* buffer, uint64_t length, uint64_t limit, std::string_view name) {
   const auto* offsets = static_cast<const Offset*>(buffer);
   bool sound = offsets[0] >= 0 && static_cast<uint64_t>(offsets[length]) <= limit;
-  // Without an early exit the loop is vectorised, and a sound image is the rule.
+  // Without an early exit the loop is vectorised, and valid images are the common case.
   for (uint64_t i = 0; i < length; ++i) sound &= offsets[i] <= offsets[i + 1];
-  RequireSound(sound, "the offsets of column '{}' do not rise from 0 to at most {}", name, limit);
+  RequireSound(sound, "the offsets of column '{}' do not ascend from 0 to at most {}", name, limit);
 }
 
-// Of a file of so many bytes. An Arrow view has fewer than 2 GiB, and so does a value here.
-void CheckPlaces(const FilePlace* places, uint64_t length, uint64_t limit, std::string_view name) {
+// For a file of `limit` bytes. An Arrow view is below 2 GiB, so a value is too.
+void CheckLocations(const FileLocation* locations, uint64_t length, uint64_t limit,
+                    std::string_view name) {
   bool sound = true;
   for (uint64_t i = 0; i < length; ++i) {
-    const auto [begin, bytes] = places[i];
+    const auto [begin, bytes] = locations[i];
     sound &= begin <= limit && bytes <= limit - begin && bytes <= INT32_MAX;
   }
-  RequireSound(sound, "values of column '{}' do not lie in its file of {} bytes", name, limit);
+  RequireSound(sound, "values of column '{}' are outside its file of {} bytes", name, limit);
 }
 
-// Walks the nodes in pre-order and makes their views, checking each bound once.
+// Walks the nodes in pre-order and builds their views, checking each bound once.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> image) : image_(image) {
@@ -55,12 +56,12 @@ class Reader {
     std::memcpy(&header_, image.data(), sizeof(header_));
     RequireSound(header_.magic == kImageMagic && header_.version == kImageVersion,
                  "it starts with {:#x}, version {}", header_.magic, header_.version);
-    RequireSound(header_.bytes == image.size(), "it says {} bytes, but there are {}", header_.bytes,
-                 image.size());
+    RequireSound(header_.bytes == image.size(), "its header has {} bytes, but it has {}",
+                 header_.bytes, image.size());
     RequireSound(header_.nodes <= kMaxNodes && header_.columns <= header_.nodes &&
                      sizeof(header_) + header_.nodes * sizeof(ImageNode) <= image.size(),
                  "its table of {} nodes does not fit into {} bytes", header_.nodes, image.size());
-    RequireSound(header_.rows <= kMaxLength, "it says {} rows", header_.rows);
+    RequireSound(header_.rows <= kMaxLength, "its header has {} rows", header_.rows);
   }
 
   int64_t rows() const { return static_cast<int64_t>(header_.rows); }
@@ -94,7 +95,7 @@ class Reader {
     std::memcpy(&node, image_.data() + sizeof(header_) + next_ * sizeof(node), sizeof(node));
     ++next_;
     RequireSound(uint64_t{node.name_offset} + node.name_bytes <= image_.size(),
-                 "a name lies outside");
+                 "a name is outside the image");
     const std::string_view name(reinterpret_cast<const char*>(image_.data()) + node.name_offset,
                                 node.name_bytes);
     RequireSound(IsKnownColumnType(node.type), "column '{}' has type {}", name, node.type);
@@ -131,12 +132,12 @@ class Reader {
     return buffers;
   }
 
-  // Everything is checked by what the image says of the file before that is opened.
+  // Validates all fields that describe the file before opening it.
   void ReadFile(const ImageNode& node, std::string_view name, ColumnBuffers* buffers) {
     RequireSound(node.offsets != 0 && (node.data != 0 || node.length == 0),
-                 "column '{}' has no file or no places", name);
-    RequireSound(node.data_bytes / sizeof(FilePlace) >= node.length,
-                 "column '{}' has {} bytes of places for {} values", name, node.data_bytes,
+                 "column '{}' has no file or no locations", name);
+    RequireSound(node.data_bytes / sizeof(FileLocation) >= node.length,
+                 "column '{}' has {} bytes of locations for {} values", name, node.data_bytes,
                  node.length);
     ImageFile file;
     std::memcpy(&file, At(node.offsets, sizeof(file), name), sizeof(file));
@@ -148,15 +149,16 @@ class Reader {
     RequireSound(file_path.starts_with('/') && file_path.find('\0') == std::string::npos,
                  "the file of column '{}' has no absolute path", name);
     if (node.data != 0) {
-      buffers->places = reinterpret_cast<const FilePlace*>(At(node.data, node.data_bytes, name));
-      CheckPlaces(buffers->places, node.length, file.bytes, name);
+      buffers->locations =
+          reinterpret_cast<const FileLocation*>(At(node.data, node.data_bytes, name));
+      CheckLocations(buffers->locations, node.length, file.bytes, name);
     }
     files_.push_back(MappedFile::Find(file_path, {file.bytes, file.modified_ns, file.inode}));
     const MappedFile& mapped = *files_.back();
     mapped.CheckUnchanged();
     buffers->data = reinterpret_cast<const uint8_t*>(mapped.data());
     buffers->data_bytes = static_cast<int64_t>(mapped.size());
-    for (uint64_t i = 0; i < node.length; ++i) file_bytes_ += buffers->places[i].bytes;
+    for (uint64_t i = 0; i < node.length; ++i) file_bytes_ += buffers->locations[i].bytes;
   }
 
   void CheckChildren(const ImageNode& node, const ArrowType& type, std::string_view name,
@@ -167,7 +169,7 @@ class Reader {
     for (const ColumnView& child : children) {
       const auto length = static_cast<uint64_t>(child.length());
       RequireSound(!is_struct || length >= node.length, "struct column '{}' is too short", name);
-      // A division, because the product of two such numbers may overflow.
+      // Division, because the product of two such numbers may overflow.
       RequireSound(type.type != ColumnType::kFixedSizeList || node.length == 0 ||
                        node.list_size <= length / node.length,
                    "list column '{}' is too short", name);
@@ -181,7 +183,7 @@ class Reader {
   const uint8_t* At(uint64_t offset, uint64_t bytes, std::string_view name) const {
     RequireSound(
         offset % kImageAlignment == 0 && offset <= image_.size() && bytes <= image_.size() - offset,
-        "a buffer of column '{}' ({} bytes at {}) lies outside or is not aligned", name, bytes,
+        "a buffer of column '{}' ({} bytes at {}) is outside the image or not aligned", name, bytes,
         offset);
     return reinterpret_cast<const uint8_t*>(image_.data()) + offset;
   }
@@ -199,7 +201,7 @@ struct OwnedImage {
             static_cast<std::byte*>(std::aligned_alloc(kImageAlignment, AlignImage(image.size()))),
             std::free) {
     Require(bytes != nullptr, ErrorCode::kResourceExhausted,
-            "there is not enough memory for a batch of {} bytes", image.size());
+            "not enough memory for a batch of {} bytes", image.size());
     std::memcpy(bytes.get(), image.data(), image.size());
     view = std::make_unique<BatchView>(std::span<const std::byte>(bytes.get(), image.size()));
   }

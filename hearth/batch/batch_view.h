@@ -1,5 +1,5 @@
-// A batch of rows as its readers see it: named columns over a batch image (docs/format_batch.md)
-// in memory that somebody else owns: the ring, a mapped spill file or a block on the heap.
+// A batch of rows for readers: named columns over a batch image (docs/format_batch.md) in memory
+// owned by others: a ring, a mapped spill file or a heap block.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,21 @@ namespace hearth::batch {
 // Immutable after construction; reading is thread-safe.
 class BatchView {
  public:
-  // Checks every bound of the image, so that no later read can leave it; throws kDataLoss for a
-  // damaged one. The image starts at a multiple of 8 bytes and must outlive the view. A file in
-  // which values lie is mapped, and the view keeps it: throws as MappedFile::Find() and
-  // CheckUnchanged().
+  // Validates every bound of the image, so that later reads stay inside it; throws kDataLoss for a
+  // damaged image. The image must be 8-byte aligned and outlive the view. Maps files that hold
+  // values and keeps them mapped: throws as MappedFile::Find() and CheckUnchanged() do.
   explicit BatchView(std::span<const std::byte> image);
 
   std::span<const std::byte> image() const { return image_; }
   int64_t rows() const { return rows_; }
   const std::vector<ColumnView>& columns() const { return columns_; }
 
-  // The column of that name; throws kNotFound, listing the names that exist.
+  // The column with this name; throws kNotFound, listing the names that exist.
   const ColumnView& column(std::string_view name) const;
-  // Null where there is no such column.
+  // Null if there is no such column.
   const ColumnView* FindColumn(std::string_view name) const;
 
-  // The files in which values lie, and how many bytes of them these are.
+  // Files that hold values, and the total size of those values.
   const std::vector<std::shared_ptr<const formats::MappedFile>>& files() const { return files_; }
   uint64_t file_bytes() const { return file_bytes_; }
 
@@ -44,7 +43,7 @@ class BatchView {
   std::vector<ColumnView> columns_;
 };
 
-// A view that owns a heap copy of its image.
+// Returns a view that owns a heap copy of the image.
 std::shared_ptr<const BatchView> CopyBatch(std::span<const std::byte> image);
 
 }  // namespace hearth::batch

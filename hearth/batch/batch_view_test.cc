@@ -34,12 +34,12 @@ TEST(BatchView, FindsColumnsByNameAndByIndex) {
   EXPECT_EQ(error.message(), "the rows have no column 'image'; their columns are: label, data, id");
 }
 
-TEST(BatchView, BatchWithoutRowsOrColumnsIsFine) {
+TEST(BatchView, BatchWithoutRowsOrColumnsIsValid) {
   EXPECT_EQ(BatchBuilder().AddString("id", {}).Build()->rows(), 0);
   EXPECT_EQ(BatchBuilder().Build()->columns().size(), 0u);
 }
 
-// Reads everything that the view offers, as any reader might.
+// Reads everything that the view offers.
 int64_t SumOfAll(const ColumnView& column) {
   int64_t sum = static_cast<int64_t>(column.name().size());
   std::vector<float> scratch;
@@ -58,7 +58,7 @@ int64_t SumOfAll(const ColumnView& column) {
   return sum;
 }
 
-// True where the image is refused; else everything in it must be readable.
+// Returns true if the image is rejected; otherwise reads everything in it.
 bool Refused(std::span<const std::byte> image) {
   try {
     const BatchView batch(image);
@@ -92,15 +92,15 @@ class DamagedImage : public ::testing::Test {
   TestImage image_;
 };
 
-TEST_F(DamagedImage, SoundImageIsTaken) { EXPECT_FALSE(Refused(image_.bytes())); }
+TEST_F(DamagedImage, ValidImageIsAccepted) { EXPECT_FALSE(Refused(image_.bytes())); }
 
-TEST_F(DamagedImage, CutOffAnywhereIsRefused) {
+TEST_F(DamagedImage, TruncatedImageIsRejected) {
   for (size_t bytes = 0; bytes < image_.bytes().size(); ++bytes) {
     EXPECT_TRUE(Refused(image_.bytes().first(bytes))) << bytes;
   }
 }
 
-TEST_F(DamagedImage, WrongHeaderIsRefused) {
+TEST_F(DamagedImage, WrongHeaderIsRejected) {
   EXPECT_TRUE(RefusedWith<uint32_t>(offsetof(ImageHeader, magic), 0));
   EXPECT_TRUE(RefusedWith<uint32_t>(offsetof(ImageHeader, version), 2));
   EXPECT_TRUE(RefusedWith<uint64_t>(offsetof(ImageHeader, bytes), 64));
@@ -111,7 +111,7 @@ TEST_F(DamagedImage, WrongHeaderIsRefused) {
   EXPECT_TRUE(RefusedWith<uint32_t>(offsetof(ImageHeader, nodes), ~0u));
 }
 
-TEST_F(DamagedImage, BufferOutsideTheImageIsRefused) {
+TEST_F(DamagedImage, BufferOutsideTheImageIsRejected) {
   for (const size_t field : {offsetof(ImageNode, offsets), offsetof(ImageNode, data)}) {
     for (const uint64_t value : {uint64_t{1} << 20, ~uint64_t{63}, uint64_t{8}}) {
       EXPECT_TRUE(RefusedWith<uint64_t>(NodeAt(3, field), value)) << field << " " << value;
@@ -123,7 +123,7 @@ TEST_F(DamagedImage, BufferOutsideTheImageIsRefused) {
   EXPECT_TRUE(RefusedWith<uint32_t>(NodeAt(0, offsetof(ImageNode, name_bytes)), ~0u));
 }
 
-TEST_F(DamagedImage, OffsetsThatFallOrLeaveTheValuesAreRefused) {
+TEST_F(DamagedImage, InvalidOffsetsAreRejected) {
   ImageNode node;
   std::memcpy(&node, image_.bytes().data() + NodeAt(1, 0), sizeof(node));
   EXPECT_TRUE(RefusedWith<int32_t>(node.offsets + 4, 3)) << "2 follows";
@@ -131,7 +131,7 @@ TEST_F(DamagedImage, OffsetsThatFallOrLeaveTheValuesAreRefused) {
   EXPECT_TRUE(RefusedWith<int32_t>(node.offsets, -1));
 }
 
-TEST_F(DamagedImage, NodesThatDoNotFormColumnsAreRefused) {
+TEST_F(DamagedImage, NodesThatDoNotFormColumnsAreRejected) {
   EXPECT_TRUE(RefusedWith<uint32_t>(NodeAt(1, offsetof(ImageNode, children)), 0));
   EXPECT_TRUE(RefusedWith<uint32_t>(NodeAt(1, offsetof(ImageNode, children)), 2));
   EXPECT_TRUE(RefusedWith<uint32_t>(NodeAt(0, offsetof(ImageNode, children)), ~0u));
@@ -139,7 +139,7 @@ TEST_F(DamagedImage, NodesThatDoNotFormColumnsAreRefused) {
   EXPECT_TRUE(RefusedWith<uint64_t>(NodeAt(2, offsetof(ImageNode, length)), 1));
 }
 
-TEST_F(DamagedImage, NoRandomDamageCanMakeAReaderLeaveTheImage) {
+TEST_F(DamagedImage, RandomDamageNeverCausesReadsOutsideTheImage) {
   std::mt19937 random(7);
   const std::vector<std::byte> sound(image_.bytes().begin(), image_.bytes().end());
   for (int round = 0; round < 20'000; ++round) {

@@ -1,4 +1,4 @@
-// Arrow's arrays of type "binary view" and "string view", whose values lie wherever they are.
+// Arrow's "binary view" and "string view" arrays, whose values may be in any buffer.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace hearth::batch {
 
-// Where a value is: up to kInlineBytes lie behind its length, others at an offset in a buffer.
+// Location of a value: up to kInlineBytes are stored in the view, others at an offset in a buffer.
 struct ByteView {
   static constexpr int32_t kInlineBytes = 12;
 
@@ -23,8 +23,8 @@ struct ByteView {
 };
 static_assert(sizeof(ByteView) == 16);
 
-// The value at `index`, which counts from the array's own first one; of a null none. The buffers
-// are the validity, the views, those of the values, and their sizes.
+// The value at `index`, which counts from the array's first value; empty for null. The array's
+// buffers are validity, views, value buffers and their sizes.
 inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
   const auto* validity = static_cast<const uint8_t*>(array.buffers[0]);
   if (validity != nullptr && (validity[index / 8] >> index % 8 & 1) == 0) return {};
@@ -36,48 +36,46 @@ inline std::string_view ViewedBytes(const ArrowArray& array, int64_t index) {
   return {at, static_cast<size_t>(view.bytes)};
 }
 
-// Makes such an array of values that stay where they lie. Not thread-safe.
+// Builds such an array over values that are not copied. Not thread-safe.
 class ByteViews {
  public:
-  // Throws kResourceExhausted for a value of 2 GiB; `column` is for that message.
+  // Throws kResourceExhausted for a value of 2 GiB; `column` is for the error message.
   void Append(std::string_view value, std::string_view column) {
     Require(value.size() <= INT32_MAX, ErrorCode::kResourceExhausted,
-            "a value of column '{}' has {} bytes; fewer than 2 GiB are possible", column,
-            value.size());
+            "a value of column '{}' has {} bytes; the limit is 2 GiB", column, value.size());
     ByteView& view = views_.emplace_back(ByteView{static_cast<int32_t>(value.size()), 0, 0, 0});
     if (view.bytes <= ByteView::kInlineBytes) {
       if (!value.empty()) std::memcpy(&view.prefix, value.data(), value.size());
       return;
     }
     std::memcpy(&view.prefix, value.data(), sizeof(view.prefix));
-    Reach(value);
-    view.buffer = static_cast<int32_t>(places_.size()) - 1;
-    view.offset = static_cast<int32_t>(value.data() - places_.back());
+    StartBufferFor(value);
+    view.buffer = static_cast<int32_t>(starts_.size()) - 1;
+    view.offset = static_cast<int32_t>(value.data() - starts_.back());
     sizes_.back() = std::max(sizes_.back(), int64_t{view.offset} + view.bytes);
   }
 
-  // Adds the array's buffers behind its validity; they last as long as these views stay as they
-  // are.
+  // Appends the array's buffers after its validity; they are valid until these views change.
   void AddBuffers(std::vector<const void*>* buffers) const {
     static constexpr int64_t kNoSize = 0;
     buffers->push_back(views_.data());
-    buffers->insert(buffers->end(), places_.begin(), places_.end());
+    buffers->insert(buffers->end(), starts_.begin(), starts_.end());
     buffers->push_back(sizes_.empty() ? &kNoSize : sizes_.data());
   }
 
  private:
-  // Begins another buffer where the value lies before the last one, or too far behind its begin.
-  void Reach(std::string_view value) {
+  // Starts another buffer if the value is before the last one, or too long after its start.
+  void StartBufferFor(std::string_view value) {
     const auto at = reinterpret_cast<uintptr_t>(value.data());
-    const auto begin = places_.empty() ? 0 : reinterpret_cast<uintptr_t>(places_.back());
-    if (!places_.empty() && at >= begin && at - begin + value.size() <= INT32_MAX) return;
-    places_.push_back(value.data());
+    const auto begin = starts_.empty() ? 0 : reinterpret_cast<uintptr_t>(starts_.back());
+    if (!starts_.empty() && at >= begin && at - begin + value.size() <= INT32_MAX) return;
+    starts_.push_back(value.data());
     sizes_.push_back(0);
   }
 
   std::vector<ByteView> views_;
-  // Where the values lie, and how many bytes from there on.
-  std::vector<const char*> places_;
+  // Start and size of each value buffer.
+  std::vector<const char*> starts_;
   std::vector<int64_t> sizes_;
 };
 

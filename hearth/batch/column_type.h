@@ -1,4 +1,4 @@
-// The column types that a batch may have, and their names in Arrow's C data interface.
+// Column types of a batch, and their names in Arrow's C data interface.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hearth::batch {
 
-// The numbers are part of the batch image (docs/format_batch.md).
+// The numbers are part of the batch image format (docs/format_batch.md).
 enum class ColumnType : uint32_t {
   kBool = 1,
   kInt8 = 2,
@@ -28,29 +28,29 @@ enum class ColumnType : uint32_t {
   kLargeList = 17,
   kFixedSizeList = 18,
   kStruct = 19,
-  kFileBinary = 20,  // a binary whose values lie in a file (mapped_file.h)
+  kFileBinary = 20,  // binary whose values are in a file (mapped_file.h)
 };
 
 struct ArrowType {
   ColumnType type;
-  int64_t list_size;   // of a fixed-size list, else 0
-  bool views = false;  // of strings and binaries, in Arrow: byte_views.h
+  int64_t list_size;   // for a fixed-size list, else 0
+  bool views = false;  // string or binary views (byte_views.h)
 };
 
-// Reads a format string of Arrow's C data interface; false for a type that batches cannot have.
+// Parses a format string of Arrow's C data interface; false for an unsupported type.
 bool ParseArrowFormat(std::string_view format, ArrowType* type);
 std::string ArrowFormat(const ArrowType& type);
 
 std::string_view ColumnTypeName(ColumnType type);
 bool IsKnownColumnType(uint32_t number);
 
-// Bytes per value of a number, 0 for every other type (bool has one bit).
+// Bytes per value of a numeric type, 0 for other types (a bool is one bit).
 int64_t NumberWidth(ColumnType type);
-// Bytes per entry of the offsets buffer: 4 or 8, 0 for a type without one.
+// Bytes per entry of the offsets buffer: 4 or 8; 0 for a type without offsets.
 int64_t OffsetWidth(ColumnType type);
-// Strings and binaries.
+// True for strings and binaries.
 bool IsBytes(ColumnType type);
-// Lists of all three kinds: one child.
+// True for all three kinds of lists, which have one child.
 bool IsList(ColumnType type);
 
 }  // namespace hearth::batch

@@ -11,7 +11,7 @@
 namespace hearth::batch {
 namespace {
 
-// Buffers are aligned for their type by the image's checks, so a plain cast may read them.
+// Image validation ensures that buffers are aligned for their type, so a plain cast is safe.
 template <typename T>
 const T* ValuesOf(const ColumnBuffers& buffers) {
   return reinterpret_cast<const T*>(buffers.data);
@@ -19,7 +19,7 @@ const T* ValuesOf(const ColumnBuffers& buffers) {
 
 bool BitAt(const uint8_t* bits, int64_t index) { return bits[index >> 3] >> (index & 7) & 1; }
 
-// Calls visit(T const*) with the values of a number column; false for any other type.
+// Calls visit(T const*) with the values of a numeric column; false for other types.
 template <typename Visit>
 bool VisitNumbers(ColumnType type, const ColumnBuffers& buffers, Visit visit) {
   switch (type) {
@@ -52,7 +52,7 @@ bool IsNumberOrBool(ColumnType type) { return type <= ColumnType::kFloat64; }
 
 bool IsByte(ColumnType type) { return type == ColumnType::kInt8 || type == ColumnType::kUint8; }
 
-// Asked for every value that is read, so not looked up in the table of types.
+// Called for every value, so it avoids the lookup in the type table.
 bool HasWideOffsets(ColumnType type) {
   return type == ColumnType::kLargeUtf8 || type == ColumnType::kLargeBinary ||
          type == ColumnType::kLargeList;
@@ -101,15 +101,16 @@ ColumnView::Range ColumnView::ValueRange(int64_t row) const {
     const auto* offsets = static_cast<const int64_t*>(buffers_.offsets);
     return {offsets[row], offsets[row + 1]};
   }
-  if (buffers_.places != nullptr) {
-    const FilePlace& place = buffers_.places[row];
-    return {static_cast<int64_t>(place.begin), static_cast<int64_t>(place.begin + place.bytes)};
+  if (buffers_.locations != nullptr) {
+    const FileLocation& location = buffers_.locations[row];
+    return {static_cast<int64_t>(location.begin),
+            static_cast<int64_t>(location.begin + location.bytes)};
   }
   const auto* offsets = static_cast<const int32_t*>(buffers_.offsets);
   return {offsets[row], offsets[row + 1]};
 }
 
-// Lists of bytes, too: Spark's array<byte>.
+// Also accepts lists of bytes: Spark's array<byte>.
 std::string_view ColumnView::Bytes(int64_t row) const {
   const bool listed = IsList(type()) && IsByte(children_[0].type());
   RequireValue(row, IsBytes(type()) || listed, "a string or binary");
@@ -129,7 +130,7 @@ std::string ColumnView::AsText(int64_t row) const {
   RequireValue(row, IsNumberOrBool(type()), "a number or a string");
   if (type() == ColumnType::kBool) return BitAt(buffers_.data, row) ? "true" : "false";
   std::string text;
-  // The unary plus makes a number of a byte, which would be printed as a character.
+  // Unary plus converts a byte to int, which would otherwise print as a character.
   VisitNumbers(type(), buffers_, [&](auto* values) { text = fmt::format("{}", +values[row]); });
   return text;
 }
@@ -172,9 +173,9 @@ std::span<const float> ColumnView::FloatList(int64_t row, std::vector<float>* sc
   return *scratch;
 }
 
-void ColumnView::PrefetchPlace(int64_t row) const {
-  if (buffers_.places != nullptr) {
-    __builtin_prefetch(buffers_.places + row);
+void ColumnView::PrefetchEntry(int64_t row) const {
+  if (buffers_.locations != nullptr) {
+    __builtin_prefetch(buffers_.locations + row);
   } else if (const int64_t width = OffsetWidth(type()); width != 0) {
     __builtin_prefetch(static_cast<const char*>(buffers_.offsets) + row * width);
   } else {
@@ -190,7 +191,7 @@ void ColumnView::PrefetchValue(int64_t row) const {
   const Range range = ValueRange(row);
   if (range.begin == range.end || width == 0) return;  // width: bits, or lists in the list
   __builtin_prefetch(data + range.begin * width);
-  // Short values often end in the next line; the rest of long ones the processor foresees.
+  // Short values often end in the next cache line; the hardware prefetcher handles long ones.
   __builtin_prefetch(data + std::min(range.begin * width + kCacheLine, range.end * width - 1));
 }
 

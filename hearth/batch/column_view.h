@@ -1,4 +1,4 @@
-// One column of a batch: typed values over bytes that somebody else owns.
+// Typed access to one column of a batch, over bytes owned by others.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace hearth::batch {
 
-// Buffers of one column, as Arrow defines them, starting at the column's first value.
+// Buffers of one column in Arrow's layout, starting at the column's first value.
 struct ColumnBuffers {
-  const uint8_t* validity = nullptr;  // bit i set: value i is there; null: all are
-  const void* offsets = nullptr;      // int32 or int64, length + 1 of them; strings, lists
+  const uint8_t* validity = nullptr;  // bit i set: value i is not null; nullptr: no nulls
+  const void* offsets = nullptr;      // length + 1 of int32 or int64; strings and lists
   const uint8_t* data = nullptr;      // values, bits of bools, or bytes of strings
   int64_t data_bytes = 0;
-  // Of values in a file, whose bytes are then the data: where each lies.
-  const FilePlace* places = nullptr;
+  // Location of each value in a file; `data` is then the file's bytes.
+  const FileLocation* locations = nullptr;
 };
 
-// Reading is thread-safe. Row numbers are trusted to be in [0, length()); asking a column for what
-// its type cannot give, or for a value that is null, throws an Error that names the column.
+// Reading is thread-safe. Row numbers must be in [0, length()) and are not checked. Reading a null,
+// or a value of another type, throws an Error that names the column.
 class ColumnView {
  public:
   ColumnView(std::string_view name, ArrowType type, int64_t length, ColumnBuffers buffers,
@@ -40,29 +40,29 @@ class ColumnView {
     return buffers_.validity != nullptr && !(buffers_.validity[row >> 3] >> (row & 7) & 1);
   }
 
-  // Numbers and bools, converted as static_cast does.
+  // Numbers and bools, converted by static_cast.
   double AsDouble(int64_t row) const;
   int64_t AsInt64(int64_t row) const;
 
   // Strings and binaries, without a copy.
   std::string_view Bytes(int64_t row) const;
 
-  // Numbers, bools and strings as text, the way a label or an id is printed.
+  // Formats numbers, bools and strings as text, for labels and ids.
   std::string AsText(int64_t row) const;
 
   // Number of values in a list; 1 for a number.
   int64_t ListLength(int64_t row) const;
 
-  // A list of numbers as floats; a single number is a list of one. Points into the batch where the
+  // A list of numbers as floats; a single number is a list of one. Points into the batch if the
   // values are float32, else into `scratch`.
   std::span<const float> FloatList(int64_t row, std::vector<float>* scratch) const;
 
-  // Prefetch hints, for readers that jump between rows: first for the row's place in its buffers,
-  // then, once that is cached, for the first bytes of its value.
-  void PrefetchPlace(int64_t row) const;
+  // Prefetch hints for random access: first for the row's entries in its buffers, then, once these
+  // are cached, for the first bytes of its value.
+  void PrefetchEntry(int64_t row) const;
   void PrefetchValue(int64_t row) const;
 
-  // Field of a struct column, null where there is none of that name.
+  // Field of a struct column, null if there is none with this name.
   const ColumnView* FindChild(std::string_view name) const;
 
  private:

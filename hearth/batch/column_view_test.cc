@@ -57,7 +57,7 @@ TEST(ColumnView, ReadsBoolsBitByBit) {
   EXPECT_EQ(column.AsText(1), "true");
 }
 
-TEST(ColumnView, ReadsListsOfBytesAsBytes) {
+TEST(ColumnView, ReadsByteListsAsBytes) {
   const std::vector<int8_t> values = {1, -1, 2};
   const std::vector<int32_t> offsets = {0, 2, 2, 3};
   const std::vector<uint8_t> last_is_null = {0b011};
@@ -121,7 +121,7 @@ TEST(ColumnView, WrongTypeNamesTheColumnAndBothTypes) {
   EXPECT_EQ(CodeOf([&] { batch->column("id").ListLength(0); }), ErrorCode::kInvalidArgument);
 }
 
-TEST(ColumnView, NullsAreSeenAndNeverReadAsValues) {
+TEST(ColumnView, NullsAreNeverReadAsValues) {
   const auto batch = BatchBuilder()
                          .AddInt32("n", {1, 2}, {false, true})
                          .AddFloatList("x", {{1}, {}}, {false, true})
@@ -133,7 +133,7 @@ TEST(ColumnView, NullsAreSeenAndNeverReadAsValues) {
   EXPECT_EQ(CodeOf([&] { Floats(batch->column("x"), 1); }), ErrorCode::kInvalidArgument);
 }
 
-TEST(ColumnView, NullInsideAListIsAnErrorThatNamesItsPlace) {
+TEST(ColumnView, NullInsideAListIsAnErrorWithItsPosition) {
   const std::vector<float> values = {1, 2, 3, 4};
   const uint8_t validity = 0b0111;
   ColumnBuffers buffers;

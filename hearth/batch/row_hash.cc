@@ -11,9 +11,9 @@
 namespace hearth::batch {
 namespace {
 
-// So many rows at a time: their hashes stay in the first-level cache.
+// Rows per block, so that their hashes stay in the first-level cache.
 constexpr int64_t kRowsAtOnce = 256;
-// Odd, so that every row before counts with all its bits.
+// Odd, so that multiplication loses no bits of earlier rows.
 constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
 constexpr uint64_t kNull = 0xD1B54A32D192ED03;
 constexpr uint64_t kWidth = 0xA0761D6478BD642F;
@@ -22,21 +22,22 @@ struct Range {
   int64_t begin, end;
 };
 
-// Where the bytes or items of each value lie.
+// Range of each value's bytes or items.
 class Ranges {
  public:
   explicit Ranges(const ColumnView& column)
       : offsets_(column.buffers().offsets),
-        places_(column.buffers().places),
+        locations_(column.buffers().locations),
         width_(OffsetWidth(column.type())),
         size_(column.list_size()) {}
 
   Range operator()(int64_t row) const {
     if (width_ == 4) return Between<int32_t>(row);
     if (width_ == 8) return Between<int64_t>(row);
-    if (places_ != nullptr) {
-      const FilePlace& place = places_[row];
-      return {static_cast<int64_t>(place.begin), static_cast<int64_t>(place.begin + place.bytes)};
+    if (locations_ != nullptr) {
+      const FileLocation& location = locations_[row];
+      return {static_cast<int64_t>(location.begin),
+              static_cast<int64_t>(location.begin + location.bytes)};
     }
     return {row * size_, (row + 1) * size_};
   }
@@ -49,17 +50,16 @@ class Ranges {
   }
 
   const void* offsets_;
-  const FilePlace* places_;
+  const FileLocation* locations_;
   int64_t width_, size_;
 };
 
 uint64_t AddNull(uint64_t hash) { return (hash ^ kNull) * kStep; }
 
-// A number of so many bytes: for these a multiplication is enough, and XXH3 takes three times as
-// long.
+// Hashes a number of `width` bytes by one multiplication; XXH3 takes three times as long.
 uint64_t AddNumber(uint64_t hash, uint64_t number, uint64_t width) {
   hash = ((hash + width * kWidth) ^ number) * kStep;
-  return hash ^ hash >> 32;  // the upper bits have seen all others
+  return hash ^ hash >> 32;  // the upper bits depend on all others
 }
 
 uint64_t AddBytes(uint64_t hash, const uint8_t* bytes, int64_t count) {
@@ -117,8 +117,8 @@ bool HasNulls(const ColumnView& column, Range values) {
   return false;
 }
 
-// Numbers of a list are hashed as they lie. Where they do not lie bare, the list's hash is that of
-// its items' hashes; a row's hash must not depend on what other rows of its batch hold.
+// Numeric lists without nulls are hashed as bytes. Other lists hash the hashes of their items; a
+// row's hash must not depend on other rows of its batch.
 void AddLists(const ColumnView& column, Range rows, uint64_t* hashes) {
   const ColumnView& items = column.children()[0];
   const Ranges ranges(column);
@@ -142,7 +142,7 @@ void AddLists(const ColumnView& column, Range rows, uint64_t* hashes) {
   }
 }
 
-// Below a null there is anything, so what was added there is taken back.
+// Values under a null are undefined, so their contribution is undone.
 void AddStructs(const ColumnView& column, Range rows, uint64_t* hashes) {
   const std::vector<uint64_t> before(hashes, hashes + (rows.end - rows.begin));
   for (const ColumnView& child : column.children()) AddValues(child, rows, hashes);
@@ -164,7 +164,7 @@ uint64_t AddNamesAndTypes(uint64_t hash, const std::vector<ColumnView>& columns)
   hash = AddNumber(hash, columns.size(), sizeof(uint64_t));
   for (const ColumnView& column : columns) {
     hash = XXH3_64bits_withSeed(column.name().data(), column.name().size(), hash);
-    // Where a binary's values lie is not a matter of its rows.
+    // The storage of a binary's values is not part of its rows.
     const ColumnType type =
         column.type() == ColumnType::kFileBinary ? ColumnType::kBinary : column.type();
     hash = AddNumber(hash, static_cast<uint64_t>(type), sizeof(uint32_t));

@@ -1,5 +1,5 @@
-// A rolling hash of rows, to tell whether rows that are sent again are the same as before.
-// Thread-safe; never throws. Not meant to withstand an adversary.
+// Rolling hash of rows, to check that rows that are sent again are unchanged. Thread-safe; never
+// throws. Not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace hearth::batch {
 
-// Goes up with every change of the hash, because files store hashes. 1 hashed all values by XXH3.
+// Increment with every change of the hash, because files store hashes. Version 1 hashed all values
+// by XXH3.
 inline constexpr int kRowHashVersion = 2;
 
-// Continues `hash` (0: no rows yet) by the first `rows` rows of a batch. Equal rows in the same
-// order give the same hash, however they are cut into batches and whichever width the offsets of
-// their lists have; bytes under a null or after the last bit do not count. Nor do names and types
-// of columns.
+// Extends `hash` (0: no rows yet) by the first `rows` rows of a batch. Equal rows in the same order
+// have the same hash, for any batch boundaries and any offset width of their lists; bytes under a
+// null or after the last bit are ignored, as are names and types of columns.
 uint64_t HashRows(uint64_t hash, const std::vector<ColumnView>& columns, int64_t rows);
 
-// The same for a whole batch, with the names and types of its columns; the result depends on how
-// the rows were cut into batches.
+// Extends `hash` by a whole batch, including the names and types of its columns; the result depends
+// on batch boundaries.
 uint64_t HashBatch(uint64_t hash, const BatchView& batch);
 
 }  // namespace hearth::batch

@@ -15,7 +15,7 @@ uint64_t HashOf(const BatchView& batch, uint64_t hash = 0) {
   return HashRows(hash, batch.columns(), batch.rows());
 }
 
-// Rows [begin, end) of a table in which every third text, fourth number and fifth list is null.
+// Rows [begin, end) of a table in which every third string, fourth number and fifth list is null.
 std::shared_ptr<const BatchView> Rows(int begin, int end, int other = -1) {
   std::vector<int32_t> numbers;
   std::vector<std::string> texts;
@@ -35,7 +35,7 @@ std::shared_ptr<const BatchView> Rows(int begin, int end, int other = -1) {
   return rows.AddFloatList("l", lists, no_list).Build();
 }
 
-TEST(RowHash, IsTheSameHoweverRowsAreCutIntoBatches) {
+TEST(RowHash, DoesNotDependOnBatchBoundaries) {
   const uint64_t whole = HashOf(*Rows(0, 1000));
   for (const int size : {1, 2, 3, 7, 256, 257, 999}) {
     uint64_t hash = 0;
@@ -46,7 +46,7 @@ TEST(RowHash, IsTheSameHoweverRowsAreCutIntoBatches) {
   }
 }
 
-TEST(RowHash, TellsEveryPrefixAndEveryChangedRow) {
+TEST(RowHash, DiffersForEveryPrefixAndEveryChangedRow) {
   std::set<uint64_t> seen;
   const auto rows = Rows(0, 500);
   for (int64_t count = 0; count <= 500; ++count) {
@@ -58,8 +58,8 @@ TEST(RowHash, TellsEveryPrefixAndEveryChangedRow) {
   }
 }
 
-// Small tables that are easily taken for each other.
-TEST(RowHash, TellsOrderNullsAndLengthsApart) {
+// Small tables that are easily confused.
+TEST(RowHash, DependsOnOrderNullsAndLengths) {
   using Lists = std::vector<std::vector<float>>;
   std::vector<std::shared_ptr<const BatchView>> tables = {
       BatchBuilder().AddInt32("n", {1, 2}).Build(),
@@ -82,7 +82,7 @@ TEST(RowHash, TellsOrderNullsAndLengthsApart) {
   EXPECT_EQ(seen.size(), tables.size());
 }
 
-TEST(RowHash, NumbersCountWithTheirWidth) {
+TEST(RowHash, DependsOnTheWidthOfNumbers) {
   std::set<uint64_t> seen;
   for (const int number : {0, 1, -1}) {
     EXPECT_TRUE(seen.insert(HashOf(*BatchBuilder().AddInt32("n", {number}).Build())).second);
@@ -90,8 +90,8 @@ TEST(RowHash, NumbersCountWithTheirWidth) {
   }
 }
 
-// Seals keep them: whoever changes a number here gives kRowHashVersion the next one, too.
-TEST(RowHash, ChangesWithItsVersionOnly) {
+// Checkpoints store these hashes: a change here must increment kRowHashVersion.
+TEST(RowHash, ChangesOnlyWithItsVersion) {
   EXPECT_EQ(kRowHashVersion, 2);
   EXPECT_EQ(HashOf(*Rows(0, 1000)), 17502321736187531308u);
   EXPECT_EQ(HashBatch(0, *Rows(0, 1000)), 3163942551443625873u);
@@ -101,7 +101,7 @@ uint64_t HashOfNumbers(const std::string& name, const BatchBuilder::Nulls& nulls
   return HashBatch(0, *BatchBuilder().AddInt32(name, {1, 2, 3}, nulls).Build());
 }
 
-TEST(BatchHash, CountsRowsNamesTypesAndTheCut) {
+TEST(BatchHash, DependsOnRowsNamesTypesAndBatchBoundaries) {
   const std::vector<std::string> texts = {"ab", "c"};
   const auto numbers = BatchBuilder().AddInt32("n", {1, 2, 3}).Build();
   const std::set<uint64_t> hashes = {
@@ -124,9 +124,9 @@ TEST(BatchHash, CountsRowsNamesTypesAndTheCut) {
   EXPECT_EQ(hashes.size(), 15u);
 }
 
-TEST(BatchHash, IsTheSameForEqualRowsWhateverLiesBetweenTheirBuffers) {
+TEST(BatchHash, IgnoresBytesBetweenBuffers) {
   EXPECT_EQ(HashOfNumbers("n"), HashOfNumbers("n", {false, false, false}));
-  // What a ring holds where nothing was written now is left from earlier entries.
+  // Gaps in a ring's image hold bytes of earlier entries.
   const auto hash = [](std::byte fill) {
     BatchBuilder rows;
     rows.AddInt32("n", {1, 2, 3}, {false, true, false}).AddString("s", {"a", "", "b"});
@@ -141,8 +141,8 @@ TEST(BatchHash, IsTheSameForEqualRowsWhateverLiesBetweenTheirBuffers) {
   EXPECT_EQ(hash(std::byte{0}), hash(std::byte{0xff}));
 }
 
-// As rows of a shuffle, where a node hashes what lies behind a null in the sender's memory.
-TEST(BatchHash, WhatLiesBelowANullIsNoContent) {
+// For example rows of a shuffle, where bytes under a null are the sender's memory.
+TEST(BatchHash, IgnoresBytesUnderANull) {
   const BatchBuilder::Nulls second = {false, true, false};
   const auto hash = [&](int32_t number, const std::string& text) {
     BatchBuilder rows;
@@ -153,7 +153,7 @@ TEST(BatchHash, WhatLiesBelowANullIsNoContent) {
   EXPECT_EQ(hash(2, "x"), hash(2, "other bytes"));
 }
 
-// Columns by hand, as no builder makes them.
+// Columns built by hand, because BatchBuilder cannot make them.
 class NestedColumns : public ::testing::Test {
  protected:
   static ColumnView Ints(const std::vector<int32_t>& values, const uint8_t* validity = nullptr) {
@@ -200,11 +200,11 @@ TEST_F(NestedColumns, ANullInOneListDoesNotChangeTheHashOfAnother) {
   EXPECT_EQ(HashRows(0, {bare}, 2), HashRows(0, {one}, 2));
   EXPECT_NE(HashOf(bare), HashOf(one));
   std::vector<int32_t> hidden = values_;
-  hidden[3] = 77;  // what lies below a null is no content
+  hidden[3] = 77;  // values under a null are ignored
   EXPECT_EQ(HashOf(one), HashOf(Lists(ColumnType::kList, narrow_, Ints(hidden, &not_the_fourth))));
 }
 
-TEST_F(NestedColumns, StructsListsOfListsAndBoolsCount) {
+TEST_F(NestedColumns, DependsOnStructsNestedListsAndBools) {
   const uint8_t second_is_null = 0b101, bits = 0b010, other_bits = 0b110;
   const auto structs = [](const uint8_t* validity, std::vector<ColumnView> children) {
     return ColumnView("s", {ColumnType::kStruct, 0}, 3, {validity, nullptr, nullptr, 0},

@@ -19,7 +19,7 @@ namespace {
 
 Fd OpenUnnamed(const std::string& directory) {
   Fd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  // Some file systems (overlay, NFS) know no O_TMPFILE and answer with one of these.
+  // Errors of file systems without O_TMPFILE (overlay, NFS).
   if (!file.valid() && (errno == EOPNOTSUPP || errno == EISDIR)) {
     std::string path = directory + "/hearth-spill-XXXXXX";
     file = Fd(::mkostemp(path.data(), O_CLOEXEC));
@@ -38,51 +38,52 @@ SpillFile::SpillFile(std::string directory, size_t segment_bytes)
       segment_bytes_(RoundUpToPages(segment_bytes)) {}
 
 void SpillFile::ThrowFull(int error_number) const {
-  ThrowErrno(error_number,
-             fmt::format("cannot write rows to the spill file in '{}', which has {} bytes; free "
-                         "disk space or name another directory (spill_dir, in Spark "
-                         "spark.local.dir, which may name several); a training reads Parquet files "
-                         "without keeping their rows with -spill off",
-                         fmt::join(directories_, "', '"), bytes()));
+  ThrowErrno(
+      error_number,
+      fmt::format("cannot write rows to the spill file in '{}', which holds {} bytes; free "
+                  "disk space or set another directory (spill_dir, in Spark "
+                  "spark.local.dir, which may list several); with -spill off a training reads "
+                  "Parquet files without spooling their rows",
+                  fmt::join(directories_, "', '"), bytes()));
 }
 
-bool SpillFile::MoveOn() {
+bool SpillFile::NextFolder() {
   for (const std::string& folder : LocalFolders()) {
     if (std::find(directories_.begin(), directories_.end(), folder) != directories_.end()) continue;
     directories_.push_back(folder);
     try {
-      file_ = OpenUnnamed(folder);  // the mappings keep the file before
-    } catch (const Error&) {        // a disk that cannot be written is as good as a full one
+      file_ = OpenUnnamed(folder);  // the mappings keep the previous file
+    } catch (const Error&) {        // treat an unwritable disk as full
       continue;
     }
     bytes_before_ += end_;
-    segment_begin_ = segment_end_ = end_ = taken_ = 0;
+    segment_begin_ = segment_end_ = end_ = allocated_ = 0;
     return true;
   }
   return false;
 }
 
-// Pages of a file whose room is already taken are made a quarter quicker than others. A file system
-// that cannot (NFS) or a disk that is nearly full says so: then each write takes its room itself.
-void SpillFile::TakeRoom(uint64_t end) {
+// Writing to preallocated blocks is a quarter faster. If preallocation fails (NFS, an almost full
+// disk), each write allocates its own blocks.
+void SpillFile::Preallocate(uint64_t end) {
   constexpr uint64_t kAhead = 8 << 20;
-  if (end <= taken_) return;
-  const uint64_t until = std::min(segment_end_, std::max(end, taken_ + kAhead));
-  const bool took = ::fallocate(file_.get(), 0, static_cast<off_t>(taken_),
-                                static_cast<off_t>(until - taken_)) == 0;
-  taken_ = took ? until : segment_end_;
+  if (end <= allocated_) return;
+  const uint64_t until = std::min(segment_end_, std::max(end, allocated_ + kAhead));
+  const bool took = ::fallocate(file_.get(), 0, static_cast<off_t>(allocated_),
+                                static_cast<off_t>(until - allocated_)) == 0;
+  allocated_ = took ? until : segment_end_;
 }
 
 int SpillFile::AddSegment(size_t least_bytes) {
   const size_t bytes = std::max(segment_bytes_, RoundUpToPages(least_bytes));
   const uint64_t begin = segment_end_;
-  // Only the size changes here; room on the disk is taken, or found missing, later.
+  // Only the size changes here; blocks are allocated, or found missing, later.
   if (::ftruncate(file_.get(), static_cast<off_t>(begin + bytes)) != 0) return errno;
   {
     const std::lock_guard lock(mutex_);
     segments_.emplace_back(file_.get(), begin, bytes, Mapping::Access::kRead);
   }
-  segment_begin_ = end_ = taken_ = begin;
+  segment_begin_ = end_ = allocated_ = begin;
   segment_end_ = begin + bytes;
   return 0;
 }
@@ -91,8 +92,8 @@ int SpillFile::Write(std::span<const std::byte> image) {
   if (image.size() > segment_end_ - end_) {
     if (const int error = AddSegment(image.size()); error != 0) return error;
   }
-  TakeRoom(end_ + image.size());
-  // By write and not through the mapping, where a full disk would be a SIGBUS.
+  Preallocate(end_ + image.size());
+  // Uses write and not the mapping, where a full disk would raise SIGBUS.
   for (size_t done = 0; done < image.size();) {
     const ssize_t wrote = ::pwrite(file_.get(), image.data() + done, image.size() - done,
                                    static_cast<off_t>(end_ + done));
@@ -107,7 +108,7 @@ std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
   int first_error = 0;
   for (int error = Write(image); error != 0; error = Write(image)) {
     if (first_error == 0) first_error = error;
-    if (!MoveOn()) ThrowFull(first_error);
+    if (!NextFolder()) ThrowFull(first_error);
   }
   const std::byte* mapped = segments_.back().data() + (end_ - segment_begin_);
   end_ = std::min(segment_end_, end_ + AlignImage(image.size()));
@@ -116,7 +117,7 @@ std::span<const std::byte> SpillFile::Append(std::span<const std::byte> image) {
 
 void SpillFile::DropPages() {
   const std::lock_guard lock(mutex_);
-  // Nothing depends on it, and it cannot fail for mappings of a file.
+  // Only a hint, and it cannot fail for file mappings.
   for (const Mapping& segment : segments_) {
     (void)::madvise(segment.data(), segment.size(), MADV_DONTNEED);
   }

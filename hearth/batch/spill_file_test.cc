@@ -34,7 +34,7 @@ TEST(SpillFile, ImagesStayWhereTheyWereMapped) {
   }
 }
 
-TEST(SpillFile, DroppedPagesCountNoLongerAndReadTheSame) {
+TEST(SpillFile, DroppedPagesAreNotResidentAndReadTheSame) {
   constexpr int64_t kBytes = 16 << 20;
   SpillFile file(::testing::TempDir());
   const auto mapped = file.Append(Filled(kBytes, 7));
@@ -46,7 +46,7 @@ TEST(SpillFile, DroppedPagesCountNoLongerAndReadTheSame) {
   EXPECT_EQ(std::count(mapped.begin(), mapped.end(), std::byte{7}), kBytes);
 }
 
-TEST(SpillFile, ImageLargerThanASegmentGetsItsOwn) {
+TEST(SpillFile, ImageLargerThanASegmentGetsItsOwnSegment) {
   SpillFile file(::testing::TempDir(), 64 << 10);
   file.Append(Filled(100, 1));
   const auto big = file.Append(Filled(1'000'000, 2));
@@ -70,7 +70,7 @@ TEST(SpillFile, MissingDirectoryIsNamed) {
   EXPECT_THAT(error.message(), HasSubstr("cannot create a spill file in '/nowhere/at/all'"));
 }
 
-// The descriptor of this process's file without a name in the folder.
+// Descriptor of this process's unnamed file in the folder.
 int UnnamedFileIn(const std::filesystem::path& folder) {
   for (int fd = 0; fd < 1024; ++fd) {
     std::error_code none;
@@ -80,8 +80,8 @@ int UnnamedFileIn(const std::filesystem::path& folder) {
   return -1;
 }
 
-TEST(SpillFile, TakesRoomOnTheDiskAheadOfItsRowsButNotAWholeSegment) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "hearth-spill-room";
+TEST(SpillFile, PreallocatesBlocksButNotAWholeSegment) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "hearth-spill-blocks";
   std::filesystem::create_directory(folder);
   SpillFile file(folder);
   file.Append(Filled(100, 1));
@@ -89,12 +89,12 @@ TEST(SpillFile, TakesRoomOnTheDiskAheadOfItsRowsButNotAWholeSegment) {
   const int fd = UnnamedFileIn(folder);
   std::filesystem::remove(folder);
   ASSERT_EQ(::fstat(fd, &status), 0);
-  if (::fallocate(fd, 0, 0, 1) != 0) GTEST_SKIP() << "the file system takes no room ahead";
+  if (::fallocate(fd, 0, 0, 1) != 0) GTEST_SKIP() << "the file system cannot preallocate";
   EXPECT_GE(status.st_blocks * 512, 4 << 20);
   EXPECT_LE(status.st_blocks * 512, 12 << 20);
 }
 
-// The limit on file sizes stands for the end of the disk.
+// The limit on file sizes simulates a full disk.
 class FullDisk : public ::testing::Test {
  protected:
   FullDisk() {
@@ -115,7 +115,7 @@ class FullDisk : public ::testing::Test {
   sighandler_t old_handler_;
 };
 
-TEST_F(FullDisk, IsFoundInTheMiddleOfASegmentToo) {
+TEST_F(FullDisk, IsDetectedInTheMiddleOfASegment) {
   SpillFile file(::testing::TempDir(), 1 << 20);
   file.Append(Filled(100, 1));
   FillDisk();
@@ -125,7 +125,7 @@ TEST_F(FullDisk, IsFoundInTheMiddleOfASegmentToo) {
             ErrorCode::kResourceExhausted);
 }
 
-TEST_F(FullDisk, SaysWhereAndWhatToDoAndKeepsWhatIsThere) {
+TEST_F(FullDisk, IsReportedWithAdviceAndKeepsTheRows) {
   FillDisk();
   SpillFile file(::testing::TempDir(), 64 << 10);
   const auto first = file.Append(Filled(50'000, 1));
@@ -137,7 +137,7 @@ TEST_F(FullDisk, SaysWhereAndWhatToDoAndKeepsWhatIsThere) {
   EXPECT_EQ(first.back(), std::byte{1});
 }
 
-// Folders of an executor beside the one that a file begins in; gone with the test.
+// Additional folders of an executor; deletes them at destruction.
 class ExecutorFolders {
  public:
   explicit ExecutorFolders(int count) {
@@ -159,12 +159,12 @@ class ExecutorFolders {
   std::vector<std::string> folders_;
 };
 
-TEST_F(FullDisk, GoesOnInTheNextFolderAndLosesNothing) {
+TEST_F(FullDisk, ContinuesInTheNextFolderWithoutLoss) {
   const ExecutorFolders folders(2);
   FillDisk();
   SpillFile file(folders[0], 64 << 10);
   std::vector<std::span<const std::byte>> mapped;
-  // Four fit into a file: the first folder, then the second one.
+  // Four images fit into a file: first those in the first folder, then those in the second one.
   for (int i = 0; i < 8; ++i) mapped.push_back(file.Append(Filled(50'000, i)));
   EXPECT_NE(UnnamedFileIn(folders[1]), -1);
   EXPECT_GE(file.bytes(), 400'000u);

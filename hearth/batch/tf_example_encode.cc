@@ -24,8 +24,8 @@ FeatureKind KindOf(const ColumnView& column, const ColumnView& values) {
   if (IsBytes(type)) return FeatureKind::kBytes;
   if (type == ColumnType::kBool || NumberWidth(type) > 0) return FeatureKind::kInt64;
   Throw(ErrorCode::kInvalidArgument,
-        "column '{}' has the type {}, which a tf.train.Example cannot hold: write numbers, bools, "
-        "strings, binaries and arrays of them",
+        "column '{}' has the type {}, which tf.train.Example does not support: use numbers, bools, "
+        "strings, binaries or arrays of them",
         column.name(), ColumnTypeName(type));
 }
 
@@ -37,7 +37,7 @@ int64_t ListOffset(const ColumnView& column, int64_t row) {
   return static_cast<const int32_t*>(column.buffers().offsets)[row];
 }
 
-// One column's entries of the examples' maps.
+// Encodes one column's entries of the examples' feature maps.
 class FeatureEncoder {
  public:
   explicit FeatureEncoder(const ColumnView& column)
@@ -48,7 +48,7 @@ class FeatureEncoder {
     key_.append(column.name());
   }
 
-  // Appends the row's entry; nothing for a null.
+  // Appends the row's entry; no entry for null.
   void Append(int64_t row, std::string* features) {
     if (column_.IsNull(row)) return;
     const bool list = IsList(column_.type());
@@ -63,12 +63,12 @@ class FeatureEncoder {
   }
 
  private:
-  // Makes payload_ the message FloatList, Int64List or BytesList of the values [begin, end).
+  // Sets payload_ to the FloatList, Int64List or BytesList of the values [begin, end).
   void Encode(int64_t begin, int64_t end) {
     payload_.clear();
     for (int64_t i = begin; i < end; ++i) {
       Require(!values_.IsNull(i), ErrorCode::kInvalidArgument,
-              "column '{}' has a null within an array, which a tf.train.Example cannot hold",
+              "column '{}' has a null within an array, which tf.train.Example does not support",
               column_.name());
     }
     if (kind_ == FeatureKind::kBytes) {

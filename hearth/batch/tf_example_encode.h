@@ -1,4 +1,4 @@
-// Rows of a batch as tf.train.Example messages.
+// Encodes rows of a batch as tf.train.Example messages.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 namespace hearth::batch {
 
 // Calls put(example) for each row: numbers and bools become int64 or float lists, strings and
-// binaries bytes lists, lists the same; a null is a feature that is not there. Throws
-// kInvalidArgument naming a column of another type.
+// binaries bytes lists, lists likewise; nulls are omitted. Throws kInvalidArgument, naming the
+// column, for other types.
 void EncodeExamples(const BatchView& rows, const std::function<void(std::string_view)>& put);
 
 }  // namespace hearth::batch

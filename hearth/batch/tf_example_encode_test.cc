@@ -35,7 +35,7 @@ std::vector<std::string> Sample() {
                     .AddDouble("d", {0.5, 1.5, 2.5}));
 }
 
-TEST(TfExample, RowsComeBackAsColumns) {
+TEST(TfExample, RowsRoundTripAsColumns) {
   ExampleColumns rows({Want("n", FeatureKind::kInt64), Want("x", FeatureKind::kFloat),
                        Want("s", FeatureKind::kBytes), Want("d", FeatureKind::kFloat)});
   for (const std::string& example : Sample()) rows.Add(example);
@@ -51,9 +51,9 @@ TEST(TfExample, RowsComeBackAsColumns) {
   EXPECT_THAT(columns[3].floats, ElementsAre(0.5, 1.5, 2.5));
 }
 
-// An int64 feature "a" with the values 1 and 300, as protobuf's documentation of the format has it,
-// packed and unpacked.
-TEST(TfExample, WireBytesAreThoseOfTensorFlow) {
+// An int64 feature "a" with the values 1 and 300, packed and unpacked, as in protobuf's
+// documentation of the encoding.
+TEST(TfExample, WireBytesEqualTensorFlows) {
   const std::string packed(
       "\x0a\x0e\x0a\x0c\x0a\x01"
       "a\x12\x07\x1a\x05\x0a\x03\x01\xac\x02",
@@ -94,8 +94,8 @@ TEST(TfExample, ExamplesMayHaveTheirFeaturesInAnyOrder) {
   EXPECT_THAT(rows.columns()[1].ints, ElementsAre(2, 4, 4, 6, 2));
 }
 
-// Rows one after the other are what each of them is alone, whichever came before.
-TEST(TfExample, WhatCameBeforeMakesNoDifference) {
+// Checks that consecutive rows decode as each does alone.
+TEST(TfExample, DecodingDoesNotDependOnEarlierExamples) {
   std::mt19937 random(3);
   const auto integer = [&] { return static_cast<int64_t>(random() >> (random() % 31)); };
   const auto pick = [&](std::vector<std::string> of) { return of[random() % of.size()]; };
@@ -145,14 +145,14 @@ TEST(TfExample, WhatCameBeforeMakesNoDifference) {
   }
 }
 
-TEST(TfExample, AnotherKindNamesTheFeature) {
+TEST(TfExample, KindMismatchNamesTheFeature) {
   ExampleColumns rows({Want("n", FeatureKind::kFloat)});
   const Error error = Thrown([&] { rows.Add(Sample()[0]); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("feature 'n' is a int64 list"));
 }
 
-TEST(TfExample, DamagedExamplesAreRefusedWithoutACrash) {
+TEST(TfExample, DamagedExamplesAreRejectedWithoutACrash) {
   std::mt19937 random(7);
   const std::vector<std::string> good = Sample();
   int refused = 0;

@@ -1,4 +1,4 @@
-// Finding columns by name, and items of lists.
+// Looks up columns by name and items of list columns.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct ItemRange {
   int64_t begin, end;
 };
 
-// Of the list in this row, among the items of all lists; of a null list, too.
+// Range of this row's list in the flattened items; also defined for a null list.
 inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
   if (lists.type() == batch::ColumnType::kFixedSizeList) {
     return {row * lists.list_size(), (row + 1) * lists.list_size()};
@@ -27,7 +27,7 @@ inline ItemRange ItemsOf(const batch::ColumnView& lists, int64_t row) {
   return {offsets[row], offsets[row + 1]};
 }
 
-// Throws kInvalidArgument where not exactly one column has the name.
+// Throws kInvalidArgument unless exactly one column has the name.
 size_t ColumnNamed(const std::vector<batch::ColumnView>& columns, std::string_view name);
 
 }  // namespace hearth::dataset

@@ -12,7 +12,7 @@ namespace {
 
 using batch::ColumnType;
 
-// Calls visit(T()) with the type of the values; a bool lies in a byte.
+// Calls visit(T()) with the type of the values; a bool takes one byte.
 template <typename Visit>
 void VisitType(ColumnType type, Visit visit) {
   switch (type) {
@@ -39,7 +39,7 @@ void VisitType(ColumnType type, Visit visit) {
     case ColumnType::kFloat64:
       return visit(double());
     default:
-      Throw(ErrorCode::kInternal, "{} is no type of numbers", batch::ColumnTypeName(type));
+      Throw(ErrorCode::kInternal, "{} is not a numeric type", batch::ColumnTypeName(type));
   }
 }
 
@@ -55,7 +55,7 @@ bool Holds(From value) {
     }
     return true;
   } else if constexpr (std::is_floating_point_v<From>) {
-    // As floats these bounds are exact: the least value, and one more than the largest.
+    // These bounds are exact as floats: the smallest value, and one more than the largest.
     constexpr From kLeast = static_cast<From>(std::numeric_limits<To>::min());
     const From end = std::ldexp(From(1), std::numeric_limits<To>::digits);
     return value >= kLeast && value < end && value == std::trunc(value);
@@ -67,7 +67,7 @@ bool Holds(From value) {
 template <typename From, typename To>
 void Convert(const Conversion& conversion, const From* values, int64_t count, To* converted) {
   bool all = true;
-  // Without an early exit the loops are vectorised, and values that fit are the rule.
+  // Without an early exit the loop is vectorised, and usually every value fits.
   for (int64_t i = 0; i < count; ++i) all &= Holds<To>(values[i]);
   if (!all) {
     int64_t lost = 0, first = -1;
@@ -77,7 +77,7 @@ void Convert(const Conversion& conversion, const From* values, int64_t count, To
     }
     Throw(ErrorCode::kInvalidArgument,
           "the column '{}' has the value {}, which {} cannot hold ({} of {} values of a batch): "
-          "change the values, or the type",
+          "change the values or the type",
           conversion.column, +values[first], batch::ColumnTypeName(conversion.to), lost, count);
   }
   for (int64_t i = 0; i < count; ++i) converted[i] = static_cast<To>(values[i]);

@@ -1,4 +1,4 @@
-// Numbers in another type.
+// Converts numbers to another type.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace hearth::dataset {
 
-// The type of numbers or bools that NumPy calls so; throws kInvalidArgument for any other.
+// Returns the numeric or bool type with this NumPy name; throws kInvalidArgument for other names.
 batch::ColumnType NumberTypeOf(std::string_view name);
 
-// Writes `count` numbers in the type `to`; a bool is a byte, 0 or 1. Numbers may be rounded to the
-// nearest one of a floating-point type, no more: throws kInvalidArgument, naming the column, for a
-// value that the type cannot hold.
+// Writes `count` numbers as type `to`; a bool is one byte, 0 or 1. Rounds only to the nearest
+// floating-point value: throws kInvalidArgument, naming the column, for a value outside the type's
+// range.
 struct Conversion {
   batch::ColumnType from, to;
   std::string_view column;

@@ -73,7 +73,7 @@ std::string_view BytesAt(const ColumnView& column, int64_t row) {
   return column.IsNull(row) ? std::string_view() : column.Bytes(row);
 }
 
-// The type in the copy: offsets are wide only where they must be.
+// Type in the copy: 64-bit offsets only where 32 bits are too few.
 ColumnType CopiedType(ColumnType type, int64_t total) {
   const bool wide = total > INT32_MAX;
   switch (type) {
@@ -98,7 +98,7 @@ void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& form) {
   node.entry.children = static_cast<uint32_t>(form.children().size());
   node.entry.list_size = static_cast<uint64_t>(form.list_size());
   node.entry.length = static_cast<uint64_t>(CountOf(runs));
-  int64_t total = 0;  // bytes of strings, items of lists
+  int64_t total = 0;  // string bytes or list items
   std::vector<std::vector<ValueRun>> children(form.children().size());
   for (const ValueRun& run : runs) {
     for (size_t i = 0; i < children.size(); ++i) {
@@ -153,7 +153,7 @@ void RunsImage::PlanNode(CopiedNode& node) {
   if (node.entry.data_bytes != 0) node.entry.data = Reserve(node.entry.data_bytes);
 }
 
-// Sets the bits for which `is_set(column, row)`.
+// Sets the bit of each row for which `is_set(column, row)` is true.
 template <typename IsSet>
 void WriteBits(const CopiedNode& node, std::byte* to, IsSet is_set) {
   std::memset(to, 0, (node.entry.length + 7) / 8);
@@ -270,7 +270,7 @@ std::shared_ptr<const BatchView> CopyRuns(const std::vector<RowRun>& runs,
 std::shared_ptr<const BatchView> CopyRows(const TakenRows& rows,
                                           const std::optional<std::vector<std::string>>& names) {
   Require(rows.form != nullptr, ErrorCode::kInvalidArgument,
-          "a batch was asked for, but there is not one row that has columns");
+          "cannot make a batch: the dataset has no rows and so no columns");
   std::vector<size_t> columns;
   if (names) {
     for (const std::string& name : *names)
@@ -279,7 +279,7 @@ std::shared_ptr<const BatchView> CopyRows(const TakenRows& rows,
     for (size_t i = 0; i < rows.form->columns().size(); ++i) columns.push_back(i);
   }
   std::vector<RowRun> runs;
-  for (const auto& [batch, row] : rows.places) {
+  for (const auto& [batch, row] : rows.refs) {
     if (!runs.empty() && runs.back().batch == batch &&
         runs.back().begin + runs.back().count == row) {
       ++runs.back().count;

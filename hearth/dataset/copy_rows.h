@@ -1,4 +1,4 @@
-// Rows that were taken as a batch of their own.
+// Copies selected rows into a new batch.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ struct RowRun {
   int64_t begin, count;
 };
 
-// A batch with these rows, in this order, on the heap; values that lie in other files are copied,
-// too. All batches have the same columns (same_columns.h), of which those at `columns` are taken.
+// A batch on the heap with these rows, in this order; values that are stored in other files are
+// copied too. All batches have the same columns (same_columns.h); `columns` selects some by index.
 std::shared_ptr<const batch::BatchView> CopyRuns(const std::vector<RowRun>& runs,
                                                  const std::vector<size_t>& columns);
 
-// The same of rows that were taken; `names`: which columns, nothing for all. Throws
-// kInvalidArgument where there is no such column, or no row that has columns.
+// The same for selected rows; `names` selects columns, nullopt all of them. Throws kInvalidArgument
+// for an unknown column, or if the dataset has no rows.
 std::shared_ptr<const batch::BatchView> CopyRows(
     const TakenRows& rows, const std::optional<std::vector<std::string>>& names);
 

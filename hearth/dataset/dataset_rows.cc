@@ -11,8 +11,8 @@
 namespace hearth::dataset {
 namespace {
 
-// About how many bytes of the files may be mapped pages, which resource managers such as YARN count
-// as memory of the process although the system can take them back.
+// Approximate limit of resident mapped bytes: resource managers such as YARN count mapped pages as
+// process memory although the kernel can reclaim them.
 constexpr uint64_t kResidentBytes = uint64_t{256} << 20;
 
 constexpr double kCentury = 100 * 365.25 * 86400;
@@ -31,7 +31,7 @@ DatasetRows::DatasetRows(std::vector<int64_t> owned, double timeout_s)
   std::sort(owned.begin(), owned.end());
   const bool distinct = std::adjacent_find(owned.begin(), owned.end()) == owned.end();
   Require(distinct && (owned.empty() || owned.front() >= 0), ErrorCode::kInvalidArgument,
-          "the partitions of a rank must be distinct and count from 0, but they are {}",
+          "the partitions of a rank must be distinct and not negative, got {}",
           fmt::join(owned, ", "));
   for (const int64_t partition : owned) slots_.emplace_back().partition = partition;
   Refresh();
@@ -46,7 +46,7 @@ DatasetRows::Slot& DatasetRows::SlotOf(int64_t partition) {
   return *at;
 }
 
-// Rows that are damaged or differ end the waits of all readers, too.
+// Damaged or differing rows also end the waits of all readers.
 template <typename Call>
 void DatasetRows::FailWith(Call call) {
   try {
@@ -107,15 +107,15 @@ void DatasetRows::CheckTotal(const Slot& slot, const Attempt& attempt) const {
   if (totals_.empty() || !attempt.complete) return;
   const int64_t total = totals_[static_cast<size_t>(slot.partition)];
   Require(attempt.rows->rows() == total, ErrorCode::kDataLoss,
-          "partition {} came with {} rows, but it was counted with {}; rows of a dataset must be "
+          "partition {} has {} rows, but its count is {}; rows of a dataset must be "
           "the same each time they are computed: cache or checkpoint the frame",
           slot.partition, attempt.rows->rows(), total);
 }
 
 void DatasetRows::RequireSameRows(const Slot& slot, const Attempt& attempt, bool same) const {
   Require(same, ErrorCode::kDataLoss,
-          "attempt {} of partition {} has other rows than attempt {}, of which {} were read "
-          "already; rows of a dataset must be the same each time they are computed: cache or "
+          "attempt {} of partition {} has other rows than attempt {}, {} of which were already "
+          "read; rows of a dataset must be the same each time they are computed: cache or "
           "checkpoint the frame, or sort it by a unique key",
           attempt.rows->attempt(), slot.partition, slot.shown.rows->attempt(), TakenOf(slot));
 }
@@ -125,13 +125,13 @@ int64_t DatasetRows::TakenOf(const Slot& slot) const {
   return slot.taken;
 }
 
-// Shows the attempt's rows where it is the one shown, or a better one with the same rows.
-// While announcing_ is held no attempt grows, so rows may be hashed without the other mutex.
+// Makes the attempt the current one if it already is, or if it has more of the same rows. No
+// attempt grows while announcing_ is held, so rows are hashed without locking mutex_.
 void DatasetRows::Consider(Slot& slot, const Attempt& attempt) {
   const bool shown = slot.shown.rows == attempt.rows;
   bool replaces = false;
   if (!shown && (slot.shown_lost || attempt.complete)) {
-    // Of an attempt that is not lost more rows may be given out meanwhile.
+    // Readers may take more rows of the current attempt meanwhile, unless it was lost.
     const int64_t rows = slot.shown_lost ? TakenOf(slot) : slot.shown.rows->rows();
     const bool enough = attempt.rows->rows() >= rows;
     replaces = enough && (rows == 0 || attempt.rows->HashOf(rows) == slot.shown.rows->HashOf(rows));
@@ -164,7 +164,7 @@ void DatasetRows::LoseSlot(Slot& slot, int64_t attempt) {
     slot.shown_lost = true;
     Refresh();
   }
-  // The one with the most rows first; a complete one has replaced the others already.
+  // The attempt with the most rows first; a complete attempt has already replaced the others.
   std::vector<Attempt> others;
   for (const auto& [number, other] : slot.attempts) others.push_back(other);
   std::sort(others.begin(), others.end(), [](const Attempt& a, const Attempt& b) {
@@ -178,7 +178,7 @@ void DatasetRows::LoseSlot(Slot& slot, int64_t attempt) {
 void DatasetRows::SetTotals(std::vector<int64_t> rows) {
   const std::lock_guard announcing(announcing_);
   Require(slots_.empty() || slots_.back().partition < static_cast<int64_t>(rows.size()),
-          ErrorCode::kInvalidArgument, "the rows of {} partitions were given, but there is a {}",
+          ErrorCode::kInvalidArgument, "row counts were given for {} partitions, but there is a {}",
           rows.size(), slots_.empty() ? 0 : slots_.back().partition);
   FailWith([&] {
     const std::lock_guard lock(mutex_);
@@ -231,8 +231,8 @@ void DatasetRows::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, st
   const auto complete = std::count_if(slots_.begin(), slots_.end(),
                                       [](const Slot& slot) { return slot.shown.complete; });
   Throw(ErrorCode::kDeadlineExceeded,
-        "{} did not come before the deadline: {} of this rank's {} partitions are complete and {} "
-        "rows are there; see whether Spark's tasks still run, or allow more time",
+        "deadline exceeded while waiting for {}: {} of this rank's {} partitions are complete, {} "
+        "rows arrived; check that Spark's tasks still run, or increase the timeout",
         what, complete, slots_.size(), prefix_);
 }
 
@@ -276,7 +276,7 @@ int64_t DatasetRows::WaitIndex(int64_t end) {
 }
 
 size_t DatasetRows::SlotAt(int64_t index) const {
-  // Of partitions without rows, which begin at the same index, the last one is taken.
+  // Empty partitions have the same base as the next one; take the last of them.
   const auto after = std::upper_bound(bases_.begin(), bases_.end(), index);
   return static_cast<size_t>(after - bases_.begin()) - 1;
 }
@@ -284,26 +284,26 @@ size_t DatasetRows::SlotAt(int64_t index) const {
 std::shared_ptr<const TakenRows> DatasetRows::Take(std::vector<int64_t> indices) {
   auto taken = std::make_shared<TakenRows>();
   taken->form = WaitForm();
-  taken->places.reserve(indices.size());
+  taken->refs.reserve(indices.size());
   uint64_t bytes = 0;
   {
     const std::lock_guard lock(mutex_);
     taken->keep_alive.push_back(first_);
-    std::vector<bool> kept(slots_.size());
+    std::vector<bool> held(slots_.size());
     size_t at = 0;
     for (const int64_t index : indices) {
       Require(index >= 0 && index < prefix_, ErrorCode::kInternal,
-              "row {} was taken while {} were there", index, prefix_);
+              "row {} was requested while {} rows had arrived", index, prefix_);
       const bool same = index >= bases_[at] && (at + 1 == bases_.size() || index < bases_[at + 1]);
       if (!same) at = SlotAt(index);
       Slot& slot = slots_[at];
       const int64_t row = index - bases_[at];
       slot.taken = std::max(slot.taken, row + 1);
-      const auto place = slot.shown.rows->PlaceOf(row);
-      bytes += PartitionRows::RowBytes(*place.batch);
-      taken->places.push_back(place);
-      if (!kept[at]) taken->keep_alive.push_back(slot.shown.rows);
-      kept[at] = true;
+      const auto ref = slot.shown.rows->At(row);
+      bytes += PartitionRows::RowBytes(*ref.batch);
+      taken->refs.push_back(ref);
+      if (!held[at]) taken->keep_alive.push_back(slot.shown.rows);
+      held[at] = true;
     }
   }
   taken->indices = std::move(indices);

@@ -1,5 +1,5 @@
-// The rows of all partitions that a rank owns, as they arrive in partition files, by their index: a
-// row's number in these partitions in ascending order.
+// Rows of all partitions that a rank owns, as they arrive in partition files. A row's index is its
+// number in these partitions in ascending order.
 #pragma once
 
 #include <cstdint>
@@ -23,48 +23,49 @@
 
 namespace hearth::dataset {
 
-// What the writer of a partition has reported.
+// Progress that the writer of a partition reports.
 struct Announcement {
   int64_t partition = 0;
   int64_t attempt = 0;
-  Fd file = Fd();  // with the attempt's first announcement
+  Fd file = Fd();  // set in the attempt's first announcement
   Committed committed = {};
-  bool complete = false;  // no more rows come
-  uint64_t hash = 0;      // of all rows, where it is complete (row_hash.h)
+  bool complete = false;  // no more rows follow
+  uint64_t hash = 0;      // of all rows, if complete (row_hash.h)
 };
 
-// Any thread; several readers share it. Waits throw kDeadlineExceeded `timeout_s` after they began,
-// at once what Fail() or a damaged file said, and what a signal's handler throws (OnSignal).
+// Thread-safe; several readers share it. A wait throws kDeadlineExceeded after `timeout_s`, and at
+// once the error of Fail() or of a damaged file, or what a signal handler throws (OnSignal).
 class DatasetRows {
  public:
-  // Throws kInvalidArgument where a partition is named twice or below 0, or `timeout_s` is negative
+  // Throws kInvalidArgument if a partition is repeated or negative, or if `timeout_s` is negative
   // or above a century.
   DatasetRows(std::vector<int64_t> owned, double timeout_s);
 
   // Throws kInvalidArgument for a partition that is not owned or a first announcement without a
-  // file, and kDataLoss for a damaged file, other columns than in other partitions, or a repeated
-  // partition whose rows differ from those that were taken; kDataLoss ends all waits, too.
-  // Announcements of an attempt that was lost are ignored. Of two attempts the first that is
-  // complete is read.
+  // file. Throws kDataLoss for a damaged file, for columns that differ from those of other
+  // partitions, and for a repeated partition whose rows differ from rows that were already read;
+  // kDataLoss also ends all waits. Announcements of a lost attempt are ignored. The first complete
+  // attempt of several is read.
   void Grow(Announcement announcement);
-  // The attempt ends without its last rows; another one is to come.
+  // The attempt ended early; another attempt follows.
   void Lose(int64_t partition, int64_t attempt);
-  // Of all partitions of the dataset. Throws kDataLoss where an owned one has other rows.
+  // Row counts of all partitions of the dataset. Throws kDataLoss if an owned partition has another
+  // count.
   void SetTotals(std::vector<int64_t> rows);
-  // Ends all waits, now and later, with kAborted; the first reason stays.
+  // Ends all current and later waits with kAborted; the first reason is kept.
   void Fail(const std::string& reason);
 
-  // All rows of the rank: known once its partitions are complete, or all totals are.
+  // Total rows of the rank: known once its partitions are complete or SetTotals() was called.
   int64_t WaitRows();
   std::vector<int64_t> WaitTotals(double timeout_s);
-  // A batch, which shows the columns and lives as long as this; null where no partition has a row.
+  // A batch that shows the columns, valid as long as this object; null if no partition has rows.
   const batch::BatchView* WaitForm();
   // The hash of each owned partition, in ascending order; waits until all are complete.
   std::vector<uint64_t> WaitHashes();
-  // Waits until the rows before index `end` are there, or all are; how many are.
+  // Waits until the rows before index `end` have arrived, or all rows; returns the number that has.
   int64_t WaitIndex(int64_t end);
 
-  // Where the rows at these indices lie; they must be there (WaitIndex).
+  // The batches and rows at these indices, which must have arrived (WaitIndex).
   std::shared_ptr<const TakenRows> Take(std::vector<int64_t> indices);
 
   struct RowId {
@@ -80,12 +81,12 @@ class DatasetRows {
   };
   struct Slot {
     int64_t partition = 0;
-    // Both are changed while announcing_ is held.
+    // Both are changed only while announcing_ is held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
-    Attempt shown;  // the attempt whose rows are read
+    Attempt shown;  // current attempt, whose rows are read
     bool shown_lost = false;
-    int64_t taken = 0;  // rows [0, taken) may have been given out
+    int64_t taken = 0;  // rows [0, taken) may have been read
   };
 
   void GrowSlot(Slot& slot, Announcement announcement);
@@ -107,17 +108,17 @@ class DatasetRows {
   void FailWith(Call call);
 
   const double timeout_s_;
-  // One announcement at a time: files are read without the other mutex.
+  // Serialises announcements: files are read without locking mutex_.
   std::mutex announcing_;
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards everything below
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition
   std::vector<int64_t> totals_;
-  std::vector<int64_t> bases_;  // index of each partition's first row, as far as known
-  int64_t prefix_ = 0;          // rows that are there without a gap
-  int64_t rows_ = -1;           // of the rank, once known
-  std::shared_ptr<const PartitionRows> first_;                  // keeps the columns
-  std::set<std::shared_ptr<const formats::MappedFile>> files_;  // in which values lie
+  std::vector<int64_t> bases_;                  // index of each partition's first row, where known
+  int64_t prefix_ = 0;                          // rows that have arrived without a gap
+  int64_t rows_ = -1;                           // total of the rank, -1 until known
+  std::shared_ptr<const PartitionRows> first_;  // keeps the columns alive
+  std::set<std::shared_ptr<const formats::MappedFile>> files_;  // that hold values
   std::exception_ptr error_;
   uint64_t touched_bytes_ = 0;
 };

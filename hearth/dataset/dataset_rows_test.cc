@@ -50,7 +50,7 @@ TEST(DatasetRows, GivesRowsBeforeTheirPartitionIsComplete) {
   EXPECT_EQ(Take(rows, 10, 20), Range(100, 110));
 }
 
-TEST(DatasetRows, KnowsItsRowsByTheTotalsBeforeTheyCome) {
+TEST(DatasetRows, TotalsGiveTheRowCountBeforeRowsArrive) {
   DatasetRows rows({1, 2}, 10);
   rows.SetTotals({5, 20, 30});
   EXPECT_EQ(rows.WaitRows(), 50);
@@ -73,7 +73,7 @@ TEST(DatasetRows, WaitsForTheWriter) {
   writer.join();
 }
 
-TEST(DatasetRows, EndsItsWaitsWhereItFails) {
+TEST(DatasetRows, FailEndsAllWaits) {
   DatasetRows rows({0}, 60);
   std::thread waiting([&] {
     const Error error = Thrown([&] { rows.WaitIndex(1); });
@@ -86,7 +86,7 @@ TEST(DatasetRows, EndsItsWaitsWhereItFails) {
   EXPECT_EQ(Thrown([&] { rows.WaitRows(); }).message(), "rank 1 was killed");
 }
 
-TEST(DatasetRows, RefusesTimeLimitsThatAreNone) {
+TEST(DatasetRows, RejectsInvalidTimeLimits) {
   for (const double seconds : {-1.0, -1e-9, std::nan(""), HUGE_VAL}) {
     EXPECT_EQ(Thrown([&] { DatasetRows({0}, seconds); }).code(), ErrorCode::kInvalidArgument);
     DatasetRows rows({0}, 0);
@@ -99,19 +99,19 @@ TEST(DatasetRows, EndsItsWaitsAtTheDeadline) {
   Attempt(0, 0).Write(0, 3).Announce(rows, true);
   const Error error = Thrown([&] { rows.WaitRows(); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_THAT(error.message(), HasSubstr("1 of this rank's 2 partitions are complete and 3 rows"));
+  EXPECT_THAT(error.message(), HasSubstr("1 of this rank's 2 partitions are complete, 3 rows"));
 }
 
-TEST(DatasetRows, GoesOnWithAnotherAttemptThatHasTheSameRows) {
+TEST(DatasetRows, ContinuesWithAnotherAttemptOfTheSameRows) {
   DatasetRows rows({0}, 10);
   Attempt first(0, 0);
   first.Write(0, 500).Write(500, 100).Announce(rows);
   const auto before = rows.Take(Range(0, 300));
   rows.Lose(0, 0);
-  EXPECT_EQ(rows.WaitIndex(300), 300) << "rows that were not taken may not come again";
+  EXPECT_EQ(rows.WaitIndex(300), 300) << "rows that were not read may differ in another attempt";
   Attempt second(0, 1);
   second.Write(0, 70).Announce(rows);  // in other batches
-  EXPECT_EQ(Take(rows, 250, 300), Range(250, 300)) << "the first attempt's rows stay";
+  EXPECT_EQ(Take(rows, 250, 300), Range(250, 300)) << "the first attempt's rows stay valid";
   second.Write(70, 300).Announce(rows);
   EXPECT_EQ(Take(rows, 0, 370), Range(0, 370));
   second.Write(370, 230).Announce(rows, true);
@@ -119,7 +119,7 @@ TEST(DatasetRows, GoesOnWithAnotherAttemptThatHasTheSameRows) {
   EXPECT_EQ(NumbersOf(*before), Range(0, 300));
 }
 
-TEST(DatasetRows, RefusesAnotherAttemptWithOtherRowsThanWereTaken) {
+TEST(DatasetRows, RejectsAnAttemptWhoseRowsDifferFromThoseRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);
   rows.Take(Range(0, 300));
@@ -132,7 +132,7 @@ TEST(DatasetRows, RefusesAnotherAttemptWithOtherRowsThanWereTaken) {
   EXPECT_EQ(Thrown([&] { rows.WaitIndex(1); }).message(), error.message());
 }
 
-TEST(DatasetRows, RefusesAnotherAttemptWithFewerRowsThanWereTaken) {
+TEST(DatasetRows, RejectsAnAttemptWithFewerRowsThanWereRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);
   rows.Take(Range(0, 300));
@@ -142,7 +142,7 @@ TEST(DatasetRows, RefusesAnotherAttemptWithFewerRowsThanWereTaken) {
   EXPECT_EQ(Thrown([&] { second.Announce(rows, true); }).code(), ErrorCode::kDataLoss);
 }
 
-TEST(DatasetRows, TakesOtherRowsWhereNoneWereTaken) {
+TEST(DatasetRows, AcceptsOtherRowsIfNoneWereRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);
   rows.Lose(0, 0);
@@ -150,7 +150,7 @@ TEST(DatasetRows, TakesOtherRowsWhereNoneWereTaken) {
   EXPECT_EQ(Take(rows, 0, 50), Range(1000, 1050));
 }
 
-TEST(DatasetRows, ReadsTheAttemptThatIsCompleteFirst) {
+TEST(DatasetRows, ReadsTheFirstCompleteAttempt) {
   DatasetRows rows({0}, 10);
   Attempt slow(0, 0), fast(0, 1);
   slow.Write(0, 100).Announce(rows);
@@ -162,7 +162,7 @@ TEST(DatasetRows, ReadsTheAttemptThatIsCompleteFirst) {
   EXPECT_EQ(rows.WaitRows(), 400);
 }
 
-TEST(DatasetRows, FallsBackOnAnAttemptThatRunsBeside) {
+TEST(DatasetRows, FallsBackToAConcurrentAttempt) {
   DatasetRows rows({0}, 10);
   Attempt first(0, 0), second(0, 1);
   first.Write(0, 100).Announce(rows);
@@ -180,7 +180,7 @@ TEST(DatasetRows, IgnoresAnAttemptThatWasLost) {
   EXPECT_EQ(Thrown([&] { rows.WaitIndex(1); }).code(), ErrorCode::kDeadlineExceeded);
 }
 
-TEST(DatasetRows, RefusesWhatItDoesNotOwn) {
+TEST(DatasetRows, RejectsPartitionsItDoesNotOwn) {
   DatasetRows rows({1}, 10);
   EXPECT_EQ(Thrown([&] { Attempt(0, 0).Write(0, 1).Announce(rows); }).code(),
             ErrorCode::kInvalidArgument);
@@ -190,7 +190,7 @@ TEST(DatasetRows, RefusesWhatItDoesNotOwn) {
   EXPECT_EQ(Thrown([&] { rows.SetTotals({1}); }).code(), ErrorCode::kInvalidArgument);
 }
 
-TEST(DatasetRows, RefusesOtherColumnsThanBefore) {
+TEST(DatasetRows, RejectsDifferentColumns) {
   DatasetRows rows({0, 1}, 10);
   Attempt(0, 0).Write(0, 1).Announce(rows, true);
   batch::BatchBuilder other;
@@ -199,7 +199,7 @@ TEST(DatasetRows, RefusesOtherColumnsThanBefore) {
   attempt.Write(other);
   const Error error = Thrown([&] { attempt.Announce(rows); });
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-  EXPECT_THAT(error.message(), HasSubstr("columns n float64, but rows before it have n int32"));
+  EXPECT_THAT(error.message(), HasSubstr("columns n float64, but earlier rows have n int32"));
 }
 
 TEST(DatasetRows, HasNoColumnsWithoutRows) {
@@ -212,7 +212,7 @@ TEST(DatasetRows, HasNoColumnsWithoutRows) {
   EXPECT_EQ(empty.Take({})->size(), 0);
 }
 
-// Larger than a mapping, so that images lie in several ones.
+// Larger than one mapping, so that images are in several mappings.
 TEST(DatasetRows, MapsAFileThatGrowsWithoutMovingItsRows) {
   DatasetRows rows({0}, 10);
   Attempt attempt(0, 0);
@@ -231,7 +231,7 @@ TEST(DatasetRows, MapsAFileThatGrowsWithoutMovingItsRows) {
 
 class DamagedPartition : public ::testing::Test {
  protected:
-  // Announces a file of two images of which a byte or the end was changed.
+  // Announces a file of two images in which one byte or the end was changed.
   Error Announced(const std::vector<std::byte>& bytes, Committed committed) {
     Fd file = UnnamedFile();
     EXPECT_EQ(::pwrite(file.get(), bytes.data(), bytes.size(), 0),
@@ -251,11 +251,11 @@ class DamagedPartition : public ::testing::Test {
   }
 };
 
-TEST_F(DamagedPartition, IsAnErrorWhereverItIsDamaged) {
+TEST_F(DamagedPartition, EachDamagedByteIsAnError) {
   Attempt attempt(0, 0);
   attempt.Write(0, 10).Write(10, 10);
   const std::vector<std::byte> sound = Contents(attempt);
-  // Of each image the header and the table; the rest are names, padding and values.
+  // Damages header and table of each image; the rest is names, padding and values.
   for (const size_t image : {size_t{0}, sound.size() / 2}) {
     for (size_t at : {0, 4, 8, 15, 16, 23, 24, 28, 32, 36, 40, 56, 57, 80, 88}) {
       std::vector<std::byte> damaged = sound;
@@ -266,7 +266,7 @@ TEST_F(DamagedPartition, IsAnErrorWhereverItIsDamaged) {
   }
 }
 
-TEST_F(DamagedPartition, IsAnErrorWhereTheAnnouncementDoesNotFit) {
+TEST_F(DamagedPartition, AnnouncementThatDoesNotMatchIsAnError) {
   Attempt attempt(0, 0);
   attempt.Write(0, 10).Write(10, 10);
   const std::vector<std::byte> sound = Contents(attempt);
@@ -279,7 +279,7 @@ TEST_F(DamagedPartition, IsAnErrorWhereTheAnnouncementDoesNotFit) {
   }
 }
 
-TEST_F(DamagedPartition, IsAnErrorWhereItShrinks) {
+TEST_F(DamagedPartition, ShrinkingIsAnError) {
   DatasetRows rows({0}, 10);
   Attempt attempt(0, 0);
   attempt.Write(0, 10).Announce(rows);
@@ -288,7 +288,7 @@ TEST_F(DamagedPartition, IsAnErrorWhereItShrinks) {
             ErrorCode::kDataLoss);
 }
 
-TEST(PartitionWriter, HashesRowsHoweverTheyAreCutIntoBatches) {
+TEST(PartitionWriter, HashDoesNotDependOnBatchBoundaries) {
   Attempt whole(0, 0), parts(0, 1), other(0, 2);
   whole.Write(0, 1000);
   parts.Write(0, 1).Write(1, 700).Write(701, 299);
@@ -297,7 +297,7 @@ TEST(PartitionWriter, HashesRowsHoweverTheyAreCutIntoBatches) {
   EXPECT_NE(whole.hash(), other.hash());
 }
 
-TEST(PartitionWriter, SaysThatItIsClosed) {
+TEST(PartitionWriter, WritingAfterCloseIsAnError) {
   PartitionWriter writer(UnnamedFile());
   writer.Close();
   batch::BatchBuilder rows;
@@ -305,7 +305,7 @@ TEST(PartitionWriter, SaysThatItIsClosed) {
   EXPECT_EQ(Thrown([&] { WriteBatch(writer, rows); }).code(), ErrorCode::kInvalidArgument);
 }
 
-TEST(PartitionWriter, SaysThatTheDiskIsFull) {
+TEST(PartitionWriter, FullDiskIsReported) {
   PartitionWriter writer(Fd(::open("/dev/full", O_WRONLY)));
   batch::BatchBuilder rows;
   rows.AddInt32("n", {1});

@@ -1,4 +1,4 @@
-// What the tests of dataset share: partition files with numbered rows.
+// Test support of dataset: partition files with numbered rows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class Attempt {
     committed_ = WriteBatch(writer_, rows);
     return *this;
   }
-  // Announces all that was written.
+  // Announces everything written so far.
   void Announce(DatasetRows& rows, bool complete = false) {
     rows.Grow({.partition = partition_,
                .attempt = number_,
@@ -82,7 +82,7 @@ class Attempt {
 // Values of the column "n".
 inline std::vector<int64_t> NumbersOf(const TakenRows& rows) {
   std::vector<int64_t> numbers;
-  for (const auto& [batch, row] : rows.places) {
+  for (const auto& [batch, row] : rows.refs) {
     numbers.push_back(batch->column("n").AsInt64(row));
   }
   return numbers;

@@ -24,7 +24,7 @@ ShuffleMode ShuffleOf(std::string_view name) {
   if (name == "none") return ShuffleMode::kNone;
   if (name == "window") return ShuffleMode::kWindow;
   if (name == "full") return ShuffleMode::kFull;
-  Throw(ErrorCode::kInvalidArgument, "'{}' is no way to shuffle; choose none, window or full",
+  Throw(ErrorCode::kInvalidArgument, "unknown shuffle mode '{}'; choose none, window or full",
         name);
 }
 
@@ -35,8 +35,7 @@ uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row) {
 
 EpochOrder::EpochOrder(ShuffleMode shuffle, uint64_t seed, int64_t epoch)
     : shuffle_(shuffle), seed_(seed), epoch_(epoch) {
-  Require(epoch >= 0, ErrorCode::kInvalidArgument,
-          "epochs count from 0, but epoch {} was asked for", epoch);
+  Require(epoch >= 0, ErrorCode::kInvalidArgument, "epochs count from 0, got epoch {}", epoch);
 }
 
 EpochOrder::Window EpochOrder::WindowAt(int64_t position) {

@@ -1,4 +1,4 @@
-// The order in which an epoch goes through the rows of a rank.
+// Order in which an epoch visits the rows of a rank.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,29 @@
 namespace hearth::dataset {
 
 enum class ShuffleMode {
-  kNone,    // as the rows come
-  kWindow,  // epoch 0 in windows of growing size, as rows arrive; later ones by ShuffledOrder
+  kNone,    // arrival order
+  kWindow,  // epoch 0 in growing windows as rows arrive; later epochs by ShuffledOrder
   kFull,    // one permutation of all rows
 };
 
 // "none", "window" or "full"; throws kInvalidArgument for anything else.
 ShuffleMode ShuffleOf(std::string_view name);
 
-// A seed for random numbers of one row in one epoch, wherever the row is read.
+// Seed for the random numbers of one row in one epoch; does not depend on the rank that reads it.
 uint64_t RowSeed(uint64_t seed, int64_t epoch, int64_t partition, int64_t row);
 
-// Follows from (rows, seed, epoch, shuffle) alone; in epoch 0 of kWindow the rows of a window need
-// not be known beyond it. One thread uses it.
+// Determined by (rows, seed, epoch, shuffle) alone. Epoch 0 of kWindow needs to know only the rows
+// of the current window. Not thread-safe.
 class EpochOrder {
  public:
   EpochOrder(ShuffleMode shuffle, uint64_t seed, int64_t epoch);
 
-  // How many of the epoch's rows must be known before the row at `position` is: INT64_MAX for all.
+  // Number of the epoch's rows that must be known before the row at `position` is determined;
+  // INT64_MAX: all.
   int64_t RowsNeeded(int64_t position) const;
 
-  // Which row is at `position`, a bijection of [0, rows). `rows` may grow until it is final, once
-  // it is RowsNeeded(position) or all. Fast while positions rise.
+  // The row at `position`, a bijection of [0, rows). `rows` may grow until it is final, as long as
+  // it is at least RowsNeeded(position) or all. Fast if positions ascend.
   int64_t At(int64_t position, int64_t rows);
 
  private:
@@ -46,16 +47,16 @@ class EpochOrder {
   ShuffleMode shuffle_;
   uint64_t seed_;
   int64_t epoch_;
-  // Of the number of rows that they were made for.
+  // Built for `rows_` rows.
   int64_t rows_ = -1;
   std::optional<ShuffledOrder> blocks_;
   std::optional<Permutation> permutation_;
-  // The window of epoch 0 that was last made.
+  // The most recent window of epoch 0.
   Window window_ = {-1, 0, 0};
   std::vector<int32_t> window_order_;
 };
 
-// Which of `rows` rows the first `count` positions of an epoch are.
+// Marks the rows (of `rows`) at the first `count` positions of an epoch.
 std::vector<bool> RowsBefore(int64_t count, int64_t rows, EpochOrder order);
 
 }  // namespace hearth::dataset

@@ -22,7 +22,7 @@ std::vector<int64_t> OrderOf(ShuffleMode shuffle, uint64_t seed, int64_t epoch, 
   return numbers;
 }
 
-TEST(EpochOrder, GoesThroughEachRowOnce) {
+TEST(EpochOrder, VisitsEachRowOnce) {
   for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
     for (const int64_t rows : {0, 1, 2, 1023, 1024, 1025, 3072, 15360, 31744, 31745, 100000}) {
       for (const int64_t epoch : {0, 1, 7}) {
@@ -34,7 +34,7 @@ TEST(EpochOrder, GoesThroughEachRowOnce) {
   }
 }
 
-TEST(EpochOrder, IsAnotherOneForEachSeedAndEpoch) {
+TEST(EpochOrder, DiffersForEachSeedAndEpoch) {
   for (const ShuffleMode shuffle : {ShuffleMode::kWindow, ShuffleMode::kFull}) {
     std::set<std::vector<int64_t>> orders;
     for (const uint64_t seed : {0, 1, 2}) {
@@ -45,7 +45,7 @@ TEST(EpochOrder, IsAnotherOneForEachSeedAndEpoch) {
   }
 }
 
-TEST(EpochOrder, OfTheFirstEpochNeedsNoMoreThanItsWindow) {
+TEST(EpochOrder, FirstEpochNeedsOnlyItsWindow) {
   const std::vector<int64_t> whole = OrderOf(ShuffleMode::kWindow, 9, 0, 60000);
   EpochOrder order(ShuffleMode::kWindow, 9, 0);
   for (int64_t at = 0; at < 60000; at += 97) {
@@ -55,7 +55,7 @@ TEST(EpochOrder, OfTheFirstEpochNeedsNoMoreThanItsWindow) {
   }
 }
 
-TEST(EpochOrder, BeginsWithSmallWindowsThatGrow) {
+TEST(EpochOrder, StartsWithSmallGrowingWindows) {
   EpochOrder order(ShuffleMode::kWindow, 9, 0);
   const std::vector<int64_t> ends = {1024, 3072, 7168, 15360, 31744, 48128};
   int64_t begin = 0;
@@ -66,14 +66,14 @@ TEST(EpochOrder, BeginsWithSmallWindowsThatGrow) {
   }
 }
 
-TEST(EpochOrder, NeedsAllRowsWhereItMixesAll) {
+TEST(EpochOrder, FullShuffleNeedsAllRows) {
   EXPECT_EQ(EpochOrder(ShuffleMode::kFull, 9, 0).RowsNeeded(0), kAll);
   EXPECT_EQ(EpochOrder(ShuffleMode::kWindow, 9, 1).RowsNeeded(0), kAll);
   EXPECT_EQ(EpochOrder(ShuffleMode::kNone, 9, 1).RowsNeeded(5), 6);
 }
 
-// The mean distance of a row from its place is a third of all rows where any order is as likely.
-TEST(EpochOrder, MixesAllRowsWhereItIsFull) {
+// If all orders are equally likely, a row moves by a third of all rows on average.
+TEST(EpochOrder, FullShuffleMixesAllRows) {
   constexpr int64_t kRows = 100000;
   const std::vector<int64_t> order = OrderOf(ShuffleMode::kFull, 4, 0, kRows);
   double distance = 0;
@@ -92,14 +92,14 @@ TEST(EpochOrder, CountsTheRowsOfItsFirstPositions) {
   EXPECT_EQ(std::count(all.begin(), all.end(), true), 3000);
 }
 
-TEST(EpochOrder, RefusesOtherNamesAndEpochs) {
+TEST(EpochOrder, RejectsUnknownNamesAndEpochs) {
   EXPECT_EQ(ShuffleOf("none"), ShuffleMode::kNone);
   EXPECT_EQ(Thrown([] { ShuffleOf("blocks"); }).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Thrown([] { EpochOrder(ShuffleMode::kFull, 1, -1); }).code(),
             ErrorCode::kInvalidArgument);
 }
 
-TEST(RowSeed, DependsOnAllOfItsNumbers) {
+TEST(RowSeed, DependsOnAllArguments) {
   std::set<uint64_t> seeds;
   for (const uint64_t seed : {0, 1}) {
     for (const int64_t epoch : {0, 1}) {

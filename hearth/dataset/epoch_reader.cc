@@ -17,7 +17,7 @@ void EpochReader::Start(int64_t epoch, std::optional<Rest> rest) {
                                          [](int64_t a, int64_t b) { return a >= b; });
     Require(fall == indices.end() && (indices.empty() || indices.front() >= 0),
             ErrorCode::kInvalidArgument,
-            "the remaining rows of epoch {} must be indices from 0 that rise", epoch);
+            "the remaining rows of epoch {} must be ascending indices from 0", epoch);
   }
   order_ = EpochOrder(shuffle_, rest ? rest->order_seed.value_or(seed_) : seed_, epoch);
   epoch_ = epoch;
@@ -29,7 +29,7 @@ int64_t EpochReader::WaitRows() {
   return remaining_ ? static_cast<int64_t>(remaining_->size()) : rows_->WaitRows();
 }
 
-// Waits until that many of the epoch's rows are there, or all; returns how many.
+// Waits until this many of the epoch's rows have arrived, or all; returns the number that has.
 int64_t EpochReader::WaitEpochRows(int64_t needed) {
   if (!remaining_) return rows_->WaitIndex(needed);
   const auto rows = std::min(needed, static_cast<int64_t>(remaining_->size()));
@@ -44,14 +44,14 @@ int64_t EpochReader::WaitEpochRows(int64_t needed) {
 
 std::shared_ptr<const TakenRows> EpochReader::Take(int64_t position, int64_t count, bool wrap) {
   Require(position >= 0 && count >= 0, ErrorCode::kInvalidArgument,
-          "{} rows were asked for at position {} of epoch {}", count, position, epoch_);
+          "cannot read {} rows at position {} of epoch {}", count, position, epoch_);
   std::vector<int64_t> indices;
   if (count > 0) {
     const int64_t there = WaitEpochRows(order_.RowsNeeded(position + count - 1));
-    // Where there are fewer than needed, these are all.
+    // If there are fewer than needed, these are all.
     const int64_t end = wrap ? position + count : std::min(position + count, there);
     Require(there > 0 || end <= position, ErrorCode::kInvalidArgument,
-            "this rank has no row in epoch {}: give it a partition with rows, or take fewer ranks",
+            "this rank has no row in epoch {}: give it a partition with rows, or use fewer ranks",
             epoch_);
     indices.reserve(static_cast<size_t>(std::max<int64_t>(0, end - position)));
     for (int64_t at = position; at < end; ++at) {

@@ -1,4 +1,4 @@
-// Rows of a rank by their position in an epoch.
+// Reads rows of a rank by their position in an epoch.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,31 @@
 
 namespace hearth::dataset {
 
-// One thread uses it; several may share one DatasetRows. Waits as DatasetRows does.
+// Not thread-safe; several readers may share one DatasetRows. Waits as DatasetRows does.
 class EpochReader {
  public:
   EpochReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, ShuffleMode shuffle);
 
-  // Rows of an epoch that are left: their indices, rising. They come in the order of an epoch of
-  // so many rows, by `order_seed` where that is set; RowSeed() of the rows stays as it was.
+  // Remaining rows of an epoch: ascending indices, visited in the order of an epoch of that many
+  // rows, shuffled by `order_seed` if set. RowSeed() of each row does not change.
   struct Rest {
     std::vector<int64_t> indices;
     std::optional<uint64_t> order_seed = std::nullopt;
   };
 
-  // Goes to another epoch, or to its rest. Throws kInvalidArgument where indices do not rise.
+  // Moves to another epoch, or to its remaining rows. Throws kInvalidArgument if indices do not
+  // ascend.
   void Start(int64_t epoch, std::optional<Rest> rest = std::nullopt);
 
-  // Rows in this epoch; waits until their number is known.
+  // Number of rows in this epoch; waits until it is known.
   int64_t WaitRows();
 
-  // The rows at [position, position + count). Behind the epoch's last row come its first ones again
-  // where `wrap` is true, else there are fewer. Throws kInvalidArgument where it would wrap around
-  // no rows, or the rest names a row that there is not.
+  // The rows at [position, position + count). At the end of the epoch continues with its first rows
+  // if `wrap` is true, else returns fewer rows. Throws kInvalidArgument if it would wrap an empty
+  // epoch, or if a remaining row does not exist.
   std::shared_ptr<const TakenRows> Take(int64_t position, int64_t count, bool wrap);
 
-  // For RowSeed() of each row.
+  // Seed for RowSeed() of each row.
   uint64_t seed() const { return seed_; }
   int64_t epoch() const { return epoch_; }
 

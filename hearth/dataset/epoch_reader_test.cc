@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 40'000;
 
-// Two partitions with the numbers of kRows rows, complete.
+// Two complete partitions with the numbers of kRows rows.
 std::shared_ptr<DatasetRows> ManyRows() {
   auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0, 1}, 60.0);
   Attempt(0, 0).Write(0, 15'000).Announce(*rows, true);
@@ -47,7 +47,7 @@ TEST(EpochReader, ReadsEachRowOnceInEachEpoch) {
   }
 }
 
-TEST(EpochReader, ReadsTheSameOrderHoweverRowsArrive) {
+TEST(EpochReader, OrderDoesNotDependOnArrival) {
   const std::vector<int64_t> expected = OrderOfEpoch(ShuffleMode::kWindow, 0, 100);
   for (const int32_t chunk : {37, 1024, 15'000}) {
     const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0, 1}, 60.0);
@@ -67,7 +67,7 @@ TEST(EpochReader, ReadsTheSameOrderHoweverRowsArrive) {
   }
 }
 
-TEST(EpochReader, BeginsTheFirstEpochWithItsFirstWindow) {
+TEST(EpochReader, FirstEpochStartsWithItsFirstWindow) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
   Attempt attempt(0, 0);
   attempt.Write(0, 1024).Announce(*rows);
@@ -90,7 +90,7 @@ TEST(EpochReader, WrapsAroundToTheEpochsFirstRows) {
   }
 }
 
-TEST(EpochReader, ReadsWhatRemainsOfAnEpoch) {
+TEST(EpochReader, ReadsTheRemainingRowsOfAnEpoch) {
   for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
     for (const int64_t epoch : {0, 2}) {
       const std::vector<bool> gone = RowsBefore(25'000, kRows, EpochOrder(shuffle, 11, epoch));
@@ -112,7 +112,7 @@ TEST(EpochReader, ReadsWhatRemainsOfAnEpoch) {
   }
 }
 
-TEST(EpochReader, ReadsWhatRemainsInAnOrderOfAnotherSeed) {
+TEST(EpochReader, ReadsRemainingRowsInTheOrderOfAnotherSeed) {
   const std::vector<int64_t> left = Range(0, 10'000);
   EpochReader reader(ManyRows(), 11, ShuffleMode::kFull);
   reader.Start(1, EpochReader::Rest{left});
@@ -129,7 +129,7 @@ TEST(EpochReader, ReadsWhatRemainsInAnOrderOfAnotherSeed) {
   EXPECT_EQ(NumbersOf(*reader.Take(0, 100, false)), NumbersOf(*fresh.Take(0, 100, false)));
 }
 
-TEST(EpochReader, NeedsNoRowsBehindTheRemainingOnes) {
+TEST(EpochReader, NeedsNoRowsAfterTheRemainingOnes) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
   Attempt attempt(0, 0);
   attempt.Write(0, 100).Announce(*rows);
@@ -138,7 +138,7 @@ TEST(EpochReader, NeedsNoRowsBehindTheRemainingOnes) {
   EXPECT_EQ(TakeAll(reader, 2).size(), 3);
 }
 
-TEST(EpochReader, RefusesRemainingRowsThatItCannotRead) {
+TEST(EpochReader, RejectsInvalidRemainingRows) {
   EpochReader reader(ManyRows(), 11, ShuffleMode::kNone);
   for (const std::vector<int64_t>& rows :
        {std::vector<int64_t>{3, 3}, std::vector<int64_t>{4, 3}, std::vector<int64_t>{-1, 3}}) {
@@ -149,7 +149,7 @@ TEST(EpochReader, RefusesRemainingRowsThatItCannotRead) {
   EXPECT_EQ(Thrown([&] { reader.Take(0, 2, false); }).code(), ErrorCode::kInvalidArgument);
 }
 
-TEST(EpochReader, SaysThatARankHasNoRows) {
+TEST(EpochReader, RankWithoutRowsIsAnError) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{}, 60.0);
   EpochReader reader(rows, 11, ShuffleMode::kWindow);
   EXPECT_EQ(reader.WaitRows(), 0);

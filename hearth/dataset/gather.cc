@@ -37,7 +37,7 @@ bool AnyNull(const ColumnView& values, ItemRange range) {
 }
 
 constexpr size_t kCacheLine = 64;
-// So many rows are asked for at once, so that their waits for memory overlap.
+// Requests this many rows together, so that their memory latencies overlap.
 constexpr int64_t kRowsAtOnce = 64;
 
 }  // namespace
@@ -45,7 +45,7 @@ constexpr int64_t kRowsAtOnce = 64;
 GatheredColumn::GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name)
     : rows_(std::move(rows)), name_(name) {
   Require(rows_->form != nullptr, ErrorCode::kInvalidArgument,
-          "column '{}' was asked for, but there is not one row that has columns", name);
+          "cannot read column '{}': the dataset has no rows and so no columns", name);
   const std::vector<ColumnView>& columns = rows_->form->columns();
   column_ = ColumnNamed(columns, name);
   kind_ = KindOfColumn(columns[column_]);
@@ -62,21 +62,21 @@ int64_t GatheredColumn::NumberBytes(ColumnType type) {
   return type == ColumnType::kBool ? 1 : batch::NumberWidth(type);
 }
 
-// `source(view, row)`: where the row's bytes lie.
+// `source(view, row)` returns the address of the row's bytes.
 template <typename Source>
 void GatheredColumn::CopyBlocks(size_t bytes, std::byte* to, Source source) const {
   std::array<const uint8_t*, kRowsAtOnce> from;
   std::array<const ColumnView*, kRowsAtOnce> views;
-  const auto& places = rows_->places;
+  const auto& refs = rows_->refs;
   for (int64_t begin = 0; begin < rows_->size(); begin += kRowsAtOnce) {
     const auto count = static_cast<size_t>(std::min(kRowsAtOnce, rows_->size() - begin));
-    const auto* block = places.data() + begin;
+    const auto* block = refs.data() + begin;
     const BatchView* batch = nullptr;
     for (size_t i = 0; i < count; ++i) {
       const bool same = block[i].batch == batch;
       batch = block[i].batch;
       views[i] = same ? views[i - 1] : &ViewOf(*batch);
-      if (kind_ == Kind::kLists) views[i]->PrefetchPlace(block[i].row);
+      if (kind_ == Kind::kLists) views[i]->PrefetchEntry(block[i].row);
     }
     for (size_t i = 0; i < count; ++i) {
       from[i] = source(*views[i], block[i].row);
@@ -84,7 +84,7 @@ void GatheredColumn::CopyBlocks(size_t bytes, std::byte* to, Source source) cons
       if (bytes > kCacheLine) __builtin_prefetch(from[i] + kCacheLine);
     }
     for (size_t i = 0; i < count; ++i, to += bytes) {
-      // Known sizes are copied without a call.
+      // Constant sizes compile to plain loads and stores instead of a call.
       if (bytes == 4) {
         std::memcpy(to, from[i], 4);
       } else if (bytes == 0) {
@@ -102,9 +102,9 @@ void GatheredColumn::CopyNumbers(std::byte* to) const {
   const auto width = static_cast<size_t>(NumberBytes(number_type_));
   bool plain = number_type_ != ColumnType::kBool;
   const BatchView* batch = nullptr;
-  for (const auto& place : rows_->places) {
-    if (place.batch == batch) continue;
-    batch = place.batch;
+  for (const auto& ref : rows_->refs) {
+    if (ref.batch == batch) continue;
+    batch = ref.batch;
     plain &= ViewOf(*batch).buffers().validity == nullptr;
   }
   if (!plain) {
@@ -118,7 +118,7 @@ void GatheredColumn::CopyNumbers(std::byte* to) const {
 
 void GatheredColumn::CopyOneByOne(std::byte* to) const {
   const int64_t width = NumberBytes(number_type_);
-  for (const auto& [batch, row] : rows_->places) {
+  for (const auto& [batch, row] : rows_->refs) {
     const ColumnView& view = ViewOf(*batch);
     if (view.IsNull(row) && !IsFloat(number_type_)) ThrowNulls();
     CopyItems(view, row, 1, to);
@@ -138,11 +138,11 @@ void GatheredColumn::CopyItems(const ColumnView& values, int64_t begin, int64_t 
   }
   const int64_t width = batch::NumberWidth(number_type_);
   std::memcpy(to, data + begin * width, static_cast<size_t>(count * width));
-  if (IsFloat(number_type_)) PlaceNaNs(values, begin, count, to);
+  if (IsFloat(number_type_)) WriteNaNs(values, begin, count, to);
 }
 
-// What lies below a null is not defined.
-void GatheredColumn::PlaceNaNs(const ColumnView& values, int64_t begin, int64_t count,
+// Bytes under a null are undefined.
+void GatheredColumn::WriteNaNs(const ColumnView& values, int64_t begin, int64_t count,
                                std::byte* to) const {
   if (values.buffers().validity == nullptr) return;
   for (int64_t i = 0; i < count; ++i) {
@@ -158,15 +158,15 @@ void GatheredColumn::PlaceNaNs(const ColumnView& values, int64_t begin, int64_t 
 }
 
 int64_t GatheredColumn::FirstLength() const {
-  if (rows_->places.empty()) return rows_->form->columns()[column_].list_size();
+  if (rows_->refs.empty()) return rows_->form->columns()[column_].list_size();
   return LengthOf(0);
 }
 
 int64_t GatheredColumn::LengthOf(int64_t row) const {
-  const auto& place = rows_->places[static_cast<size_t>(row)];
-  const ColumnView& view = ViewOf(*place.batch);
-  if (view.IsNull(place.row)) return -1;
-  const ItemRange range = ItemsOf(view, place.row);
+  const auto& ref = rows_->refs[static_cast<size_t>(row)];
+  const ColumnView& view = ViewOf(*ref.batch);
+  if (view.IsNull(ref.row)) return -1;
+  const ItemRange range = ItemsOf(view, ref.row);
   return range.end - range.begin;
 }
 
@@ -174,9 +174,9 @@ void GatheredColumn::CopyLists(int64_t length, std::byte* to) const {
   if (length < 0) ThrowNulls();
   bool plain = number_type_ != ColumnType::kBool;
   const BatchView* batch = nullptr;
-  for (const auto& place : rows_->places) {
-    if (place.batch == batch) continue;
-    batch = place.batch;
+  for (const auto& ref : rows_->refs) {
+    if (ref.batch == batch) continue;
+    batch = ref.batch;
     const ColumnView& view = ViewOf(*batch);
     plain &= view.buffers().validity == nullptr && view.children()[0].buffers().validity == nullptr;
   }
@@ -199,31 +199,31 @@ void GatheredColumn::CopyLists(int64_t length, std::byte* to) const {
 }
 
 void GatheredColumn::CopyList(int64_t row, std::byte* to) const {
-  const auto& place = rows_->places[static_cast<size_t>(row)];
-  const ColumnView& view = ViewOf(*place.batch);
-  const ItemRange range = ItemsOf(view, place.row);
+  const auto& ref = rows_->refs[static_cast<size_t>(row)];
+  const ColumnView& view = ViewOf(*ref.batch);
+  const ItemRange range = ItemsOf(view, ref.row);
   const ColumnView& items = view.children()[0];
   if (!IsFloat(number_type_) && AnyNull(items, range)) ThrowNulls();
   CopyItems(items, range.begin, range.end - range.begin, to);
 }
 
 std::optional<std::string_view> GatheredColumn::BytesOf(int64_t row) const {
-  const auto& place = rows_->places[static_cast<size_t>(row)];
-  const ColumnView& view = ViewOf(*place.batch);
-  if (view.IsNull(place.row)) return std::nullopt;
-  return view.Bytes(place.row);
+  const auto& ref = rows_->refs[static_cast<size_t>(row)];
+  const ColumnView& view = ViewOf(*ref.batch);
+  if (view.IsNull(ref.row)) return std::nullopt;
+  return view.Bytes(ref.row);
 }
 
 void GatheredColumn::ThrowNulls() const {
   int64_t nulls = 0, values = 0;
-  for (const auto& [batch, row] : rows_->places) {
+  for (const auto& [batch, row] : rows_->refs) {
     const ColumnView& view = ViewOf(*batch);
     ++values;
     nulls += view.IsNull(row) ? 1 : 0;
   }
-  if (nulls == 0) {  // they are within lists
+  if (nulls == 0) {  // the nulls are inside lists
     values = 0;
-    for (const auto& [batch, row] : rows_->places) {
+    for (const auto& [batch, row] : rows_->refs) {
       const ColumnView& view = ViewOf(*batch);
       const ItemRange range = ItemsOf(view, row);
       values += range.end - range.begin;
@@ -231,7 +231,8 @@ void GatheredColumn::ThrowNulls() const {
     }
   }
   Throw(ErrorCode::kInvalidArgument,
-        "column '{}' ({}) has nulls ({} of {} values), which no array of its type holds: drop or "
+        "column '{}' ({}) has nulls ({} of {} values), which an array of its type cannot hold: "
+        "drop or "
         "fill them in Spark (na.drop, coalesce)",
         name_, TypeName(rows_->form->columns()[column_]), nulls, values);
 }
@@ -240,8 +241,9 @@ void GatheredColumn::ThrowLengths(int64_t length) const {
   int64_t row = 0;
   while (LengthOf(row) == length) ++row;
   Throw(ErrorCode::kInvalidArgument,
-        "column '{}' has lists of different lengths ({} in row {}, {} before it), which make no "
-        "array: pad them in Spark, or take them as ragged",
+        "column '{}' has lists of different lengths ({} in row {}, {} before it), which do not "
+        "form an "
+        "array: pad them in Spark, or read them as ragged",
         name_, std::max<int64_t>(0, LengthOf(row)), rows_->indices[static_cast<size_t>(row)],
         length);
 }

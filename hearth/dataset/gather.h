@@ -1,4 +1,4 @@
-// Values of one column of rows that were taken, copied to where an array has them.
+// Copies one column of the selected rows into arrays.
 #pragma once
 
 #include <cstddef>
@@ -17,34 +17,34 @@ namespace hearth::dataset {
 class GatheredColumn {
  public:
   enum class Kind {
-    kNumbers,  // bools, too
+    kNumbers,  // and bools
     kLists,    // of numbers or bools
     kBytes,    // strings and binaries
     kOther,
   };
 
-  // Throws where not exactly one column has the name.
+  // Throws unless exactly one column has the name.
   GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name);
 
   const std::string& name() const { return name_; }
   Kind kind() const { return kind_; }
   bool is_text() const;
-  // Of the numbers, and of those in lists.
+  // Type of the numbers, or of the numbers in lists.
   batch::ColumnType number_type() const { return number_type_; }
-  static int64_t NumberBytes(batch::ColumnType type);  // in an array: a bool is a byte
+  static int64_t NumberBytes(batch::ColumnType type);  // in an array, where a bool is a byte
 
-  // Copies numbers one behind the other. A null among floats becomes NaN; throws for other nulls.
+  // Copies numbers contiguously. Converts null floats to NaN; throws for other nulls.
   void CopyNumbers(std::byte* to) const;
 
-  // Values in the list of the first row; of a fixed-size list also where there is none.
+  // Length of the first row's list; for a fixed-size list also if there are no rows.
   int64_t FirstLength() const;
-  // Copies lists that all have this length; throws where one has another, or is null.
+  // Copies lists of this length; throws if a list has another length or is null.
   void CopyLists(int64_t length, std::byte* to) const;
-  // The same row by row, for lists of several lengths; -1: null.
+  // Length and values of one row's list, for lists of several lengths; length -1: null.
   int64_t LengthOf(int64_t row) const;
   void CopyList(int64_t row, std::byte* to) const;
 
-  // Nothing: null.
+  // nullopt: null.
   std::optional<std::string_view> BytesOf(int64_t row) const;
 
  private:
@@ -53,7 +53,7 @@ class GatheredColumn {
   }
   void CopyItems(const batch::ColumnView& values, int64_t begin, int64_t count,
                  std::byte* to) const;
-  void PlaceNaNs(const batch::ColumnView& values, int64_t begin, int64_t count,
+  void WriteNaNs(const batch::ColumnView& values, int64_t begin, int64_t count,
                  std::byte* to) const;
   template <typename Source>
   void CopyBlocks(size_t bytes, std::byte* to, Source source) const;

@@ -80,7 +80,7 @@ TEST_F(Gather, CopiesManyRows) {
   }
 }
 
-TEST_F(Gather, MakesNullsNaNAmongFloatsOnly) {
+TEST_F(Gather, OnlyFloatNullsBecomeNaN) {
   batch::BatchBuilder batch;
   batch.AddFloat("f", {1, 2, 3}, {false, true, false})
       .AddDouble("d", {1, 2, 3}, {true, false, false})
@@ -111,7 +111,7 @@ TEST_F(Gather, CopiesListsOfOneLength) {
   EXPECT_THAT(list, ElementsAre(2, 3));
 }
 
-TEST_F(Gather, RefusesNullLists) {
+TEST_F(Gather, RejectsNullLists) {
   batch::BatchBuilder batch;
   batch.AddFloatList("x", {{1, 2}, {}}, {false, true});
   Add(batch);
@@ -121,7 +121,7 @@ TEST_F(Gather, RefusesNullLists) {
   EXPECT_THAT(Thrown([&] { Lists<float>(x, 2, 2); }).message(), HasSubstr("1 of 2 values"));
 }
 
-TEST_F(Gather, GivesBytesWhereTheyLie) {
+TEST_F(Gather, ReturnsBytesWithoutCopying) {
   batch::BatchBuilder batch;
   batch.AddString("s", {"a", "", "ccc"}).AddBinary("b", {"x", "y", "z"}, {false, true, false});
   Add(batch);
@@ -134,7 +134,7 @@ TEST_F(Gather, GivesBytesWhereTheyLie) {
   EXPECT_EQ(b.BytesOf(2), "x");
 }
 
-TEST_F(Gather, KnowsItsColumns) {
+TEST_F(Gather, FindsItsColumns) {
   batch::BatchBuilder batch;
   batch.AddInt32("n", {1}).AddInt32("twice", {1}).AddInt32("twice", {1});
   Add(batch);
@@ -202,7 +202,7 @@ TEST(ConvertNumbers, KeepsValuesThatFit) {
               ElementsAre(1, 0));
 }
 
-TEST(ConvertNumbers, RefusesValuesThatDoNot) {
+TEST(ConvertNumbers, RejectsValuesThatDoNotFit) {
   EXPECT_TRUE(Refused<uint8_t>(ColumnType::kInt32, 256, ColumnType::kUint8));
   EXPECT_TRUE(Refused<uint8_t>(ColumnType::kInt32, -1, ColumnType::kUint8));
   EXPECT_TRUE(Refused<float>(ColumnType::kFloat64, 1e300, ColumnType::kFloat32));

@@ -1,4 +1,4 @@
-// Many rows at constant memory.
+// Load tests: many rows in constant memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr int64_t kBatchSize = 1000;
 constexpr size_t kRingBytes = 4 << 20;
 constexpr int64_t kMegabyte = 1 << 20;
 
-// Memory of this process that no file stands behind, in bytes.
+// Anonymous memory of this process, in bytes.
 int64_t ResidentOwnBytes() {
   std::ifstream status("/proc/self/status");
   for (std::string name; status >> name;) {
@@ -90,7 +90,7 @@ TEST(FeedLoad, TenMillionRowsThroughARingTakeNoMemory) {
   EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
   EXPECT_GT(taken.most_memory, 0);
   EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
-  // The ring itself, which both sides map.
+  // The ring, which both sides map.
   EXPECT_LT(ResidentFileBytes() - mapped_before, 5 * static_cast<int64_t>(kRingBytes));
 }
 
@@ -109,14 +109,14 @@ TEST(FeedLoad, TenMillionRowsInTwoEpochsOfASpoolTakeLittleMemory) {
     EXPECT_EQ(taken.rows, kLoadRows);
     EXPECT_EQ(taken.sum, kLoadRows * (kLoadRows - 1) / 2);
     EXPECT_LT(taken.most_memory - before, 16 * kMegabyte);
-    // Of the file's 120 MB; the ring's pages are among them.
+    // Resident part of the file's 120 MB, including the ring's pages.
     EXPECT_LT(taken.most_mapped - mapped_before, 60 * kMegabyte);
     if (epoch == 0) source.NextEpoch();
   }
   feeder.Join();
 }
 
-TEST(FeedLoad, EpochsThatAreSentAnewTakeTwoWindows) {
+TEST(FeedLoad, StreamedEpochsTakeTwoWindows) {
   RingEnds ends = CreateRing(kRingBytes);
   const int64_t before = ResidentOwnBytes();
   const int64_t mapped_before = ResidentFileBytes();

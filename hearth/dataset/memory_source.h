@@ -1,4 +1,4 @@
-// Minibatches from batches that are already in memory, in their order, the same in every epoch.
+// Delivers batches that are already in memory, in the same order in every epoch.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The stream of minibatches that a trainer sees, wherever the rows come from.
+// Interface of all sources of minibatches.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct Minibatch {
   }
 };
 
-// Delivers every row once per epoch. One consumer thread; waits honour the deadline that the
-// implementation was made with and fail with the feeder's own error when the feeder failed.
+// Delivers every row once per epoch. One consumer thread. Waits honour the implementation's
+// deadline and throw the feeder's error if the feeder failed.
 class MinibatchSource {
  public:
   virtual ~MinibatchSource() = default;
 
-  // Fills `out` with the next `max_rows` rows of this epoch: fewer at its end, none once it is
-  // over. Returns out->size(). The rows stay valid while `out` (or a copy of its keep_alive) lives.
+  // Replaces `out` by the next `max_rows` rows of this epoch: fewer at its end, none after it.
+  // Returns out->size(). The rows stay valid while `out` (or a copy of its keep_alive) lives.
   virtual int64_t Next(int64_t max_rows, Minibatch* out) = 0;
 
-  // Starts the next epoch from its first row. Rows not yet taken in this epoch are skipped.
+  // Starts the next epoch from its first row; skips rows of this epoch that were not read.
   virtual void NextEpoch() = 0;
 
   virtual int64_t epoch() const = 0;

@@ -17,14 +17,15 @@ namespace {
 
 using batch::BatchView;
 
-// A mapping is as large as all before it, within these bounds: few mappings, little address space.
+// Each mapping is as large as all before it, within these bounds: few mappings, little address
+// space.
 constexpr uint64_t kSmallestMapping = uint64_t{1} << 20;
 constexpr uint64_t kLargestMapping = uint64_t{64} << 20;
 
 uint64_t SizeOf(const Fd& file) {
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) {
-    ThrowErrno(errno, "asking for the size of a partition's file");
+    ThrowErrno(errno, "reading the size of a partition's file");
   }
   return static_cast<uint64_t>(status.st_size);
 }
@@ -36,7 +37,7 @@ void PartitionRows::RequireSound(bool sound, fmt::format_string<Args...> format,
                                  Args&&... args) const {
   if (sound) return;
   Throw(ErrorCode::kDataLoss,
-        "the file of partition {} (attempt {}) is damaged: {}; its writer is broken or of another "
+        "the file of partition {} (attempt {}) is damaged: {}; its writer is faulty or of another "
         "version",
         partition_, attempt_, fmt::format(format, std::forward<Args>(args)...));
 }
@@ -73,7 +74,7 @@ std::vector<BatchView> PartitionRows::ReadTo(const Committed& committed) {
   return batches;
 }
 
-// The image may not be sound yet, but it lies before `limit`.
+// The image is not validated yet, but is before `limit`.
 std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limit) {
   batch::ImageHeader header;
   RequireSound(limit - offset >= sizeof(header), "it ends within an image at byte {}", offset);
@@ -83,13 +84,13 @@ std::span<const std::byte> PartitionRows::ImageAt(uint64_t offset, uint64_t limi
   };
   std::memcpy(&header, at(offset), sizeof(header));
   RequireSound(header.bytes >= sizeof(header) && header.bytes <= limit - offset,
-               "the image at byte {} says {} bytes, but {} are left", offset, header.bytes,
-               limit - offset);
+               "the header of the image at byte {} has {} bytes, but {} are left", offset,
+               header.bytes, limit - offset);
   if (offset + header.bytes > mapping_end_) MapTo(offset, limit);
   return {at(offset), header.bytes};
 }
 
-// From `begin`, a multiple of 64, on.
+// Maps the file from `begin`, a multiple of 64.
 void PartitionRows::MapTo(uint64_t begin, uint64_t limit) {
   const uint64_t page = RoundUpToPages(1);
   const uint64_t from = begin / page * page;
@@ -111,7 +112,7 @@ void PartitionRows::Add(std::vector<BatchView> batches) {
   }
 }
 
-PartitionRows::Place PartitionRows::PlaceOf(int64_t row) const {
+PartitionRows::RowRef PartitionRows::At(int64_t row) const {
   size_t batch = strides_[static_cast<size_t>(row / kStride)];
   while (batch + 1 < first_rows_.size() && first_rows_[batch + 1] <= row) ++batch;
   return {&batches_[batch], row - first_rows_[batch]};
@@ -140,7 +141,7 @@ uint64_t PartitionRows::mapped_bytes() const {
 
 void PartitionRows::DropPages() const {
   const std::lock_guard lock(mutex_);
-  // Nothing depends on it, and it cannot fail for mappings of a file.
+  // Only a hint, and it cannot fail for a file mapping.
   for (const Mapping& mapping : mappings_) {
     (void)::madvise(mapping.data(), mapping.size(), MADV_DONTNEED);
   }

@@ -1,5 +1,5 @@
-// The rows of one attempt to write a partition: its file, mapped read-only, and the views of its
-// images (docs/format_batch.md), which grow as the writer commits more.
+// Rows of one attempt to write a partition: its file, mapped read-only, and views of its images
+// (docs/format_batch.md), which grow as the writer commits more.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,38 +19,38 @@
 
 namespace hearth::dataset {
 
-// Views and mappings stay where they are until this is destroyed. A file that its writer cuts while
-// it is mapped is a SIGBUS.
+// Views and mappings stay valid until this is destroyed. If the writer truncates the mapped file,
+// reading it raises SIGBUS.
 class PartitionRows {
  public:
-  struct Place {
+  struct RowRef {
     const batch::BatchView* batch;
     int64_t row;
   };
 
-  // Owns the file. The numbers are for messages.
+  // Takes ownership of the file. The numbers are for error messages.
   PartitionRows(int64_t partition, int64_t attempt, Fd file)
       : partition_(partition), attempt_(attempt), file_(std::move(file)) {}
 
   int64_t attempt() const { return attempt_; }
 
-  // Views of the images that are new in `committed`. Throws kDataLoss, naming the partition, where
-  // the file is shorter, an image is damaged or has another number of rows, or less is committed
-  // than before. Not thread-safe.
+  // Views of the images that are new in `committed`. Throws kDataLoss, naming the partition, if the
+  // file is shorter, an image is damaged or has another number of rows, or `committed` went
+  // backwards. Not thread-safe.
   std::vector<batch::BatchView> ReadTo(const Committed& committed);
 
-  // Makes them visible. The calls below are not thread-safe among each other.
+  // Publishes the views. The calls below are not thread-safe among each other.
   void Add(std::vector<batch::BatchView> batches);
   int64_t rows() const { return rows_; }
   // 0 <= row < rows().
-  Place PlaceOf(int64_t row) const;
-  // About how many bytes a row of the batch has.
+  RowRef At(int64_t row) const;
+  // Approximate bytes per row of the batch.
   static uint64_t RowBytes(const batch::BatchView& batch);
   const std::deque<batch::BatchView>& batches() const { return batches_; }
-  // The rolling hash of the first rows (row_hash.h); reads them.
+  // Rolling hash of the first rows (row_hash.h); reads them.
   uint64_t HashOf(int64_t rows) const;
 
-  // These are thread-safe.
+  // Thread-safe.
   uint64_t mapped_bytes() const;
   void DropPages() const;
 
@@ -64,18 +64,18 @@ class PartitionRows {
 
   const int64_t partition_, attempt_;
   const Fd file_;
-  Committed read_;  // up to here there are views
+  Committed read_;  // end of the views
   mutable std::mutex mutex_;
   std::vector<Mapping> mappings_;
-  uint64_t mapping_begin_ = 0, mapping_end_ = 0;  // of the last one, in the file
-  // Visible: all batches have rows.
+  uint64_t mapping_begin_ = 0, mapping_end_ = 0;  // range of the last mapping in the file
+  // Published: all batches here have rows.
   std::deque<batch::BatchView> batches_;
   std::vector<int64_t> first_rows_;
-  std::vector<uint32_t> strides_;  // the batch of every kStride-th row
+  std::vector<uint32_t> strides_;  // batch of every kStride-th row
   int64_t rows_ = 0;
 };
 
-// The hash of all rows of a complete file; throws as ReadTo().
+// Hash of all rows of a complete file; throws as ReadTo() does.
 uint64_t HashOfFile(int64_t partition, Fd file, const Committed& committed);
 
 }  // namespace hearth::dataset

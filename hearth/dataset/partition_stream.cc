@@ -18,7 +18,7 @@ namespace hearth::dataset {
 namespace {
 
 constexpr size_t kPart = size_t{1} << 20;
-// So much of the file may be mapped pages of the receiver.
+// Limit of the receiver's resident mapped bytes.
 constexpr uint64_t kReceiverResident = uint64_t{32} << 20;
 
 // Receives one partition.
@@ -31,7 +31,7 @@ class Receiver {
         file_(std::move(file)),
         part_(kPart) {}
 
-  // False at the partition's end.
+  // Returns false at the partition's end.
   bool Next() {
     uint64_t bytes = 0;
     Read(&bytes, sizeof(bytes));
@@ -41,12 +41,12 @@ class Receiver {
     }
     batch::ImageHeader header;
     Require(bytes >= sizeof(header) && bytes <= kMostImageBytes, ErrorCode::kDataLoss,
-            "{} announced an image of {} bytes; it is broken or of another version",
+            "{} announced an image of {} bytes; it is faulty or of another version",
             connection_.peer(), bytes);
     Read(&header, sizeof(header));
     Require(header.bytes == bytes && header.rows <= INT32_MAX, ErrorCode::kDataLoss,
-            "{} sent an image of {} bytes that says {} bytes and {} rows", connection_.peer(),
-            bytes, header.bytes, header.rows);
+            "{} sent an image of {} bytes whose header has {} bytes and {} rows",
+            connection_.peer(), bytes, header.bytes, header.rows);
     file_.Write(std::as_bytes(std::span(&header, 1)));
     for (uint64_t left = bytes - sizeof(header); left > 0;) {
       const auto part = static_cast<size_t>(std::min<uint64_t>(left, part_.size()));
@@ -73,7 +73,7 @@ class Receiver {
     while (size > 0) {
       const size_t got = connection_.ReadSome(bytes, size, Deadline::After(timeout_s_));
       Require(got > 0, ErrorCode::kUnavailable,
-              "{} closed the connection before it had sent all rows of a partition",
+              "{} closed the connection before it sent all rows of a partition",
               connection_.peer());
       bytes += got;
       size -= got;
@@ -97,7 +97,7 @@ class Receiver {
 
   Connection& connection_;
   const double timeout_s_;
-  PartitionRows rows_;  // of the same file, to look at what was received
+  PartitionRows rows_;  // of the same file, to validate received images
   PartitionFile file_;
   std::vector<std::byte> part_;
   ReceivedPartition received_;

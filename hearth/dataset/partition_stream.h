@@ -1,5 +1,5 @@
-// A partition on its way to another host: frames of a length (uint64, little-endian) and a batch
-// image; a length of 0 ends it. The connection is authenticated before.
+// Sends a partition to another host as frames: a length (uint64, little-endian), then a batch
+// image; length 0 ends the partition. The connection is already authenticated.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,21 @@
 
 namespace hearth::dataset {
 
-// One thread uses it; Shutdown() is for any. Throws kUnavailable when the receiver is gone,
-// kDeadlineExceeded when it takes nothing for `timeout_s`; then nothing more may be sent.
+// One thread uses it; any thread may call Shutdown(). Throws kUnavailable if the receiver has
+// closed the connection, kDeadlineExceeded if it reads nothing for `timeout_s`; nothing may be sent
+// after an error.
 class PartitionSender {
  public:
   PartitionSender(Connection connection, double timeout_s)
       : connection_(std::move(connection)), timeout_s_(timeout_s) {}
 
-  // Sends a record batch; returns the bytes of images and the rows that were sent so far. Throws as
-  // ImageMaker::Make(), too.
+  // Sends a record batch; returns the image bytes and rows sent so far. Also throws as
+  // ImageMaker::Make() does.
   Committed Write(const ArrowSchema& schema, const ArrowArray& array);
-  // After the last row.
+  // Sends the end after the last row.
   void End();
   uint64_t hash() const { return images_.hash(); }
-  // Ends a wait of another thread.
+  // Unblocks the sending thread.
   void Shutdown() noexcept { connection_.Shutdown(); }
 
  private:
@@ -45,9 +46,9 @@ struct ReceivedPartition {
   uint64_t hash = 0;
 };
 
-// Writes what a sender sends into the file, which is empty at first, until it ends; calls
-// `on_commit` with each image that is whole. Uses 1 MiB of memory. Throws kUnavailable where the
-// connection ends before the partition, kDeadlineExceeded where nothing comes for `timeout_s`,
+// Writes the sender's images to the file, which must be empty, until the partition ends; calls
+// `on_commit` after each complete image. Uses 1 MiB of memory. Throws kUnavailable if the
+// connection ends before the partition, kDeadlineExceeded if nothing arrives for `timeout_s`,
 // kDataLoss for a damaged image or one with values in a file, and what `on_commit` throws.
 ReceivedPartition ReceivePartition(Connection& connection, Fd file, double timeout_s,
                                    const std::function<void(const Committed&)>& on_commit);

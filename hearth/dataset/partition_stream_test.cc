@@ -25,7 +25,7 @@ void Send(PartitionSender& sender, int32_t first, int32_t count) {
   sender.Write(schema, array);
 }
 
-TEST(PartitionStream, BringsRowsIntoAFile) {
+TEST(PartitionStream, WritesRowsToAFile) {
   auto [here, there] = Connection::Pair();
   constexpr int32_t kMany = 3'000'000;  // more than one image
   uint64_t sent_hash = 0;
@@ -50,19 +50,19 @@ TEST(PartitionStream, BringsRowsIntoAFile) {
   EXPECT_EQ(NumbersOf(*rows.Take(Range(0, kMany + 5))), Range(0, kMany + 5));
 }
 
-// What a receiver says to these bytes, behind which the connection ends.
+// Error that the receiver throws for these bytes, followed by the end of the connection.
 ErrorCode CodeFor(const std::string& bytes) {
   auto [here, there] = Connection::Pair();
   std::thread task([&, to = std::move(there)]() mutable {
     try {
       to.Write(bytes, Deadline::After(kTimeout));
-    } catch (const Error&) {  // the receiver has seen enough
+    } catch (const Error&) {  // the receiver has closed the connection
     }
   });
   Connection from = std::move(here);
   const Error error =
       Thrown([&] { ReceivePartition(from, UnnamedFile(), kTimeout, [](const Committed&) {}); });
-  from.Shutdown();  // the task may still write
+  from.Shutdown();  // the sender may still write
   task.join();
   return error.code();
 }
@@ -73,7 +73,7 @@ void WriteViews(const formats::ValuesInFile& values, ArrowSchema* schema, ArrowA
   rows->Export(schema, array);
 }
 
-TEST(PartitionStream, CopiesValuesThatLieInAFileOfItsHost) {
+TEST(PartitionStream, CopiesValuesInAFileOfItsHost) {
   const formats::ValuesInFile values({40'000, 50'000});
   batch::BatchBuilder builder;
   ArrowSchema schema;
@@ -94,7 +94,7 @@ TEST(PartitionStream, CopiesValuesThatLieInAFileOfItsHost) {
   EXPECT_TRUE(rows.batches().front().files().empty());
   EXPECT_EQ(rows.batches().front().column("b").Bytes(1), values.values()[1]);
 
-  // A writer on the same host leaves them there.
+  // The writer does not copy values of files on its host.
   Fd local = UnnamedFile();
   PartitionRows in_place(0, 0, Duplicate(local));
   PartitionWriter writer(std::move(local));
@@ -105,7 +105,7 @@ TEST(PartitionStream, CopiesValuesThatLieInAFileOfItsHost) {
   EXPECT_EQ(in_place.batches().front().column("b").Bytes(1), values.values()[1]);
 }
 
-TEST(PartitionStream, RefusesValuesInAFileOfTheReceiversHost) {
+TEST(PartitionStream, RejectsValuesInAFileOfTheReceiversHost) {
   const formats::ValuesInFile values({40'000});
   batch::BatchBuilder builder;
   ArrowSchema schema;
@@ -136,7 +136,7 @@ std::string FrameOfRows() {
   return frame;
 }
 
-TEST(PartitionStream, NoticesThatItEndsEarly) {
+TEST(PartitionStream, EarlyEndIsAnError) {
   const std::string frame = FrameOfRows();
   for (const size_t bytes :
        {size_t{0}, size_t{3}, size_t{8}, size_t{20}, frame.size() - 1, frame.size()}) {
@@ -144,9 +144,9 @@ TEST(PartitionStream, NoticesThatItEndsEarly) {
   }
 }
 
-TEST(PartitionStream, RefusesDamagedFrames) {
+TEST(PartitionStream, RejectsDamagedFrames) {
   const std::string frame = FrameOfRows();
-  // The length; the image's magic, bytes, rows; a column's type and length.
+  // The length; magic, bytes and rows of the image; type and length of a column.
   for (const size_t at : {0, 3, 7, 8, 16, 24, 31, 40, 48}) {
     std::string damaged = frame;
     damaged[at] ^= static_cast<char>(0x81);
@@ -154,7 +154,7 @@ TEST(PartitionStream, RefusesDamagedFrames) {
   }
 }
 
-TEST(PartitionStream, EndsItsWaitsAtTheDeadline) {
+TEST(PartitionStream, WaitsEndAtTheDeadline) {
   auto [here, there] = Connection::Pair();
   Connection& from = here;
   EXPECT_EQ(

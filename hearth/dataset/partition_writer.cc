@@ -19,9 +19,9 @@ namespace hearth::dataset {
 
 void PartitionFile::Write(std::span<const std::byte> part) {
   Require(file_.valid(), ErrorCode::kInvalidArgument,
-          "rows were written to a partition's file after it was closed");
-  // Pages whose room is taken beforehand are made quicker (spill_file.cc); NFS cannot, and the
-  // write itself says when the disk is full.
+          "cannot write rows to a closed partition file");
+  // Writing to preallocated blocks is faster (spill_file.cc). NFS cannot preallocate; a full disk
+  // is then reported by the write.
   constexpr uint64_t kMostAhead = 8 << 20;
   if (end_ + part.size() > reserved_) {
     // A dataset may have thousands of small files.
@@ -35,8 +35,8 @@ void PartitionFile::Write(std::span<const std::byte> part) {
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
       ThrowErrno(wrote < 0 ? errno : ENOSPC,
-                 fmt::format("cannot write rows to a partition's file, which has {} bytes; free "
-                             "disk space or name another folder (spark.local.dir)",
+                 fmt::format("cannot append rows to a partition file of {} bytes; free "
+                             "disk space or set another folder (spark.local.dir)",
                              end_));
     }
     done += static_cast<size_t>(wrote);
@@ -59,9 +59,9 @@ void ImageMaker::Make(const ArrowSchema& schema, const ArrowArray& array, bool i
     const int64_t count = batch.RowsWithin(row, kImageBytes);
     const size_t bytes = batch.ImageBytes(row, count);
     Require(bytes <= kMostImageBytes, ErrorCode::kResourceExhausted,
-            "row {} of a batch has {} bytes, but a row may have {}; divide it into several rows",
-            row, bytes, kMostImageBytes);
-    image_.resize(bytes / sizeof(uint64_t));  // images are padded to it
+            "row {} of a batch has {} bytes, the limit is {}; split it into several rows", row,
+            bytes, kMostImageBytes);
+    image_.resize(bytes / sizeof(uint64_t));  // image sizes are multiples of it
     const std::span<std::byte> image = std::as_writable_bytes(std::span(image_));
     batch.Write(row, count, image);
     const batch::BatchView view(image);

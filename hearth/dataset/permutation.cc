@@ -15,13 +15,14 @@ uint64_t MixBits(uint64_t value) {
 
 Permutation::Permutation(int64_t size, uint64_t key)
     : size_(static_cast<uint64_t>(size)),
-      // Two equal halves; at least 6 bits each, because a narrower network mixes few numbers badly.
+      // Two equal halves; at least 6 bits each, because a narrower network mixes small ranges
+      // badly.
       half_bits_(std::max(6, (static_cast<int>(std::bit_width(size_)) + 1) / 2)),
       half_mask_((uint64_t{1} << half_bits_) - 1) {
   for (uint64_t& round_key : keys_) round_key = (key = MixBits(key)) | 1;
 }
 
-// A Feistel network permutes whatever its round function is, so a cheap one will do: the high bits
+// A Feistel network is a permutation for any round function, so a cheap one suffices: the high bits
 // of a product depend on all bits of both factors.
 uint64_t Permutation::Permute(uint64_t value) const {
   uint64_t left = value >> half_bits_;
@@ -34,8 +35,8 @@ uint64_t Permutation::Permute(uint64_t value) const {
   return left << half_bits_ | right;
 }
 
-// Positions that leave [0, size) go round again: following a permutation's cycle from a number
-// always comes back to some number, and to each from one only.
+// Positions outside [0, size) are permuted again (cycle walking): a cycle of the permutation
+// returns to [0, size), and to each number there from exactly one start.
 int64_t Permutation::At(int64_t position) const {
   auto value = static_cast<uint64_t>(position);
   do {

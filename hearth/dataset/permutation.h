@@ -1,4 +1,4 @@
-// A shuffled order of n numbers that needs no memory: a keyed permutation computed per position.
+// Keyed permutation of n numbers, computed per position without memory.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 
 namespace hearth::dataset {
 
-// Every input bit changes every output bit: makes keys and streams of random numbers from seeds.
+// Every input bit affects every output bit: derives keys and random streams from seeds.
 uint64_t MixBits(uint64_t value);
 
-// The same (size, key) give the same order everywhere. Immutable.
+// The same (size, key) gives the same order on every machine. Immutable.
 class Permutation {
  public:
   Permutation(int64_t size, uint64_t key);
 
-  // Which number stands at `position`; a bijection of [0, size).
+  // The number at `position`; a bijection of [0, size).
   int64_t At(int64_t position) const;
 
  private:
@@ -31,12 +31,13 @@ class Permutation {
   std::array<uint64_t, kRounds> keys_;
 };
 
-// Puts a few thousand items in a random order, by the numbers of a counter-based generator: it
-// follows from key and size alone.
+// Shuffles a few thousand items by a counter-based generator: the order depends on key and size
+// only.
 template <typename T>
 void Shuffle(uint64_t key, std::vector<T>* items) {
   for (size_t left = items->size(); left > 1; --left) {
-    // The high half of a 32-bit random number times `left` is even enough below 2^16 items.
+    // The high half of a 32-bit random number times `left` is close enough to uniform for fewer
+    // than 2^16 items.
     const uint64_t random = MixBits(key + left) >> 32;
     std::swap((*items)[left - 1], (*items)[random * left >> 32]);
   }

@@ -29,7 +29,7 @@ TEST(Permutation, DependsOnItsKeyOnly) {
   EXPECT_NE(AllOf(1000, 1), AllOf(1000, 2));
 }
 
-TEST(Permutation, NeighboursAreTornApart) {
+TEST(Permutation, NeighboursAreSeparated) {
   const auto all = AllOf(100'000, 3);
   int64_t close = 0;
   int64_t at_home = 0;
@@ -44,7 +44,7 @@ TEST(Permutation, NeighboursAreTornApart) {
   EXPECT_NEAR(distance / 1e5, 1e5 / 3, 500) << "as in a random order";
 }
 
-TEST(Permutation, FewNumbersSeeManyOrders) {
+TEST(Permutation, FewNumbersGetManyOrders) {
   std::vector<std::vector<int64_t>> seen;
   for (uint64_t key = 0; key < 2000; ++key) seen.push_back(AllOf(4, key));
   std::sort(seen.begin(), seen.end());

@@ -1,4 +1,5 @@
-// Minibatches straight from a ring, for passes that need no second epoch: test, features, predict.
+// Minibatches read directly from a ring, for passes without a second epoch: test, features,
+// predict.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +10,25 @@
 
 namespace hearth::dataset {
 
-// A flush mark ends an epoch: Next() fills up across batches but not across the mark, then gives no
-// rows until NextEpoch(). Rows are copied out of the ring, so a minibatch may be larger than it.
+// A flush mark ends an epoch: Next() fills a minibatch across batches but not across the mark, then
+// returns 0 rows until NextEpoch(). Rows are copied out of the ring, so a minibatch may be larger
+// than it.
 class RingSource : public MinibatchSource {
  public:
   // `timeout_s` bounds each wait for the feeder's next entry.
   RingSource(ring::RingEnd ring, double timeout_s);
 
   int64_t Next(int64_t max_rows, Minibatch* out) override;
-  // Skips what is left before the next mark.
+  // Skips the remaining rows before the next mark.
   void NextEpoch() override;
   int64_t epoch() const override { return epoch_; }
 
-  // True once the feeder has ended the stream and all rows were delivered; an epoch that ends
-  // with it has no mark of its own.
+  // True once the feeder has ended the stream and all rows were delivered; an epoch at the end of
+  // the stream has no mark.
   bool ended() const { return ended_; }
 
  private:
-  // Makes batch_ the next one with rows left; false at a mark or the end.
+  // Sets batch_ to the next batch with rows; false at a mark or the end.
   bool Advance();
 
   ring::RingReader reader_;

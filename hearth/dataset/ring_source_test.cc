@@ -28,7 +28,7 @@ class RingSourceTest : public ::testing::Test {
   RingSource source_;
 };
 
-TEST_F(RingSourceTest, MinibatchesFillUpAcrossBatchesButNotAcrossMarks) {
+TEST_F(RingSourceTest, MinibatchesSpanBatchesButNotMarks) {
   WriteNumbers(writer_, 0, 3);
   WriteNumbers(writer_, 3, 2);
   writer_.WriteFlush(Soon());
@@ -70,7 +70,7 @@ TEST_F(RingSourceTest, MinibatchMayBeLargerThanTheRing) {
   EXPECT_EQ(NumbersIn(minibatch)[99'999], 99'999);
 }
 
-TEST_F(RingSourceTest, FailureOfTheFeederIsThrown) {
+TEST_F(RingSourceTest, FeederErrorIsThrown) {
   writer_.Fail(Error(ErrorCode::kInternal, "the query failed"));
   Minibatch minibatch;
   EXPECT_EQ(Thrown([&] { source_.Next(1, &minibatch); }).message(), "the query failed");

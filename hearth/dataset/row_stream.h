@@ -1,4 +1,4 @@
-// What a process can say of the rows of its stream, whether it keeps them or has them sent again.
+// Interface of a process's row stream, whether it is spooled or sent again in each epoch.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,26 @@
 
 namespace hearth::dataset {
 
-// Any thread may call.
+// Thread-safe.
 class RowStream {
  public:
   virtual ~RowStream() = default;
 
-  // The number of rows, and a hash by which they can be told from others. 0 rows: not counted, the
-  // hash stands for all of the stream.
+  // The number of rows and a hash that identifies them. 0 rows: not counted, the hash identifies
+  // the whole stream.
   struct Digest {
     int64_t rows;
     uint64_t hash;
   };
-  // Of the first `rows` rows, or of all if there are fewer.
+  // Digest of the first `rows` rows, or of all if there are fewer.
   virtual Digest DigestOf(int64_t rows) = 0;
-  // The same for the rows up to and including this one, which must be a row of the stream.
+  // Digest of the rows up to and including this one, which must be a row of the stream.
   virtual Digest DigestUpTo(const Minibatch::Row& row) = 0;
 
-  // Says, once, which epoch is the first that rows are taken of; later calls are ignored.
+  // Sets the first epoch from which rows are read; only the first call has an effect.
   virtual void BeginAt(int64_t epoch) = 0;
 
-  // No more rows are wanted: ends every wait with kAborted.
+  // Ends every wait with kAborted: no more rows are needed.
   virtual void Stop() = 0;
 };
 

@@ -1,5 +1,5 @@
-// Large values of a local file on their way from an Arrow batch to a reader: they stay where they
-// lie, and whoever reads them finds the rows that a copy would have.
+// Tests that large values of a local file are read in place from Arrow batch to reader, with the
+// same rows as a copy.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -11,8 +11,8 @@
 #include "hearth/batch/arrow_image.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/batch/batch_view.h"
-#include "hearth/batch/kept_batches.h"
 #include "hearth/batch/row_hash.h"
+#include "hearth/batch/spilled_batches.h"
 #include "hearth/batch/testing/batch_testing.h"
 #include "hearth/dataset/minibatch.h"
 #include "hearth/dataset/spool_source.h"
@@ -69,7 +69,7 @@ ColumnType TypeOfViews(const std::vector<std::string_view>& values) {
   return FillViews(rows, values).Build()->column("v").type();
 }
 
-TEST(RowsInPlace, AnImageSaysWhereLargeValuesLie) {
+TEST(RowsInPlace, ImageRefersToLargeValues) {
   const ValuesInFile file(LargeSizes(100));
   BatchBuilder rows;
   BatchBuilder::Nulls nulls(100);
@@ -90,7 +90,7 @@ TEST(RowsInPlace, AnImageSaysWhereLargeValuesLie) {
   EXPECT_EQ(batch.file_bytes(), 100 * kLarge + 99 * 100 / 2 - 2 * kLarge - 3 - 99);
 }
 
-TEST(RowsInPlace, SmallValuesAndThoseOfNoFileAreCopied) {
+TEST(RowsInPlace, SmallValuesAndValuesOutsideFilesAreCopied) {
   const ValuesInFile large(LargeSizes(3)), small({100, 200, 15'000}), other({kLarge});
   EXPECT_EQ(TypeOfViews(large.values()), ColumnType::kFileBinary);
   EXPECT_EQ(TypeOfViews(small.values()), ColumnType::kBinary);
@@ -124,7 +124,7 @@ TEST(RowsInPlace, EverySliceHoldsItsOwnRows) {
   }
 }
 
-TEST(RowsInPlace, ArrowSeesThemAsViews) {
+TEST(RowsInPlace, AreExportedToArrowAsViews) {
   const ValuesInFile file(LargeSizes(3));
   BatchBuilder rows;
   const auto batch = FillViews(rows, file.values(), {false, true, false}).Build();
@@ -142,7 +142,7 @@ TEST(RowsInPlace, ArrowSeesThemAsViews) {
   array.release(&array);
 }
 
-TEST(RowsInPlace, TheirHashIsThatOfCopies) {
+TEST(RowsInPlace, HashEqualsThatOfCopies) {
   const ValuesInFile file(LargeSizes(5));
   const BatchBuilder::Nulls nulls = {false, false, true, false, false};
   BatchBuilder rows;
@@ -153,10 +153,10 @@ TEST(RowsInPlace, TheirHashIsThatOfCopies) {
   EXPECT_EQ(batch::HashBatch(0, *placed), batch::HashBatch(0, *copied));
 }
 
-// Of an image with one file column behind one of numbers.
-class DamagedPlaces : public ::testing::Test {
+// Corrupts an image with one file column after one numeric column.
+class DamagedFileColumn : public ::testing::Test {
  protected:
-  DamagedPlaces() : file_(LargeSizes(3)), image_(FillViews(rows_, file_.values())) {
+  DamagedFileColumn() : file_(LargeSizes(3)), image_(FillViews(rows_, file_.values())) {
     std::memcpy(&node_, image_.bytes().data() + kNode, sizeof(node_));
     file_.Forget();
   }
@@ -180,13 +180,13 @@ class DamagedPlaces : public ::testing::Test {
   ImageNode node_;
 };
 
-TEST_F(DamagedPlaces, SoundOnesAreTaken) {
+TEST_F(DamagedFileColumn, ValidLocationsAreAccepted) {
   EXPECT_EQ(BatchView(image_.bytes()).column("v").Bytes(1), std::string(kLarge + 1, 'b'));
 }
 
-TEST_F(DamagedPlaces, OutsideTheFileTheyAreRefused) {
-  const std::string said = "do not lie in its file of";
-  const size_t second = node_.data + sizeof(batch::FilePlace);
+TEST_F(DamagedFileColumn, LocationsOutsideTheFileAreRejected) {
+  const std::string said = "are outside its file of";
+  const size_t second = node_.data + sizeof(batch::FileLocation);
   const uint64_t bytes = 4 + 3 * kLarge + 3;
   EXPECT_THAT(RefusedWith(second, bytes - kLarge), HasSubstr(said));
   EXPECT_THAT(RefusedWith(second, ~uint64_t{0}), HasSubstr(said));
@@ -194,18 +194,19 @@ TEST_F(DamagedPlaces, OutsideTheFileTheyAreRefused) {
   EXPECT_THAT(RefusedWith(second + 8, ~uint64_t{0} - kLarge), HasSubstr(said));
 }
 
-TEST_F(DamagedPlaces, WithoutAFileOrRoomTheyAreRefused) {
+TEST_F(DamagedFileColumn, MissingFileOrTableIsRejected) {
   EXPECT_THAT(RefusedWith<uint64_t>(kNode + offsetof(ImageNode, offsets), 0), HasSubstr("no file"));
-  EXPECT_THAT(RefusedWith<uint64_t>(kNode + offsetof(ImageNode, data), 0), HasSubstr("no places"));
+  EXPECT_THAT(RefusedWith<uint64_t>(kNode + offsetof(ImageNode, data), 0),
+              HasSubstr("no locations"));
   EXPECT_THAT(RefusedWith<uint64_t>(kNode + offsetof(ImageNode, data_bytes), 47),
-              HasSubstr("47 bytes of places for 3 values"));
+              HasSubstr("47 bytes of locations for 3 values"));
   EXPECT_THAT(RefusedWith<uint64_t>(kNode + offsetof(ImageNode, data_bytes), 1 << 20),
-              HasSubstr("lies outside"));
+              HasSubstr("is outside"));
   EXPECT_THAT(RefusedWith<uint32_t>(kNode + offsetof(ImageNode, children), 1),
               HasSubstr("damaged"));
   const size_t path_bytes = node_.offsets + offsetof(ImageFile, path_bytes);
   EXPECT_THAT(RefusedWith<uint64_t>(path_bytes, ~0ull), HasSubstr("and a path of"));
-  EXPECT_THAT(RefusedWith<uint64_t>(path_bytes, image_.bytes().size()), HasSubstr("lies outside"));
+  EXPECT_THAT(RefusedWith<uint64_t>(path_bytes, image_.bytes().size()), HasSubstr("is outside"));
   EXPECT_THAT(RefusedWith<uint64_t>(path_bytes, 0), HasSubstr("has no absolute path"));
   EXPECT_THAT(RefusedWith<uint64_t>(node_.offsets, 0), HasSubstr("has 0 bytes"));
   EXPECT_THAT(RefusedWith<char>(node_.offsets + sizeof(ImageFile), 'x'),
@@ -214,19 +215,20 @@ TEST_F(DamagedPlaces, WithoutAFileOrRoomTheyAreRefused) {
               HasSubstr("has no absolute path"));
 }
 
-TEST_F(DamagedPlaces, OfAFileThatWasCutOrWrittenAreRefused) {
+TEST_F(DamagedFileColumn, TruncatedOrModifiedFileIsRejected) {
   const Error written = Thrown([&] {
     file_.Change();
     BatchView batch(image_.bytes());
   });
-  EXPECT_THAT(written.message(), HasSubstr("was written meanwhile"));
+  EXPECT_THAT(written.message(), HasSubstr("was modified meanwhile"));
   std::filesystem::resize_file(file_.path(), 100);
   const Error cut = Thrown([&] { BatchView batch(image_.bytes()); });
   EXPECT_THAT(cut.message(), HasSubstr("has 100 bytes instead of"));
 }
 
-// A spool of some batches of large values; the feeder is gone.
-std::shared_ptr<Spool> SpoolOfPlaces(const std::vector<std::string_view>& values, size_t at_once) {
+// A spool of some batches of large values whose feeder has exited.
+std::shared_ptr<Spool> SpoolOfFileValues(const std::vector<std::string_view>& values,
+                                         size_t at_once) {
   RingEnds ends = CreateRing(64 << 10);
   auto spool =
       std::make_shared<Spool>(std::move(ends.reader), SpoolOptions{::testing::TempDir(), 10});
@@ -243,9 +245,9 @@ std::shared_ptr<Spool> SpoolOfPlaces(const std::vector<std::string_view>& values
   return spool;
 }
 
-TEST(RowsInPlace, AllEpochsHaveThemThroughARingThatIsSmallerThanAValue) {
+TEST(RowsInPlace, AllEpochsReadThemThroughARingSmallerThanAValue) {
   ValuesInFile file({100'000, 90'000, 80'000, 110'000, 120'000});
-  const auto spool = SpoolOfPlaces(file.values(), 2);
+  const auto spool = SpoolOfFileValues(file.values(), 2);
   file.Forget();
   SpoolSource source(spool, {true, 1});
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -266,9 +268,9 @@ TEST(RowsInPlace, AllEpochsHaveThemThroughARingThatIsSmallerThanAValue) {
   }
 }
 
-TEST(RowsInPlace, ASpoolHasTheDigestsOfCopies) {
+TEST(RowsInPlace, SpoolDigestsEqualThoseOfCopies) {
   const ValuesInFile file(LargeSizes(7));
-  const auto spool = SpoolOfPlaces(file.values(), 2);
+  const auto spool = SpoolOfFileValues(file.values(), 2);
   uint64_t whole = 0;
   for (size_t begin = 0; begin < 7; begin += 2) {
     const auto end = std::min<size_t>(7, begin + 2);
@@ -285,7 +287,7 @@ TEST(RowsInPlace, ASpoolHasTheDigestsOfCopies) {
   EXPECT_EQ(spool->DigestOf(1000).hash, whole);
 }
 
-TEST(RowsInPlace, TheyAreHashedWhileTheFeederIsSilent) {
+TEST(RowsInPlace, AreHashedWhileTheFeederIsIdle) {
   constexpr int64_t kBytes = 1 << 20;
   const ValuesInFile file(std::vector<size_t>(8, kBytes));
   RingEnds ends = CreateRing(64 << 10);
@@ -301,11 +303,11 @@ TEST(RowsInPlace, TheyAreHashedWhileTheFeederIsSilent) {
   const Deadline deadline = Soon();
   while (ResidentFileBytes() - before < 7 * kBytes && !deadline.expired())
     std::this_thread::yield();
-  EXPECT_GE(ResidentFileBytes() - before, 7 * kBytes);  // nobody else has read them
+  EXPECT_GE(ResidentFileBytes() - before, 7 * kBytes);  // nothing else has read them
   writer.WriteEnd(Soon());
 }
 
-TEST(RowsInPlace, TheDeathOfTheirFeederIsToldBeforeTheyAreHashed) {
+TEST(RowsInPlace, FeederDeathIsReportedBeforeTheyAreHashed) {
   constexpr int64_t kBytes = 1 << 20;
   const ValuesInFile file(std::vector<size_t>(8, kBytes));
   RingEnds ends = CreateRing(64 << 10);
@@ -324,39 +326,39 @@ TEST(RowsInPlace, TheDeathOfTheirFeederIsToldBeforeTheyAreHashed) {
   EXPECT_LT(ResidentFileBytes() - before, kBytes);
 }
 
-TEST(RowsInPlace, AFileThatIsWrittenBetweenEpochsIsNoticed) {
+TEST(RowsInPlace, FileModifiedBetweenEpochsIsAnError) {
   const ValuesInFile file(LargeSizes(3));
-  SpoolSource source(SpoolOfPlaces(file.values(), 2), {true, 1});
+  SpoolSource source(SpoolOfFileValues(file.values(), 2), {true, 1});
   source.NextEpoch();
   file.Change();
   EXPECT_THAT(Thrown([&] { source.NextEpoch(); }).message(),
-              HasSubstr(file.path() + " was written"));
+              HasSubstr(file.path() + " was modified"));
 }
 
-TEST(RowsInPlace, AFileThatIsWrittenInTheLastEpochIsNoticed) {
+TEST(RowsInPlace, FileModifiedInTheLastEpochIsAnError) {
   const ValuesInFile file(LargeSizes(3));
-  const auto spool = SpoolOfPlaces(file.values(), 2);
+  const auto spool = SpoolOfFileValues(file.values(), 2);
   SpoolSource source(spool, {true, 1});
   source.NextEpoch();
   Minibatch rows;
   EXPECT_EQ(source.Next(2, &rows), 2);
   file.Change();
-  const auto is_noticed = HasSubstr(file.path() + " was written");
-  EXPECT_THAT(Thrown([&] { source.Next(2, &rows); }).message(), is_noticed);
-  EXPECT_THAT(Thrown([&] { spool->DigestOf(1); }).message(), is_noticed);
+  const auto is_reported = HasSubstr(file.path() + " was modified");
+  EXPECT_THAT(Thrown([&] { source.Next(2, &rows); }).message(), is_reported);
+  EXPECT_THAT(Thrown([&] { spool->DigestOf(1); }).message(), is_reported);
 }
 
-TEST(RowsInPlace, TheirPagesAreDroppedAsThoseOfTheSpillFile) {
+TEST(RowsInPlace, PagesAreDroppedLikeThoseOfTheSpillFile) {
   constexpr size_t kBytes = 1 << 20;
   const ValuesInFile file(std::vector<size_t>(32, kBytes));
-  batch::KeptBatches kept(::testing::TempDir(), 4 * kBytes);
+  batch::SpilledBatches batches(::testing::TempDir(), 4 * kBytes);
   file.mapped()->DropPages();
   const int64_t before = ResidentFileBytes();
   int64_t most = 0, seen = 0;
   for (const std::string_view value : file.values()) {
     BatchBuilder rows;
-    const BatchView& batch = kept.Append(TestImage(FillViews(rows, {value})).bytes());
-    kept.CountTouched(batch.file_bytes());
+    const BatchView& batch = batches.Append(TestImage(FillViews(rows, {value})).bytes());
+    batches.CountTouched(batch.file_bytes());
     for (const char c : batch.column("v").Bytes(0)) seen += c == value[0];
     most = std::max(most, ResidentFileBytes() - before);
   }

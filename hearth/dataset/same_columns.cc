@@ -29,7 +29,7 @@ ColumnType KindOf(const ColumnView& column) {
 
 bool SameColumn(const ColumnView& a, const ColumnView& b);
 
-// The names of lists' items differ among writers, and mean nothing.
+// Names of list items differ among writers and are ignored.
 bool SameType(const ColumnView& a, const ColumnView& b) {
   return KindOf(a) == KindOf(b) && a.list_size() == b.list_size() &&
          std::equal(a.children().begin(), a.children().end(), b.children().begin(),
@@ -84,7 +84,7 @@ void RequireSameColumns(const batch::BatchView& before, const batch::BatchView& 
   const auto& b = batch.columns();
   if (std::equal(a.begin(), a.end(), b.begin(), b.end(), SameColumn)) return;
   Throw(ErrorCode::kDataLoss,
-        "partition {} has the columns {}, but rows before it have {}; all rows of a dataset need "
+        "partition {} has the columns {}, but earlier rows have {}; all rows of a dataset need "
         "the same columns",
         partition, Described(b), Described(a));
 }

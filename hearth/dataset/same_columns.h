@@ -1,4 +1,4 @@
-// Whether two batches of a dataset have the same columns.
+// Checks that batches of a dataset have the same columns.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace hearth::dataset {
 
-// What a column's type is called: "float32", "list<float32>", "struct<x: int64>". Types that differ
-// in the width of their offsets, or in where their values lie, have one name.
+// Name of a column's type: "float32", "list<float32>", "struct<x: int64>". Offset width and value
+// storage do not affect the name.
 std::string TypeName(const batch::ColumnView& column);
 
-// Throws kDataLoss, naming the column and the partition of the later batch, where they differ.
+// Throws kDataLoss if they differ, naming the column and the partition of the later batch.
 void RequireSameColumns(const batch::BatchView& before, const batch::BatchView& batch,
                         int64_t partition);
 

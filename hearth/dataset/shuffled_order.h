@@ -1,4 +1,4 @@
-// The order in which an epoch goes through its rows: shuffled, but with locality in memory.
+// Shuffled order of an epoch that keeps locality in memory.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace hearth::dataset {
 
-// Blocks of consecutive rows are shuffled over the whole epoch, then the rows of each window of
-// many blocks among themselves: a minibatch comes from all over the data, but its neighbours read
-// the same pages. Up to one window of rows this is a shuffle of single rows.
-// The same (rows, seed, epoch) give the same order everywhere. One thread uses it.
+// Shuffles blocks of consecutive rows over the whole epoch, then the rows inside each window of
+// many blocks: a minibatch samples the whole dataset, while its neighbours read the same pages. Up
+// to one window of rows this is a plain shuffle.
+// The same (rows, seed, epoch) gives the same order on every machine. Not thread-safe.
 class ShuffledOrder {
  public:
   static constexpr int64_t kBlockRows = 64;
@@ -20,8 +20,8 @@ class ShuffledOrder {
 
   ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch);
 
-  // Which row stands at `position`; a bijection of [0, rows). Fast while positions rise: each new
-  // window has to be made first.
+  // The row at `position`, a bijection of [0, rows). Fast if positions ascend: a change of window
+  // has to shuffle the new one.
   int64_t At(int64_t position) {
     if (position / kWindowRows != window_) MakeWindow(position / kWindowRows);
     return order_[static_cast<size_t>(position % kWindowRows)];
@@ -32,9 +32,9 @@ class ShuffledOrder {
 
   int64_t rows_;
   uint64_t key_;
-  Permutation blocks_;  // of the full blocks; rows after them keep their place at the end
+  Permutation blocks_;  // of full blocks; the rows after them stay at the end
   int64_t window_ = -1;
-  std::vector<int64_t> order_;  // of the window's rows
+  std::vector<int64_t> order_;  // of the current window's rows
 };
 
 }  // namespace hearth::dataset

@@ -21,7 +21,7 @@ std::vector<int64_t> ShuffledOrderOf(int64_t rows, uint64_t seed, uint64_t epoch
   return all;
 }
 
-TEST(ShuffledOrder, HasEveryRowOnceWhateverTheirNumber) {
+TEST(ShuffledOrder, HasEveryRowOnceForAnyNumberOfRows) {
   for (int64_t rows : {int64_t{0}, int64_t{1}, int64_t{2}, kBlock - 1, kBlock, kBlock + 1,
                        kWindow - 1, kWindow, kWindow + 1, 7 * kWindow + 5 * kBlock + 3}) {
     std::vector<int64_t> all = ShuffledOrderOf(rows, 1, 1);
@@ -37,7 +37,7 @@ TEST(ShuffledOrder, DependsOnSeedAndEpochOnly) {
   EXPECT_NE(first, ShuffledOrderOf(1000, 2, 1));
 }
 
-TEST(ShuffledOrder, JumpingAboutGivesTheSameOrder) {
+TEST(ShuffledOrder, RandomAccessGivesTheSameOrder) {
   const int64_t rows = 3 * kWindow + 10;
   const auto all = ShuffledOrderOf(rows, 4, 2);
   ShuffledOrder order(rows, 4, 2);
@@ -46,7 +46,7 @@ TEST(ShuffledOrder, JumpingAboutGivesTheSameOrder) {
   }
 }
 
-TEST(ShuffledOrder, MinibatchesComeFromAllOverTheData) {
+TEST(ShuffledOrder, MinibatchesSampleTheWholeDataset) {
   constexpr int64_t kMinibatch = 64;
   const int64_t rows = 20 * kWindow;
   const auto all = ShuffledOrderOf(rows, 3, 1);
@@ -65,7 +65,7 @@ TEST(ShuffledOrder, MinibatchesComeFromAllOverTheData) {
   EXPECT_LT(most_neighbours, 24) << "64 of 256 blocks at random: about 7 rows share one";
 }
 
-TEST(ShuffledOrder, NeighboursInsideAWindowAreTornApart) {
+TEST(ShuffledOrder, NeighboursInsideAWindowAreSeparated) {
   const auto all = ShuffledOrderOf(kWindow, 3, 1);
   int64_t close = 0;
   double distance = 0;
@@ -77,7 +77,7 @@ TEST(ShuffledOrder, NeighboursInsideAWindowAreTornApart) {
   EXPECT_NEAR(distance / kWindow / kWindow, 1 / 3.0, 0.01) << "as in a random order";
 }
 
-TEST(ShuffledOrder, FewRowsSeeManyOrders) {
+TEST(ShuffledOrder, FewRowsGetManyOrders) {
   std::vector<std::vector<int64_t>> seen;
   for (uint64_t epoch = 0; epoch < 2000; ++epoch) seen.push_back(ShuffledOrderOf(4, 5, epoch));
   std::sort(seen.begin(), seen.end());

@@ -1,4 +1,4 @@
-// Minibatches over a chosen range of a complete spool, in arrival order: a rank's validation rows.
+// Minibatches of a range of a complete spool, in arrival order: a rank's validation rows.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace hearth::dataset {
 
-// An epoch is one pass over the range; NextEpoch() goes back to its first row.
+// An epoch is one pass over the range; NextEpoch() returns to its first row.
 class SliceSource : public MinibatchSource {
  public:
-  // Waits until the spool is complete. The range is empty until it is set.
+  // Waits until the spool is complete. The range is initially empty.
   explicit SliceSource(std::shared_ptr<Spool> spool)
       : spool_(std::move(spool)), rows_(spool_->WaitComplete()) {}
 
   int64_t rows() const { return rows_; }
 
-  // Rows begin, begin + 1, ..., begin + count - 1, each modulo rows(): a range may wrap around.
+  // Selects rows begin, begin + 1, ..., begin + count - 1, each modulo rows(): a range may wrap
+  // around.
   void SetRange(int64_t begin, int64_t count) {
     begin_ = position_ = begin;
     end_ = begin + (rows_ == 0 ? 0 : count);

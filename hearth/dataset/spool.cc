@@ -35,7 +35,7 @@ void Spool::Drain() {
       }
       const ring::RingEntry entry = reader_.Next(Deadline::After(options_.timeout_s));
       if (entry.kind == ring::EntryKind::kEnd) break;
-      if (entry.kind == ring::EntryKind::kBatch) Keep(entry.image);
+      if (entry.kind == ring::EntryKind::kBatch) Store(entry.image);
     }
     std::unique_lock lock(mutex_);
     IndexStrides();
@@ -45,7 +45,7 @@ void Spool::Drain() {
     reader_.Close();
     HashTo(starts_.size(), false);
   } catch (...) {
-    // Waits of the readers rethrow it; here nobody would see it.
+    // Readers' waits rethrow it; this thread has no caller to throw to.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }
@@ -54,53 +54,54 @@ void Spool::Drain() {
   reader_.Close();
 }
 
-// Rows of which the image has all bytes are hashed while these are in the cache. Others wait until
-// no row does: reading their files would keep rows back that training could begin with.
-void Spool::Keep(std::span<const std::byte> image) {
-  const BatchView& kept = batches_.Append(image);
+// Hashes rows whose bytes are all in the image while these are in the cache. Rows with values in
+// other files are hashed when the drain is idle: reading those files here would delay rows that
+// training could start with.
+void Spool::Store(std::span<const std::byte> image) {
+  const BatchView& stored = batches_.Append(image);
   std::unique_lock lock(mutex_);
   ++arrived_;
-  if (kept.rows() > 0) starts_.push_back({rows_, &kept});
-  rows_ += kept.rows();
-  bytes_ += image.size() + kept.file_bytes();
+  if (stored.rows() > 0) starts_.push_back({rows_, &stored});
+  rows_ += stored.rows();
+  bytes_ += image.size() + stored.file_bytes();
   const size_t batches = starts_.size();
   const bool all_but_this = hashed_ + 1 == batches;
   lock.unlock();
   changed_.notify_all();
-  if (all_but_this && kept.file_bytes() == 0) HashTo(batches, false);
+  if (all_but_this && stored.file_bytes() == 0) HashTo(batches, false);
 }
 
-// While there is one the drain hashes no further than the batch that it is at.
-class Spool::Asking {
+// While one exists, the drain stops hashing after its current batch.
+class Spool::DigestRequest {
  public:
-  explicit Asking(Spool* spool) : spool_(spool) { Add(1); }
-  ~Asking() { Add(-1); }
+  explicit DigestRequest(Spool* spool) : spool_(spool) { Add(1); }
+  ~DigestRequest() { Add(-1); }
 
  private:
   void Add(int number) {
     {
       const std::lock_guard lock(spool_->mutex_);
-      spool_->asking_ += number;
+      spool_->digest_requests_ += number;
     }
     spool_->changed_.notify_all();
   }
   Spool* const spool_;
 };
 
-// Of the draining thread: hashes a batch. False where there is none, or another thread is at it;
-// the drain waits for rows then, and goes on behind the next ones.
+// Called by the drain thread: hashes one batch. Returns false if there is none or another thread is
+// hashing; the drain then waits for rows and hashes after the next ones.
 bool Spool::HashWhileIdle() {
   std::unique_lock lock(mutex_);
-  if (hashed_ == starts_.size() || stopped_ || hashing_ || asking_ > 0) return false;
+  if (hashed_ == starts_.size() || stopped_ || hashing_ || digest_requests_ > 0) return false;
   HashNext(lock);
   return true;
 }
 
-// Any thread; one hashes at a time. Ends early where nobody wants the rows any more.
-void Spool::HashTo(size_t batches, bool asked) {
+// Any thread; one hashes at a time. Returns early after Stop().
+void Spool::HashTo(size_t batches, bool for_digest) {
   std::unique_lock lock(mutex_);
   while (hashed_ < batches && !stopped_) {
-    if (hashing_ || (!asked && asking_ > 0)) {
+    if (hashing_ || (!for_digest && digest_requests_ > 0)) {
       changed_.wait(lock);
     } else {
       HashNext(lock);
@@ -133,10 +134,10 @@ void Spool::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, Ready re
   const auto done = [&] { return ready() || stopped_ || error_ != nullptr; };
   const bool in_time = changed_.wait_until(lock, deadline.at(), done);
   if (ready()) return;
-  Require(!stopped_, ErrorCode::kAborted, "no more rows are wanted");
+  Require(!stopped_, ErrorCode::kAborted, "the spool was stopped");
   if (error_ != nullptr) std::rethrow_exception(error_);
   Require(in_time, ErrorCode::kDeadlineExceeded,
-          "no more rows came from the feeder before the deadline; {} rows are there", rows_);
+          "deadline exceeded while waiting for the feeder's rows; {} rows arrived", rows_);
 }
 
 void Spool::Stop() {
@@ -183,14 +184,14 @@ Spool::Digest Spool::DigestUpTo(const Minibatch::Row& row) {
   return DigestIn(batches, rows);
 }
 
-// Of so many rows, the last of which is in the last of so many batches.
+// Digest of this many rows, which end in the last of this many batches.
 Spool::Digest Spool::DigestIn(size_t batches, int64_t rows) {
   if (batches == 0) return {0, 0};
-  const Asking first(this);
+  const DigestRequest first(this);
   HashTo(batches - 1, true);
   batches_.CheckFiles();
   std::unique_lock lock(mutex_);
-  Require(hashed_ + 1 >= batches, ErrorCode::kAborted, "no more rows are wanted");
+  Require(hashed_ + 1 >= batches, ErrorCode::kAborted, "the spool was stopped");
   const Start last = starts_[batches - 1];
   const uint64_t before = hashed_ + 1 == batches ? hash_ : last.hash;
   lock.unlock();
@@ -203,7 +204,7 @@ void Spool::CountRead(int64_t rows) {
   {
     const std::lock_guard lock(mutex_);
     if (starts_.empty()) return;
-    // Linux maps the pages around one that is read, for every column of a shuffled block of rows.
+    // Linux maps the pages around a fault too, for every column of a shuffled block of rows.
     const uint64_t columns = starts_.front().batch->columns().size();
     row_bytes = std::max(bytes_ / static_cast<uint64_t>(rows_),
                          columns * kPagesAroundARead / ShuffledOrder::kBlockRows);
@@ -220,8 +221,8 @@ void Spool::IndexStrides() {
   }
 }
 
-// Batches are seldom shorter than a stride, so the loop rarely turns: a search from the middle
-// would mispredict every step of a shuffled position.
+// Batches are seldom shorter than a stride, so the loop rarely iterates; a binary search would
+// mispredict every step of a shuffled position.
 Minibatch::Row Spool::RowAt(int64_t position) const {
   size_t found = strides_[static_cast<size_t>(position / kStride)];
   while (found + 1 < starts_.size() && starts_[found + 1].first_row <= position) ++found;

@@ -27,11 +27,11 @@ int64_t SpoolSource::Next(int64_t max_rows, Minibatch* out) {
   return out->size();
 }
 
-// Shuffled rows lie anywhere in the spool: small ones would each wait for memory, one by one.
-// Asking for all rows of the minibatch at once makes those waits overlap.
+// Shuffled rows are spread over the spool: small ones would incur one cache miss after another.
+// Prefetching all rows of the minibatch overlaps the misses.
 void SpoolSource::Prefetch(const Minibatch& minibatch) {
   for (const Minibatch::Row& row : minibatch.rows) {
-    for (const batch::ColumnView& column : row.batch->columns()) column.PrefetchPlace(row.index);
+    for (const batch::ColumnView& column : row.batch->columns()) column.PrefetchEntry(row.index);
   }
   for (const Minibatch::Row& row : minibatch.rows) {
     for (const batch::ColumnView& column : row.batch->columns()) column.PrefetchValue(row.index);

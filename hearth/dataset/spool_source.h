@@ -1,4 +1,4 @@
-// Minibatches for training: the first epoch as the rows come, later ones replayed from the spool.
+// Minibatches for training: the first epoch in arrival order, later epochs replayed from the spool.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace hearth::dataset {
 
 struct ReplayOptions {
-  bool shuffle = true;  // from the second epoch on, by seed and epoch
+  bool shuffle = true;  // from the second epoch on, by seed and epoch number
   uint64_t seed = 0;
 };
 
-// Every row exactly once per epoch. Several sources may share one spool.
+// Delivers every row exactly once per epoch. Several sources may share one spool.
 class SpoolSource : public MinibatchSource {
  public:
   SpoolSource(std::shared_ptr<Spool> spool, ReplayOptions options);
@@ -33,10 +33,10 @@ class SpoolSource : public MinibatchSource {
   std::shared_ptr<Spool> spool_;
   ReplayOptions options_;
   int64_t epoch_ = 0;
-  // First epoch: where the next row lies.
+  // First epoch: position of the next row.
   size_t batch_ = 0;
   int64_t row_ = 0;
-  // Later ones.
+  // Later epochs.
   int64_t rows_ = 0;
   int64_t position_ = 0;
   std::optional<ShuffledOrder> order_;

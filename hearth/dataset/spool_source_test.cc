@@ -7,8 +7,8 @@
 
 #include "hearth/base/deadline_testing.h"
 #include "hearth/batch/testing/batch_testing.h"
-#include "hearth/dataset/deal_source.h"
 #include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/round_robin_sources.h"
 #include "hearth/dataset/testing/source_testing.h"
 #include "hearth/ring/ring_writer.h"
 #include "hearth/ring/testing/ring_testing.h"
@@ -23,7 +23,7 @@ using ring::WriteNumbers;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A spool of rows 0, 1, 2, ... that arrive in batches of these sizes, with flush marks between.
+// A spool of rows 0, 1, 2, ... that arrive in batches of these sizes, separated by flush marks.
 std::shared_ptr<Spool> SpoolOf(const std::vector<int>& batch_sizes) {
   RingEnds ends = CreateRing(64 << 10);
   auto spool =
@@ -40,7 +40,7 @@ std::shared_ptr<Spool> SpoolOf(const std::vector<int>& batch_sizes) {
   return spool;
 }
 
-TEST(SpoolSource, FirstEpochComesInOrderAndLaterOnesShuffledBySeedAndEpoch) {
+TEST(SpoolSource, FirstEpochIsInOrderAndLaterOnesAreShuffled) {
   const auto spool = SpoolOf({30, 0, 70});
   SpoolSource source(spool, {true, 1});
   EXPECT_EQ(TakeEpoch(source, 8), UpTo(100));
@@ -54,17 +54,17 @@ TEST(SpoolSource, FirstEpochComesInOrderAndLaterOnesShuffledBySeedAndEpoch) {
 
   SpoolSource again(spool, {true, 1});
   again.NextEpoch();  // the first epoch's rows are skipped
-  EXPECT_EQ(TakeEpoch(again, 5), second) << "whatever the batch size";
+  EXPECT_EQ(TakeEpoch(again, 5), second) << "for any batch size";
   SpoolSource other(spool, {true, 2});
   other.NextEpoch();
   EXPECT_NE(TakeEpoch(other, 8), second);
 }
 
-TEST(SpoolSource, EveryRowComesOncePerEpochHoweverTheBatchesLie) {
+TEST(SpoolSource, EveryRowComesOncePerEpochForAnyBatchSizes) {
   std::vector<int> sizes;
   for (int i = 0; i < 300; ++i)
-    sizes.push_back(i % 7);  // far shorter than a stride of the spool's index
-  sizes.push_back(2000);     // and longer
+    sizes.push_back(i % 7);  // much shorter than a stride of the spool's index
+  sizes.push_back(2000);     // longer than a stride
   sizes.push_back(1);
   const auto spool = SpoolOf(sizes);
   const int64_t rows = spool->WaitComplete();
@@ -121,7 +121,7 @@ TEST(SpoolSource, MinibatchesAreFullExceptTheLast) {
     std::vector<int64_t> sizes;
     while (source.Next(4, &minibatch) > 0) sizes.push_back(minibatch.size());
     EXPECT_THAT(sizes, ElementsAre(4, 4, 2));
-    EXPECT_EQ(source.Next(4, &minibatch), 0) << "an epoch that is over stays over";
+    EXPECT_EQ(source.Next(4, &minibatch), 0) << "an ended epoch stays ended";
     source.NextEpoch();
   }
 }
@@ -143,7 +143,7 @@ TEST(SpoolSource, RowsOutliveSourceAndSpool) {
   EXPECT_THAT(NumbersIn(minibatch), ElementsAre(0, 1, 2));
 }
 
-TEST(SpoolSource, FirstEpochGivesRowsWhileTheFeederStillSends) {
+TEST(SpoolSource, FirstEpochDeliversRowsWhileTheFeederSends) {
   RingEnds ends = CreateRing(64 << 10);
   SpoolSource source(
       std::make_shared<Spool>(std::move(ends.reader), SpoolOptions{::testing::TempDir(), 10}), {});
@@ -155,9 +155,9 @@ TEST(SpoolSource, FirstEpochGivesRowsWhileTheFeederStillSends) {
   EXPECT_EQ(source.Next(4, &minibatch), 1);
 }
 
-TEST(SpoolSource, DeviceNeedsOnlyTheRowsBeforeItsOwn) {
+TEST(SpoolSource, DeviceNeedsOnlyRowsUpToItsMinibatch) {
   RingEnds ends = CreateRing(64 << 10);
-  const auto sources = DealSource(
+  const auto sources = RoundRobinSources(
       std::make_shared<SpoolSource>(
           std::make_shared<Spool>(std::move(ends.reader), SpoolOptions{::testing::TempDir(), 1}),
           ReplayOptions{}),
@@ -168,7 +168,7 @@ TEST(SpoolSource, DeviceNeedsOnlyTheRowsBeforeItsOwn) {
   EXPECT_EQ(sources[0]->Next(4, &minibatch), 4) << "without the rows of the second device";
 }
 
-// The promise of the feed: each row once per epoch, however rows, batches and devices divide.
+// Guarantee of the feed: each row once per epoch, for any split into rows, batches and devices.
 TEST(SpoolSource, EveryRowOncePerEpochForAllPartitionsBatchSizesAndDevices) {
   const std::vector<std::vector<int>> partitions = {
       {}, {0}, {1}, {2, 0, 1}, {7}, {0, 0, 16, 0}, {5, 5, 5}, {1, 1, 1, 1, 1}, {64, 1}, {100, 27}};
@@ -177,7 +177,8 @@ TEST(SpoolSource, EveryRowOncePerEpochForAllPartitionsBatchSizesAndDevices) {
     const auto spool = SpoolOf(sizes);
     for (const int64_t batch_size : {1, 2, 3, 8, 64, 1000}) {
       for (const int devices : {1, 2, 3, 5}) {
-        auto sources = DealSource(std::make_shared<SpoolSource>(spool, ReplayOptions{}), devices);
+        auto sources =
+            RoundRobinSources(std::make_shared<SpoolSource>(spool, ReplayOptions{}), devices);
         for (int epoch = 0; epoch < 3; ++epoch) {
           std::vector<int64_t> seen;
           for (auto& source : sources) {

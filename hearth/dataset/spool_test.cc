@@ -37,7 +37,7 @@ class SpoolTest : public ::testing::Test {
   std::shared_ptr<Spool> spool_;
 };
 
-TEST_F(SpoolTest, TakesEverythingFromTheFeederWhileNobodyReads) {
+TEST_F(SpoolTest, DrainsTheFeederWithoutAReader) {
   Open();
   WriteNumbers(*writer_, 0, 1'000'000);  // 4 MB through a ring of 64 KiB
   writer_->WriteFlush(Soon());
@@ -49,7 +49,7 @@ TEST_F(SpoolTest, TakesEverythingFromTheFeederWhileNobodyReads) {
   }
 }
 
-TEST_F(SpoolTest, RowsAreThereBeforeTheEndComes) {
+TEST_F(SpoolTest, RowsAreReadableBeforeTheEnd) {
   Open();
   WriteNumbers(*writer_, 7, 2);
   EXPECT_EQ(spool_->WaitBatch(0)->column("n").AsInt64(1), 8);
@@ -57,7 +57,7 @@ TEST_F(SpoolTest, RowsAreThereBeforeTheEndComes) {
   EXPECT_EQ(spool_->WaitBatch(1), nullptr);
 }
 
-TEST_F(SpoolTest, GivesTheHashOfAnyNumberOfItsFirstRows) {
+TEST_F(SpoolTest, ReturnsTheHashOfAnyPrefix) {
   Open();
   for (int32_t first = 0; first < 1000; first += 40) WriteNumbers(*writer_, first, 40);
   std::vector<int32_t> numbers(1000);
@@ -86,14 +86,14 @@ TEST_F(SpoolTest, NoRowsAtAllAreComplete) {
   EXPECT_EQ(spool_->WaitBatch(0), nullptr);
 }
 
-TEST_F(SpoolTest, FailureOfTheFeederReachesEveryWait) {
+TEST_F(SpoolTest, FeederErrorEndsEveryWait) {
   Open();
   writer_->Fail(Error(ErrorCode::kNotFound, "no such file"));
   EXPECT_EQ(Thrown([&] { spool_->WaitBatch(0); }).message(), "no such file");
   EXPECT_EQ(CodeOf([&] { spool_->WaitComplete(); }), ErrorCode::kNotFound);
 }
 
-TEST_F(SpoolTest, DeathOfTheFeederEndsTheWaitButKeepsItsRows) {
+TEST_F(SpoolTest, FeederDeathEndsTheWaitButItsRowsRemain) {
   Open();
   WriteNumbers(*writer_, 0, 3);
   writer_.reset();
@@ -102,13 +102,13 @@ TEST_F(SpoolTest, DeathOfTheFeederEndsTheWaitButKeepsItsRows) {
   EXPECT_EQ(CodeOf([&] { spool_->WaitComplete(); }), ErrorCode::kUnavailable);
 }
 
-TEST_F(SpoolTest, SilentFeederEndsTheWaitAtItsDeadline) {
+TEST_F(SpoolTest, IdleFeederEndsTheWaitAtItsDeadline) {
   Open();
   EXPECT_EQ(CodeOf([&] { spool_->WaitComplete(Deadline::After(0.05)); }),
             ErrorCode::kDeadlineExceeded);
 }
 
-TEST_F(SpoolTest, StoppingEndsTheWaitForAFeederThatIsNotDone) {
+TEST_F(SpoolTest, StopEndsTheWaitForAnUnfinishedFeeder) {
   Open(60);
   WriteNumbers(*writer_, 0, 3);
   std::thread waiting(
@@ -117,7 +117,7 @@ TEST_F(SpoolTest, StoppingEndsTheWaitForAFeederThatIsNotDone) {
   waiting.join();
 }
 
-TEST_F(SpoolTest, DestructionStopsAFeederThatIsNotDone) {
+TEST_F(SpoolTest, DestructionStopsAnUnfinishedFeeder) {
   Open();
   std::thread trainer([&] {
     spool_->WaitBatch(0);

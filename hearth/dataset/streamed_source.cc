@@ -40,7 +40,7 @@ void StreamedSource::Stop() {
 void StreamedSource::Read(int64_t first_epoch) {
   try {
     int64_t epoch = first_epoch, number = 0;
-    while (AwaitRoom()) {
+    while (AwaitSpace()) {
       std::shared_ptr<Window> window = ReadWindow(epoch, number++);
       if (window->is_last) {
         ++epoch;
@@ -51,14 +51,14 @@ void StreamedSource::Read(int64_t first_epoch) {
       changed_.notify_all();
     }
   } catch (...) {
-    // The consumer rethrows it; here nobody would see it.
+    // The consumer rethrows it; this thread has no caller to throw to.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }
   changed_.notify_all();
 }
 
-// The rows of one window come in an order that does not depend on the windows before.
+// The order of rows in a window does not depend on earlier windows.
 std::shared_ptr<StreamedSource::Window> StreamedSource::ReadWindow(int64_t epoch, int64_t number) {
   auto window = std::make_shared<Window>();
   window->epoch = epoch;
@@ -67,7 +67,7 @@ std::shared_ptr<StreamedSource::Window> StreamedSource::ReadWindow(int64_t epoch
          bytes < options_.window_bytes) {
     const ring::RingEntry entry = reader_.Next(Deadline::After(options_.timeout_s));
     Require(entry.kind != ring::EntryKind::kEnd, ErrorCode::kInternal,
-            "the feeder ended its rows in epoch {}, though more are wanted", epoch);
+            "the feeder ended its rows in epoch {}, before the last epoch", epoch);
     window->is_last = entry.kind == ring::EntryKind::kFlush;
     if (window->is_last) break;
     auto batch = batch::CopyBatch(entry.image);
@@ -81,22 +81,23 @@ std::shared_ptr<StreamedSource::Window> StreamedSource::ReadWindow(int64_t epoch
   return window;
 }
 
-// Waits until the window that was read last is taken: one more would be a third. False where no
-// more are wanted. No deadline: a training takes its rows when it needs them, and Stop() ends the
-// wait.
-bool StreamedSource::AwaitRoom() {
+// Waits until the consumer has taken the window read last, because a further one would be the
+// third. Returns false after Stop(). No deadline: the training step decides when rows are taken,
+// and Stop() ends the wait.
+bool StreamedSource::AwaitSpace() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopped_ || ready_ == nullptr; });
   return !stopped_;
 }
 
-// The next window becomes the consumer's. Rows that are ready come before the failure behind them.
+// Hands the next window to the consumer. Rows that are ready are delivered before an error that
+// follows them.
 void StreamedSource::TakeWindow() {
-  window_.reset();  // first: only two shall be there
+  window_.reset();  // first, to keep at most two windows
   row_ = 0;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return stopped_ || ready_ != nullptr || error_ != nullptr; });
-  Require(!stopped_, ErrorCode::kAborted, "no more rows are wanted");
+  Require(!stopped_, ErrorCode::kAborted, "the stream was stopped");
   if (ready_ == nullptr) std::rethrow_exception(error_);
   window_ = std::exchange(ready_, nullptr);
   changed_.notify_all();
@@ -107,7 +108,7 @@ int64_t StreamedSource::Next(int64_t max_rows, Minibatch* out) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return stopped_ || first_epoch_; });
-    Require(!stopped_, ErrorCode::kAborted, "no more rows are wanted");
+    Require(!stopped_, ErrorCode::kAborted, "the stream was stopped");
     if (epoch_ < *first_epoch_) return 0;
   }
   while (out->size() < max_rows) {

@@ -8,8 +8,8 @@
 
 #include "hearth/base/deadline_testing.h"
 #include "hearth/base/error_testing.h"
-#include "hearth/dataset/deal_source.h"
 #include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/round_robin_sources.h"
 #include "hearth/dataset/testing/source_testing.h"
 #include "hearth/ring/ring_writer.h"
 #include "hearth/ring/testing/ring_testing.h"
@@ -25,8 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A feeder that sends rows 0, 1, 2, ... in batches of these sizes, epoch after epoch, as soon as it
-// is asked to, until nobody reads any more.
+// A feeder that sends rows 0, 1, 2, ... in batches of these sizes, epoch after epoch, from the
+// request until the reader closes the ring.
 class StreamedSourceTest : public ::testing::Test {
  protected:
   ~StreamedSourceTest() override { End(); }
@@ -66,15 +66,15 @@ class StreamedSourceTest : public ::testing::Test {
   std::unique_ptr<StreamedSource> source_;
 };
 
-TEST_F(StreamedSourceTest, EveryEpochHasEachRowOnceInAnOrderOfItsOwn) {
+TEST_F(StreamedSourceTest, EveryEpochHasEachRowOnceInADifferentOrder) {
   StreamedSource& source = Open({30, 0, 70});
   source.BeginAt(0);
-  source.BeginAt(5);  // another device of the process: too late
+  source.BeginAt(5);  // another device of the process; ignored
   std::vector<std::vector<int64_t>> epochs;
   for (int epoch = 0; epoch < 3; ++epoch) {
     epochs.push_back(TakeEpoch(source, 8));
     EXPECT_EQ(Sorted(epochs.back()), UpTo(100));
-    EXPECT_NE(epochs.back(), UpTo(100)) << "also of the first: files may be in order of labels";
+    EXPECT_NE(epochs.back(), UpTo(100)) << "the first epoch too: files may be sorted by label";
     source.NextEpoch();
   }
   EXPECT_NE(epochs[0], epochs[1]);
@@ -82,13 +82,13 @@ TEST_F(StreamedSourceTest, EveryEpochHasEachRowOnceInAnOrderOfItsOwn) {
 
   StreamedSource& again = Open({30, 0, 70});
   again.BeginAt(0);
-  EXPECT_EQ(TakeEpoch(again, 5), epochs[0]) << "whatever the size of minibatches";
+  EXPECT_EQ(TakeEpoch(again, 5), epochs[0]) << "for any minibatch size";
   StreamedSource& other = Open({30, 0, 70}, {.seed = 1});
   other.BeginAt(0);
   EXPECT_NE(TakeEpoch(other, 5), epochs[0]);
 }
 
-TEST_F(StreamedSourceTest, ALaterEpochBeginsWithoutTheRowsOfThoseBefore) {
+TEST_F(StreamedSourceTest, LaterEpochStartsWithoutEarlierRows) {
   StreamedSource& whole = Open({40});
   whole.BeginAt(0);
   std::vector<int64_t> third;
@@ -103,7 +103,7 @@ TEST_F(StreamedSourceTest, ALaterEpochBeginsWithoutTheRowsOfThoseBefore) {
   EXPECT_EQ(TakeEpoch(resumed, 7), third);
 }
 
-TEST_F(StreamedSourceTest, TheRestOfAnEpochIsSkipped) {
+TEST_F(StreamedSourceTest, NextEpochSkipsRemainingRows) {
   StreamedSource& source = Open({40, 40, 40}, {.window_rows = 40});
   source.BeginAt(0);
   Minibatch minibatch;
@@ -127,7 +127,7 @@ TEST_F(StreamedSourceTest, RowsAreShuffledWithinWindows) {
   for (size_t i = 0; i < 30; ++i) EXPECT_EQ(few[i] / 10, static_cast<int64_t>(i) / 10);
 }
 
-TEST_F(StreamedSourceTest, EpochsWithoutRowsPass) {
+TEST_F(StreamedSourceTest, EmptyEpochsAreSkipped) {
   StreamedSource& source = Open({});
   source.BeginAt(1);
   for (int epoch = 0; epoch < 4; ++epoch, source.NextEpoch()) {
@@ -135,7 +135,7 @@ TEST_F(StreamedSourceTest, EpochsWithoutRowsPass) {
   }
 }
 
-TEST_F(StreamedSourceTest, RowsStayWhileAMinibatchHasThem) {
+TEST_F(StreamedSourceTest, RowsLiveAsLongAsTheirMinibatch) {
   StreamedSource& source = Open({10, 10, 10}, {.window_rows = 10});
   source.BeginAt(0);
   Minibatch first, other;
@@ -145,7 +145,7 @@ TEST_F(StreamedSourceTest, RowsStayWhileAMinibatchHasThem) {
   EXPECT_EQ(NumbersIn(first), numbers);
 }
 
-// How many batches the ring and whoever reads it take until there is no more room.
+// Number of batches that ring and reader accept before the feeder blocks.
 int BatchesTaken(RingWriter& writer) {
   for (int taken = 0;; ++taken) {
     try {
@@ -157,14 +157,14 @@ int BatchesTaken(RingWriter& writer) {
   }
 }
 
-TEST_F(StreamedSourceTest, NoMoreThanTwoWindowsAreTakenFromTheRing) {
+TEST_F(StreamedSourceTest, ReadsAtMostTwoWindowsFromTheRing) {
   RingEnds ends = CreateRing(64 << 10), unread = CreateRing(64 << 10);
   RingWriter writer(std::move(ends.writer)), other(std::move(unread.writer));
   StreamedSource source(std::move(ends.reader), {.window_rows = 1}, [](int64_t) {});
   source.BeginAt(0);
   WriteNumbers(writer, 0, 3000);
   Minibatch minibatch;
-  ASSERT_EQ(source.Next(1, &minibatch), 1);  // of the window where the consumer is
+  ASSERT_EQ(source.Next(1, &minibatch), 1);  // from the consumer's window
   EXPECT_LE(BatchesTaken(writer), BatchesTaken(other) + 1);
 }
 
@@ -172,7 +172,7 @@ TEST_F(StreamedSourceTest, DevicesShareAStream) {
   StreamedSource& source = Open({64}, {.window_rows = 32});
   source.BeginAt(0);
   const auto devices =
-      DealSource(std::shared_ptr<MinibatchSource>(&source, [](MinibatchSource*) {}), 2);
+      RoundRobinSources(std::shared_ptr<MinibatchSource>(&source, [](MinibatchSource*) {}), 2);
   for (int epoch = 0; epoch < 2; ++epoch) {
     std::vector<int64_t> rows;
     for (const auto& device : devices) {
@@ -183,7 +183,7 @@ TEST_F(StreamedSourceTest, DevicesShareAStream) {
   }
 }
 
-TEST_F(StreamedSourceTest, FailureOfTheFeederIsThrown) {
+TEST_F(StreamedSourceTest, FeederErrorIsThrown) {
   RingEnds ends = CreateRing(64 << 10);
   RingWriter writer(std::move(ends.writer));
   StreamedSource source(std::move(ends.reader), {}, [](int64_t) {});
@@ -194,7 +194,7 @@ TEST_F(StreamedSourceTest, FailureOfTheFeederIsThrown) {
   EXPECT_EQ(Thrown([&] { source.Next(4, &minibatch); }).message(), "the file is damaged");
 }
 
-TEST_F(StreamedSourceTest, AFeederThatEndsIsAnError) {
+TEST_F(StreamedSourceTest, EarlyEndOfTheFeederIsAnError) {
   RingEnds ends = CreateRing(64 << 10);
   RingWriter writer(std::move(ends.writer));
   StreamedSource source(std::move(ends.reader), {}, [](int64_t) {});
@@ -215,7 +215,7 @@ TEST_F(StreamedSourceTest, StopEndsEveryWait) {
   });
   source.Stop();
   waiting.join();
-  source.BeginAt(0);  // nothing begins any more
+  source.BeginAt(0);  // no effect after Stop()
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Some rows of a dataset, by reference into its partition files.
+// Selected rows of a dataset, by reference into its partition files.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace hearth::dataset {
 
 // Immutable; reading is thread-safe.
 struct TakenRows {
-  std::vector<PartitionRows::Place> places;
-  // A batch of the dataset, which shows its columns; null: the rank has no rows.
+  std::vector<PartitionRows::RowRef> refs;
+  // A batch that shows the dataset's columns; null if the rank has no rows.
   const batch::BatchView* form = nullptr;
   std::vector<int64_t> indices;
   std::vector<std::shared_ptr<const PartitionRows>> keep_alive;
 
-  int64_t size() const { return static_cast<int64_t>(places.size()); }
+  int64_t size() const { return static_cast<int64_t>(refs.size()); }
 };
 
 }  // namespace hearth::dataset

@@ -14,7 +14,7 @@
 namespace hearth::dataset {
 namespace {
 
-// Locks the mutex again, however the wait ends.
+// Unlocks the mutex for its lifetime.
 class Unlocked {
  public:
   explicit Unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
@@ -42,7 +42,7 @@ bool WakeUp::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
                   const std::function<bool()>& ready) {
   if (ready()) return true;
   const Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event.valid()) ThrowErrno(errno, "creating an eventfd to wait for rows");
+  if (!event.valid()) ThrowErrno(errno, "creating an eventfd");
   const Registered registered(waiting_, event.get());
   while (true) {
     {

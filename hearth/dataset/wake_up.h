@@ -1,5 +1,5 @@
 // Wakes threads that wait for a condition under a mutex. Unlike a condition variable it also runs
-// what OnSignal has in force for a waiting thread, so that Python's signal handlers may end a wait.
+// the handler of OnSignal in a waiting thread, so that Python's signal handlers can end a wait.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@
 
 namespace hearth::dataset {
 
-// Thread-safe; all calls hold the one mutex that protects what the conditions look at.
+// Thread-safe; call with the mutex that guards the conditions locked.
 class WakeUp {
  public:
-  // Returns whether `ready()` is true; false at the deadline. Throws what `ready` or a signal's
-  // handler throws, then with the mutex locked again.
+  // Returns true once `ready()` is true, false at the deadline. Throws what `ready` or a signal
+  // handler throws. The mutex is locked again in every case.
   bool Wait(std::unique_lock<std::mutex>& lock, Deadline deadline,
             const std::function<bool()>& ready);
   void NotifyAll();
 
  private:
-  std::set<int> waiting_;  // an eventfd of each waiting thread
+  std::set<int> waiting_;  // one eventfd per waiting thread
 };
 
 }  // namespace hearth::dataset

@@ -17,7 +17,7 @@ namespace hearth::formats {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{256} << 10;
-// zlib's own: the largest window, and a gzip header in place of a zlib one.
+// zlib's window size, with a gzip header instead of a zlib header.
 constexpr int kGzipWindow = 15 + 16;
 
 class FileSource : public ByteSource {
@@ -73,14 +73,14 @@ class GzipSource : public ByteSource {
   }
 
  private:
-  // Whether there is packed input left.
+  // Returns whether compressed input is left.
   bool Fill() {
     if (stream_.avail_in > 0) return true;
     const size_t got = packed_->Read(input_.data(), input_.size());
     stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
     stream_.avail_in = static_cast<uInt>(got);
     Require(got > 0 || between_members_, ErrorCode::kDataLoss,
-            "{} is cut off: its gzip stream has no end", name_);
+            "{} is truncated: its gzip stream has no end", name_);
     return got > 0;
   }
 

@@ -11,7 +11,8 @@ namespace hearth::formats {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Up to `size` bytes; 0 only at the end. Throws what errno says, kDataLoss for a damaged stream.
+  // Up to `size` bytes; 0 only at the end. Throws the error of errno, kDataLoss for a damaged
+  // stream.
   virtual size_t Read(char* data, size_t size) = 0;
 };
 
@@ -19,14 +20,14 @@ class ByteSink {
  public:
   virtual ~ByteSink() = default;
   virtual void Write(std::string_view bytes) = 0;
-  // Makes sure that all bytes are in the file. The last call; without it the file is incomplete.
+  // Flushes all bytes to the file. Must be the last call; without it the file is incomplete.
   virtual void Finish() = 0;
 };
 
 std::unique_ptr<ByteSource> OpenFileSource(const std::string& path);
-// Borrows the bytes.
+// References the bytes, which must outlive it.
 std::unique_ptr<ByteSource> OpenMemorySource(std::string_view bytes);
-// Decompresses concatenated gzip members; `name` is for messages.
+// Decompresses concatenated gzip members; `name` is for error messages.
 std::unique_ptr<ByteSource> OpenGzipSource(std::unique_ptr<ByteSource> packed, std::string name);
 
 // Creates or replaces the file.

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), as TFRecord files carry it. Thread-safe.
+// CRC-32C (Castagnoli), the checksum of TFRecord files. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace hearth::formats {
 
 uint32_t Crc32c(std::string_view bytes);
 
-// As stored beside the data: rotated and shifted, so that a CRC of CRCs stays useful.
+// Masked form stored in files: rotated and offset, so that a CRC over stored CRCs stays useful.
 inline uint32_t MaskedCrc32c(std::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;

@@ -1,4 +1,4 @@
-// Bytes of a file by their position: mapped, or read in windows.
+// Random access to a file's bytes: mapped, or read in windows.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace hearth::formats {
 
-// One thread.
+// Not thread-safe.
 class FileBytes {
  public:
   virtual ~FileBytes() = default;
   virtual uint64_t size() const = 0;
-  // How many bytes a search should look at in one go.
+  // Number of bytes that a search should scan at once.
   virtual size_t window() const = 0;
-  // All of the bytes [at, at + count), which must lie in the file; valid until the next call, of a
-  // mapped file as long as this. Throws kInvalidArgument where the file is shorter by now.
+  // All of the bytes [at, at + count), which must be inside the file; valid until the next call, or
+  // as long as this object for a mapped file. Throws kInvalidArgument if the file is now shorter.
   virtual std::string_view At(uint64_t at, size_t count) = 0;
-  // Little behind `end` will be asked for.
+  // Hint: few bytes after `end` will be read.
   virtual void Expect(uint64_t end) = 0;
 };
 
@@ -41,19 +41,19 @@ class MappedBytes : public FileBytes {
   std::shared_ptr<const MappedFile> file_;
 };
 
-// Memory: a window of 256 KiB, or the largest stretch of bytes that was asked for.
+// Memory: a window of 256 KiB, or the largest range requested.
 class WindowedBytes : public FileBytes {
  public:
-  // Reads up to so many bytes from a position on; fewer only where the file ends.
+  // Reads up to `count` bytes at a position; fewer only at the end of the file.
   using Read = std::function<std::string(uint64_t at, size_t count)>;
 
-  // `name` is for messages.
+  // `name` is for error messages.
   WindowedBytes(std::string name, uint64_t size, Read read)
       : name_(std::move(name)), size_(size), read_(std::move(read)) {}
 
   uint64_t size() const override { return size_; }
   size_t window() const override;
-  // Throws what `read` throws, too.
+  // Also throws what `read` throws.
   std::string_view At(uint64_t at, size_t count) override;
   void Expect(uint64_t end) override { expected_ = end; }
 
@@ -62,7 +62,7 @@ class WindowedBytes : public FileBytes {
   uint64_t size_;
   Read read_;
   uint64_t expected_ = 0;
-  uint64_t begin_ = 0;  // of the bytes that are here
+  uint64_t begin_ = 0;  // position of data_
   std::string data_;
 };
 

@@ -17,8 +17,8 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kStreamHeader = "\xac\xed\0\5"sv;
 constexpr uint64_t kFirstHandle = 0x7E0000;
-constexpr size_t kMostNested = 16;  // a tuple holds strings and numbers in boxes
-// What a record of the stream begins with.
+constexpr size_t kMostNested = 16;  // a tuple holds strings and boxed numbers
+// Type codes of the stream's records.
 enum JavaKind : uint8_t {
   kNull = 0x70,
   kReference = 0x71,
@@ -30,26 +30,26 @@ enum JavaKind : uint8_t {
   kLongBlock = 0x7A,
   kLongString = 0x7C,
 };
-// Flags of a class.
+// Class flags.
 constexpr uint8_t kOwnWriter = 1, kSerializable = 2;
 
 struct JavaClass;
 struct JavaObject;
-// Of numbers only whole ones and booleans matter: any other is 0.0. Texts are as they were written.
+// Only integers and booleans matter: other numbers are read as 0.0. Strings are raw bytes.
 using Value = std::variant<std::monostate, bool, int64_t, double, std::string_view,
                            const JavaClass*, const JavaObject*>;
 
 struct JavaClass {
   std::string_view name;
   uint8_t flags = 0;
-  std::vector<std::pair<char, std::string_view>> fields;  // type and name of each
+  std::vector<std::pair<char, std::string_view>> fields;  // type and name
   const JavaClass* parent = nullptr;
 };
 
 struct JavaObject {
   std::vector<std::pair<std::string_view, Value>> fields;
 
-  // Null where there is none.
+  // Null if there is none.
   const Value* Find(std::string_view name) const {
     const auto found = std::ranges::find(fields, name, [](const auto& each) { return each.first; });
     return found == fields.end() ? nullptr : &found->second;
@@ -73,10 +73,10 @@ void AppendUtf8(std::string* text, uint32_t point) {
   }
 }
 
-// Java's own form: UTF-16 of which each unit is written as UTF-8 has it, and 0 in two bytes.
+// Java's modified UTF-8: each UTF-16 unit encoded separately, and U+0000 as two bytes.
 std::string TextOf(std::string_view written) {
   std::string text;
-  uint32_t high = 0;  // the first half of a character
+  uint32_t high = 0;  // high surrogate
   for (size_t at = 0; at < written.size();) {
     const auto first = static_cast<unsigned char>(written[at]);
     const int more = first < 0x80             ? 0
@@ -96,7 +96,7 @@ std::string TextOf(std::string_view written) {
     if (unit < kLeast[more] && !(more == 1 && unit == 0)) ThrowUnreadable("it holds invalid UTF-8");
     at += static_cast<size_t>(more) + 1;
     const bool is_low = unit >= 0xDC00 && unit <= 0xDFFF;
-    if (is_low != (high != 0)) ThrowUnreadable("it holds half of a character");
+    if (is_low != (high != 0)) ThrowUnreadable("it holds an unpaired surrogate");
     if (unit >= 0xD800 && unit <= 0xDBFF) {
       high = unit;
     } else {
@@ -104,18 +104,19 @@ std::string TextOf(std::string_view written) {
       high = 0;
     }
   }
-  if (high != 0) ThrowUnreadable("it holds half of a character");
+  if (high != 0) ThrowUnreadable("it holds an unpaired surrogate");
   return text;
 }
 
-// One serialized value. Objects become their fields, boxed numbers the numbers. Owns what its
-// values point to.
+// Reads one serialized value. Objects become their fields, boxed numbers plain numbers. Owns what
+// its values point to.
 class Stream {
  public:
   explicit Stream(std::string_view data) : data_(data) {}
 
   Value Read() {
-    if (Take(kStreamHeader.size()) != kStreamHeader) ThrowUnreadable("Java did not serialize it");
+    if (Take(kStreamHeader.size()) != kStreamHeader)
+      ThrowUnreadable("it is not a Java serialization stream");
     return Content();
   }
 
@@ -157,7 +158,7 @@ class Stream {
         value = KnownText(8);
         break;
       default:
-        ThrowUnreadable("it holds a value of a kind that no key has");
+        ThrowUnreadable("it holds a value of an unexpected kind");
     }
     --depth_;
     return value;
@@ -172,7 +173,7 @@ class Stream {
   Value Referenced() {
     const uint64_t number = Number(4);
     if (number < kFirstHandle || number - kFirstHandle >= known_.size()) {
-      ThrowUnreadable("it refers to a value that it does not hold");
+      ThrowUnreadable("it refers to an unknown handle");
     }
     return known_[number - kFirstHandle];
   }
@@ -180,7 +181,7 @@ class Stream {
   const JavaClass* Class() {
     JavaClass& described = *classes_.emplace_back(std::make_unique<JavaClass>());
     described.name = Text(2);
-    Take(8);  // the version
+    Take(8);  // serialVersionUID
     known_.emplace_back(&described);
     described.flags = Byte();
     const uint64_t fields = Number(2);
@@ -188,9 +189,9 @@ class Stream {
       const char type = static_cast<char>(Byte());
       const std::string_view name = Text(2);
       if (type == 'L' || type == '[') {
-        Content();  // the name of the field's type
+        Content();  // the field's type name
       } else if (SizeOf(type) == 0) {
-        ThrowUnreadable("a field is of no type that Java has");
+        ThrowUnreadable("a field has an unknown type code");
       }
       described.fields.emplace_back(type, name);
     }
@@ -203,17 +204,17 @@ class Stream {
     const Value value = Content();
     if (std::holds_alternative<std::monostate>(value)) return nullptr;
     if (const auto* found = std::get_if<const JavaClass*>(&value)) return *found;
-    ThrowUnreadable("it has a value in the place of a class");
+    ThrowUnreadable("it has a value instead of a class");
   }
 
   Value Object() {
     const JavaClass* described = ClassOrNone();
-    if (described == nullptr) ThrowUnreadable("it has an object of no class");
+    if (described == nullptr) ThrowUnreadable("it has an object without a class");
     JavaObject& object = *objects_.emplace_back(std::make_unique<JavaObject>());
-    const size_t place = known_.size();
+    const size_t handle = known_.size();
     known_.emplace_back(&object);
     for (const JavaClass* part : Line(described)) {
-      if (!(part->flags & kSerializable)) ThrowUnreadable("an object of it writes itself");
+      if (!(part->flags & kSerializable)) ThrowUnreadable("one of its classes is Externalizable");
       for (const auto& [type, name] : part->fields) {
         object.fields.emplace_back(name, SizeOf(type) != 0 ? Primitive(type) : Content());
       }
@@ -221,23 +222,24 @@ class Stream {
     }
     if (described->name.starts_with("java.lang.") && object.fields.size() == 1 &&
         object.fields[0].first == "value"sv) {
-      return known_[place] = object.fields[0].second;  // a number in a box
+      return known_[handle] = object.fields[0].second;  // boxed number
     }
     return &object;
   }
 
-  // A class and those above it, the topmost first.
+  // The class and its superclasses, topmost first.
   static std::vector<const JavaClass*> Line(const JavaClass* known) {
     std::vector<const JavaClass*> line;
     for (; known != nullptr; known = known->parent) {
-      if (line.size() == kMostNested) ThrowUnreadable("a class has too many above it, or itself");
+      if (line.size() == kMostNested)
+        ThrowUnreadable("a class has too many superclasses, or a cycle of them");
       line.push_back(known);
     }
     std::reverse(line.begin(), line.end());
     return line;
   }
 
-  // Bytes of a value of a primitive type; 0 for another.
+  // Size of a primitive type in bytes; 0 for other types.
   static size_t SizeOf(char type) {
     switch (type) {
       case 'B':
@@ -291,7 +293,7 @@ class Stream {
 
   std::string_view data_;
   size_t at_ = 0, depth_ = 0;
-  std::vector<Value> known_;  // by their handles
+  std::vector<Value> known_;  // by handle
   std::vector<std::unique_ptr<JavaClass>> classes_;
   std::vector<std::unique_ptr<JavaObject>> objects_;
 };
@@ -299,7 +301,7 @@ class Stream {
 std::optional<std::string> AsText(const Value& value) {
   if (std::holds_alternative<std::monostate>(value)) return std::nullopt;
   if (const auto* text = std::get_if<std::string_view>(&value)) return TextOf(*text);
-  ThrowUnreadable("a text is something else");
+  ThrowUnreadable("it has a value of another type where a string belongs");
 }
 
 std::optional<int32_t> AsNumber(const Value& value) {
@@ -308,12 +310,12 @@ std::optional<int32_t> AsNumber(const Value& value) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const auto* number = std::get_if<int64_t>(&value);
   if (number == nullptr || *number > kMost || *number < -kMost) {
-    ThrowUnreadable("a size of the image is something else");  // Spark would drop the upper bits
+    ThrowUnreadable("an image size is not an int");  // Spark would drop the upper bits
   }
   return static_cast<int32_t>(*number);
 }
 
-// The values of the fields with these names, which are all that there are.
+// Values of the fields with these names, if these are all of the object's fields.
 std::vector<Value> FieldsOf(const JavaObject& object,
                             std::initializer_list<std::string_view> names) {
   std::vector<Value> found;
@@ -328,7 +330,7 @@ std::vector<Value> FieldsOf(const JavaObject& object,
 
 ImageKey KeyOf(const Value& value) {
   const auto* object = std::get_if<const JavaObject*>(&value);
-  if (object == nullptr) ThrowUnreadable("it is no pair or tuple");
+  if (object == nullptr) ThrowUnreadable("it is not a pair or tuple");
   std::vector<Value> values = FieldsOf(**object, {"first", "second"});
   if (values.empty()) values = FieldsOf(**object, {"_1", "_2"});
   if (values.empty()) values = FieldsOf(**object, {"_1", "_2", "_3", "_4", "_5", "_6"});
@@ -343,7 +345,7 @@ ImageKey KeyOf(const Value& value) {
   key.channels = AsNumber(values[2]);
   key.height = AsNumber(values[3]);
   key.width = AsNumber(values[4]);
-  // Spark would take a number in the place of a boolean for null.
+  // Spark reads a number in place of a boolean as null.
   if (const auto encoded = AsNumber(values[5])) key.encoded = *encoded != 0;
   return key;
 }
@@ -351,7 +353,7 @@ ImageKey KeyOf(const Value& value) {
 }  // namespace
 
 std::optional<ImageKey> ReadImageKey(std::string_view key) {
-  // Its objects take some forty times their bytes; an id, a label and sizes are short.
+  // The parsed objects take some forty times the key's bytes; an id, a label and sizes are short.
   if (key.size() > size_t{1} << 20) return std::nullopt;
   try {
     Stream stream(key);

@@ -1,6 +1,6 @@
-// Keys of CaffeOnSpark's SequenceFiles: pairs and tuples that Java serialized, which tell of an
-// image. They are read without any class of Java. (Layout: the Java Object Serialization
-// Specification, "Object Serialization Stream Protocol".)
+// Decodes the keys of CaffeOnSpark's SequenceFiles: pairs and tuples, serialized by Java, that
+// describe an image. Uses no Java class. (Format: the Java Object Serialization Specification,
+// "Object Serialization Stream Protocol".)
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hearth::formats {
 
-// What is null in the key is empty. Texts are UTF-8.
+// Null values of the key become empty. Strings are UTF-8.
 struct ImageKey {
   std::optional<std::string> id, label;
   std::optional<int32_t> channels, height, width;
@@ -19,8 +19,8 @@ struct ImageKey {
   bool operator==(const ImageKey&) const = default;
 };
 
-// Nothing where the key is damaged, or is neither a pair of two texts, that of an image file, nor a
-// tuple of the six values. Never throws for what the bytes are.
+// nullopt if the key is damaged, or is neither a pair of two strings (of an image file) nor a tuple
+// of the six values. Never throws for invalid bytes.
 std::optional<ImageKey> ReadImageKey(std::string_view key);
 
 }  // namespace hearth::formats

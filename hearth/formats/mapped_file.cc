@@ -20,8 +20,8 @@ namespace hearth::formats {
 namespace {
 
 constexpr int64_t kXfs = 0x58465342, kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;
-// Others may be on a network (NFS, SMB, FUSE, Ceph, Lustre), where a copy on the disk is worth its
-// price.
+// Other file systems may be on a network (NFS, SMB, FUSE, Ceph, Lustre), where a local copy is
+// worth its cost.
 constexpr std::array<int64_t, 11> kLocalFileSystems = {EXT4_SUPER_MAGIC,
                                                        BTRFS_SUPER_MAGIC,
                                                        F2FS_SUPER_MAGIC,
@@ -34,14 +34,14 @@ constexpr std::array<int64_t, 11> kLocalFileSystems = {EXT4_SUPER_MAGIC,
                                                        kZfs,
                                                        kBcachefs};
 
-// All that this process has mapped. Entries are valid under the mutex: a file takes itself out.
+// All files mapped by this process. Entries are valid under the mutex: a file removes itself.
 struct AllMapped {
   std::mutex mutex;
   std::map<const std::byte*, const MappedFile*> by_address;
   std::multimap<uint64_t, const MappedFile*> by_inode;
 };
 
-// Never destroyed: a thread may still read while the process ends.
+// Never destroyed: a thread may still read while the process exits.
 AllMapped& Mapped() {
   static auto& all = *new AllMapped;
   return all;
@@ -55,7 +55,8 @@ FileIdentity IdentityOf(const struct stat& status) {
 
 FileIdentity IdentityOf(const Fd& file, const std::string& path) {
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) ThrowErrno(errno, fmt::format("looking at {}", path));
+  if (::fstat(file.get(), &status) != 0)
+    ThrowErrno(errno, fmt::format("reading the status of {}", path));
   return IdentityOf(status);
 }
 
@@ -70,21 +71,21 @@ bool IsLocal(const Fd& file) {
                                const FileIdentity& wanted) {
   const std::string said = found.bytes != wanted.bytes   ? fmt::format("has {} bytes instead of {}",
                                                                        found.bytes, wanted.bytes)
-                           : found.inode != wanted.inode ? "is another file than before"
-                                                         : "was written meanwhile";
-  Throw(
-      ErrorCode::kDataLoss,
-      "{} {} on host {}: a run reads large values where they lie, in the files that it found when "
-      "it began; put the file back, or start the run again and leave its files alone",
-      path, said, HostName());
+                           : found.inode != wanted.inode ? "was replaced by another file"
+                                                         : "was modified meanwhile";
+  Throw(ErrorCode::kDataLoss,
+        "{} {} on host {}: a run reads large values directly from its input files, which must not "
+        "change "
+        "while it runs; restore the file, or start the run again with unchanged files",
+        path, said, HostName());
 }
 
-// Looked at before it is opened: what is no file may wait for another process, or do something.
-// `attempt`: for an error.
+// Checks the type before opening: opening a device or pipe may block or have side effects.
+// `attempt`: for the error message.
 Fd OpenFile(const std::string& path, const std::string& attempt) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) == 0) {
-    Require(S_ISREG(status.st_mode), ErrorCode::kDataLoss, "{} is no file", path);
+    Require(S_ISREG(status.st_mode), ErrorCode::kDataLoss, "{} is not a regular file", path);
     Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.valid()) return file;
   }
@@ -130,13 +131,13 @@ std::shared_ptr<const MappedFile> MappedFile::Find(const std::string& path,
     for (auto entry = begin; entry != end; ++entry) {
       const MappedFile& file = *entry->second;
       if (file.identity_ != identity || file.path_ != path) continue;
-      // Null where its last owner is letting it go.
+      // The weak pointer may have expired: its last owner is releasing the file.
       if (auto found = file.weak_from_this().lock()) return found;
     }
   }
   const Fd file =
-      OpenFile(path, fmt::format("opening {} on host {}, of which a run reads large values where "
-                                 "they lie; put the file back, or start the run again",
+      OpenFile(path, fmt::format("opening {} on host {}, from which a run reads large values; "
+                                 "restore the file, or start the run again",
                                  path, HostName()));
   const FileIdentity found = IdentityOf(file, path);
   if (found != identity) ThrowChanged(path, found, identity);
@@ -153,7 +154,7 @@ std::shared_ptr<const MappedFile> MappedFile::Around(std::string_view bytes) {
   return file.Has(bytes) ? file.weak_from_this().lock() : nullptr;
 }
 
-// Addresses as numbers: pointers into different blocks must not be compared.
+// Compares addresses as integers: comparing pointers into different blocks is undefined.
 bool MappedFile::Has(std::string_view bytes) const {
   const auto begin = reinterpret_cast<uintptr_t>(data());
   const auto at = reinterpret_cast<uintptr_t>(bytes.data());
@@ -168,7 +169,7 @@ void MappedFile::CheckUnchanged() const {
 }
 
 void MappedFile::DropPages() const {
-  // Nothing depends on it, and it cannot fail for a mapping of a file.
+  // Only a hint, and it cannot fail for a file mapping.
   (void)::madvise(mapping_.data(), mapping_.size(), MADV_DONTNEED);
 }
 

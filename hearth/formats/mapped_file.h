@@ -1,6 +1,6 @@
-// Local files that are mapped read-only, so that batches may have values where they lie in one
-// (docs/format_batch.md). A process finds the file by a value's address, and another process maps
-// the same file by its path and what told it from others.
+// Local files mapped read-only, so that batches can reference values in them
+// (docs/format_batch.md). The writer finds the file by a value's address; the reader maps the same
+// file by its path and checks its identity.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace hearth::formats {
 
-// What changes where a file is written or another takes its place.
+// Fields that change if a file is modified or replaced.
 struct FileIdentity {
   uint64_t bytes;
   int64_t modified_ns;
@@ -23,18 +23,19 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-// Immutable and thread-safe; the mapping goes with the last owner. No descriptor is kept, as a
-// folder may have thousands of files. Bytes of a file that is cut while it is mapped are a SIGBUS.
+// Immutable and thread-safe; the mapping lasts until the last owner releases it. Keeps no
+// descriptor, as a folder may have thousands of files. If a mapped file is truncated, reading it
+// raises SIGBUS.
 class MappedFile : public std::enable_shared_from_this<MappedFile> {
  public:
-  // Of a writer. Throws kNotFound, kPermissionDenied or, where it is no file or an empty one,
-  // kDataLoss.
+  // Maps a file for a writer. Throws kNotFound, kPermissionDenied or, if it is empty or not a
+  // regular file, kDataLoss.
   static std::shared_ptr<const MappedFile> Open(const std::string& path);
-  // Of a reader: the file that a writer had mapped, which this process maps once. Throws kNotFound,
-  // kPermissionDenied or, where it is another one by now, kDataLoss.
+  // Maps, once per process, the file that a writer referenced. Throws kNotFound, kPermissionDenied
+  // or, if the file has changed, kDataLoss.
   static std::shared_ptr<const MappedFile> Find(const std::string& path,
                                                 const FileIdentity& identity);
-  // The file of this process in whose mapping the bytes lie; null where there is none.
+  // The mapped file that contains the bytes; null if there is none.
   static std::shared_ptr<const MappedFile> Around(std::string_view bytes);
 
   ~MappedFile();
@@ -43,18 +44,18 @@ class MappedFile : public std::enable_shared_from_this<MappedFile> {
   const FileIdentity& identity() const { return identity_; }
   const std::byte* data() const { return mapping_.data(); }
   size_t size() const { return mapping_.size(); }
-  // Whether all of these bytes lie in the mapping, and where they begin in the file.
+  // Whether all of these bytes are in the mapping, and their offset in the file.
   bool Has(std::string_view bytes) const;
-  uint64_t PlaceOf(std::string_view bytes) const {
+  uint64_t OffsetOf(std::string_view bytes) const {
     return static_cast<uint64_t>(bytes.data() - reinterpret_cast<const char*>(data()));
   }
-  // Whether reading it again costs no network: by the kind of its file system, where that is known.
+  // Whether the file system is local, and so reading again needs no network; false if unknown.
   bool is_local() const { return is_local_; }
 
-  // Throws kDataLoss where the file was written since it was mapped. One that was moved, removed or
-  // replaced by another is still there for those who have mapped it.
+  // Throws kDataLoss if the file was modified since it was mapped. A file that was moved, removed
+  // or replaced stays readable through the mapping.
   void CheckUnchanged() const;
-  // Takes its pages out of this process's resident memory, as SpillFile::DropPages().
+  // Drops the pages from this process's resident memory, as SpillFile::DropPages() does.
   void DropPages() const;
 
  private:

@@ -14,11 +14,11 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-TEST(MappedFile, IsFoundByTheAddressOfItsBytesWhileItIsMapped) {
+TEST(MappedFile, IsFoundByAddressWhileMapped) {
   ValuesInFile file({100, 5000});
   const std::string_view value = file.values()[1];
   EXPECT_EQ(MappedFile::Around(value), file.mapped());
-  EXPECT_EQ(file.mapped()->PlaceOf(value), 104u);
+  EXPECT_EQ(file.mapped()->OffsetOf(value), 104u);
   EXPECT_EQ(MappedFile::Around({value.data(), value.size() + 1}), nullptr);
   EXPECT_EQ(MappedFile::Around("elsewhere"), nullptr);
   EXPECT_EQ(MappedFile::Around(value.substr(value.size())), file.mapped());
@@ -26,7 +26,7 @@ TEST(MappedFile, IsFoundByTheAddressOfItsBytesWhileItIsMapped) {
   EXPECT_EQ(MappedFile::Around(value), nullptr);
 }
 
-TEST(MappedFile, IsMappedOnceForAllThatReadIt) {
+TEST(MappedFile, IsMappedOnceForAllReaders) {
   ValuesInFile file({100});
   const FileIdentity identity = file.mapped()->identity();
   EXPECT_EQ(MappedFile::Find(file.path(), identity), file.mapped());
@@ -36,7 +36,7 @@ TEST(MappedFile, IsMappedOnceForAllThatReadIt) {
   EXPECT_EQ(first->size(), 104u);
 }
 
-TEST(MappedFile, AnotherFileThanTheWriterSawIsRefusedWithWhatDiffers) {
+TEST(MappedFile, ChangedFileIsRejectedWithTheDifference) {
   ValuesInFile file({100});
   const FileIdentity identity = file.mapped()->identity();
   file.Forget();
@@ -44,18 +44,18 @@ TEST(MappedFile, AnotherFileThanTheWriterSawIsRefusedWithWhatDiffers) {
     const Error error = Thrown([&] { MappedFile::Find(file.path(), wanted); });
     EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
     EXPECT_THAT(error.message(), HasSubstr(file.path()));
-    EXPECT_THAT(error.message(), HasSubstr("put the file back, or start the run again"));
+    EXPECT_THAT(error.message(), HasSubstr("restore the file, or start the run again"));
     return error.message();
   };
   EXPECT_THAT(refused({100, identity.modified_ns, identity.inode}),
               HasSubstr("has 104 bytes instead of 100 on host"));
   EXPECT_THAT(refused({104, identity.modified_ns, identity.inode + 1}),
-              HasSubstr("is another file than before"));
+              HasSubstr("was replaced by another file"));
   EXPECT_THAT(refused({104, identity.modified_ns - 1, identity.inode}),
-              HasSubstr("was written meanwhile"));
+              HasSubstr("was modified meanwhile"));
 }
 
-TEST(MappedFile, OneThatIsGoneIsNamed) {
+TEST(MappedFile, MissingFileIsNamed) {
   std::string path;
   FileIdentity identity;
   {
@@ -70,17 +70,17 @@ TEST(MappedFile, OneThatIsGoneIsNamed) {
   }
 }
 
-TEST(MappedFile, WhatIsNoFileIsNotOpened) {
+TEST(MappedFile, OnlyRegularFilesAreOpened) {
   const std::string path = ::testing::TempDir() + "pipe_in_place";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const Error found = Thrown([&] { MappedFile::Find(path, {104, 0, 1}); });
   const Error opened = Thrown([&] { MappedFile::Open(path); });
   std::filesystem::remove(path);
-  EXPECT_THAT(found.message(), EndsWith("pipe_in_place is no file"));
-  EXPECT_THAT(opened.message(), EndsWith("pipe_in_place is no file"));
+  EXPECT_THAT(found.message(), EndsWith("pipe_in_place is not a regular file"));
+  EXPECT_THAT(opened.message(), EndsWith("pipe_in_place is not a regular file"));
 }
 
-TEST(MappedFile, OneWithoutBytesIsRefused) {
+TEST(MappedFile, EmptyFileIsRejected) {
   const ValuesInFile file({});
   std::filesystem::resize_file(file.path(), 0);
   const Error error = Thrown([&] { MappedFile::Open(file.path()); });
@@ -88,18 +88,18 @@ TEST(MappedFile, OneWithoutBytesIsRefused) {
   EXPECT_EQ(error.message(), file.path() + " is empty");
 }
 
-TEST(MappedFile, ThatIsWrittenOrCutIsNoticed) {
+TEST(MappedFile, ModifiedOrTruncatedFileIsAnError) {
   ValuesInFile file({100});
   file.mapped()->CheckUnchanged();
   file.Change();
   EXPECT_THAT(Thrown([&] { file.mapped()->CheckUnchanged(); }).message(),
-              HasSubstr("was written meanwhile"));
+              HasSubstr("was modified meanwhile"));
   std::filesystem::resize_file(file.path(), 50);
   EXPECT_THAT(Thrown([&] { file.mapped()->CheckUnchanged(); }).message(),
               HasSubstr("has 50 bytes instead of 104"));
 }
 
-TEST(MappedFile, ThatAnotherTookThePlaceOfStaysAsItWas) {
+TEST(MappedFile, ReplacedFileKeepsItsContent) {
   const ValuesInFile file({100});
   const ValuesInFile other({50});
   std::filesystem::rename(other.path(), file.path());
@@ -109,7 +109,7 @@ TEST(MappedFile, ThatAnotherTookThePlaceOfStaysAsItWas) {
   file.mapped()->CheckUnchanged();
 }
 
-TEST(MappedFile, MayBeFoundAndLetGoByManyThreads) {
+TEST(MappedFile, ManyThreadsMayFindAndReleaseIt) {
   ValuesInFile file({100});
   const FileIdentity identity = file.mapped()->identity();
   const std::string_view value = file.values()[0];

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kDeepest = 1000;
 
-// Follows the reader's stack and memo; of a value it knows how deep tuples and calls lie in it.
+// Simulates the reader's stack and memo, tracking only the nesting depth of tuples and calls.
 class Walk {
  public:
   explicit Walk(std::string_view pickle)
@@ -130,7 +130,7 @@ class Walk {
     }
   }
 
-  // Values made of others, which lie deeper then.
+  // Values that contain others, which nest one level deeper.
   bool Made(char op) {
     switch (op) {
       case '\x85':  // TUPLE1

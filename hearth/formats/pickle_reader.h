@@ -1,6 +1,6 @@
-// Plain data in Python's pickle format: numbers, text, bytes, lists, tuples, dicts. A pickle that
-// needs more, a class or a call say, is not read at all, so that nothing in it can run code.
-// Format: the comments of CPython's Lib/pickletools.py, protocols 2 to 5.
+// Reads plain data in Python's pickle format: numbers, text, bytes, lists, tuples, dicts. Rejects
+// pickles with classes or calls, so that no pickle can run code. Format: the comments of CPython's
+// Lib/pickletools.py, protocols 2 to 5.
 #pragma once
 
 #include <bit>
@@ -13,13 +13,13 @@
 
 namespace hearth::formats {
 
-// Reads one pickle; one thread. The Builder makes the values and owns none: a Value is a handle
-// that this class either gives back, inside of a container or as the result, or drops.
+// Reads one pickle; not thread-safe. The Builder makes the values. A Value is a handle, which this
+// class returns, inside a container or as the result, or drops.
 //   Value None(), Bool(bool), Int(int64_t), Float(double), Text(string_view), Bytes(string_view)
 //   Value List(span<Value>), Tuple(span<Value>), Dict()
 //   bool Extend(Value list, span<Value>), SetItems(Value dict, span<Value> keys_and_values)
-//   Value Again(Value)   one more handle of the same value
-//   bool Failed(Value)   whether a value could not be made
+//   Value Again(Value)   another handle to the same value
+//   bool Failed(Value)   true if the value could not be made
 //   void Drop(Value)
 template <typename Builder>
 class PickleReader {
@@ -34,7 +34,7 @@ class PickleReader {
     for (const Value& value : memo_) builder_.Drop(value);
   }
 
-  // The value; nothing where the pickle is damaged, or not of plain data.
+  // The value; nullopt if the pickle is damaged or not plain data.
   std::optional<Value> Read() {
     while (at_ < end_) {
       const char op = *at_++;
@@ -83,7 +83,7 @@ class PickleReader {
 
   bool Has(uint64_t count) const { return static_cast<uint64_t>(end_ - at_) >= count; }
 
-  // An unsigned number of sizeof(T) bytes, little-endian; the caller has checked that it is there.
+  // Reads an unsigned little-endian integer; the caller has checked its bounds.
   template <typename T>
   T Take() {
     T value;
@@ -111,7 +111,7 @@ class PickleReader {
     return true;
   }
 
-  // Pushes the number whose opcode is `op`; false if `op` is no number's or the number is cut off.
+  // Pushes the number with opcode `op`; false for another opcode or a truncated number.
   bool Number(char op) {
     if (op == kBinFloat && Has(8)) {
       return Push(builder_.Float(std::bit_cast<double>(__builtin_bswap64(Take<uint64_t>()))));
@@ -126,7 +126,7 @@ class PickleReader {
     switch (op) {
       case kProto:
         return Unsigned<uint8_t>().has_value();
-      case kFrame:  // what is in it follows
+      case kFrame:  // its content follows
         return Unsigned<uint64_t>().has_value();
       case kMark:
         marks_.push_back(stack_.size());
@@ -192,10 +192,10 @@ class PickleReader {
     }
   }
 
-  // Where the innermost mark lies: what is below belongs to others.
+  // Position of the innermost mark; values below it belong to outer containers.
   size_t Floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
-  // Takes the innermost mark off, into mark_.
+  // Pops the innermost mark into mark_.
   bool Unmark() {
     if (marks_.empty() || marks_.back() > stack_.size()) return false;
     mark_ = marks_.back();
@@ -205,7 +205,7 @@ class PickleReader {
 
   std::span<Value> From(size_t begin) { return std::span(stack_).subspan(begin); }
 
-  // A list of nothing but numbers, the most frequent row, is made in one call.
+  // A list of numbers only, the most frequent row, is made in one call.
   bool List() {
     const char* const start = at_;
     const bool memoized = at_ < end_ && *at_ == kMemoize;
@@ -223,14 +223,14 @@ class PickleReader {
     if (op == kAppends) {
       return Replace(begin, builder_.List(From(begin))) && (!memoized || Remember(memo_.size()));
     }
-    // Something else is in it: starts over, value by value.
+    // It holds other values: start over, value by value.
     for (const Value& value : From(begin)) builder_.Drop(value);
     stack_.resize(begin);
     at_ = start;
     return Push(builder_.List({}));
   }
 
-  // Replaces the values from `begin` on by `value`, which has taken them over.
+  // Replaces the values from `begin` on by `value`, which now owns them.
   bool Replace(size_t begin, const Value& value) {
     stack_.resize(begin);
     return Push(value);
@@ -252,7 +252,7 @@ class PickleReader {
     return set;
   }
 
-  // Two's complement, little-endian, of as many bytes as it needs.
+  // Two's complement, little-endian, with the minimal number of bytes.
   bool Long() {
     const auto bytes = Bytes<uint8_t>();
     if (!bytes || bytes->size() > sizeof(int64_t)) return false;
@@ -270,7 +270,7 @@ class PickleReader {
     return bytes && Push(builder_.Bytes(*bytes));
   }
 
-  // Python numbers memo entries from 0 on, each number once.
+  // Python numbers memo entries consecutively from 0.
   bool Remember(std::optional<uint64_t> index) {
     if (!index || *index != memo_.size() || stack_.empty()) return false;
     memo_.push_back(builder_.Again(stack_.back()));
@@ -291,7 +291,7 @@ class PickleReader {
   const char* const end_;
   Builder& builder_;
   std::vector<Value> stack_, memo_;
-  std::vector<size_t> marks_;  // heights of the stack
+  std::vector<size_t> marks_;  // stack heights
   size_t mark_ = 0;
 };
 

@@ -10,21 +10,21 @@
 namespace hearth::formats {
 namespace {
 
-// Notes numbers as they come, and where lists and tuples of them lie. The first list is the rows'.
+// Records numbers in order, and the lists and tuples that hold them. The first list holds the rows.
 class ColumnBuilder {
  public:
   enum class Kind : uint8_t { kInt, kFloat, kList, kTuple, kFailed };
   struct Value {
     Kind kind = Kind::kFailed;
-    uint64_t bits = 0;  // of a number; else the index of the list or tuple
+    uint64_t bits = 0;  // value of a number; else index of the list or tuple
   };
-  // Numbers of a list in numbers(), or fields of a tuple in fields().
+  // Range of a list's numbers in numbers_, or of a tuple's fields in fields_.
   struct Part {
     size_t begin = 0, count = 0;
-    Kind kind = Kind::kInt;  // of a list's numbers
+    Kind kind = Kind::kInt;  // type of a list's numbers
   };
 
-  // `bytes` of the pickle: a float takes nine of them.
+  // `bytes`: size of the pickle, in which a float takes nine bytes.
   explicit ColumnBuilder(size_t bytes) : most_numbers_(bytes * kNumbersPerByte) {
     numbers_.reserve(bytes / 9);
   }
@@ -61,7 +61,7 @@ class ColumnBuilder {
     return lists_[0].count == 0;
   }
 
-  // Once, after everything else.
+  // Call once, after all other calls.
   std::optional<PickledColumns> Columns(Value root) {
     if (root.kind != Kind::kList || root.bits != 0) return std::nullopt;
     PickledColumns found;
@@ -77,7 +77,8 @@ class ColumnBuilder {
     return value.kind == Kind::kInt || value.kind == Kind::kFloat;
   }
 
-  // False where they are not numbers of the list's type, or others came after the list's own.
+  // False if an item is not a number of the list's type, or if the list's numbers are not
+  // contiguous.
   bool AddNumbers(Part* list, std::span<Value> items) {
     if (items.empty()) return true;
     if (list->count == 0) *list = {numbers_.size(), 0, items[0].kind};
@@ -90,7 +91,7 @@ class ColumnBuilder {
     return true;
   }
 
-  // Rows that are numbers.
+  // Builds the result for rows that are numbers.
   std::optional<PickledColumns> Numbers() {
     const Part& list = lists_[0];
     if (list.count == 0 || list.count != numbers_.size()) return std::nullopt;
@@ -100,7 +101,7 @@ class ColumnBuilder {
     return found;
   }
 
-  // Rows that are tuples: a column per field.
+  // Builds the result for rows that are tuples: one column per field.
   bool AddFields(PickledColumns* found) {
     const Part& first = tuples_[rows_[0].bits];
     for (const Value& row : rows_) {
@@ -120,7 +121,7 @@ class ColumnBuilder {
     return true;
   }
 
-  // `last`: no column after this one has lists, which may be the same as this one's.
+  // `last`: no later column has lists, so none can share this one's.
   bool AddColumn(std::span<const Value> values, bool last, PickledColumns* found) {
     const Kind kind = values[0].kind;
     for (const Value& value : values) {
@@ -146,7 +147,7 @@ class ColumnBuilder {
   std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values, bool last) {
     const Part& first = lists_[values[0].bits];
     if (first.count == 0) return std::nullopt;
-    // Besides the rows', and in their order: their numbers are the column, if nobody else's.
+    // All lists but the first, in order: then numbers_ is the column and can be moved.
     bool all_lists = last && lists_.size() == values.size() + 1;
     for (size_t row = 0; row < values.size(); ++row) {
       const Part& list = lists_[values[row].bits];
@@ -166,12 +167,12 @@ class ColumnBuilder {
     return column;
   }
 
-  // A list may be in any number of rows by two bytes each. Where columns would be much larger than
-  // the pickle, Python's rows, which share the list, are better; a pickle's own numbers have two
-  // bytes or more.
+  // A pickle repeats a list in another row by two bytes. If columns would be much larger than the
+  // pickle, Python's rows, which share the list, are better; each distinct number takes two bytes
+  // or more.
   static constexpr size_t kNumbersPerByte = 8;
 
-  size_t most_numbers_ = 0, used_numbers_ = 0;  // of all columns
+  size_t most_numbers_ = 0, used_numbers_ = 0;  // over all columns
   std::vector<uint64_t> numbers_;
   std::vector<Value> rows_, fields_;
   std::vector<Part> lists_, tuples_;

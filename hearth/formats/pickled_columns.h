@@ -1,4 +1,4 @@
-// Reads pickled rows of numbers into columns without making Python objects.
+// Reads pickled numeric rows into columns without making Python objects.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace hearth::formats {
 
-// One column: a number, or `width` of them, per row.
+// A column with one number, or `width` numbers, per row.
 struct NumberColumn {
-  bool floating = false;         // float64, else int64
-  int64_t width = 0;             // 0: a number per row
-  std::vector<uint64_t> values;  // the numbers' bits, row after row
+  bool floating = false;         // true: float64, false: int64
+  int64_t width = 0;             // 0: one number per row
+  std::vector<uint64_t> values;  // bit patterns of the numbers, in row order
 };
 
 struct PickledColumns {
   int64_t rows = 0;
-  bool tuples = false;  // a column per field; else one column of rows that are numbers or lists
+  bool tuples = false;  // one column per field; else a single column of numbers or lists
   std::vector<NumberColumn> columns;
 };
 
-// The rows of a pickled list if they are all numbers, all number lists of one length, or all tuples
-// of such fields, each column of one type; nothing for any other pickle. Any thread.
+// Columns of a pickled list whose rows are all numbers, all lists of numbers of one length, or all
+// tuples of such fields, with one type per column; nullopt for any other pickle. Thread-safe.
 std::optional<PickledColumns> ReadPickledColumns(std::string_view pickle);
 
 }  // namespace hearth::formats

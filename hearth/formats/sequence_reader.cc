@@ -16,13 +16,13 @@ constexpr std::string_view kMagic = "SEQ"sv;
 constexpr char kVersion = 6;
 constexpr std::string_view kBytesWritable = "org.apache.hadoop.io.BytesWritable"sv;
 constexpr uint64_t kMostHeaderBytes = uint64_t{1} << 20;
-// In the place of a record's length; the file's own mark follows.
+// Escape in place of a record length; the file's sync marker follows.
 constexpr std::string_view kEscape = "\xff\xff\xff\xff"sv;
 constexpr size_t kMarkBytes = 16;
-// Before a record: its length and its key's. Before each of both: the number of its bytes.
+// A record starts with its length and its key's length. Each key and value starts with its size.
 constexpr uint64_t kLengths = 8, kCount = 4;
-constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();  // Java's lengths have a sign
-constexpr size_t kInlineBytes = 12;  // of a value that stands in its view
+constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();  // Java's lengths are signed
+constexpr size_t kInlineBytes = 12;  // largest value stored inside its view
 constexpr size_t kMostVIntBytes = 9;
 
 uint32_t Number(std::string_view bytes) {
@@ -33,8 +33,8 @@ uint32_t Number(std::string_view bytes) {
   return number;
 }
 
-// Hadoop's number of one to nine bytes, behind which `at` is moved; nothing where `bytes` end
-// before.
+// Decodes Hadoop's variable-length integer of one to nine bytes and advances `at`; nullopt if
+// `bytes` end first.
 std::optional<int64_t> VInt(std::string_view bytes, size_t* at) {
   if (*at >= bytes.size()) return std::nullopt;
   const auto byte = static_cast<unsigned char>(bytes[*at]);
@@ -54,23 +54,23 @@ std::optional<int64_t> VInt(std::string_view bytes, size_t* at) {
   return static_cast<int64_t>(negative ? ~number : number);
 }
 
-// std::string_view::find() stops at each byte that begins a mark, of which white pixels have many.
+// std::string_view::find() stops at each first byte of a marker, which is frequent in white pixels.
 std::optional<size_t> Find(std::string_view bytes, std::string_view mark) {
   const void* found = ::memmem(bytes.data(), bytes.size(), mark.data(), mark.size());
   if (found == nullptr) return std::nullopt;
   return static_cast<size_t>(static_cast<const char*>(found) - bytes.data());
 }
 
-void AppendView(std::string* views, std::string_view value, uint64_t place) {
+void AppendView(std::string* views, std::string_view value, uint64_t offset) {
   char view[16] = {};
   const auto size = static_cast<uint32_t>(value.size());
   std::memcpy(view, &size, 4);
   if (size <= kInlineBytes) {
     std::memcpy(view + 4, value.data(), size);
   } else {
-    const auto position = static_cast<uint32_t>(place);
+    const auto position = static_cast<uint32_t>(offset);
     std::memcpy(view + 4, value.data(), 4);
-    std::memcpy(view + 12, &position, 4);  // of the first and only buffer
+    std::memcpy(view + 12, &position, 4);  // in buffer 0, the only one
   }
   views->append(view, sizeof view);
 }
@@ -86,8 +86,7 @@ SequenceReader::SequenceReader(std::unique_ptr<FileBytes> file, std::string name
 
 void SequenceReader::Map(std::shared_ptr<const MappedFile> file) {
   Require(file->size() == file_->size(), ErrorCode::kInvalidArgument,
-          "{} has {} bytes instead of {}: it was written again", name_, file->size(),
-          file_->size());
+          "{} has {} bytes instead of {}: it was modified", name_, file->size(), file_->size());
   file_ = std::make_unique<MappedBytes>(std::move(file));
   mapped_ = true;
 }
@@ -95,15 +94,15 @@ void SequenceReader::Map(std::shared_ptr<const MappedFile> file) {
 void SequenceReader::ReadHeader(const FindUnpack& find) {
   const uint64_t size = std::min(file_->size(), kMostHeaderBytes);
   const auto take = [&](uint64_t count) {
-    if (count > size - at_) ThrowDamaged("its header is not whole", at_);
+    if (count > size - at_) ThrowDamaged("its header is truncated", at_);
     at_ += count;
     return std::string(file_->At(at_ - count, count));
   };
   const auto take_text = [&] {
     const std::string_view bytes = file_->At(at_, std::min<uint64_t>(kMostVIntBytes, size - at_));
-    size_t place = 0;
-    const uint64_t length = Length(VInt(bytes, &place).value_or(-1), at_);
-    at_ += place;
+    size_t offset = 0;
+    const uint64_t length = Length(VInt(bytes, &offset).value_or(-1), at_);
+    at_ += offset;
     return take(length);
   };
   Require(size > kMagic.size() && take(kMagic.size()) == kMagic, ErrorCode::kInvalidArgument,
@@ -113,10 +112,11 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
           name_, static_cast<int>(version));
   for (int i = 0; i < 2; ++i) {
     const std::string type = take_text();
-    Require(type == kBytesWritable, ErrorCode::kInvalidArgument,
-            "{} has keys or values of class {}; a SequenceFile of images has BytesWritable for "
-            "both, as Binary2Sequence and LMDB2Sequence write them",
-            name_, type);
+    Require(
+        type == kBytesWritable, ErrorCode::kInvalidArgument,
+        "{} has keys or values of class {}; a SequenceFile of images must have BytesWritable for "
+        "both, as Binary2Sequence and LMDB2Sequence write them",
+        name_, type);
   }
   const bool packed = take(1)[0] != 0;
   in_blocks_ = take(1)[0] != 0;
@@ -127,30 +127,30 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
             codec);
   }
   Require(packed || !in_blocks_, ErrorCode::kInvalidArgument,
-          "{} is damaged: it has blocks that are not compressed; write it again", name_);
+          "{} is damaged: its header has uncompressed blocks; write it again", name_);
   const uint64_t pairs = Number(take(kCount));
-  for (uint64_t i = 0; i < 2 * pairs; ++i) take_text();  // metadata of its writer
+  for (uint64_t i = 0; i < 2 * pairs; ++i) take_text();  // the writer's metadata
   mark_.append(kEscape).append(take(kMarkBytes));
   first_ = at_;
 }
 
 void SequenceReader::Begin(uint64_t begin, uint64_t end, uint64_t wanted) {
-  Require(begin <= end, ErrorCode::kInvalidArgument, "{} is to be read from byte {} to byte {}",
+  Require(begin <= end, ErrorCode::kInvalidArgument, "cannot read {} from byte {} to byte {}",
           name_, begin, end);
-  end_ = std::max(end, first_ + 1);  // a mark right behind the header is of the first range
+  end_ = std::max(end, first_ + 1);  // a marker right after the header belongs to the first range
   pending_.reset();
   rows_left_ = 0;
   if (begin == 0) {
     at_ = first_;
   } else if (begin = std::max(begin, first_ + 1); begin != ended_) {
     at_ = FindMark(begin, end_);
-    if (at_ == file_->size()) end_ = 0;  // another range does not go on from there
+    if (at_ == file_->size()) end_ = 0;  // the next range cannot continue from here
   }
   ended_ = 0;
   file_->Expect(std::max(end_, wanted));
 }
 
-// Where the first mark begins that does so in [begin, end); the file's end where none does.
+// Start of the first marker that starts in [begin, end); the file's end if there is none.
 uint64_t SequenceReader::FindMark(uint64_t begin, uint64_t end) {
   const uint64_t last = std::min(end - 1 + mark_.size(), file_->size());
   file_->Expect(last);
@@ -166,12 +166,12 @@ bool SequenceReader::AtContent() {
   while (at_ < file_->size()) {
     const uint64_t left = file_->size() - at_;
     if (left < kEscape.size() || file_->At(at_, kEscape.size()) != kEscape) {
-      if (in_blocks_) ThrowDamaged("a block does not begin with a mark", at_);
+      if (in_blocks_) ThrowDamaged("a block does not start with a sync marker", at_);
       return true;
     }
     if (at_ >= end_) break;
     if (left < mark_.size() || file_->At(at_, mark_.size()) != mark_) {
-      ThrowDamaged("a mark is not the file's", at_);
+      ThrowDamaged("a sync marker differs from the header's", at_);
     }
     at_ += mark_.size();
     if (in_blocks_ && at_ < file_->size()) return true;
@@ -191,13 +191,13 @@ std::optional<SequenceReader::Record> SequenceReader::Next() {
 
 SequenceReader::Record SequenceReader::ReadRecord() {
   const uint64_t left = file_->size() - at_, begin = at_;
-  if (left < kLengths) ThrowDamaged("it ends in the middle of a record", begin);
+  if (left < kLengths) ThrowDamaged("it ends inside a record", begin);
   const std::string_view lengths = file_->At(begin, kLengths);
   const uint64_t size = Number(lengths), key_size = Number(lengths.substr(kCount));
   if (size > kMostBytes || key_size < kCount || key_size > size) {
     ThrowDamaged(fmt::format("a record of {} bytes has a key of {}", size, key_size), begin);
   }
-  if (size > left - kLengths) ThrowDamaged("it ends in the middle of a record", begin);
+  if (size > left - kLengths) ThrowDamaged("it ends inside a record", begin);
   at_ = begin + kLengths + size;
   const std::string_view all = AtWithoutMark(begin, kLengths + size, "a record", begin);
   Record record{Payload(all.substr(kLengths, key_size), begin),
@@ -214,7 +214,7 @@ std::string_view SequenceReader::AtWithoutMark(uint64_t at, uint64_t size, const
       crosses ? std::min<uint64_t>(mark_.size() - 1, file_->size() - at - size) : 0;
   const std::string_view all = file_->At(at, size + more);
   if (crosses && Find(all.substr(at < end_ ? end_ - at : 0), mark_)) {
-    ThrowDamaged(fmt::format("{} has the file's mark in it", what), begin);
+    ThrowDamaged(fmt::format("{} contains the file's sync marker", what), begin);
   }
   return all.substr(0, size);
 }
@@ -223,7 +223,7 @@ void SequenceReader::ReadBlock() {
   block_at_ = at_;
   size_t parts = 0;
   rows_left_ = PassBlock([&](std::string_view packed) {
-    places_[parts] = 0;
+    offsets_[parts] = 0;
     block_[parts++] = Unpacked(packed, block_at_);
   });
 }
@@ -233,16 +233,16 @@ uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view pac
   const auto number = [&] {
     const std::string_view bytes =
         file_->At(at_, std::min<uint64_t>(kMostVIntBytes, file_->size() - at_));
-    size_t place = 0;
-    const uint64_t found = Length(VInt(bytes, &place).value_or(-1), begin);
-    at_ += place;
+    size_t offset = 0;
+    const uint64_t found = Length(VInt(bytes, &offset).value_or(-1), begin);
+    at_ += offset;
     return found;
   };
   const uint64_t count = number();
   if (count > kMostBytes) ThrowDamaged(fmt::format("a block of {} records", count), begin);
   for (int i = 0; i < 4; ++i) {
     const uint64_t size = number();
-    if (size > file_->size() - at_) ThrowDamaged("it ends in the middle of a block", begin);
+    if (size > file_->size() - at_) ThrowDamaged("it ends inside a block", begin);
     if (part) part(AtWithoutMark(at_, size, "a block", begin));
     at_ += size;
   }
@@ -251,11 +251,11 @@ uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view pac
 
 SequenceReader::Record SequenceReader::NextOfBlock() {
   const auto take = [this](int sizes) {
-    const uint64_t size = Length(VInt(block_[sizes], &places_[sizes]).value_or(-1), block_at_);
-    size_t& place = places_[sizes + 1];
-    const std::string_view rest = std::string_view(block_[sizes + 1]).substr(place);
-    if (size > rest.size()) ThrowDamaged("a block has less than its lengths say", block_at_);
-    place += size;
+    const uint64_t size = Length(VInt(block_[sizes], &offsets_[sizes]).value_or(-1), block_at_);
+    size_t& offset = offsets_[sizes + 1];
+    const std::string_view rest = std::string_view(block_[sizes + 1]).substr(offset);
+    if (size > rest.size()) ThrowDamaged("a block is shorter than its lengths", block_at_);
+    offset += size;
     return Payload(rest.substr(0, size), block_at_);
   };
   const std::string_view key = take(0);
@@ -264,7 +264,8 @@ SequenceReader::Record SequenceReader::NextOfBlock() {
 }
 
 SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) {
-  Require(most_records > 0, ErrorCode::kInvalidArgument, "no records of {} are asked for", name_);
+  Require(most_records > 0, ErrorCode::kInvalidArgument,
+          "the number of records to read from {} must be positive", name_);
   most_bytes = std::min<size_t>(most_bytes, kMostBytes);
   const bool in_place = mapped_ && !packed();
   SequenceBatch batch;
@@ -274,16 +275,17 @@ SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) 
     if (!pending_ && !(pending_ = Next())) break;
     const auto [key, value] = *pending_;
     if (first == nullptr) first = value.data();
-    const size_t place = in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();
+    const size_t offset =
+        in_place ? static_cast<size_t>(value.data() - first) : batch.copied.size();
     if (!batch.keys.empty() &&
-        (place + value.size() > most_bytes || key_bytes + key.size() > most_bytes)) {
+        (offset + value.size() > most_bytes || key_bytes + key.size() > most_bytes)) {
       break;
     }
     batch.keys.emplace_back(key);
     key_bytes += key.size();
-    AppendView(&batch.views, value, place);
+    AppendView(&batch.views, value, offset);
     if (in_place) {
-      batch.in_place = {first, place + value.size()};
+      batch.in_place = {first, offset + value.size()};
     } else {
       batch.copied.append(value);
     }
@@ -301,9 +303,9 @@ uint64_t SequenceReader::Count(uint64_t begin, uint64_t end) {
       continue;
     }
     const uint64_t left = file_->size() - at_;
-    if (left < kLengths) ThrowDamaged("it ends in the middle of a record", at_);
+    if (left < kLengths) ThrowDamaged("it ends inside a record", at_);
     const uint64_t size = Number(file_->At(at_, kCount));
-    if (size > left - kLengths) ThrowDamaged("it ends in the middle of a record", at_);
+    if (size > left - kLengths) ThrowDamaged("it ends inside a record", at_);
     at_ += kLengths + size;
     ++count;
   }
@@ -319,13 +321,14 @@ std::string SequenceReader::Unpacked(std::string_view packed, uint64_t at) const
   try {
     return unpack_(packed);
   } catch (const Error& error) {
-    ThrowDamaged(fmt::format("a value cannot be unpacked ({})", error.message()), at);
+    ThrowDamaged(fmt::format("a value cannot be decompressed ({})", error.message()), at);
   }
 }
 
 std::string_view SequenceReader::Payload(std::string_view written, uint64_t at) const {
   if (written.size() < kCount || Number(written) != written.size() - kCount) {
-    ThrowDamaged(fmt::format("a key or value of {} bytes says another length", written.size()), at);
+    ThrowDamaged(fmt::format("the length in a key or value of {} bytes is wrong", written.size()),
+                 at);
   }
   return written.substr(kCount);
 }

@@ -1,5 +1,5 @@
-// Records of a SequenceFile of Hadoop, version 6: pairs of byte strings, between marks at which it
-// may be read from the middle. (Layout: the documentation of org.apache.hadoop.io.SequenceFile.)
+// Reads Hadoop SequenceFiles, version 6: pairs of byte strings, with sync markers at which reading
+// can start. (Format: the documentation of org.apache.hadoop.io.SequenceFile.)
 #pragma once
 
 #include <cstddef>
@@ -17,64 +17,64 @@ namespace hearth::formats {
 
 struct SequenceBatch {
   std::vector<std::string> keys;
-  // The values as Arrow's format of binary views has them, 16 bytes each: positions, of 31 bits,
-  // count from the first value.
+  // The values as Arrow binary views of 16 bytes each; their 31-bit offsets count from the first
+  // value.
   std::string views;
-  // The bytes that these are in: of the mapped file, or `copied`.
+  // The bytes that the views refer to: of the mapped file, or `copied`.
   std::string_view values() const { return in_place.empty() ? std::string_view(copied) : in_place; }
 
   std::string_view in_place;
   std::string copied;
 };
 
-// One thread. Throws kInvalidArgument for a file that is damaged or of another kind, and what
-// reading its bytes throws.
+// Not thread-safe. Throws kInvalidArgument for a damaged file or another format, and what reading
+// the bytes throws.
 class SequenceReader {
  public:
   struct Record {
     std::string_view key, value;
   };
-  // Unpacks bytes; throws Error where they are damaged.
+  // Decompresses bytes; throws Error if they are damaged.
   using Unpack = std::function<std::string(std::string_view packed)>;
-  // What unpacks the bytes of the codec with this name of a Java class; empty for an unknown one.
+  // Returns the decompressor of the codec with this Java class name; empty if unknown.
   using FindUnpack = std::function<Unpack(const std::string& codec)>;
 
-  // Reads the header. `name` is for messages.
+  // Reads the header. `name` is for error messages.
   SequenceReader(std::unique_ptr<FileBytes> file, std::string name, const FindUnpack& find);
 
   bool packed() const { return unpack_ != nullptr; }
-  // The same file, mapped: values that are not packed stay where they lie.
+  // Reads the same file from a mapping: uncompressed values are then not copied.
   void Map(std::shared_ptr<const MappedFile> file);
 
-  // From now on the records between the first marks at or behind the two positions are read, so
-  // that each is in one of the ranges that divide a file. `wanted`: the end of the last range that
-  // will be read; a range that follows the one before is read on from there.
+  // Selects the records between the first markers at or after the two positions, so that
+  // consecutive ranges divide the file. `wanted`: end of the last range to be read; reading
+  // continues into a range that follows the previous one.
   void Begin(uint64_t begin, uint64_t end, uint64_t wanted = 0);
-  // The next record, valid until the next call; nothing behind the last one.
+  // The next record, valid until the next call; nullopt after the last one.
   std::optional<Record> Next();
-  // The next records: at most `most_records`, a positive number, whose values lie within
-  // `most_bytes` (and 2 GiB), as do their keys, but for a single one; none behind the last. The
-  // records before an error are lost.
+  // The next records: at most `most_records` (positive), whose values span at most `most_bytes`
+  // (and 2 GiB), and whose keys do too, unless a single record is larger; none after the last.
+  // Records before an error are lost.
   SequenceBatch NextBatch(size_t most_records, size_t most_bytes);
-  // How many records a range has, by their lengths alone.
+  // Number of records in a range, read from their lengths only.
   uint64_t Count(uint64_t begin, uint64_t end);
 
  private:
   void ReadHeader(const FindUnpack& find);
   uint64_t FindMark(uint64_t begin, uint64_t end);
-  // Whether a record, or a block behind its mark, begins at `at_`; passes the marks before it.
+  // Skips markers; returns whether a record, or a block after its marker, starts at `at_`.
   bool AtContent();
   Record ReadRecord();
-  // Bytes of `what`, which begins at `begin`. A mark in them that begins behind the range is
-  // damage: the next range would begin there.
+  // Bytes of `what`, which starts at `begin`. A sync marker in them that starts after the range is
+  // damage: the next range would start there.
   std::string_view AtWithoutMark(uint64_t at, uint64_t size, const char* what, uint64_t begin);
   void ReadBlock();
-  // The count and the four parts of a block that begins at `at_`; `part` is called with each.
+  // The count and the four parts of a block at `at_`; calls `part` with each.
   uint64_t PassBlock(const std::function<void(std::string_view packed)>& part);
   Record NextOfBlock();
   uint64_t Length(int64_t size, uint64_t at) const;
   std::string Unpacked(std::string_view packed, uint64_t at) const;
-  // The bytes of a BytesWritable: their number comes first.
+  // Content of a BytesWritable, which starts with its length.
   std::string_view Payload(std::string_view written, uint64_t at) const;
   [[noreturn]] void ThrowDamaged(std::string_view what, uint64_t at) const;
 
@@ -82,17 +82,17 @@ class SequenceReader {
   std::string name_;
   Unpack unpack_;
   bool in_blocks_ = false, mapped_ = false;
-  std::string mark_;    // with the escape before it
-  uint64_t first_ = 0;  // where the header ends
-  uint64_t at_ = 0;     // of the next record or mark
-  uint64_t end_ = 0;    // of the range
-  uint64_t ended_ = 0;  // the end of a range that was read whole, and `at_` is the mark behind it
-  std::optional<Record> pending_;  // did not fit into the last batch
-  std::string value_;              // unpacked
-  // The block that is being read, and where in it.
+  std::string mark_;    // preceded by the escape
+  uint64_t first_ = 0;  // end of the header
+  uint64_t at_ = 0;     // position of the next record or marker
+  uint64_t end_ = 0;    // end of the range
+  uint64_t ended_ = 0;  // end of a range read to its end, with `at_` at the marker after it
+  std::optional<Record> pending_;  // did not fit in the last batch
+  std::string value_;              // decompressed
+  // The current block and the position in it.
   std::string block_[4];
   uint64_t block_at_ = 0, rows_left_ = 0;
-  size_t places_[4] = {};
+  size_t offsets_[4] = {};
 };
 
 }  // namespace hearth::formats

@@ -93,7 +93,7 @@ class SequenceReaderTest : public ::testing::TestWithParam<By> {
 
 INSTANTIATE_TEST_SUITE_P(All, SequenceReaderTest, ::testing::Values(By::kMapping, By::kWindows));
 
-TEST_P(SequenceReaderTest, EachRecordIsInOneOfTwoRangesWhereverTheyPart) {
+TEST_P(SequenceReaderTest, EachRecordIsInExactlyOneRange) {
   SequenceReader reader = Opened();
   EXPECT_EQ(Keys(reader, 0, kAll), "a-bc");
   for (size_t cut = 1; cut <= bytes_.size(); ++cut) {
@@ -103,25 +103,25 @@ TEST_P(SequenceReaderTest, EachRecordIsInOneOfTwoRangesWhereverTheyPart) {
   }
 }
 
-TEST_P(SequenceReaderTest, ARangeWithoutAMarkHidesNoneOfTheNext) {
+TEST_P(SequenceReaderTest, RangeWithoutAMarkerHidesNoLaterRecord) {
   SequenceReader reader = Opened();
   const size_t inside = bytes_.find(std::string(50, 'x')) + 5;
   EXPECT_EQ(Keys(reader, inside, inside + 5), "");
   EXPECT_EQ(Keys(reader, inside + 5, kAll), "c");
 }
 
-TEST_P(SequenceReaderTest, AMarkInARecordBehindTheRangeIsDamage) {
+TEST_P(SequenceReaderTest, MarkerInARecordAfterTheRangeIsDamage) {
   const std::string forged = kMark + SequenceRecord("forged", "evil");
   bytes_ = SequenceHeader() + SequenceRecord("a", std::string(50, 'x')) +
            SequenceRecord("b", std::string(10, 'x') + forged) + kMark + SequenceRecord("c", "last");
   SequenceReader reader = Opened();
   reader.Begin(0, SequenceHeader().size() + 30);
   ASSERT_EQ(reader.Next()->key, "a");
-  EXPECT_THAT([&] { reader.Next(); },
-              ::testing::ThrowsMessage<Error>(HasSubstr("a record has the file's mark in it")));
+  EXPECT_THAT([&] { reader.Next(); }, ::testing::ThrowsMessage<Error>(
+                                          HasSubstr("a record contains the file's sync marker")));
 }
 
-TEST_P(SequenceReaderTest, BatchesEndBeforeKeysThatAreTooMuch) {
+TEST_P(SequenceReaderTest, BatchesEndBeforeKeysExceedTheLimit) {
   bytes_ = SequenceHeader() + SequenceRecord(std::string(60, 'k'), "") +
            SequenceRecord(std::string(60, 'k'), "");
   SequenceReader reader = Opened();
@@ -130,20 +130,20 @@ TEST_P(SequenceReaderTest, BatchesEndBeforeKeysThatAreTooMuch) {
   EXPECT_EQ(reader.NextBatch(10, 100).keys.size(), 1);
 }
 
-TEST_P(SequenceReaderTest, BatchesEndBeforeARecordThatIsTooMuch) {
+TEST_P(SequenceReaderTest, BatchesEndBeforeValuesExceedTheLimit) {
   SequenceReader reader = Opened();
   reader.Begin(0, kAll);
   EXPECT_EQ(reader.NextBatch(2, kAll).keys.size(), 2);
-  EXPECT_EQ(reader.NextBatch(kAll, 50).keys.size(), 1);  // larger than that by itself
+  EXPECT_EQ(reader.NextBatch(kAll, 50).keys.size(), 1);  // larger than the limit by itself
   EXPECT_EQ(reader.NextBatch(kAll, 50).keys.size(), 1);
   EXPECT_TRUE(reader.NextBatch(kAll, 50).keys.empty());
   EXPECT_THROW(reader.NextBatch(0, kAll), Error);
   EXPECT_THROW(reader.Begin(2, 1), Error);
 }
 
-TEST_P(SequenceReaderTest, BatchesOfAMappingEndBeforeAValueThatLiesTooFarAway) {
+TEST_P(SequenceReaderTest, BatchesOfAMappingEndBeforeAnOffsetOverflows) {
   std::string marks;
-  for (int i = 0; i < 50; ++i) marks += kMark;  // of which a file may have any number
+  for (int i = 0; i < 50; ++i) marks += kMark;  // a file may have any number of markers
   bytes_ = SequenceHeader() + SequenceRecord("a", "1") + marks + SequenceRecord("b", "2") +
            SequenceRecord("c", "3");
   SequenceReader reader = Opened();
@@ -153,7 +153,7 @@ TEST_P(SequenceReaderTest, BatchesOfAMappingEndBeforeAValueThatLiesTooFarAway) {
   EXPECT_EQ(reader.NextBatch(kAll, 1000).keys.size(), 3 - expected);
 }
 
-TEST_P(SequenceReaderTest, ViewsHoldSmallValuesAndThePlacesOfLargeOnes) {
+TEST_P(SequenceReaderTest, ViewsHoldSmallValuesAndOffsetsOfLargeOnes) {
   SequenceReader reader = Opened();
   reader.Begin(0, kAll);
   const SequenceBatch batch = reader.NextBatch(kAll, kAll);
@@ -161,15 +161,15 @@ TEST_P(SequenceReaderTest, ViewsHoldSmallValuesAndThePlacesOfLargeOnes) {
   EXPECT_EQ(batch.views.substr(0, 16), std::string("\5\0\0\0first\0\0\0\0\0\0\0", 16));
   EXPECT_EQ(batch.views.substr(16, 16), std::string(16, '\0'));
   EXPECT_EQ(batch.views.substr(32, 12), std::string("d\0\0\0xxxx\0\0\0\0", 12));
-  uint32_t place = 0;
-  std::memcpy(&place, batch.views.data() + 44, 4);
-  EXPECT_EQ(batch.values().substr(place, 100), std::string(100, 'x'));
+  uint32_t position = 0;
+  std::memcpy(&position, batch.views.data() + 44, 4);
+  EXPECT_EQ(batch.values().substr(position, 100), std::string(100, 'x'));
   EXPECT_EQ(batch.in_place.empty(), GetParam() == By::kWindows);
 }
 
-TEST_P(SequenceReaderTest, OtherKindsAreRefused) {
+TEST_P(SequenceReaderTest, OtherFormatsAreRejected) {
   const std::string head = SequenceHeader(), record = SequenceRecord("a", "1");
-  for (const auto& [place, said] :
+  for (const auto& [position, said] :
        std::vector<std::pair<size_t, std::string>>{{0, "is not a SequenceFile"},
                                                    {3, "of version 7"},
                                                    {10, "BytesWritable for both"},
@@ -177,34 +177,34 @@ TEST_P(SequenceReaderTest, OtherKindsAreRefused) {
                                                    {74, "is compressed by"},
                                                    {75, "is damaged"}}) {
     std::string other = head + record;
-    other[place] ^= 1;
-    EXPECT_THAT(Damage(other), HasSubstr(said)) << place;
+    other[position] ^= 1;
+    EXPECT_THAT(Damage(other), HasSubstr(said)) << position;
   }
   for (size_t size = 0; size < head.size(); ++size) {
     EXPECT_NE(Damage(head.substr(0, size)), "none") << size;
   }
 }
 
-TEST_P(SequenceReaderTest, LengthsThatDoNotAgreeAreNamedWithTheirPlace) {
+TEST_P(SequenceReaderTest, InconsistentLengthsAreReportedWithTheirPosition) {
   const std::string head = SequenceHeader(), record = SequenceRecord("key", "value");
-  const std::string place = "at byte " + std::to_string(head.size());
+  const std::string position = "at byte " + std::to_string(head.size());
   for (const size_t at : {0, 1, 3, 4, 7, 8, 11, 15, 18}) {
     std::string broken = record;
     broken[at] = static_cast<char>(broken[at] ^ 0x40);
-    EXPECT_THAT(Damage(head + broken), HasSubstr(place)) << at;
+    EXPECT_THAT(Damage(head + broken), HasSubstr(position)) << at;
   }
   for (size_t size = 1; size < record.size(); ++size) {
-    EXPECT_THAT(Damage(head + record.substr(0, size)), HasSubstr(place)) << size;
+    EXPECT_THAT(Damage(head + record.substr(0, size)), HasSubstr(position)) << size;
   }
-  // A record with a mark in it: another range begins there.
+  // A record that contains a marker: another range starts there.
   bytes_ = head + SequenceRecord("a", "1" + kMark + "2") + kMark + SequenceRecord("b", "2");
   SequenceReader reader = Opened();
   reader.Begin(0, head.size() + 10);
   EXPECT_THROW(reader.Next(), Error);
-  EXPECT_EQ(Keys(reader, 0, kAll), "ab");  // by one range it is a value as any other
+  EXPECT_EQ(Keys(reader, 0, kAll), "ab");  // within one range it is an ordinary value
 }
 
-TEST(WindowedBytesTest, AFileThatIsShorterThanItWasIsDamaged) {
+TEST(WindowedBytesTest, TruncatedFileIsDamaged) {
   WindowedBytes bytes("name", 100, [](uint64_t at, size_t count) {
     return at < 10 ? std::string(std::min<size_t>(count, 10 - at), 'x') : "";
   });

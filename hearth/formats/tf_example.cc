@@ -8,12 +8,12 @@
 namespace hearth::formats {
 namespace {
 
-// Features of an example whose names are remembered; of a damaged one there may be any number.
-constexpr size_t kPlaces = 64;
-// Examples in a row that are learned from though none was like the one before.
-constexpr int kTries = 16;
-// Values whose places are remembered: of an example of empty strings each would take twelve times
-// its bytes.
+// Number of features of an example to remember; a damaged example may have any number.
+constexpr size_t kMostCachedFeatures = 64;
+// Number of consecutive mismatching examples after which learning is limited.
+constexpr int kMostMisses = 16;
+// Number of values whose offsets are remembered: in an example of empty strings each takes twelve
+// times the value's bytes.
 constexpr size_t kMostRuns = size_t{1} << 16;
 
 const char* KindName(FeatureKind kind) {
@@ -95,13 +95,13 @@ void ForEachValue(const Feature& feature, PutPacked put_packed, Put put) {
   }
 }
 
-// Adds packed numbers, or one value of a bytes list.
+// Appends packed numbers, or one value of a bytes list.
 void AddRun(std::string_view run, FeatureColumn* out) {
   if (out->kind == FeatureKind::kFloat) {
     Require(run.size() % sizeof(float) == 0, ErrorCode::kDataLoss,
             "an example is malformed: its floats have {} bytes", run.size());
-    if (run.empty()) return;  // and there may be no buffer yet
-    // They may lie at any address.
+    if (run.empty()) return;  // out->floats may have no buffer yet
+    // The bytes may be unaligned.
     const size_t before = out->floats.size();
     out->floats.resize(before + run.size() / sizeof(float));
     std::memcpy(out->floats.data() + before, run.data(), run.size());
@@ -115,10 +115,10 @@ void AddRun(std::string_view run, FeatureColumn* out) {
   }
 }
 
-// Calls on_run(bytes) for what it adds by AddRun(); returns whether that was all.
+// Calls on_run(bytes) for each value added by AddRun(); returns whether that was every value.
 template <typename OnRun>
 bool AddFeatureValues(const Feature& feature, FeatureColumn* column, OnRun on_run) {
-  if (feature.kind == FeatureKind::kNone) return true;  // it says nothing of its values
+  if (feature.kind == FeatureKind::kNone) return true;  // a feature without a list
   Require(feature.kind == column->kind, ErrorCode::kInvalidArgument,
           "feature '{}' is a {} list in one example, a {} list was expected", column->name,
           KindName(feature.kind), KindName(column->kind));
@@ -157,40 +157,40 @@ ExampleColumns::ExampleColumns(std::vector<FeatureColumn> columns) : columns_(st
   for (FeatureColumn& column : columns_) by_name_.emplace(column.name, &column);
 }
 
-FeatureColumn* ExampleColumns::Find(size_t place, std::string_view name) {
-  if (place < places_.size() && places_[place].name == name) return places_[place].column;
+FeatureColumn* ExampleColumns::Find(size_t index, std::string_view name) {
+  if (index < previous_.size() && previous_[index].name == name) return previous_[index].column;
   const auto found = by_name_.find(name);
   FeatureColumn* const column = found == by_name_.end() ? nullptr : found->second;
-  if (place == places_.size() && place < kPlaces) {
-    places_.push_back({std::string(name), column});
-  } else if (place < places_.size()) {
-    places_[place] = {std::string(name), column};
+  if (index == previous_.size() && index < kMostCachedFeatures) {
+    previous_.push_back({std::string(name), column});
+  } else if (index < previous_.size()) {
+    previous_[index] = {std::string(name), column};
   }
   return column;
 }
 
 void ExampleColumns::Add(std::string_view example) {
   ++rows_;
-  Known& known = known_[example.size() % known_.size()];
-  if (known.shape.Matches(example)) {
-    known.misses = 0;
-    AddAsBefore(known, example);
+  Layout& layout = layouts_[example.size() % layouts_.size()];
+  if (layout.shape.Matches(example)) {
+    layout.misses = 0;
+    AddByLayout(layout, example);
   } else {
     auto runs = AddByParsing(example);
-    // Where examples keep changing there is nothing to learn from each.
-    if (++known.misses <= kTries || known.misses % kTries == 0) {
-      known.shape.Forget();
-      known.present.clear();
-      for (const FeatureColumn& column : columns_) known.present.push_back(column.present.back());
-      if (runs) known.shape.Learn(example, std::move(*runs));
+    // If examples keep changing, learning from each is a waste.
+    if (++layout.misses <= kMostMisses || layout.misses % kMostMisses == 0) {
+      layout.shape.Forget();
+      layout.present.clear();
+      for (const FeatureColumn& column : columns_) layout.present.push_back(column.present.back());
+      if (runs) layout.shape.Learn(example, std::move(*runs));
     }
   }
   for (FeatureColumn& column : columns_) column.row_offsets.push_back(column.values());
 }
 
-void ExampleColumns::AddAsBefore(const Known& known, std::string_view example) {
-  for (size_t i = 0; i < columns_.size(); ++i) columns_[i].present.push_back(known.present[i]);
-  for (const ExampleShape::Run& run : known.shape.runs()) {
+void ExampleColumns::AddByLayout(const Layout& layout, std::string_view example) {
+  for (size_t i = 0; i < columns_.size(); ++i) columns_[i].present.push_back(layout.present[i]);
+  for (const ExampleShape::Run& run : layout.shape.runs()) {
     if (run.column == ExampleShape::Run::kUnwanted) continue;
     AddRun(example.substr(run.offset, run.size), &columns_[static_cast<size_t>(run.column)]);
   }
@@ -205,9 +205,9 @@ std::optional<std::vector<ExampleShape::Run>> ExampleColumns::AddByParsing(
     if (all) runs.push_back({Offset(bytes, example), bytes.size(), column});
   };
   for (FeatureColumn& column : columns_) column.present.push_back(0);
-  size_t place = 0;
+  size_t index = 0;
   ForEachEntry(example, [&](std::string_view name, std::string_view message) {
-    FeatureColumn* const column = Find(place++, name);
+    FeatureColumn* const column = Find(index++, name);
     if (column == nullptr) {
       if (!message.empty()) add_run(message, ExampleShape::Run::kUnwanted);
       return;

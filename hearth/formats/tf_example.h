@@ -1,5 +1,5 @@
-// tf.train.Example messages to columns and back. Reads and writes the wire format itself:
-// TensorFlow and a protobuf library of ours in one process would clash.
+// Converts tf.train.Example messages to columns and back. Implements the wire format itself: a
+// second protobuf library would clash with TensorFlow's in one process.
 #pragma once
 
 #include <array>
@@ -17,15 +17,14 @@ namespace hearth::formats {
 
 enum class FeatureKind { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 
-// One feature over many examples, in Arrow's form: row i has the values
-// [row_offsets[i], row_offsets[i + 1]), and value j of a bytes list the bytes
-// [byte_offsets[j], byte_offsets[j + 1]).
+// One feature over many examples, in Arrow's layout: row i has the values [row_offsets[i],
+// row_offsets[i + 1]), and value j of a bytes list is at [byte_offsets[j], byte_offsets[j + 1]).
 struct FeatureColumn {
   std::string name;
   FeatureKind kind = FeatureKind::kNone;
   std::vector<float> floats = {};
   std::vector<int64_t> ints = {};
-  std::string bytes = {};  // of all values, one after the other
+  std::string bytes = {};  // of all values, concatenated
   std::vector<int64_t> byte_offsets = {0};
   std::vector<int64_t> row_offsets = {0};
   std::vector<uint8_t> present = {};  // 1 if the example has the feature, even without values
@@ -33,44 +32,45 @@ struct FeatureColumn {
   int64_t values() const;
 };
 
-// Collects chosen features of examples. Not thread-safe.
+// Collects selected features of examples. Not thread-safe.
 class ExampleColumns {
  public:
   explicit ExampleColumns(std::vector<FeatureColumn> columns);
   ExampleColumns(const ExampleColumns&) = delete;
   ExampleColumns& operator=(const ExampleColumns&) = delete;
 
-  // Adds a row; features that were not chosen are skipped. Throws kDataLoss for a malformed
-  // example, kInvalidArgument where a feature has another kind than its column; then the columns
-  // are unusable.
+  // Adds a row; ignores features that were not selected. Throws kDataLoss for a malformed example,
+  // kInvalidArgument if a feature has another kind than its column; the columns are invalid after
+  // an error.
   void Add(std::string_view example);
 
   int64_t rows() const { return rows_; }
   std::vector<FeatureColumn>& columns() { return columns_; }
 
  private:
-  // Examples of one size: in a file they mostly differ by their values alone.
-  struct Known {
+  // Examples of one size class: in one file they mostly differ only in their values.
+  struct Layout {
     ExampleShape shape;
     std::vector<uint8_t> present;  // per column
-    int misses = 0;                // since it matched
+    int misses = 0;                // consecutive mismatches
   };
 
-  // The column of the example's feature number `place`, null where it was not chosen.
-  FeatureColumn* Find(size_t place, std::string_view name);
-  void AddAsBefore(const Known& known, std::string_view example);
-  // Returns the places of the values; nothing where some numbers are not packed.
+  // The column of the example's feature number `index`; null if it was not selected.
+  FeatureColumn* Find(size_t index, std::string_view name);
+  void AddByLayout(const Layout& layout, std::string_view example);
+  // Returns the locations of the values; nullopt if some numbers are not packed.
   std::optional<std::vector<ExampleShape::Run>> AddByParsing(std::string_view example);
 
-  struct Place {
+  struct CachedFeature {
     std::string name;
     FeatureColumn* column;
   };
 
   std::vector<FeatureColumn> columns_;
   std::map<std::string, FeatureColumn*, std::less<>> by_name_;
-  std::vector<Place> places_;   // the features of an example before: most files have one order
-  std::array<Known, 8> known_;  // by size
+  std::vector<CachedFeature>
+      previous_;                   // features of the previous example: most files keep one order
+  std::array<Layout, 8> layouts_;  // by size modulo 8
   int64_t rows_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The bytes of an example apart from its values: most files repeat them from row to row, so that
-// the values are at the same offsets.
+// Layout of an example apart from its values. Most files repeat it from row to row, with the values
+// at the same offsets.
 #pragma once
 
 #include <cstring>
@@ -13,16 +13,16 @@ namespace hearth::formats {
 // Not thread-safe.
 class ExampleShape {
  public:
-  // Where values lie in an example: those of column `column` (an index of the caller's), or values
-  // that nobody wants.
+  // Location of values in an example: of column `column` (an index of the caller's), or values that
+  // are skipped.
   struct Run {
     static constexpr int kUnwanted = -1;
     size_t offset, size;
     int column;
   };
 
-  // `runs` are in the order of the bytes and do not overlap. All other bytes, tags and lengths
-  // among them, must be the same in an example for it to match.
+  // `runs` are in byte order and do not overlap. An example matches if all other bytes, tags and
+  // lengths included, are equal.
   void Learn(std::string_view example, std::vector<Run> runs) {
     runs_ = std::move(runs);
     size_ = example.size();
@@ -46,7 +46,8 @@ class ExampleShape {
   const std::vector<Run>& runs() const { return runs_; }
 
  private:
-  // f(offset, count) for the bytes between the runs, while it returns true; whether it always did.
+  // Calls f(offset, count) for the bytes between the runs until it returns false; returns false
+  // then.
   template <typename Function>
   bool ForEachFixed(Function f) const {
     size_t from = 0;
@@ -60,7 +61,7 @@ class ExampleShape {
   bool known_ = false;
   size_t size_ = 0;
   std::vector<Run> runs_;
-  std::string fixed_;  // without the values: a picture is not kept
+  std::string fixed_;  // without the values: images are not stored
 };
 
 }  // namespace hearth::formats

@@ -10,9 +10,9 @@
 namespace hearth::formats {
 namespace {
 
-constexpr size_t kHeaderBytes = 12;  // length:u64, its checksum:u32
+constexpr size_t kHeaderBytes = 12;  // length (u64) and its checksum (u32)
 constexpr size_t kFooterBytes = 4;   // the data's checksum
-// A length with a right checksum is believed only as far as bytes come. Two steps fit into the
+// Even a length with a correct checksum is allocated only as bytes arrive. Two steps fit in the
 // second-level cache, where the records are then parsed.
 constexpr size_t kStepBytes = size_t{256} << 10;
 
@@ -25,7 +25,7 @@ T Load(const char* bytes) {
 
 bool IsHeader(const char* bytes) { return Load<uint32_t>(bytes + 8) == MaskedCrc32c({bytes, 8}); }
 
-// The bytes that were read to tell the format, then the rest.
+// Replays the bytes read for format detection, then the rest.
 class Rejoined : public ByteSource {
  public:
   Rejoined(std::string head, std::unique_ptr<ByteSource> rest)
@@ -54,7 +54,7 @@ TfRecordReader::TfRecordReader(std::unique_ptr<ByteSource> source, std::string n
       largest_record_bytes_(largest_record_bytes) {
   const bool has_header = Fill(kHeaderBytes);
   const std::string_view head(buffer_.data(), end_);
-  // A record of a certain length begins like gzip, too; its checksum tells.
+  // A record of a certain length also starts like gzip; its checksum decides.
   if (head.starts_with("\x1f\x8b") && !(has_header && IsHeader(head.data()))) {
     source_ =
         OpenGzipSource(std::make_unique<Rejoined>(std::string(head), std::move(source_)), name_);
@@ -82,14 +82,14 @@ bool TfRecordReader::Fill(size_t count) {
 std::optional<std::string_view> TfRecordReader::Next() {
   if (!Fill(kHeaderBytes)) {
     if (begin_ == end_) return std::nullopt;
-    ThrowDamaged("is cut off");
+    ThrowDamaged("is truncated");
   }
   const char* header = buffer_.data() + begin_;
-  if (!IsHeader(header)) ThrowDamaged("has a wrong checksum of its length");
+  if (!IsHeader(header)) ThrowDamaged("has a wrong length checksum");
   const auto length = Load<uint64_t>(header);
   CheckLength(length);
   const size_t entry = kHeaderBytes + static_cast<size_t>(length) + kFooterBytes;
-  if (!Fill(entry)) ThrowDamaged("is cut off");
+  if (!Fill(entry)) ThrowDamaged("is truncated");
   const std::string_view data(buffer_.data() + begin_ + kHeaderBytes, static_cast<size_t>(length));
   if (Load<uint32_t>(data.data() + data.size()) != MaskedCrc32c(data)) {
     ThrowDamaged("has a wrong checksum");
@@ -102,8 +102,8 @@ std::optional<std::string_view> TfRecordReader::Next() {
 
 void TfRecordReader::CheckLength(uint64_t length) const {
   Require(length <= largest_record_bytes_, ErrorCode::kInvalidArgument,
-          "record {} of {} has {} bytes, at byte {}{}, which is more than the {} that a record may "
-          "have: the file is damaged, or HEARTH_MAX_RECORD_MB must be larger",
+          "record {} of {} has {} bytes, at byte {}{}, which exceeds the limit of {}"
+          ": the file is damaged, or HEARTH_MAX_RECORD_MB is too small",
           records_, name_, length, offset_, packed_ ? " of the uncompressed data" : "",
           largest_record_bytes_);
 }

@@ -1,4 +1,5 @@
-// TFRecord files: a sequence of records with checksums, the whole perhaps compressed by gzip.
+// Reads and writes TFRecord files: sequences of records with checksums, optionally gzipped as a
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +13,25 @@
 
 namespace hearth::formats {
 
-// A few bytes of gzip can expand without limit, and an example grows when it is read: a list of
-// small integers eightfold.
+// Default limit: a few bytes of gzip can expand without bound, and examples grow when parsed (a
+// list of small integers eightfold).
 inline constexpr uint64_t kLargestRecordBytes = uint64_t{128} << 20;
 
-// Not thread-safe. Memory: one and a half times the largest record, and never more than the file's
-// size; one block more for a compressed file.
+// Not thread-safe. Memory: one and a half times the largest record, at most the file's size; one
+// more block for a compressed file.
 class TfRecordReader {
  public:
-  // Detects gzip by the first bytes. `name` is for messages.
+  // Detects gzip by the first bytes. `name` is for error messages.
   TfRecordReader(std::unique_ptr<ByteSource> source, std::string name,
                  uint64_t largest_record_bytes = kLargestRecordBytes);
 
-  // The next record, valid until the next call; nothing at the end. Throws kDataLoss with the
-  // record's number and place where a checksum is wrong or the file is cut off, kInvalidArgument
-  // for a record that is too large.
+  // The next record, valid until the next call; nullopt at the end. Throws kDataLoss with the
+  // record's number and offset for a wrong checksum or a truncated file, kInvalidArgument for a
+  // record that is too large.
   std::optional<std::string_view> Next();
 
  private:
-  // Has `count` bytes in the buffer from `begin_` on, if the file has them.
+  // Reads `count` bytes into the buffer from `begin_` on; false if the file has fewer.
   bool Fill(size_t count);
   [[noreturn]] void ThrowDamaged(std::string_view what) const;
   void CheckLength(uint64_t length) const;
@@ -43,7 +44,7 @@ class TfRecordReader {
   size_t begin_ = 0;
   size_t end_ = 0;
   int64_t records_ = 0;
-  uint64_t offset_ = 0;  // of the next record, in the uncompressed bytes
+  uint64_t offset_ = 0;  // of the next record in the uncompressed bytes
 };
 
 // Not thread-safe.
@@ -52,7 +53,7 @@ class TfRecordWriter {
   explicit TfRecordWriter(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)) {}
 
   void Write(std::string_view record);
-  // The file is complete; nothing may be written afterwards.
+  // Completes the file; nothing may be written afterwards.
   void Finish() { sink_->Finish(); }
 
  private:

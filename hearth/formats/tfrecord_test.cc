@@ -60,7 +60,7 @@ TEST(TfRecord, RecordWhoseLengthLooksLikeGzipIsPlain) {
   EXPECT_EQ(ReadAll(WriteFile(records, false)), records);
 }
 
-TEST(TfRecord, DamageIsFoundAndNamed) {
+TEST(TfRecord, DamageIsDetectedAndNamed) {
   const std::string good = WriteFile({"one", "two"}, false);
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
@@ -75,7 +75,7 @@ TEST(TfRecord, DamageIsFoundAndNamed) {
   }
   const std::string packed = WriteFile({"one", "two"}, true);
   EXPECT_THAT(Thrown([&] { ReadAll(packed.substr(0, packed.size() - 3)); }).message(),
-              HasSubstr("cut off"));
+              HasSubstr("truncated"));
 }
 
 std::string Header(uint64_t length) {
@@ -86,7 +86,7 @@ std::string Header(uint64_t length) {
   return header;
 }
 
-// Gives zeros after the header, as a few bytes of gzip can.
+// Produces zeros after the header, as a few bytes of gzip can.
 class EndlessZeros : public ByteSource {
  public:
   explicit EndlessZeros(uint64_t length) : header_(Header(length)) {}
@@ -102,12 +102,12 @@ class EndlessZeros : public ByteSource {
   uint64_t given = 0;
 };
 
-TEST(TfRecord, LengthWithARightChecksumCannotTakeMemory) {
+TEST(TfRecord, LengthWithACorrectChecksumCannotExhaustMemory) {
   EXPECT_THAT(Thrown([] { ReadAll(Header(100 << 20) + "few bytes"); }).message(),
-              HasSubstr("cut off"));
+              HasSubstr("truncated"));
 }
 
-TEST(TfRecord, RecordThatIsTooLargeIsRefusedAtItsLength) {
+TEST(TfRecord, OversizedRecordIsRejectedByItsLength) {
   for (const uint64_t length : {kLargestRecordBytes + 1, uint64_t{1} << 39, ~uint64_t{0}}) {
     auto source = std::make_unique<EndlessZeros>(length);
     const EndlessZeros& zeros = *source;
@@ -120,14 +120,14 @@ TEST(TfRecord, RecordThatIsTooLargeIsRefusedAtItsLength) {
   }
 }
 
-TEST(TfRecord, PlaceOfALargeRecordIsNamed) {
+TEST(TfRecord, PositionOfALargeRecordIsNamed) {
   const std::string file = WriteFile({"one", std::string(3000, 'x')}, true);
   TfRecordReader reader(OpenMemorySource(file), "here", 1000);
   EXPECT_EQ(reader.Next(), "one");
   EXPECT_THAT(
       Thrown([&] { reader.Next(); }).message(),
-      HasSubstr("record 1 of here has 3000 bytes, at byte 19 of the uncompressed data, which is "
-                "more than the 1000 that a record may have"));
+      HasSubstr("record 1 of here has 3000 bytes, at byte 19 of the uncompressed data, which "
+                "exceeds the limit of 1000"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The protobuf wire format, as far as tf.train.Example needs it.
+// Protobuf wire format, the subset used by tf.train.Example.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hearth::formats {
 
-// Walks over the fields of one message; every read is bounded by it. Throws kDataLoss.
+// Iterates over the fields of one message, never reading past it. Throws kDataLoss.
 class WireReader {
  public:
   enum Type : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
@@ -95,7 +95,7 @@ inline void PutVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// The tag of a length-delimited field, and the length.
+// Writes the tag of a length-delimited field, and the length.
 inline void PutHead(uint32_t field, size_t bytes, std::string* out) {
   PutVarint(field << 3 | WireReader::kBytes, out);
   PutVarint(bytes, out);

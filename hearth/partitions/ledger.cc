@@ -57,11 +57,11 @@ std::vector<Ledger::Json> Ledger::EndClaim(Job& job, const Json& event, Attempt 
   part.batches = event.at("batches");
   part.hash = event.at("hash");
   part.owner.reset();
-  if (rows == part.rows) part.unsafe.erase(attempt);  // it gave none itself
+  if (rows == part.rows) part.unsafe.erase(attempt);  // it delivered no rows
   part.rows = rows;
   if (state == "broken") return NextOwner(part, event);
   part.end = state;
-  SeeWhetherSafe(part);
+  UpdateSafe(part);
   std::vector<Json> answers;
   for (const Attempt& waiting : std::exchange(part.waiting, {})) {
     answers.push_back(Answer(waiting, part.end));
@@ -71,11 +71,11 @@ std::vector<Ledger::Json> Ledger::EndClaim(Job& job, const Json& event, Attempt 
 
 std::vector<Ledger::Json> Ledger::NoteRows(Job& job, int rank, const Json& event) {
   const int index = event.at("partition");
-  // Every node has a replay of its own.
+  // Every node has its own replay, numbered by its rank.
   job.rows[index >= 0 ? index : -1 - rank] = event.at("rows");
   const auto part = job.parts.find(index);
   if (part == job.parts.end()) return {};
-  // Who waits for a slow owner must know that there is progress.
+  // Attempts that wait for a slow owner need to see progress.
   std::vector<Json> answers;
   for (const Attempt& waiting : part->second.waiting) answers.push_back(Answer(waiting, "wait"));
   return answers;
@@ -86,7 +86,7 @@ void Ledger::NoteSafe(Job& job, int rank, const Json& event) {
     const auto part = job.parts.find(entry.at(0).get<int>());
     if (part == job.parts.end()) continue;
     part->second.unsafe.erase({rank, entry.at(1)});
-    SeeWhetherSafe(part->second);
+    UpdateSafe(part->second);
   }
 }
 
@@ -105,7 +105,7 @@ std::vector<Ledger::Json> Ledger::NextOwner(Part& part, const Json& event) {
   return {std::move(answer)};
 }
 
-void Ledger::SeeWhetherSafe(Part& part) {
+void Ledger::UpdateSafe(Part& part) {
   part.safe = part.safe || (part.end == "taken" && part.unsafe.empty());
 }
 
@@ -145,7 +145,7 @@ std::vector<int> Ledger::Unfinished(const std::string& feed) const {
   return unfinished;
 }
 
-void Ledger::StartAgain() {
+void Ledger::Restart() {
   const std::lock_guard lock(mutex_);
   for (auto& [feed, job] : jobs_) {
     std::erase_if(job.parts, [](const auto& entry) { return !entry.second.safe; });

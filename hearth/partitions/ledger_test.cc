@@ -53,7 +53,7 @@ std::vector<std::string> AnswersIn(const std::vector<Json>& messages) {
   return answers;
 }
 
-TEST_F(LedgerTest, FirstAttemptBeginsAndOthersWaitUntilItIsDone) {
+TEST_F(LedgerTest, FirstAttemptStartsAndOthersWaitUntilItEnds) {
   const auto first = Claim(0, 1);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0], Json({{"op", "claim"},
@@ -67,23 +67,23 @@ TEST_F(LedgerTest, FirstAttemptBeginsAndOthersWaitUntilItIsDone) {
                             {"rows", 0},
                             {"whole", false}}));
   EXPECT_THAT(Claim(1, 1), IsEmpty());
-  const auto told = End(0, 1, "taken", 20);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0], Json({{"op", "claim"}, {"to", 1}, {"claim", 1}, {"answer", "taken"}}));
+  const auto answers = End(0, 1, "taken", 20);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0], Json({{"op", "claim"}, {"to", 1}, {"claim", 1}, {"answer", "taken"}}));
   EXPECT_THAT(AnswersIn(Claim(0, 2)), ElementsAre("taken"));
 }
 
-TEST_F(LedgerTest, NextAttemptGoesOnWhereABrokenOneCameTo) {
+TEST_F(LedgerTest, NextAttemptContinuesWhereABrokenOneStopped) {
   Claim(0, 1);
   Claim(1, 5);
-  const uint64_t hash = 0xfedcba9876543210;  // more than a signed number holds
-  const auto told = End(0, 1, "broken", 20, hash);
-  ASSERT_THAT(AnswersIn(told), ElementsAre("begin"));
-  EXPECT_EQ(told[0].at("to"), 1);
-  EXPECT_EQ(told[0].at("claim"), 5);
-  EXPECT_EQ(told[0].at("batches"), 2);
-  EXPECT_EQ(told[0].at("hash"), hash);
-  EXPECT_EQ(told[0].at("rows"), 20);
+  const uint64_t hash = 0xfedcba9876543210;  // exceeds a signed 64-bit number
+  const auto answers = End(0, 1, "broken", 20, hash);
+  ASSERT_THAT(AnswersIn(answers), ElementsAre("begin"));
+  EXPECT_EQ(answers[0].at("to"), 1);
+  EXPECT_EQ(answers[0].at("claim"), 5);
+  EXPECT_EQ(answers[0].at("batches"), 2);
+  EXPECT_EQ(answers[0].at("hash"), hash);
+  EXPECT_EQ(answers[0].at("rows"), 20);
 }
 
 TEST_F(LedgerTest, EndOfAnAttemptThatIsNotTheOwnerChangesNothing) {
@@ -93,16 +93,16 @@ TEST_F(LedgerTest, EndOfAnAttemptThatIsNotTheOwnerChangesNothing) {
   EXPECT_THAT(ledger_.Unfinished("f"), ElementsAre(3));
 }
 
-TEST_F(LedgerTest, WhoWaitsHearsThatTheOwnerGoesOn) {
+TEST_F(LedgerTest, WaitingAttemptsAreNotifiedOfProgress) {
   Claim(0, 1);
   Claim(1, 5);
-  const auto told =
+  const auto answers =
       ledger_.Note(0, {{"event", "rows"}, {"feed", "f"}, {"partition", 3}, {"rows", 4}});
-  ASSERT_THAT(AnswersIn(told), ElementsAre("wait"));
-  EXPECT_EQ(told[0].at("to"), 1);
+  ASSERT_THAT(AnswersIn(answers), ElementsAre("wait"));
+  EXPECT_EQ(answers[0].at("to"), 1);
 }
 
-TEST_F(LedgerTest, AttemptsOfAJobThatIsOverAreRefused) {
+TEST_F(LedgerTest, AttemptsOfAnEndedJobAreRejected) {
   EXPECT_THAT(AnswersIn(Claim(0, 1, 3, "another")), ElementsAre("over"));
   Claim(0, 1);
   ledger_.Close("f");
@@ -111,7 +111,7 @@ TEST_F(LedgerTest, AttemptsOfAJobThatIsOverAreRefused) {
   EXPECT_EQ(ledger_.Taken("f"), 0);
 }
 
-TEST_F(LedgerTest, TakenRowsAreThoseOfPartitionsAndOfEachNodesReplay) {
+TEST_F(LedgerTest, TakenRowsIncludePartitionsAndReplays) {
   Rows(0, 3, 10);
   Rows(0, 3, 12);
   Rows(0, -1, 5);
@@ -119,7 +119,7 @@ TEST_F(LedgerTest, TakenRowsAreThoseOfPartitionsAndOfEachNodesReplay) {
   EXPECT_EQ(ledger_.Taken("f"), 24);
 }
 
-TEST_F(LedgerTest, PartitionIsSafeWhenAllIsTakenAndEveryNodeThatGaveOfItCommitted) {
+TEST_F(LedgerTest, PartitionIsSafeWhenAllRowsAreTakenAndCommitted) {
   Claim(0, 1);
   Claim(1, 1);
   End(0, 1, "broken", 10);
@@ -138,7 +138,7 @@ TEST_F(LedgerTest, CommitBeforeTheEndIsKnownCounts) {
   EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
 }
 
-TEST_F(LedgerTest, AttemptThatGaveNoneNeedsNoCommit) {
+TEST_F(LedgerTest, AttemptWithoutDeliveredRowsNeedsNoCommit) {
   Claim(0, 1);
   End(0, 1, "broken", 0);
   Claim(1, 1);
@@ -155,7 +155,7 @@ TEST_F(LedgerTest, TerminatedPartitionIsNotSafe) {
   EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
 }
 
-TEST_F(LedgerTest, PartitionWhoseRowsWereGivenInPartIsUnfinished) {
+TEST_F(LedgerTest, PartlyDeliveredPartitionIsUnfinished) {
   EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
   Claim(0, 1);
   EXPECT_THAT(ledger_.Unfinished("f"), ElementsAre(3));
@@ -166,12 +166,12 @@ TEST_F(LedgerTest, PartitionWhoseRowsWereGivenInPartIsUnfinished) {
   EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
 }
 
-TEST_F(LedgerTest, RestartBringsWhatIsNotSafeAndComparesWhatIs) {
+TEST_F(LedgerTest, RestartSendsUnsafePartitionsAndComparesSafeOnes) {
   Claim(0, 1);
   End(0, 1, "taken", 20);
   SafeAt(0, 1);
   Claim(0, 2, 4);
-  ledger_.StartAgain();
+  ledger_.Restart();
   EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
   const auto again = Claim(0, 1);
   EXPECT_EQ(again.at(0).at("whole"), true);
@@ -182,7 +182,7 @@ TEST_F(LedgerTest, RestartBringsWhatIsNotSafeAndComparesWhatIs) {
   EXPECT_EQ(anew.at(0).at("batches"), 0);
 }
 
-TEST_F(LedgerTest, EventWithoutAFieldIsAnErrorThatShowsIt) {
+TEST_F(LedgerTest, EventWithoutAFieldIsAnErrorThatNamesIt) {
   const Error error = Thrown([&] { ledger_.Note(2, {{"event", "rows"}}); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("from node 2"));

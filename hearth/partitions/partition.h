@@ -1,4 +1,5 @@
-// Rows of one partition as a node's program reads them: from a feed task, or once more from disk.
+// Interface of one partition's rows as a node's program reads them: from a feed task, or replayed
+// from disk.
 #pragma once
 
 #include <atomic>
@@ -16,34 +17,34 @@
 #include "hearth/batch/batch_view.h"
 
 namespace hearth::batch {
-class PiecesImage;
+class ChunksImage;
 }  // namespace hearth::batch
 
 namespace hearth::partitions {
 
-// Takes an event for the driver, or a message for a feed task; called on any thread, never with a
-// lock held. Its exceptions reach the caller of the function that called it.
-using Tell = std::function<void(const nlohmann::json&)>;
+// Sends an event to the driver, or a message to a feed task; called on any thread, never with a
+// lock held. Its exceptions propagate to the caller of the function that called it.
+using Send = std::function<void(const nlohmann::json&)>;
 
-// How the batches of a feed hold its rows.
+// Encoding of rows in the batches of a feed.
 struct RowFormat {
-  bool pickled = false;    // else in columns
-  bool batched = false;    // each pickle is a list of rows
-  bool from_afar = false;  // they came from another host
+  bool pickled = false;  // true: pickles, false: columns
+  bool batched = false;  // each pickle is a list of rows
+  bool remote = false;   // sent from another host
 };
 
-// One thread reads, others may end it; methods that any thread may call say so.
+// One thread reads; methods that any thread may call say so.
 class Partition {
  public:
   struct Batch {
     std::shared_ptr<const batch::BatchView> view;
-    // Where it lies in a ring, until Release(). Else empty: then columns are the program's own,
-    // which may write to them.
+    // Position in the ring, valid until Release(). Empty: the program owns the columns and may
+    // write to them.
     std::span<const std::byte> image;
     RowFormat format;
   };
 
-  // `index`: in its job, below 0 if replayed; `claim`: this attempt's number at its node.
+  // `index`: number in its job, negative if replayed; `claim`: this attempt's number at its node.
   Partition(std::string feed, int index, int64_t claim)
       : feed_(std::move(feed)), index_(index), claim_(claim) {}
   virtual ~Partition() = default;
@@ -52,36 +53,37 @@ class Partition {
   const std::string& feed() const { return feed_; }
   int index() const { return index_; }
   int64_t claim() const { return claim_; }
-  // Whether the node keeps the rows for later epochs; whether each row has a result.
-  virtual bool keep() const { return false; }
+  // Whether the node spools the rows for later epochs; whether each row has a result.
+  virtual bool spools() const { return false; }
   virtual bool inference() const { return false; }
 
-  // The next batch, which counts as held; none at the partition's end. Throws kUnavailable if the
-  // rest will not come.
+  // Returns the next batch, which is held until settled; nullopt at the partition's end. Throws
+  // kUnavailable if the rest will not arrive.
   virtual std::optional<Batch> Read() = 0;
-  // The last batch has been read: the feed task may overwrite it.
+  // Releases the last batch read: the feed task may overwrite it.
   virtual void Release() {}
-  // The last batch read ends with a whole row: none continues in the next batch.
-  virtual void NoteGiven() {}
-  // The results of `count` more rows are owed.
+  // Notes that the last batch read ends with a complete row.
+  virtual void NoteDelivered() {}
+  // Adds `count` rows whose results are pending.
   virtual void Hold(int64_t /*count*/) {}
-  // `count` held batches are used up, or owed results are written.
+  // Releases `count` held batches, or rows whose results were written.
   virtual void Settle(int64_t count) = 0;
-  // Sends results back. Throws kUnavailable, kAborted where the feed task is gone.
-  virtual void WriteResults(const batch::PiecesImage& /*rows*/) {}
+  // Sends results back. Throws kUnavailable, kAborted if the feed task is gone.
+  virtual void WriteResults(const batch::ChunksImage& /*rows*/) {}
 
-  // Any thread: once all rows read so far are used up, waits to learn whether these were all.
+  // Any thread: once all rows read so far are settled, waits until it is known whether these were
+  // all.
   virtual void AwaitEnd(Deadline /*deadline*/) {}
-  // Any thread: no more rows will be read here, for `reason`;
+  // Any thread: no more rows will be read here, for `reason`.
   virtual void Refuse(const std::string& reason) = 0;
-  // the cluster failed, so nobody waits for a reader of results either;
+  // Any thread: the cluster failed, so nothing waits for a reader of results.
   virtual void Fail(const std::string& reason) { Refuse(reason); }
-  // the rest of the rows is not wanted;
+  // Any thread: the remaining rows are not needed.
   virtual void Drop() = 0;
-  // the feed task is gone, so another attempt may bring what was not given.
+  // Any thread: the feed task is gone, so another attempt may send the undelivered rows.
   virtual void Lose() = 0;
 
-  // Rows that the program was given.
+  // Rows delivered to the program.
   std::atomic<int64_t> taken = 0;
 
  private:

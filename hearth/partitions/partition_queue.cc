@@ -8,7 +8,7 @@
 namespace hearth::partitions {
 namespace {
 
-constexpr double kLastWordS = 1;
+constexpr double kEndMessageWaitS = 1;
 
 }  // namespace
 
@@ -17,8 +17,8 @@ std::shared_ptr<TaskPartition> PartitionQueue::Announce(std::shared_ptr<TaskLink
   auto partition = std::make_shared<TaskPartition>(std::move(link), announced, report_);
   if (!partition->fenced()) {
     Put(partition);
-  } else if (Admit(*partition, [&] { asking_[partition->claim()] = partition; })) {
-    partition->Ask();
+  } else if (Admit(*partition, [&] { claiming_[partition->claim()] = partition; })) {
+    partition->RequestClaim();
   }
   return partition;
 }
@@ -27,7 +27,8 @@ void PartitionQueue::Put(const std::shared_ptr<Partition>& partition) {
   if (Admit(*partition, [&] { waiting_.push_back(partition); })) changed_.notify_all();
 }
 
-// Adds a partition, by `add`, or refuses it where no more rows are wanted; whether it was added.
+// Adds a partition by `add`, or refuses it if no more rows are needed; returns whether it was
+// added.
 template <typename Add>
 bool PartitionQueue::Admit(Partition& partition, Add add) {
   std::unique_lock lock(mutex_);
@@ -50,10 +51,10 @@ bool PartitionQueue::Answer(const Json& message) {
   std::shared_ptr<TaskPartition> partition;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = asking_.find(message.at("claim").get<int64_t>());
-    if (found == asking_.end()) return false;
+    const auto found = claiming_.find(message.at("claim").get<int64_t>());
+    if (found == claiming_.end()) return false;
     partition = found->second;
-    if (answer != "wait") asking_.erase(found);
+    if (answer != "wait") claiming_.erase(found);
   }
   if (answer == "wait") {
     partition->Wait();
@@ -71,22 +72,22 @@ bool PartitionQueue::Answer(const Json& message) {
 void PartitionQueue::Lose(const std::shared_ptr<TaskPartition>& partition) {
   {
     const std::lock_guard lock(mutex_);
-    const bool asked = asking_.erase(partition->claim()) > 0;
+    const bool was_claiming = claiming_.erase(partition->claim()) > 0;
     const auto found = std::find(waiting_.begin(), waiting_.end(), partition);
     if (found != waiting_.end()) {
       waiting_.erase(found);
-    } else if (!asked) {
+    } else if (!was_claiming) {
       return;
     }
   }
   partition->Lose();
 }
 
-void PartitionQueue::AddReplay(const std::string& feed, const std::string& kept, int64_t times) {
-  std::shared_ptr<KeptRows> rows;
+void PartitionQueue::AddReplay(const std::string& feed, const std::string& spooled, int64_t times) {
+  std::shared_ptr<SpooledRows> rows;
   {
     const std::lock_guard lock(mutex_);
-    if (auto found = kept_.extract(kept)) rows = std::move(found.mapped());
+    if (auto found = spooled_.extract(spooled)) rows = std::move(found.mapped());
   }
   Put(std::make_shared<Replay>(feed, std::move(rows), times, report_));
 }
@@ -100,15 +101,15 @@ std::shared_ptr<Partition> PartitionQueue::Next() {
   waiting_.pop_front();
   reading_.push_back(next);
   if (next->inference()) {
-    std::erase_if(answering_, [](const auto& partition) { return partition.expired(); });
-    answering_.push_back(next);
+    std::erase_if(awaiting_results_, [](const auto& partition) { return partition.expired(); });
+    awaiting_results_.push_back(next);
   }
   return next;
 }
 
 void PartitionQueue::Done(const std::shared_ptr<Partition>& partition) {
   const std::lock_guard lock(mutex_);
-  std::erase(reading_, partition);  // the caller's outlives the lock
+  std::erase(reading_, partition);  // the caller's reference outlives the lock
 }
 
 void PartitionQueue::Check() const {
@@ -132,7 +133,7 @@ void PartitionQueue::End() {
 void PartitionQueue::Fail(const std::string& reason) {
   SetFailure(reason);
   for (const auto& partition : TakeAll()) partition->Fail(reason);
-  for (const auto& partition : Answering()) partition->Fail(reason);
+  for (const auto& partition : AwaitingResults()) partition->Fail(reason);
 }
 
 void PartitionQueue::SetFailure(const std::string& reason) {
@@ -161,44 +162,44 @@ void PartitionQueue::Close(const std::string& reason) {
     reading = reading_;
   }
   // End-of-feed messages may still be in flight.
-  const Deadline deadline = Deadline::After(kLastWordS);
+  const Deadline deadline = Deadline::After(kEndMessageWaitS);
   for (const auto& partition : reading) partition->AwaitEnd(deadline);
   SetFailure(reason);
   for (const auto& partition : TakeAll()) partition->Refuse(reason);
 }
 
-// All partitions that are here; those that are read stay.
+// Returns all partitions, including those being read.
 std::vector<std::shared_ptr<Partition>> PartitionQueue::TakeAll() {
   std::vector<std::shared_ptr<Partition>> all;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [claim, partition] : asking_) all.push_back(std::move(partition));
+    for (auto& [claim, partition] : claiming_) all.push_back(std::move(partition));
     for (auto& partition : waiting_) all.push_back(std::move(partition));
     all.insert(all.end(), reading_.begin(), reading_.end());
-    asking_.clear();
+    claiming_.clear();
     waiting_.clear();
   }
   changed_.notify_all();
   return all;
 }
 
-// Those that were read and are still known, as their results are on their way.
-std::vector<std::shared_ptr<Partition>> PartitionQueue::Answering() {
+// Returns partitions that were read and whose results may still be in flight.
+std::vector<std::shared_ptr<Partition>> PartitionQueue::AwaitingResults() {
   std::vector<std::shared_ptr<Partition>> all;
   const std::lock_guard lock(mutex_);
-  for (const auto& known : answering_) {
+  for (const auto& known : awaiting_results_) {
     if (auto partition = known.lock()) all.push_back(std::move(partition));
   }
   return all;
 }
 
-KeptRows& PartitionQueue::Kept(const std::string& feed) {
+SpooledRows& PartitionQueue::Spooled(const std::string& feed) {
   std::unique_lock lock(mutex_);
-  if (const auto found = kept_.find(feed); found != kept_.end()) return *found->second;
+  if (const auto found = spooled_.find(feed); found != spooled_.end()) return *found->second;
   lock.unlock();
-  auto made = std::make_shared<KeptRows>(spill_folder_());
+  auto made = std::make_shared<SpooledRows>(spill_folder_());
   lock.lock();
-  return *kept_.emplace(feed, std::move(made)).first->second;
+  return *spooled_.emplace(feed, std::move(made)).first->second;
 }
 
 }  // namespace hearth::partitions

@@ -1,4 +1,4 @@
-// The partitions of one feed of a node, in the order in which they came; then the end.
+// Queue of a node's partitions for one feed, in order of arrival, followed by the end.
 #pragma once
 
 #include <condition_variable>
@@ -18,51 +18,51 @@
 
 namespace hearth::partitions {
 
-// Any thread may use it. Connections of feed tasks announce partitions; each of the program's
-// readers (RowReader, a thread) takes one at a time, and its rows out of the ring. A feed whose
-// rows are kept has a single reader, as they are written to one file.
+// Thread-safe. Connections of feed tasks announce partitions; each reader of the program
+// (RowReader, one thread) takes one partition at a time and reads its rows from the ring. A feed
+// with spooled rows has a single reader, because one file holds them.
 class PartitionQueue {
  public:
   using Json = nlohmann::json;
-  // Names the folder for a file of kept rows; called when the first one is made.
+  // Returns the folder for a file of spooled rows; called when the first one is made.
   using SpillFolder = std::function<std::string()>;
 
-  // `report` tells the driver.
-  PartitionQueue(Tell report, SpillFolder spill_folder)
+  // `report` sends events to the driver.
+  PartitionQueue(Send report, SpillFolder spill_folder)
       : report_(std::move(report)), spill_folder_(std::move(spill_folder)), rows_(report_) {}
 
-  // A feed task announces a partition. It is queued (if attempts are kept apart, once the driver
-  // has allowed it) or, if no more rows are wanted, refused.
+  // Announces a partition of a feed task. Queues it (for fenced attempts, once the driver allows
+  // it), or refuses it if no more rows are needed.
   std::shared_ptr<TaskPartition> Announce(std::shared_ptr<TaskLink> link, const Json& announced);
-  // Takes the driver's answer to a claim; returns whether this queue has its partition.
+  // Applies the driver's answer to a claim; returns whether this queue has the partition.
   bool Answer(const Json& message);
-  // The partition's feed task is gone: it is taken out, unless it is being read.
+  // The partition's feed task is gone: removes the partition unless it is being read.
   void Lose(const std::shared_ptr<TaskPartition>& partition);
-  // Queues the rows kept of feed job `kept` again, `times` over, as rows of `feed`.
-  void AddReplay(const std::string& feed, const std::string& kept, int64_t times);
+  // Queues the spooled rows of feed job `spooled` again, `times` over, as rows of `feed`.
+  void AddReplay(const std::string& feed, const std::string& spooled, int64_t times);
 
   // Waits for the next partition; null once the feed has ended. Throws kAborted with failure().
-  // Each goes to one reader, which calls Done() when it has read it.
+  // Each partition goes to one reader, which must call Done() after reading it.
   std::shared_ptr<Partition> Next();
   void Done(const std::shared_ptr<Partition>& partition);
-  // Throws kAborted where the cluster has failed.
+  // Throws kAborted if the cluster has failed.
   void Check() const;
-  // Why it has failed; empty if it has not.
+  // Reason of the cluster's failure; empty if it has not failed.
   std::string failure() const;
 
-  // No more partitions come after those that already wait.
+  // Ends the feed after the partitions already queued.
   void End();
-  // The cluster has failed: ends all waits, and all partitions, with `reason`.
+  // The cluster has failed: ends all waits and all partitions with `reason`.
   void Fail(const std::string& reason);
-  // No more rows are wanted: those on their way, and all to come, are skipped.
+  // Skips all rows, current and future.
   void Terminate();
   bool terminated() const;
-  // The readers are gone: rows that are left are an error, unless they had terminated.
+  // The readers are gone: remaining rows are an error, unless the feed was terminated.
   void Close(const std::string& reason);
 
   RowCount& rows() { return rows_; }
-  // Where the rows of a feed job are kept for its later epochs.
-  KeptRows& Kept(const std::string& feed);
+  // Spooled rows of a feed job, for its later epochs.
+  SpooledRows& Spooled(const std::string& feed);
 
  private:
   void Put(const std::shared_ptr<Partition>& partition);
@@ -70,22 +70,23 @@ class PartitionQueue {
   bool Admit(Partition& partition, Add add);
   void SetFailure(const std::string& reason);
   std::vector<std::shared_ptr<Partition>> TakeAll();
-  std::vector<std::shared_ptr<Partition>> Answering();
+  std::vector<std::shared_ptr<Partition>> AwaitingResults();
 
-  const Tell report_;
+  const Send report_;
   const SpillFolder spill_folder_;
   RowCount rows_;
 
-  // Guards all below; never held while a Tell is called.
+  // Guards everything below; never held while calling a Send.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int64_t, std::shared_ptr<TaskPartition>> asking_;  // by claim: not allowed yet
+  std::map<int64_t, std::shared_ptr<TaskPartition>>
+      claiming_;  // by claim; waiting for the driver's permission
   std::deque<std::shared_ptr<Partition>> waiting_;
   std::vector<std::shared_ptr<Partition>> reading_;
-  std::vector<std::weak_ptr<Partition>> answering_;  // they were read, and may still owe results
+  std::vector<std::weak_ptr<Partition>> awaiting_results_;  // read, but results may be pending
   bool ended_ = false, terminated_ = false;
   std::string failure_;
-  std::map<std::string, std::shared_ptr<KeptRows>> kept_;  // by feed job
+  std::map<std::string, std::shared_ptr<SpooledRows>> spooled_;  // by feed job
 };
 
 }  // namespace hearth::partitions

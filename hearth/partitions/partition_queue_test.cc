@@ -9,7 +9,7 @@
 
 #include "hearth/base/error_testing.h"
 #include "hearth/batch/batch_builder.h"
-#include "hearth/batch/pieces_image.h"
+#include "hearth/batch/chunks_image.h"
 #include "hearth/batch/testing/batch_testing.h"
 #include "hearth/partitions/testing/task_testing.h"
 #include "hearth/ring/testing/ring_testing.h"
@@ -28,7 +28,7 @@ class PartitionQueueTest : public ::testing::Test {
     return queue_.Announce(task.link, Announced(index, {{"fenced", fenced}}));
   }
 
-  // The driver's answer to the claim of a partition; whether the queue knew it.
+  // The driver's answer to a partition's claim; returns whether the queue knew it.
   bool Answer(const TaskPartition& partition, const std::string& answer) {
     return queue_.Answer({{"claim", partition.claim()},
                           {"answer", answer},
@@ -38,23 +38,23 @@ class PartitionQueueTest : public ::testing::Test {
                           {"whole", false}});
   }
 
-  // Which partitions wait, in their order; the queue has been ended.
+  // Indices of waiting partitions, in order; the queue must have been ended.
   std::vector<int> Indexes() {
     std::vector<int> indexes;
     while (const auto partition = queue_.Next()) indexes.push_back(partition->index());
     return indexes;
   }
 
-  Told driver_;
+  RecordedMessages driver_;
   int folders_ = 0;
   TestTask first_, second_;
-  PartitionQueue queue_{driver_.tell(), [this] {
+  PartitionQueue queue_{driver_.send(), [this] {
                           ++folders_;
                           return ::testing::TempDir();
                         }};
 };
 
-TEST_F(PartitionQueueTest, PartitionsComeInTheirOrderThenTheEnd) {
+TEST_F(PartitionQueueTest, PartitionsAreReturnedInOrderThenTheEnd) {
   Announce(first_, 1);
   Announce(second_, 0);
   queue_.End();
@@ -62,7 +62,7 @@ TEST_F(PartitionQueueTest, PartitionsComeInTheirOrderThenTheEnd) {
   EXPECT_EQ(queue_.Next(), nullptr);
 }
 
-TEST_F(PartitionQueueTest, WaitEndsWhenAPartitionComesAndWhenTheClusterFails) {
+TEST_F(PartitionQueueTest, WaitEndsForAPartitionAndForAFailure) {
   std::promise<int> first;
   std::thread program([&] {
     first.set_value(queue_.Next()->index());
@@ -76,33 +76,33 @@ TEST_F(PartitionQueueTest, WaitEndsWhenAPartitionComesAndWhenTheClusterFails) {
   EXPECT_EQ(CodeOf([&] { queue_.Check(); }), ErrorCode::kAborted);
 }
 
-TEST_F(PartitionQueueTest, FencedPartitionComesOnceTheDriverLetsIt) {
+TEST_F(PartitionQueueTest, FencedPartitionIsQueuedOnceTheDriverAllowsIt) {
   const auto partition = Announce(first_, 1, true);
   Announce(second_, 2);
   EXPECT_EQ(driver_.all("claim").size(), 1u);
   EXPECT_EQ(queue_.Next()->index(), 2);
   EXPECT_TRUE(Answer(*partition, "wait"));
-  EXPECT_EQ(first_.told.last(), Json({{"op", "progress"}}));
+  EXPECT_EQ(first_.received.last(), Json({{"op", "progress"}}));
   EXPECT_TRUE(Answer(*partition, "begin"));
-  EXPECT_FALSE(Answer(*partition, "begin"));  // it is not asking any more
+  EXPECT_FALSE(Answer(*partition, "begin"));  // its claim is no longer pending
   EXPECT_EQ(queue_.Next(), partition);
 }
 
-TEST_F(PartitionQueueTest, TaskHearsWhatAnotherAttemptMadeOfItsPartition) {
+TEST_F(PartitionQueueTest, TaskIsNotifiedOfAnotherAttemptsResult) {
   const auto taken = Announce(first_, 1, true);
   Answer(*taken, "taken");
-  EXPECT_EQ(first_.told.last(), Json({{"op", "taken"}}));
+  EXPECT_EQ(first_.received.last(), Json({{"op", "taken"}}));
   const auto terminated = Announce(first_, 2, true);
   Answer(*terminated, "terminated");
-  EXPECT_EQ(first_.told.last(), Json({{"op", "terminated"}}));
+  EXPECT_EQ(first_.received.last(), Json({{"op", "terminated"}}));
   const auto over = Announce(first_, 3, true);
   Answer(*over, "over");
-  EXPECT_EQ(first_.told.last(), Json({{"error", "the feed job of these rows is over"}}));
+  EXPECT_EQ(first_.received.last(), Json({{"error", "the feed job of these rows is over"}}));
   queue_.End();
   EXPECT_THAT(Indexes(), IsEmpty());
 }
 
-TEST_F(PartitionQueueTest, LostTasksPartitionIsTakenOutUnlessItIsBeingRead) {
+TEST_F(PartitionQueueTest, LostTasksPartitionIsRemovedUnlessItIsBeingRead) {
   const auto reading = Announce(first_, 1);
   EXPECT_EQ(queue_.Next(), reading);
   const auto waiting = Announce(second_, 2);
@@ -112,10 +112,10 @@ TEST_F(PartitionQueueTest, LostTasksPartitionIsTakenOutUnlessItIsBeingRead) {
   EXPECT_THAT(Indexes(), IsEmpty());
 }
 
-TEST_F(PartitionQueueTest, LostTaskIsLetInNoMoreAndGivesItsRightBack) {
-  const auto asking = Announce(first_, 1, true);
-  queue_.Lose(asking);
-  EXPECT_FALSE(Answer(*asking, "begin"));
+TEST_F(PartitionQueueTest, LostTaskIsRejectedAndReleasesItsClaim) {
+  const auto claiming = Announce(first_, 1, true);
+  queue_.Lose(claiming);
+  EXPECT_FALSE(Answer(*claiming, "begin"));
   const auto begun = Announce(second_, 2, true);
   Answer(*begun, "begin");
   queue_.Lose(begun);
@@ -124,7 +124,7 @@ TEST_F(PartitionQueueTest, LostTaskIsLetInNoMoreAndGivesItsRightBack) {
   EXPECT_EQ(driver_.last().at("state"), "broken");
 }
 
-TEST_F(PartitionQueueTest, FailureReachesEveryPartitionHereAndAllToCome) {
+TEST_F(PartitionQueueTest, FailureReachesCurrentAndFuturePartitions) {
   TestTask third, fourth;
   Announce(first_, 1);
   queue_.Next();
@@ -133,7 +133,7 @@ TEST_F(PartitionQueueTest, FailureReachesEveryPartitionHereAndAllToCome) {
   queue_.Fail("a node failed");
   Announce(fourth, 4);
   for (TestTask* task : {&first_, &second_, &third, &fourth}) {
-    EXPECT_EQ(task->told.last(), Json({{"error", "a node failed"}}));
+    EXPECT_EQ(task->received.last(), Json({{"error", "a node failed"}}));
     EXPECT_FALSE(WriteNumbers(*task->rows, 1, 1));
   }
 }
@@ -148,9 +148,9 @@ TEST_F(PartitionQueueTest, FailureReachesEachReadersPartitionUntilItIsDone) {
   EXPECT_EQ(queue_.Next()->index(), 2);
   EXPECT_EQ(queue_.Next()->index(), 3);
   queue_.Fail("a node failed");
-  EXPECT_THAT(first_.told.all(), IsEmpty());
-  EXPECT_EQ(second_.told.last(), Json({{"error", "a node failed"}}));
-  EXPECT_EQ(third.told.last(), Json({{"error", "a node failed"}}));
+  EXPECT_THAT(first_.received.all(), IsEmpty());
+  EXPECT_EQ(second_.received.last(), Json({{"error", "a node failed"}}));
+  EXPECT_EQ(third.received.last(), Json({{"error", "a node failed"}}));
 }
 
 TEST_F(PartitionQueueTest, AtTheEndNoReaderGetsThePartitionOfAnother) {
@@ -172,27 +172,27 @@ TEST_F(PartitionQueueTest, AtTheEndNoReaderGetsThePartitionOfAnother) {
   EXPECT_TRUE(first == nullptr || second == nullptr);
 }
 
-TEST_F(PartitionQueueTest, TerminatedFeedSkipsRowsAndItsReadersEndIsNoError) {
+TEST_F(PartitionQueueTest, TerminatedFeedSkipsRowsWithoutAnError) {
   TestTask third;
   Announce(first_, 1);
   Announce(second_, 2, true);
   queue_.Terminate();
   Announce(third, 3);
   for (TestTask* task : {&first_, &second_, &third}) {
-    EXPECT_EQ(task->told.last(), Json({{"op", "terminated"}}));
+    EXPECT_EQ(task->received.last(), Json({{"op", "terminated"}}));
   }
   EXPECT_TRUE(queue_.terminated());
   queue_.Close("the main function has returned");
   queue_.Check();
 }
 
-TEST_F(PartitionQueueTest, RowsLeftWhenTheReaderIsGoneAreAnError) {
+TEST_F(PartitionQueueTest, RemainingRowsAfterTheReaderExitsAreAnError) {
   Announce(first_, 1);
   queue_.Close("the main function has returned");
-  EXPECT_EQ(first_.told.last(), Json({{"error", "the main function has returned"}}));
+  EXPECT_EQ(first_.received.last(), Json({{"error", "the main function has returned"}}));
 }
 
-TEST_F(PartitionQueueTest, ReaderThatIsGoneWithTheLastRowBeforeTheTaskSaysSoIsNoError) {
+TEST_F(PartitionQueueTest, ReaderMayExitBeforeTheEndOfFeedMessage) {
   const auto partition = Announce(first_, 1);
   WriteNumbers(*first_.rows, 1, 1);
   queue_.Next()->Read();
@@ -203,56 +203,56 @@ TEST_F(PartitionQueueTest, ReaderThatIsGoneWithTheLastRowBeforeTheTaskSaysSoIsNo
   });
   queue_.Close("the main function has returned");
   task.join();
-  EXPECT_THAT(first_.told.all(), ElementsAre(Json{{"op", "taken"}}));
+  EXPECT_THAT(first_.received.all(), ElementsAre(Json{{"op", "taken"}}));
 }
 
-TEST_F(PartitionQueueTest, RowsThatWereReadButNotGivenAreAnErrorAtOnce) {
-  bool at_once = false;  // of twenty times one, on a machine that is busy
+TEST_F(PartitionQueueTest, UndeliveredRowsAreAnErrorAtOnce) {
+  bool at_once = false;  // once in twenty runs, for busy machines
   for (int i = 0; i < 20 && !at_once; ++i) {
     TestTask task;
-    PartitionQueue queue(driver_.tell(), [] { return ::testing::TempDir(); });
+    PartitionQueue queue(driver_.send(), [] { return ::testing::TempDir(); });
     queue.Announce(task.link, Announced(1));
     WriteNumbers(*task.rows, 1, 1);
     queue.Next()->Read();
     const auto began = std::chrono::steady_clock::now();
     queue.Close("the main function has returned");
     at_once = std::chrono::steady_clock::now() - began < std::chrono::milliseconds(500);
-    EXPECT_EQ(task.told.last(), Json({{"error", "the main function has returned"}}));
+    EXPECT_EQ(task.received.last(), Json({{"error", "the main function has returned"}}));
   }
   EXPECT_TRUE(at_once);
 }
 
-TEST_F(PartitionQueueTest, FailureEndsTheWaitForAReaderOfResultsThatAreOwed) {
+TEST_F(PartitionQueueTest, FailureEndsTheWaitForPendingResults) {
   const Json inference = {{"mode", "inference"}};
   queue_.Announce(first_.link, Announced(0, inference));
   queue_.Announce(second_.link, Announced(1, inference));
-  const auto owing = queue_.Next();
-  EXPECT_EQ(queue_.Next()->index(), 1);  // the program reads on before it answers
+  const auto pending = queue_.Next();
+  EXPECT_EQ(queue_.Next()->index(), 1);  // the program reads ahead before it sends results
   FillResults(first_);
   auto answer = std::async(std::launch::async, [&] {
-    const std::string_view pieces[] = {"result"};
-    return CodeOf([&] { owing->WriteResults(batch::PiecesImage(pieces, true)); });
+    const std::string_view chunks[] = {"result"};
+    return CodeOf([&] { pending->WriteResults(batch::ChunksImage(chunks, true)); });
   });
   queue_.Fail("the cluster failed");
   EXPECT_EQ(answer.wait_for(std::chrono::seconds(30)), std::future_status::ready);
-  first_.link->Close();  // a test that failed ends all the same
+  first_.link->Close();  // so that a failing test ends
   EXPECT_EQ(answer.get(), ErrorCode::kAborted);
-  EXPECT_EQ(first_.told.last(), Json({{"error", "the cluster failed"}}));
+  EXPECT_EQ(first_.received.last(), Json({{"error", "the cluster failed"}}));
 }
 
-TEST_F(PartitionQueueTest, PartitionAfterTheEndIsRefused) {
+TEST_F(PartitionQueueTest, PartitionAfterTheEndIsRejected) {
   queue_.End();
   Announce(first_, 1);
-  EXPECT_EQ(first_.told.last(), Json({{"error", "the feed has been ended by shutdown()"}}));
+  EXPECT_EQ(first_.received.last(), Json({{"error", "the feed has been ended by shutdown()"}}));
   EXPECT_EQ(queue_.Next(), nullptr);
 }
 
-TEST_F(PartitionQueueTest, KeptRowsAreReplayedOnceAndOnlyThenIsAFolderAskedFor) {
+TEST_F(PartitionQueueTest, SpooledRowsAreReplayedAndTheirFolderIsCreatedOnDemand) {
   EXPECT_EQ(folders_, 0);
   batch::BatchBuilder rows;
   rows.AddInt32("n", {7});
-  queue_.Kept("f").Add(batch::TestImage(rows).bytes(), {});
-  queue_.Kept("f").Commit();
+  queue_.Spooled("f").Add(batch::TestImage(rows).bytes(), {});
+  queue_.Spooled("f").Commit();
   EXPECT_EQ(folders_, 1);
   queue_.AddReplay("again", "f", 1);
   const auto replay = queue_.Next();

@@ -13,10 +13,10 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
-void KeepRow(KeptRows& kept, int32_t number, RowFormat format = {}) {
+void SpoolRow(SpooledRows& spooled, int32_t number, RowFormat format = {}) {
   batch::BatchBuilder rows;
   rows.AddInt32("n", {number});
-  kept.Add(batch::TestImage(rows).bytes(), format);
+  spooled.Add(batch::TestImage(rows).bytes(), format);
 }
 
 std::vector<int64_t> ReplayAll(Replay& replay) {
@@ -32,63 +32,63 @@ const Json kReplayed = {{"event", "replayed"}, {"feed", "again"}};
 
 class ReplayTest : public ::testing::Test {
  protected:
-  std::shared_ptr<KeptRows> kept_ = std::make_shared<KeptRows>(::testing::TempDir());
-  Told driver_;
+  std::shared_ptr<SpooledRows> spooled_ = std::make_shared<SpooledRows>(::testing::TempDir());
+  RecordedMessages driver_;
 };
 
-TEST_F(ReplayTest, GivesAllKeptRowsAsOftenAsItIsTold) {
-  for (const int32_t number : {1, 2}) KeepRow(*kept_, number);
-  kept_->Commit();
-  Replay replay("again", kept_, 3, driver_.tell());
+TEST_F(ReplayTest, ReplaysAllRowsTheRequestedNumberOfTimes) {
+  for (const int32_t number : {1, 2}) SpoolRow(*spooled_, number);
+  spooled_->Commit();
+  Replay replay("again", spooled_, 3, driver_.send());
   EXPECT_EQ(replay.index(), -1);
   EXPECT_THAT(ReplayAll(replay), ElementsAre(1, 2, 1, 2, 1, 2));
   EXPECT_THAT(driver_.all(), ElementsAre(kReplayed));
 }
 
-TEST_F(ReplayTest, RowsOfABrokenPartitionAreThoseThatWereWhole) {
-  KeepRow(*kept_, 1);
-  kept_->Commit();
-  KeepRow(*kept_, 2);  // a row goes on in a batch that never comes
-  kept_->Rollback();
-  KeepRow(*kept_, 3);
-  kept_->Commit();
-  KeepRow(*kept_, 4);
-  Replay replay("again", kept_, 1, driver_.tell());
+TEST_F(ReplayTest, OnlyCompleteRowsOfABrokenPartitionAreReplayed) {
+  SpoolRow(*spooled_, 1);
+  spooled_->Commit();
+  SpoolRow(*spooled_, 2);  // a row continues in a batch that never arrives
+  spooled_->Rollback();
+  SpoolRow(*spooled_, 3);
+  spooled_->Commit();
+  SpoolRow(*spooled_, 4);
+  Replay replay("again", spooled_, 1, driver_.send());
   EXPECT_THAT(ReplayAll(replay), ElementsAre(1, 3));
 }
 
-TEST_F(ReplayTest, EachBatchKeepsItsFormatAndLivesAsLongAsAnyoneReadsIt) {
-  KeepRow(*kept_, 1, {true, true, false});
-  KeepRow(*kept_, 2, {true, false, true});
-  kept_->Commit();
+TEST_F(ReplayTest, BatchKeepsItsFormatAndOutlivesTheReplay) {
+  SpoolRow(*spooled_, 1, {true, true, false});
+  SpoolRow(*spooled_, 2, {true, false, true});
+  spooled_->Commit();
   std::optional<Partition::Batch> first, second;
   {
-    Replay replay("again", std::exchange(kept_, nullptr), 1, driver_.tell());
+    Replay replay("again", std::exchange(spooled_, nullptr), 1, driver_.send());
     first = replay.Read();
     second = replay.Read();
   }
   EXPECT_TRUE(first->format.batched);
-  EXPECT_FALSE(first->format.from_afar);
-  EXPECT_TRUE(second->format.from_afar);
+  EXPECT_FALSE(first->format.remote);
+  EXPECT_TRUE(second->format.remote);
   EXPECT_EQ(second->view->column("n").AsInt64(0), 2);
 }
 
-TEST_F(ReplayTest, WritesOfTheProgramStayAndAreNotSeenByLaterEpochs) {
+TEST_F(ReplayTest, LaterEpochsDoNotSeeTheProgramsWrites) {
   batch::BatchBuilder rows;
   rows.AddInt32("n", std::vector<int32_t>(1 << 18, 7));  // 1 MiB
-  kept_->Add(batch::TestImage(rows).bytes(), {});
-  kept_->Commit();
-  Replay replay("again", kept_, 2, driver_.tell());
+  spooled_->Add(batch::TestImage(rows).bytes(), {});
+  spooled_->Commit();
+  Replay replay("again", spooled_, 2, driver_.send());
   const auto first = replay.Read();
   const batch::ColumnView& numbers = first->view->column("n");
   const_cast<uint8_t*>(numbers.buffers().data)[0] = 8;
-  for (int i = 0; i < 300; ++i) kept_->CountRead(0);  // pages are dropped after 256 MiB
+  for (int i = 0; i < 300; ++i) spooled_->CountRead(0);  // pages are dropped after 256 MiB
   EXPECT_EQ(numbers.AsInt64(0), 8);
   EXPECT_EQ(replay.Read()->view->column("n").AsInt64(0), 7);
 }
 
-TEST_F(ReplayTest, WithoutRowsTheDriverHearsAtOnceThatItIsDone) {
-  Replay nothing("again", nullptr, 2, driver_.tell());
+TEST_F(ReplayTest, EmptyReplayIsReportedAtOnce) {
+  Replay nothing("again", nullptr, 2, driver_.send());
   EXPECT_THAT(driver_.all(), ElementsAre(kReplayed));
   EXPECT_EQ(nothing.Read(), std::nullopt);
   nothing.Refuse("over");
@@ -96,16 +96,16 @@ TEST_F(ReplayTest, WithoutRowsTheDriverHearsAtOnceThatItIsDone) {
   EXPECT_EQ(driver_.all().size(), 1u);
 }
 
-TEST_F(ReplayTest, DriverHearsWhyTheRestIsNotTaken) {
-  KeepRow(*kept_, 1);
-  kept_->Commit();
-  Replay refused("again", kept_, 1, driver_.tell());
+TEST_F(ReplayTest, RefusalIsReportedToTheDriver) {
+  SpoolRow(*spooled_, 1);
+  spooled_->Commit();
+  Replay refused("again", spooled_, 1, driver_.send());
   refused.Refuse("the cluster failed");
   EXPECT_EQ(driver_.last(), Json({{"event", "feed_error"},
                                   {"feed", "again"},
                                   {"text", "the cluster failed"},
                                   {"timeout", false}}));
-  Replay dropped("again", kept_, 1, driver_.tell());
+  Replay dropped("again", spooled_, 1, driver_.send());
   dropped.Drop();
   EXPECT_EQ(driver_.last(), kReplayed);
 }

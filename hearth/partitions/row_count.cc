@@ -9,8 +9,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The driver hears at least this often how many rows of a partition were taken.
-constexpr auto kTell = std::chrono::milliseconds(500);
+// Longest interval between reports to the driver of a partition's taken rows.
+constexpr auto kReportInterval = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -20,19 +20,19 @@ void RowCount::Take(Partition& partition, int64_t rows) {
     taken_ += rows;
     partition.taken += rows;
     const auto now = std::chrono::steady_clock::now();
-    if (told_ && now - *told_ < kTell) return;
-    told_ = now;
+    if (reported_at_ && now - *reported_at_ < kReportInterval) return;
+    reported_at_ = now;
   }
-  TellRows(partition);
+  ReportRows(partition);
 }
 
 void RowCount::Complete(const Partition& partition) {
-  TellRows(partition);
+  ReportRows(partition);
   {
     const std::lock_guard lock(mutex_);
     complete_.push_back({taken_, partition.feed(), partition.index(), partition.claim()});
   }
-  TellSafe();
+  ReportSafe();
 }
 
 void RowCount::Wait(std::chrono::duration<double> time) {
@@ -50,10 +50,10 @@ void RowCount::Commit(int64_t rows) {
     const std::lock_guard lock(mutex_);
     safe_ = std::max(safe_, std::min(rows, taken_));
   }
-  TellSafe();
+  ReportSafe();
 }
 
-void RowCount::TellRows(const Partition& partition) {
+void RowCount::ReportRows(const Partition& partition) {
   Json event = {{"event", "rows"},
                 {"feed", partition.feed()},
                 {"partition", partition.index()},
@@ -66,7 +66,7 @@ void RowCount::TellRows(const Partition& partition) {
   report_(event);
 }
 
-void RowCount::TellSafe() {
+void RowCount::ReportSafe() {
   std::map<std::string, Json> safe;
   {
     const std::lock_guard lock(mutex_);

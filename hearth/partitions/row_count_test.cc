@@ -24,7 +24,7 @@ class OfFeed : public Partition {
   void Lose() override {}
 };
 
-// Nodes whose counts reach the ledger of their driver.
+// Nodes that report their counts to the ledger of a driver.
 class RowCountTest : public ::testing::Test {
  protected:
   void SetUp() override { ledger_.Open("f"); }
@@ -62,7 +62,7 @@ TEST_F(RowCountTest, PartitionIsSafeWhenAllItsRowsWereTakenBeforeACommit) {
   Claim(0, second);
   node.Take(first, 10);
   node.Commit();
-  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());  // it is not known yet that these were all rows
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());  // the partition's end is not known yet
   node.Complete(first);
   End(0, first, "taken");
   EXPECT_THAT(ledger_.Safe("f"), ElementsAre(1));
@@ -78,16 +78,16 @@ TEST_F(RowCountTest, PartitionIsSafeWhenAllItsRowsWereTakenBeforeACommit) {
   EXPECT_EQ(ledger_.Taken("f"), 0);
 }
 
-TEST_F(RowCountTest, PartitionThatTwoNodesTookIsSafeWhenBothCommitted) {
+TEST_F(RowCountTest, PartitionTakenByTwoNodesIsSafeWhenBothCommit) {
   OfFeed first(3, 1), second(3, 1);
   ASSERT_EQ(Claim(0, first).size(), 1u);
   EXPECT_THAT(Claim(1, second), IsEmpty());  // it waits
   Node(0).Take(first, 10);
   Node(0).Complete(first);
-  const auto told = End(0, first, "broken");
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].at("to"), 1);
-  EXPECT_EQ(told[0].at("rows"), 10);
+  const auto answers = End(0, first, "broken");
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].at("to"), 1);
+  EXPECT_EQ(answers[0].at("rows"), 10);
   second.taken = 10;
   Node(1).Take(second, 5);
   Node(1).Complete(second);
@@ -110,7 +110,7 @@ TEST_F(RowCountTest, RowsTakenAfterACommitAreNotSafe) {
   EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
 }
 
-TEST_F(RowCountTest, OnlyTheFirstRowsAreSafeWhereACommitSaysHowMany) {
+TEST_F(RowCountTest, CommitWithACountMakesOnlyTheFirstRowsSafe) {
   RowCount& node = Node(0);
   OfFeed first(1, 1), second(2, 2);
   for (OfFeed* each : {&first, &second}) {
@@ -124,27 +124,27 @@ TEST_F(RowCountTest, OnlyTheFirstRowsAreSafeWhereACommitSaysHowMany) {
   EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
   node.Commit(19);
   EXPECT_THAT(ledger_.Safe("f"), ElementsAre(1));
-  node.Commit(5);  // takes nothing back
+  node.Commit(5);  // has no effect
   node.Commit(1000);
   EXPECT_THAT(ledger_.Safe("f"), ElementsAre(1, 2));
 }
 
-TEST(RowCountEvents, RowsAreToldNowAndThenAndAtThePartitionsEnd) {
-  Told driver;
-  RowCount count(driver.tell());
+TEST(RowCountEvents, RowsAreReportedPeriodicallyAndAtThePartitionsEnd) {
+  RecordedMessages driver;
+  RowCount count(driver.send());
   OfFeed partition(1, 1);
   count.Wait(std::chrono::milliseconds(250));
   count.Wait(std::chrono::milliseconds(500));
   for (int i = 0; i < 1000; ++i) count.Take(partition, 1);
-  const auto told = driver.all("rows");
-  ASSERT_GE(told.size(), 1u);
-  EXPECT_LT(told.size(), 20u);
-  EXPECT_EQ(told[0], Json({{"event", "rows"},
-                           {"feed", "f"},
-                           {"partition", 1},
-                           {"rows", 1},
-                           {"taken", 1},
-                           {"waited_s", 0.75}}));
+  const auto answers = driver.all("rows");
+  ASSERT_GE(answers.size(), 1u);
+  EXPECT_LT(answers.size(), 20u);
+  EXPECT_EQ(answers[0], Json({{"event", "rows"},
+                              {"feed", "f"},
+                              {"partition", 1},
+                              {"rows", 1},
+                              {"taken", 1},
+                              {"waited_s", 0.75}}));
   count.Complete(partition);
   EXPECT_EQ(driver.all("rows").back().at("rows"), 1000);
 }

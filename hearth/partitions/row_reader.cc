@@ -34,9 +34,9 @@ std::optional<Partition::Batch> RowReader::Read() {
     return std::nullopt;
   }
   ++held_;
-  if (partition_->keep()) queue_->Kept(partition_->feed()).Add(batch->image, batch->format);
+  if (partition_->spools()) queue_->Spooled(partition_->feed()).Add(batch->image, batch->format);
   if (!batch->format.pickled && !batch->image.empty()) {
-    // Columns live as long as the program wants them, and the ring's place must not.
+    // Copy: columns live as long as the program needs them, but the ring's space must be freed.
     batch->view = batch::CopyBatch(batch->image);
     batch->image = {};
     partition_->Release();
@@ -45,8 +45,8 @@ std::optional<Partition::Batch> RowReader::Read() {
 }
 
 void RowReader::Lost() {
-  queue_->Check();  // the cluster's failure ends partitions, too
-  if (partition_->keep()) queue_->Kept(partition_->feed()).Rollback();
+  queue_->Check();  // a failure of the cluster ends partitions too
+  if (partition_->spools()) queue_->Spooled(partition_->feed()).Rollback();
   queue_->rows().Complete(*partition_);
   partition_->Lose();
   Forget();
@@ -59,41 +59,41 @@ void RowReader::Forget() {
 }
 
 void RowReader::Opened(int64_t rows, bool within_row) {
-  Require(partition_ != nullptr, ErrorCode::kInvalidArgument, "no batch was read");
+  Require(partition_ != nullptr, ErrorCode::kInvalidArgument, "no batch has been read");
   partition_->Release();
   if (!within_row) {
-    if (partition_->keep()) queue_->Kept(partition_->feed()).Commit();
-    partition_->NoteGiven();
+    if (partition_->spools()) queue_->Spooled(partition_->feed()).Commit();
+    partition_->NoteDelivered();
   }
   left_ = rows;
 }
 
 void RowReader::Give(int64_t count) {
   Require(partition_ != nullptr && 0 < count && count <= left_, ErrorCode::kInvalidArgument,
-          "{} rows cannot be given of {}", count, left_);
+          "cannot deliver {} rows: {} are left", count, left_);
   queue_->rows().Take(*partition_, count);
   if (partition_->inference()) {
     partition_->Hold(count);
-    if (!owing_.empty() && owing_.back().partition == partition_) {
-      owing_.back().rows += count;
+    if (!pending_.empty() && pending_.back().partition == partition_) {
+      pending_.back().rows += count;
     } else {
-      owing_.push_back({partition_, count});
+      pending_.push_back({partition_, count});
     }
   }
   left_ -= count;
   if (left_ == 0) partition_->Settle(std::exchange(held_, 0));
 }
 
-int64_t RowReader::owed() const {
+int64_t RowReader::pending_results() const {
   int64_t rows = 0;
-  for (const Owing& owing : owing_) rows += owing.rows;
+  for (const PendingResults& pending : pending_) rows += pending.rows;
   return rows;
 }
 
-bool RowReader::WriteResults(const batch::PiecesImage& rows) {
-  Require(!owing_.empty(), ErrorCode::kInvalidArgument, "no row is without a result");
+bool RowReader::WriteResults(const batch::ChunksImage& rows) {
+  Require(!pending_.empty(), ErrorCode::kInvalidArgument, "no results are pending");
   try {
-    owing_.front().partition->WriteResults(rows);
+    pending_.front().partition->WriteResults(rows);
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable && error.code() != ErrorCode::kAborted) throw;
@@ -103,11 +103,11 @@ bool RowReader::WriteResults(const batch::PiecesImage& rows) {
 }
 
 void RowReader::Answered(int64_t count) {
-  Require(0 < count && count <= owed_first(), ErrorCode::kInvalidArgument,
-          "{} results are more than the {} that are owed", count, owed_first());
-  const std::shared_ptr<Partition> partition = owing_.front().partition;
-  owing_.front().rows -= count;
-  if (owing_.front().rows == 0) owing_.pop_front();
+  Require(0 < count && count <= pending_in_first(), ErrorCode::kInvalidArgument,
+          "got {} results, but only {} are pending", count, pending_in_first());
+  const std::shared_ptr<Partition> partition = pending_.front().partition;
+  pending_.front().rows -= count;
+  if (pending_.front().rows == 0) pending_.pop_front();
   partition->Settle(count);
 }
 

@@ -1,5 +1,5 @@
-// A feed's rows on their way to the program: across batches and partitions, each row counted when
-// it is given, each batch settled when it is used up.
+// Delivers a feed's rows to the program across batches and partitions; counts each row on delivery
+// and settles each batch with its last row.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,35 @@
 
 namespace hearth::partitions {
 
-// Reads a queue, from which other readers may take partitions, too; one thread.
+// Reads a queue that may have other readers. One thread.
 class RowReader {
  public:
   explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}
 
-  // Waits for the next batch; none at a partition's end, and at the feed's. It is valid until
-  // Opened(). Throws kAborted if the cluster failed, kResourceExhausted if rows are to be kept and
+  // Waits for the next batch; nullopt at the end of a partition, and of the feed. Valid until
+  // Opened(). Throws kAborted if the cluster failed, kResourceExhausted if rows must be spooled and
   // the disk is full.
   std::optional<Partition::Batch> Next();
-  // Whether Next() has come to the feed's end.
+  // Whether Next() has reached the end of the feed.
   bool ended() const { return ended_; }
 
-  // `rows` rows end in the batch that Next() gave; `within_row`: one goes on in the next batch.
+  // `rows` rows end in the batch that Next() returned; `within_row`: the last one continues in the
+  // next batch.
   void Opened(int64_t rows, bool within_row);
-  // The program was given `count` more of these.
+  // Counts `count` more of these rows as delivered.
   void Give(int64_t count);
 
-  // Rows whose results are owed, in the order in which they were given; all, and those of the first
-  // partition.
-  int64_t owed() const;
-  int64_t owed_first() const { return owing_.empty() ? 0 : owing_.front().rows; }
-  // Sends results of the first partition back. Returns whether its feed task is still there; if
-  // not, Spark sends its rows again. Throws kAborted where the cluster failed.
-  bool WriteResults(const batch::PiecesImage& rows);
-  // The results of `count` rows were sent.
+  // Rows with pending results, in delivery order: all, and those of the first partition.
+  int64_t pending_results() const;
+  int64_t pending_in_first() const { return pending_.empty() ? 0 : pending_.front().rows; }
+  // Sends results of the first partition back. Returns false if its feed task is gone; Spark then
+  // sends its rows again. Throws kAborted if the cluster failed.
+  bool WriteResults(const batch::ChunksImage& rows);
+  // Counts `count` results as sent.
   void Answered(int64_t count);
 
  private:
-  struct Owing {
+  struct PendingResults {
     std::shared_ptr<Partition> partition;
     int64_t rows;
   };
@@ -52,9 +52,9 @@ class RowReader {
 
   const std::shared_ptr<PartitionQueue> queue_;
   std::shared_ptr<Partition> partition_;
-  int64_t left_ = 0;  // rows of the last batch that were not given
-  int64_t held_ = 0;  // batches that these rows came from
-  std::deque<Owing> owing_;
+  int64_t left_ = 0;  // undelivered rows of the last batch
+  int64_t held_ = 0;  // batches that contain these rows
+  std::deque<PendingResults> pending_;
   bool ended_ = false;
 };
 

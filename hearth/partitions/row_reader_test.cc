@@ -4,14 +4,14 @@
 
 #include "hearth/base/deadline_testing.h"
 #include "hearth/base/error_testing.h"
-#include "hearth/batch/pieces_image.h"
+#include "hearth/batch/chunks_image.h"
 #include "hearth/partitions/testing/task_testing.h"
 #include "hearth/ring/testing/ring_testing.h"
 
 namespace hearth::partitions {
 namespace {
 
-using batch::PiecesImage;
+using batch::ChunksImage;
 using ring::WriteNumbers;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -23,7 +23,7 @@ class RowReaderTest : public ::testing::Test {
     queue_->Announce(task.link, Announced(index, more));
   }
 
-  // Takes all rows of the batch at once; its first number, or -1 where there is no batch.
+  // Takes all rows of the next batch; returns its first number, or -1 if there is no batch.
   int64_t TakeBatch() {
     const auto batch = reader_.Next();
     if (!batch) return -1;
@@ -32,14 +32,14 @@ class RowReaderTest : public ::testing::Test {
     return batch->view->column("n").AsInt64(0);
   }
 
-  Told driver_;
+  RecordedMessages driver_;
   TestTask task_, other_;
   std::shared_ptr<PartitionQueue> queue_ =
-      std::make_shared<PartitionQueue>(driver_.tell(), [] { return ::testing::TempDir(); });
+      std::make_shared<PartitionQueue>(driver_.send(), [] { return ::testing::TempDir(); });
   RowReader reader_{queue_};
 };
 
-TEST_F(RowReaderTest, PartitionsFollowEachOtherUpToTheFeedsEnd) {
+TEST_F(RowReaderTest, ReadsPartitionsUpToTheEndOfTheFeed) {
   Announce(task_, 0);
   Announce(other_, 1);
   queue_->End();
@@ -54,7 +54,7 @@ TEST_F(RowReaderTest, PartitionsFollowEachOtherUpToTheFeedsEnd) {
   EXPECT_EQ(TakeBatch(), -1);
   EXPECT_EQ(TakeBatch(), -1);
   EXPECT_TRUE(reader_.ended());
-  EXPECT_EQ(task_.told.all("taken").size(), 1u);
+  EXPECT_EQ(task_.received.all("taken").size(), 1u);
   const Json last = driver_.all("rows").back();
   EXPECT_EQ(last.at("partition"), 1);
   EXPECT_EQ(last.at("rows"), 1);
@@ -62,19 +62,19 @@ TEST_F(RowReaderTest, PartitionsFollowEachOtherUpToTheFeedsEnd) {
   EXPECT_GT(last.at("waited_s"), 0);
 }
 
-TEST_F(RowReaderTest, BatchIsUsedUpWithItsLastRow) {
+TEST_F(RowReaderTest, BatchIsSettledWithItsLastRow) {
   Announce(task_, 0);
   WriteNumbers(*task_.rows, 1, 3);
   task_.rows->WriteFlush(Soon());
   ASSERT_TRUE(reader_.Next());
   reader_.Opened(3, false);
   reader_.Give(2);
-  task_.link->tell({{"op", "mark"}});  // for the order
+  task_.link->send({{"op", "mark"}});  // for the order
   EXPECT_EQ(CodeOf([&] { reader_.Give(2); }), ErrorCode::kInvalidArgument);
   reader_.Give(1);
-  EXPECT_THAT(task_.told.all("taken"), IsEmpty());  // the mark was not read
+  EXPECT_THAT(task_.received.all("taken"), IsEmpty());  // the mark was not read yet
   EXPECT_FALSE(reader_.Next());
-  EXPECT_EQ(task_.told.all("taken").size(), 1u);
+  EXPECT_EQ(task_.received.all("taken").size(), 1u);
 }
 
 TEST_F(RowReaderTest, BatchesWithoutARowAreSettledAtTheEnd) {
@@ -84,7 +84,7 @@ TEST_F(RowReaderTest, BatchesWithoutARowAreSettledAtTheEnd) {
   ASSERT_TRUE(reader_.Next());
   reader_.Opened(0, false);
   EXPECT_FALSE(reader_.Next());
-  EXPECT_EQ(task_.told.all("taken").size(), 1u);
+  EXPECT_EQ(task_.received.all("taken").size(), 1u);
 }
 
 TEST_F(RowReaderTest, ColumnsOutliveTheRing) {
@@ -99,7 +99,7 @@ TEST_F(RowReaderTest, ColumnsOutliveTheRing) {
   EXPECT_EQ(batch->view->column("n").AsInt64(0), 1);
 }
 
-TEST_F(RowReaderTest, RowOverTwoBatchesIsGivenWithItsLast) {
+TEST_F(RowReaderTest, RowAcrossTwoBatchesIsDeliveredWithTheSecond) {
   Announce(task_, 0, {{"fenced", true}});
   const int64_t claim = driver_.last().at("claim");
   queue_->Answer({{"claim", claim},
@@ -120,7 +120,7 @@ TEST_F(RowReaderTest, RowOverTwoBatchesIsGivenWithItsLast) {
   EXPECT_EQ(driver_.last().at("rows"), 1);
 }
 
-TEST_F(RowReaderTest, WholeRowsOfLostTasksAreKeptForLaterEpochs) {
+TEST_F(RowReaderTest, CompleteRowsOfLostTasksAreSpooled) {
   const Json keep = {{"keep", true}};
   Announce(task_, 0, keep);
   WriteNumbers(*task_.rows, 1, 1);
@@ -140,7 +140,7 @@ TEST_F(RowReaderTest, WholeRowsOfLostTasksAreKeptForLaterEpochs) {
   EXPECT_EQ(driver_.all("replayed").size(), 1u);
 }
 
-TEST_F(RowReaderTest, ResultsGoBackToThePartitionsOfTheirRows) {
+TEST_F(RowReaderTest, ResultsReturnToThePartitionsOfTheirRows) {
   const Json inference = {{"mode", "inference"}};
   Announce(task_, 0, inference);
   Announce(other_, 1, inference);
@@ -149,25 +149,25 @@ TEST_F(RowReaderTest, ResultsGoBackToThePartitionsOfTheirRows) {
   WriteNumbers(*other_.rows, 5, 1);
   other_.rows->WriteFlush(Soon());
   for (const int64_t number : {1, -1, 5, -1}) EXPECT_EQ(TakeBatch(), number);
-  EXPECT_EQ(reader_.owed(), 3);
-  EXPECT_EQ(reader_.owed_first(), 2);
+  EXPECT_EQ(reader_.pending_results(), 3);
+  EXPECT_EQ(reader_.pending_in_first(), 2);
   EXPECT_EQ(CodeOf([&] { reader_.Answered(3); }), ErrorCode::kInvalidArgument);
-  const std::string_view pieces[] = {"results"};
-  EXPECT_TRUE(reader_.WriteResults(PiecesImage(pieces, true)));
-  EXPECT_THAT(task_.told.all("taken"), IsEmpty());
+  const std::string_view chunks[] = {"results"};
+  EXPECT_TRUE(reader_.WriteResults(ChunksImage(chunks, true)));
+  EXPECT_THAT(task_.received.all("taken"), IsEmpty());
   reader_.Answered(2);
-  EXPECT_EQ(task_.told.all("taken").size(), 1u);
+  EXPECT_EQ(task_.received.all("taken").size(), 1u);
   EXPECT_EQ(task_.results->Next(Soon()).kind, ring::EntryKind::kBatch);
-  EXPECT_EQ(reader_.owed(), 1);
+  EXPECT_EQ(reader_.pending_results(), 1);
   other_.results.reset();
-  EXPECT_FALSE(reader_.WriteResults(PiecesImage(pieces, true)));
+  EXPECT_FALSE(reader_.WriteResults(ChunksImage(chunks, true)));
   reader_.Answered(1);
-  EXPECT_EQ(reader_.owed_first(), 0);
-  EXPECT_EQ(CodeOf([&] { reader_.WriteResults(PiecesImage(pieces, true)); }),
+  EXPECT_EQ(reader_.pending_in_first(), 0);
+  EXPECT_EQ(CodeOf([&] { reader_.WriteResults(ChunksImage(chunks, true)); }),
             ErrorCode::kInvalidArgument);
 }
 
-TEST_F(RowReaderTest, FailureOfTheClusterIsToldInsteadOfThePartitionsEnd) {
+TEST_F(RowReaderTest, ClusterFailureIsThrownInsteadOfThePartitionsEnd) {
   Announce(task_, 0);
   WriteNumbers(*task_.rows, 1, 1);
   EXPECT_EQ(TakeBatch(), 1);
@@ -183,7 +183,7 @@ TEST_F(RowReaderTest, TerminatedPartitionEndsForItsReader) {
   EXPECT_EQ(TakeBatch(), 1);
   queue_->Terminate();
   EXPECT_FALSE(reader_.Next());
-  EXPECT_EQ(task_.told.last(), Json({{"op", "terminated"}}));
+  EXPECT_EQ(task_.received.last(), Json({{"op", "terminated"}}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A node's end of one feed task's connection: a ring of rows, a ring of results, and messages.
+// Node's end of a feed task's connection: a ring of rows, a ring of results, and messages.
 #pragma once
 
 #include <atomic>
@@ -10,15 +10,11 @@
 
 namespace hearth::partitions {
 
-// Partitions follow each other on it, one at a time. `tell` must not throw: if the task is gone,
-// there is nobody to tell.
+// Carries one partition at a time. `send` must not throw, even if the task is gone.
 class TaskLink {
  public:
-  TaskLink(ring::RingEnd rows, ring::RingEnd results, bool from_afar, Tell tell)
-      : from_afar(from_afar),
-        tell(std::move(tell)),
-        rows(std::move(rows)),
-        results(std::move(results)) {}
+  TaskLink(ring::RingEnd rows, ring::RingEnd results, bool remote, Send send)
+      : remote(remote), send(std::move(send)), rows(std::move(rows)), results(std::move(results)) {}
 
   // Ends all waits of both sides; any thread. The connection is unusable afterwards.
   void Close() {
@@ -28,8 +24,8 @@ class TaskLink {
   }
   bool closed() const { return closed_; }
 
-  const bool from_afar;  // the task is on another host
-  const Tell tell;
+  const bool remote;  // the task is on another host
+  const Send send;
   ring::RingReader rows;
   ring::RingWriter results;
 

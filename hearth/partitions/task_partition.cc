@@ -12,12 +12,12 @@ using batch::BatchView;
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-// Feeders hear at least this often that rows are taken.
+// Longest interval between progress messages to a feeder.
 constexpr auto kFeederProgress = std::chrono::seconds(1);
 
 std::atomic<int64_t> last_claim = 0;
 
-// A batch in a ring, and what keeps the ring.
+// A batch in a ring, with a reference that keeps the ring alive.
 struct InRing {
   std::shared_ptr<TaskLink> link;
   BatchView view;
@@ -31,39 +31,39 @@ T Field(const Json& message, const char* name) {
   try {
     return found->get<T>();
   } catch (const Json::exception& error) {
-    Throw(ErrorCode::kInvalidArgument, "field '{}' of a feed's message was not understood: {}",
-          name, error.what());
+    Throw(ErrorCode::kInvalidArgument, "field '{}' of a feed's message is invalid: {}", name,
+          error.what());
   }
 }
 
 }  // namespace
 
-TaskPartition::TaskPartition(std::shared_ptr<TaskLink> link, const Json& announced, Tell report)
+TaskPartition::TaskPartition(std::shared_ptr<TaskLink> link, const Json& announced, Send report)
     : Partition(Field<std::string>(announced, "feed"), Field<int>(announced, "index"),
                 ++last_claim),
       link_(std::move(link)),
       report_(std::move(report)),
-      keep_(Field<bool>(announced, "keep")),
+      spools_(Field<bool>(announced, "keep")),
       inference_(Field<std::string>(announced, "mode") == "inference"),
       fenced_(Field<bool>(announced, "fenced")),
       format_{Field<std::string>(announced, "format") == "pickle",
-              Field<bool>(announced, "batched"), link_->from_afar},
-      told_(Clock::now()) {}
+              Field<bool>(announced, "batched"), link_->remote},
+      reported_at_(Clock::now()) {}
 
-void TaskPartition::Ask() { TellDriver("claim", Json::object()); }
+void TaskPartition::RequestClaim() { ReportToDriver("claim", Json::object()); }
 
 void TaskPartition::Begin(const Json& answer) {
   {
     const std::lock_guard lock(mutex_);
-    before_ = given_ = {Field<int64_t>(answer, "batches"), Field<uint64_t>(answer, "hash")};
+    before_ = delivered_ = {Field<int64_t>(answer, "batches"), Field<uint64_t>(answer, "hash")};
     only_compare_ = Field<bool>(answer, "whole");
     granted_ = true;
   }
   taken = Field<int64_t>(answer, "rows");
-  link_->tell({{"op", "begin"}});
+  link_->send({{"op", "begin"}});
 }
 
-void TaskPartition::Wait() { link_->tell({{"op", "progress"}}); }
+void TaskPartition::Wait() { link_->send({{"op", "progress"}}); }
 
 std::optional<Partition::Batch> TaskPartition::Read() {
   while (const auto image = NextImage()) {
@@ -83,19 +83,19 @@ std::optional<Partition::Batch> TaskPartition::Read() {
   std::unique_lock lock(mutex_);
   const bool fewer = read_.batches < before_.batches;
   lock.unlock();
-  if (fewer) RefuseOtherRows();
+  if (fewer) RejectOtherRows();
   return std::nullopt;
 }
 
-// The next batch's image in the ring; none behind the last one, also where the task dies before it
-// can say so.
+// Returns the next batch's image in the ring; nullopt after the last one, also if the task dies
+// before it reports the end.
 std::optional<std::span<const std::byte>> TaskPartition::NextImage() {
   try {
     const ring::RingEntry entry = link_->rows.Next(Deadline::Never());
     if (entry.kind == ring::EntryKind::kBatch) return entry.image;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kUnavailable || !link_->closed()) throw;
-    throw Error(ErrorCode::kUnavailable, "the rest of a partition will not come", error);
+    throw Error(ErrorCode::kUnavailable, "the rest of a partition will not arrive", error);
   }
   std::unique_lock lock(mutex_);
   const int64_t entries = entries_;
@@ -104,25 +104,25 @@ std::optional<std::span<const std::byte>> TaskPartition::NextImage() {
   return std::nullopt;
 }
 
-// Whether the batch was given before, of an earlier attempt.
+// Returns true for a batch that an earlier attempt has already delivered.
 bool TaskPartition::PassOver(const BatchView& batch) {
   std::unique_lock lock(mutex_);
   const uint64_t before = read_.hash;
   lock.unlock();
-  const uint64_t hash = batch::HashBatch(before, batch);  // only this thread changes read_
+  const uint64_t hash = batch::HashBatch(before, batch);  // only this thread writes read_
   lock.lock();
   read_ = {read_.batches + 1, hash};
   const bool behind = read_.batches > before_.batches;
   const bool other = behind ? only_compare_ : read_.batches == before_.batches && read_ != before_;
   lock.unlock();
-  if (other) RefuseOtherRows();
+  if (other) RejectOtherRows();
   return !behind;
 }
 
-void TaskPartition::RefuseOtherRows() {
+void TaskPartition::RejectOtherRows() {
   const std::string text = fmt::format(
       "partition {} has other rows, or the same rows in another order, than when Spark computed it "
-      "before, so it is not known which rows follow the {} that were given: give rows that Spark "
+      "before, so it is unknown which rows follow the {} already delivered: use rows that Spark "
       "computes the same way each time, such as files, a checkpoint() of the RDD or DataFrame, or "
       "sorted "
       "partitions",
@@ -132,9 +132,9 @@ void TaskPartition::RefuseOtherRows() {
   throw Error(ErrorCode::kUnavailable, text);
 }
 
-void TaskPartition::NoteGiven() {
+void TaskPartition::NoteDelivered() {
   const std::lock_guard lock(mutex_);
-  if (read_.batches > given_.batches) given_ = read_;
+  if (read_.batches > delivered_.batches) delivered_ = read_;
 }
 
 void TaskPartition::Hold(int64_t count) {
@@ -143,15 +143,15 @@ void TaskPartition::Hold(int64_t count) {
 }
 
 void TaskPartition::Settle(int64_t count) {
-  bool tell = false;
+  bool report = false;
   {
     const std::lock_guard lock(mutex_);
     open_ -= count;
     const auto now = Clock::now();
-    tell = now - told_ > kFeederProgress;
-    if (tell) told_ = now;
+    report = now - reported_at_ > kFeederProgress;
+    if (report) reported_at_ = now;
   }
-  if (tell) link_->tell({{"op", "progress"}});
+  if (report) link_->send({{"op", "progress"}});
   EndIfComplete();
 }
 
@@ -167,20 +167,20 @@ void TaskPartition::SetTotal(int64_t entries) {
 void TaskPartition::AwaitEnd(Deadline deadline) {
   std::unique_lock lock(mutex_);
   total_came_.wait_until(lock, deadline.at(), [this] {
-    // Of a total that fits, whoever set it is about to make the end.
+    // If the total matches, the thread that set it is completing the partition.
     return ended_ || open_ != 0 || (total_ && total_ != entries_);
   });
 }
 
-void TaskPartition::WriteResults(const batch::PiecesImage& rows) {
-  link_->results.WritePieces(rows, Deadline::Never());
+void TaskPartition::WriteResults(const batch::ChunksImage& rows) {
+  link_->results.WriteChunks(rows, Deadline::Never());
 }
 
 void TaskPartition::EndIfComplete() {
   {
     const std::lock_guard lock(mutex_);
     if (ended_ || open_ != 0 || total_ != entries_) return;
-    if (read_.batches < before_.batches) return;  // fewer rows than before: Read() refuses them
+    if (read_.batches < before_.batches) return;  // fewer rows than before: Read() rejects them
     ended_ = true;
     flushing_ = inference_;
   }
@@ -188,13 +188,13 @@ void TaskPartition::EndIfComplete() {
     try {
       link_->results.WriteFlush(Deadline::Never());
     } catch (const Error&) {
-      return;  // the task is gone, so nobody waits for the results; or the cluster has failed
+      return;  // the task is gone, so nothing waits for the results; or the cluster has failed
     }
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(flushing_, false)) return;  // the task knows that the cluster has failed
+    if (!std::exchange(flushing_, false)) return;  // the task was already notified of the failure
   }
-  GiveBack("taken");
-  link_->tell({{"op", "taken"}});
+  EndClaim("taken");
+  link_->send({{"op", "taken"}});
 }
 
 void TaskPartition::Lose() {
@@ -202,7 +202,7 @@ void TaskPartition::Lose() {
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
-  GiveBack("broken");
+  EndClaim("broken");
 }
 
 void TaskPartition::Conclude(const std::string& end) {
@@ -210,7 +210,7 @@ void TaskPartition::Conclude(const std::string& end) {
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
-  link_->tell({{"op", end}});
+  link_->send({{"op", end}});
 }
 
 void TaskPartition::Refuse(const std::string& reason) { End({{"error", reason}}, "broken"); }
@@ -221,7 +221,7 @@ void TaskPartition::Fail(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(flushing_, false)) return;
   }
-  link_->tell({{"error", reason}});
+  link_->send({{"error", reason}});
   link_->Close();
 }
 
@@ -233,25 +233,26 @@ void TaskPartition::End(const Json& message, const std::string& state) {
     if (ended_) return;
     ended_ = true;
   }
-  GiveBack(state);
-  link_->tell(message);
+  EndClaim(state);
+  link_->send(message);
   link_->Close();
 }
 
-// Tells the driver, once, how the right to bring the rows was used.
-void TaskPartition::GiveBack(const std::string& state) {
-  Given given;
+// Reports to the driver, once, how this attempt's claim ended.
+void TaskPartition::EndClaim(const std::string& state) {
+  Delivered delivered;
   {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(granted_, false)) return;
-    given = state == "taken" ? read_ : given_;
+    delivered = state == "taken" ? read_ : delivered_;
   }
-  TellDriver(
-      "claim_end",
-      {{"state", state}, {"rows", taken.load()}, {"batches", given.batches}, {"hash", given.hash}});
+  ReportToDriver("claim_end", {{"state", state},
+                               {"rows", taken.load()},
+                               {"batches", delivered.batches},
+                               {"hash", delivered.hash}});
 }
 
-void TaskPartition::TellDriver(const std::string& event, Json more) {
+void TaskPartition::ReportToDriver(const std::string& event, Json more) {
   more.update({{"event", event}, {"feed", feed()}, {"partition", index()}, {"claim", claim()}});
   report_(more);
 }

@@ -1,5 +1,5 @@
-// A partition that a feed task sends. If the driver keeps attempts apart, it must first allow this
-// one to send rows; rows that an earlier attempt gave are only compared.
+// Partition that a feed task sends. With fencing, the driver must first allow this attempt to send
+// rows; rows that an earlier attempt delivered are only compared.
 #pragma once
 
 #include <chrono>
@@ -15,26 +15,26 @@
 
 namespace hearth::partitions {
 
-// The program's thread reads; any thread may do the rest.
+// The program's thread reads; any thread may call the rest.
 class TaskPartition : public Partition {
  public:
   using Json = nlohmann::json;
 
-  // `announced` is the task's message; `report` tells the driver. Throws kInvalidArgument for a
-  // message without a field that it needs.
-  TaskPartition(std::shared_ptr<TaskLink> link, const Json& announced, Tell report);
+  // `announced` is the task's message; `report` sends events to the driver. Throws kInvalidArgument
+  // for a message that lacks a required field.
+  TaskPartition(std::shared_ptr<TaskLink> link, const Json& announced, Send report);
 
-  bool keep() const override { return keep_; }
+  bool spools() const override { return spools_; }
   bool inference() const override { return inference_; }
   bool fenced() const { return fenced_; }
 
-  // Asks the driver for permission to send the rows.
-  void Ask();
-  // The driver's answers. The rows may come, after those that an earlier attempt gave;
+  // Requests the driver's permission to send the rows.
+  void RequestClaim();
+  // Driver's answer: the rows may be sent, after those of an earlier attempt.
   void Begin(const Json& answer);
-  // another attempt is sending them and makes progress;
+  // Driver's answer: another attempt is sending the rows and makes progress.
   void Wait();
-  // another attempt has sent them: `end` says what became of them.
+  // Driver's answer: another attempt has sent the rows; `end` is the outcome.
   void Conclude(const std::string& end);
 
   // The feed task has written its last row.
@@ -42,10 +42,10 @@ class TaskPartition : public Partition {
 
   std::optional<Batch> Read() override;
   void Release() override { link_->rows.Release(); }
-  void NoteGiven() override;
+  void NoteDelivered() override;
   void Hold(int64_t count) override;
   void Settle(int64_t count) override;
-  void WriteResults(const batch::PiecesImage& rows) override;
+  void WriteResults(const batch::ChunksImage& rows) override;
   void AwaitEnd(Deadline deadline) override;
   void Refuse(const std::string& reason) override;
   void Fail(const std::string& reason) override;
@@ -53,39 +53,39 @@ class TaskPartition : public Partition {
   void Lose() override;
 
  private:
-  // How far rows were given to programs, in whole batches.
-  struct Given {
+  // Progress of delivery, in complete batches.
+  struct Delivered {
     int64_t batches = 0;
-    uint64_t hash = 0;  // of those batches
-    bool operator==(const Given&) const = default;
+    uint64_t hash = 0;  // hash of those batches
+    bool operator==(const Delivered&) const = default;
   };
 
   std::optional<std::span<const std::byte>> NextImage();
   bool PassOver(const batch::BatchView& batch);
-  [[noreturn]] void RefuseOtherRows();
+  [[noreturn]] void RejectOtherRows();
   void EndIfComplete();
   void End(const Json& message, const std::string& state);
-  void GiveBack(const std::string& state);
-  void TellDriver(const std::string& event, Json more);
+  void EndClaim(const std::string& state);
+  void ReportToDriver(const std::string& event, Json more);
 
   const std::shared_ptr<TaskLink> link_;
-  const Tell report_;
-  const bool keep_, inference_, fenced_;
+  const Send report_;
+  const bool spools_, inference_, fenced_;
   const RowFormat format_;
 
-  std::mutex mutex_;  // guards all below; never held while a Tell is called
+  std::mutex mutex_;  // guards everything below; never held while calling a Send
   std::condition_variable total_came_;
-  int64_t entries_ = 0;  // rows of batches, taken from the ring
+  int64_t entries_ = 0;  // entries read from the ring
   std::optional<int64_t> total_;
-  int64_t open_ = 0;  // batches that are not used up, and rows whose results are owed
+  int64_t open_ = 0;  // unsettled batches and rows with pending results
   bool ended_ = false;
-  bool flushing_ = false;  // it ended, once the task has read the last results
+  bool flushing_ = false;  // ended, but the task has not read the last results
   bool granted_ = false;
-  Given before_;  // by an earlier attempt
+  Delivered before_;  // delivered by an earlier attempt
   bool only_compare_ = false;
-  Given read_;
-  Given given_;
-  std::chrono::steady_clock::time_point told_;
+  Delivered read_;
+  Delivered delivered_;
+  std::chrono::steady_clock::time_point reported_at_;
 };
 
 }  // namespace hearth::partitions

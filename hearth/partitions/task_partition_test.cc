@@ -10,7 +10,7 @@
 #include "hearth/base/deadline_testing.h"
 #include "hearth/base/error_testing.h"
 #include "hearth/batch/batch_builder.h"
-#include "hearth/batch/pieces_image.h"
+#include "hearth/batch/chunks_image.h"
 #include "hearth/batch/row_hash.h"
 #include "hearth/partitions/testing/task_testing.h"
 #include "hearth/ring/testing/ring_testing.h"
@@ -27,22 +27,22 @@ using Json = nlohmann::json;
 class TaskPartitionTest : public ::testing::Test {
  protected:
   void Open(const Json& more = Json::object()) {
-    partition_ = std::make_unique<TaskPartition>(task_.link, Announced(3, more), driver_.tell());
+    partition_ = std::make_unique<TaskPartition>(task_.link, Announced(3, more), driver_.send());
   }
 
-  // As many batches of one row as there are numbers, then the mark.
+  // Writes one batch of one row per number, then the mark.
   void Write(const std::vector<int32_t>& numbers) {
     for (const int32_t number : numbers) WriteNumbers(*task_.rows, number, 1);
     task_.rows->WriteFlush(Soon());
   }
 
-  // The numbers of the rest of the partition; each batch is used up at once.
+  // The numbers in the rest of the partition; settles each batch at once.
   std::vector<int64_t> ReadAll() {
     std::vector<int64_t> numbers;
     while (auto batch = partition_->Read()) {
       numbers.push_back(batch->view->column("n").AsInt64(0));
       partition_->Release();
-      partition_->NoteGiven();
+      partition_->NoteDelivered();
       ++partition_->taken;
       partition_->Settle(1);
     }
@@ -66,57 +66,57 @@ class TaskPartitionTest : public ::testing::Test {
   }
 
   TestTask task_;
-  Told driver_;
+  RecordedMessages driver_;
   std::unique_ptr<TaskPartition> partition_;
 };
 
-TEST_F(TaskPartitionTest, IsTakenOnceAllBatchesAreUsedUpAndTheTaskHasSaidHowManyRowsThereWere) {
+TEST_F(TaskPartitionTest, IsTakenOnceAllBatchesAreSettledAndTheTotalIsKnown) {
   Open();
   Write({1, 2});
   const auto first = partition_->Read();
   const auto second = partition_->Read();
   partition_->Settle(1);
   partition_->SetTotal(2);
-  EXPECT_THAT(task_.told.all("taken"), IsEmpty());
+  EXPECT_THAT(task_.received.all("taken"), IsEmpty());
   partition_->Settle(1);
-  EXPECT_THAT(task_.told.all("taken"), ElementsAre(Json{{"op", "taken"}}));
+  EXPECT_THAT(task_.received.all("taken"), ElementsAre(Json{{"op", "taken"}}));
   EXPECT_EQ(partition_->Read(), std::nullopt);
-  EXPECT_EQ(task_.told.all("taken").size(), 1u);
-  EXPECT_THAT(driver_.all(), IsEmpty());  // nobody keeps its attempts apart
+  EXPECT_EQ(task_.received.all("taken").size(), 1u);
+  EXPECT_THAT(driver_.all(), IsEmpty());  // attempts are not fenced
 }
 
-TEST_F(TaskPartitionTest, MarkEndsItWhereTheTaskDiesBeforeItCanSaySo) {
+TEST_F(TaskPartitionTest, MarkEndsItIfTheTaskDiesBeforeTheEndMessage) {
   Open();
   Write({1});
   EXPECT_THAT(ReadAll(), ElementsAre(1));
-  EXPECT_EQ(task_.told.all("taken").size(), 1u);
+  EXPECT_EQ(task_.received.all("taken").size(), 1u);
 }
 
-TEST_F(TaskPartitionTest, ResultsThatAreOwedKeepItOpenAndAMarkFollowsThem) {
+TEST_F(TaskPartitionTest, PendingResultsKeepItOpenAndAMarkFollowsThem) {
   Open({{"mode", "inference"}});
   Write({1});
   ASSERT_TRUE(partition_->Read());
   partition_->Hold(1);
   partition_->Settle(1);
   partition_->SetTotal(1);
-  EXPECT_THAT(task_.told.all("taken"), IsEmpty());
-  const std::string_view pieces[] = {"result"};
-  partition_->WriteResults(batch::PiecesImage(pieces, true));
+  EXPECT_THAT(task_.received.all("taken"), IsEmpty());
+  const std::string_view chunks[] = {"result"};
+  partition_->WriteResults(batch::ChunksImage(chunks, true));
   partition_->Settle(1);
-  EXPECT_EQ(task_.told.all("taken").size(), 1u);
+  EXPECT_EQ(task_.received.all("taken").size(), 1u);
   EXPECT_EQ(task_.results->Next(Soon()).kind, ring::EntryKind::kBatch);
   EXPECT_EQ(task_.results->Next(Soon()).kind, ring::EntryKind::kFlush);
 }
 
-TEST_F(TaskPartitionTest, AsksTheDriverAndTellsItHowFarItCame) {
+TEST_F(TaskPartitionTest, ClaimsAndReportsItsProgressToTheDriver) {
   Open({{"fenced", true}});
-  partition_->Ask();
+  partition_->RequestClaim();
   EXPECT_THAT(
       driver_.all("claim"),
       ElementsAre(Json{
           {"event", "claim"}, {"feed", "f"}, {"partition", 3}, {"claim", partition_->claim()}}));
   Begin({});
-  EXPECT_EQ(task_.told.last(), Json({{"op", "begin"}}));
+  EXPECT_EQ(task_.received.last(), Json({{"op", "begin"}}));
   Write({1, 2});
   EXPECT_THAT(ReadAll(), ElementsAre(1, 2));
   EXPECT_THAT(driver_.all("claim_end"), ElementsAre(Json{{"event", "claim_end"},
@@ -129,15 +129,15 @@ TEST_F(TaskPartitionTest, AsksTheDriverAndTellsItHowFarItCame) {
                                                          {"hash", HashOf({1, 2})}}));
 }
 
-TEST_F(TaskPartitionTest, TellsOfALossWhatWasGivenInWholeRows) {
+TEST_F(TaskPartitionTest, ReportsCompleteRowsAfterALoss) {
   Open({{"fenced", true}});
   Begin({});
   WriteNumbers(*task_.rows, 1, 1);
   WriteNumbers(*task_.rows, 2, 1);
   partition_->Read();
-  partition_->NoteGiven();
+  partition_->NoteDelivered();
   partition_->Settle(1);
-  partition_->Read();  // of which a row goes on in the next batch
+  partition_->Read();  // its last row continues in the next batch
   task_.rows.reset();
   EXPECT_EQ(CodeOf([&] { partition_->Read(); }), ErrorCode::kUnavailable);
   partition_->Lose();
@@ -152,18 +152,18 @@ struct Again {
   const char* name;
   bool whole;
   std::vector<int32_t> rows;
-  std::optional<std::vector<int64_t>> given;  // none: they are refused
+  std::optional<std::vector<int64_t>> delivered;  // nullopt: rejected
 };
 
 class RowsThatComeAgain : public TaskPartitionTest, public ::testing::WithParamInterface<Again> {};
 
-TEST_P(RowsThatComeAgain, AreToldByWhatCameBefore) {
+TEST_P(RowsThatComeAgain, AreComparedWithTheEarlierAttempt) {
   Open({{"fenced", true}});
   Begin({1, 2}, GetParam().whole);
   Write(GetParam().rows);
-  if (GetParam().given) {
-    EXPECT_EQ(ReadAll(), *GetParam().given);
-    EXPECT_EQ(task_.told.all("taken").size(), 1u);
+  if (GetParam().delivered) {
+    EXPECT_EQ(ReadAll(), *GetParam().delivered);
+    EXPECT_EQ(task_.received.all("taken").size(), 1u);
     return;
   }
   const Error error = Thrown([&] { ReadAll(); });
@@ -172,7 +172,7 @@ TEST_P(RowsThatComeAgain, AreToldByWhatCameBefore) {
   ASSERT_EQ(driver_.all("feed_error").size(), 1u);
   EXPECT_EQ(driver_.all("feed_error")[0].at("text"), error.message());
   EXPECT_EQ(driver_.last().at("state"), "broken");
-  EXPECT_EQ(task_.told.last(), Json({{"error", error.message()}}));
+  EXPECT_EQ(task_.received.last(), Json({{"error", error.message()}}));
   EXPECT_FALSE(WriteNumbers(*task_.rows, 9, 1));  // the ring is closed
 }
 
@@ -182,52 +182,52 @@ INSTANTIATE_TEST_SUITE_P(
                       Again{"WholeAndMore", true, {1, 2, 3}, std::nullopt},
                       Again{"WholeAndFewer", true, {1}, std::nullopt},
                       Again{"BehindTheSame", false, {1, 2, 3}, std::vector<int64_t>{3}},
-                      Again{"FewerThanWereGiven", false, {1}, std::nullopt},
+                      Again{"FewerThanWereDelivered", false, {1}, std::nullopt},
                       Again{"BehindOthers", false, {1, 3, 4}, std::nullopt},
                       Again{"InAnotherOrder", false, {2, 1, 3}, std::nullopt}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST_F(TaskPartitionTest, RestThatIsNotWantedIsDroppedOnce) {
+TEST_F(TaskPartitionTest, UnneededRestIsDroppedOnce) {
   Open({{"fenced", true}});
   Begin({});
   partition_->Drop();
   partition_->Refuse("too late");
-  EXPECT_EQ(task_.told.last(), Json({{"op", "terminated"}}));
+  EXPECT_EQ(task_.received.last(), Json({{"op", "terminated"}}));
   EXPECT_EQ(driver_.last().at("state"), "terminated");
   EXPECT_EQ(CodeOf([&] { partition_->Read(); }), ErrorCode::kUnavailable);
   EXPECT_FALSE(WriteNumbers(*task_.rows, 1, 1));
 }
 
-TEST_F(TaskPartitionTest, TaskThatDiesBeforeTheEndOfItsResultsIsNoError) {
+TEST_F(TaskPartitionTest, TaskMayDieBeforeTheEndOfItsResults) {
   Open({{"mode", "inference"}});
   Write({1});
   ASSERT_TRUE(partition_->Read());
   task_.results.reset();
   partition_->Settle(1);
   partition_->SetTotal(1);
-  EXPECT_THAT(task_.told.all("taken"), IsEmpty());
+  EXPECT_THAT(task_.received.all("taken"), IsEmpty());
 }
 
-TEST_F(TaskPartitionTest, FailureOfTheClusterEndsTheWaitForAReaderOfTheLastResults) {
+TEST_F(TaskPartitionTest, ClusterFailureEndsTheWaitForTheReaderOfResults) {
   Open({{"mode", "inference"}});
   Write({1});
   ASSERT_TRUE(partition_->Read());
   partition_->Settle(1);
   FillResults(task_);
   auto ending = std::async(std::launch::async, [&] { partition_->SetTotal(1); });
-  // Most often it waits by then; where not, it finds the failure.
+  // Usually it already waits here; otherwise it finds the failure.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   partition_->Fail("the cluster failed");
   EXPECT_EQ(ending.wait_for(std::chrono::seconds(30)), std::future_status::ready);
-  task_.link->Close();  // a test that failed ends all the same
+  task_.link->Close();  // so that a failing test ends
   ending.get();
-  EXPECT_EQ(task_.told.last(), Json({{"error", "the cluster failed"}}));
-  EXPECT_THAT(task_.told.all("taken"), IsEmpty());
+  EXPECT_EQ(task_.received.last(), Json({{"error", "the cluster failed"}}));
+  EXPECT_THAT(task_.received.all("taken"), IsEmpty());
 }
 
-TEST_F(TaskPartitionTest, EndThatIsBeingMadeIsAwaited) {
+TEST_F(TaskPartitionTest, AwaitEndWaitsForAConcurrentEnd) {
   for (int i = 0; i < 1000; ++i) {
-    TaskPartition partition(task_.link, Announced(3), driver_.tell());
+    TaskPartition partition(task_.link, Announced(3), driver_.send());
     std::atomic<int> ready = 0;
     std::thread session([&] {
       for (++ready; ready < 2;) std::this_thread::yield();
@@ -235,7 +235,7 @@ TEST_F(TaskPartitionTest, EndThatIsBeingMadeIsAwaited) {
     });
     while (ready < 1) std::this_thread::yield();
     ++ready;
-    // Up to a microsecond, to meet the other thread in between.
+    // Delays up to a microsecond, to race with the other thread.
     const auto later = std::chrono::steady_clock::now() + std::chrono::nanoseconds(i % 1000);
     while (std::chrono::steady_clock::now() < later) continue;
     partition.AwaitEnd(Soon());
@@ -245,8 +245,8 @@ TEST_F(TaskPartitionTest, EndThatIsBeingMadeIsAwaited) {
   }
 }
 
-TEST_F(TaskPartitionTest, MessageWithoutAFieldIsAnErrorThatShowsIt) {
-  const Error error = Thrown([&] { TaskPartition(task_.link, {{"feed", "f"}}, driver_.tell()); });
+TEST_F(TaskPartitionTest, MessageWithoutAFieldIsAnErrorThatNamesIt) {
+  const Error error = Thrown([&] { TaskPartition(task_.link, {{"feed", "f"}}, driver_.send()); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error.message(), HasSubstr("no field 'index'"));
   EXPECT_THAT(Thrown([&] { Open({{"keep", "yes"}}); }).message(), HasSubstr("'keep'"));

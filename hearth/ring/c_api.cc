@@ -20,7 +20,7 @@ using hearth::Deadline;
 
 thread_local std::string open_error;
 
-// No exception may cross into C.
+// Converts exceptions to a status: none may propagate into C.
 template <typename Call>
 int Guarded(hearth_ring* ring, Call call) {
   ring->error.clear();

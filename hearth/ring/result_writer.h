@@ -1,4 +1,4 @@
-// Results on their way back from the trainer: rows of an id and one list of floats per output.
+// Sends a trainer's results back to its feeder: rows of an id and one list of floats per output.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace hearth::ring {
 
-// Gathers rows and writes them as batches. One thread. Waits and failures are RingWriter's; each
-// call returns false once the reader wants no more.
+// Buffers rows and writes them as batches. One thread. Waits and throws as RingWriter does; each
+// call returns false once the reader needs no more rows.
 class ResultWriter {
  public:
   // Columns are `id_column` (string) and one list<float> for each of `outputs`, in that order.
@@ -23,7 +23,7 @@ class ResultWriter {
   bool Add(std::string_view id, const std::vector<std::span<const float>>& values,
            Deadline deadline);
 
-  // Writes what was gathered, then a mark: the answer to the feeder's own mark.
+  // Writes buffered rows, then a mark, which answers the feeder's mark.
   bool Flush(Deadline deadline);
   bool End(Deadline deadline);
 

@@ -47,7 +47,7 @@ TEST(ResultWriter, LargeResultsDoNotWaitForTheMark) {
   EXPECT_EQ(BatchView(reader.Next(Soon()).image).rows(), 3) << "more than 1 MiB";
 }
 
-TEST(ResultWriter, WrongNumberOfOutputsIsRefused) {
+TEST(ResultWriter, WrongNumberOfOutputsIsRejected) {
   ResultWriter results(CreateRing(1 << 20).writer, "id", {"x"});
   EXPECT_EQ(CodeOf([&] { results.Add("row", {}, Soon()); }), ErrorCode::kInternal);
 }

@@ -1,4 +1,4 @@
-// A byte ring in shared memory that carries batches from one process to another: the feeder's to
+// Byte ring in shared memory that transfers batches between two processes: rows from the feeder to
 // the trainer, and results back. One writer, one reader.
 #pragma once
 
@@ -10,8 +10,8 @@ namespace hearth::ring {
 
 inline constexpr size_t kDefaultRingBytes = size_t{32} << 20;
 
-// What one side needs. To hand it to a child process, let the child inherit both descriptors; all
-// are made close-on-exec.
+// Descriptors of one side. A child process gets both by inheritance; they are created
+// close-on-exec.
 struct RingEnd {
   Fd memory;
   Fd signal;
@@ -19,8 +19,8 @@ struct RingEnd {
   RingEnd Duplicate() const;
 };
 
-// Both sides. Whoever made it closes the end that it does not use as soon as the other process has
-// it: a side is seen to be dead when the last copy of its signal descriptor is closed.
+// Both sides. The creator must close the end that it does not use once the other process has it: a
+// side counts as dead when the last copy of its signal descriptor is closed.
 struct RingEnds {
   RingEnd writer;
   RingEnd reader;

@@ -14,9 +14,10 @@ constexpr uint32_t kMagic = 0x474e4952;  // "RING"
 constexpr uint32_t kVersion = 3;
 constexpr size_t kControlBytes = 4096;
 constexpr size_t kMinCapacity = 64 << 10;
-// Nothing added to a position below it overflows.
+// Limit below which adding to a position cannot overflow.
 constexpr uint64_t kMostPosition = uint64_t{1} << 62;
-// Two rings of it stay in a third-level cache of 32 MB, and fewer pages are new to both sides.
+// Two rings of this window fit in a third-level cache of 32 MB; a small window also means fewer
+// page faults.
 constexpr size_t kMaxWindow = 8 << 20;
 
 size_t WindowOf(size_t capacity) { return std::min(capacity, kMaxWindow); }
@@ -44,7 +45,7 @@ RingMemory::RingMemory(const Fd& memory) {
   control_ = Mapping(memory.get(), 0, kControlBytes);
   const size_t bytes = static_cast<size_t>(status.st_size) - kControlBytes;
   capacity_ = control().capacity;
-  // Places of entries are computed from the capacity: a smaller one would turn sums around.
+  // Entry offsets are computed from the capacity: too small a value would make them wrap.
   Require(control().magic == kMagic && control().version == kVersion && capacity_ >= kMinCapacity &&
               capacity_ == RoundUpToPages(capacity_) && capacity_ <= bytes &&
               capacity_ + WindowOf(capacity_) == bytes,
@@ -54,23 +55,23 @@ RingMemory::RingMemory(const Fd& memory) {
 }
 
 uint64_t RingMemory::Checked(uint64_t position) const {
-  const bool sound =
-      position < kMostPosition && Place(position) < window() && position % sizeof(EntryHeader) == 0;
+  const bool sound = position < kMostPosition && OffsetOf(position) < window() &&
+                     position % sizeof(EntryHeader) == 0;
   Require(sound, ErrorCode::kDataLoss, "a ring is damaged: no entry can start at {}", position);
   return position;
 }
 
 uint64_t RingMemory::After(uint64_t position, uint64_t entry_bytes) const {
   const uint64_t end = position + entry_bytes;
-  return Place(end) < window() ? end : (Lap(position) + 1) * data_.size();
+  return OffsetOf(end) < window() ? end : (Lap(position) + 1) * data_.size();
 }
 
-bool RingMemory::HasRoom(uint64_t position, uint64_t released, uint64_t entry_bytes) const {
+bool RingMemory::HasSpace(uint64_t position, uint64_t released, uint64_t entry_bytes) const {
   Require(released <= position && Lap(position) - Lap(released) <= 1, ErrorCode::kDataLoss,
-          "a ring is damaged: its reader says that it released {} where {} was written", released,
+          "a ring is damaged: its reader released up to {}, but only {} were written", released,
           position);
-  // Within one lap what is still read lies before the position, else behind it.
-  return Lap(released) == Lap(position) || Place(position) + entry_bytes <= Place(released);
+  // Within one lap, unreleased entries are before the position, otherwise after it.
+  return Lap(released) == Lap(position) || OffsetOf(position) + entry_bytes <= OffsetOf(released);
 }
 
 }  // namespace hearth::ring

@@ -1,6 +1,6 @@
-// The shared memory of one ring: a page of control words and the bytes. Both sides map the same
-// memfd. An entry starts in the window, the first bytes of the ring, and may reach beyond it: every
-// entry is contiguous, and what both sides touch again and again stays in the processor's cache.
+// Shared memory of one ring: a page of control words, then the data. Both sides map the same memfd.
+// Every entry starts in the window, the first bytes of the data, and is contiguous: it may extend
+// beyond the window. Memory used over and over therefore stays in the processor's cache.
 #pragma once
 
 #include <atomic>
@@ -12,74 +12,74 @@
 
 namespace hearth::ring {
 
-// Positions only rise; position % (capacity + window) is where they lie. From an entry that ends
-// outside of the window the next position is that of the window's start (RingMemory::After).
-// Each group of words is written by one side only.
+// Positions only increase; position % (capacity + window) is the offset in the data. After an entry
+// that ends outside of the window, the next position is at the window's start again
+// (RingMemory::After). Each group of words is written by one side only.
 struct RingControl {
   uint32_t magic;
   uint32_t version;
   uint64_t capacity;
 
-  // The writer's.
+  // Written by the writer.
   alignas(64) std::atomic<uint64_t> written;
   std::atomic<uint32_t> writer_waits;
-  std::atomic<uint32_t> failed;  // set last: code and text below are complete
+  std::atomic<uint32_t> failed;  // set last, after code and text below
   uint32_t failure_code;
   uint32_t failure_bytes;
 
-  // The reader's.
+  // Written by the reader.
   alignas(64) std::atomic<uint64_t> released;
   std::atomic<uint32_t> reader_waits;
-  std::atomic<uint32_t> reader_done;  // wants no more rows, which is no failure
+  std::atomic<uint32_t> reader_done;  // needs no more rows; not an error
 
   alignas(64) char failure_text[2048];
 };
 static_assert(sizeof(RingControl) <= 4096 && std::atomic<uint64_t>::is_always_lock_free);
 
-// A batch that is larger than the ring comes as parts, the last of which is of kind kBatch.
+// A batch larger than the ring is sent in parts; the last one has kind kBatch.
 enum class EntryKind : uint32_t { kBatch = 1, kFlush = 2, kEnd = 3, kPart = 4 };
 
-// The largest batch: a row of that many bytes may be in memory several times on its way.
+// Size limit of a batch: several copies of it may be in memory on its way.
 inline constexpr uint64_t kMostBatchBytes = uint64_t{4} << 30;
 
-// In front of every entry, which is padded to kImageAlignment.
+// Precedes every entry; entries are padded to kImageAlignment.
 struct EntryHeader {
   uint32_t kind;
   uint32_t reserved;
-  uint64_t bytes;  // behind this header
+  uint64_t bytes;  // payload after this header
   uint64_t padding[6];
 };
 static_assert(sizeof(EntryHeader) == 64);
 
 class RingMemory {
  public:
-  // The memory of a new ring, rounded up to whole pages; throws kInvalidArgument for less than
+  // Creates the memory of a ring, rounded up to whole pages; throws kInvalidArgument for less than
   // 64 KiB.
   static Fd Create(size_t capacity_bytes);
 
-  // Maps a ring that Create made; throws kInvalidArgument for anything else.
+  // Maps a ring made by Create; throws kInvalidArgument for anything else.
   explicit RingMemory(const Fd& memory);
 
   RingControl& control() const { return *reinterpret_cast<RingControl*>(control_.data()); }
-  // The bytes of the largest entry, with its header.
+  // Size of the largest entry, including its header.
   size_t capacity() const { return capacity_; }
-  // Where entries start: the capacity, but not more than stays in a processor's cache.
+  // Range in which entries start: the capacity, limited to what stays in a processor's cache.
   size_t window() const { return data_.size() - capacity_; }
 
-  // Checks a position from a control word; throws kDataLoss if no entry can start there.
+  // Validates a position from a control word; throws kDataLoss if no entry can start there.
   uint64_t Checked(uint64_t position) const;
-  // The byte at a checked position; the `capacity()` bytes from there on are contiguous.
-  std::byte* At(uint64_t position) const { return data_.data() + Place(position); }
-  // The position of what comes after an entry of so many bytes, with its header and padding.
+  // Address of a validated position; `capacity()` contiguous bytes follow.
+  std::byte* At(uint64_t position) const { return data_.data() + OffsetOf(position); }
+  // Position after an entry of this size, including its header and padding.
   uint64_t After(uint64_t position, uint64_t entry_bytes) const;
-  // Whether such an entry can be written at `position` while all before `released` was given back.
-  // Throws kDataLoss where nobody can have released that.
-  bool HasRoom(uint64_t position, uint64_t released, uint64_t entry_bytes) const;
-  // More bytes than a reader can ever be behind its writer.
+  // Whether such an entry fits at `position` when everything before `released` is free. Throws
+  // kDataLoss if `released` is impossible.
+  bool HasSpace(uint64_t position, uint64_t released, uint64_t entry_bytes) const;
+  // Upper bound of the bytes between reader and writer.
   uint64_t most_in_flight() const { return 2 * data_.size(); }
 
  private:
-  uint64_t Place(uint64_t position) const { return position % data_.size(); }
+  uint64_t OffsetOf(uint64_t position) const { return position % data_.size(); }
   uint64_t Lap(uint64_t position) const { return position / data_.size(); }
 
   Mapping control_;

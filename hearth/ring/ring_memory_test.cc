@@ -16,7 +16,7 @@ TEST(RingMemory, EveryEntryUpToTheCapacityIsContiguous) {
   }
 }
 
-TEST(RingMemory, EntriesStartInTheFirstBytesAgainAndAgain) {
+TEST(RingMemory, EntriesAlwaysStartInTheWindow) {
   const RingMemory ring(RingMemory::Create(32 << 20));
   EXPECT_EQ(ring.window(), 8u << 20);
   uint64_t position = 0;
@@ -28,27 +28,27 @@ TEST(RingMemory, EntriesStartInTheFirstBytesAgainAndAgain) {
   EXPECT_EQ(ring.At(ring.After(0, 8 << 20)), ring.At(0));
 }
 
-TEST(RingMemory, RoomIsWhatTheReaderDoesNotHoldAnyMore) {
+TEST(RingMemory, ReleasedBytesAreFree) {
   const RingMemory ring(RingMemory::Create(64 << 10));
   const uint64_t lap = ring.After(0, 64 << 10);
-  EXPECT_TRUE(ring.HasRoom(60 << 10, 0, 64 << 10)) << "behind all others, beyond the window";
-  EXPECT_FALSE(ring.HasRoom(lap, 0, 64)) << "all is still held";
-  EXPECT_TRUE(ring.HasRoom(lap, 8 << 10, 8 << 10));
-  EXPECT_FALSE(ring.HasRoom(lap, 8 << 10, (8 << 10) + 64));
-  EXPECT_FALSE(ring.HasRoom(lap + 64, 8 << 10, 8 << 10));
-  EXPECT_TRUE(ring.HasRoom(lap, lap, 64 << 10));
-  EXPECT_EQ(CodeOf([&] { ring.HasRoom(64, 128, 64); }), ErrorCode::kDataLoss);
-  EXPECT_EQ(CodeOf([&] { ring.HasRoom(2 * lap, 0, 64); }), ErrorCode::kDataLoss);
+  EXPECT_TRUE(ring.HasSpace(60 << 10, 0, 64 << 10)) << "after all others, beyond the window";
+  EXPECT_FALSE(ring.HasSpace(lap, 0, 64)) << "nothing was released";
+  EXPECT_TRUE(ring.HasSpace(lap, 8 << 10, 8 << 10));
+  EXPECT_FALSE(ring.HasSpace(lap, 8 << 10, (8 << 10) + 64));
+  EXPECT_FALSE(ring.HasSpace(lap + 64, 8 << 10, 8 << 10));
+  EXPECT_TRUE(ring.HasSpace(lap, lap, 64 << 10));
+  EXPECT_EQ(CodeOf([&] { ring.HasSpace(64, 128, 64); }), ErrorCode::kDataLoss);
+  EXPECT_EQ(CodeOf([&] { ring.HasSpace(2 * lap, 0, 64); }), ErrorCode::kDataLoss);
 }
 
-TEST(RingMemory, PositionsWhereNoEntryCanStartAreRefused) {
+TEST(RingMemory, InvalidPositionsAreRejected) {
   const RingMemory ring(RingMemory::Create(64 << 10));
   for (const uint64_t position : {uint64_t{1}, uint64_t{64 << 10}, ~uint64_t{63}}) {
     EXPECT_EQ(CodeOf([&] { ring.Checked(position); }), ErrorCode::kDataLoss) << position;
   }
 }
 
-TEST(RingMemory, TwoSidesSeeTheSameControlWords) {
+TEST(RingMemory, BothSidesShareTheControlWords) {
   const Fd memory = RingMemory::Create(1 << 20);
   const RingMemory writer(memory);
   const RingMemory reader(memory);
@@ -56,17 +56,17 @@ TEST(RingMemory, TwoSidesSeeTheSameControlWords) {
   EXPECT_EQ(reader.control().written, 64u);
 }
 
-TEST(RingMemory, OtherMemoryIsNotTakenForARing) {
+TEST(RingMemory, OtherMemoryIsRejected) {
   const Fd other = CreateSharedMemory("other", 1 << 20);
   EXPECT_EQ(CodeOf([&] { RingMemory ring(other); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(CodeOf([&] { RingMemory ring{Fd()}; }), ErrorCode::kInvalidArgument);
 }
 
-TEST(RingMemory, TooSmallARingIsRefused) {
+TEST(RingMemory, TooSmallCapacityIsRejected) {
   EXPECT_EQ(CodeOf([] { RingMemory::Create(1000); }), ErrorCode::kInvalidArgument);
 }
 
-TEST(RingMemory, ARingThatOthersMadeTooSmallOrUnevenIsRefused) {
+TEST(RingMemory, ForeignRingWithInvalidCapacityIsRejected) {
   constexpr size_t kControlBytes = 4096;
   for (const size_t capacity : {size_t{32}, size_t{4096}, size_t{64 << 10} + 32}) {
     const Fd memory = CreateSharedMemory("hearth-ring", kControlBytes + 2 * capacity);

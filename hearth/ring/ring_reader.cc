@@ -42,12 +42,12 @@ RingEntry RingReader::NextEntry(Deadline deadline) {
   if (outcome == RingSignal::Outcome::kWoken && !closed_.load()) {
     return EntryAt(control.written.load());
   }
-  Require(!closed_.load(), ErrorCode::kAborted, "the ring was closed while rows were awaited");
+  Require(!closed_.load(), ErrorCode::kAborted, "the ring was closed while waiting for rows");
   Require(outcome == RingSignal::Outcome::kTimeout, ErrorCode::kUnavailable,
-          "the process that feeds the ring went away before the end of its rows");
+          "the feeding process exited before the end of its rows");
   Throw(ErrorCode::kDeadlineExceeded,
-        "no rows came into the ring before the deadline; see whether the feeding process is stuck, "
-        "or allow more time");
+        "deadline exceeded while waiting for rows; check whether the feeding process is stuck, "
+        "or increase the timeout");
 }
 
 bool RingReader::IsReady() const {
@@ -55,13 +55,14 @@ bool RingReader::IsReady() const {
   return ended_ || control.failed.load() != 0 || control.written.load() != position_;
 }
 
-// The other side may be broken: nothing it wrote is used before it is checked.
+// The other side may be faulty: its values are validated before use.
 RingEntry RingReader::EntryAt(uint64_t written) {
   EntryHeader header;
   std::memcpy(&header, memory_.At(position_), sizeof(header));
   const bool known = header.kind >= static_cast<uint32_t>(EntryKind::kBatch) &&
                      header.kind <= static_cast<uint32_t>(EntryKind::kPart);
-  const uint64_t in_flight = written - position_;  // huge where it lies before
+  const uint64_t in_flight =
+      written - position_;  // wraps to a huge value if `written` is too small
   bool sound = known && in_flight <= memory_.most_in_flight() &&
                header.bytes <= memory_.capacity() - sizeof(header);
   const uint64_t entry_bytes = sizeof(header) + batch::AlignImage(header.bytes);

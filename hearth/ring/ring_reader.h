@@ -1,4 +1,4 @@
-// The reading side of a ring.
+// Reading side of a ring.
 #pragma once
 
 #include <atomic>
@@ -16,28 +16,28 @@ namespace hearth::ring {
 
 struct RingEntry {
   EntryKind kind;
-  std::span<const std::byte> image;  // of a batch, inside the ring or a buffer; not yet checked
+  std::span<const std::byte> image;  // of a batch, in the ring or a buffer; not validated
 };
 
-// One thread reads; Close() may come from any.
+// One thread reads; any thread may call Close().
 class RingReader {
  public:
   explicit RingReader(RingEnd end);
 
-  // The next entry, in order, without a copy: it stays in the ring, and keeps its room there, until
-  // the next call or Release(). A batch that is larger than the ring is put together in a buffer,
-  // where it stays as long. After the end, every call gives kEnd. Throws the writer's own error
-  // if that failed, kUnavailable when it died before the end, kDeadlineExceeded,
-  // kDataLoss for a damaged ring, kAborted after Close().
+  // Returns the next entry in order, without a copy: it stays in the ring, and occupies its space
+  // there, until the next call or Release(). A batch larger than the ring is assembled in a buffer
+  // with the same lifetime. After the end, every call returns kEnd. Throws the writer's error if it
+  // failed, kUnavailable if it died before the end, kDeadlineExceeded, kDataLoss for a damaged
+  // ring, kAborted after Close().
   RingEntry Next(Deadline deadline);
 
-  // Whether Next() would answer at once, if only by an error. Of the thread that reads.
+  // Whether Next() would return (or throw) at once. Only for the reading thread.
   bool HasNext() { return IsReady() || signal_.PeerGone(); }
 
-  // Gives the last entry's room back before the next call.
+  // Frees the last entry's space before the next call.
   void Release();
 
-  // Tells the writer that no more rows are wanted, and wakes this side's own wait.
+  // Notifies the writer that no more rows are needed, and wakes this side's own wait.
   void Close();
 
  private:
@@ -48,8 +48,8 @@ class RingReader {
 
   RingMemory memory_;
   RingSignal signal_;
-  uint64_t position_;  // of the next entry
-  // Of a batch that is larger than the ring; whether all have come, so that it may be released.
+  uint64_t position_;  // position of the next entry
+  // Parts of a batch larger than the ring; complete once the last part has arrived.
   std::vector<std::byte> parts_;
   bool whole_ = false;
   bool ended_ = false;

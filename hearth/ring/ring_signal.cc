@@ -12,7 +12,7 @@ namespace hearth::ring {
 void RingSignal::Notify(std::atomic<uint32_t>& peer_waits) {
   if (peer_waits.load() == 0 || peer_waits.exchange(0) == 0) return;
   const char byte = 1;
-  // A full buffer means that wake-ups are pending already; a closed peer is found by who waits.
+  // A full buffer means that wake-ups are already pending; a waiting peer detects a closed socket.
   (void)!::send(socket_.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

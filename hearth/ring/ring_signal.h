@@ -1,4 +1,4 @@
-// Wake-ups between the two sides of a ring over one socketpair, which also shows the other side's
+// Wake-ups between the two sides of a ring over one socketpair, which also detects the peer's
 // death: its end closes with its process.
 #pragma once
 
@@ -17,17 +17,17 @@ class RingSignal {
 
   explicit RingSignal(Fd socket) : socket_(std::move(socket)) {}
 
-  // Wakes the peer where `peer_waits` says that it sleeps or is about to. Call it after the change
-  // that the peer waits for is visible. Never blocks.
+  // Wakes the peer if `peer_waits` is set, that is, if it sleeps or is about to. Call after
+  // publishing the change that the peer waits for. Never blocks.
   void Notify(std::atomic<uint32_t>& peer_waits);
 
-  // Sleeps until ready(), announced in `own_waits`. Returns kWoken with ready() true, or one of
-  // the others with ready() false. One thread at a time.
+  // Sleeps until ready(), with `own_waits` set. Returns kWoken if ready() is true, one of the
+  // others if not. One thread at a time.
   template <typename Ready>
   Outcome WaitUntil(std::atomic<uint32_t>& own_waits, Deadline deadline, Ready ready) {
     for (;;) {
-      // Announce first, look second: the peer changes first and looks for the announcement second,
-      // so one of the two sees the other (both sequentially consistent).
+      // Set own_waits before checking ready(). The peer publishes its change before checking
+      // own_waits, so at least one side sees the other (all sequentially consistent).
       own_waits.store(1);
       if (ready()) return own_waits.store(0), Outcome::kWoken;
       const Outcome outcome = Sleep(deadline);
@@ -37,10 +37,10 @@ class RingSignal {
     }
   }
 
-  // Without sleeping: whether the peer's end is closed. Same thread as WaitUntil.
+  // Checks without sleeping whether the peer's end is closed. Call from the thread of WaitUntil.
   bool PeerGone();
 
-  // Wakes this side's own sleeper, with kPeerGone, and tells the peer. Thread-safe.
+  // Wakes this side's own waiter, with kPeerGone, and the peer. Thread-safe.
   void Shutdown();
 
  private:

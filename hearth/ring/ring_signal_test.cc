@@ -25,7 +25,7 @@ class RingSignalTest : public ::testing::Test {
   std::atomic<uint32_t> near_waits_ = 0;
 };
 
-TEST_F(RingSignalTest, WakesWhenTheOtherSideMadeItReady) {
+TEST_F(RingSignalTest, WakesWhenThePeerMakesItReady) {
   std::atomic<int> steps = 0;
   std::thread other([&] {
     for (int i = 0; i < 1000; ++i) {
@@ -37,14 +37,14 @@ TEST_F(RingSignalTest, WakesWhenTheOtherSideMadeItReady) {
   other.join();
 }
 
-TEST_F(RingSignalTest, SendsNothingToASideThatDoesNotWait) {
+TEST_F(RingSignalTest, SendsNothingIfThePeerDoesNotWait) {
   far_->Notify(near_waits_);
   EXPECT_EQ(near_->WaitUntil(near_waits_, Deadline::After(0.02), [] { return false; }),
             Outcome::kTimeout);
   EXPECT_EQ(near_waits_, 0u);
 }
 
-TEST_F(RingSignalTest, WhatIsReadyAlreadyNeedsNoLivingPeer) {
+TEST_F(RingSignalTest, ReadyConditionNeedsNoLivePeer) {
   far_.reset();
   EXPECT_EQ(near_->WaitUntil(near_waits_, Soon(), [] { return true; }), Outcome::kWoken);
   EXPECT_EQ(near_->WaitUntil(near_waits_, Soon(), [] { return false; }), Outcome::kPeerGone);

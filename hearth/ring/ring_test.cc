@@ -24,7 +24,7 @@ using batch::BatchBuilder;
 using batch::BatchView;
 using ::testing::HasSubstr;
 
-// Both sides in one process, each of which can be closed as a dying process closes it.
+// Both sides in one process; each can be closed as if its process died.
 class RingTest : public ::testing::Test {
  protected:
   void Open(size_t capacity, size_t block = size_t{4} << 20) {
@@ -66,7 +66,7 @@ TEST_F(RingTest, EmptyBatchWritesNothing) {
   EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd);
 }
 
-TEST_F(RingTest, ManyTimesItsCapacityPassesThroughWhileBothSidesWait) {
+TEST_F(RingTest, TransfersManyTimesItsCapacity) {
   Open(64 << 10, 8 << 10);
   constexpr int32_t kRows = 3'000'000;  // 12 MB through 64 KiB
   std::thread feeder([&] {
@@ -89,7 +89,7 @@ TEST_F(RingTest, ManyTimesItsCapacityPassesThroughWhileBothSidesWait) {
   EXPECT_TRUE(in_order);
 }
 
-TEST_F(RingTest, MuchThatPassesTouchesLittleMemory) {
+TEST_F(RingTest, LargeTransfersTouchLittleMemory) {
   Open(32 << 20);
   std::thread feeder([&] {
     for (int32_t i = 0; i < 30; ++i) WriteNumbers(0, 1'000'000);  // 120 MB
@@ -151,7 +151,7 @@ TEST_F(RingTest, EntryAsLargeAsTheRingFits) {
   EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), exact);
 }
 
-TEST_F(RingTest, RowLargerThanTheRingComesInPartsAsOneBatch) {
+TEST_F(RingTest, RowLargerThanTheRingIsSentInParts) {
   Open(64 << 10);
   std::string big(1'000'000, 'x');
   for (size_t i = 0; i < big.size(); i += 997) big[i] = static_cast<char>(i);
@@ -170,7 +170,7 @@ TEST_F(RingTest, RowLargerThanTheRingComesInPartsAsOneBatch) {
   feeder.join();
 }
 
-TEST_F(RingTest, PartsThatCameBeforeADeadlineAreKept) {
+TEST_F(RingTest, PartsReadBeforeADeadlineAreNotLost) {
   Open(64 << 10);
   const std::string big(1'000'000, 'x');
   std::thread feeder([&] {
@@ -190,7 +190,7 @@ TEST_F(RingTest, PartsThatCameBeforeADeadlineAreKept) {
   feeder.join();
 }
 
-TEST_F(RingTest, WriterBesideStalledReaderStopsAtItsDeadlineAndGoesOnLater) {
+TEST_F(RingTest, WriterOfAStalledReaderStopsAtItsDeadlineAndContinues) {
   Open(64 << 10, 16 << 10);
   const Error error = Thrown([&] { WriteNumbers(0, 100'000, Deadline::After(0.1)); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
@@ -202,12 +202,12 @@ TEST_F(RingTest, WriterBesideStalledReaderStopsAtItsDeadlineAndGoesOnLater) {
   EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 7);
 }
 
-TEST_F(RingTest, ReaderBesideSilentWriterStopsAtItsDeadline) {
+TEST_F(RingTest, ReaderOfAnIdleWriterStopsAtItsDeadline) {
   Open(1 << 20);
   EXPECT_EQ(CodeOf([&] { reader_->Next(Deadline::After(0.05)); }), ErrorCode::kDeadlineExceeded);
 }
 
-TEST_F(RingTest, DeathOfTheWriterIsSeenAfterTheRowsItLeft) {
+TEST_F(RingTest, WriterDeathIsReportedAfterItsRows) {
   Open(1 << 20);
   WriteNumbers(5, 1);
   writer_.reset();
@@ -217,7 +217,7 @@ TEST_F(RingTest, DeathOfTheWriterIsSeenAfterTheRowsItLeft) {
   EXPECT_THAT(error.message(), HasSubstr("before the end of its rows"));
 }
 
-TEST_F(RingTest, DeathOfTheReaderWakesAWaitingWriter) {
+TEST_F(RingTest, ReaderDeathWakesAWaitingWriter) {
   Open(64 << 10, 16 << 10);
   std::thread death([&] {
     reader_->Next(Soon());
@@ -227,13 +227,13 @@ TEST_F(RingTest, DeathOfTheReaderWakesAWaitingWriter) {
   death.join();
 }
 
-TEST_F(RingTest, DeathOfTheReaderIsSeenWhileThereIsRoom) {
+TEST_F(RingTest, ReaderDeathIsReportedIfThereIsSpace) {
   Open(1 << 20);
   reader_.reset();
   EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 1); }), ErrorCode::kUnavailable);
 }
 
-TEST_F(RingTest, ReaderThatWantsNoMoreEndsTheWriterWithoutAnError) {
+TEST_F(RingTest, ClosingReaderEndsTheWriterWithoutAnError) {
   Open(64 << 10, 16 << 10);
   std::thread enough([&] {
     reader_->Next(Soon());
@@ -244,7 +244,7 @@ TEST_F(RingTest, ReaderThatWantsNoMoreEndsTheWriterWithoutAnError) {
   EXPECT_FALSE(writer_->WriteEnd(Soon()));
 }
 
-TEST_F(RingTest, CloseWakesItsOwnWaitingSide) {
+TEST_F(RingTest, CloseWakesItsOwnWaiter) {
   Open(64 << 10, 16 << 10);
   std::thread closer([&] { reader_->Close(); });
   EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }), ErrorCode::kAborted);
@@ -256,7 +256,7 @@ TEST_F(RingTest, CloseWakesItsOwnWaitingSide) {
   other.join();
 }
 
-TEST_F(RingTest, FailureOfTheFeederReachesTheReaderBeforeTheRowsThatWait) {
+TEST_F(RingTest, FeederErrorIsThrownBeforeBufferedRows) {
   Open(1 << 20);
   WriteNumbers(0, 1);
   writer_->Fail(Error(ErrorCode::kNotFound, "there is no column 'label'"));
@@ -273,7 +273,7 @@ TEST_F(RingTest, FailureWakesAWaitingReader) {
   feeder.join();
 }
 
-TEST_F(RingTest, DamagedControlWordsAndEntriesAreRefused) {
+TEST_F(RingTest, DamagedControlWordsAndEntriesAreRejected) {
   const auto damaged = [&](const std::function<void(const RingMemory&)>& damage) {
     Open(64 << 10);
     WriteNumbers(0, 10);
@@ -289,13 +289,13 @@ TEST_F(RingTest, DamagedControlWordsAndEntriesAreRefused) {
               header(ring)->bytes = 0;
             }),
             ErrorCode::kDataLoss)
-      << "a part of nothing";
+      << "a part without data";
   EXPECT_EQ(damaged([&](auto& ring) {
               header(ring)->kind = static_cast<uint32_t>(EntryKind::kPart);
               writer_->WriteFlush(Soon());
             }),
             ErrorCode::kDataLoss)
-      << "no end of a batch";
+      << "a batch without its last part";
   EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = 1 << 20; }), ErrorCode::kDataLoss);
   EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = ~0ull; }), ErrorCode::kDataLoss);
   EXPECT_EQ(damaged([&](auto& ring) { ring.control().written = 1ull << 40; }),

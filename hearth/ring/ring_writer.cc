@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hearth/batch/arrow_image.h"
-#include "hearth/batch/pieces_image.h"
+#include "hearth/batch/chunks_image.h"
 
 namespace hearth::ring {
 
@@ -16,7 +16,7 @@ using batch::ArrowImage;
 RingWriter::RingWriter(RingEnd end, size_t block_bytes)
     : memory_(end.memory),
       signal_(std::move(end.signal)),
-      // Several blocks must fit, or writer and reader would take turns instead of working together.
+      // Several blocks must fit, or writer and reader would alternate instead of overlapping.
       block_bytes_(std::min(block_bytes, memory_.window() / 4 - sizeof(EntryHeader))),
       position_(memory_.Checked(memory_.control().written.load())) {}
 
@@ -43,14 +43,14 @@ bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
   return true;
 }
 
-// The image is contiguous, so it is made beside the ring.
+// The image must be contiguous, so it is built outside the ring.
 bool RingWriter::WriteParts(const ArrowImage& rows, int64_t begin, int64_t count,
                             Deadline deadline) {
   const size_t bytes = rows.ImageBytes(begin, count);
   Require(bytes <= kMostBatchBytes, ErrorCode::kResourceExhausted,
-          "row {} of a batch has {} bytes, but a row may have {}; divide it into several rows",
-          begin, bytes, kMostBatchBytes);
-  std::vector<uint64_t> words(bytes / sizeof(uint64_t));  // images are padded to it
+          "row {} of a batch has {} bytes, the limit is {}; split it into several rows", begin,
+          bytes, kMostBatchBytes);
+  std::vector<uint64_t> words(bytes / sizeof(uint64_t));  // image sizes are multiples of it
   const std::span<std::byte> image = std::as_writable_bytes(std::span(words));
   rows.Write(begin, count, image);
   for (size_t at = 0; at < bytes;) {
@@ -65,14 +65,14 @@ bool RingWriter::WriteParts(const ArrowImage& rows, int64_t begin, int64_t count
   return true;
 }
 
-bool RingWriter::WritePieces(const batch::PiecesImage& pieces, Deadline deadline) {
-  const size_t bytes = pieces.bytes();
+bool RingWriter::WriteChunks(const batch::ChunksImage& chunks, Deadline deadline) {
+  const size_t bytes = chunks.bytes();
   Require(sizeof(EntryHeader) + bytes <= memory_.capacity(), ErrorCode::kResourceExhausted,
-          "a batch of {} pieces has {} bytes, but the ring holds {}; send fewer at once",
-          pieces.rows(), bytes, memory_.capacity());
+          "a batch of {} chunks has {} bytes, but the ring holds {}; send fewer at once",
+          chunks.rows(), bytes, memory_.capacity());
   std::byte* to = Reserve(EntryKind::kBatch, bytes, deadline);
   if (to == nullptr) return false;
-  pieces.Write({to, bytes});
+  chunks.Write({to, bytes});
   Publish(bytes);
   return true;
 }
@@ -92,7 +92,7 @@ std::byte* RingWriter::Reserve(EntryKind kind, uint64_t bytes, Deadline deadline
   const uint64_t entry_bytes = sizeof(EntryHeader) + batch::AlignImage(bytes);
   const auto ready = [&] {
     return control.reader_done.load() != 0 ||
-           memory_.HasRoom(position_, control.released.load(), entry_bytes);
+           memory_.HasSpace(position_, control.released.load(), entry_bytes);
   };
   RingSignal::Outcome outcome = RingSignal::Outcome::kPeerGone;
   if (!signal_.PeerGone()) outcome = signal_.WaitUntil(control.writer_waits, deadline, ready);
@@ -112,18 +112,18 @@ void RingWriter::Publish(uint64_t bytes) {
 }
 
 void RingWriter::ThrowStalled(uint64_t bytes, RingSignal::Outcome outcome) const {
-  Require(!closed_.load(), ErrorCode::kAborted, "the ring was closed while rows were written");
+  Require(!closed_.load(), ErrorCode::kAborted, "the ring was closed while writing rows");
   Require(outcome == RingSignal::Outcome::kTimeout, ErrorCode::kUnavailable,
-          "the process that reads the ring went away before it had all rows; see its own error");
+          "the reading process exited before it had all rows; see its error");
   Throw(ErrorCode::kDeadlineExceeded,
-        "no room for {} bytes in a ring of {}: its reader took too few rows before the deadline; "
-        "see whether the reading process is stuck, or allow more time",
+        "no space for {} bytes in a ring of {}: its reader took too few rows before the deadline; "
+        "check whether the reading process is stuck, or increase the timeout",
         bytes, memory_.capacity());
 }
 
 void RingWriter::Fail(const Error& error) {
   RingControl& control = memory_.control();
-  if (control.failed.load() != 0) return;  // the first failure wins
+  if (control.failed.load() != 0) return;  // only the first error is kept
   const size_t bytes = std::min(error.message().size(), sizeof(control.failure_text));
   std::memcpy(control.failure_text, error.message().data(), bytes);
   control.failure_bytes = static_cast<uint32_t>(bytes);

@@ -1,4 +1,4 @@
-// The writing side of a ring.
+// Writing side of a ring.
 #pragma once
 
 #include <atomic>
@@ -15,30 +15,30 @@
 
 namespace hearth::batch {
 class ArrowImage;
-class PiecesImage;
+class ChunksImage;
 }  // namespace hearth::batch
 
 namespace hearth::ring {
 
-// One thread writes; Close() may come from any. The Write calls wait for room: they return false
-// once the reader wants no more rows, and throw kUnavailable when the reader died,
-// kDeadlineExceeded when it took nothing for too long, kAborted after Close(). To the reader, a
-// writer that is destroyed before WriteEnd() has died.
+// One thread writes; any thread may call Close(). The Write calls wait for space: they return false
+// once the reader needs no more rows, and throw kUnavailable if the reader died, kDeadlineExceeded
+// if it read nothing for too long, kAborted after Close(). Destroying a writer before WriteEnd()
+// looks like its death to the reader.
 class RingWriter {
  public:
   explicit RingWriter(RingEnd end, size_t block_bytes = size_t{4} << 20);
 
-  // Copies the batch into the ring, split by rows into entries of at most `block_bytes` (a bigger
-  // single row is one entry, or several parts where it is larger than the ring). Borrows the
-  // structs. Throws kInvalidArgument for a type that batches cannot have, kResourceExhausted for a
-  // row of more than kMostBatchBytes.
+  // Copies the batch into the ring, split by rows into entries of at most `block_bytes` (a larger
+  // single row is one entry, or several parts if it is larger than the ring). The structs must
+  // outlive the call. Throws kInvalidArgument for an unsupported type, kResourceExhausted for a row
+  // of more than kMostBatchBytes.
   bool WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline);
 
-  // The same for pieces, gathered straight into the ring as one entry. Throws kResourceExhausted if
-  // that is larger than the ring.
-  bool WritePieces(const batch::PiecesImage& pieces, Deadline deadline);
+  // Writes chunks directly into the ring as one entry. Throws kResourceExhausted if it is larger
+  // than the ring.
+  bool WriteChunks(const batch::ChunksImage& chunks, Deadline deadline);
 
-  // A mark between rows, as at the end of a partition.
+  // Writes a mark between rows, for example at the end of a partition.
   bool WriteFlush(Deadline deadline);
   bool WriteEnd(Deadline deadline);
 
@@ -54,7 +54,7 @@ class RingWriter {
   bool WriteRows(const batch::ArrowImage& rows, int64_t begin, int64_t count, Deadline deadline);
   bool WriteParts(const batch::ArrowImage& rows, int64_t begin, int64_t count, Deadline deadline);
   bool WriteMark(EntryKind kind, Deadline deadline);
-  // Waits for room for an entry; null once the reader wants no more.
+  // Waits for space for an entry; null once the reader needs no more rows.
   std::byte* Reserve(EntryKind kind, uint64_t bytes, Deadline deadline);
   void Publish(uint64_t bytes);
   [[noreturn]] void ThrowStalled(uint64_t bytes, RingSignal::Outcome outcome) const;

@@ -7,7 +7,7 @@
 #include "hearth/base/thread.h"
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/random.h"
-#include "hearth/dataset/deal_source.h"
+#include "hearth/dataset/round_robin_sources.h"
 #include "hearth/dataset/spool_source.h"
 #include "hearth/dataset/streamed_source.h"
 
@@ -73,7 +73,7 @@ void TrainSession::OpenFeeds() {
   if (job_.settings.devices == 1) {
     rows_ = {std::move(source)};
   } else {
-    rows_ = dataset::DealSource(std::move(source), job_.settings.devices);
+    rows_ = dataset::RoundRobinSources(std::move(source), job_.settings.devices);
   }
 }
 

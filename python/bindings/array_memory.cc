@@ -5,37 +5,36 @@
 namespace hearth::bindings {
 
 std::pair<std::byte*, nanobind::capsule> ArrayMemory::Take(size_t bytes) {
-  auto lent = std::make_unique<Lent>(Lent{shared_from_this(), Find(bytes)});
-  std::byte* data = lent->block.data.get();
-  nanobind::capsule owner(lent.get(), [](void* p) noexcept {
-    const std::unique_ptr<Lent> back(static_cast<Lent*>(p));
-    back->home->GiveBack(std::move(back->block));
+  auto taken = std::make_unique<TakenBlock>(TakenBlock{shared_from_this(), Find(bytes)});
+  std::byte* data = taken->block.data.get();
+  nanobind::capsule owner(taken.get(), [](void* p) noexcept {
+    const std::unique_ptr<TakenBlock> back(static_cast<TakenBlock*>(p));
+    back->home->Recycle(std::move(back->block));
   });
-  (void)lent.release();  // it is the capsule's now
+  (void)taken.release();  // owned by the capsule now
   return {data, std::move(owner)};
 }
 
-// A block that is not much larger than asked for, so that a short last batch does not hold a long
-// one.
+// Reuses only blocks of similar size, so that a short last batch does not occupy a large one.
 ArrayMemory::Block ArrayMemory::Find(size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     const auto fits = [&](const Block& b) { return b.bytes >= bytes && b.bytes / 2 <= bytes; };
-    const auto found = std::find_if(kept_.begin(), kept_.end(), fits);
-    if (found != kept_.end()) {
+    const auto found = std::find_if(free_.begin(), free_.end(), fits);
+    if (found != free_.end()) {
       Block block = std::move(*found);
-      kept_.erase(found);
+      free_.erase(found);
       return block;
     }
   }
   return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
 }
 
-// The oldest ones go first: they may be of a size that nobody asks for any more.
-void ArrayMemory::GiveBack(Block block) {
+// Frees the oldest blocks first: their size may be out of use.
+void ArrayMemory::Recycle(Block block) {
   const std::lock_guard lock(mutex_);
-  if (kept_.size() == kMostKept) kept_.erase(kept_.begin());
-  kept_.push_back(std::move(block));
+  if (free_.size() == kMostBlocks) free_.erase(free_.begin());
+  free_.push_back(std::move(block));
 }
 
 }  // namespace hearth::bindings

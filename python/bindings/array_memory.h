@@ -1,5 +1,5 @@
-// Memory of large numpy arrays, kept for the next array when one is freed: fresh memory costs the
-// system a page fault for each 4 KB. Thread-safe.
+// Recycles the memory of large NumPy arrays: fresh memory costs a page fault for each 4 KB.
+// Thread-safe.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,8 +14,8 @@ namespace hearth::bindings {
 
 class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
  public:
-  // `bytes` that are not cleared, and the owner for the array; what it frees comes back here, even
-  // after the last user of this object but the array has gone. Called with the GIL.
+  // Returns `bytes` uninitialised bytes and the owner for the array; memory that the owner frees is
+  // recycled here, even after only the array still references this object. Call with the GIL.
   std::pair<std::byte*, nanobind::capsule> Take(size_t bytes);
 
  private:
@@ -23,18 +23,18 @@ class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
     std::unique_ptr<std::byte[]> data;
     size_t bytes = 0;
   };
-  struct Lent {
+  struct TakenBlock {
     std::shared_ptr<ArrayMemory> home;
     Block block;
   };
 
-  static constexpr size_t kMostKept = 2;
+  static constexpr size_t kMostBlocks = 2;
 
   Block Find(size_t bytes);
-  void GiveBack(Block block);
+  void Recycle(Block block);
 
   std::mutex mutex_;
-  std::vector<Block> kept_;
+  std::vector<Block> free_;
 };
 
 }  // namespace hearth::bindings

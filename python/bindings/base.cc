@@ -1,4 +1,4 @@
-// The core's warnings and timeline, for Python.
+// Warnings and timeline of the core, for Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <unistd.h>
@@ -16,12 +16,12 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// Not by calling Python: whoever logs may hold what a thread with Python's lock waits for.
+// Does not call Python: the logging thread may hold a lock that the thread with the GIL waits for.
 void CopyWarningsTo(int fd) {
   log::SetSink([fd](const log::Record& record) {
     if (record.level == log::Level::kInfo) return;
     const std::string line = std::string(record.text) + "\n";
-    // Where nobody reads fast enough a line is left out: the log has it.
+    // Drops the line if the reader is too slow: the log has it.
     (void)!::write(fd, line.data(), line.size());
   });
 }
@@ -35,20 +35,20 @@ timeline::Clock::time_point At(double seconds) {
 
 void RegisterBase(nb::module_& m) {
   m.def("copy_warnings_to", &CopyWarningsTo, "fd"_a,
-        "From now on each warning of the core is also written to this descriptor, as a line; it "
-        "must not block, and stays open.");
+        "Also writes each warning of the core to this descriptor, one per line; it "
+        "must be non-blocking, and stays open.");
   m.def("timeline_is_on", &timeline::On,
-        "Whether this process writes a timeline, as HEARTH_TIMELINE=FOLDER asks it to.");
+        "Whether this process writes a timeline (HEARTH_TIMELINE=FOLDER).");
   m.def(
       "timeline_add",
       [](const std::string& name, double begin_s, double end_s) {
         timeline::Add({"python", name, At(begin_s), At(end_s)});
       },
       "name"_a, "begin_s"_a, "end_s"_a,
-      "An event on the calling thread's track; times as time.monotonic() gives them.");
+      "An event on the calling thread's track; times as of time.monotonic().");
   m.def(
       "timeline_name_process", [](const std::string& name) { timeline::NameProcess(name); },
-      "name"_a, "How this process is called in the timeline; the first name stays.");
+      "name"_a, "Names this process in the timeline; only the first call has an effect.");
 }
 
 }  // namespace hearth::bindings

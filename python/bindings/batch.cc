@@ -14,7 +14,7 @@ namespace {
 
 using batch::BatchView;
 
-// A struct of the C data interface in the capsule that pyarrow asks for.
+// A struct of the C data interface in a PyCapsule, as pyarrow expects.
 template <typename T>
 nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
   PyObject* capsule = PyCapsule_New(owned.get(), name, [](PyObject* object) {
@@ -23,7 +23,7 @@ nb::object MakeCapsule(std::unique_ptr<T> owned, const char* name) {
     delete inner;
   });
   if (capsule == nullptr) nb::raise_python_error();
-  (void)owned.release();  // it is the capsule's now
+  (void)owned.release();  // owned by the capsule now
   return nb::steal(capsule);
 }
 
@@ -62,25 +62,25 @@ nb::tuple PythonBatch::Export() const {
 }
 
 nb::tuple PythonBatch::Split(nb::handle self) const {
-  const batch::ColumnView& piece = batch_->column("piece");
+  const batch::ColumnView& chunk = batch_->column("piece");
   const batch::ColumnView& last = batch_->column("last");
-  nb::list pieces, flags;
+  nb::list chunks, flags;
   for (int64_t row = 0; row < batch_->rows(); ++row) {
-    const std::string_view bytes = piece.Bytes(row);
+    const std::string_view bytes = chunk.Bytes(row);
     const size_t shape[] = {bytes.size()};
     using View = nb::ndarray<nb::memview, const char, nb::ndim<1>>;
-    pieces.append(nb::cast(View(bytes.data(), 1, shape, self)));
+    chunks.append(nb::cast(View(bytes.data(), 1, shape, self)));
     flags.append(last.AsInt64(row) != 0);
   }
-  return nb::make_tuple(pieces, flags);
+  return nb::make_tuple(chunks, flags);
 }
 
-PythonPieces::PythonPieces(const nb::list& pieces, bool last) : last_(last) {
-  buffers_.reserve(nb::len(pieces));
-  views_.reserve(nb::len(pieces));
-  for (nb::handle piece : pieces) {
+PythonChunks::PythonChunks(const nb::list& chunks, bool last) : last_(last) {
+  buffers_.reserve(nb::len(chunks));
+  views_.reserve(nb::len(chunks));
+  for (nb::handle chunk : chunks) {
     Py_buffer buffer;
-    if (PyObject_GetBuffer(piece.ptr(), &buffer, PyBUF_SIMPLE) != 0) {
+    if (PyObject_GetBuffer(chunk.ptr(), &buffer, PyBUF_SIMPLE) != 0) {
       for (Py_buffer& taken : buffers_) PyBuffer_Release(&taken);
       nb::raise_python_error();
     }
@@ -89,37 +89,37 @@ PythonPieces::PythonPieces(const nb::list& pieces, bool last) : last_(last) {
   }
 }
 
-PythonPieces::~PythonPieces() {
+PythonChunks::~PythonChunks() {
   for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
 }
 
-nb::tuple PythonPieces::Export() const {
-  const batch::PiecesImage pieces = image();
-  std::vector<uint64_t> words(pieces.bytes() / sizeof(uint64_t));
+nb::tuple PythonChunks::Export() const {
+  const batch::ChunksImage chunks = image();
+  std::vector<uint64_t> words(chunks.bytes() / sizeof(uint64_t));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(words));
-  pieces.Write(bytes);
+  chunks.Write(bytes);
   return ExportRows(batch::CopyBatch(bytes));
 }
 
 void DefineBatches(nb::module_& m) {
-  nb::class_<PythonBatch>(m, "FeedBatch", "Rows as pyarrow.record_batch() takes them.")
+  nb::class_<PythonBatch>(m, "FeedBatch", "Rows for pyarrow.record_batch().")
       .def(
           "__arrow_c_array__", [](const PythonBatch& self, nb::handle) { return self.Export(); },
           "requested_schema"_a = nb::none())
       .def(
           "pieces", [](nb::handle self) { return nb::cast<const PythonBatch&>(self).Split(self); },
-          "What Pieces has sent: ([memoryview], [whether it is the last of its pickle]).")
+          "The contents of a Pieces batch: ([memoryview], [whether it ends its pickle]).")
       .def_prop_ro("num_rows", &PythonBatch::rows);
-  nb::class_<PythonPieces>(m, "Pieces",
-                           "Bytes for RingWriter.write(), which gathers them into the ring as "
+  nb::class_<PythonChunks>(m, "Pieces",
+                           "Bytes for RingWriter.write(), which copies them into the ring as "
                            "columns `piece` and `last`.\n\nArgs:\n    pieces: objects with the "
-                           "buffer interface.\n    last: whether the last one ends its pickle, as "
+                           "buffer interface.\n    last: whether the final one ends its pickle, as "
                            "all others do.")
       .def(nb::init<const nb::list&, bool>(), "pieces"_a, "last"_a = true)
       .def(
-          "__arrow_c_array__", [](const PythonPieces& self, nb::handle) { return self.Export(); },
+          "__arrow_c_array__", [](const PythonChunks& self, nb::handle) { return self.Export(); },
           "requested_schema"_a = nb::none())
-      .def_prop_ro("num_rows", &PythonPieces::rows);
+      .def_prop_ro("num_rows", &PythonChunks::rows);
 }
 
 }  // namespace hearth::bindings

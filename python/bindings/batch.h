@@ -1,4 +1,4 @@
-// Rows between a ring and Python: batches that came out of one, pickles that go into one.
+// Rows between a ring and Python: batches read from one, pickles written to one.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,15 +12,15 @@
 
 #include "hearth/batch/arrow_c_abi.h"
 #include "hearth/batch/batch_view.h"
-#include "hearth/batch/pieces_image.h"
+#include "hearth/batch/chunks_image.h"
 
 namespace hearth::bindings {
 
-// The capsules that pyarrow asks for, which own the structs: (schema, array).
+// PyCapsules that own the structs, as pyarrow expects: (schema, array).
 nanobind::tuple Capsules(std::unique_ptr<ArrowSchema> schema, std::unique_ptr<ArrowArray> array);
 
-// The rows of anything with __arrow_c_array__, borrowed from its capsules, which this keeps. Made
-// and destroyed with the GIL; throws Python's error for other objects.
+// Rows of any object with __arrow_c_array__, referenced through its capsules, which this owns.
+// Create and destroy with the GIL; throws Python's error for other objects.
 class ArrowBatch {
  public:
   explicit ArrowBatch(nanobind::handle rows);
@@ -34,18 +34,18 @@ class ArrowBatch {
   const ArrowArray* array_;
 };
 
-// A batch that was read.
+// A batch that was read from a ring.
 class PythonBatch {
  public:
-  // `ring_image`: where the rows lie in a ring, which the view keeps; they hold until its reader
-  // goes on. Empty: they stay.
+  // `ring_image`: position of the rows in a ring, kept alive by the view; valid until the reader
+  // advances. Empty: the rows are on the heap.
   explicit PythonBatch(std::shared_ptr<const batch::BatchView> batch,
                        std::span<const std::byte> ring_image = {});
 
   int64_t rows() const { return batch_->rows(); }
-  // Two capsules of Arrow's C data interface; rows in a ring are copied.
+  // Two capsules of Arrow's C data interface; copies rows that are in a ring.
   nanobind::tuple Export() const;
-  // (memoryviews of the column `piece`, flags of the column `last`). `self` is this as an object.
+  // (memoryviews of the column `piece`, flags of the column `last`). `self`: this object in Python.
   nanobind::tuple Split(nanobind::handle self) const;
 
  private:
@@ -53,17 +53,16 @@ class PythonBatch {
   std::span<const std::byte> ring_image_;
 };
 
-// Bytes of Python objects that go into a ring as one batch. The GIL is held where it is made and
-// destroyed.
-class PythonPieces {
+// Bytes of Python objects that are written to a ring as one batch. Create and destroy with the GIL.
+class PythonChunks {
  public:
-  // Objects with the buffer interface, which are kept. Throws Python's error for others.
-  PythonPieces(const nanobind::list& pieces, bool last);
-  ~PythonPieces();
-  PythonPieces(const PythonPieces&) = delete;
+  // References the objects, which must have the buffer interface. Throws Python's error for others.
+  PythonChunks(const nanobind::list& chunks, bool last);
+  ~PythonChunks();
+  PythonChunks(const PythonChunks&) = delete;
 
   int64_t rows() const { return static_cast<int64_t>(views_.size()); }
-  batch::PiecesImage image() const { return {views_, last_}; }  // borrows this
+  batch::ChunksImage image() const { return {views_, last_}; }  // references this
   nanobind::tuple Export() const;
 
  private:

@@ -1,4 +1,4 @@
-// A training's figures: written as TensorBoard's event files, and read back.
+// Metrics of a training: writes and reads TensorBoard event files.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -41,30 +41,32 @@ nb::tuple Take(board::RunRecord& record, nb::handle event, double now) {
 }
 
 void Finish(board::RunRecord& record) {
-  const ReleasedGil released;  // a server may be asked
+  const ReleasedGil released;  // may access a server
   record.Finish();
 }
 
 }  // namespace
 
 void RegisterBoard(nb::module_& m) {
-  nb::class_<board::RunRecord>(m, "RunRecord",
-                               "What a training's events say, by name and iteration, and in an "
-                               "event file of TensorBoard. Any thread.")
+  nb::class_<board::RunRecord>(
+      m, "RunRecord",
+      "The metrics in a training's events, by name and iteration, also written to an "
+      "event file of TensorBoard. Thread-safe.")
       .def(nb::init<const std::string&, double>(), "folder"_a, "now"_a,
-           "`folder`: of the event file, a path or URI; no file where it is empty.")
+           "`folder`: path or URI of the event file's folder; empty: no file.")
       .def("take", &Take, "event"_a, "now"_a,
-           "(iteration that the training went back to, or None; the event's points as (seconds, "
+           "(iteration that the training rewound to, or None; the event's points as (seconds, "
            "step, tag, number or text)).")
       .def("finish", &Finish, "Completes the file.")
-      .def_prop_ro("path", &board::RunRecord::path, "Of the file; empty where there is none.");
+      .def_prop_ro("path", &board::RunRecord::path, "Path of the file; empty if there is none.");
   m.def(
       "read_events",
       [](const nb::bytes& data, const std::string& name) {
         return PointsToPython(board::ReadEvents({data.c_str(), data.size()}, name));
       },
       "data"_a, "name"_a,
-      "The points of an event file's bytes, as RunRecord.take gives them; `name` is for messages.");
+      "The points of an event file's bytes, as RunRecord.take() returns them; `name` is for error "
+      "messages.");
 }
 
 }  // namespace hearth::bindings

@@ -1,5 +1,5 @@
-// The bytes of a Python object with a buffer, such as bytes or a memoryview, held while this lives.
-// Made and destroyed with the GIL; the bytes may be read without it.
+// Holds the buffer of a Python object such as bytes or a memoryview. Create and destroy with the
+// GIL; the bytes may be read without it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@ namespace hearth::bindings {
 
 class BufferView {
  public:
-  // Raises what Python does for an object without a contiguous buffer.
+  // Throws Python's error for an object without a contiguous buffer.
   explicit BufferView(nanobind::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) {
       nanobind::raise_python_error();

@@ -4,10 +4,10 @@
 namespace nb = nanobind;
 
 NB_MODULE(_caffe, m) {
-  // A callback or Python layer that refers to its own net or solver keeps both to the end.
+  // A callback or Python layer that references its own net or solver leaks both until exit.
   nb::set_leak_warnings(false);
-  m.doc() = "The Caffe engine of Hearth: nets, solvers, pictures.";
-  // _core maps hearth::Error to Python exceptions, for this module too.
+  m.doc() = "The Caffe engine of Hearth: nets, solvers, images.";
+  // _core maps hearth::Error to Python exceptions for this module too.
   nb::module_::import_("hearth.native._core");
   hearth::bindings::RegisterBlobs(m);
   hearth::bindings::RegisterPythonLayer(m);

@@ -20,24 +20,24 @@ using caffe::Blobs;
 using caffe::Shape;
 using View = nb::ndarray<nb::numpy, float>;
 
-// The array keeps the memory alive, also when the blob has moved on to a larger one.
+// The array keeps its memory alive, even after the blob has moved to a larger one.
 View ViewOf(const caffe::Tensor& tensor) {
-  auto kept = std::make_unique<caffe::Tensor>(tensor);
-  float* data = kept->data_ptr();
+  auto copy = std::make_unique<caffe::Tensor>(tensor);
+  float* data = copy->data_ptr();
   const Shape sizes = tensor.sizes(), strides = tensor.strides();
   const std::vector<size_t> shape(sizes.begin(), sizes.end());
-  nb::capsule owner(kept.release(),
+  nb::capsule owner(copy.release(),
                     [](void* p) noexcept { delete static_cast<caffe::Tensor*>(p); });
   return View(data, shape.size(), shape.data(), owner, strides.data());
 }
 
-// From reshape(2, 3) and from reshape((2, 3)).
+// Accepts reshape(2, 3) and reshape((2, 3)).
 Shape ShapeOf(const nb::args& dims) {
   const bool one_sequence = dims.size() == 1 && nb::isinstance<nb::sequence>(dims[0]);
   return nb::cast<Shape>(one_sequence ? nb::handle(dims[0]) : nb::handle(dims));
 }
 
-// Axes of the time when every blob had four: a missing one has length 1.
+// Legacy axes of four-dimensional blobs: a missing axis has length 1.
 int64_t LegacyAxis(const BlobHandle& handle, int64_t axis) {
   const Blob& blob = handle.get();
   Require(blob.num_axes() <= 4, ErrorCode::kInvalidArgument,
@@ -65,7 +65,7 @@ void RegisterBlob(nb::module_& m) {
           "data", [](const BlobHandle& blob) { return ViewOf(blob.get().data()); },
           nb::rv_policy::automatic,
           "The values as a float32 view of `shape`: writing to it changes the net. It stays valid "
-          "after a reshape, but is then no longer the blob's.")
+          "after a reshape, but no longer refers to the blob.")
       .def_prop_ro(
           "diff", [](const BlobHandle& blob) { return ViewOf(blob.get().diff()); },
           nb::rv_policy::automatic, "The gradient, as a float32 view of `shape`.")
@@ -80,7 +80,7 @@ void RegisterBlob(nb::module_& m) {
           "reshape",
           [](const BlobHandle& blob, const nb::args& dims) { blob.get().Reshape(ShapeOf(dims)); },
           "dims"_a,
-          "Gives the blob a new shape, as reshape(2, 3) or reshape((2, 3)). Raises ValueError for "
+          "Changes the shape: reshape(2, 3) or reshape((2, 3)). Raises ValueError for "
           "negative dimensions.");
 }
 
@@ -107,14 +107,14 @@ void RegisterBlobs(nb::module_& m) {
              const std::vector<BlobHandle>& top) {
             layer.get().SetUp(BlobsOf(bottom), BlobsOf(top));
           },
-          "bottom"_a, "top"_a, "Sets the layer up again, for these blobs.")
+          "bottom"_a, "top"_a, "Sets up the layer again for these blobs.")
       .def(
           "reshape",
           [](const LayerHandle& layer, const std::vector<BlobHandle>& bottom,
              const std::vector<BlobHandle>& top) {
             layer.get().Reshape(BlobsOf(bottom), BlobsOf(top));
           },
-          "bottom"_a, "top"_a, "Gives `top` the shapes that follow from `bottom`.");
+          "bottom"_a, "top"_a, "Sets the shapes of `top` from those of `bottom`.");
 }
 
 }  // namespace hearth::bindings

@@ -1,5 +1,5 @@
-// Blobs and layers as Python holds them. A net's own keep the net alive; those that a Python layer
-// is handed end with their net, and then say so instead of touching freed memory.
+// Python's handles to blobs and layers. Handles of a net keep the net alive; handles passed to a
+// Python layer end with their net and then throw instead of accessing freed memory.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,41 +13,41 @@
 
 namespace hearth::bindings {
 
-// Copied and destroyed with the GIL only.
+// Copy and destroy with the GIL only.
 template <typename T>
 class Held {
  public:
   // Keeps `owner`, the Python object that owns `value`, alive.
   static Held KeepingAlive(T& value, nanobind::handle owner) {
-    std::shared_ptr<const void> kept = std::make_shared<nanobind::object>(nanobind::borrow(owner));
-    return Held(value, kept, kept);
+    std::shared_ptr<const void> owned = std::make_shared<nanobind::object>(nanobind::borrow(owner));
+    return Held(value, owned, owned);
   }
   static Held Sharing(std::shared_ptr<T> value) { return Held(*value, value, value); }
-  // Valid as long as something else keeps `life`.
+  // Valid until `life` expires.
   static Held Within(T& value, const std::shared_ptr<const void>& life) {
     return Held(value, nullptr, life);
   }
 
   T& get() const {
     Require(!life_.expired(), ErrorCode::kInvalidArgument,
-            "the net of this {} is gone; keep the net as long as you use it",
+            "the net of this {} was destroyed; keep a reference to the net while using it",
             std::is_same_v<T, caffe::Blob> ? "blob" : "layer");
     return *value_;
   }
 
  private:
-  Held(T& value, std::shared_ptr<const void> kept, std::weak_ptr<const void> life)
-      : value_(&value), kept_(std::move(kept)), life_(std::move(life)) {}
+  Held(T& value, std::shared_ptr<const void> owned, std::weak_ptr<const void> life)
+      : value_(&value), owned_(std::move(owned)), life_(std::move(life)) {}
 
   T* value_;
-  std::shared_ptr<const void> kept_;
+  std::shared_ptr<const void> owned_;
   std::weak_ptr<const void> life_;
 };
 
 using BlobHandle = Held<caffe::Blob>;
 using LayerHandle = Held<caffe::Layer>;
 
-// The parameters of a layer as a Python sequence.
+// Parameters of a layer as a Python sequence.
 struct ParamBlobs {
   LayerHandle layer;
 };

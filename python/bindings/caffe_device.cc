@@ -18,13 +18,13 @@ caffe::ComputeDevice mode_device;
 const caffe::ComputeDevice& ModeDevice() { return mode_device; }
 
 void RegisterDevice(nb::module_& m) {
-  m.def("count_gpus", caffe::CountCudaDevices, "The CUDA devices that this process can use.");
+  m.def("count_gpus", caffe::CountCudaDevices, "Number of CUDA devices that this process can use.");
   m.def(
-      "use_cpu", [] { mode_device = {}; }, "Nets that are built from now on compute on the CPU.");
+      "use_cpu", [] { mode_device = {}; }, "Nets built after this call compute on the CPU.");
   m.def(
       "use_gpu", [](size_t device) { mode_device = caffe::CudaDevice(device); }, "device"_a,
-      "Nets that are built from now on compute on that CUDA device. Raises ValueError where it is "
-      "not there.");
+      "Nets built after this call compute on this CUDA device. Raises ValueError if it does "
+      "not exist.");
 }
 
 }  // namespace hearth::bindings

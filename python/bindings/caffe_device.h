@@ -1,11 +1,11 @@
-// Where nets of this process compute: pycaffe's mode. Read and set with the GIL only.
+// Device of this process's nets: pycaffe's mode. Access with the GIL only.
 #pragma once
 
 #include "hearth/caffe/net/compute_device.h"
 
 namespace hearth::bindings {
 
-// For nets and solvers that are built from now on.
+// Device for nets and solvers built after this call.
 const caffe::ComputeDevice& ModeDevice();
 
 }  // namespace hearth::bindings

@@ -1,4 +1,4 @@
-// hearth.native._caffe: pictures, from file bytes to what a net sees.
+// hearth.native._caffe: images, from file bytes to a net's input.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -83,13 +83,14 @@ NewArray3<float> Transform(const std::string& param_text, const std::string& pha
 
 void RegisterImages(nb::module_& m) {
   m.def("decode_image", Decode, "data"_a, "colors"_a = "color",
-        "JPEG or PNG bytes as uint8 of shape (height, width, channels), blue-green-red. `colors`: "
-        "color, gray or unchanged. Raises HearthError for bytes that are not a whole picture.");
+        "Decodes JPEG or PNG bytes to uint8 of shape (height, width, channels), blue-green-red. "
+        "`colors`: "
+        "color, gray or unchanged. Raises HearthError for truncated or undecodable bytes.");
   m.def("resize_image", ResizeArray, "image"_a, "height"_a, "width"_a,
-        "A uint8 picture (height, width, channels) resized bilinearly.");
+        "Resizes a uint8 image (height, width, channels) bilinearly.");
   const char* transform_doc =
-      "What transform_param (as text) makes of a picture (channels, height, width) in phase TRAIN "
-      "or TEST: float32 (channels, height, width). Random choices come from `seed` alone.";
+      "Applies transform_param (as text) to an image (channels, height, width) in phase TRAIN "
+      "or TEST: float32 (channels, height, width). Random choices depend on `seed` only.";
   m.def("transform_image", Transform<uint8_t>, "transform_param"_a, "phase"_a, "image"_a,
         "seed"_a = 0, transform_doc);
   m.def("transform_image", Transform<float>, "transform_param"_a, "phase"_a, "image"_a,

@@ -1,4 +1,4 @@
-// hearth.native._caffe: the Datum records of a LevelDB, whose library comes with the engine.
+// hearth.native._caffe: Datum records of a LevelDB, whose library is linked into the engine.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -25,7 +25,7 @@ std::string Text(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()};
 
 nb::object Bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
-// (first key, end key or None, count or None) of each.
+// (first key, end key or None, count or None) of each range.
 nb::tuple Divide(const std::string& path, uint64_t parts) {
   std::vector<DatumRange> ranges;
   {
@@ -52,13 +52,12 @@ std::unique_ptr<caffe::DatumRows> Read(const std::string& path, const nb::tuple&
 }  // namespace
 
 void RegisterLevelDb(nb::module_& m) {
-  m.def(
-      "divide_leveldb", &Divide, "path"_a, "parts"_a,
-      "The ranges of a LevelDB's folder, each (first key, key that it ends before or None, number "
-      "of records or None). Raises HearthError.");
+  m.def("divide_leveldb", &Divide, "path"_a, "parts"_a,
+        "Splits a LevelDB's folder into ranges, each (first key, exclusive end key or None, number "
+        "of records or None). Raises HearthError.");
   m.def("leveldb_rows", &Read, "path"_a, "range"_a,
         nb::sig("def leveldb_rows(path: str, range: tuple) -> hearth.native._core.DatumRows"),
-        "The records of a range that divide_leveldb() gave. Raises HearthError.");
+        "The records of a range of divide_leveldb(). Raises HearthError.");
 }
 
 }  // namespace hearth::bindings

@@ -1,4 +1,4 @@
-// hearth.native._caffe: the log lines of the engine, on stderr.
+// hearth.native._caffe: log lines of the engine, on stderr.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -27,7 +27,7 @@ void SetLogLevel(int level) {
 
 void RegisterLog(nb::module_& m) {
   m.def("set_log_level", SetLogLevel, "level"_a,
-        "The least level that is logged: 0 information, 1 warnings, 2 and above errors.");
+        "Sets the minimum level that is logged: 0 information, 1 warnings, 2 and above errors.");
   m.def(
       "log", [](const std::string& message) { log::Info("{}", message); }, "message"_a,
       "Logs one line.");

@@ -136,7 +136,7 @@ nb::dict LossWeightsOf(const Net& net) {
   const std::vector<std::string>& names = net.blob_names();
   nb::dict weights;
   for (const std::string& name : names) weights[name.c_str()] = 0.f;
-  // As Net::loss_weight has it, for all at once: the last layer that has a blob as a top tells.
+  // As Net::loss_weight, for all blobs at once: the last layer with the blob as a top decides.
   for (const caffe::NetLayer& layer : net.layers()) {
     for (size_t i = 0; i < layer.top_ids.size(); ++i) {
       weights[names[static_cast<size_t>(layer.top_ids[i])].c_str()] = layer.loss_weights[i];
@@ -157,8 +157,7 @@ void SetInputArrays(Net& net, const Array& data, const Array& labels) {
       return fed->SetArrays(CopyOf(data), CopyOf(labels));
     }
   }
-  Throw(ErrorCode::kInvalidArgument, "net '{}' has no MemoryData layer to set arrays of",
-        net.name());
+  Throw(ErrorCode::kInvalidArgument, "net '{}' has no MemoryData layer for the arrays", net.name());
 }
 
 void AddLayerCallback(Net& net, const std::string& event, OnLayer call) {
@@ -179,7 +178,7 @@ void BindRunning(nb::class_<Net>& net) {
            return self.Forward(first, last < 0 ? self.last_layer() : last);
          },
          "first"_a = 0, "last"_a = -1, ReleaseGil(),
-         "Runs the layers `first` to `last` (-1: the last one); returns their part of the loss.")
+         "Runs the layers `first` to `last` (-1: the last one); returns their loss.")
       .def(
           "backward",
           [](Net& self, int first, int last) {
@@ -192,26 +191,26 @@ void BindRunning(nb::class_<Net>& net) {
       .def("clear_param_diffs",
            [](Net& self) {
              self.ClearParamDiffs();
-             self.params().device_diff();  // arrays that Python holds must show it
+             self.params().device_diff();  // makes it visible in Python's arrays
            })
       .def("add_layer_callback", AddLayerCallback, "event"_a, "call"_a,
-           "Has call(layer_index) run at an event of every layer: before_forward, after_forward, "
+           "Calls call(layer_index) at an event of every layer: before_forward, after_forward, "
            "before_backward or after_backward.")
       .def("set_input_arrays", SetInputArrays, "data"_a, "labels"_a,
-           "Gives the MemoryData layer its items (n, channels, height, width) and n labels.");
+           "Sets the MemoryData layer's items (n, channels, height, width) and n labels.");
 }
 
 void BindStructure(nb::class_<Net>& net) {
   net.def_prop_ro("name", &Net::name)
       .def_prop_ro("blobs", BlobsByName, "Blobs by name, in the order of the net.")
       .def_prop_ro("params", ParamsOf, "Parameter blobs by layer name.")
-      .def_prop_ro("layers", LayersOf, "What each layer is and how it is connected, as dicts.")
+      .def_prop_ro("layers", LayersOf, "Description of each layer and its connections, as dicts.")
       .def_prop_ro("layer_objects", LayerObjectsOf,
                    "The layers: the user's own objects for Python layers, Layer for others.")
       .def_prop_ro("layer_names", LayerNames)
       .def_prop_ro("inputs", &Net::input_names)
       .def_prop_ro("outputs", &Net::output_names)
-      .def_prop_ro("loss_weights", LossWeightsOf, "The weight in the loss by blob name.")
+      .def_prop_ro("loss_weights", LossWeightsOf, "Loss weight by blob name.")
       .def_prop_ro("learnable", LearnableOf, "(lr_mult, decay_mult) of each learnable parameter.");
 }
 
@@ -219,9 +218,9 @@ void BindWeights(nb::class_<Net>& net) {
   net.def(
          "copy_from",
          [](Net& self, const std::string& uri) { caffe::LoadTrainedWeights(uri, &self); }, "uri"_a,
-         ReleaseGil(), "Weights from a .caffemodel, by layer name.")
+         ReleaseGil(), "Loads weights from a .caffemodel, by layer name.")
       .def("share_with", &Net::ShareTrainedLayersWith, "other"_a,
-           "Uses the other net's weights, without a copy, for layers of the same name.")
+           "Shares the other net's weights, without a copy, for layers of the same name.")
       .def(
           "save",
           [](const Net& self, const std::string& uri, bool diffs) {
@@ -233,7 +232,7 @@ void BindWeights(nb::class_<Net>& net) {
           [](Net& self, const std::string& uri) {
             self.CopyTrainedLayersFrom(caffe::ReadModelHdf5(uri));
           },
-          "uri"_a, ReleaseGil(), "Weights from an HDF5 file, by layer name.")
+          "uri"_a, ReleaseGil(), "Loads weights from an HDF5 file, by layer name.")
       .def(
           "save_hdf5",
           [](const Net& self, const std::string& uri, bool diffs) {
@@ -252,7 +251,7 @@ void RegisterNet(nb::module_& m) {
           "names the line or the layer.")
       .def_static("read", NetOfFile, "uri"_a, "phase"_a, "level"_a = 0,
                   "stages"_a = std::vector<std::string>(), "seed"_a = 0,
-                  "The same from a prototxt file.");
+                  "Builds the net of a prototxt file.");
   BindStructure(net);
   BindRunning(net);
   BindWeights(net);

@@ -1,4 +1,4 @@
-// hearth.native._caffe: what the engine makes of prototxt before it builds nets.
+// hearth.native._caffe: prototxt transformations of the engine.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -34,14 +34,16 @@ std::string ReadSolver(const std::string& uri) { return caffe::WriteText(caffe::
 
 void RegisterNetText(nb::module_& m) {
   m.def("upgrade_net", UpgradeNet, "prototxt"_a,
-        "The prototxt in today's format: V0 and V1 layers, `input` fields and old data fields "
+        "Upgrades a prototxt to the current format: V0 and V1 layers, `input` fields and old data "
+        "fields "
         "converted.");
   m.def("filter_net", FilterNet, "prototxt"_a,
-        "The prototxt without the layers that its state's include and exclude rules leave out.");
+        "Removes the layers that the include and exclude rules of its state filter out.");
   m.def("insert_splits", InsertSplits, "prototxt"_a,
-        "The prototxt with Split layers where a blob has several consumers.");
+        "Inserts Split layers for blobs with several consumers.");
   m.def("read_solver", ReadSolver, "uri"_a,
-        "A solver's file as prototxt in today's format. Raises ValueError as 'file:line:column: "
+        "Reads a solver's file as prototxt in the current format. Raises ValueError as "
+        "'file:line:column: "
         "...'.");
 }
 

@@ -1,5 +1,5 @@
-// hearth.native._caffe: the commands of the program, for nets with layers in Python, and what the
-// program itself calls, in a process without Python (apps/hearth.cc).
+// hearth.native._caffe: commands of the program, for nets with Python layers, and the entry point
+// that the program calls in a process without Python (apps/hearth.cc).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -15,7 +15,7 @@ namespace hearth::bindings {
 
 void RegisterProgram(nb::module_& m) {
   m.def("run_command_line", program::RunCommandLine, "arguments"_a, ReleaseGil(),
-        "Runs a command as the program hearth does, and returns its exit status.");
+        "Runs a command of the hearth program; returns its exit status.");
 }
 
 }  // namespace hearth::bindings

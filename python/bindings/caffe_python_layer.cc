@@ -19,15 +19,15 @@ using caffe::Blob;
 using caffe::Blobs;
 using caffe::Layer;
 
-// The exception as Python prints it, from the layer's own frames on.
+// Formats the exception as Python prints it, starting at the layer's own frames.
 std::string TextOf(const nb::python_error& error) {
   const nb::object lines =
       nb::module_::import_("traceback").attr("format_exception")(error.value());
   return nb::cast<std::string>(nb::str("").attr("join")(lines).attr("rstrip")());
 }
 
-// An exception of the layer's code becomes an Error with the traceback; Ctrl-C is raised again once
-// Python goes on.
+// Converts an exception of the layer's code to an Error with the traceback; Ctrl-C is raised again
+// once Python runs.
 template <typename Run>
 void InPython(Run run) {
   const AcquiredGil gil;
@@ -40,8 +40,8 @@ void InPython(Run run) {
   }
 }
 
-// The layer's class. What cannot be found is a user's mistake and needs no traceback; an error of
-// the module's own code does.
+// Returns the layer's class. A missing module or class is the user's mistake and needs no
+// traceback; an error in the module's code does.
 nb::object FindClass(const std::string& module_name, const std::string& name) {
   Require(!module_name.empty() && !name.empty(), ErrorCode::kInternal,
           "python_param must name a module and, as layer, a class of it");
@@ -112,7 +112,7 @@ class PythonLayer final : public Layer {
     return list;
   }
 
-  // Ends with the layer, and so with the net that owns the blobs.
+  // Expires with the layer, and so with the net that owns the blobs.
   const std::shared_ptr<const void> life_ = std::make_shared<char>();
   nb::object self_;
 };

@@ -1,4 +1,4 @@
-// A layer whose methods are those of a Python object. Its steps take the GIL.
+// Layer implemented by a Python object. Its steps take the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,7 +7,7 @@
 
 namespace hearth::bindings {
 
-// The layer as Python sees it: the user's own object for a Python layer, else a Layer that keeps
+// Returns the layer's Python object: the user's object for a Python layer, else a Layer that keeps
 // `owner` alive.
 nanobind::object LayerObject(caffe::Layer& layer, nanobind::handle owner);
 

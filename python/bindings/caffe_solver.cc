@@ -33,16 +33,16 @@ using caffe::SolverParameter;
 using Copy = nb::ndarray<nb::numpy, float>;
 using PlaceData = std::function<void(Net*)>;
 
-// The Python functions that a solver calls; called without the GIL, which they take themselves.
+// Python functions that a solver calls without the GIL; they take it themselves.
 struct SolverCalls {
   std::vector<std::function<void()>> on_start, on_gradients_ready;
   int passes = 0;
 };
 
-// One solver alone that tells when its gradient is complete.
-class TellingSync final : public caffe::GradientSync {
+// GradientSync of a single solver that notifies Python when its gradient is complete.
+class NotifyingSync final : public caffe::GradientSync {
  public:
-  explicit TellingSync(std::shared_ptr<SolverCalls> calls) : calls_(std::move(calls)) {}
+  explicit NotifyingSync(std::shared_ptr<SolverCalls> calls) : calls_(std::move(calls)) {}
 
   caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override {
     return local_.AllocateDiff(layout);
@@ -69,7 +69,7 @@ class CallingSolver final : public Solver {
   std::shared_ptr<SolverCalls> calls_;
 };
 
-// Ctrl-C ends a long step after the iteration, as KeyboardInterrupt.
+// Raises KeyboardInterrupt for Ctrl-C after the current iteration of a long step.
 void RaiseSignals(const caffe::IterationReport&) {
   const AcquiredGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -78,7 +78,7 @@ void RaiseSignals(const caffe::IterationReport&) {
 std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions options,
                                            PlaceData place) {
   auto calls = std::make_shared<SolverCalls>();
-  options.sync = std::make_shared<TellingSync>(calls);
+  options.sync = std::make_shared<NotifyingSync>(calls);
   options.on_iteration = RaiseSignals;
   options.train_context.device = options.test_context.device = ModeDevice();
   options.before_forward = [calls, place = std::move(place),
@@ -121,7 +121,7 @@ nb::list TestNetsOf(nb::handle self) {
   return nets;
 }
 
-// Copies, since a caller compares states of several iterations.
+// Copies, because callers compare states of several iterations.
 nb::list HistoryOf(CallingSolver& solver) {
   nb::list history;
   const caffe::NetParams& params = solver.net().params();
@@ -146,13 +146,13 @@ void BindState(nb::class_<CallingSolver>& solver) {
       .def_prop_ro("test_nets", TestNetsOf)
       .def_prop_ro("iter", &Solver::iteration, "Iterations done.")
       .def_prop_ro("lr", &Solver::learning_rate, "The learning rate of the next iteration.")
-      .def_prop_ro("last_loss", &Solver::last_loss, "Of the last forward pass.")
+      .def_prop_ro("last_loss", &Solver::last_loss, "Loss of the last forward pass.")
       .def_prop_ro("history", HistoryOf, "Copies of the history arrays, group by group.")
       .def_prop_ro(
           "prototxt", [](const CallingSolver& self) { return caffe::WriteText(self.param()); },
           "The solver's parameters as prototxt.")
       .def("set_base_lr", &Solver::set_base_lr, "base_lr"_a,
-           "Changes the rate that the learning rate policy starts from.")
+           "Changes the base rate of the learning rate policy.")
       .def(
           "add_callback",
           [](CallingSolver& self, std::function<void()> on_start,
@@ -161,7 +161,7 @@ void BindState(nb::class_<CallingSolver>& solver) {
             self.calls().on_gradients_ready.push_back(std::move(on_gradients_ready));
           },
           "on_start"_a, "on_gradients_ready"_a,
-          "on_start() before an iteration's first forward, on_gradients_ready() before its "
+          "Calls on_start() before an iteration's first forward, on_gradients_ready() before its "
           "update.");
 }
 
@@ -174,14 +174,15 @@ void RegisterSolver(nb::module_& m) {
            "seed"_a = 0, "precision"_a = "float32", "keep_diffs"_a = true,
            "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
            "forward pass, to set the data of a net that is not fed by rows. `precision`, float32 "
-           "or bf16, is that of the products in convolutions and, on GPUs, inner products. Without "
+           "or bf16, is the precision of convolutions and, on GPUs, inner products. Without "
            "`keep_diffs`, as in a "
-           "training by the program, the gradients of blobs are gone after a step.")
-      .def_static("read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
-                  "The solver of a prototxt file; `type`, where given, replaces the file's. `seed` "
-                  "counts where the file has no random_seed.")
+           "training by the program, gradients of blobs are freed after a step.")
+      .def_static(
+          "read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
+          "Reads the solver of a prototxt file; `type`, if given, overrides the file's. `seed` "
+          "applies if the file has no random_seed.")
       .def("step", &Solver::Step, "iterations"_a, ReleaseGil(),
-           "Trains that many iterations more, with the tests and snapshots that fall due.")
+           "Trains this many iterations, with the tests and snapshots that are due.")
       .def("solve", &Solver::Solve, ReleaseGil(), "Trains to max_iter.")
       .def("test_all", &Solver::TestAll, ReleaseGil(),
            "Runs every test net for its test_iter and logs the outputs' means.")
@@ -200,7 +201,7 @@ void RegisterSolver(nb::module_& m) {
             new (self) caffe::LearningRate(caffe::ParseSolver(prototxt, "prototxt"));
           },
           "prototxt"_a)
-      .def("at", &caffe::LearningRate::At, "iteration"_a, "The rate of that iteration.");
+      .def("at", &caffe::LearningRate::At, "iteration"_a, "The rate of an iteration.");
 }
 
 }  // namespace hearth::bindings

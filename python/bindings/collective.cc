@@ -1,4 +1,4 @@
-// Groups of ranks for Python.
+// hearth.native._core: groups of ranks.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -41,7 +41,7 @@ nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
     const ReleasedGil released;
     memory = group.Allocate(count * sizeof(float));
   }
-  // The array keeps the group alive, which owns the memory.
+  // The array keeps alive the group, which owns the memory.
   return {memory, {count}, self};
 }
 
@@ -58,7 +58,7 @@ void AllReduce(Group& group, const OutputArray& array, const std::string& op, do
 }
 
 void Broadcast(Group& group, const OutputArray& array, int root, double timeout_s) {
-  // As bytes: of any type.
+  // Broadcast as bytes: any type works.
   collective::Request request = {.operation = collective::Operation::kBroadcast,
                                  .output = array.data(),
                                  .count = array.nbytes(),
@@ -79,12 +79,11 @@ void RegisterCollective(nb::module_& m) {
   RegisterCollectiveRequest(m);
   nb::class_<Group>(m, "Group",
                     "One rank of a group that reduces arrays together. All ranks call the same "
-                    "methods in the same order. Raises ConnectionError when a rank left and "
+                    "methods in the same order. Raises ConnectionError if a rank left, and "
                     "TimeoutError, both naming it.")
       .def_static("connect", &Connect, "member"_a, "listen_host"_a = "127.0.0.1",
                   "shared_memory"_a = true, "host_id"_a = "", "timeout_s"_a = kCollectiveTimeout,
-                  nb::keep_alive<0, 1>(),
-                  "Connects to the groups of all members of the rendezvous.")
+                  nb::keep_alive<0, 1>(), "Connects to all members of the rendezvous.")
       .def_prop_ro("rank", &Group::rank)
       .def_prop_ro("world", &Group::world)
       .def_prop_ro("description", &Group::description, "How the ranks communicate, in words.")
@@ -99,15 +98,16 @@ void RegisterCollective(nb::module_& m) {
       .def(
           "barrier",
           [](Group& group, double timeout_s) { group.Barrier(Deadline::After(timeout_s)); },
-          "timeout_s"_a = kCollectiveTimeout, ReleaseGil(), "Returns once all ranks have come.")
+          "timeout_s"_a = kCollectiveTimeout, ReleaseGil(),
+          "Returns once all ranks have called it.")
       .def("run", &Run, "request"_a, "timeout_s"_a = kCollectiveTimeout,
-           "Carries out one Request. Raises ValueError, naming both calls, when a rank asked for "
-           "another one.")
+           "Executes one Request. Raises ValueError, naming both calls, if a rank requested "
+           "a different one.")
       .def("split", &Split, "color"_a, "timeout_s"_a = kCollectiveTimeout, nb::keep_alive<0, 1>(),
-           "All ranks call it together: those with the same color get a group of their own, those "
-           "with a negative one None.")
+           "All ranks call it together: ranks with the same color form a new group; a negative "
+           "color returns None.")
       .def("abort", &Group::Abort, "reason"_a,
-           "From any thread: ends the operation that runs, and all later ones, with this reason.");
+           "Thread-safe: ends the running operation, and all later ones, with this reason.");
   RegisterCollectiveQueue(m);
 }
 

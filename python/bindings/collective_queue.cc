@@ -1,4 +1,4 @@
-// Operations of a group in the background, for Python.
+// hearth.native._core: background operations of a group.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 
@@ -23,13 +23,13 @@ namespace {
 
 using collective::Group;
 
-// An operation and what keeps its arrays.
+// An operation and the references that keep its arrays alive.
 struct Submitted {
   collective::Handle handle;
   ArrayRequest request;
 };
 
-// Python's lock guards it. Waiting for the running operation gives the lock back.
+// Guarded by the GIL, which is released while waiting for the running operation.
 class ArrayQueue {
  public:
   ArrayQueue(std::shared_ptr<Group> group, double timeout_s)
@@ -55,7 +55,7 @@ class ArrayQueue {
     return submitted_.back();
   }
 
-  // Whether it carried the request out.
+  // Returns whether the request was executed.
   bool TryRun(const ArrayRequest& request) {
     RequireOpen();
     // Another thread may close the queue meanwhile, which waits for the operation.
@@ -66,7 +66,7 @@ class ArrayQueue {
 
   void Close() {
     if (queue_ == nullptr) return;
-    // Not by a call guard: without the lock another thread may close it too.
+    // Not a call guard: without the GIL another thread may close it too.
     const auto ending = std::move(queue_);
     WithoutGil([&] { ending->Close(); });
     submitted_.clear();
@@ -81,7 +81,7 @@ class ArrayQueue {
   const std::shared_ptr<Group> group_;
   std::shared_ptr<collective::Queue> queue_;
   std::unique_ptr<collective::QueueCApi> c_api_;
-  std::vector<std::shared_ptr<Submitted>> submitted_;  // whose arrays may be in use
+  std::vector<std::shared_ptr<Submitted>> submitted_;  // their arrays may be in use
 };
 
 void Wait(const Submitted& submitted, double timeout_s) {
@@ -92,29 +92,30 @@ void Wait(const Submitted& submitted, double timeout_s) {
 }  // namespace
 
 void RegisterCollectiveQueue(nb::module_& m) {
-  nb::class_<Submitted>(m, "Handle", "An operation that was submitted to a Queue. Any thread.")
+  nb::class_<Submitted>(m, "Handle", "An operation submitted to a Queue. Thread-safe.")
       .def("done", [](const Submitted& submitted) { return submitted.handle.done(); })
       .def("wait", &Wait, "timeout_s"_a,
-           "Returns once the operation has succeeded; raises what it raised, at each call. Raises "
-           "TimeoutError with the operation's name when the time is over first: it goes on then.");
+           "Returns once the operation has succeeded; raises its error, at each call. Raises "
+           "TimeoutError with the operation's name at the deadline; the operation continues.");
   nb::class_<ArrayQueue>(
       m, "Queue",
-      "Carries out operations of one group in a thread of its own, in the order of submission, "
-      "which must be the same on all ranks. Nothing else may use the group meanwhile but abort().")
+      "Executes operations of one group in a dedicated thread, in the order of submission, "
+      "which must be the same on all ranks. Meanwhile nothing else may use the group except "
+      "abort().")
       .def(nb::init<std::shared_ptr<Group>, double>(), "group"_a, "timeout_s"_a = 30.0,
            nb::keep_alive<1, 2>(), "Each operation may take `timeout_s` from its start.")
       .def("submit", &ArrayQueue::Submit, "request"_a,
-           "Returns at once with a Handle. Later changes of the request do not matter; its arrays "
-           "must stay as they are until the handle is done. Raises ValueError for arrays whose "
-           "sizes do not fit, and for a request that makes no sense by itself.")
+           "Returns a Handle at once. Later changes of the request have no effect; its arrays "
+           "must not change until the handle is done. Raises ValueError for arrays whose "
+           "sizes do not match, and for an inconsistent request.")
       .def("try_run", &ArrayQueue::TryRun, "request"_a,
-           "Carries the request out in the caller's thread, raises what it raises and returns "
-           "True; False where others are before it: nothing was done then.")
+           "Executes the request in the caller's thread, raises its error, and returns "
+           "True; False without doing anything if others are queued.")
       .def("c_api", &ArrayQueue::CApi,
            "The address of its hearth_collective (hearth/collective/c_api.h), for a plug-in, which "
-           "must let go of it before close().")
+           "must release it before close().")
       .def("close", &ArrayQueue::Close,
-           "Waits for the operation that runs; those behind it fail. Group.abort() ends it at "
+           "Waits for the running operation; queued ones fail. Group.abort() ends it at "
            "once.");
 }
 

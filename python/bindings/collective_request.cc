@@ -137,7 +137,7 @@ Request ArrayRequest::For(const Group& group) const {
   return request;
 }
 
-// Where parts are equal, each rank's is compared: the others' may lie in any output that holds all.
+// With equal parts, ranks compare their inputs: outputs for all parts may differ in shape.
 std::string ArrayRequest::OwnForm() const {
   const bool of_input = operation_ == Operation::kSend || operation_ == Operation::kReduceScatter ||
                         (operation_ == Operation::kAllGather && counts.empty());
@@ -174,7 +174,7 @@ void RegisterCollectiveRequest(nb::module_& m) {
       .def_prop_rw(
           "op", [](const ArrayRequest& request) { return NameOf(request.op); },
           [](ArrayRequest& request, const std::string& op) { request.op = OpOf(op); },
-          "How reductions combine: 'sum', 'mean', 'min' or 'max'.")
+          "Reduction operator: 'sum', 'mean', 'min' or 'max'.")
       .def_prop_rw(
           "wire",
           [](const ArrayRequest& request) {
@@ -183,19 +183,19 @@ void RegisterCollectiveRequest(nb::module_& m) {
                                                     : "bfloat16";
           },
           [](ArrayRequest& request, const std::string& wire) { request.wire = WireOf(wire); },
-          "What float32 sums and means of all_reduce travel as between hosts: 'float32', "
+          "Wire type of float32 sums and means of all_reduce between hosts: 'float32', "
           "'float16' or 'bfloat16'.")
       .def_rw("peer", &ArrayRequest::peer,
-              "The root of a broadcast, the other rank of a send or receive.")
+              "The root of a broadcast, the peer of a send or receive.")
       .def_rw("counts", &ArrayRequest::counts,
               "The elements of each rank's part in an all_gather, the same list on all ranks; "
               "empty: equal parts.")
       .def_rw("name", &ArrayRequest::name, "Compared between the ranks and reported in errors.")
       .def_rw("form", &ArrayRequest::form,
               "Type and shape, compared between the ranks and reported in errors; empty: those of "
-              "the array. For a caller whose own tensor has others: 'int16[2, 3]'.")
+              "the array. For a caller whose tensor differs from it: 'int16[2, 3]'.")
       .def_rw("step", &ArrayRequest::step,
-              "The program's own count of its steps, compared between the ranks; 0: none.");
+              "The program's step counter, compared between the ranks; 0: none.");
 }
 
 }  // namespace hearth::bindings

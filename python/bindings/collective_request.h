@@ -1,4 +1,4 @@
-// Python's description of one collective operation, with the arrays that it uses.
+// Python's description of one collective operation, with references to its arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@ namespace hearth::bindings {
 using OutputArray = nanobind::ndarray<nanobind::c_contig, nanobind::device::cpu>;
 using InputArray = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
 
-// Throw kInvalidArgument, naming what ranks can exchange, by what, as what.
+// Throw kInvalidArgument, listing the supported values.
 collective::DataType TypeOf(const nanobind::dlpack::dtype& type);
 std::string NameOf(const nanobind::dlpack::dtype& type);  // of any type
 collective::Op OpOf(const std::string& name);
@@ -31,14 +31,14 @@ std::string FormOf(const Array& array) {
   return collective::FormOf(NameOf(array.dtype()), shape);
 }
 
-// Belongs to Python: made, copied and ended with its lock held. It keeps the arrays alive.
+// Create, copy and destroy with the GIL. Keeps the arrays alive.
 class ArrayRequest {
  public:
   // Throws kInvalidArgument for an unknown operation, a missing array, and arrays of two types.
   ArrayRequest(const std::string& operation, std::optional<OutputArray> output,
                std::optional<InputArray> input);
 
-  // What `group` is to run. Throws kInvalidArgument where the arrays' sizes do not fit.
+  // The request for `group`. Throws kInvalidArgument if the arrays' sizes do not match.
   collective::Request For(const collective::Group& group) const;
 
   collective::Op op = collective::Op::kSum;
@@ -46,7 +46,7 @@ class ArrayRequest {
   int peer = 0;
   std::vector<size_t> counts;
   std::string name;
-  std::string form;  // empty: that of the array which all ranks have alike
+  std::string form;  // empty: that of the array with the same size on all ranks
   uint64_t step = 0;
 
  private:

@@ -47,7 +47,7 @@ using dataset::EpochReader;
 using dataset::PartitionSender;
 using dataset::PartitionWriter;
 
-// One call at a time, whatever Python's threads do. The mutex is taken without the GIL.
+// Serialises the calls of Python's threads. Locks the mutex without the GIL.
 template <typename T>
 class OneAtATime {
  public:
@@ -83,15 +83,16 @@ uint64_t HashOf(Writer& writer) {
 }
 
 void DefinePartitionWriter(nb::module_& m) {
-  nb::class_<GuardedWriter>(m, "PartitionWriter",
-                            "Appends rows to the file of a partition, whose descriptor it takes "
-                            "over.")
+  nb::class_<GuardedWriter>(
+      m, "PartitionWriter",
+      "Appends rows to the file of a partition, taking ownership of its descriptor "
+      "over.")
       .def(
           "__init__", [](GuardedWriter* self, int fd) { new (self) GuardedWriter(Fd(fd)); }, "fd"_a)
       .def("write", &WriteRows<GuardedWriter>, "batch"_a,
            "Appends the rows of anything with __arrow_c_array__; returns (bytes, rows) of the file "
-           "that readers may use now. Raises ValueError for a column type that cannot be fed, "
-           "OSError where the disk is full.")
+           "that readers may now use. Raises ValueError for an unsupported column type, "
+           "OSError if the disk is full.")
       .def_prop_ro("hash", &HashOf<GuardedWriter>, "The hash of all rows so far.")
       .def(
           "close",
@@ -101,7 +102,7 @@ void DefinePartitionWriter(nb::module_& m) {
 
 using GuardedSender = OneAtATime<PartitionSender>;
 
-// A connection on a duplicate of the descriptor, which stays Python's.
+// Connection on a duplicate of the descriptor; Python keeps the original.
 Connection OnDuplicate(int fd) {
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) ThrowErrno(errno, fmt::format("duplicating descriptor {}", fd));
@@ -122,14 +123,14 @@ void DefinePartitionSender(nb::module_& m) {
           "fd"_a, "timeout_s"_a = kStreamTimeout)
       .def("write", &WriteRows<GuardedSender>, "batch"_a,
            "Sends the rows of anything with __arrow_c_array__; returns (bytes, rows) sent so far. "
-           "Raises ValueError for a column type that cannot be fed, ConnectionError where the "
-           "receiver is gone, TimeoutError where it takes nothing.")
+           "Raises ValueError for an unsupported column type, ConnectionError if the "
+           "receiver has closed the connection, TimeoutError if it reads nothing.")
       .def(
           "end",
           [](GuardedSender& self) {
             WaitWithHandlers([&] { self.With([](PartitionSender& to) { to.End(); }); });
           },
-          "After the last row.")
+          "Sends the end after the last row.")
       .def_prop_ro("hash", &HashOf<GuardedSender>, "The hash of all rows so far.");
 }
 
@@ -151,10 +152,10 @@ std::tuple<uint64_t, int64_t, uint64_t> ReceiveFrom(int socket_fd, int file_fd,
 void DefineReceivePartition(nb::module_& m) {
   m.def("receive_partition", &ReceiveFrom, "socket_fd"_a, "file_fd"_a, "on_commit"_a,
         "timeout_s"_a = kStreamTimeout,
-        "Writes the partition that a PartitionSender sends into an empty file, calling "
-        "on_commit(bytes, rows) as it goes; returns (bytes, rows, hash) at its end. Both "
-        "descriptors stay the caller's. Raises ConnectionError where the connection ends early, "
-        "TimeoutError where nothing comes, HearthError for damaged rows.");
+        "Receives a partition from a PartitionSender into an empty file, calling "
+        "on_commit(bytes, rows) for each commit; returns (bytes, rows, hash) at its end. Both "
+        "descriptors remain the caller's. Raises ConnectionError if the connection ends early, "
+        "TimeoutError if nothing arrives, HearthError for damaged rows.");
 }
 
 uint64_t PartitionHash(int64_t partition, int fd, uint64_t bytes, int64_t rows) {
@@ -185,19 +186,19 @@ void Grow(DatasetRows& self, int64_t partition, int64_t attempt, int fd, uint64_
 }
 
 void DefineDatasetRows(nb::module_& m) {
-  nb::class_<DatasetRows>(
-      m, "DatasetRows",
-      R"(The rows of the partitions that a rank owns, as they arrive. Any thread.
+  nb::class_<DatasetRows>(m, "DatasetRows",
+                          R"(The rows of a rank's partitions, as they arrive. Thread-safe.
 
-Waits raise TimeoutError after `timeout_s`, and HearthError with the reason that fail() was given.)")
+Waits raise TimeoutError after `timeout_s`, and HearthError with the reason of fail().)")
       .def(nb::init<std::vector<int64_t>, double>(), "owned"_a, "timeout_s"_a)
       .def("grow", &Grow, "partition"_a, "attempt"_a, "fd"_a, "bytes"_a, "rows"_a, "complete"_a,
            "hash"_a = 0, ReleaseGil(),
-           "An attempt's writer has committed so much. `fd`, with the attempt's first message and "
-           "else -1, is taken over. `hash` is that of all rows, where it is complete. Raises "
-           "HearthError where the file is damaged or its rows are not those that were read before.")
+           "Reports what an attempt's writer has committed. `fd`, in the attempt's first message "
+           "and "
+           "else -1, is owned by this object afterwards. `hash`: of all rows, if complete. Raises "
+           "HearthError if the file is damaged or its rows differ from those already read.")
       .def("lose", &DatasetRows::Lose, "partition"_a, "attempt"_a, ReleaseGil(),
-           "An attempt ends without its last rows. Another one must have the rows that were read.")
+           "An attempt ended early. Another attempt must have the rows already read.")
       .def("set_totals", &DatasetRows::SetTotals, "rows"_a, ReleaseGil(),
            "The number of rows of each partition of the dataset.")
       .def("fail", &DatasetRows::Fail, "reason"_a, ReleaseGil(), "Ends all waits.")
@@ -210,14 +211,14 @@ Waits raise TimeoutError after `timeout_s`, and HearthError with the reason that
           [](DatasetRows& self, double timeout_s) {
             return WaitWithHandlers([&] { return self.WaitTotals(timeout_s); });
           },
-          "timeout_s"_a, "What set_totals() was given; waits for it.")
+          "timeout_s"_a, "The row counts of set_totals(); waits for them.")
       .def(
           "hashes",
           [](DatasetRows& self) { return WaitWithHandlers([&] { return self.WaitHashes(); }); },
           "The hash of each owned partition, in ascending order; waits until all are complete.")
       .def("columns", &Columns,
            "(name, type, size of a fixed-size list or 0) of each column; waits for the first row. "
-           "Empty where the rank has no rows.");
+           "Empty if the rank has no rows.");
 }
 
 std::optional<std::vector<int64_t>> IndicesOf(nb::handle array) {
@@ -232,7 +233,7 @@ std::optional<std::vector<int64_t>> IndicesOf(nb::handle array) {
   return std::vector<int64_t>(indices.data(), indices.data() + indices.size());
 }
 
-// Reads in the order of one epoch after another.
+// Reads in the order of consecutive epochs.
 class GuardedReader {
  public:
   GuardedReader(std::shared_ptr<DatasetRows> rows, uint64_t seed, const std::string& mode)
@@ -266,25 +267,25 @@ void DefineEpochReader(nb::module_& m) {
 
 Args:
     rows: the DatasetRows; several readers may share one.
-    seed: of the order.
-    mode: 'none' (as the rows come), 'window' (windows of up to 16,384 rows) or 'full'.)")
+    seed: seed of the order.
+    mode: 'none' (arrival order), 'window' (windows of up to 16,384 rows) or 'full'.)")
       .def(nb::init<std::shared_ptr<DatasetRows>, uint64_t, const std::string&>(), "rows"_a,
            "seed"_a, "mode"_a)
       .def("start", &GuardedReader::Start, "epoch"_a, "remaining"_a = nb::none(),
            "order_seed"_a = nb::none(),
-           "Goes to an epoch, or to what is left of it: `remaining` has the indices of its rows, "
-           "rising, which come in an order that follows from `order_seed` (None: the reader's "
-           "seed). The rows' own seeds stay those of the epoch.")
+           "Moves to an epoch, or to its remaining rows: `remaining` has their ascending indices, "
+           "and their order depends on `order_seed` (None: the reader's "
+           "seed). The rows' seeds remain those of the epoch.")
       .def("rows", &GuardedReader::Rows, "Rows of the rank in this epoch; waits for the number.")
       .def("take", &GuardedReader::Take, "position"_a, "count"_a, "wrap"_a = false,
            "Waits for the rows at `count` positions from `position` on. With `wrap` the epoch's "
-           "first rows come again behind its last one, else there are fewer.");
+           "first rows follow its last one, else there are fewer.");
 }
 
 nb::object ConsumedRows(const std::vector<int64_t>& counts, uint64_t seed, int64_t epoch,
                         const std::string& mode, int64_t count) {
   Require(std::all_of(counts.begin(), counts.end(), [](int64_t rows) { return rows >= 0; }),
-          ErrorCode::kInvalidArgument, "a partition cannot have fewer than 0 rows");
+          ErrorCode::kInvalidArgument, "a partition cannot have a negative number of rows");
   const int64_t rows = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   const NewArray array({rows}, "bool");
   const EpochOrder order(dataset::ShuffleOf(mode), seed, epoch);
@@ -302,17 +303,16 @@ void RegisterDataset(nb::module_& m) {
   DefinePartitionWriter(m);
   DefinePartitionSender(m);
   DefineReceivePartition(m);
-  m.def(
-      "partition_hash", &PartitionHash, "partition"_a, "fd"_a, "bytes"_a, "rows"_a,
-      "The hash of the rows in a complete partition file, which it reads; the descriptor stays "
-      "the caller's. Raises HearthError where the file is damaged or has another number of rows.");
+  m.def("partition_hash", &PartitionHash, "partition"_a, "fd"_a, "bytes"_a, "rows"_a,
+        "The hash of the rows in a complete partition file, which it reads; the descriptor remains "
+        "the caller's. Raises HearthError if the file is damaged or has another number of rows.");
   DefineDatasetRows(m);
   DefineTakenRows(m);
   DefineEpochReader(m);
-  m.def(
-      "consumed_rows", &ConsumedRows, "counts"_a, "seed"_a, "epoch"_a, "mode"_a, "count"_a,
-      "Which rows of partitions with so many rows, one behind the other, an epoch's first `count` "
-      "positions are: an array of bool.");
+  m.def("consumed_rows", &ConsumedRows, "counts"_a, "seed"_a, "epoch"_a, "mode"_a, "count"_a,
+        "Marks the rows of consecutive partitions, with these row counts, at an epoch's first "
+        "`count` "
+        "positions: an array of bool.");
 }
 
 }  // namespace hearth::bindings

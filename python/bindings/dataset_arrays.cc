@@ -31,7 +31,7 @@ std::string_view DtypeOf(const GatheredColumn& column) {
   return batch::ColumnTypeName(column.number_type());  // NumPy has the same names
 }
 
-// The type of the result, where it is another one than the column's.
+// Type of the result if it differs from the column's type.
 std::optional<ColumnType> OtherType(const GatheredColumn& column, nb::handle out_dtype) {
   if (out_dtype.is_none()) return std::nullopt;
   const nb::object dtype = nb::module_::import_("numpy").attr("dtype")(out_dtype);
@@ -40,7 +40,7 @@ std::optional<ColumnType> OtherType(const GatheredColumn& column, nb::handle out
   return type;
 }
 
-// An array that `copy(memory)` fills without the GIL, in the type that was asked for.
+// Array of the requested type that `copy(memory)` fills without the GIL.
 template <typename Copy>
 nb::object FilledArray(const GatheredColumn& column, const std::vector<int64_t>& shape,
                        nb::handle out_dtype, Copy copy) {
@@ -101,7 +101,7 @@ nb::object Texts(const GatheredColumn& column, int64_t rows) {
   return texts;
 }
 
-// Objects are made with the GIL and, where there is much to copy, filled without it.
+// Creates objects with the GIL; large ones are filled without it.
 nb::object Binaries(const GatheredColumn& column, int64_t rows) {
   constexpr size_t kMuch = 64 << 10;
   struct Copy {
@@ -175,26 +175,26 @@ nb::object PythonRows::Ids() const {
 
 void DefineTakenRows(nb::module_& m) {
   nb::class_<PythonRows>(m, "TakenRows",
-                         "Some rows of a dataset, which stay where they lie until they are "
+                         "Selected rows of a dataset, which are not copied until they are "
                          "gathered.")
       .def_prop_ro("count", &PythonRows::count)
       .def("__len__", &PythonRows::count)
       .def("gather", &PythonRows::Gather, "name"_a, "out_dtype"_a = nb::none(), "ragged"_a = false,
-           "A column in new memory: an array [rows] of numbers, [rows, length] of lists of one "
+           "Copies a column: an array [rows] of numbers, [rows, length] of lists of one "
            "length (with `ragged` a list of arrays, None for a null), a list of str or bytes. A "
-           "null is NaN among floats, None among str and bytes, else a ValueError. Returns None "
-           "for types that are left to pyarrow (record_batch). `out_dtype`: another type for "
-           "numbers; ValueError where it cannot hold one.")
+           "null becomes NaN for floats, None for str and bytes, else a ValueError. Returns None "
+           "for types that only pyarrow supports (record_batch). `out_dtype`: another type for "
+           "numbers; ValueError if a value is out of its range.")
       .def("record_batch", &PythonRows::Batch, "columns"_a = nb::none(),
-           "The rows as pyarrow.record_batch() takes them, of these columns or of all: a copy.")
+           "A copy of the rows for pyarrow.record_batch(), of these columns or of all.")
       .def(
           "__arrow_c_array__",
           [](const PythonRows& self, nb::handle) { return self.Batch(std::nullopt).Export(); },
           "requested_schema"_a = nb::none())
       .def("indices", &PythonRows::Indices, "Each row's number in the rank's partitions, int64.")
       .def("ids", &PythonRows::Ids,
-           "A seed for random numbers of each row in this epoch, uint64: it depends on nothing but "
-           "seed, epoch, partition and the row's number there.");
+           "A random seed for each row in this epoch, uint64, which depends only on "
+           "seed, epoch, partition and the row's number in it.");
 }
 
 }  // namespace hearth::bindings

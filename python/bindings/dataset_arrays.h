@@ -1,4 +1,4 @@
-// Rows of a dataset as Python holds them, and the arrays that are made of their columns.
+// Python's handle to selected rows of a dataset, and conversion of their columns to arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,7 +16,7 @@
 
 namespace hearth::bindings {
 
-// Thread-safe but for the GIL, which is held.
+// Call with the GIL.
 class PythonRows {
  public:
   PythonRows(std::shared_ptr<const dataset::TakenRows> rows,
@@ -24,9 +24,9 @@ class PythonRows {
       : rows_(std::move(rows)), dataset_(std::move(dataset)), seed_(seed), epoch_(epoch) {}
 
   int64_t count() const { return rows_->size(); }
-  // A column as an array, or as a list; None for types that are left to pyarrow.
+  // A column as an array, or as a list; None for types that only pyarrow supports.
   nanobind::object Gather(const std::string& name, nanobind::handle out_dtype, bool ragged) const;
-  // The rows as a batch of their own, of some columns or of all.
+  // The rows as a new batch, with some columns or all.
   PythonBatch Batch(const std::optional<std::vector<std::string>>& columns) const;
   nanobind::object Indices() const;
   nanobind::object Ids() const;

@@ -1,4 +1,4 @@
-// The one place where error codes become Python exception classes.
+// Maps error codes to Python exception classes.
 #include <nanobind/nanobind.h>
 
 #include <exception>
@@ -24,7 +24,7 @@ PyObject* PythonClass(ErrorCode code, PyObject* hearth_error) {
       return PyExc_ConnectionError;
     case ErrorCode::kPermissionDenied:
       return PyExc_PermissionError;
-    // Mostly a full disk or too many open files; bad_alloc is what becomes MemoryError.
+    // Usually a full disk or too many open files; bad_alloc becomes MemoryError.
     case ErrorCode::kResourceExhausted:
       return PyExc_OSError;
     case ErrorCode::kUnimplemented:
@@ -40,7 +40,7 @@ void Translate(const std::exception_ptr& thrown, void* hearth_error) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    // A file's name, or a server's words, may be no UTF-8.
+    // A file's name, or a server's message, may be invalid UTF-8.
     const std::string& text = error.message();
     PyObject* message =
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
@@ -54,10 +54,10 @@ void Translate(const std::exception_ptr& thrown, void* hearth_error) {
 
 void RegisterErrors(nb::module_& m) {
   PyObject* hearth_error = PyErr_NewExceptionWithDoc(
-      "hearth.HearthError", "What failed in the core and fits no built-in exception.",
+      "hearth.HearthError", "An error in the core without a matching built-in exception.",
       PyExc_RuntimeError, nullptr);
   if (hearth_error == nullptr) nb::raise_python_error();
-  // The translator outlives the module, so it keeps a reference of its own.
+  // The translator outlives the module, so it holds a reference.
   m.attr("HearthError") = nb::borrow(hearth_error);
   nb::register_exception_translator(Translate, hearth_error);
 }

@@ -1,9 +1,8 @@
-// Python's lock, given back while a thread waits in the core and taken where the core calls Python.
+// RAII for the GIL: released while a thread waits in the core, acquired to call Python.
 //
-// As nanobind's gil_scoped_release and gil_scoped_acquire, also for daemon threads: those that want
-// the lock while the interpreter ends never get it, and the process goes on ending without them.
-// Python would end such a thread by unwinding its stack, through destructors that may not throw:
-// std::terminate().
+// Like nanobind's gil_scoped_release and gil_scoped_acquire, but safe for daemon threads: a thread
+// that requests the GIL during interpreter shutdown blocks until the process exits. Python would
+// unwind its stack instead, through noexcept destructors: std::terminate().
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,12 +10,12 @@
 
 namespace hearth::bindings {
 
-// What a thread does that Python unwinds, as the process goes on ending without it.
+// Blocks a thread that Python unwinds, until the process exits.
 [[noreturn]] inline void StayUntilTheEnd() {
   for (;;) ::pause();
 }
 
-// Calls `take`, which takes the lock; where the interpreter is ending, stays here until it has.
+// Calls `take`, which acquires the GIL; blocks forever if the interpreter is shutting down.
 template <typename Take>
 auto TakeGil(Take take) {
   try {
@@ -26,8 +25,8 @@ auto TakeGil(Take take) {
   }
 }
 
-// Whether this thread has the lock. The limited API has no PyGILState_Check(); the other function
-// looks at this thread alone since 3.12, below which that API is not used.
+// Whether this thread holds the GIL. The limited API lacks PyGILState_Check(); the alternative is
+// per-thread only since Python 3.12, the oldest version with that API here.
 inline bool HasGil() {
 #ifdef Py_LIMITED_API
   return PyThreadState_GetDict() != nullptr;
@@ -53,7 +52,7 @@ class AcquiredGil {
  public:
   AcquiredGil() : state_(TakeGil(PyGILState_Ensure)) {}
   ~AcquiredGil() {
-    // Python unwinds this thread out of the Python code that it called: the lock is another's.
+    // Python is unwinding this thread out of a call: another thread holds the GIL.
     if (!HasGil()) StayUntilTheEnd();
     PyGILState_Release(state_);
   }
@@ -64,10 +63,10 @@ class AcquiredGil {
   const PyGILState_STATE state_;
 };
 
-// For .def() of a function that waits and touches no Python object.
+// For .def() of functions that wait and touch no Python object.
 using ReleaseGil = nanobind::call_guard<ReleasedGil>;
 
-// What a function that waits returns; it runs without the lock.
+// Calls a waiting function without the GIL and returns its result.
 template <typename Function>
 auto WithoutGil(Function function) {
   const ReleasedGil released;

@@ -1,4 +1,4 @@
-// hearth.native._core: encoded images to arrays for training.
+// hearth.native._core: decodes images into arrays for training.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -50,13 +50,13 @@ image::CropMode CropOf(const std::optional<std::string>& name) {
       "crop", *name, {{"random", image::CropMode::kRandom}, {"center", image::CropMode::kCenter}});
 }
 
-// The transform and its number of threads.
+// A transform and its number of threads.
 class PythonImageTransform {
  public:
   PythonImageTransform(const image::ImageOptions& options, int threads)
       : transform_(options), threads_(threads) {
-    Require(threads > 0, ErrorCode::kInvalidArgument, "{} threads to decode images: at least 1",
-            threads);
+    Require(threads > 0, ErrorCode::kInvalidArgument,
+            "cannot decode images with {} threads: need at least 1", threads);
   }
 
   nb::tuple Apply(const nb::sequence& encoded, const nb::object& seeds) const;
@@ -96,7 +96,7 @@ nb::object PythonImageTransform::NewArray(size_t count, std::byte** data) const 
 using Seeds = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 nb::tuple PythonImageTransform::Apply(const nb::sequence& encoded, const nb::object& seeds) const {
-  std::deque<BufferView> buffers;  // they do not move
+  std::deque<BufferView> buffers;  // stable addresses
   std::vector<std::string_view> views;
   for (nb::handle item : encoded) views.push_back(buffers.emplace_back(item).bytes());
   const auto numbers = nb::cast<Seeds>(seeds);
@@ -164,11 +164,12 @@ void RegisterImage(nb::module_& m) {
       .def("__init__", Make, "kind"_a, "size"_a, "crop"_a.none(), "flip"_a, "mean"_a.none(),
            "std"_a.none(), "to"_a, "layout"_a, "threads"_a, "scaled_decoding"_a = true)
       .def("apply", &PythonImageTransform::Apply, "encoded"_a, "seeds"_a,
-           "Images (objects with the buffer interface) and a uint64 array of seeds, to an array "
+           "Transforms images (objects with the buffer interface) with a uint64 array of seeds to "
+           "an array "
            "[n, 3, height, width] or [n, height, width, 3] (bfloat16 as uint16) and a bool array: "
-           "which could not be decoded. Those are zeros.")
+           "true for images that could not be decoded, which are zeros.")
       .def("reason", &PythonImageTransform::Reason, "encoded"_a, "seed"_a = 0,
-           "Why an image cannot be decoded; empty where it can.");
+           "Reason why an image cannot be decoded; empty if it can.");
 }
 
 }  // namespace hearth::bindings

@@ -1,5 +1,5 @@
-// Macros of CPython by the functions of the same meaning, where modules are compiled for all later
-// versions of Python: its limited API has no others.
+// Replaces CPython macros that the limited API lacks by equivalent functions, for modules compiled
+// for all later versions of Python.
 #pragma once
 
 #include <Python.h>

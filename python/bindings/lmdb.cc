@@ -1,4 +1,4 @@
-// hearth.native._core: the Datum records of an LMDB as Arrow batches.
+// hearth.native._core: Datum records of an LMDB as Arrow batches.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -66,7 +66,7 @@ std::unique_ptr<DatumRows> OpenRange(const std::string& path, const nb::bytes& f
   return std::make_unique<DatumRows>(path, std::move(range));
 }
 
-// nanobind keeps no pointers to const.
+// nanobind cannot hold pointers to const.
 struct PythonDatums {
   std::shared_ptr<const DatumBatch> batch;
 };
@@ -92,28 +92,29 @@ nb::tuple Export(const PythonDatums& datums, nb::handle) {
 
 void RegisterLmdb(nb::module_& m) {
   m.def("divide_lmdb", DivideRecords, "path"_a, "parts"_a,
-        "(records, the key that each part begins with) of an LMDB's data file, by path or URI, "
-        "whose parts differ by at most one record. Raises HearthError.");
-  m.def("cut_lmdb", Cut, "path"_a, "wanted"_a,
-        "(records, ((a part's first key, the byte near which it lies), ...)): `wanted` to twice as "
-        "many parts of about equal size, found without reading the records; none where the file is "
-        "too small for that. Raises HearthError.");
+        "(records, first key of each part) of an LMDB's data file, by path or URI, "
+        "in parts that differ by at most one record. Raises HearthError.");
+  m.def(
+      "cut_lmdb", Cut, "path"_a, "wanted"_a,
+      "(records, ((first key of a part, its approximate byte offset), ...)): `wanted` to twice as "
+      "many parts of about equal size, found without reading the records; none if the file is "
+      "too small for that. Raises HearthError.");
   m.def("lmdb_rows", OpenRange, "path"_a, "first_key"_a, "end_key"_a.none(),
         nb::sig("def lmdb_rows(path: str, first_key: bytes, end_key: bytes | None) -> DatumRows"),
-        "The records from `first_key` on and before `end_key`. Raises HearthError.");
+        "The records from `first_key` on, before `end_key`. Raises HearthError.");
   nb::class_<PythonDatums>(m, "DatumBatch",
-                           "Records as pyarrow.record_batch() takes them; `data` is a binary view "
+                           "Records for pyarrow.record_batch(); `data` is a binary view "
                            "of the file.")
       .def("__arrow_c_array__", &Export, "requested_schema"_a = nb::none())
       .def_prop_ro("num_rows", [](const PythonDatums& self) { return self.batch->rows(); });
   nb::class_<DatumRows>(m, "DatumRows",
-                        "Some Datum records of an LMDB's data file. One thread uses it.")
+                        "A range of Datum records of an LMDB's data file. Not thread-safe.")
       .def(nb::new_(&Open), "path"_a, "first_key"_a, "count"_a,
            "`count` records from `first_key` on. Raises HearthError.")
-      .def_prop_ro("fetched", &DatumRows::fetched, "Bytes that came from another file system.")
+      .def_prop_ro("fetched", &DatumRows::fetched, "Bytes read from a remote file system.")
       .def("next", &NextRecords,
-           "The next rows, for pyarrow.record_batch(); None at the end. Raises HearthError where "
-           "the file is damaged; a record that is no Datum has nulls.");
+           "The next rows, for pyarrow.record_batch(); None at the end. Raises HearthError if "
+           "the file is damaged; a record that is not a Datum becomes nulls.");
 }
 
 }  // namespace hearth::bindings

@@ -29,7 +29,7 @@ namespace {
 
 using rendezvous::MessageChannel;
 
-// What a handshake is about: both ends have the same.
+// Parameters of a handshake, which must be equal on both sides.
 struct Terms {
   rendezvous::Credentials credentials;
   rendezvous::Identity identity;
@@ -37,8 +37,8 @@ struct Terms {
 
 using Handshake = void(Connection&, const rendezvous::Credentials&, rendezvous::Identity, Deadline);
 
-// Other threads go on meanwhile, and a signal's handler runs at once. Where it raises the channel
-// is ended, as half a message is of no use to anybody.
+// Waits without the GIL and runs signal handlers at once. If a handler raises, the channel is
+// closed, because a partial message is useless.
 template <typename Wait>
 auto WaitAsPython(MessageChannel& self, Wait wait) {
   try {
@@ -60,12 +60,13 @@ void Shake(MessageChannel& self, const Terms& terms, double timeout_s) {
   });
 }
 
-// Until a message's first byte: a handler that raises ends the wait alone. False at the deadline.
+// Waits for a message's first byte: a handler that raises ends only the wait. False at the
+// deadline.
 bool WaitReadable(const MessageChannel& self, Deadline deadline) {
   const auto connection = self.connection();
   const ReleasedGil released;
   const OnSignal handlers(RunSignalHandlers);
-  return connection == nullptr || connection->WaitReadable(deadline);  // Receive says that it is
+  return connection == nullptr || connection->WaitReadable(deadline);  // Receive throws then
 }
 
 nb::object Receive(MessageChannel& self, std::optional<double> timeout_s) {
@@ -104,10 +105,11 @@ void Send(MessageChannel& self, const nb::dict& message, const std::vector<int>&
 }
 
 void DefineTerms(nb::module_& m) {
-  nb::class_<Terms>(m, "HandshakeTerms", R"(What both ends of a channel must have alike.
+  nb::class_<Terms>(m, "HandshakeTerms",
+                    R"(Handshake parameters that both ends of a channel must share.
 
-`service` keeps a proof for one purpose from serving another; `rank` is of the server. The token is
-64 hex digits and shows nowhere.)")
+`service` prevents reuse of a proof for another purpose; `rank` is the server's. The token is
+64 hex digits and appears in no error or log.)")
       .def(
           "__init__",
           [](Terms* self, const std::string& token, std::string service, uint32_t rank,
@@ -123,36 +125,38 @@ void DefineMessageChannel(nb::module_& m) {
   DefineTerms(m);
   nb::class_<MessageChannel>(m, "MessageChannel", R"(Messages over one connected stream socket.
 
-One thread receives, any thread may use the rest. Raises ConnectionError when the peer is gone or
-the channel is closed.)")
+One thread receives; any thread may call the other methods. Raises ConnectionError if the peer has
+closed the connection, or after close().)")
       .def(
           "__init__",
           [](MessageChannel* self, int fd, std::string peer) {
             new (self) MessageChannel(Connection(Fd(fd), std::move(peer)));
           },
-          "fd"_a, "peer"_a, "Takes the descriptor over; errors call the other side `peer`.")
+          "fd"_a, "peer"_a, "Takes ownership of the descriptor; errors name the other side `peer`.")
       .def("accept_handshake", &Shake<rendezvous::AcceptHandshake>, "terms"_a, "timeout_s"_a,
-           "The listening side. Raises PermissionError for other terms, ValueError for bytes that "
-           "are not a handshake, TimeoutError even while bytes come.")
+           "Listening side. Raises PermissionError for other terms, ValueError for bytes that "
+           "are not a handshake, TimeoutError even while bytes arrive.")
       .def("offer_handshake", &Shake<rendezvous::OfferHandshake>, "terms"_a, "timeout_s"_a,
-           "The connecting side. Raises PermissionError when it is refused, or the other side does "
-           "not prove itself, and TimeoutError.")
-      .def("send", Send, "message"_a, "fds"_a, "data"_a,
-           "Sends a message, with descriptors, and bytes behind it. Raises ValueError for what "
-           "JSON cannot hold.")
+           "Connecting side. Raises PermissionError if it is refused, or if the other side does "
+           "not authenticate, and TimeoutError.")
+      .def(
+          "send", Send, "message"_a, "fds"_a, "data"_a,
+          "Sends a message, with descriptors, followed by bytes. Raises ValueError for values that "
+          "JSON does not support.")
       .def("receive", Receive, "timeout_s"_a.none(),
            "(message, descriptors) of the next message, None at the stream's end. Raises "
            "TimeoutError, and ValueError for bytes that are not a message.")
-      .def("receive_data", ReceiveData, "count"_a, "Bytes that follow a message.")
+      .def("receive_data", ReceiveData, "count"_a, "Reads bytes that follow a message.")
       .def(
           "fileno",
           [](const MessageChannel& self) {
             const auto connection = self.connection();
             return connection ? connection->fd() : -1;
           },
-          "-1 when it is closed.")
-      .def("end", &MessageChannel::End, "Ends the connection, and waits of other threads.")
-      .def("close", &MessageChannel::Close, "Ends it and frees the descriptor. Idempotent.")
+          "-1 if it is closed.")
+      .def("end", &MessageChannel::End,
+           "Shuts the connection down, and ends waits of other threads.")
+      .def("close", &MessageChannel::Close, "Ends it and closes the descriptor. Idempotent.")
       .def(
           "detach", [](MessageChannel& self) { return self.Release().Release(); },
           "The descriptor, which this object no longer owns.");

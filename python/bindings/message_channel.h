@@ -1,4 +1,4 @@
-// The classes MessageChannel and Credentials, for listeners and connections that Python serves.
+// Classes MessageChannel and HandshakeTerms, for listeners and connections that Python serves.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,8 +1,8 @@
-// The module hearth.native._core: everything of the core that needs no torch.
+// hearth.native._core: the part of the core that does not need torch.
 #include "module.h"
 
 NB_MODULE(_core, m) {
-  // A program may end while a thread of it still waits for rows.
+  // A program may exit while one of its threads still waits for rows.
   nanobind::set_leak_warnings(false);
   m.doc() = "The native core of Hearth: rendezvous, rings and datasets, collective, prototxt.";
   hearth::bindings::RegisterErrors(m);

@@ -1,13 +1,14 @@
-// One Register function per room; module.cc calls them. A room's binding adds its line here, its
-// call in module.cc and its source in CMakeLists.txt. Waiting calls release the GIL
-// (gil.h).
+// One Register function per module of the core, called by module.cc. A new binding adds its
+// declaration here, its call in module.cc and its source in CMakeLists.txt. Waiting calls release
+// the GIL (gil.h).
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace hearth::bindings {
 
-// hearth::Error as Python exceptions; makes HearthError. Serves every module that imports _core.
+// Maps hearth::Error to Python exceptions; defines HearthError. Serves every module that imports
+// _core.
 void RegisterErrors(nanobind::module_& m);
 void RegisterDataset(nanobind::module_& m);
 void RegisterRing(nanobind::module_& m);
@@ -18,7 +19,7 @@ void RegisterImage(nanobind::module_& m);
 void RegisterLmdb(nanobind::module_& m);
 void RegisterBase(nanobind::module_& m);
 void RegisterBoard(nanobind::module_& m);
-void RegisterCollective(nanobind::module_& m);  // with the two below
+void RegisterCollective(nanobind::module_& m);  // also calls the two below
 void RegisterCollectiveQueue(nanobind::module_& m);
 void RegisterCollectiveRequest(nanobind::module_& m);
 void RegisterPickleRows(nanobind::module_& m);

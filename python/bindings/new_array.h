@@ -1,4 +1,4 @@
-// A new NumPy array whose values the core writes.
+// A new NumPy array that the core fills.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,8 +10,8 @@
 
 namespace hearth::bindings {
 
-// Made, used and destroyed with the GIL; the memory may be written without it. The array owns its
-// memory, so that the program may do with it what it likes.
+// Create, use and destroy with the GIL; the memory may be written without it. The array owns its
+// memory.
 class NewArray {
  public:
   NewArray(const std::vector<int64_t>& shape, std::string_view dtype) {

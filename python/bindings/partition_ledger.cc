@@ -20,13 +20,13 @@ using partitions::Ledger;
 
 void RegisterPartitionLedger(nb::module_& m) {
   nb::class_<Ledger>(m, "FeedLedger",
-                     "What a driver knows about its feed jobs: who sends which partition, what was "
-                     "taken, what is safe. Any thread may use it.")
+                     "Driver-side state of feed jobs: which attempt sends which partition, rows "
+                     "taken, rows safe. Thread-safe.")
       .def(nb::init<>())
       .def("open", &Ledger::Open, "feed"_a, ReleaseGil(),
-           "From now on attempts of this job may send rows.")
+           "Allows attempts of this job to send rows.")
       .def("close", &Ledger::Close, "feed"_a, ReleaseGil(),
-           "Forgets the job; attempts that come late are refused.")
+           "Removes the job; rejects attempts that arrive later.")
       .def(
           "note",
           [](Ledger& ledger, int rank, const std::string& event) {
@@ -37,17 +37,18 @@ void RegisterPartitionLedger(nb::module_& m) {
             return messages;
           },
           "rank"_a, "event"_a, ReleaseGil(),
-          "Takes the JSON text of an event of a feed from a node; returns texts that all nodes are "
-          "to be told. Raises ValueError for one that is not understood.")
+          "Applies an event of a feed from a node (JSON text); returns messages (JSON texts) "
+          "for all nodes. Raises ValueError for an invalid event.")
       .def("taken", &Ledger::Taken, "feed"_a, ReleaseGil(),
-           "Rows of the job that programs have taken, as of a moment ago.")
+           "Rows of the job that programs have taken, possibly slightly out of date.")
       .def("safe", &Ledger::Safe, "feed"_a, ReleaseGil(),
-           "The partitions of the job whose rows are safe.")
+           "Partitions of the job whose rows are safe.")
       .def("unfinished", &Ledger::Unfinished, "feed"_a, ReleaseGil(),
-           "The partitions of the job that an attempt has begun to send and none has finished.")
-      .def("start_again", &Ledger::StartAgain, ReleaseGil(),
-           "All nodes are new: partitions that are not safe are sent again from their first row; "
-           "if one that is safe is sent again, its rows are only compared.");
+           "Partitions of the job that an attempt has started to send and none has finished.")
+      .def(
+          "start_again", &Ledger::Restart, ReleaseGil(),
+          "Resets for new nodes: partitions that are not safe are sent again from their first row; "
+          "if a safe one is sent again, its rows are only compared.");
 }
 
 }  // namespace hearth::bindings

@@ -1,4 +1,4 @@
-// hearth.native._core: a node's end of a cluster's feed (FeedQueue, FeedLink, FeedReader).
+// hearth.native._core: node side of a cluster's feed (FeedQueue, FeedLink, FeedReader).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -45,7 +45,7 @@ class PythonFunction {
     const AcquiredGil acquired;
     return nb::cast<std::string>((*function_)());
   }
-  // With the message as a dict.
+  // Passes the message as a dict.
   void operator()(const Json& message) const {
     const std::string text = message.dump(-1, ' ', false, Json::error_handler_t::replace);
     const AcquiredGil acquired;
@@ -63,10 +63,10 @@ Json ParseMessage(const std::string& text) {
   return value;
 }
 
-void MakeLink(TaskLink* self, std::pair<int, int> rows, std::pair<int, int> results, bool from_afar,
+void MakeLink(TaskLink* self, std::pair<int, int> rows, std::pair<int, int> results, bool remote,
               nb::object tell) {
   new (self) TaskLink({Fd(rows.first), Fd(rows.second)}, {Fd(results.first), Fd(results.second)},
-                      from_afar, PythonFunction(std::move(tell)));
+                      remote, PythonFunction(std::move(tell)));
 }
 
 void MakeQueue(PartitionQueue* self, nb::object report, nb::object spill_folder) {
@@ -76,10 +76,10 @@ void MakeQueue(PartitionQueue* self, nb::object report, nb::object spill_folder)
 }
 
 void DefineTasks(nb::module_& m) {
-  nb::class_<TaskLink>(m, "FeedLink", R"(A node's end of one feed task's connection.
+  nb::class_<TaskLink>(m, "FeedLink", R"(Node's end of a feed task's connection.
 
 Args:
-    rows, results: the two descriptors of each ring, which are taken over.
+    rows, results: the two descriptors of each ring, owned by this object afterwards.
     from_afar: whether the task is on another host.
     tell: sends the task a message; must not raise.)")
       .def("__init__", &MakeLink, "rows"_a, "results"_a, "from_afar"_a, "tell"_a)
@@ -91,11 +91,11 @@ Args:
 }
 
 void DefineQueue(nb::module_& m) {
-  nb::class_<PartitionQueue>(m, "FeedQueue", R"(The partitions of one feed of a node. Any thread.
+  nb::class_<PartitionQueue>(m, "FeedQueue", R"(The partitions of one feed of a node. Thread-safe.
 
 Args:
-    report: sends the driver an event.
-    spill_folder: names the folder for rows that are kept.)")
+    report: sends an event to the driver.
+    spill_folder: returns the folder for spooled rows.)")
       .def("__init__", &MakeQueue, "report"_a, "spill_folder"_a)
       .def(
           "announce",
@@ -103,40 +103,40 @@ Args:
             return queue.Announce(std::move(link), ParseMessage(message));
           },
           "link"_a, "message"_a, ReleaseGil(),
-          "Adds the partition that a feed task's message (JSON text) announces, or refuses it. "
-          "Raises ValueError for a message that is not understood.")
+          "Adds the partition that a feed task announces (JSON text), or refuses it. "
+          "Raises ValueError for an invalid message.")
       .def(
           "answer",
           [](PartitionQueue& queue, const std::string& message) {
             return queue.Answer(ParseMessage(message));
           },
           "message"_a, ReleaseGil(),
-          "Takes the driver's answer to a partition's claim; returns whether this queue has the "
+          "Applies the driver's answer to a partition's claim; returns whether this queue has the "
           "partition.")
       .def("lose", &PartitionQueue::Lose, "partition"_a, ReleaseGil(),
            "The partition's feed task is gone.")
       .def("replay", &PartitionQueue::AddReplay, "feed"_a, "kept"_a, "times"_a, ReleaseGil(),
-           "Queues the rows kept of feed job `kept` again, `times` over, as rows of `feed`.")
+           "Queues the spooled rows of feed job `kept` again, `times` over, as rows of `feed`.")
       .def("end", &PartitionQueue::End, ReleaseGil(),
-           "No more partitions come after those that already wait.")
+           "Ends the feed after the partitions already queued.")
       .def("fail", &PartitionQueue::Fail, "reason"_a, ReleaseGil(),
-           "Ends all waits, and all partitions.")
+           "Ends all waits and all partitions.")
       .def("terminate", &PartitionQueue::Terminate, ReleaseGil(),
-           "No more rows are wanted: those on their way, and all to come, are skipped.")
+           "Skips all rows, current and future.")
       .def("close", &PartitionQueue::Close, "reason"_a, ReleaseGil(),
-           "The reader is gone: rows that are left are an error, unless it had terminated.")
+           "The reader is gone: remaining rows are an error, unless the feed was terminated.")
       .def(
           "commit",
           [](PartitionQueue& queue, std::optional<int64_t> rows) {
             rows ? queue.rows().Commit(*rows) : queue.rows().Commit();
           },
           "rows"_a = nb::none(), ReleaseGil(),
-          "The first `rows` of the rows taken so far are safe; None: all.")
+          "Marks the first `rows` of the rows taken so far as safe; None: all.")
       .def_prop_ro(
           "taken", [](PartitionQueue& queue) { return queue.rows().taken(); },
-          "How many rows were taken so far.")
+          "Number of rows taken so far.")
       .def_prop_ro("failure", &PartitionQueue::failure, ReleaseGil(),
-                   "Why the cluster failed; empty if it has not.")
+                   "Reason of the cluster's failure; empty if it has not failed.")
       .def_prop_ro("terminated", &PartitionQueue::terminated, ReleaseGil());
 }
 
@@ -149,35 +149,37 @@ nb::object NextBatch(RowReader& reader) {
   if (!batch) return nb::none();
   const partitions::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,
-                        format.batched, format.from_afar);
+                        format.batched, format.remote);
 }
 
-bool WriteResults(RowReader& reader, const PythonPieces& results) {
-  const batch::PiecesImage image = results.image();
+bool WriteResults(RowReader& reader, const PythonChunks& results) {
+  const batch::ChunksImage image = results.image();
   const ReleasedGil released;
   return reader.WriteResults(image);
 }
 
 void DefineReader(nb::module_& m) {
-  nb::class_<RowReader>(m, "FeedReader",
-                        "Batches of a feed on their way to the program, which says what it gave of "
-                        "them. One thread uses it.")
+  nb::class_<RowReader>(
+      m, "FeedReader",
+      "Delivers batches of a feed to the program, which reports the rows it has used of "
+      "them. Not thread-safe.")
       .def(nb::init<std::shared_ptr<PartitionQueue>>(), "queue"_a)
       .def("next", &NextBatch,
            "Waits for the next batch: (FeedBatch, pickled, batched, from_afar), valid until "
-           "opened(); None at a partition's end and at the feed's. Raises HearthError where the "
+           "opened(); None at the end of a partition and of the feed. Raises HearthError if the "
            "cluster failed.")
-      .def_prop_ro("ended", &RowReader::ended, "Whether next() has come to the feed's end.")
+      .def_prop_ro("ended", &RowReader::ended, "Whether next() has reached the end of the feed.")
       .def("opened", &RowReader::Opened, "rows"_a, "within_row"_a, ReleaseGil(),
-           "So many rows end in the batch; whether one goes on in the next.")
+           "`rows` rows end in the batch; `within_row`: the last one continues in the next batch.")
       .def("give", &RowReader::Give, "rows"_a, ReleaseGil(),
-           "The program was given so many more of them.")
-      .def_prop_ro("owed", &RowReader::owed, "Rows whose results are owed.")
-      .def_prop_ro("owed_first", &RowReader::owed_first, "Those of the first partition.")
+           "Counts `rows` more of these rows as delivered.")
+      .def_prop_ro("owed", &RowReader::pending_results, "Rows with pending results.")
+      .def_prop_ro("owed_first", &RowReader::pending_in_first,
+                   "Rows with pending results of the first partition.")
       .def("write_results", &WriteResults, "pieces"_a,
-           "Sends results of the first partition; returns whether its feed task is still there.")
+           "Sends results of the first partition; returns whether its feed task still runs.")
       .def("answered", &RowReader::Answered, "rows"_a, ReleaseGil(),
-           "The results of so many rows were sent.");
+           "Counts `rows` results as sent.");
 }
 
 }  // namespace

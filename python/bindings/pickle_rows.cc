@@ -1,5 +1,5 @@
-// Pickled rows of plain data: as Python objects, in two thirds of the time that Python's own reader
-// takes; and as arrays, without objects.
+// Reads pickled rows of plain data: as Python objects, in two thirds of the time of Python's
+// unpickler; and as arrays, without objects.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -27,11 +27,11 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// A hash visits all of a tuple, whose parts may be the same ones many times, and Python has no
-// limit on how deep it goes. Keys of rows are names, numbers or a few of them.
+// Hashing visits all of a tuple, in which elements may be shared, and Python does not limit the
+// depth. Keys of rows are usually names, numbers or a few of them.
 constexpr int kMostKeyParts = 1000;
 
-// Whether a hash of the key visits no more than `*parts` values, which are counted down.
+// Whether hashing the key visits at most `*parts` values; decrements `*parts` for each.
 bool IsSmallKey(PyObject* key, int* parts) {
   if (--*parts < 0) return false;
   if (!PyTuple_CheckExact(key)) return true;
@@ -41,42 +41,41 @@ bool IsSmallKey(PyObject* key, int* parts) {
   return true;
 }
 
-// Python floats, made once for values that recur. Pixels, counts and flags do, so most of their
-// objects need not be made, nor freed. One reader of a pickle uses it; where few values recur it
-// gives up looking. The GIL is held.
+// Cache of Python floats for recurring values, such as pixels, counts and flags: most need not be
+// allocated. Used for one pickle at a time; stops looking values up if few recur. Requires the GIL.
 class RecentFloats {
  public:
-  // A new reference; null where there is no memory.
+  // Returns a new reference; null if out of memory.
   PyObject* Get(double value) {
     if (misses_ > hits_ + kPatience) return PyFloat_FromDouble(value);
     const auto bits = std::bit_cast<uint64_t>(value);
-    PyObject*& kept = Kept()[(bits * kMixer) >> kShift];
-    if (kept != nullptr && std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(kept)) == bits) {
+    PyObject*& cached = Cache()[(bits * kMixer) >> kShift];
+    if (cached != nullptr && std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(cached)) == bits) {
       ++hits_;
-      return Py_NewRef(kept);
+      return Py_NewRef(cached);
     }
     ++misses_;
     PyObject* made = PyFloat_FromDouble(value);
-    if (made != nullptr) Py_XDECREF(std::exchange(kept, Py_NewRef(made)));
+    if (made != nullptr) Py_XDECREF(std::exchange(cached, Py_NewRef(made)));
     return made;
   }
 
  private:
-  static constexpr uint64_t kMixer = 0x9e3779b97f4a7c15;  // spreads the bits that differ
+  static constexpr uint64_t kMixer = 0x9e3779b97f4a7c15;  // spreads differing bits
   static constexpr int kBits = 12;
   static constexpr int kShift = 64 - kBits;
   static constexpr int64_t kPatience = 2048;
 
-  // They stay from pickle to pickle, 100 KB at most.
-  static std::array<PyObject*, 1 << kBits>& Kept() {
-    static std::array<PyObject*, 1 << kBits> kept = {};
-    return kept;
+  // Persists across pickles, 100 KB at most.
+  static std::array<PyObject*, 1 << kBits>& Cache() {
+    static std::array<PyObject*, 1 << kBits> cache = {};
+    return cache;
   }
 
   int64_t hits_ = 0, misses_ = 0;
 };
 
-// Makes Python objects; a Value is one reference, the GIL is held.
+// Makes Python objects; a Value is one reference. Requires the GIL.
 class PythonBuilder {
  public:
   using Value = PyObject*;
@@ -124,7 +123,7 @@ class PythonBuilder {
  private:
   RecentFloats floats_;
 
-  // Moves the items into a new container; null where that could not be made.
+  // Moves the items into a new container; null if it could not be made.
   template <typename Set>
   static Value Fill(Value container, std::span<Value> items, Set set) {
     if (container == nullptr) return DropAll(items);
@@ -147,7 +146,7 @@ nb::object LoadPlain(nb::handle pickle) {
   PythonBuilder builder;
   formats::PickleReader reader(view.bytes(), &builder);
   const std::optional<PyObject*> value = reader.Read();
-  PyErr_Clear();  // what failed is tried once more by Python's own reader
+  PyErr_Clear();  // Python's unpickler retries it
   return value ? nb::steal(*value) : nb::none();
 }
 
@@ -155,8 +154,8 @@ template <typename Number>
 nb::object ToNumpy(formats::NumberColumn column, int64_t rows) {
   auto owned = std::make_unique<std::vector<uint64_t>>(std::move(column.values));
   auto* numbers = reinterpret_cast<Number*>(owned->data());
-  const nb::capsule owner(owned.release(), [](void* kept) noexcept {
-    delete static_cast<std::vector<uint64_t>*>(kept);
+  const nb::capsule owner(owned.release(), [](void* memory) noexcept {
+    delete static_cast<std::vector<uint64_t>*>(memory);
   });
   const size_t shape[] = {static_cast<size_t>(rows), static_cast<size_t>(column.width)};
   const size_t axes = column.width > 0 ? 2 : 1;
@@ -179,23 +178,24 @@ nb::object LoadColumns(nb::handle pickle) {
 
 void RegisterPickleRows(nb::module_& m) {
   m.def("load_plain", &LoadPlain, "pickle"_a,
-        "The value of a pickle of plain data: numbers of up to 64 bits, str, bytes, lists, tuples, "
+        "Reads a pickle of plain data: numbers of up to 64 bits, str, bytes, lists, tuples, "
         "dicts.\n\n"
         "Args:\n    pickle: an object with the buffer interface; protocols 2 to 5.\n\n"
-        "Returns:\n    The value. None where the pickle has anything else in it, or is damaged: "
-        "nothing of it was run.");
-  m.def("pickle_is_sound", &IsSound, "pickle"_a,
-        "Whether Python's own reader may have a pickle that came from another host: it makes no "
-        "room for values that it does not have, and nests tuples and calls no deeper than 1000. "
-        "Which functions it calls is not checked.\n\n"
-        "Args:\n    pickle: as load_plain().");
+        "Returns:\n    The value. None if the pickle has anything else in it, or is damaged: "
+        "none of it was executed.");
+  m.def(
+      "pickle_is_sound", &IsSound, "pickle"_a,
+      "Whether a pickle from another host is safe to parse by Python's unpickler: it allocates no "
+      "memory for values that it lacks, and nests tuples and calls at most 1000 deep. "
+      "Does not check which functions it calls.\n\n"
+      "Args:\n    pickle: as load_plain().");
   m.def("load_columns", &LoadColumns, "pickle"_a,
-        "The rows of a pickled list as arrays, if they are all numbers, all number lists of one "
+        "Reads a pickled list of rows as arrays, if they are all numbers, all number lists of one "
         "length, or all tuples of those.\n\n"
         "Args:\n    pickle: as load_plain().\n\n"
-        "Returns:\n    (whether the rows are tuples, arrays): an array per field of tuples, else "
+        "Returns:\n    (whether the rows are tuples, arrays): an array per tuple field, else "
         "one of all rows; int64 or float64, shape [rows] or [rows, length]. None for every other "
-        "pickle, also where ints and floats are mixed.");
+        "pickle, also if ints and floats are mixed.");
 }
 
 }  // namespace hearth::bindings

@@ -1,4 +1,4 @@
-// hearth.native._core.parse_prototxt: prototxt as Python values, without torch.
+// hearth.native._core.parse_prototxt: parses prototxt to Python values, without torch.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -40,7 +40,7 @@ nb::object ScalarToPython(const FieldDescriptor& field, const T& value) {
   }
 }
 
-// The field's value: a list where it is repeated. It must be present.
+// The field's value, which must be set: a list for a repeated field.
 nb::object FieldToPython(const Message& message, const FieldDescriptor& field) {
   if (field.type == FieldType::kMessage) {
     if (!field.repeated) return ToDict(field.Submessage(message, 0));
@@ -75,14 +75,14 @@ nb::dict ParsePrototxt(const std::string& text, const std::string& path, const s
   if (type == "NetParameter") return parse(caffe::NetParameter());
   if (type == "SolverParameter") return parse(caffe::SolverParameter());
   Throw(ErrorCode::kInvalidArgument,
-        "prototxt of type '{}' cannot be parsed: give NetParameter or SolverParameter", type);
+        "cannot parse prototxt of type '{}': use NetParameter or SolverParameter", type);
 }
 
 }  // namespace
 
 void RegisterPrototxt(nb::module_& m) {
   m.def("parse_prototxt", ParsePrototxt, "text"_a, "path"_a, "message"_a,
-        "The fields that `text` sets as a dict: enums by name, repeated fields as lists, messages "
+        "Parses `text` to a dict of its fields: enums by name, repeated fields as lists, messages "
         "as dicts. `message`: NetParameter or SolverParameter. Raises ValueError as "
         "'path:line:column: what was found, what was expected'.");
 }

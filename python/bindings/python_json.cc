@@ -18,7 +18,7 @@ std::string ToText(nb::handle text) {
   if (const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) {
     return {bytes, static_cast<size_t>(size)};
   }
-  PyErr_Clear();  // lone surrogates, as of a path that is no UTF-8
+  PyErr_Clear();  // lone surrogates, for example of a path that is not UTF-8
   const nb::object replaced = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "replace"));
   if (!replaced.is_valid()) nb::raise_python_error();
   return {PyBytes_AS_STRING(replaced.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(replaced.ptr()))};
@@ -45,7 +45,7 @@ Json ToNumber(nb::handle object) {
 
 Json Convert(nb::handle object, int depth);
 
-// Of a list or dict in `depth` others. A list may hold itself.
+// Converts a list or dict nested in `depth` others. A list may contain itself.
 void RequireShallow(int depth) {
   Require(depth < rendezvous::kDeepestNesting, ErrorCode::kInvalidArgument,
           "a message is nested deeper than {}", rendezvous::kDeepestNesting);

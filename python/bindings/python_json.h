@@ -1,4 +1,4 @@
-// JSON values as Python objects and back, with the GIL held.
+// Converts between JSON values and Python objects. Requires the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,9 +9,9 @@ namespace hearth::bindings {
 
 nanobind::object ToPython(const rendezvous::Json& value);
 
-// None, bool, int, float, str, list, tuple, and dict with keys of str. Of text, what UTF-8 does not
-// have becomes "?". Raises ValueError for anything else, for numbers that JSON lacks (NaN, beyond
-// 64 bits), and for what is nested deeper than the messages' readers allow.
+// Accepts None, bool, int, float, str, list, tuple, and dict with str keys. Replaces text that is
+// not valid UTF-8 by "?". Raises ValueError for other types, for numbers that JSON lacks (NaN, more
+// than 64 bits), and for values nested deeper than the receivers allow.
 rendezvous::Json FromPython(nanobind::handle object);
 
 }  // namespace hearth::bindings

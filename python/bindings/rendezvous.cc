@@ -42,7 +42,7 @@ Json ParseValue(const std::string& text) {
   return value;
 }
 
-// Text of a rank that is no UTF-8 must not hide what it had to say.
+// A rank's message that is not UTF-8 must still be readable.
 std::string Dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -82,16 +82,16 @@ void MakeCoordinator(Coordinator* self, int world, std::string token, uint32_t g
 }
 
 void RegisterCoordinator(nb::module_& m) {
-  nb::class_<Coordinator>(m, "Coordinator", R"(Where the ranks of one attempt of a run meet.
+  nb::class_<Coordinator>(m, "Coordinator", R"(Rendezvous of the ranks of one attempt of a run.
 
-Listens at once, on the first of `bind_ports` ports from `bind_port` on that is free (OSError: none
-is; `setting` is what names them). A thread of its own does the work. The token is 64 hex digits
-(new_token()).)")
+Listens at once, on the first free one of `bind_ports` ports from `bind_port` on (OSError if none is
+free; `setting` is the setting to name then). A dedicated thread does the work. The token is 64 hex
+digits (new_token()).)")
       .def("__init__", &MakeCoordinator, nb::kw_only(), "world"_a, "token"_a, "generation"_a = 0,
            "bind_host"_a = "127.0.0.1", "bind_port"_a = 0, "bind_ports"_a = 1, "setting"_a = "",
            "advertise_host"_a = "", "reserve_timeout_s"_a = 60.0, "heartbeat_interval_s"_a = 1.0,
            "heartbeat_timeout_s"_a = 10.0)
-      .def("host", &Coordinator::host, "The host that members should connect to.")
+      .def("host", &Coordinator::host, "The host for members to connect to.")
       .def("port", &Coordinator::port)
       .def(
           "wait_roster",
@@ -100,7 +100,8 @@ is; `setting` is what names them). A thread of its own does the work. The token 
                 WithoutGil([&] { return self.WaitForReservations(Deadline::After(timeout_s)); }));
           },
           "timeout_s"_a,
-          "Every rank's info, by rank. Raises TimeoutError naming who is missing, HearthError when "
+          "Every rank's info, by rank. Raises TimeoutError naming the missing ranks, HearthError "
+          "if "
           "a rank failed first.")
       .def(
           "next_event",
@@ -111,16 +112,17 @@ is; `setting` is what names them). A thread of its own does the work. The token 
             return std::pair(event->rank, Dump(event->value));
           },
           "timeout_s"_a,
-          "(rank, JSON text) of the oldest event; None after timeout_s, and at once when none is "
+          "(rank, JSON text) of the oldest event; None after timeout_s, and at once if none is "
           "left after close().")
       .def("take_dropped_log_lines", &Coordinator::TakeDroppedLogLines,
            "Log lines dropped in favour of newer ones since the last call.")
       .def(
           "broadcast",
           [](Coordinator& self, const std::string& json) { self.Broadcast(ParseValue(json)); },
-          "json"_a, ReleaseGil(), "Sends a JSON text to every member that is connected.")
+          "json"_a, ReleaseGil(), "Sends a JSON text to every connected member.")
       .def("fail", &Coordinator::Fail, "rank"_a, "host"_a, "message"_a, ReleaseGil(),
-           "Tells every rank of a failure (rank -1: of no single one); the first one wins.")
+           "Reports a failure to every rank (rank -1: of no single rank); only the first one "
+           "counts.")
       .def(
           "failure", [](const Coordinator& self) { return FailureDict(self.failure()); },
           "The first failure or None: message (the whole sentence), rank, host, code, error (the "
@@ -128,11 +130,11 @@ is; `setting` is what names them). A thread of its own does the work. The token 
       .def("finished", &Coordinator::finished, "Whether all ranks are done.")
       .def(
           "refused", [](const Coordinator& self) { return self.refusals().total(); },
-          "How many connections were refused: wrong token, replay, other generation, garbage.")
+          "Number of connections refused: wrong token, replay, other generation, garbage.")
       .def("close", &Coordinator::Close, ReleaseGil(), "Ends all connections. Idempotent.");
 }
 
-// What a member was told and nobody took yet.
+// Messages that a member received and no caller has taken yet.
 class Inbox {
  public:
   void Put(const Json& value) {
@@ -149,7 +151,7 @@ class Inbox {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline.at(), [this] { return ended_ || !messages_.empty(); });
     if (messages_.empty()) {
-      Require(!ended_, ErrorCode::kUnavailable, "the connection to the coordinator is over");
+      Require(!ended_, ErrorCode::kUnavailable, "the connection to the coordinator has ended");
       return std::nullopt;
     }
     std::string message = std::move(messages_.front());
@@ -164,8 +166,8 @@ class Inbox {
   bool ended_ = false;
 };
 
-// A member whose messages wait in an inbox: its own thread must not need the GIL. The member's
-// callbacks share the inbox, as they may run until the base class is destroyed.
+// A member that queues its messages in an inbox, so that its thread does not need the GIL. Its
+// callbacks share ownership of the inbox, because they may run until the base class is destroyed.
 class PythonMember : public Member {
  public:
   explicit PythonMember(MemberOptions options)
@@ -206,11 +208,11 @@ void MakeMember(PythonMember* self, std::string host, int port, std::string toke
 }
 
 void RegisterMember(nb::module_& m) {
-  // NOLINTNEXTLINE(bugprone-unused-raii): to be registered is all that it does
-  nb::class_<Member>(m, "MemberBase", "What other rooms' bindings take.");
+  // NOLINTNEXTLINE(bugprone-unused-raii): registers the class as a side effect
+  nb::class_<Member>(m, "MemberBase", "Base type in the signatures of other bindings.");
   nb::class_<PythonMember, Member>(m, "Member", R"(One rank's connection to the coordinator.
 
-Raises ConnectionError, TimeoutError or PermissionError when it cannot join. Waits raise
+Raises ConnectionError, TimeoutError or PermissionError if it cannot join. Waits raise
 HearthError with the first failure of any rank.)")
       .def("__init__", &MakeMember, nb::kw_only(), "host"_a, "port"_a, "token"_a,
            "generation"_a = 0, "rank"_a, "world"_a, "host_name"_a = "localhost",
@@ -229,7 +231,8 @@ HearthError with the first failure of any rank.)")
               return self.AllGather(name, ParseValue(json), Deadline::After(timeout_s));
             }));
           },
-          "name"_a, "json"_a, "timeout_s"_a, "Every rank's value, by rank.")
+          "name"_a, "json"_a, "timeout_s"_a,
+          "Exchanges values; returns every rank's value, by rank.")
       .def(
           "send_event",
           [](PythonMember& self, const std::string& json) { self.SendEvent(ParseValue(json)); },
@@ -243,7 +246,7 @@ HearthError with the first failure of any rank.)")
             self.SendFailure(Error(ErrorCodeFromName(code), message));
           },
           "message"_a, "code"_a = "internal", ReleaseGil(),
-          "This rank fails, and all others with it.")
+          "Fails this rank, and all others with it.")
       .def(
           "next_message",
           [](PythonMember& self, double timeout_s) {
@@ -252,7 +255,7 @@ HearthError with the first failure of any rank.)")
           "timeout_s"_a,
           "The oldest JSON text of Coordinator.broadcast(), or {\"failure\": ...} once any rank "
           "failed; "
-          "None after timeout_s. Raises ConnectionError when the connection is over.")
+          "None after timeout_s. Raises ConnectionError if the connection has ended.")
       .def("failure", [](PythonMember& self) { return FailureDict(self.failure()); });
 }
 

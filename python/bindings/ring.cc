@@ -1,4 +1,4 @@
-// Rings between this Python process and a trainer, in both directions.
+// hearth.native._core: rings between this process and a trainer, in both directions.
 #include "hearth/ring/ring.h"
 
 #include <nanobind/nanobind.h>
@@ -24,8 +24,8 @@ using namespace nb::literals;
 namespace hearth::bindings {
 namespace {
 
-// One side of a ring; where this process made the ring, also the other side's descriptors until a
-// child has inherited them.
+// One side of a ring; in the process that created the ring also the other side's descriptors, until
+// a child has inherited them.
 template <typename Side>
 class PythonRing {
  public:
@@ -39,7 +39,8 @@ class PythonRing {
 
   std::pair<int, int> Fds() const {
     Require(child_.memory.valid(), ErrorCode::kInvalidArgument,
-            "this ring has no descriptors for a child: they were closed or never were here");
+            "this ring has no descriptors for a child: they were closed, or another process "
+            "created it");
     return {child_.memory.get(), child_.signal.get()};
   }
   void CloseChildFds() { child_ = {}; }
@@ -58,10 +59,10 @@ using PythonRingWriter = PythonRing<ring::RingWriter>;
 using PythonRingReader = PythonRing<ring::RingReader>;
 
 bool Write(PythonRingWriter& ring, nb::handle rows, double timeout_s) {
-  if (nb::isinstance<PythonPieces>(rows)) {
-    const batch::PiecesImage image = nb::cast<const PythonPieces&>(rows).image();
+  if (nb::isinstance<PythonChunks>(rows)) {
+    const batch::ChunksImage image = nb::cast<const PythonChunks&>(rows).image();
     const ReleasedGil released;
-    return ring.side().WritePieces(image, Deadline::After(timeout_s));
+    return ring.side().WriteChunks(image, Deadline::After(timeout_s));
   }
   const ArrowBatch batch(rows);
   const ReleasedGil released;
@@ -89,12 +90,12 @@ constexpr double kRingTimeout = 600;  // seconds, where the caller gives none
 template <typename Ring>
 void DefineRing(nb::class_<Ring>& ring, const char* made) {
   ring.def_static("attach", &Ring::Attach, "ring_fd"_a, "signal_fd"_a,
-                  "Takes over the two descriptors that this process inherited.");
+                  "Takes ownership of the two inherited descriptors.");
   ring.def("fds", &Ring::Fds, made);
   ring.def("close_child_fds", &Ring::CloseChildFds,
-           "Closes them here, once the child has them: only then is the child's death seen.");
+           "Closes them here once the child has them; required to detect the child's death.");
   ring.def("close", &Ring::Close,
-           "Ends this side; the other one is woken. Safe while another thread waits.");
+           "Closes this side and wakes the other. Safe while another thread waits.");
 }
 
 void DefineWriter(nb::module_& m) {
@@ -111,9 +112,9 @@ void DefineWriter(nb::module_& m) {
       "capacity_bytes"_a = ring::kDefaultRingBytes);
   DefineRing(writer, "(ring_fd, signal_fd) for the reading child to inherit.");
   writer.def("write", Write, "rows"_a, "timeout_s"_a = kRingTimeout,
-             "Copies the rows of anything with __arrow_c_array__. Raises TimeoutError when the "
-             "reader takes nothing, ConnectionError when it died, ValueError for a column type "
-             "that cannot be fed, OSError for a row of more than 4 GiB.");
+             "Copies the rows of anything with __arrow_c_array__. Raises TimeoutError if the "
+             "reader reads nothing, ConnectionError if it died, ValueError for an unsupported "
+             "column type, OSError for a row of more than 4 GiB.");
   writer.def(
       "flush",
       [](PythonRingWriter& ring, double timeout_s) {
@@ -125,18 +126,18 @@ void DefineWriter(nb::module_& m) {
       [](PythonRingWriter& ring, double timeout_s) {
         return ring.side().WriteEnd(Deadline::After(timeout_s));
       },
-      "timeout_s"_a = kRingTimeout, ReleaseGil(), "After the last row.");
+      "timeout_s"_a = kRingTimeout, ReleaseGil(), "Writes the end after the last row.");
   writer.def(
       "fail",
       [](PythonRingWriter& ring, const std::string& message) {
         ring.side().Fail(Error(ErrorCode::kInternal, message));
       },
-      "message"_a, "Makes the reader fail with this message.");
+      "message"_a, "Makes the reader raise an error with this message.");
 }
 
 void DefineRingReader(nb::module_& m) {
   nb::class_<PythonRingReader> reader(m, "RingReader",
-                                      "Takes what another process wrote into a ring.");
+                                      "Reads what another process wrote into a ring.");
   reader.def(
       "__init__",
       [](PythonRingReader* self, size_t capacity_bytes) {
@@ -147,7 +148,7 @@ void DefineRingReader(nb::module_& m) {
   DefineRing(reader, "(ring_fd, signal_fd) for the writing child to inherit.");
   reader.def("next", NextEntry, "timeout_s"_a = kRingTimeout,
              "The next entry: ('batch', FeedBatch), ('flush', None) or ('end', None). Raises the "
-             "writer's failure, ConnectionError when it died, TimeoutError.");
+             "writer's error, ConnectionError if it died, TimeoutError.");
   reader.def(
       "drain",
       [](PythonRingReader& ring, double timeout_s) { return DrainRing(ring.side(), timeout_s); },

@@ -1,4 +1,4 @@
-// hearth.native._core.message_schema: the fields of Caffe's file formats, as the engine knows them.
+// hearth.native._core.message_schema: fields of Caffe's file formats, as the engine defines them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -45,7 +45,7 @@ const char* TypeName(FieldType type) {
   return "message";
 }
 
-// The value that the field has where it is not set. `message` has nothing set.
+// Default value of the field. `message` has no field set.
 nb::object DefaultOf(const FieldDescriptor& field, const Message& message) {
   if (field.repeated || field.type == FieldType::kMessage) return nb::none();
   return caffe::VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) -> nb::object {
@@ -59,7 +59,7 @@ nb::object DefaultOf(const FieldDescriptor& field, const Message& message) {
 
 class SchemaReader {
  public:
-  // Adds the type of `message`, which has nothing set, and the types of its fields.
+  // Adds the type of `message`, which has no field set, and the types of its fields.
   void Add(Message& message) {
     if (!seen_.insert(message.descriptor().name).second) return;
     nb::list fields;

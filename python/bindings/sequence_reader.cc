@@ -1,5 +1,5 @@
-// Records of SequenceFiles and the keys of their images. Values of mapped files a ring need not
-// copy.
+// Records of SequenceFiles and the keys of their images. Large values of mapped files are not
+// copied into a ring.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -32,21 +32,21 @@ std::string BytesOf(const nb::object& object) {
   return {bytes.c_str(), bytes.size()};
 }
 
-// Python's function as the reader's; an exception of it is damage.
+// Adapts Python's decompressor; its exceptions mean damaged data.
 SequenceReader::Unpack UnpackBy(nb::object unpack) {
   if (unpack.is_none()) return nullptr;
   return [unpack = std::move(unpack)](std::string_view packed) {
     try {
       return BytesOf(unpack(nb::bytes(packed.data(), packed.size())));
     } catch (const nb::python_error& error) {
-      // The user's interrupt, or no memory.
+      // KeyboardInterrupt or MemoryError propagates.
       if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
       throw Error(ErrorCode::kDataLoss, nb::str(error.value()).c_str());
     }
   };
 }
 
-// Without Python's lock, where the reader calls no Python.
+// Releases the GIL if the reader does not call Python.
 class MaybeReleased {
  public:
   explicit MaybeReleased(bool release) {
@@ -124,31 +124,32 @@ nb::object PythonImageKey(const nb::bytes& key) {
 void RegisterSequenceReader(nb::module_& m) {
   nb::class_<PythonSequence>(
       m, "SequenceReader",
-      "Records of a SequenceFile of BytesWritables. A local file that is not compressed is mapped "
-      "as long as this or a view of its values lives; of large values, RingWriter.write() sends "
-      "where they lie. One thread. Raises ValueError for a file that is damaged or of another "
-      "kind, and what reading it raises.")
+      "Records of a SequenceFile of BytesWritables. An uncompressed local file is mapped "
+      "as long as this or a view of its values lives; RingWriter.write() sends large values "
+      "by reference. Not thread-safe. Raises ValueError for a file that is damaged or of another "
+      "format, and what reading it raises.")
       .def(nb::init<const std::string&, nb::object, uint64_t, nb::object, const std::string&>(),
            "name"_a, "file"_a, "size"_a, "codec"_a, "path"_a = "",
            nb::sig("def __init__(self, name: str, file: object, size: int, codec: "
                    "collections.abc.Callable[[bytes], object], path: str = '') -> None"),
-           "Reads the header. `file` has read_at(); `codec` gives the function that unpacks what "
-           "the class of Java with that name packs, or None; `path`: of a local file.")
+           "Reads the header. `file` has read_at(); `codec` returns the decompressor of "
+           "the Java codec class with this name, or None; `path`: of a local file.")
       .def("begin", &PythonSequence::Begin, "begin"_a, "end"_a, "wanted"_a = 0,
-           "From now on the records between the first marks at or behind the positions are read. "
-           "`wanted`: the end of the last range that will be.")
-      .def("next", &PythonSequence::Next, "most_records"_a, "most_bytes"_a,
-           nb::sig("def next(self, most_records: int, most_bytes: int) -> "
-                   "tuple[list[bytes], bytes, memoryview] | None"),
-           "The next keys, their values as Arrow's binary views, and the one buffer of these; None "
-           "behind the last.")
+           "Selects the records between the first sync markers at or after the positions. "
+           "`wanted`: end of the last range to be read.")
+      .def(
+          "next", &PythonSequence::Next, "most_records"_a, "most_bytes"_a,
+          nb::sig("def next(self, most_records: int, most_bytes: int) -> "
+                  "tuple[list[bytes], bytes, memoryview] | None"),
+          "The next keys, their values as Arrow binary views, and the single buffer of these; None "
+          "after the last.")
       .def("count", &PythonSequence::Count, "begin"_a, "end"_a,
-           "How many records a range has, by their lengths alone.");
+           "Number of records in a range, read from their lengths only.");
   m.def("image_key", &PythonImageKey, "key"_a,
         nb::sig("def image_key(key: bytes) -> tuple[str | None, str | None, int | None, int | "
                 "None, int | None, bool | None] | None"),
-        "Id, label, channels, height, width and whether the image is encoded, by the key that "
-        "CaffeOnSpark's tools give it; None for a key that cannot be read. A key of two texts is "
+        "Id, label, channels, height, width and whether the image is encoded, from the key that "
+        "CaffeOnSpark's tools write; None for an undecodable key. A key of two strings is "
         "that of an image file.");
 }
 

@@ -36,8 +36,8 @@ nb::list SettingsTable() {
 void RegisterSettings(nb::module_& m) {
   m.def("settings", &SettingsTable,
         "The settings of a run, as a list of dicts: name (in jobs and Config), flag (of "
-        "CaffeOnSpark, or empty), default, help (empty: no effect yet), values (that a text "
-        "may have), least and most (of a number).");
+        "CaffeOnSpark, or empty), default, help (empty: no effect yet), values (allowed for a text"
+        "), least and most (of a number).");
 }
 
 }  // namespace hearth::bindings

@@ -1,4 +1,4 @@
-// Python's handlers of signals, for OnSignal while a thread waits in the core.
+// Runs Python's signal handlers through OnSignal while a thread waits in the core.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,14 +9,15 @@
 
 namespace hearth::bindings {
 
-// Python runs the handlers of signals in its main thread, and a handler may raise.
+// Python runs signal handlers in its main thread, and a handler may raise.
 inline void RunSignalHandlers() {
   if (::gettid() != ::getpid()) return;
   const AcquiredGil gil;
   if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
 }
 
-// What a function that waits returns; it runs without the lock, and a handler may end it.
+// Calls a waiting function without the GIL and returns its result; a signal handler may end the
+// wait.
 template <typename Function>
 auto WaitWithHandlers(Function function) {
   const ReleasedGil released;

@@ -27,7 +27,7 @@ double SumOfLines(const char* bytes, size_t count) {
   return static_cast<double>(sum);
 }
 
-// In lanes: one running sum would wait for each addition.
+// Separate lanes: a single running sum would serialise the additions.
 double SumOf(const std::vector<float>& values) {
   std::array<double, 8> lanes = {};
   size_t at = 0;
@@ -38,8 +38,8 @@ double SumOf(const std::vector<float>& values) {
                          std::accumulate(lanes.begin(), lanes.end(), 0.0));
 }
 
-// Does with a minibatch what a data layer does: lists of numbers are copied one behind the other,
-// as into a top; strings and binaries (encoded pictures) are read where they lie.
+// Mimics a data layer: copies lists of numbers contiguously, as into a top; reads strings and
+// binaries (encoded images) in place.
 class Gatherer {
  public:
   double Gather(const dataset::Minibatch& minibatch, const std::string& name) {
@@ -68,7 +68,7 @@ struct PythonSpoolSource {
   dataset::SpoolSource source;
 };
 
-// Takes all minibatches of the epoch, then starts the next one.
+// Reads all minibatches of the epoch, then starts the next one.
 std::pair<int64_t, double> DrainEpoch(PythonSpoolSource& spooled, int64_t batch_size,
                                       const std::string& column) {
   dataset::SpoolSource& source = spooled.source;
@@ -102,7 +102,7 @@ std::pair<int64_t, int64_t> DrainRing(ring::RingReader& ring, double timeout_s) 
 
 void DefineSpoolSource(nb::module_& m) {
   nb::class_<PythonSpoolSource>(m, "SpoolSource",
-                                "The rows of a ring as a trainer sees them. For measurements.")
+                                "Reads the rows of a ring as a trainer does. For measurements.")
       .def(
           "__init__",
           [](PythonSpoolSource* self, int ring_fd, int signal_fd, const std::string& directory,
@@ -112,19 +112,20 @@ void DefineSpoolSource(nb::module_& m) {
             new (self) PythonSpoolSource{spool, dataset::SpoolSource(spool, {shuffle, seed})};
           },
           "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
-      .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a, ReleaseGil(),
-           "Takes the epoch's minibatches, reads the column as a data layer does (numbers copied "
-           "into "
-           "one buffer, bytes in place, each cache line touched), and starts the next epoch. "
-           "Returns "
-           "(rows, sum of the numbers or of each line's first byte).")
+      .def(
+          "drain_epoch", DrainEpoch, "batch_size"_a, "column"_a, ReleaseGil(),
+          "Reads the epoch's minibatches, accesses the column as a data layer does (numbers copied "
+          "into "
+          "one buffer, bytes in place, each cache line touched), and starts the next epoch. "
+          "Returns "
+          "(rows, sum of the numbers or of each line's first byte).")
       .def(
           "digest",
           [](PythonSpoolSource& self) {
             const auto digest = self.spool->DigestOf(std::numeric_limits<int64_t>::max());
             return std::pair(digest.rows, digest.hash);
           },
-          ReleaseGil(), "(rows, hash) of the whole stream, which a snapshot names.");
+          ReleaseGil(), "(rows, hash) of the whole stream, as in a snapshot.");
 }
 
 }  // namespace hearth::bindings

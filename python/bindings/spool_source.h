@@ -1,4 +1,4 @@
-// Consumers for measurements and tests: they take rows as a trainer does and look at the values.
+// Consumers for measurements and tests: they read rows as a trainer does and access the values.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,7 +13,7 @@ namespace hearth::bindings {
 // Reads to the next mark or the end, touching each cache line; (rows, bytes of images).
 std::pair<int64_t, int64_t> DrainRing(ring::RingReader& ring, double timeout_s);
 
-// The class SpoolSource, whose drain_epoch() stands for a trainer.
+// Defines SpoolSource, whose drain_epoch() simulates a trainer.
 void DefineSpoolSource(nanobind::module_& m);
 
 }  // namespace hearth::bindings

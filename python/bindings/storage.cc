@@ -1,4 +1,4 @@
-// Files by path or URI.
+// hearth.native._core: files by path or URI.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -31,7 +31,7 @@ class PythonInput {
  public:
   explicit PythonInput(const std::string& uri) : file_(storage::For(uri).Open(uri)) {}
   ~PythonInput() {
-    const ReleasedGil released;  // a read ahead may be under way
+    const ReleasedGil released;  // a read-ahead may be in progress
     file_.reset();
   }
   PythonInput(const PythonInput&) = delete;
@@ -40,7 +40,7 @@ class PythonInput {
   nb::bytes ReadAt(uint64_t offset, size_t size) {
     const uint64_t left = offset < file_->size() ? file_->size() - offset : 0;
     nb::bytes bytes(nullptr, std::min<uint64_t>(size, left));
-    auto* data = const_cast<char*>(bytes.c_str());  // nobody else has it yet
+    auto* data = const_cast<char*>(bytes.c_str());  // not shared yet
     size_t count = 0;
     {
       const ReleasedGil released;
@@ -59,7 +59,7 @@ class PythonOutput {
   explicit PythonOutput(const std::string& uri) : file_(storage::For(uri).Create(uri)) {}
   ~PythonOutput() {
     if (!file_) return;
-    const ReleasedGil released;  // a hidden file may have to be deleted on a server
+    const ReleasedGil released;  // may delete a temporary file on a server
     file_.reset();
   }
   PythonOutput(const PythonOutput&) = delete;
@@ -78,7 +78,8 @@ class PythonOutput {
 
  private:
   storage::OutputFile& file() {
-    Require(file_ != nullptr, ErrorCode::kInvalidArgument, "the file is complete, or was given up");
+    Require(file_ != nullptr, ErrorCode::kInvalidArgument,
+            "the file was already committed or discarded");
     return *file_;
   }
 
@@ -109,26 +110,25 @@ void AppendFile(const std::string& uri, nb::bytes contents) {
 }
 
 void RegisterOpenFiles(nb::module_& m) {
-  nb::class_<PythonInput>(m, "InputFile", "An open file. Any thread may read.")
+  nb::class_<PythonInput>(m, "InputFile", "An open file. Thread-safe.")
       .def(nb::init<const std::string&>(), "uri"_a, ReleaseGil())
       .def("read_at", &PythonInput::ReadAt, "offset"_a, "size"_a,
-           "The bytes from offset on; fewer where the file ends. Reads that follow each other are "
+           "The bytes from offset on; fewer at the end of the file. Sequential reads are "
            "read ahead.")
       .def("size", &PythonInput::size);
   nb::class_<PythonOutput>(m, "OutputFile",
-                           "A file that gets its name by commit(). One thread writes it.")
+                           "A file that gets its name by commit(). Not thread-safe.")
       .def(nb::init<const std::string&>(), "uri"_a, ReleaseGil())
       .def("append", &PythonOutput::Append, "bytes"_a)
       .def("commit", &PythonOutput::Commit, ReleaseGil(),
-           "Gives the file its name, in place of one that has it.")
-      .def("discard", &PythonOutput::Discard, ReleaseGil(),
-           "Drops the file: nothing is left of it.");
+           "Gives the file its name, replacing an existing file.")
+      .def("discard", &PythonOutput::Discard, ReleaseGil(), "Deletes the file.");
 }
 
 }  // namespace
 
 void RegisterStorage(nb::module_& m) {
-  nb::class_<FileStatus>(m, "FileStatus", "What is known of a file or folder.")
+  nb::class_<FileStatus>(m, "FileStatus", "Properties of a file or folder.")
       .def_ro("uri", &FileStatus::uri)
       .def_ro("is_folder", &FileStatus::is_folder)
       .def_ro("size", &FileStatus::size)
@@ -143,44 +143,44 @@ void RegisterStorage(nb::module_& m) {
         }
         return folders;
       },
-      "The folders of this executor for temporary files, one on each disk; none without Spark.");
+      "Folders of this executor for temporary files, one per disk; empty without Spark.");
   m.def("read_file", &ReadFile, "uri"_a, nb::kw_only(), "without_jvm"_a = false,
-        "The contents of a file; `without_jvm`: of HDFS by WebHDFS, whatever else there is.");
+        "The contents of a file; `without_jvm`: reads HDFS by WebHDFS only.");
   m.def("write_file", &WriteFile, "uri"_a, "contents"_a,
-        "Writes a whole file, which appears under its name when it is complete.");
+        "Writes a file, which appears under its name once complete.");
   m.def("append_file", &AppendFile, "uri"_a, "contents"_a,
-        "Adds bytes at the end of a file, which it creates if needed.");
+        "Appends bytes to a file, creating it if needed.");
   m.def(
       "stat_file",
       [](const std::string& uri) -> std::optional<FileStatus> {
         return storage::For(uri).Stat(uri);
       },
-      "uri"_a, ReleaseGil(), "The FileStatus of a file or folder; None where there is none.");
+      "uri"_a, ReleaseGil(), "The FileStatus of a file or folder; None if it does not exist.");
   m.def(
       "list_folder",
       [](const std::string& uri, bool without_jvm) {
         return storage::For(uri, without_jvm).List(uri);
       },
       "folder"_a, nb::kw_only(), "without_jvm"_a = false, ReleaseGil(),
-      "The FileStatus of each file and folder in a folder, by name; `without_jvm` as of "
+      "The FileStatus of each file and folder in a folder, by name; `without_jvm` as for "
       "read_file().");
   m.def("glob_files", &storage::Glob, "pattern"_a, ReleaseGil(),
         "The files and folders whose names match *, ? and [a-z] in any part, in order.");
   m.def(
       "rename_file",
       [](const std::string& from, const std::string& to) { storage::For(from).Rename(from, to); },
-      "from_uri"_a, "to_uri"_a, ReleaseGil(), "Renames; a file that has the new name is replaced.");
+      "from_uri"_a, "to_uri"_a, ReleaseGil(), "Renames a file, replacing an existing one.");
   m.def(
       "delete_file",
       [](const std::string& uri, bool recursive) {
         return storage::For(uri).Delete(uri, recursive);
       },
       "uri"_a, "recursive"_a = false, ReleaseGil(),
-      "Deletes a file or folder; False where there is none. A folder that holds something needs "
+      "Deletes a file or folder; False if it does not exist. A non-empty folder needs "
       "`recursive`.");
   m.def(
       "make_folders", [](const std::string& uri) { storage::For(uri).MakeFolders(uri); }, "uri"_a,
-      ReleaseGil(), "Makes a folder and those above it.");
+      ReleaseGil(), "Creates a folder and its parents.");
 }
 
 }  // namespace hearth::bindings

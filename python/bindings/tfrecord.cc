@@ -1,4 +1,4 @@
-// TFRecord files of tf.train.Example: rows out as columns, Arrow batches in.
+// hearth.native._core: reads TFRecord files of tf.train.Example into columns, writes Arrow batches.
 #include "hearth/formats/tfrecord.h"
 #include "hearth/formats/crc32c.h"
 
@@ -40,11 +40,11 @@ using formats::ExampleColumns;
 using formats::FeatureColumn;
 using formats::FeatureKind;
 
-// Of records in one batch: a few images or many numbers, whose memory the next batch takes over.
+// Bytes of records per batch: a few images or many numbers; the next batch reuses the memory.
 constexpr size_t kBatchBytes = size_t{4} << 20;
-// Written at once to a file elsewhere.
+// Bytes per write to a remote file.
 constexpr size_t kBlockBytes = size_t{256} << 10;
-// Of one example; more are damage, and each would take a hundred bytes.
+// Limit of features per example; more means damage, and each would take a hundred bytes.
 constexpr size_t kMostFeatures = size_t{1} << 16;
 
 FeatureKind ParseKind(const std::string& name) {
@@ -59,7 +59,7 @@ std::string KindText(FeatureKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-// The vector's memory as a NumPy array, which keeps it alive.
+// NumPy array over the vector's memory, which it keeps alive.
 template <typename Container>
 nb::object VectorToNumpy(Container values) {
   using Value = typename Container::value_type;
@@ -67,7 +67,7 @@ nb::object VectorToNumpy(Container values) {
   auto* data = owned->data();
   const size_t size = owned->size();
   const nb::capsule owner(owned.release(),
-                          [](void* kept) noexcept { delete static_cast<Container*>(kept); });
+                          [](void* memory) noexcept { delete static_cast<Container*>(memory); });
   if constexpr (std::is_same_v<Value, char>) {
     auto* bytes = reinterpret_cast<uint8_t*>(data);
     return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(bytes, {size}, owner));
@@ -89,10 +89,10 @@ nb::dict ToPython(FeatureColumn&& column) {
   return parts;
 }
 
-// A file of another file system than this machine's, from its beginning on.
-class FarSource : public formats::ByteSource {
+// A remote file, read sequentially.
+class RemoteSource : public formats::ByteSource {
  public:
-  explicit FarSource(const std::string& uri) : file_(storage::For(uri).Open(uri)) {}
+  explicit RemoteSource(const std::string& uri) : file_(storage::For(uri).Open(uri)) {}
 
   size_t Read(char* data, size_t size) override {
     const size_t count = file_->ReadAt(offset_, data, size);
@@ -105,24 +105,24 @@ class FarSource : public formats::ByteSource {
   uint64_t offset_ = 0;
 };
 
-// Nothing for a file of another file system.
+// nullopt for a remote file.
 std::optional<std::string> LocalPathOf(const std::string& path) {
-  // A plain path may hold a colon, so a scheme is believed only with its slashes.
+  // A plain path may contain a colon, so a scheme requires its slashes.
   if (path.find("://") == std::string::npos) return path;
   if (storage::IsLocal(path)) return storage::LocalPath(path);
   return std::nullopt;
 }
 
 std::unique_ptr<formats::ByteSource> OpenSource(const std::string& path) {
-  const ReleasedGil released;  // a server may be asked
+  const ReleasedGil released;  // may access a server
   if (const auto local = LocalPathOf(path)) return formats::OpenFileSource(*local);
-  return std::make_unique<FarSource>(path);
+  return std::make_unique<RemoteSource>(path);
 }
 
-// A file of another file system; it has its name when it is finished.
-class FarSink : public formats::ByteSink {
+// A remote file, which gets its name when it is finished.
+class RemoteSink : public formats::ByteSink {
  public:
-  explicit FarSink(const std::string& uri) : file_(uri) {}
+  explicit RemoteSink(const std::string& uri) : file_(uri) {}
 
   void Write(std::string_view bytes) override {
     block_.append(bytes);
@@ -144,17 +144,17 @@ class FarSink : public formats::ByteSink {
 };
 
 std::unique_ptr<formats::ByteSink> OpenSink(const std::string& path, bool gzip) {
-  const ReleasedGil released;  // a server may be asked
+  const ReleasedGil released;  // may access a server
   std::unique_ptr<formats::ByteSink> sink;
   if (const auto local = LocalPathOf(path)) {
     sink = formats::OpenFileSink(*local);
   } else {
-    sink = std::make_unique<FarSink>(path);
+    sink = std::make_unique<RemoteSink>(path);
   }
   return gzip ? formats::OpenGzipSink(std::move(sink)) : std::move(sink);
 }
 
-// Keeps the bytes that it reads from, where it does not read a file.
+// Reads a file, or bytes that it keeps alive.
 class PythonReader {
  public:
   PythonReader(const std::string& path, uint64_t largest)
@@ -227,8 +227,8 @@ class PythonWriter {
     const batch::ArrowImage image(*schema, *array);
     std::vector<std::byte> bytes(image.ImageBytes(0, image.rows()) + 64);
     void* start = bytes.data();
-    size_t room = bytes.size();
-    std::align(64, room - 64, start, room);
+    size_t space = bytes.size();
+    std::align(64, space - 64, start, space);
     const std::span<std::byte> aligned(static_cast<std::byte*>(start), bytes.size() - 64);
     image.Write(0, image.rows(), aligned);
     const batch::BatchView view(aligned);
@@ -243,14 +243,14 @@ class PythonWriter {
   }
   void Discard() {
     if (!records_) return;
-    const ReleasedGil released;  // a hidden file may have to be deleted on a server
+    const ReleasedGil released;  // may delete a temporary file on a server
     records_.reset();
   }
 
  private:
   formats::TfRecordWriter& Records() {
     Require(records_.has_value(), ErrorCode::kInvalidArgument,
-            "the file is complete, or was given up");
+            "the file was already committed or discarded");
     return *records_;
   }
 
@@ -261,13 +261,13 @@ class PythonWriter {
 
 void RegisterTfRecord(nb::module_& m) {
   nb::class_<PythonReader>(m, "TfRecordReader",
-                           "Examples of a TFRecord file, plain or gzip. One thread uses it.")
+                           "Examples of a TFRecord file, plain or gzip. Not thread-safe.")
       .def(nb::init<const std::string&, uint64_t>(), "path"_a,
            "largest_record_bytes"_a = formats::kLargestRecordBytes,
-           "Reads a file, by path or URI. A record that is larger than told is an error.")
+           "Reads a file, by path or URI. A record above the size limit is an error.")
       .def(nb::init<nb::bytes, const std::string&, uint64_t>(), "data"_a, "name"_a,
            "largest_record_bytes"_a = formats::kLargestRecordBytes,
-           "Reads bytes; `name` is for messages.")
+           "Reads bytes; `name` is for error messages.")
       .def("read", &PythonReader::Read, "columns"_a, "max_rows"_a,
            "Up to max_rows examples, or 4 MiB of them, as (rows, {name: {values, value_offsets "
            "(bytes only), row_offsets, present}}); None at the end. `columns`: (name, 'bytes' | "
@@ -276,13 +276,13 @@ void RegisterTfRecord(nb::module_& m) {
            "Up to max_rows examples as lists of (name, kind, number of values).");
   nb::class_<PythonWriter>(m, "TfRecordWriter",
                            "Writes rows as tf.train.Examples to a file, by path or URI. A file in "
-                           "HDFS has its name when it is finished, in place of one that has it.")
+                           "HDFS gets its name when finished, replacing an existing file.")
       .def(nb::init<const std::string&, bool>(), "path"_a, "gzip"_a = false)
       .def("write", &PythonWriter::Write, "rows"_a,
-           "Appends the rows of anything with __arrow_c_array__; returns how many.")
+           "Appends the rows of anything with __arrow_c_array__; returns their number.")
       .def("finish", &PythonWriter::Finish, "The file is complete.")
       .def("discard", &PythonWriter::Discard,
-           "The file is given up: of one in HDFS nothing is left. Nothing after finish().");
+           "Discards the file; one in HDFS is deleted. No effect after finish().");
   m.def(
       "masked_crc32c",
       [](const nb::bytes& data) {

@@ -30,7 +30,7 @@ void ReadValues(const batch::ColumnView& column, int64_t row) {
     for (const float value : column.FloatList(row, &scratch)) sum += value;
     if (sum == 0.123456f) std::abort();
   });
-  column.PrefetchPlace(row);
+  column.PrefetchEntry(row);
   column.PrefetchValue(row);
 }
 

@@ -106,7 +106,7 @@ def test_a_writer_that_has_ended_takes_no_more(hdfs):
         writer = TfRecordWriter(f"{hdfs.uri}/rows/part-r-00000", gzip=True)
         writer.write(batch)
         end(writer)
-        with pytest.raises(ValueError, match="complete, or was given up"):
+        with pytest.raises(ValueError, match="already committed or discarded"):
             writer.write(batch)
     reader = tfrecord_files.open_records(hdfs.files["/rows/part-r-00000"], "part")
     assert len(reader.scan(9)) == 3  # of the first

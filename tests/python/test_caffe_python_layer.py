@@ -211,9 +211,9 @@ def test_blobs_kept_by_a_layer_end_with_the_net(tmp_path: Path) -> None:
     del net
     gc.collect()
     view[...] = 1  # arrays own their memory
-    with pytest.raises(ValueError, match="net of this blob is gone"):
+    with pytest.raises(ValueError, match="net of this blob was destroyed"):
         kept.data  # noqa: B018
-    with pytest.raises(ValueError, match="net of this layer is gone"):
+    with pytest.raises(ValueError, match="net of this layer was destroyed"):
         len(layer.blobs)
 
 

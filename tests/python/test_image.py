@@ -242,7 +242,7 @@ def test_options_that_make_no_image_are_refused():
         ({"layout": "chw"}, "image layout 'chw' is not one of nchw, nhwc"),
         ({"size": 0}, "images of 0 x 0 pixels"),
         ({"mean": (0, 0, 0)}, "mean and std have no effect on uint8 images"),
-        ({"threads": 0}, "0 threads to decode images"),
+        ({"threads": 0}, "images with 0 threads"),
     ):
         with pytest.raises(ValueError, match=text):
             image(**options)

@@ -74,7 +74,7 @@ def test_files_of_flags_are_read(tmp_path: Path) -> None:
     (tmp_path / "flags").write_text("solver\n")
     assert "flags:1: 'solver' is not a flag" in run("-flagfile=flags", cwd=tmp_path, status=1)
     (tmp_path / "flags").write_text("--flagfile=flags\n")
-    assert "-flagfile flags is named by" in run("-flagfile=flags", cwd=tmp_path, status=1)
+    assert "-flagfile flags includes itself" in run("-flagfile=flags", cwd=tmp_path, status=1)
     assert "nowhere" in run("train", "-flagfile=nowhere", cwd=tmp_path, status=1)
 
 

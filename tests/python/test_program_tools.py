@@ -200,4 +200,4 @@ def test_a_program_without_its_engine_is_one_line(tmp_path: Path) -> None:
     program = shutil.copy(native.program(), tmp_path)
     done = subprocess.run([program, "device_query"], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done
-    assert "the module _caffe beside the program" in done.stderr, done
+    assert "the module _caffe next to the program" in done.stderr, done

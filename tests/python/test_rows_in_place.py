@@ -119,5 +119,5 @@ def test_a_file_that_is_written_between_epochs_is_said(tmp_path, source):
         spooled.drain_epoch(7, "data")
     (path,) = itertools.chain(tmp_path.glob("sequence"), tmp_path.glob("lmdb/data.mdb"))
     os.utime(path, (1, 1))
-    with pytest.raises(HearthError, match=rf"{path} was written meanwhile on host .*start the run"):
+    with pytest.raises(HearthError, match=rf"{path} was modified .*on host .*start the run"):
         spooled.drain_epoch(7, "data")

@@ -1,4 +1,4 @@
-// What tests of batches share.
+// Test support of batches.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace hearth::batch {
 
-// Mapped file pages that count as this process's memory, in bytes.
+// Resident bytes of mapped file pages of this process.
 inline int64_t ResidentFileBytes() {
   std::ifstream status("/proc/self/status");
   int64_t total = 0;
   for (std::string name; status >> name;) {
     int64_t kilobytes = 0;
-    // Which of the two depends on the file system of the temporary directory.
+    // The file system of the temporary directory determines which counter applies.
     if (name == "RssFile:" || name == "RssShmem:") status >> kilobytes;
     total += kilobytes << 10;
   }

@@ -1,4 +1,4 @@
-// What tests of minibatch sources share: rows of one column "n".
+// Test support of minibatch sources: rows of one column "n".
 #pragma once
 
 #include <algorithm>

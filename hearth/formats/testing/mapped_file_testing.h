@@ -1,4 +1,4 @@
-// A file of values for tests, and this process's mapping of it.
+// Test support: a file of values and this process's mapping of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace hearth::formats {
 
-// The file goes with it. Value i has so many letters, which differ from those of its neighbours.
+// Deletes the file at destruction. Value i has sizes[i] letters, which differ from its neighbours'.
 class ValuesInFile {
  public:
   explicit ValuesInFile(const std::vector<size_t>& sizes) {
@@ -23,15 +23,15 @@ class ValuesInFile {
     ::close(::mkstemp(name.data()));
     path_ = name;
     std::string bytes = "head";
-    std::vector<size_t> places;
+    std::vector<size_t> offsets;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      places.push_back(bytes.size());
+      offsets.push_back(bytes.size());
       bytes += std::string(sizes[i], static_cast<char>('a' + i % 26));
     }
     std::ofstream(path_) << bytes;
     mapped_ = MappedFile::Open(path_);
     const auto* begin = reinterpret_cast<const char*>(mapped_->data());
-    for (size_t i = 0; i < sizes.size(); ++i) values_.emplace_back(begin + places[i], sizes[i]);
+    for (size_t i = 0; i < sizes.size(); ++i) values_.emplace_back(begin + offsets[i], sizes[i]);
   }
   ~ValuesInFile() { std::filesystem::remove(path_); }
   ValuesInFile(const ValuesInFile&) = delete;
@@ -40,9 +40,9 @@ class ValuesInFile {
   const std::string& path() const { return path_; }
   const std::shared_ptr<const MappedFile>& mapped() const { return mapped_; }
   const std::vector<std::string_view>& values() const { return values_; }
-  // This process maps it no more, as one that only reads images; its values must not be used then.
+  // Unmaps the file, as in a process that only reads images; its values must not be used then.
   void Forget() { mapped_.reset(); }
-  // Others write a byte.
+  // Modifies a byte of the file.
   void Change() const {
     using std::filesystem::last_write_time;
     std::fstream(path_, std::ios::in | std::ios::out) << 'H';

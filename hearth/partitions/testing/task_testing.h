@@ -1,4 +1,4 @@
-// What tests of a cluster's feed share: a feed task at the other end of its rings.
+// Test support of a cluster's feed: a feed task at the other end of its rings.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,16 +15,16 @@
 
 namespace hearth::partitions {
 
-// Records the messages that it is given; any thread.
-class Told {
+// Records the messages it receives; thread-safe.
+class RecordedMessages {
  public:
-  Tell tell() {
+  Send send() {
     return [this](const nlohmann::json& message) {
       const std::lock_guard lock(mutex_);
       messages_.push_back(message);
     };
   }
-  // All messages, of that event or operation where one is named.
+  // All messages, or only those with this event or operation.
   std::vector<nlohmann::json> all(const std::string& name = "") const {
     const std::lock_guard lock(mutex_);
     std::vector<nlohmann::json> found;
@@ -42,11 +42,11 @@ class Told {
   std::vector<nlohmann::json> messages_;
 };
 
-// A feed task: writes rows, reads results and is told things. Its node's end is `link`.
+// A feed task: writes rows, reads results and receives messages. The node's end is `link`.
 struct TestTask {
   TestTask() : TestTask(ring::CreateRing(1 << 20), ring::CreateRing(1 << 20)) {}
 
-  Told told;
+  RecordedMessages received;
   std::unique_ptr<ring::RingWriter> rows;
   std::unique_ptr<ring::RingReader> results;
   std::shared_ptr<TaskLink> link;
@@ -56,10 +56,10 @@ struct TestTask {
       : rows(std::make_unique<ring::RingWriter>(std::move(rows_ring.writer))),
         results(std::make_unique<ring::RingReader>(std::move(results_ring.reader))),
         link(std::make_shared<TaskLink>(std::move(rows_ring.reader), std::move(results_ring.writer),
-                                        false, told.tell())) {}
+                                        false, received.send())) {}
 };
 
-// Leaves no room for a result, nor for the mark after the last one.
+// Fills the ring of results, so that no result and no mark fits.
 inline void FillResults(TestTask& task) {
   try {
     while (task.link->results.WriteFlush(Deadline::After(0))) continue;
@@ -68,7 +68,7 @@ inline void FillResults(TestTask& task) {
   }
 }
 
-// What a task announces about a partition; `more` overrides it.
+// A task's announcement of a partition; `more` overrides fields.
 inline nlohmann::json Announced(int index, const nlohmann::json& more = nlohmann::json::object()) {
   nlohmann::json message = {{"op", "partition"}, {"feed", "f"},     {"index", index},
                             {"mode", "train"},   {"keep", false},   {"fenced", false},

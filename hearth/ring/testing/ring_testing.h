@@ -1,4 +1,4 @@
-// What tests with rings share: rows that are written into one.
+// Test support of rings: writes rows into one.
 #pragma once
 
 #include <cstdint>

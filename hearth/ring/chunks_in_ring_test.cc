@@ -1,4 +1,4 @@
-#include "hearth/batch/pieces_image.h"
+#include "hearth/batch/chunks_image.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 namespace hearth::ring {
 namespace {
 
-// What lies in a batch of pieces: each with whether it is the last of what it belongs to.
-std::vector<std::pair<std::string, bool>> PiecesIn(const batch::BatchView& batch) {
+// Chunks in a batch, each with the flag that marks the last chunk of a value.
+std::vector<std::pair<std::string, bool>> ChunksIn(const batch::BatchView& batch) {
   std::vector<std::pair<std::string, bool>> found;
   for (int64_t i = 0; i < batch.rows(); ++i) {
     found.emplace_back(batch.column("piece").Bytes(i), batch.column("last").AsInt64(i) != 0);
@@ -24,14 +24,14 @@ std::vector<std::pair<std::string, bool>> PiecesIn(const batch::BatchView& batch
   return found;
 }
 
-class PiecesTest : public ::testing::Test {
+class ChunksTest : public ::testing::Test {
  protected:
-  bool Write(const std::vector<std::string>& pieces, bool last) {
-    const std::vector<std::string_view> views(pieces.begin(), pieces.end());
-    return writer_.WritePieces(batch::PiecesImage(views, last), Soon());
+  bool Write(const std::vector<std::string>& chunks, bool last) {
+    const std::vector<std::string_view> views(chunks.begin(), chunks.end());
+    return writer_.WriteChunks(batch::ChunksImage(views, last), Soon());
   }
   std::vector<std::pair<std::string, bool>> Read() {
-    return PiecesIn(batch::BatchView(reader_.Next(Soon()).image));
+    return ChunksIn(batch::BatchView(reader_.Next(Soon()).image));
   }
 
   RingEnds ends_ = CreateRing(1 << 16);
@@ -39,29 +39,29 @@ class PiecesTest : public ::testing::Test {
   RingReader reader_{std::move(ends_.reader)};
 };
 
-TEST_F(PiecesTest, AreReadAsAnyOtherBatch) {
+TEST_F(ChunksTest, AreReadLikeAnyBatch) {
   const std::vector<std::string> nine = {
       "one", "", std::string(1000, 'x'), "four", "5", "6", "7", "", "nine"};
   ASSERT_TRUE(Write(nine, true));
-  ASSERT_TRUE(Write({"begin of a"}, false));
+  ASSERT_TRUE(Write({"start of a"}, false));
   ASSERT_TRUE(Write({"", "long one"}, false));
   ASSERT_TRUE(Write({""}, true));
   const auto found = Read();
   ASSERT_EQ(found.size(), nine.size());
   for (size_t i = 0; i < nine.size(); ++i) EXPECT_EQ(found[i], std::pair(nine[i], true)) << i;
-  using Pieces = std::vector<std::pair<std::string, bool>>;
-  EXPECT_EQ(Read(), (Pieces{{"begin of a", false}}));
-  EXPECT_EQ(Read(), (Pieces{{"", true}, {"long one", false}}));
-  EXPECT_EQ(Read(), (Pieces{{"", true}}));
+  using Chunks = std::vector<std::pair<std::string, bool>>;
+  EXPECT_EQ(Read(), (Chunks{{"start of a", false}}));
+  EXPECT_EQ(Read(), (Chunks{{"", true}, {"long one", false}}));
+  EXPECT_EQ(Read(), (Chunks{{"", true}}));
 }
 
-TEST_F(PiecesTest, LargerThanTheRingAreRefused) {
+TEST_F(ChunksTest, LargerThanTheRingAreRejected) {
   EXPECT_EQ(CodeOf([&] { Write({std::string(1 << 16, 'x')}, true); }),
             ErrorCode::kResourceExhausted);
-  EXPECT_TRUE(Write({"still"}, true)) << "the ring must be as before";
+  EXPECT_TRUE(Write({"still"}, true)) << "the ring must be unchanged";
 }
 
-TEST_F(PiecesTest, ComeToNothingOnceTheReaderWantsNoMore) {
+TEST_F(ChunksTest, WriteReturnsFalseAfterTheReaderCloses) {
   reader_.Close();
   EXPECT_FALSE(Write({"late"}, true));
 }

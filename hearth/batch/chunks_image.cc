@@ -1,4 +1,4 @@
-#include "hearth/batch/pieces_image.h"
+#include "hearth/batch/chunks_image.h"
 
 #include <cstring>
 #include <limits>
@@ -11,39 +11,39 @@ namespace hearth::batch {
 namespace {
 
 constexpr std::string_view kNames = "piecelast";
-constexpr uint32_t kPieceBytes = 5;  // of the first name
+constexpr uint32_t kFirstNameBytes = 5;  // length of the first name
 constexpr size_t kTableBytes = sizeof(ImageHeader) + 2 * sizeof(ImageNode);
 
 }  // namespace
 
-PiecesImage::PiecesImage(std::span<const std::string_view> pieces, bool last)
-    : pieces_(pieces), last_(last) {
-  for (const std::string_view piece : pieces_) data_bytes_ += piece.size();
+ChunksImage::ChunksImage(std::span<const std::string_view> chunks, bool last)
+    : chunks_(chunks), last_(last) {
+  for (const std::string_view chunk : chunks_) data_bytes_ += chunk.size();
   Require(data_bytes_ <= std::numeric_limits<int32_t>::max(), ErrorCode::kInvalidArgument,
-          "{} pieces of {} bytes are too much for one batch", pieces_.size(), data_bytes_);
+          "{} chunks of {} bytes are too large for one batch", chunks_.size(), data_bytes_);
   offsets_at_ = AlignImage(kTableBytes + kNames.size());
-  data_at_ = AlignImage(offsets_at_ + (pieces_.size() + 1) * sizeof(int32_t));
+  data_at_ = AlignImage(offsets_at_ + (chunks_.size() + 1) * sizeof(int32_t));
   flags_at_ = AlignImage(data_at_ + data_bytes_);
-  bytes_ = AlignImage(flags_at_ + (pieces_.size() + 7) / 8);
+  bytes_ = AlignImage(flags_at_ + (chunks_.size() + 7) / 8);
 }
 
-void PiecesImage::Write(std::span<std::byte> image) const {
+void ChunksImage::Write(std::span<std::byte> image) const {
   Require(image.size() == bytes_, ErrorCode::kInternal,
-          "an image of {} bytes was given room for {}", bytes_, image.size());
-  const ImageHeader header = {kImageMagic, kImageVersion, bytes_, pieces_.size(), 2, 2};
+          "an image of {} bytes was given a buffer of {} bytes", bytes_, image.size());
+  const ImageHeader header = {kImageMagic, kImageVersion, bytes_, chunks_.size(), 2, 2};
   ImageNode nodes[2] = {};
   nodes[0].type = static_cast<uint32_t>(ColumnType::kBinary);
   nodes[1].type = static_cast<uint32_t>(ColumnType::kBool);
-  nodes[0].length = nodes[1].length = pieces_.size();
+  nodes[0].length = nodes[1].length = chunks_.size();
   nodes[0].name_offset = kTableBytes;
-  nodes[0].name_bytes = kPieceBytes;
-  nodes[1].name_offset = kTableBytes + kPieceBytes;
-  nodes[1].name_bytes = kNames.size() - kPieceBytes;
+  nodes[0].name_bytes = kFirstNameBytes;
+  nodes[1].name_offset = kTableBytes + kFirstNameBytes;
+  nodes[1].name_bytes = kNames.size() - kFirstNameBytes;
   nodes[0].offsets = offsets_at_;
   nodes[0].data = data_bytes_ > 0 ? data_at_ : 0;
   nodes[0].data_bytes = data_bytes_;
   nodes[1].data = flags_at_;
-  nodes[1].data_bytes = (pieces_.size() + 7) / 8;
+  nodes[1].data_bytes = (chunks_.size() + 7) / 8;
   std::memcpy(image.data(), &header, sizeof(header));
   std::memcpy(image.data() + sizeof(header), nodes, sizeof(nodes));
   std::memcpy(image.data() + kTableBytes, kNames.data(), kNames.size());
@@ -53,13 +53,13 @@ void PiecesImage::Write(std::span<std::byte> image) const {
   auto* flags = reinterpret_cast<uint8_t*>(image.data() + flags_at_);
   std::memset(flags, 0, nodes[1].data_bytes);
   int32_t end = 0;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
+  for (size_t i = 0; i < chunks_.size(); ++i) {
     offsets[i] = end;
-    if (!pieces_[i].empty()) std::memcpy(data + end, pieces_[i].data(), pieces_[i].size());
-    end += static_cast<int32_t>(pieces_[i].size());
-    if (last_ || i + 1 < pieces_.size()) flags[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+    if (!chunks_[i].empty()) std::memcpy(data + end, chunks_[i].data(), chunks_[i].size());
+    end += static_cast<int32_t>(chunks_[i].size());
+    if (last_ || i + 1 < chunks_.size()) flags[i / 8] |= static_cast<uint8_t>(1 << i % 8);
   }
-  offsets[pieces_.size()] = end;
+  offsets[chunks_.size()] = end;
 }
 
 }  // namespace hearth::batch

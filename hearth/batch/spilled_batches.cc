@@ -1,33 +1,33 @@
-#include "hearth/batch/kept_batches.h"
+#include "hearth/batch/spilled_batches.h"
 
 #include <utility>
 
 namespace hearth::batch {
 
-const BatchView& KeptBatches::Append(std::span<const std::byte> image) {
+const BatchView& SpilledBatches::Append(std::span<const std::byte> image) {
   BatchView batch(file_.Append(image));
-  CountTouched(image.size());  // by the view's checks
+  CountTouched(image.size());  // the view's checks read the image
   const std::lock_guard lock(mutex_);
   other_files_.insert(batch.files().begin(), batch.files().end());
   return batches_.emplace_back(std::move(batch));
 }
 
-void KeptBatches::TakeBack(size_t count) {
+void SpilledBatches::Truncate(size_t count) {
   const std::lock_guard lock(mutex_);
   while (batches_.size() > count) batches_.pop_back();
 }
 
-size_t KeptBatches::size() const {
+size_t SpilledBatches::size() const {
   const std::lock_guard lock(mutex_);
   return batches_.size();
 }
 
-const BatchView& KeptBatches::at(size_t index) const {
+const BatchView& SpilledBatches::at(size_t index) const {
   const std::lock_guard lock(mutex_);
   return batches_.at(index);
 }
 
-void KeptBatches::CountTouched(uint64_t bytes) {
+void SpilledBatches::CountTouched(uint64_t bytes) {
   if (touched_bytes_.fetch_add(bytes) + bytes <= resident_bytes_) return;
   touched_bytes_ = 0;
   file_.DropPages();
@@ -36,7 +36,7 @@ void KeptBatches::CountTouched(uint64_t bytes) {
   for (const auto& file : other_files_) file->DropPages();
 }
 
-void KeptBatches::CheckFiles() const {
+void SpilledBatches::CheckFiles() const {
   const std::lock_guard lock(mutex_);
   for (const auto& file : other_files_) file->CheckUnchanged();
 }

@@ -1,4 +1,4 @@
-#include "hearth/dataset/deal_source.h"
+#include "hearth/dataset/round_robin_sources.h"
 
 #include <gmock/gmock.h>
 
@@ -23,62 +23,62 @@ std::shared_ptr<MinibatchSource> SourceOfNumbers(int32_t count) {
       batch::BatchBuilder().AddInt32("n", values).Build()});
 }
 
-TEST(DealSource, DeviceGetsItsMinibatchesWhoeverAsksFirst) {
-  const auto sources = DealSource(SourceOfNumbers(10), 2);
+TEST(RoundRobinSources, DeviceGetsItsMinibatchesInAnyOrderOfCalls) {
+  const auto sources = RoundRobinSources(SourceOfNumbers(10), 2);
   Minibatch minibatch;
   sources[1]->Next(2, &minibatch);
   EXPECT_THAT(NumbersIn(minibatch), ElementsAre(2, 3));
   sources[1]->Next(2, &minibatch);
   EXPECT_THAT(NumbersIn(minibatch), ElementsAre(6, 7));
-  EXPECT_EQ(sources[1]->Next(2, &minibatch), 0) << "8 and 9 are the other one's";
+  EXPECT_EQ(sources[1]->Next(2, &minibatch), 0) << "8 and 9 belong to the other device";
   EXPECT_THAT(TakeEpoch(*sources[0], 2), ElementsAre(0, 1, 4, 5, 8, 9));
 }
 
-// Counts what is asked of the source behind it.
+// Counts the calls to the wrapped source.
 class CountingSource : public MinibatchSource {
  public:
   explicit CountingSource(std::shared_ptr<MinibatchSource> inner) : inner_(std::move(inner)) {}
   int64_t Next(int64_t max_rows, Minibatch* out) override {
-    ++asked;
+    ++calls;
     return inner_->Next(max_rows, out);
   }
   void NextEpoch() override { inner_->NextEpoch(); }
   int64_t epoch() const override { return inner_->epoch(); }
 
-  int asked = 0;
+  int calls = 0;
 
  private:
   std::shared_ptr<MinibatchSource> inner_;
 };
 
-TEST(DealSource, TakesNoMoreRowsThanTheDevicesNeed) {
+TEST(RoundRobinSources, TakesNoMoreRowsThanTheDevicesNeed) {
   const auto counting = std::make_shared<CountingSource>(SourceOfNumbers(100));
-  const auto sources = DealSource(counting, 3);
+  const auto sources = RoundRobinSources(counting, 3);
   Minibatch minibatch;
-  EXPECT_EQ(counting->asked, 0);
+  EXPECT_EQ(counting->calls, 0);
   sources[1]->Next(2, &minibatch);
-  EXPECT_EQ(counting->asked, 2) << "its own and the one before it";
+  EXPECT_EQ(counting->calls, 2) << "one for each device";
   sources[0]->Next(2, &minibatch);
-  EXPECT_EQ(counting->asked, 2) << "dealt already";
+  EXPECT_EQ(counting->calls, 2) << "already distributed";
   sources[0]->Next(2, &minibatch);
-  EXPECT_EQ(counting->asked, 4);
+  EXPECT_EQ(counting->calls, 4);
 }
 
-TEST(DealSource, DeviceThatIsAheadDoesNotLoseTheOthersEpoch) {
-  const auto sources = DealSource(SourceOfNumbers(4), 2);
+TEST(RoundRobinSources, FasterDeviceDoesNotEndTheOthersEpoch) {
+  const auto sources = RoundRobinSources(SourceOfNumbers(4), 2);
   TakeEpoch(*sources[0], 2);
   TakeEpoch(*sources[1], 2);
   sources[0]->NextEpoch();
   EXPECT_THAT(TakeEpoch(*sources[0], 2), ElementsAre(0, 1));
   Minibatch minibatch;
-  EXPECT_EQ(sources[1]->Next(2, &minibatch), 0) << "its old epoch is still over";
+  EXPECT_EQ(sources[1]->Next(2, &minibatch), 0) << "its previous epoch has ended";
   sources[1]->NextEpoch();
   EXPECT_EQ(sources[1]->epoch(), 1);
   EXPECT_THAT(TakeEpoch(*sources[1], 2), ElementsAre(2, 3));
 }
 
-TEST(DealSource, EveryEpochStartsWithTheFirstDevice) {
-  const auto sources = DealSource(SourceOfNumbers(6), 2);
+TEST(RoundRobinSources, EveryEpochStartsWithTheFirstDevice) {
+  const auto sources = RoundRobinSources(SourceOfNumbers(6), 2);
   for (int epoch = 0; epoch < 3; ++epoch) {
     EXPECT_THAT(TakeEpoch(*sources[0], 2), ElementsAre(0, 1, 4, 5));
     EXPECT_THAT(TakeEpoch(*sources[1], 2), ElementsAre(2, 3));
@@ -86,16 +86,16 @@ TEST(DealSource, EveryEpochStartsWithTheFirstDevice) {
   }
 }
 
-TEST(DealSource, MoreDevicesThanRowsLeaveSomeWithoutAny) {
-  const auto sources = DealSource(SourceOfNumbers(2), 3);
+TEST(RoundRobinSources, SomeDevicesGetNoRowsIfThereAreTooFew) {
+  const auto sources = RoundRobinSources(SourceOfNumbers(2), 3);
   EXPECT_THAT(TakeEpoch(*sources[2], 1), IsEmpty());
   EXPECT_THAT(TakeEpoch(*sources[0], 1), ElementsAre(0));
   EXPECT_THAT(TakeEpoch(*sources[1], 1), ElementsAre(1));
 }
 
-TEST(DealSource, ThreadsInLockStepGetTheSameAsOneAfterTheOther) {
+TEST(RoundRobinSources, ConcurrentThreadsGetTheSameAsSequentialCalls) {
   constexpr int kDevices = 4;
-  const auto sources = DealSource(SourceOfNumbers(1001), kDevices);
+  const auto sources = RoundRobinSources(SourceOfNumbers(1001), kDevices);
   std::vector<std::vector<int64_t>> taken(kDevices);
   std::vector<std::thread> threads;
   for (int d = 0; d < kDevices; ++d) {

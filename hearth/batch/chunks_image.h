@@ -1,4 +1,4 @@
-// A batch image of byte strings, gathered from where each of them lies.
+// Batch image of byte strings, written without an intermediate copy.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 
 namespace hearth::batch {
 
-// Columns `piece` (binary) and `last` (bool). Borrows the pieces, which must outlive it.
-class PiecesImage {
+// Columns `piece` (binary) and `last` (bool). References the chunks, which must outlive it.
+class ChunksImage {
  public:
-  // `last`: whether the last piece completes its value, which the others always do. Throws
+  // `last`: whether the final chunk completes its value; all other chunks do. Throws
   // kInvalidArgument for 2 GiB or more.
-  PiecesImage(std::span<const std::string_view> pieces, bool last);
+  ChunksImage(std::span<const std::string_view> chunks, bool last);
 
-  int64_t rows() const { return static_cast<int64_t>(pieces_.size()); }
+  int64_t rows() const { return static_cast<int64_t>(chunks_.size()); }
   size_t bytes() const { return bytes_; }
   // Writes exactly image.size() == bytes() bytes.
   void Write(std::span<std::byte> image) const;
 
  private:
-  std::span<const std::string_view> pieces_;
+  std::span<const std::string_view> chunks_;
   bool last_;
   size_t data_bytes_ = 0;
   size_t offsets_at_ = 0, data_at_ = 0, flags_at_ = 0;

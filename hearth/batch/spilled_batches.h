@@ -1,0 +1,54 @@
+// Batches in a spill file, in arrival order: under a spool, and for later epochs of a cluster's
+// feed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+
+#include "hearth/batch/batch_view.h"
+#include "hearth/batch/spill_file.h"
+
+namespace hearth::batch {
+
+// One thread appends and truncates; any thread may read. Append throws as SpillFile::Append() and
+// BatchView do. Files that hold values stay mapped and are checked for changes: all calls that read
+// them may throw kDataLoss.
+class SpilledBatches {
+ public:
+  // `resident_bytes`: approximate limit of resident mapped bytes; resource managers such as YARN
+  // count mapped pages as process memory although the kernel can reclaim them.
+  explicit SpilledBatches(std::string directory, uint64_t resident_bytes = uint64_t{256} << 20)
+      : file_(std::move(directory)), resident_bytes_(resident_bytes) {}
+
+  // Returns the stored batch, valid until it is truncated.
+  const BatchView& Append(std::span<const std::byte> image);
+  // Drops all but the first `count` batches; their space in the file is not reused.
+  void Truncate(size_t count);
+
+  size_t size() const;
+  const BatchView& at(size_t index) const;
+
+  // Call before reading this many bytes: occasionally drops all mapped pages and checks the other
+  // files.
+  void CountTouched(uint64_t bytes);
+  // Throws kDataLoss if a file that holds values was modified since its first use.
+  void CheckFiles() const;
+
+ private:
+  SpillFile file_;
+  std::set<std::shared_ptr<const formats::MappedFile>> other_files_;
+  const uint64_t resident_bytes_;
+  // Upper bound of the bytes made resident since pages were last dropped.
+  std::atomic<uint64_t> touched_bytes_ = 0;
+  mutable std::mutex mutex_;
+  std::deque<BatchView> batches_;  // stable addresses
+};
+
+}  // namespace hearth::batch
