@@ -74,6 +74,7 @@ def test_workers_start_with_the_fewest_where_spark_starts_no_executor_before(mon
     ("conf", "most"),
     [
         ({"spark.executor.instances": "3"}, 6),
+        ({"spark.executor.instances": "3", "spark.task.cpus": "0.5"}, 12),
         (ON | {"spark.executor.instances": "3"}, None),
         (ON | {"spark.dynamicAllocation.maxExecutors": "8"}, 16),
     ],

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hearth.spark.dynamic_allocation import ask_for_slots, is_on, most_executors
@@ -141,7 +142,7 @@ def slots_now(session: SparkSession) -> int | None:
 
 def most_slots(session: SparkSession) -> int | None:
     """The slots that there will be at most, where the settings say so."""
-    master, cpus = session.conf.get("spark.master", ""), _task_cpus(session)
+    master, cpus = session.conf.get("spark.master", ""), task_cpus(session.conf.get)
     if not master.startswith("yarn"):
         return local_slots(master, cpus)
     if is_on(session.conf.get):
@@ -151,12 +152,12 @@ def most_slots(session: SparkSession) -> int | None:
     return executors and executors * (int(session.conf.get("spark.executor.cores", "1")) // cpus)
 
 
-def local_slots(master: str, task_cpus: int) -> int | None:
+def local_slots(master: str, cpus: Fraction | int) -> int | None:
     """The slots that a `local[n]` or `local-cluster[n,cores,mb]` master has; None for others."""
     if local := re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master):
-        return int(local[1]) // task_cpus
+        return int(local[1]) // cpus
     if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master):
-        return int(cluster[1]) * (int(cluster[2]) // task_cpus)
+        return int(cluster[1]) * (int(cluster[2]) // cpus)
     return None
 
 
@@ -166,5 +167,6 @@ def _is_local(session: SparkSession) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _task_cpus(session: SparkSession) -> int:
-    return int(session.conf.get("spark.task.cpus", "1"))
+def task_cpus(conf: Callable[[str, str], str]) -> Fraction:
+    """What a task takes of its executor's cores; since Spark 4.3 also less than one."""
+    return Fraction(conf("spark.task.cpus", "1"))

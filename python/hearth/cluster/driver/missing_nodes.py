@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hearth.spark.dynamic_allocation import SETTING, is_on
-from hearth.spark.slots import local_slots
+from hearth.spark.slots import local_slots, task_cpus
 
 
 def fixed_slots(spark: Any) -> int | None:
     """The task slots of a Spark that cannot get more; None for others."""
-    task_cpus = int(spark.conf("spark.task.cpus", "1"))
-    return local_slots(spark.conf("spark.master", ""), task_cpus)
+    return local_slots(spark.conf("spark.master", ""), task_cpus(spark.conf))
 
 
 def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
