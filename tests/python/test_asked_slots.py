@@ -83,6 +83,7 @@ def test_a_start_awaits_all_executors_that_dynamic_allocation_may_have(monkeypat
     ("conf", "most"),
     [
         ({"spark.executor.instances": "3"}, 6),
+        ({"spark.executor.instances": "3", "spark.task.cpus": "0.5"}, 12),
         (ON | {"spark.executor.instances": "3"}, None),
         (ON | {"spark.dynamicAllocation.maxExecutors": "8"}, 16),
     ],

@@ -293,6 +293,22 @@ def test_without_an_active_run_nothing_is_logged_or_imported(monkeypatch, fake):
     assert cluster.rows()
 
 
+def test_a_server_of_mlflow_that_never_answers_ends_no_training(monkeypatch, caplog):
+    fake, answer = FakeMlflow(), threading.Event()
+    fake.log_batch = fake.log_artifacts = lambda *_, **__: answer.wait()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    for limit in ("_END_S", "_MODEL_S"):
+        monkeypatch.setattr(mlflow_run, limit, 0.05)
+    try:
+        with Cluster(params={"lr": 0.5}):
+            pass
+        mlflow_run.log_model(lambda: {"model.keras": b"weights"})
+        for what in ("figures", "the model"):
+            assert f"MLflow has not taken {what} of run r1 within 0.05 s" in caplog.text
+    finally:
+        answer.set()
+
+
 def test_a_server_of_mlflow_that_fails_is_one_warning(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "mlflow", FakeMlflow(fails=True))
     monkeypatch.setattr(mlflow_run, "_PERIOD_S", 0.01)

@@ -1,5 +1,7 @@
 """The wait for task slots, on a clock of the test's own and without Spark."""
 
+from fractions import Fraction
+
 import pytest
 
 from hearth import HearthError
@@ -144,17 +146,18 @@ def test_a_wait_that_is_no_time_is_refused(said):
 
 
 @pytest.mark.parametrize(
-    ("master", "task_cpus", "slots"),
+    ("master", "cpus", "slots"),
     [
         ("local[4]", 1, 4),
         ("local[4, 3]", 2, None),
         ("local[4,3]", 2, 2),
         ("local-cluster[2,1,1024]", 1, 2),
         ("local-cluster[2,5,1024]", 2, 4),
+        ("local-cluster[2,1,1024]", Fraction("0.1"), 20),
         ("local[*]", 1, None),
         ("spark://host:7077", 1, None),
         ("yarn", 1, None),
     ],
 )
-def test_slots_by_master(master, task_cpus, slots):
-    assert local_slots(master, task_cpus) == slots
+def test_slots_by_master(master, cpus, slots):
+    assert local_slots(master, cpus) == slots

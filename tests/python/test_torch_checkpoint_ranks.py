@@ -226,8 +226,10 @@ say([attempt(lambda: ctx.restore(model=model)), ctx.mgr.warnings])
 @pytest.mark.parametrize("backend", ["hearth", "gloo"])
 def test_metrics_are_reduced_by_weights(ranks, tmp_path, backend):
     program = """
-say(attempt(lambda: ctx.reduce_metrics(
-    {"loss": torch.tensor(1.0 + rank), "share": 0.25 * rank}, weight=1 + 2 * rank)))
+import warnings
+warnings.simplefilter("error")
+loss = torch.tensor(1.0 + rank, requires_grad=True)
+say(attempt(lambda: ctx.reduce_metrics({"loss": loss, "share": 0.25 * rank}, weight=1 + 2 * rank)))
 say(attempt(lambda: ctx.reduce_metrics({"loss": float("nan") if rank else 3}, weight=1 - rank)))
 say(repr(attempt(lambda: ctx.reduce_metrics({"loss": 1}, weight=0))))
 say(attempt(lambda: ctx.reduce_metrics({"loss": 1, f"of{rank}": 2})))

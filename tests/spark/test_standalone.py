@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import MARK
 from faults import check_nothing_left, processes_with
-from standalone import StandaloneCluster
+from standalone import GPU_DISCOVERY, StandaloneCluster
 from waiting import wait_until
 
 # With the cluster's start, on a machine that is busy.
@@ -89,17 +89,6 @@ release_devices()
 spark.stop()
 """
 
-# Spark asks each Worker's once. The first one has the GPUs 4 and 5, the next one 6 and 7.
-DISCOVERY = """#!/bin/sh
-for first in 4 6 8; do
-  if mkdir "$0.$first" 2>/dev/null; then
-    printf '{"name": "gpu", "addresses": ["%s", "%s"]}' "$first" "$((first + 1))"
-    exit
-  fi
-done
-exit 1
-"""
-
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory):
@@ -113,7 +102,7 @@ def master(tmp_path_factory):
         # The soak's layer is imported on the executors.
         patch.setenv("PYTHONPATH", str(SOAK.parent), prepend=os.pathsep)
         script = folder / "gpus.sh"
-        script.write_text(DISCOVERY)
+        script.write_text(GPU_DISCOVERY)
         script.chmod(0o755)
         gpus = "-Dspark.worker.resource.gpu"
         options = f"{gpus}.amount=2 {gpus}.discoveryScript={script}"

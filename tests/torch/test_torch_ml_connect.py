@@ -1,4 +1,5 @@
-"""TorchEstimator, its model, predict() and TorchDistributor with a client of Spark Connect.
+"""TorchEstimator, its model, CrossValidator, predict() and TorchDistributor with a client of Spark
+Connect.
 
 Server and client are processes of their own: a Python process has one kind of session.
 """
@@ -15,7 +16,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1000),
     pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 has no Connect server in it"),
 ]
 
@@ -76,6 +77,28 @@ assert scores.columns == [*rows.columns, "score"]
 assert [r.score for r in scores.orderBy("id").collect()] == [r.output for r in found]
 """
 
+# The trials of a fold run at the same time, each on one of the two slots.
+VALIDATOR = """
+from pyspark.ml.evaluation import Evaluator
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+
+class MeanSquare(Evaluator):
+    def _evaluate(self, frame):
+        return frame.selectExpr("avg(pow(output[0] - label[0], 2))").first()[0]
+
+    def isLargerBetter(self):
+        return False
+
+stage = TorchEstimator(make_line, mse, torch.optim.Adam, seed=3, epochs=8, batchSize=8)
+grid = ParamGridBuilder().addGrid(stage.learningRate, [1e-7, 0.1]).build()
+validator = CrossValidator(estimator=stage, estimatorParamMaps=grid, evaluator=MeanSquare(),
+                           numFolds=2, parallelism=2, seed=5)
+best = validator.fit(rows)
+assert best.avgMetrics[1] < best.avgMetrics[0] / 2, best.avgMetrics
+assert len(best.bestModel.history) == 8
+assert MeanSquare().evaluate(best.transform(rows)) < best.avgMetrics[0] / 2
+"""
+
 DISTRIBUTOR = """
 import os
 from hearth.torch import NodeError, TorchDistributor
@@ -126,13 +149,13 @@ def server():
 
 @pytest.mark.parametrize(
     "program",
-    [ESTIMATOR, DISTRIBUTOR],
-    ids=["estimator", "distributor"],
+    [ESTIMATOR, VALIDATOR, DISTRIBUTOR],
+    ids=["estimator", "cross-validator", "distributor"],
 )
 def test_a_connect_client(server, tmp_path, program):
     text = f"{CLIENT}{program}\nprint('all is well', flush=True)\n"
     command = [sys.executable, "-c", text, server, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     # Ranks beside the client write to its standard output.
     assert done.stdout.endswith("all is well\n"), done.stdout + done.stderr[-8000:]
     if program is DISTRIBUTOR:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 _METRICS, _PARAMS = 1000, 100
 _LONGEST_PARAM = 500
 _PERIOD_S = 1.0
-_END_S = 30.0
+_END_S, _MODEL_S = 30.0, 600.0
 _FOREIGN = re.compile(r"[^\w\-. /]")
 
 
@@ -56,7 +56,7 @@ class MlflowRun:
     def close(self) -> None:
         """Sends what is left, for a limited time."""
         self._queue.put(None)
-        self._thread.join(_END_S)
+        _await(self._thread, _END_S, f"figures of run {self._run_id}")
 
     def _run(self) -> None:
         over = False
@@ -106,16 +106,35 @@ def log_model(files: Callable[[], Mapping[str, bytes]]) -> None:
     """Logs a model to the run that is active in this thread, as artifacts in its folder `model`.
 
     `files` gives their contents by name, and is called where there is a run. What fails is a
-    warning.
+    warning, as is a server that takes too long.
     """
     _of_active_run(partial(_upload, files))
 
 
 def _upload(files: Callable[[], Mapping[str, bytes]], mlflow: Any, run_id: str) -> None:
-    with TemporaryDirectory() as folder:
-        for name, data in files().items():
-            Path(folder, name).write_bytes(data)
-        mlflow.MlflowClient().log_artifacts(run_id, folder, "model")
+    client, contents = mlflow.MlflowClient(), files()
+
+    def upload() -> None:
+        try:
+            with TemporaryDirectory() as folder:
+                for name, data in contents.items():
+                    Path(folder, name).write_bytes(data)
+                client.log_artifacts(run_id, folder, "model")
+        except Exception as error:
+            logger.warning("MLflow did not take the model of run %s: %s", run_id, error)
+
+    thread = threading.Thread(target=upload, name="hearth-mlflow-model", daemon=True)
+    thread.start()
+    _await(thread, _MODEL_S, f"the model of run {run_id}")
+
+
+def _await(thread: threading.Thread, limit_s: float, what: str) -> None:
+    thread.join(limit_s)
+    if thread.is_alive():
+        logger.warning(
+            "MLflow has not taken %s within %g s, and may never: see whether its server answers",
+            what, limit_s,
+        )  # fmt: skip
 
 
 def _of_active_run(act: Callable[[Any, str], T]) -> T | None:

@@ -113,11 +113,10 @@ def with_outputs(
     table = stage_frame(stage, frame, program.inputs)
     check_new(stage, frame, made.names)
     spec = Prediction(program, table.read, table.kept, batch_size)
+    task, options = partial(predicted, spec, arrow_schema(made)), {}
     if devices:
         from hearth.ml import serving
 
-        task = serving.task_of(frame.sparkSession, spec, devices, arrow_schema(made))
-    else:
-        task = partial(predicted, spec, arrow_schema(made))
+        task, options = serving.task_of(frame.sparkSession, spec, devices, arrow_schema(made))
     schema = StructType([*table.kept_fields(), *made.fields])
-    return table.frame.mapInArrow(task, schema).toDF(*frame.columns, *made.names)
+    return table.frame.mapInArrow(task, schema, **options).toDF(*frame.columns, *made.names)

@@ -31,6 +31,7 @@ from hearth.rows.applied import of_rows, prepared
 from hearth.rows.column_results import ColumnResults, wire_column
 from hearth.rows.model_thread import in_model_thread, start_in_model_thread
 from hearth.rows.predict_rows import WaitingRows
+from hearth.spark.gpu_profiles import gpu_profiles
 from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
@@ -52,19 +53,24 @@ _lock = threading.Lock()
 _clusters: dict[tuple[Any, ...], Cluster] = {}  # by session, model, rows of a batch and devices
 
 
-def task_of(session: Any, spec: Prediction, devices: int, made: pa.Schema) -> Any:
-    """The task for mapInArrow(). Starts the nodes where there are none for this model.
+def task_of(
+    session: Any, spec: Prediction, devices: int, made: pa.Schema
+) -> tuple[Any, dict[str, Any]]:
+    """The task for mapInArrow(), and options for it. Starts the nodes where there are none for this
+    model: their tasks get a GPU each where executors have them, those that read rows none.
 
     Raises:
         HearthError, ClusterError: the nodes do not start.
     """
+    profiles = gpu_profiles(session)
     with _lock:
-        cluster = _running(session, spec, devices)
+        cluster = _running(session, spec, devices, profiles.each)
     nodes = feed_spec(
         cluster.nodes, _FEED, _TIMEOUT_S, mode="inference", format="arrow", beat_s=_HUNG_S
     )
     without_model = replace(spec, program=replace(spec.program, model=b""))
-    return partial(served, nodes, without_model, made)
+    options = {} if profiles.none is None else {"profile": profiles.none}
+    return partial(served, nodes, without_model, made), options
 
 
 def release() -> None:
@@ -78,7 +84,7 @@ def release() -> None:
 atexit.register(release)
 
 
-def _running(session: Any, spec: Prediction, devices: int) -> Cluster:
+def _running(session: Any, spec: Prediction, devices: int, profile: Any) -> Cluster:
     where = session.sparkContext.applicationId if hasattr(session, "_jsc") else id(session.client)
     key = (where, spec.program.key, spec.batch_size, devices)
     for known, cluster in list(_clusters.items()):
@@ -91,27 +97,11 @@ def _running(session: Any, spec: Prediction, devices: int) -> Cluster:
         template = roles.template_of({"worker": devices})
         options = NodeOptions(queues=(_FEED,), background=True)
         cluster = Cluster(session, Plan(template, options))
-        _ask_for_gpus(cluster, session)
+        if profile is not None and cluster.spark.profile is None:
+            cluster.node_tasks = cluster.node_tasks.withResources(profile)
         cluster.start(NodeProgram(serve, (spec.program, spec.batch_size)))
         _clusters[key] = cluster
     return _clusters[key]
-
-
-def _ask_for_gpus(cluster: Cluster, session: Any) -> None:
-    """Where executors have GPUs and tasks ask for none, those of the start job ask for one each, by
-    a resource profile; the tasks that read rows then need none."""
-    if not hasattr(session, "_jsc") or cluster.spark.profile is not None:
-        return
-    conf = session.sparkContext.getConf()
-    managed = conf.get("spark.master", "").startswith(("spark:", "yarn", "k8s:"))
-    has = float(conf.get("spark.executor.resource.gpu.amount", "0"))
-    asked = float(conf.get("spark.task.resource.gpu.amount", "0"))
-    if managed and has and not asked:
-        from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
-
-        request = TaskResourceRequests().cpus(1).resource("gpu", 1)
-        profile = ResourceProfileBuilder().require(request).build
-        cluster.node_tasks = cluster.node_tasks.withResources(profile)
 
 
 def serve(args: tuple[predictors.Program, int], ctx: NodeContext) -> None:

@@ -6,6 +6,7 @@ by tasks that hold none.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hearth.spark.dynamic_allocation import Setting
@@ -30,7 +31,7 @@ def task_profile(setting: Setting, given: ResourceProfile | None = None) -> Reso
         return None
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
-    request = TaskResourceRequests().cpus(int(cpus or float(setting("spark.task.cpus", "1"))))
+    request = TaskResourceRequests().cpus(amount_of(Fraction(cpus) or task_cpus(setting)))
     if gpus:
         request = request.resource("gpu", gpus)
     return ResourceProfileBuilder().require(request).build
@@ -115,11 +116,16 @@ def _requests(session: Any, profile: ResourceProfile) -> list[Any]:
     ]
 
 
-def task_cpus(setting: Setting, profile: ResourceProfile | None) -> int:
-    """The cores of each task."""
+def task_cpus(setting: Setting, profile: ResourceProfile | None = None) -> Fraction:
+    """The cores of each task; since Spark 4.3 also less than one."""
     if profile is not None and (asked := profile.taskResources.get("cpus")):
-        return int(asked.amount)
-    return int(setting("spark.task.cpus", "1"))
+        return Fraction(asked.amount)
+    return Fraction(setting("spark.task.cpus", "1"))
+
+
+def amount_of(cpus: Fraction) -> int | float:
+    """For a TaskResourceRequests, which takes whole numbers alone before Spark 4.3."""
+    return int(cpus) if cpus.denominator == 1 else float(cpus)
 
 
 def described(profile: ResourceProfile) -> str:

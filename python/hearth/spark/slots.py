@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hearth.spark.dynamic_allocation import ask_for_slots, is_on, most_executors
@@ -180,12 +181,12 @@ def most_slots(session: SparkSession, profile: ResourceProfile | None = None) ->
     return executors and executors * (int(session.conf.get("spark.executor.cores", "1")) // cpus)
 
 
-def local_slots(master: str, task_cpus: int) -> int | None:
+def local_slots(master: str, cpus: Fraction | int) -> int | None:
     """The slots that a `local[n]` or `local-cluster[n,cores,mb]` master has; None for others."""
     if local := re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master):
-        return int(local[1]) // task_cpus
+        return int(local[1]) // cpus
     if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master):
-        return int(cluster[1]) * (int(cluster[2]) // task_cpus)
+        return int(cluster[1]) * (int(cluster[2]) // cpus)
     return None
 
 

@@ -57,7 +57,7 @@ def _own(metrics: Mapping[str, Any], weight: Any) -> dict[str, Any]:
 def _number(name: object, value: Any) -> float:
     """A Python float of a number, or of a tensor or array of one value."""
     try:
-        return float(value)
+        return float(value.item() if hasattr(value, "item") else value)  # a loss has a gradient
     except (TypeError, ValueError, RuntimeError):
         shape = getattr(value, "shape", None)
         what = type(value).__name__ + (f" of shape {list(shape)}" if shape is not None else "")

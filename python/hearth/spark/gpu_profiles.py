@@ -1,0 +1,58 @@
+"""Resource profiles of tasks that need more or fewer GPUs than the session's settings give them."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import Any
+
+from hearth.spark.dynamic_allocation import is_on
+from hearth.spark.profiles import amount_of, task_cpus
+
+
+@dataclass(frozen=True)
+class GpuProfiles:
+    """None: tasks run by the session's settings.
+
+    `each`: of tasks that get GPUs of their own; `none`: of tasks that need no GPU.
+    """
+
+    each: Any = None
+    none: Any = None
+
+
+def gpu_profiles(session: Any) -> GpuProfiles:
+    """The profiles for a session whose executors have GPUs; both None where Spark does not support
+    profiles, or executors have no GPU."""
+    if not hasattr(session, "_jsc"):
+        return GpuProfiles()
+    context = session.sparkContext
+    conf = context.getConf()
+    managed = conf.get("spark.master", "").startswith(("spark:", "yarn", "k8s:", "local-cluster"))
+    if not managed or not float(conf.get("spark.executor.resource.gpu.amount", "0")):
+        return GpuProfiles()
+    asked = float(conf.get("spark.task.resource.gpu.amount", "0"))
+    if asked and is_on(conf.get):  # tasks of another profile would get other executors
+        return GpuProfiles()
+    made = partial(_profile, context.applicationId, task_cpus(conf.get))
+    none = made(0) if asked and _takes_profiles() else None
+    return GpuProfiles(made(max(1, int(asked))), none)
+
+
+def _takes_profiles() -> bool:
+    from pyspark.sql import DataFrame
+
+    return "profile" in inspect.signature(DataFrame.mapInArrow).parameters  # since Spark 4.0
+
+
+@lru_cache
+def _profile(application: str, cpus: Fraction, gpus: int) -> Any:
+    """One per application: Spark refuses a stage with two profiles, even where they are equal."""
+    from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+
+    request = TaskResourceRequests().cpus(amount_of(cpus))
+    if gpus:
+        request = request.resource("gpu", gpus)
+    return ResourceProfileBuilder().require(request).build
