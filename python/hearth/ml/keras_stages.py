@@ -96,7 +96,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         from hearth.ml import keras_program
 
         gpus = 0 if spec.device == "cpu" else None
-        options = NodeOptions((), True, gpus, checkpoint_dir=store)
+        options = NodeOptions(background=True, num_gpus=gpus, checkpoint_dir=store)
         template = roles.template_of({"worker": self.getWorkers()})
         of_torch = spec.backend == "torch"
         plan = Plan(

@@ -113,7 +113,8 @@ def with_outputs(
     table = stage_frame(stage, frame, program.inputs)
     check_new(stage, frame, made.names)
     spec = Prediction(program, table.read, table.kept, batch_size)
-    task, options = partial(predicted, spec, arrow_schema(made)), {}
+    task: Any = partial(predicted, spec, arrow_schema(made))
+    options: dict[str, Any] = {}
     if devices:
         from hearth.ml import serving
 

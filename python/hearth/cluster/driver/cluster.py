@@ -85,10 +85,12 @@ def run(
     """
     template = roles.template_of(roles_of_nodes or {"worker": nodes})
     datasets = datasets or {}
-    background = bool(feeds or datasets)
     reports = ReportOptions.of(main_fun, args, shown)
     options = NodeOptions(
-        tuple(feeds), background, checkpoint_dir=checkpoint_dir, logs=reports.logs
+        queues=tuple(feeds),
+        background=bool(feeds or datasets),
+        checkpoint_dir=checkpoint_dir,
+        logs=reports.logs,
     )
     plan = Plan(template, options, restart=restart, timeout_s=timeout_s, profile=profile)
     cluster = Cluster(spark, replace(plan, datasets=datasets, reports=reports))

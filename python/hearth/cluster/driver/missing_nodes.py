@@ -56,8 +56,8 @@ def check_feeders(spark: Any, options: NodeOptions, nodes: int) -> None:
     unknown = not options.holds or profile.executorResources or is_on(spark.conf)
     if unknown or not hasattr(spark.session, "_jsc"):
         return
-    each = task_cpus(spark.conf, None)
-    cores, taken = slots_now(spark.session) * each, nodes * task_cpus(spark.conf, profile)
+    each = task_cpus(spark.conf)
+    cores, taken = (slots_now(spark.session) or 0) * each, nodes * task_cpus(spark.conf, profile)
     if cores - taken >= each:
         return
     raise ClusterError(

@@ -13,7 +13,7 @@ from hearth.cluster.task import unpicklable
 from hearth.spark.task_resources import task_gpus
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeOptions:
     """What all nodes of a cluster have in common."""
 

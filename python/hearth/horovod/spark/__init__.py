@@ -116,7 +116,7 @@ def _run(ranks: tuple[Any, int], call: Any, limits: _Limits) -> list[Any]:
     spark, world = ranks
     plan = Plan(
         roles.template_of({"worker": world}),
-        NodeOptions(()),
+        NodeOptions(),
         restart=limits.restart,
         timeout_s=limits.timeout_s,
         least_workers=limits.least,
