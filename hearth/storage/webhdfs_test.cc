@@ -312,7 +312,7 @@ TEST_F(WebHdfsTest, SendsItsTokenOnlyToTheServer) {
     EXPECT_THAT(message, Not(HasSubstr("c2VjcmV0")));
   }
   log::SetSink({});
-  EXPECT_THAT(logged, AllOf(HasSubstr("Trying again"), Not(HasSubstr("c2VjcmV0"))));
+  EXPECT_THAT(logged, AllOf(HasSubstr("Retrying"), Not(HasSubstr("c2VjcmV0"))));
   EXPECT_THAT(server_.Queries(),
               AllOf(HasSubstr("delegation=c2VjcmV0"), Not(HasSubstr("user.name"))));
 }
