@@ -68,9 +68,7 @@ class TorchCluster(Cluster):
             TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
         """
         reports = ReportOptions.of(main_fun, args, shown)
-        nodes = NodeOptions(
-            queues=tuple(feeds), background=bool(feeds or datasets), num_gpus=gpus_per_worker
-        )
+        nodes = NodeOptions(tuple(feeds), bool(feeds or datasets), gpus_per_worker)
         plan = Plan(
             _template_of(workers, restart, roles_of_nodes),
             replace(nodes, checkpoint_dir=checkpoint_dir, logs=reports.logs),

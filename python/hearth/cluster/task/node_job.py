@@ -13,18 +13,18 @@ from hearth.cluster.task import unpicklable
 from hearth.spark.task_resources import task_gpus
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class NodeOptions:
     """What all nodes of a cluster have in common."""
 
     queues: tuple[str, ...] = ()  # names of the feeds
     background: bool = False  # the start job's task returns once the node's program has started
-    holds: bool = False  # though `background`, the task stays, so that its resources stay taken
     num_gpus: int | None = None  # that a node is to see; None: what Spark granted
     tensorboard: bool = False  # beside the first worker
     log_dir: str | None = None  # what that shows
     checkpoint_dir: str = ""  # where programs leave checkpoints, unless they name a folder
     logs: str = "none"  # of which ranks the driver shows the output: "rank0", "all"
+    holds: bool = False  # though `background`, the task stays, so that its resources stay taken
 
 
 @dataclass(frozen=True)
