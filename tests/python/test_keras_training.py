@@ -1,4 +1,4 @@
-"""Keras on loaders without Spark, in a separate process: TensorFlow and a later import of PyTorch's
+"""Keras and tf.data on loaders without Spark, in a separate process: TensorFlow and a later import of PyTorch's
 compiler end a process that has both."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = ("keras_training_cases.py", "keras_dataset_cases.py")
+CASES = ("keras_training_cases.py", "keras_dataset_cases.py", "tf_dataset_cases.py")
 
 
 @pytest.mark.tensorflow
