@@ -1,5 +1,5 @@
-"""Keras and tf.data on loaders without Spark, in a separate process: TensorFlow and a later import of PyTorch's
-compiler end a process that has both."""
+"""Keras and tf.data on loaders without Spark, in a separate process: TensorFlow and a later import
+of PyTorch's compiler end a process that has both."""
 
 from __future__ import annotations
 
