@@ -44,7 +44,7 @@ def test_a_full_disk_is_said_to_be_full(spec):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10 << 20, limits[1]))
     try:
-        with pytest.raises((OSError, NodeError), match="cannot write rows to a partition's file"):
+        with pytest.raises((OSError, NodeError), match="cannot append rows to a partition file"):
             deliver(spec, 0, 1, batches(40))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
