@@ -13,7 +13,7 @@ from hearth.spark.profiles import CPUS, GPUS, task_profile
 
 # Two executors of three cores and two GPUs each.
 PROGRAM = """
-import json, os, threading
+import json, os, threading, time
 from pathlib import Path
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from hearth import HearthError, cluster
@@ -74,8 +74,12 @@ sc.setLocalProperty("spark.scheduler.pool", "training")
 with cluster.run(spark, takes, None, nodes=2, profile=asking(2, 2)) as nodes:
     found["pool"] = sc._jsc.sc().getPoolForName("training").isDefined()
     nodes.train(sc.parallelize(range(100), 4))
-    held = sc._jsc.sc().statusTracker().getExecutorInfos()
-    found["held"] = sum(each.numRunningTasks() for each in held)
+    # The tasks that brought rows have ended once Spark has heard so.
+    found["held"], until = None, time.monotonic() + 60
+    while found["held"] != 2 and time.monotonic() < until:
+        held = sc._jsc.sc().statusTracker().getExecutorInfos()
+        found["held"] = sum(each.numRunningTasks() for each in held)
+        time.sleep(0.1)
     found["others"] = sc.parallelize(range(2), 2).mapPartitions(own).collect()
     gpus, rows = zip(*nodes.result())
 found["fed"] = [sorted(gpus), sum(rows)]

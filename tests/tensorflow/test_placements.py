@@ -299,6 +299,8 @@ def test_failures_of_a_node_reach_another_host(two_hosts):
 class ClusterOf:
     """What likely_reason() asks of Spark."""
 
+    profile = None
+
     def __init__(self, slots, **conf):
         self._slots, self._conf = slots, conf
 
