@@ -13,7 +13,7 @@ namespace hearth::collective {
 
 // Runs `body` once per rank with a member of one cluster that has reserved; the host of rank r is
 // called "host<r>". A rank that throws fails the others. Returns when all have ended; throws the
-// error of the lowest rank that failed by itself.
+// error of the lowest rank that failed on its own.
 void RunRanks(int ranks, const std::function<void(rendezvous::Member&)>& body);
 
 // Transports of the ranks of a test.

@@ -55,7 +55,7 @@ def test_spark_is_asked_for_executors_with_slots_for_nodes_and_for_what_runs(con
 
 def test_executors_that_are_lost_are_asked_for_while_they_are_awaited(monkeypatch):
     found = iter([1, 1, 2])
-    monkeypatch.setattr(slots, "slots_now", lambda session: next(found))
+    monkeypatch.setattr(slots, "slots_now", lambda session, profile: next(found))
     monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
     session = Asked(ON)
     SlotWait(session, 2).wait()
@@ -63,7 +63,7 @@ def test_executors_that_are_lost_are_asked_for_while_they_are_awaited(monkeypatc
 
 
 def test_workers_start_with_those_there_are_where_spark_starts_no_executor_before(monkeypatch):
-    monkeypatch.setattr(slots, "slots_now", lambda session: 0)
+    monkeypatch.setattr(slots, "slots_now", lambda session, profile: 0)
     session = Asked(ON | {"spark.hearth.executorWait": "0s"})
     slots.await_executors(session, 8, lambda line: None)
     session.conf = {}
@@ -72,7 +72,7 @@ def test_workers_start_with_those_there_are_where_spark_starts_no_executor_befor
 
 def test_a_start_awaits_all_executors_that_dynamic_allocation_may_have(monkeypatch):
     found = iter([0, 2, 3])
-    monkeypatch.setattr(slots, "slots_now", lambda session: next(found))
+    monkeypatch.setattr(slots, "slots_now", lambda session, profile: next(found))
     monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
     limits = {"spark.master": "yarn", "spark.dynamicAllocation.maxExecutors": "3"}
     slots.await_executors(Asked(ON | limits), 8, lambda line: None)

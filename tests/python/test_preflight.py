@@ -60,7 +60,7 @@ def test_dynamic_allocation_is_refused_before_spark_has_an_application():
 
 def _slots_of(monkeypatch, counts: list[int]) -> None:
     left = iter(counts)
-    monkeypatch.setattr("hearth.spark.slots.slots_now", lambda session: next(left))
+    monkeypatch.setattr("hearth.spark.slots.slots_now", lambda session, profile: next(left))
     monkeypatch.setattr("hearth.spark.slots.time.sleep", lambda s: None)
 
 

@@ -64,7 +64,7 @@ def test_what_is_not_a_loss_ends_the_loop(waits):
 
 
 def test_a_loss_without_a_replacement_says_why_there_is_no_restart(monkeypatch):
-    monkeypatch.setattr(slots, "slots_now", lambda session: 1)
+    monkeypatch.setattr(slots, "slots_now", lambda session, profile: 1)
     monkeypatch.setattr(Session, "conf", {slots.WAIT_SETTING: "0"})
     told = []
     with pytest.raises(NotReplaced, match="2 ranks need 2 task slots") as found:
@@ -77,6 +77,6 @@ def test_who_is_told_of_the_wait_may_end_it(monkeypatch):
     def tell(line):
         raise ValueError(line)
 
-    monkeypatch.setattr(slots, "slots_now", lambda session: 1)
+    monkeypatch.setattr(slots, "slots_now", lambda session, profile: 1)
     with pytest.raises(ValueError, match="waiting for executors: 1 of 2 slots"):
         Restarts(Session(), 2, 3, tell).run(lose, lambda lost: None)

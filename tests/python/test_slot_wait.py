@@ -28,7 +28,7 @@ def spark(monkeypatch):
         monkeypatch.setattr(slots.time, "monotonic", lambda: now[0])
         monkeypatch.setattr(slots.time, "sleep", pause)
         monkeypatch.setattr(
-            slots, "slots_now", lambda session: times[max(t for t in times if t <= now[0])]
+            slots, "slots_now", lambda session, profile: times[max(t for t in times if t <= now[0])]
         )
         return now
 

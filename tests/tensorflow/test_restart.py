@@ -150,7 +150,7 @@ def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch, caplog):
 
     monkeypatch.setattr(slots, "_WAIT", "1s")
     cluster = TFCluster.run(sc, takes_no_rows, {}, 1, 0, input_mode=SPARK, restart=True)
-    monkeypatch.setattr(slots, "slots_now", lambda session: 0)
+    monkeypatch.setattr(slots, "slots_now", lambda session, profile: 0)
     os.kill(cluster.cluster_info[0]["executor_pid"], signal.SIGKILL)
     with pytest.raises(ClusterError, match="1 ranks need 1 task slots"):
         cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
@@ -165,7 +165,7 @@ def test_a_cluster_that_is_ended_while_it_waits_for_executors_stays_ended(sc, mo
 
     cluster = TFCluster.run(sc, takes_no_rows, {}, 1, 0, input_mode=SPARK, restart=True)
 
-    def end_meanwhile(session):
+    def end_meanwhile(session, profile):
         cluster.end()
         return found
 

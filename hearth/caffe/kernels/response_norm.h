@@ -1,4 +1,4 @@
-// Local response normalization across channels, of pictures whose channels are last:
+// Local response normalization across channels, of images whose channels are last:
 // y = x i^beta, where i = 1 / (k + alpha * the sum of the squares around x). Thread-safe.
 #pragma once
 

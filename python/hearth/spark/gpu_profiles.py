@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from hearth.spark.dynamic_allocation import is_on
-from hearth.spark.profiles import amount_of, task_cpus
+from hearth.spark.profiles import profile_of, task_cpus
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,4 @@ def _takes_profiles() -> bool:
 @lru_cache
 def _profile(application: str, cpus: Fraction, gpus: int) -> Any:
     """One per application: Spark refuses a stage with two profiles, even where they are equal."""
-    from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
-
-    request = TaskResourceRequests().cpus(amount_of(cpus))
-    if gpus:
-        request = request.resource("gpu", gpus)
-    return ResourceProfileBuilder().require(request).build
+    return profile_of(cpus, gpus)

@@ -29,9 +29,15 @@ def task_profile(setting: Setting, given: ResourceProfile | None = None) -> Reso
     cpus, gpus = _amount(setting, CPUS), _amount(setting, GPUS)
     if not cpus and not gpus:
         return None
+    return profile_of(Fraction(cpus) or task_cpus(setting), gpus)
+
+
+def profile_of(cpus: Fraction, gpus: float) -> ResourceProfile:
+    """Of tasks that hold so many cores and GPUs each; Spark before 4.3 takes whole cores alone."""
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
-    request = TaskResourceRequests().cpus(amount_of(Fraction(cpus) or task_cpus(setting)))
+    cores = int(cpus) if cpus.denominator == 1 else float(cpus)
+    request = TaskResourceRequests().cpus(cores)
     if gpus:
         request = request.resource("gpu", gpus)
     return ResourceProfileBuilder().require(request).build
@@ -121,11 +127,6 @@ def task_cpus(setting: Setting, profile: ResourceProfile | None = None) -> Fract
     if profile is not None and (asked := profile.taskResources.get("cpus")):
         return Fraction(asked.amount)
     return Fraction(setting("spark.task.cpus", "1"))
-
-
-def amount_of(cpus: Fraction) -> int | float:
-    """For a TaskResourceRequests, which takes whole numbers alone before Spark 4.3."""
-    return int(cpus) if cpus.denominator == 1 else float(cpus)
 
 
 def described(profile: ResourceProfile) -> str:

@@ -89,7 +89,7 @@ class SlotWait:
             HearthError: there have been too few for the limit, or there can never be enough; or
                 the session has ended.
         """
-        slots = self._slots()
+        slots = slots_now(self._session, self.profile)
         if slots is None or slots >= self._tasks:
             self._since, self._waited_s = None, 0.0
             return True
@@ -116,11 +116,6 @@ class SlotWait:
             stands = f"{slots} of {self._tasks} slots{needed} ({waited:.0f} of {limit:.0f} s)"
             self._tell(f"waiting for executors: {stands}")
         return False
-
-    def _slots(self) -> int | None:
-        if self.profile is None:
-            return slots_now(self._session)
-        return slots_now(self._session, self.profile)
 
     def _too_few(self, slots: int, late: str = "") -> Exception:
         from hearth import HearthError
