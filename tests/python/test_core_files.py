@@ -39,7 +39,7 @@ def test_reads_at_offsets_and_gives_a_file_its_name_at_the_end(tmp_path):
     file.append(b"0123456789")
     assert _core.stat_file(path) is None
     file.commit()
-    with pytest.raises(ValueError, match="complete"):
+    with pytest.raises(ValueError, match="already committed"):
         file.append(b"x")
     given_up = _core.OutputFile(path)
     given_up.append(b"other")
