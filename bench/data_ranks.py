@@ -1,4 +1,5 @@
-"""What data.py's contenders run on each rank: two epochs of a loop that looks at every batch.
+"""What the contenders of data.py and rivals.py run on each rank: a loop that looks at every batch,
+and trains a model on it where the job names one.
 
 `data_ranks.py JOB` is one rank of a peer that brings no launcher. Each program gives loops() an
 iterator of (ids, x) per epoch; a rank leaves rankR.json with the clock's times, and its ids in the
@@ -12,14 +13,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import data_rows
+import rival_models
 
 WORLD = 2
-EPOCHS = 2
+EPOCHS = 2  # where the job does not say
 LOADER_WORKERS = 1  # of a rank's DataLoader: two ranks share two cores
 
 Job = dict[str, Any]  # see data_side.py
@@ -33,15 +35,19 @@ def loops(job: Job, rank: int, ready: float, epoch_of: Callable[[int], Batches])
     """
     import numpy as np
 
+    training = rival_models.Training(job) if "model" in job else None
     marks: Job = {"ready": ready, "ends": [], "sums": []}
     ids: dict[str, list[Any]] = {}
-    for epoch in range(EPOCHS):
+    for epoch in range(epochs_of(job)):
         found = ids.setdefault(f"epoch{epoch}", [])
         total = 0.0
-        for numbers, x in epoch_of(epoch):
-            total += data_rows.look(x, job["step"])
-            found.append(numbers)
-            marks.setdefault("first", time.time())
+        with training.epoch() if training is not None else nullcontext():
+            for numbers, x in epoch_of(epoch):
+                total += data_rows.look(x, job["step"])
+                if training is not None:
+                    training.step(numbers, x)
+                found.append(numbers)
+                marks.setdefault("first", time.time())
         marks["ends"].append(time.time())
         marks["sums"].append(total)
         marks.setdefault("first", marks["ends"][-1])
@@ -50,6 +56,10 @@ def loops(job: Job, rank: int, ready: float, epoch_of: Callable[[int], Batches])
     folder = Path(job["folder"])
     np.savez(folder / f"rank{rank}.npz", **arrays)
     (folder / f"rank{rank}.json").write_text(json.dumps(marks))
+
+
+def epochs_of(job: Job) -> int:
+    return job.get("epochs", EPOCHS)
 
 
 # ---- programs that a cluster starts
@@ -81,7 +91,7 @@ def ray(job: Job) -> None:
     options: Job = {"batch_size": job["batch_size"]}
     if job["mode"] == "window":
         options["local_shuffle_buffer_size"] = job["window"]
-    if job["image"]:  # a tensor has no rows of bytes
+    if job["kind"] == "image":  # a tensor has no rows of bytes
         options["collate_fn"] = lambda batch: {"id": batch["id"], "x": list(batch["x"])}
 
     def epoch_of(epoch: int) -> Batches:
@@ -89,6 +99,14 @@ def ray(job: Job) -> None:
             yield batch["id"], batch["x"]
 
     loops(job, ray.train.get_context().get_world_rank(), ready, epoch_of)
+
+
+def distributor(job: Job) -> None:
+    """By torchrun in Spark's tasks."""
+    import torch
+
+    torch.set_num_threads(1)
+    loader(job, int(os.environ["RANK"]))
 
 
 # ---- programs of a process of its own
@@ -104,12 +122,12 @@ def petastorm(job: Job, rank: int) -> None:
         "cur_shard": rank,
         "shard_count": WORLD,
         "shuffle_row_groups": job["mode"] != "none",
-        "transform_spec": _bytes_as_array(job) if job["image"] else None,
+        "transform_spec": _bytes_as_array(job) if job["kind"] == "image" else None,
     }
     full = job["mode"] == "full"
     loader_of = pytorch.BatchedDataLoader
     if full:  # the only one whose shuffle mixes all rows; it keeps them in memory
-        capacity = {"num_epochs": EPOCHS, "rows_capacity": job["rows"] + 1, "shuffle": True}
+        capacity = {"num_epochs": epochs_of(job), "rows_capacity": job["rows"] + 1, "shuffle": True}
 
         def loader_of(reader: Any, batch_size: int, shuffling_queue_capacity: int) -> Any:
             return pytorch.InMemBatchedDataLoader(reader, batch_size, **capacity)
@@ -191,6 +209,22 @@ def loop(job: Job, rank: int) -> None:
     loops(job, rank, ready, _ParquetRows(job, rank).epoch)
 
 
+def memory(job: Job, rank: int) -> None:
+    """The same with all rows in memory from the first epoch on."""
+    loop({**job, "mode": "full"}, rank)
+
+
+def bare(job: Job, rank: int) -> None:
+    """No rows: what the model and two processes of torch take."""
+    import torch
+
+    ready = time.time()
+    shape = job["batch_size"], job["width"]
+    dtype = {"float": torch.float32, "image": torch.uint8, "token": torch.int64}[job["kind"]]
+    batch = torch.arange(shape[0]), torch.zeros(shape, dtype=dtype)
+    loops(job, rank, ready, lambda epoch: iter([batch] * 10))
+
+
 def loader(job: Job, rank: int) -> None:
     """A torch DataLoader, whose workers read."""
     import pyarrow.parquet  # noqa: F401  (its workers are forked)
@@ -256,7 +290,7 @@ class _ParquetRows:
         import torch
 
         column = batch.column("x")
-        if self._job["image"]:  # all are equally long
+        if self._job["kind"] == "image":  # all are equally long
             _, offsets, values = column.buffers()
             start = int(np.frombuffer(offsets, np.int32)[column.offset])
             size = len(batch) * self._job["width"]

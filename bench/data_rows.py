@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 FILES = 4
 DISTINCT_IMAGES = 32
 IMAGE_BYTES = 150_000
+TOKENS = 1_000  # different ones
 
 
 @dataclass(frozen=True)
@@ -23,45 +24,58 @@ class Shape:
     rows: int
     batch_size: int
     window: int  # rows of a rank that a windowed shuffle mixes
-    width: int  # values per row: float32, or bytes of an image
-    image: bool
+    width: int  # values per row, or bytes of an image
+    kind: str  # "float": float32, "image": bytes, "token": int64
     group: int  # rows per row group
 
     @property
     def step(self) -> int:
         """Every so many values one is looked at: one per cache line."""
-        return 64 if self.image else 16
+        return 64 // self.value_bytes
+
+    @property
+    def value_bytes(self) -> int:
+        return {"image": 1, "float": 4, "token": 8}[self.kind]
 
     @property
     def megabytes_per_row(self) -> float:
-        return self.width * (1 if self.image else 4) / 1e6
+        return self.width * self.value_bytes / 1e6
+
+    def fewer(self, divisor: int) -> Shape:
+        """The same with fewer rows and a smaller window."""
+        window = max(self.batch_size, self.window // divisor)
+        return replace(self, rows=max(64, self.rows // divisor), window=window)
 
 
 SHAPES = {
-    "784 floats": Shape(60_000, 100, 16_384, 784, False, 4_096),
-    "10 floats": Shape(400_000, 256, 16_384, 10, False, 32_768),
-    "150 KB images": Shape(1_500, 32, 1_024, IMAGE_BYTES, True, 64),
+    "784 floats": Shape(60_000, 100, 16_384, 784, "float", 4_096),
+    "10 floats": Shape(400_000, 256, 16_384, 10, "float", 32_768),
+    "150 KB images": Shape(1_500, 32, 1_024, IMAGE_BYTES, "image", 64),
 }
 
 
-def write(shape: Shape, rows: int, folder: Path) -> None:
+def write(shape: Shape, folder: Path) -> None:
     """Writes FILES Parquet files of the rows, and expected.json: their number and look() of all."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     random = np.random.default_rng(1)
-    images = _images(random) if shape.image else []
-    total = 0.0
+    images = _images(random) if shape.kind == "image" else []
+    rows, total = shape.rows, 0.0
     folder.mkdir()
     for number in range(FILES):
         ids = np.arange(number * rows // FILES, (number + 1) * rows // FILES)
-        if shape.image:
+        if shape.kind == "image":
             x = pa.array([_numbered(images[i % len(images)], i) for i in ids], pa.binary())
             total += look([value.as_py() for value in x], shape.step)
         else:
             # Sums of these in float64 are exact, in any order.
-            values = random.integers(0, 1 << 20, (len(ids), shape.width)).astype(np.float32) / 1024
+            values = random.integers(0, 1 << 20, (len(ids), shape.width))
+            if shape.kind == "float":
+                values = values.astype(np.float32) / 1024
+            else:
+                values %= TOKENS
             offsets = np.arange(0, values.size + 1, shape.width, dtype=np.int32)
             x = pa.ListArray.from_arrays(offsets, pa.array(values.ravel()))
             total += float(values[:, :: shape.step].sum(dtype=np.float64))

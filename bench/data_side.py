@@ -66,6 +66,14 @@ def written_folder(job: Job) -> Path:
     return Path(job["folder"], "written")
 
 
+def programs() -> list[Any]:
+    """Modules that executors do not have."""
+    import data_rows
+    import rival_models
+
+    return [data_ranks, data_rows, rival_models]
+
+
 def start_session(settings: dict[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
@@ -81,10 +89,9 @@ class Hearth(Side):
     def run(self, job: Job) -> Times:
         from pyspark import cloudpickle
 
-        import data_rows
         from hearth.torch import TorchCluster
 
-        for module in (data_ranks, data_rows):
+        for module in programs():
             cloudpickle.register_pickle_by_value(module)
         called = time.time()
         source = self.frame
@@ -206,6 +213,13 @@ class OwnRanks(Side):
         return {"files": self.written_files(job)}
 
 
+class InMemory(OwnRanks):
+    """Reads the files of the rows itself, whatever the source of the others is."""
+
+    def __init__(self, job: Job):
+        super().__init__({**job, "source": "parquet"})
+
+
 class Petastorm(OwnRanks):
     """Its converter writes a frame as Parquet."""
 
@@ -222,7 +236,7 @@ class Petastorm(OwnRanks):
         self.spark.conf.set(key, f"file://{folder}")
         # Where a rank has no more than three row groups, as by the default of 32 MB, its reader
         # now and then ends without a row.
-        size = job["rows"] * job["width"] * (1 if job["image"] else 4)
+        size = job["rows"] * job["width"] * 64 // job["step"]
         group = min(8 << 20, size // 16)
         self._converter = make_spark_converter(self.frame, parquet_row_group_size_bytes=group)
         return {"converter": pickle.dumps(self._converter).hex()}
@@ -241,13 +255,33 @@ class Mds(OwnRanks):
     def prepare(self, job: Job) -> Job:
         from streaming.base.converters import dataframe_to_mds
 
-        x = "bytes" if job["image"] else f"ndarray:float32:{job['width']}"
+        array = "float32" if job["kind"] == "float" else "int64"
+        x = "bytes" if job["kind"] == "image" else f"ndarray:{array}:{job['width']}"
         folder = str(written_folder(job))
         columns = {"x": x, "id": "int64"}
         dataframe_to_mds(
             self.frame, mds_kwargs={"out": folder, "columns": columns, "compression": None}
         )
         return {"written": folder}
+
+
+class Distributor(OwnRanks):
+    """pyspark's own launcher; the program reads what Spark wrote by a torch DataLoader."""
+
+    needs_spark = True
+
+    def run(self, job: Job) -> Times:
+        from pyspark import cloudpickle
+        from pyspark.ml.torch.distributor import TorchDistributor
+
+        for module in programs():
+            cloudpickle.register_pickle_by_value(module)
+        called = time.time()
+        job = {**job, **self.prepare(job)}
+        written = time.time()
+        launcher = TorchDistributor(data_ranks.WORLD, local_mode=False, use_gpu=False)
+        launcher.run(data_ranks.distributor, job)
+        return {"called": called, "written": written}
 
 
 SIDES = {
@@ -259,6 +293,9 @@ SIDES = {
     "mds": Mds,
     "loader": OwnRanks,
     "loop": OwnRanks,
+    "memory": InMemory,
+    "bare": InMemory,
+    "distributor": Distributor,
 }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import data_ranks
 import marked_processes
 import report
 
@@ -38,7 +38,7 @@ def figures(
     if not ranks:
         return {**found, "epoch 1": rows / (times["ended"] - called)}
     writing = written - called
-    first, second = zip(*(rank["ends"] for rank in ranks), strict=True)
+    first, second, *more = zip(*(rank["ends"] for rank in ranks), strict=True)
     ready = [rank["ready"] for rank in ranks]
     slowest = max(rank["first"] - rank["ready"] for rank in ranks)
     epoch = max(end - begin for begin, end in zip(ready, first, strict=True))
@@ -48,6 +48,10 @@ def figures(
         "call": max(rank["first"] for rank in ranks) - called,
         "epoch 1": rows / (writing + epoch),
         "epoch 2": rows / max(end - begin for begin, end in zip(first, second, strict=True)),
+        **{
+            f"epoch {number}": rows / max(end - begin for begin, end in zip(*pair, strict=True))
+            for number, pair in enumerate(pairwise([second, *more]), 3)
+        },
         "epoch 1 cpu": meter.between(called, written) + meter.between(min(ready), max(first)),
         "epoch 2 cpu": meter.between(min(first), max(second)),
         "writing": writing,
@@ -71,7 +75,7 @@ def check(ranks: list[dict[str, Any]], expected: Figures) -> Iterator[dict[str, 
     that were written, and how well their order is mixed (0: not at all, 1: as a permutation)."""
     import numpy as np
 
-    for epoch in range(data_ranks.EPOCHS if ranks else 0):
+    for epoch in range(len(ranks[0]["ends"]) if ranks else 0):
         ids = np.concatenate([rank["ids"][epoch] for rank in ranks])
         unique = len(np.unique(ids))
         once = unique == len(ids) == expected["rows"]
@@ -113,7 +117,7 @@ def summary(name: str, runs: list[dict[str, Any]], failed: dict[str, list[str]])
             best = max if FIGURES.get(column, ("", False))[1] else min
             shown = (best, statistics.median)
             cells.append(" / ".join(f"{f(values):.4g}" for f in shown) if values else "")
-        cells += [_mixing_of(own), _rows_of(own)]
+        cells += [_mixing_of(own), rows_of(own)]
         lines.append("| " + " | ".join(cells) + " |")
     for contender, texts in failed.items():
         lines += ["", f"{contender}: {len(texts)} failed, the last by `{last_line(texts[-1])}`"]
@@ -129,7 +133,7 @@ def _mixing_of(runs: list[dict[str, Any]]) -> str:
     return ", ".join(f"{epoch['mixing']:.2f}" for epoch in runs[-1]["checks"])
 
 
-def _rows_of(runs: list[dict[str, Any]]) -> str:
+def rows_of(runs: list[dict[str, Any]]) -> str:
     """The worst of all runs."""
     epochs = [epoch for run in runs for epoch in run["checks"]]
     if not epochs:
