@@ -4,7 +4,9 @@ import json
 import threading
 
 import pytest
-from hearth.native._core import Coordinator, HearthError, Member, new_token
+from hearth.native._core import Coordinator, Member, new_token
+
+from hearth import HearthError
 
 
 @pytest.fixture
@@ -120,4 +122,4 @@ def test_bad_values_are_value_errors(coordinator):
 
 def test_hearth_error_is_a_runtime_error():
     assert issubclass(HearthError, RuntimeError)
-    assert (HearthError.__module__, HearthError.__name__) == ("hearth", "HearthError")
+    assert (HearthError.__module__, HearthError.__name__) == ("hearth.errors", "HearthError")

@@ -5,7 +5,7 @@ NB_MODULE(_core, m) {
   // A program may exit while one of its threads still waits for rows.
   nanobind::set_leak_warnings(false);
   m.doc() = "The native core of Hearth: rendezvous, rings and datasets, collective, prototxt.";
-  hearth::bindings::RegisterErrors(m);
+  hearth::bindings::RegisterErrors();
   hearth::bindings::RegisterPrototxt(m);
   hearth::bindings::RegisterSchema(m);
   hearth::bindings::RegisterSettings(m);

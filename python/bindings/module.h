@@ -7,9 +7,8 @@
 
 namespace hearth::bindings {
 
-// Maps hearth::Error to Python exceptions; defines HearthError. Serves every module that imports
-// _core.
-void RegisterErrors(nanobind::module_& m);
+// Raises hearth::Error as a class of hearth.errors. Serves every module that imports _core.
+void RegisterErrors();
 void RegisterDataset(nanobind::module_& m);
 void RegisterRing(nanobind::module_& m);
 void RegisterPartitionLedger(nanobind::module_& m);

@@ -7,25 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from hearth.errors import HearthError
 
 __version__ = "0.1.0"
 __all__ = ["HearthError", "__version__"]
-
-
-if TYPE_CHECKING:
-    from hearth.native._core import HearthError as HearthError
-else:
-
-    def __getattr__(name: str) -> Any:
-        if name == "HearthError":
-            from hearth.native.failure import hearth_error
-
-            return hearth_error()
-        raise AttributeError(f"module 'hearth' has no attribute {name!r}")
-
-    def __dir__() -> list[str]:
-        return sorted(__all__)
 
 
 def on_demand(

@@ -76,21 +76,25 @@ def test_reads_and_writes_with_a_token_alone(hadoop, client, tokens):
 
 def test_without_a_ticket_one_line_says_what_to_do(hadoop, client):
     said = last_line("core.stat_file('hdfs:///user')", client, **NO_TICKETS)
-    assert said.startswith("PermissionError: cannot inspect hdfs:///user as the owner of the ")
+    assert said.startswith(
+        "hearth.errors.PermissionDeniedError: cannot inspect hdfs:///user as the owner of the "
+    )
     assert "kinit" in said, said
 
 
 def test_a_cancelled_token_is_named(hadoop, client, tokens):
     variables = {"HADOOP_TOKEN_FILE_LOCATION": tokens[1], **NO_TICKETS}
     said = last_line("core.stat_file('hdfs:///user')", client, **variables)
-    assert said.startswith("PermissionError: cannot inspect hdfs:///user"), said
+    assert said.startswith("hearth.errors.PermissionDeniedError: cannot inspect hdfs:///user"), said
     assert "the delegation token has expired, was cancelled" in said
     assert "max-lifetime" in said
 
 
 def test_what_is_someone_elses_is_not_written(hadoop, client):
     said = last_line("core.write_file('hdfs:///theirs', b'x')", client)
-    assert said.startswith("PermissionError: cannot ") and f"user={USER}" in said, said
+    assert (
+        said.startswith("hearth.errors.PermissionDeniedError: cannot ") and f"user={USER}" in said
+    ), said
 
 
 def test_tensorflow_uses_the_ticket(hadoop):

@@ -71,7 +71,7 @@ def test_a_stranger_is_told_which_path_and_user(hadoop):
         HADOOP_USER_NAME="stranger",
     )
     last = said.strip().splitlines()[-1]
-    assert last.startswith("PermissionError: cannot write hdfs:///user/"), said
+    assert last.startswith("hearth.errors.PermissionDeniedError: cannot write hdfs:///user/"), said
     assert "as user stranger" in last and "permission denied" in last
 
 

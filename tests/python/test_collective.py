@@ -15,7 +15,8 @@ from hearth.native import _core
 START = """
 import json, sys
 import numpy as np
-from hearth.native._core import Group, HearthError, Member, Queue, Request
+from hearth import HearthError
+from hearth.native._core import Group, Member, Queue, Request
 port, token, rank, world, shared, case = json.loads(sys.argv[1])
 member = Member(host="127.0.0.1", port=port, token=token, rank=rank, world=world,
                 host_name=f"host{rank}")

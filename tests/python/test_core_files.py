@@ -70,5 +70,7 @@ def test_hdfs_without_a_cluster_says_what_to_set():
         [sys.executable, "-c", program], env={"PATH": ""}, capture_output=True, text=True
     )
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ValueError: cannot open hdfs:///a as user "), done.stderr
+    assert last.startswith("hearth.errors.InvalidArgumentError: cannot open hdfs:///a as user "), (
+        done.stderr
+    )
     assert "HADOOP_CONF_DIR is not set" in last

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import hearth
 from hearth.native import _core
 
 
@@ -171,7 +172,7 @@ def test_a_remote_task_sends_the_same_rows():
 def test_a_failure_ends_a_wait():
     rows = _core.DatasetRows([0], 60.0)
     threading.Timer(0.1, rows.fail, ["the node was lost"]).start()
-    with pytest.raises(_core.HearthError, match="the node was lost"):
+    with pytest.raises(hearth.HearthError, match="the node was lost"):
         reader_of(rows).take(0, 1)
 
 

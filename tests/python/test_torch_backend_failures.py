@@ -66,9 +66,9 @@ except Exception as error:
 @pytest.mark.parametrize(
     ("case", "kind", "words"),
     [
-        ("sizes", "ValueError", ["16 bytes", "20 bytes", "rank"]),
-        ("tags", "ValueError", ["tag 3", "tag 4"]),
-        ("late", "TimeoutError", ["rank 1", "16 bytes"]),
+        ("sizes", "InvalidArgumentError", ["16 bytes", "20 bytes", "rank"]),
+        ("tags", "InvalidArgumentError", ["tag 3", "tag 4"]),
+        ("late", "DeadlineExceededError", ["rank 1", "16 bytes"]),
     ],
 )
 def test_ranks_that_are_out_of_step_are_named(ranks, case, kind, words):

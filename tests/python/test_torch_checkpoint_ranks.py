@@ -134,7 +134,7 @@ say([ctx.restore(model=model, folder=folders[0] + ".more"), ctx.mgr.commits])
     group = ranks(program, tmp_path / "file")
     told = said(group)
     assert "cannot be written to /" in told[0]
-    assert told[0].startswith("HearthError: rank 0: ")
+    assert told[0].startswith("InvalidArgumentError: rank 0: ")
     assert told[0] == told[1]
     assert said(group) == [[5, 1]] * 2
 

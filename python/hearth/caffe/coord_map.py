@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hearth.caffe.net_spec import Function, Top, layers
+from hearth.errors import HearthError
 
 __all__ = [
     "PASS_THROUGH_LAYERS",
@@ -39,15 +40,15 @@ PASS_THROUGH_LAYERS = [
 _IDENTITY: Map = (None, 1, 0)
 
 
-class UndefinedMapException(Exception):
+class UndefinedMapException(HearthError):
     """A layer whose tops have no fixed place in its bottoms."""
 
 
-class AxisMismatchException(Exception):
+class AxisMismatchException(HearthError):
     """Two maps of different axes."""
 
 
-class CropError(AssertionError, ValueError):
+class CropError(HearthError, AssertionError, ValueError):
     """A top that cannot be cropped to another one. pycaffe raises AssertionError."""
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, NoReturn
 
+from hearth.errors import InvalidArgumentError
 from hearth.native import _core
 
 
-class FlagError(ValueError):
+class FlagError(InvalidArgumentError):
     """A flag that is unknown, lacks its value or has a wrong one; one sentence."""
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
+from hearth.errors import HearthError
 from hearth.native.failure import Failure, TaskError
 from hearth.spark.failures import cause_line, wrong_python
 
 
-class ClusterError(RuntimeError):
+class ClusterError(HearthError):
     """A cluster, or one of its nodes, failed; the message names the node, its host and why."""
 
     @classmethod
@@ -23,10 +24,6 @@ class ClusterError(RuntimeError):
         error = cls(failure.text)
         failure.note_in(error)
         return error
-
-
-# An error that nobody has said more of has the defaults.
-Failure("").note_in(ClusterError)
 
 
 class NodeError(ClusterError):

@@ -211,8 +211,9 @@ _lost = threading.Event()
 def _noting_loss() -> Iterator[None]:
     try:
         yield
-    except (ConnectionError, HearthError):
-        _lost.set()
+    except (ConnectionError, HearthError) as error:
+        if not isinstance(error, (ValueError, TimeoutError)):
+            _lost.set()
         raise
 
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hearth.errors import HearthError
 from hearth.files.hadoop_shell import HadoopShell
 from hearth.files.local_folders import spill_folder
-from hearth.native.failure import hearth_error
 
 VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"
 PREFIX, _SUFFIX = "hearth-tokens-", ".tokens"
@@ -178,7 +178,7 @@ class _Watch:
             found = list_folder(self._loan.folder, without_jvm=True)
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, hearth_error()):
+        except (OSError, ValueError, HearthError):
             if self._ending.is_set():
                 return []
             self._shell = HadoopShell(self._loan.settings)

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+from hearth.errors import HearthError
 from hearth.files.core_files import CoreFiles
 from hearth.files.hadoop_shell import HadoopShell
 from hearth.files.library_files import LibraryFiles
 from hearth.files.uri import CORE_SCHEMES, scheme
-from hearth.native.failure import hearth_error
 
 Result = TypeVar("Result")
 
@@ -47,7 +47,7 @@ class FarCopies:
             return act(self._shell)
         try:
             return act(self._core)
-        except (OSError, ValueError, hearth_error()) as error:
+        except (OSError, ValueError, HearthError) as error:
             why = error
         result = act(self._shell)
         print(f"hearth: {why}. Hadoop's shell can, and is used", file=sys.stderr, flush=True)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from hearth.errors import HearthError
 from hearth.files.core_files import CoreFiles
 from hearth.files.library_errors import library_refusal
 from hearth.files.library_files import LibraryFiles
 from hearth.files.uri import CORE_SCHEMES, scheme
-from hearth.native.failure import Failure, hearth_error
+from hearth.native.failure import Failure
 
 
 class Output(Protocol):
@@ -84,7 +85,6 @@ def by_core(uri: str) -> bool:
 
 def file_refusal(what: str, uri: str, error: Exception) -> Exception:
     """A HearthError of one line, to raise: what was to be done with `uri`, and why it failed."""
-    if isinstance(error, hearth_error()):
-        where = "" if str(error).startswith(uri) else f" {uri}"
-        return Failure(f"{what}{where}: {error}", getattr(error, "code", "internal")).error()
+    if isinstance(error, HearthError):
+        return Failure(f"{what} {uri}: {error}", error.code).error()
     return library_refusal(what, uri, error)

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import HearthError
 from hearth.files.library_errors import library_refusal
-from hearth.native.failure import hearth_error
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -178,7 +178,6 @@ class LibraryFiles:
 
     @contextmanager
     def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
-        HearthError = hearth_error()
         try:
             yield library_system(uri)
         except HearthError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hearth.errors import HearthError
 
-class HorovodInternalError(RuntimeError):
+
+class HorovodInternalError(HearthError):
     """A collective operation failed: a rank was lost, or the ranks' calls disagree.
 
     An elastic program restores its last commit when it catches this.

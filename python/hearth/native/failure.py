@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from typing import Any
+
+from hearth.errors import HearthError, error_class
 
 # Stands before the JSON of a failure in the text of a task's exception.
 _MARK = "hearth-failure: "
@@ -78,9 +79,10 @@ class Failure:
         except (ValueError, TypeError, AttributeError):  # cut off, or of another's making
             return None
 
-    def error(self) -> Exception:
-        """A HearthError to raise in the driver: its attributes say what is known of the failure."""
-        error = hearth_error()(self.text)
+    def error(self) -> HearthError:
+        """A HearthError of the class of its code, to raise in the driver; its attributes say what
+        is known of the failure."""
+        error = error_class(self.code)(self.text)
         self.note_in(error)
         return error
 
@@ -91,20 +93,11 @@ class Failure:
                 setattr(error, field.name, getattr(self, field.name))
 
 
-@cache
-def hearth_error() -> type[Exception]:
-    """The class hearth.HearthError; its attributes have defaults until note_in() sets them."""
-    from hearth.native._core import HearthError
-
-    Failure("").note_in(HearthError)
-    return HearthError
-
-
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-class TaskError(RuntimeError):
+class TaskError(HearthError):
     """Leaves a Spark task, whose exception reaches the driver as text: that of the failure, and
     in a second line its fields."""
 

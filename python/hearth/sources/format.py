@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hearth.errors import HearthError, error_class
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 
@@ -87,6 +88,8 @@ def errors_of(uri: str, kind: str) -> Iterator[None]:
         if uri in said:
             raise
         line = f"{uri} cannot be read as {kind}: {said}"
+        if isinstance(error, HearthError):
+            raise error_class(error.code)(line) from None
         if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
             raise OSError(line) from None
         raise ValueError(line) from None

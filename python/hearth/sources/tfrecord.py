@@ -11,9 +11,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import DataLossError
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.native.failure import hearth_error
 from hearth.sources.format import BATCH_ROWS, Format, Unit
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class _Reader:
     def _next(self, records: Any, wanted: list[tuple[str, str]], key: Any) -> Any:
         try:
             return records.read(wanted, BATCH_ROWS)
-        except (OSError, hearth_error()) as error:
+        except (OSError, DataLossError) as error:
             if key in (None, (0, self._file.stored.size)):
                 raise
             raise ValueError(

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hearth.errors import HearthError
 from hearth.files.far_copies import FarCopies
 from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
 from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import is_far, scheme, serving
-from hearth.native.failure import Failure, hearth_error
+from hearth.native.failure import Failure
 from hearth.trainer.trainer_process import RankError
 
 # How often a new snapshot is looked for; and how long a store that does not answer is asked again,
@@ -96,7 +97,7 @@ class FarFiles:
         """
         try:
             return self._localized(self._job)
-        except hearth_error() as error:
+        except HearthError as error:
             raise self._rank_error(error) from None
 
     def _localized(self, job: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class FarFiles:
             deadline = time.monotonic() + _PATIENCE_S
             _patiently(self._take_snapshots, deadline)
             _patiently(lambda: self._copies.store([path], self._target(Path(path))), deadline)
-        except hearth_error() as error:
+        except HearthError as error:
             raise self._rank_error(error) from None
         done = {**done, "model": self._uri_of(path)}
         if done.get("snapshot", "").startswith(str(self._out)):
@@ -194,7 +195,7 @@ class FarFiles:
             try:
                 self._take_snapshots()
                 wait = _LOOK_S
-            except hearth_error() as error:  # finish() tries again, and says so
+            except HearthError as error:  # finish() tries again, and says so
                 print(f"hearth: a snapshot is not there yet: {error}", file=sys.stderr, flush=True)
                 wait = _AGAIN_S
 
@@ -267,7 +268,7 @@ def _patiently(act: Callable[[], None], deadline: float) -> None:
     while True:
         try:
             return act()
-        except hearth_error() as error:
+        except HearthError as error:
             code: str = getattr(error, "code", "internal")
             if code in _FINAL or time.monotonic() > deadline:
                 raise

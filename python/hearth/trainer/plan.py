@@ -56,5 +56,7 @@ def pinned(spark: SparkSession, files: dict[str, RankRows]) -> dict[str, RankRow
 
     try:
         return {name: rows.pin(spark) for name, rows in files.items()}
+    except HearthError:
+        raise
     except (ValueError, OSError) as error:
         raise HearthError(str(error)) from None

@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.flags import FlagError
+from hearth.errors import HearthError
 from hearth.files.uri import is_local, local_path
-from hearth.native.failure import hearth_error
 from hearth.sources.file_source import FileSource
 from hearth.sources.lmdb import LmdbFormat
 
@@ -32,7 +32,7 @@ def lmdb_source(spark: SparkSession, flags: argparse.Namespace) -> tuple[FileSou
         )
     try:
         source = FileSource(LmdbFormat(), path).pin()
-    except (OSError, ValueError, hearth_error()) as error:
+    except (OSError, ValueError, HearthError) as error:
         raise FlagError(f"-imageRoot {path} is no LMDB that can be read: {error}") from None
     return source, flags.lmdb_partitions or 1 + source.size // _PART_BYTES
 

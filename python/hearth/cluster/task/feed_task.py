@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
-from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
+from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError, took_none
 from hearth.cluster.feed_spec import FeedSpec
 from hearth.cluster.node_connection import connect, is_remote, name_of
 from hearth.cluster.task.node_process import executor_pid
@@ -274,6 +274,8 @@ def _ring_errors(connection: Connection, spec: FeedSpec) -> Iterator[None]:
         yield
     except TimeoutError:
         raise connection.timeout(spec) from None
+    except (ClusterError, ValueError):
+        raise
     except (HearthError, OSError) as error:
         if connection.answer is None and not isinstance(error, ConnectionError):
             raise
