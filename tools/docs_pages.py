@@ -59,12 +59,11 @@ def api_page(package: str) -> str:
     if not names:
         lines += [f"::: {package}", ""]
     for name, home in names:
-        lines += [f"## {name}", ""]
         owner = next((one for one in PACKAGES if one != package and home.startswith(f"{one}.")), "")
         if owner:  # a name has one page
-            lines += [f"Of [{owner}]({owner}.md#{home}.{name}).", ""]
+            lines += [f"## {name}", "", f"Of [{owner}]({owner}.md#{home}.{name}).", ""]
         else:
-            lines += [f"::: {home}.{name}", "    options:", "      heading_level: 3", ""]
+            lines += [f"::: {home}.{name}", ""]
     return "\n".join(lines)
 
 
@@ -88,15 +87,15 @@ def without_outer_links(text: str, page: str) -> str:
 
 
 def _as_page_of_docs(text: str) -> str:
-    """Text of a file in the repository's root, with its links as from docs/."""
+    """Text of a file in the repository's root, with its links and images as from docs/."""
 
     def replaced(found: re.Match[str]) -> str:
-        label, target = found[1], found[2]
+        target = found[1]
         if "://" in target or target.startswith("#"):
             return found[0]
-        return f"[{label}]({posixpath.relpath(target, 'docs')})"
+        return f"]({posixpath.relpath(target, 'docs')})"
 
-    return _LINK.sub(replaced, text)
+    return re.sub(r"\]\(([^)\s]+)\)", replaced, text)
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -62,6 +62,7 @@ def page() -> str:
         "# Flags and settings",
         "",
         "<!-- tools/settings_page.py writes this page. -->",
+        '<div class="names" markdown>',
         "",
         "## Flags of CaffeOnSpark",
         "",
@@ -92,7 +93,7 @@ def page() -> str:
     ):
         lines += ["", f"## {title}", "", intro, "", "| name | default | |", "|---|---|---|"]
         lines += [_row(f"`{name}`", _shown(value), text) for name, (value, text) in table.items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", "</div>"]) + "\n"
 
 
 if __name__ == "__main__":
