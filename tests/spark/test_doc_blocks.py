@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "caffeonspark",
+    "caffeonspark_sources",
     "checkpoints",
     "cluster",
     "data",
