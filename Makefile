@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-platforms test-torch-frameworks test-torch-versions build setup lint format bench wheel wheel-test abi3-modules \
+.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-platforms test-torch-frameworks test-torch-versions build setup lint format docs bench wheel wheel-test abi3-modules \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 # `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
@@ -125,6 +125,10 @@ lint: build
 
 format: setup
 	@$(PYTHON) tools/lint.py --fix
+
+# The documentation as a site, in site/; without a network once mkdocs is there.
+docs: setup
+	@python=$$(tools/docs_environment.sh) && NO_MKDOCS_2_WARNING=1 $$python -m mkdocs build
 
 bench: build
 	@tools/setup.sh openmpi-bin libopenmpi-dev

@@ -1,9 +1,9 @@
 """How long ranks take together, by arithmetic: steps, bytes and messages times what was measured.
 
-The algorithms are those of docs/collective.md, with the limits of hearth/collective. A step is
-what all ranks do at once: each sends some messages and receives as many. It takes what a message
-takes on its way, and then as long as the busier of two: the link, which carries all bytes of the
-ranks of its host, and the cores, which all ranks on them share.
+The algorithms are those of docs/collective_reference.md, with the limits of hearth/collective. A
+step is what all ranks do at once: each sends some messages and receives as many. It takes what a
+message takes on its way, and then as long as the busier of two: the link, which carries all bytes
+of the ranks of its host, and the cores, which all ranks on them share.
 
     work = messages * per_message + bytes * per_byte (+ a switch, where ranks share cores)
     step = latency + max(bytes / link, ranks * work / cores)

@@ -2,7 +2,7 @@
 """Foretells all-reduce and step times of 8 to 1,000 ranks from what was measured with few.
 
 `tools/simulate_scale.py` prints the check against measured ranks, exits with 1 where a row that the
-check counts is off by more than 20 %, and prints the tables of docs/scale.md; `--picture
+check counts is off by more than 20 %, and prints the tables that docs/scale.md sums up; `--picture
 docs/scale.png` draws them. `bench/scale.py` measures; tools/scale_model.py has the arithmetic.
 """
 

@@ -11,6 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "caffeonspark",
+    "caffeonspark_sources",
+    "checkpoints",
     "cluster",
     "data",
     "horovod",
@@ -20,6 +22,11 @@ PAGES = (
     "platforms",
     "pycaffe",
     "pytorch",
+    "start/caffe",
+    "start/keras",
+    "start/pytorch",
+    "start/spark_ml",
+    "start/tensorflow",
     "tables",
     "tensorflow",
 )

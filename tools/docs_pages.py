@@ -1,0 +1,116 @@
+"""Pages of the site that are not files of docs/, and changes to its Markdown (mkdocs hooks).
+
+`make docs` builds the site from docs/ by mkdocs.yml. GitHub shows the same files, so links may lead
+out of docs/; the site has no such files and shows their paths instead.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# Page of the site by the file of the repository that it shows.
+COPIED = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+# Packages whose docstrings make a page each, with what the page says first.
+PACKAGES = {
+    "hearth.torch": "PyTorch programs on Spark executors ([guide](../pytorch.md)).",
+    "hearth.cluster": "Main functions on Spark executors ([guide](../cluster.md)).",
+    "hearth.data": "Datasets of files and tables ([guide](../data.md)).",
+    "hearth.ml": "Stages of Spark ML Pipelines, and inference ([guide](../ml.md)).",
+    "hearth.tensorflow": "Keras and TensorFlow on several nodes ([guide](../keras.md)).",
+    "hearth.tensorflowonspark": "TensorFlowOnSpark's API ([guide](../tensorflow.md)).",
+    "hearth.caffeonspark": "CaffeOnSpark's API ([guide](../caffeonspark.md)).",
+}
+# Public modules of a package whose own file names nothing.
+MODULES = {
+    "hearth.tensorflowonspark": (
+        "TFCluster",
+        "TFNode",
+        "TFParallel",
+        "compat",
+        "dfutil",
+        "pipeline",
+    )
+}
+GENERATED = (*COPIED.values(), *(f"api/{name}.md" for name in PACKAGES))
+
+_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+_FENCE_WITH_FILE = re.compile(r"(?m)^(```+)(\w+) ([\w./-]+)$")
+
+
+def public_names(package: str) -> list[tuple[str, str]]:
+    """(name, module that defines it) for each name in a package's `_HOMES`."""
+    init = ROOT / "python" / Path(*package.split(".")) / "__init__.py"
+    found = re.findall(r'^    "(\w+)": "([\w.]+)",', init.read_text(encoding="utf-8"), re.MULTILINE)
+    return [(name, package + home if home[0] == "." else home) for name, home in found]
+
+
+def api_page(package: str) -> str:
+    """Markdown of a package's page, for mkdocstrings."""
+    names = public_names(package) or [(name, package) for name in MODULES.get(package, ())]
+    lines = [f"# {package}", "", PACKAGES[package], ""]
+    if not names:
+        lines += [f"::: {package}", ""]
+    for name, home in names:
+        owner = next((one for one in PACKAGES if one != package and home.startswith(f"{one}.")), "")
+        if owner:  # a name has one page
+            lines += [f"## {name}", "", f"Of [{owner}]({owner}.md#{home}.{name}).", ""]
+        else:
+            lines += [f"::: {home}.{name}", ""]
+    return "\n".join(lines)
+
+
+def without_outer_links(text: str, page: str) -> str:
+    """The text of docs/PAGE with links that leave docs/ replaced by paths, but for copied files."""
+
+    def replaced(found: re.Match[str]) -> str:
+        label, target = found[1], found[2]
+        if "://" in target or target.startswith(("#", "mailto:")):
+            return found[0]
+        path, _, anchor = target.partition("#")
+        outer = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), path))
+        if outer.startswith("docs/"):
+            return found[0]
+        if outer in COPIED:
+            up = posixpath.relpath(COPIED[outer], posixpath.dirname(page) or ".")
+            return f"[{label}]({up}{'#' if anchor else ''}{anchor})"
+        return f"`{outer}`" if label.strip("`") in outer else f"{label} (`{outer}`)"
+
+    return _LINK.sub(replaced, text)
+
+
+def _as_page_of_docs(text: str) -> str:
+    """Text of a file in the repository's root, with its links and images as from docs/."""
+
+    def replaced(found: re.Match[str]) -> str:
+        target = found[1]
+        if "://" in target or target.startswith("#"):
+            return found[0]
+        return f"]({posixpath.relpath(target, 'docs')})"
+
+    return re.sub(r"\]\(([^)\s]+)\)", replaced, text)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the pages that are no files of docs/."""
+    from mkdocs.structure.files import File
+
+    for source, page in COPIED.items():
+        text = _as_page_of_docs((ROOT / source).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
+    for package in PACKAGES:
+        files.append(File.generated(config, f"api/{package}.md", content=api_page(package)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """The page's text as the site needs it."""
+    text = without_outer_links(markdown, page.file.src_uri)
+    return _FENCE_WITH_FILE.sub(r'\1text title="\3"', text)
