@@ -1,4 +1,4 @@
-// Pictures that cannot be used are skipped with their labels, named and counted, up to a limit.
+// Invalid images are skipped with their labels, named and counted, up to a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,18 +42,18 @@ Rows GoodRows(int begin, int end) {
   return rows;
 }
 
-// One of each kind: no picture at all, cut off, with a flipped bit, of another size, and null.
+// One of each kind: not an image, truncated, with a flipped bit, of another size, and null.
 Rows BadRowsOf(const std::string& name) {
   std::string flipped = Picture(1);
   flipped[flipped.size() / 2] ^= 0x10;
-  return {{name + "-text", "no picture", 3},
+  return {{name + "-text", "not an image", 3},
           {name + "-cut", Picture(1).substr(0, 50), 3},
           {name + "-flipped", flipped, 3},
           {name + "-wide", Picture(1, 5), 3},
           {name + "-empty", "", 3}};
 }
 
-// The bad rows spread among the good ones.
+// The invalid rows, spread among the valid ones.
 Rows MixedRows(const Rows& good, const Rows& bad) {
   Rows rows;
   for (size_t i = 0; i < good.size(); ++i) {
@@ -100,7 +100,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 class BadRecordsTest : public TrainerProcessTest {
  protected:
-  // Turns a job of the fixture into one on pictures.
+  // Makes a job of the fixture train on images.
   static json OnPictures(json job, int max_iter, const std::string& more = "") {
     job["net"]["text"] = PictureNet();
     job["solver"]["text"] = TestSolver(max_iter, more);
@@ -115,7 +115,7 @@ class BadRecordsTest : public TrainerProcessTest {
     return warnings;
   }
 
-  // One process with snapshots; `attempt` 1 goes on from the last one, as after a failure.
+  // One process with snapshots; `attempt` 1 resumes from the last one, as after a failure.
   json RunAgain(int attempt, const json& limit, int max_iter, const Rows& rows) {
     const std::string prefix = folder_.path("snap");
     json job = OnPictures(TrainJob(), max_iter,
@@ -143,7 +143,7 @@ class BadRecordsTest : public TrainerProcessTest {
   }
 };
 
-TEST_F(BadRecordsTest, AreSkippedWithTheirLabelsAsIfTheyWereNotThere) {
+TEST_F(BadRecordsTest, SkipsThemWithTheirLabels) {
   const Rows good = GoodRows(0, 12), bad = BadRowsOf("bad");
   std::vector<std::string> warnings;
   const json without = DoneOn(good), with = DoneOn(MixedRows(good, bad), &warnings);
@@ -154,14 +154,14 @@ TEST_F(BadRecordsTest, AreSkippedWithTheirLabelsAsIfTheyWereNotThere) {
            {"bad-text", "neither a JPEG nor a PNG image"},
            {"bad-cut", "PNG image of 4 x 4 pixels"},
            {"bad-flipped", "PNG image"},
-           {"bad-wide", "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4"},
+           {"bad-wide", "an image of 1 x 4 x 5 does not match the layer's 1 x 4 x 4"},
            {"bad-empty", "0 bytes"}}) {
     EXPECT_THAT(warnings, Contains(AllOf(HasSubstr("Skipping row " + id + " with its labels"),
                                          HasSubstr(reason))));
   }
 }
 
-TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
+TEST_F(BadRecordsTest, CountsThemOverAllRanksAgainstTheLimit) {
   for (const int allowed : {10, 9}) {
     std::vector<std::unique_ptr<TrainerHarness>> ranks;
     coordinator_.reset();
@@ -183,17 +183,17 @@ TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
   }
 }
 
-TEST_F(BadRecordsTest, ALaterEpochCountsThemAnew) {
+TEST_F(BadRecordsTest, CountsThemAgainInEachEpoch) {
   json job = OnPictures(TrainJob(), 12);  // four epochs of twelve rows
   job["max_bad_records"] = 5;
   TrainerHarness trainer(job, Streams{});
   FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), BadRowsOf("bad")));
-  // In the last epoch those behind the last good row are not met.
+  // The last epoch ends before it reaches the invalid rows behind the last valid one.
   EXPECT_GE(trainer.WaitFor("done")["bad_rows"], 3 * 5);
   EXPECT_EQ(WarningsOf(trainer).size(), 5u);
 }
 
-TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
+TEST_F(BadRecordsTest, FailsAtTheEndOfTheEpochAboveAFraction) {
   json job = OnPictures(TrainJob(), 12);
   job["max_bad_fraction"] = 0.25;  // 5 of 17 are more
   TrainerHarness trainer(job, Streams{});
@@ -206,9 +206,9 @@ TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-// 44 rows, 4 of them bad, ten iterations an epoch: what was drawn before the snapshot is part of
-// what is judged after it, and is counted once.
-TEST_F(BadRecordsTest, ARestartJudgesAndCountsAsAnUnbrokenRun) {
+// 44 rows, 4 of them invalid, ten iterations per epoch: rows that are replayed to reach the
+// snapshot's position count towards the limit once.
+TEST_F(BadRecordsTest, CountsInARestartAsInAnUninterruptedRun) {
   const Rows rows = MixedRows(GoodRows(0, 40), [] {
     Rows bad = BadRowsOf("bad");
     bad.pop_back();
@@ -233,7 +233,7 @@ TEST_F(BadRecordsTest, ARestartJudgesAndCountsAsAnUnbrokenRun) {
   }
 }
 
-TEST_F(BadRecordsTest, ARestartStillFailsBeyondTheLimitAndNamesRowsOfBeforeIt) {
+TEST_F(BadRecordsTest, FailsAboveTheLimitInARestartAndNamesEarlierRows) {
   const Rows rows = MixedRows(GoodRows(0, 40), BadRowsOf("bad"));  // 5 of 45, early in the epoch
   snapshot_ = 7;
   ASSERT_EQ(RunAgain(0, {{"max_bad_records", 5}}, 7, rows)["event"], "done");
@@ -242,8 +242,8 @@ TEST_F(BadRecordsTest, ARestartStillFailsBeyondTheLimitAndNamesRowsOfBeforeIt) {
               AllOf(HasSubstr("5 of 45 rows cannot be used"), HasSubstr("bad-text")));
 }
 
-// Bad rows may come first in a later epoch: no reason to judge its first minibatches alone.
-TEST_F(BadRecordsTest, ThePartOfALaterEpochIsNotJudgedAlone) {
+// A later epoch may begin with invalid rows; its first minibatches alone must not exceed the limit.
+TEST_F(BadRecordsTest, DoesNotCheckTheBeginningOfALaterEpochAlone) {
   const Rows rows = MixedRows(GoodRows(0, 40), BadRowsOf("bad"));
   for (int iterations = 11; iterations <= 19; iterations += 2) {
     json job = OnPictures(TrainJob(), iterations);
@@ -254,7 +254,7 @@ TEST_F(BadRecordsTest, ThePartOfALaterEpochIsNotJudgedAlone) {
   }
 }
 
-TEST_F(BadRecordsTest, ASourceOfNothingElseIsAnErrorAndNoEndlessLoop) {
+TEST_F(BadRecordsTest, FailsIfAllRowsAreInvalid) {
   TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
   FeedBatches(trainer.train(), BadRowsOf("bad"));
   EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(),
@@ -262,8 +262,8 @@ TEST_F(BadRecordsTest, ASourceOfNothingElseIsAnErrorAndNoEndlessLoop) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-// An error that is not of one picture: the thread that met it ends, and with it the run.
-TEST_F(BadRecordsTest, ATransformerThreadThatFailsIsToldWithRankIterationAndLayer) {
+// An error that does not concern a single image ends the transformer thread and the run.
+TEST_F(BadRecordsTest, ATransformerThreadsFailureNamesRankIterationAndLayer) {
   std::vector<std::unique_ptr<TrainerHarness>> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     json job = OnPictures(RankJob(rank, 2), 100000);
@@ -294,7 +294,7 @@ TEST_F(BadRecordsTest, ATransformerThreadThatFailsIsToldWithRankIterationAndLaye
   EXPECT_LT(SecondsSince(start), kToldWithin);
 }
 
-TEST_F(BadRecordsTest, ValidationRowsCountToo) {
+TEST_F(BadRecordsTest, CountsValidationRows) {
   json job = OnPictures(TrainJob(), 3, "test_interval: 2 test_iter: 3");
   job["validate"] = true;
   job["max_bad_records"] = 4;
@@ -306,7 +306,7 @@ TEST_F(BadRecordsTest, ValidationRowsCountToo) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-TEST_F(BadRecordsTest, FeaturesLeaveThemOutAndFailBeyondTheLimit) {
+TEST_F(BadRecordsTest, FeaturesSkipThemAndFailAboveTheLimit) {
   for (const int allowed : {5, 4}) {
     json job = OnPictures(TrainJob(), 3);
     job.erase("solver");

@@ -9,7 +9,7 @@ namespace hearth::trainer {
 namespace {
 
 constexpr size_t kNamedRows = 10;
-// Fewer rows say little about a fraction: the first row may be the only bad one.
+// Below this number of rows a fraction means little: the first row may be the only invalid one.
 constexpr int64_t kEnoughRows = 1000;
 constexpr auto kEventInterval = std::chrono::seconds(1);
 
@@ -35,7 +35,7 @@ void BadRows::Recall(const std::string& row_id, const std::string& reason) {
   AddName(row_id, reason);
 }
 
-// Whether it is new among those that are named.
+// Returns true if the row is new among those that are named.
 bool BadRows::AddName(const std::string& row_id, const std::string& reason) {
   const bool known =
       std::any_of(named_.begin(), named_.end(), [&](const Named& row) { return row.id == row_id; });

@@ -28,7 +28,7 @@ std::string CheckOf(const BadRows& bad_rows, int64_t rows, int64_t bad, bool no_
   return "";
 }
 
-TEST(BadRowsTest, CountsRowsOfAllThreadsAndLimitsItsEvents) {
+TEST(BadRowsTest, CountsRowsOfAllThreadsAndLimitsEvents) {
   std::atomic<int> events{0};
   BadRows bad_rows({}, [&](const nlohmann::json&) { ++events; });
   std::vector<std::thread> threads;
@@ -42,13 +42,13 @@ TEST(BadRowsTest, CountsRowsOfAllThreadsAndLimitsItsEvents) {
   EXPECT_EQ(events, 1);
 }
 
-TEST(BadRowsTest, WithoutALimitAnyNumberIsAllowed) {
+TEST(BadRowsTest, AllowsAnyNumberWithoutALimit) {
   BadRows bad_rows({}, Ignore);
   bad_rows.Report("a", "undecodable");
   EXPECT_EQ(CheckOf(bad_rows, 5000, 5000, true), "");
 }
 
-TEST(BadRowsTest, OneTooManyFailsWithTheRowsAndAReason) {
+TEST(BadRowsTest, FailsAboveTheLimitWithRowsAndAReason) {
   BadRows bad_rows({.rows = 1}, Ignore);
   bad_rows.Report("a", "undecodable");
   EXPECT_EQ(CheckOf(bad_rows, 8, 1, true), "");
@@ -58,7 +58,7 @@ TEST(BadRowsTest, OneTooManyFailsWithTheRowsAndAReason) {
                     HasSubstr("a, row-17 (a: undecodable)")));
 }
 
-TEST(BadRowsTest, AFractionIsJudgedWhenEnoughRowsWereSeenOrThereAreNoMore) {
+TEST(BadRowsTest, ChecksAFractionFromAThousandRowsOnOrAtTheEnd) {
   BadRows bad_rows({.fraction = 0.1}, Ignore);
   bad_rows.Report("a", "undecodable");
   EXPECT_EQ(CheckOf(bad_rows, 999, 900, false), "");
@@ -67,7 +67,7 @@ TEST(BadRowsTest, AFractionIsJudgedWhenEnoughRowsWereSeenOrThereAreNoMore) {
   EXPECT_THAT(CheckOf(bad_rows, 9, 1, true), HasSubstr("1 of 9 rows"));
 }
 
-TEST(BadRowsTest, NamesTenRowsAtMostAndNoneTwice) {
+TEST(BadRowsTest, NamesAtMostTenRowsEachOnce) {
   BadRows bad_rows({.rows = 0}, Ignore);
   for (int i = 0; i < 3; ++i) bad_rows.Report("r0", "undecodable");
   for (int i = 1; i < 20; ++i) bad_rows.Report(fmt::format("r{}", i), "undecodable");
@@ -75,7 +75,7 @@ TEST(BadRowsTest, NamesTenRowsAtMostAndNoneTwice) {
               AllOf(HasSubstr(": r0, r1, "), HasSubstr("r8, r9 ("), Not(HasSubstr("r10"))));
 }
 
-TEST(BadRowsTest, ARowOfBeforeARestartIsKnownByNameButNotCountedAgain) {
+TEST(BadRowsTest, RowsReportedBeforeARestartAreNamedButNotCountedAgain) {
   BadRows bad_rows({.rows = 1}, Ignore);
   bad_rows.SetCount(7);
   bad_rows.Recall("r0", "undecodable");
@@ -85,7 +85,7 @@ TEST(BadRowsTest, ARowOfBeforeARestartIsKnownByNameButNotCountedAgain) {
   EXPECT_THAT(CheckOf(bad_rows, 8, 2, false), HasSubstr(": r0, r1 (r0: undecodable)"));
 }
 
-TEST(BadRowsTest, AProcessWithoutBadRowsLeavesTheErrorToTheOneThatHasThem) {
+TEST(BadRowsTest, AProcessWithoutInvalidRowsNeverThrows) {
   const BadRows bad_rows({.rows = 0}, Ignore);
   EXPECT_EQ(CheckOf(bad_rows, 50, 22, false), "");
 }

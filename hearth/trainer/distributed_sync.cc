@@ -12,8 +12,8 @@ namespace hearth::trainer {
 namespace {
 
 // The control values fill a cache line, so that the gradients behind them stay aligned. They are
-// piece 0: buckets are launched from the back, which leaves them the last one, when the weight of
-// this rank is known.
+// chunk 0: buckets are launched from the back, so this one is last, when the weight of this rank is
+// known.
 constexpr int64_t kControls = caffe::ParamLayout::kAlignment;
 constexpr size_t kControlPieces = 1;
 enum Control { kWeight, kStop, kBadRows, kSnapshot };
@@ -90,18 +90,18 @@ caffe::GradientSync::Weights DistributedSync::Finish(double local_weight) {
 
 void DistributedSync::Updated(bool shown) {
   if (reducer_) return;
-  // Where the ranks' rows become fewer, as at the end of an epoch, they are soon only some ranks'.
+  // Once some ranks have fewer rows, as at the end of an epoch, soon only some ranks have any.
   const bool fewer = total_weight_ != first_;
   if (++updates_ < every_ && !shown && !fewer) return;
   const auto before = std::chrono::steady_clock::now();
   const Deadline deadline = Deadline::After(timeout_s_);
   for (caffe::Tensor& values : averaged_()) {
-    // A rank counts by its rows: one that had none has learned nothing that could dilute the
-    // others.
+    // Ranks are weighted by their rows: one without rows has learned nothing and must not dilute
+    // the others.
     if (own_since_ > 0) {
       values.mul_(own_since_ / all_since_);
     } else {
-      values.zero_();  // not by 0: they may hold what is no number
+      values.zero_();  // multiplying by 0 would keep NaN and infinity
     }
     group_.AllReduce(values.data_ptr(), static_cast<size_t>(values.numel()),
                      collective::DataType::kFloat32, collective::Op::kSum, deadline);

@@ -12,9 +12,9 @@
 namespace hearth::trainer {
 namespace {
 
-// Between two partitions a worker may be idle for as long as Spark likes; its death ends the wait.
+// Between two partitions a worker may be idle indefinitely; its death ends the wait.
 constexpr double kIdleTimeoutSeconds = 30 * 24 * 3600.0;
-// A reader that takes no results for this long is stuck.
+// A reader that takes no results for this long is considered stuck.
 constexpr double kResultTimeoutSeconds = 3600;
 
 Deadline ResultDeadline() { return Deadline::After(kResultTimeoutSeconds); }
@@ -87,7 +87,8 @@ void FeatureSession::CheckBlobs() const {
   }
 }
 
-// One partition: rows up to the feeder's mark, then our own. False once the stream is over.
+// Processes one partition: rows up to the feeder's mark, then writes a mark to the results. False
+// at the end of the stream.
 bool FeatureSession::ServePartition() {
   for (;;) {
     const auto rows = net_->Fetch();
@@ -105,7 +106,7 @@ bool FeatureSession::ServePartition() {
   return true;
 }
 
-// Counts all partitions that this process has served.
+// Counts all partitions that this process has processed.
 void FeatureSession::CheckBadRows(int64_t fetched, bool no_more) const {
   const int64_t bad = bad_rows_.count();
   bad_rows_.Check(rows_ + fetched + bad, bad, no_more);
@@ -117,7 +118,7 @@ bool FeatureSession::WriteRows(int64_t rows) {
     if (!fetched) fetched = layer.layer->fetched_rows();
   }
   Require(fetched && fetched->size() == rows, ErrorCode::kInternal,
-          "the fed layer delivered {} rows but names {}", rows, fetched ? fetched->size() : 0);
+          "the input layer delivered {} rows but {} row ids", rows, fetched ? fetched->size() : 0);
   std::vector<caffe::Tensor> row_major;
   for (const std::string& name : blobs_) {
     row_major.push_back(net_->blob(name).data().contiguous());

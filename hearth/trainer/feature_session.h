@@ -1,4 +1,4 @@
-// A trained net applied to rows: each row's values of chosen blobs, in order, none left out.
+// Applies a trained net to rows: each row's values of the chosen blobs, in order and complete.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@
 
 namespace hearth::trainer {
 
-// One thread. Runs one net, whatever settings.devices says: Spark runs several processes.
+// One thread. Runs one net regardless of settings.devices: Spark runs several processes.
 class FeatureSession {
  public:
   // Takes over the descriptors of the job's test stream and results.
   FeatureSession(Job job, std::function<void(const nlohmann::json&)> send);
 
-  // Sends "ready", serves partition after partition until the stream ends, sends "done". A failure
-  // reaches the reader of the results, too, and is thrown.
+  // Sends "ready", processes partitions until the stream ends, sends "done". A failure is sent to
+  // the reader of the results and thrown.
   void Run();
 
  private:
@@ -42,8 +42,8 @@ class FeatureSession {
   int64_t rows_ = 0;  // written
 };
 
-// The values of row `row` of `rows` in a blob: its part where the blob divides among the rows, else
-// all of it (a loss or an accuracy belongs to every row of its minibatch).
+// The values of row `row` of `rows` in a blob: its part if the first dimension is the rows, else
+// the whole blob (a loss or an accuracy belongs to every row of its minibatch).
 std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows);
 
 }  // namespace hearth::trainer

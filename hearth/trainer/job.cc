@@ -111,7 +111,7 @@ void ParseRows(const JobFields& fields, Job* job) {
   job->seed = fields.Unsigned("seed", 0);
 }
 
-// What a job, and each mode, cannot do without.
+// Fields that every job, and each mode, requires.
 void CheckMode(const JobFields& fields, const Job& job) {
   if (job.net.text.empty()) fields.Refuse("net", "an object with the net's \"text\"");
   if (job.mode == Mode::kTrain) {
@@ -133,7 +133,7 @@ void CheckMode(const JobFields& fields, const Job& job) {
 
 Job ParseJob(std::string_view json_text) {
   const auto json = nlohmann::json::parse(json_text, nullptr, /*allow_exceptions=*/false);
-  // The text itself may hold the token, so it is not quoted.
+  // The text may contain the token, so it is not quoted.
   Require(json.is_object(), ErrorCode::kInvalidArgument,
           "the first line of the control channel ({} bytes) must be the job as one JSON object",
           json_text.size());

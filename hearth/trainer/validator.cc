@@ -19,7 +19,7 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
   Require(total_rows_ > 0, ErrorCode::kInvalidArgument,
           "validation is on (test_interval and test_iter), but its source has no rows");
 
-  // Ranks that evaluate nothing build the net too: its outputs tell what is summed.
+  // Ranks that evaluate nothing build the net too: its outputs define the layout of the sums.
   auto no_rows = std::make_shared<dataset::MemorySource>(
       std::vector<std::shared_ptr<const batch::BatchView>>{});
   options.context.phase = caffe::TEST;
@@ -32,8 +32,8 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
       source_ ? std::static_pointer_cast<dataset::MinibatchSource>(source_) : no_rows, "test");
   net_ = std::make_unique<caffe::Net>(options.net, options.context);
   net_->ShareTrainedLayersWith(train_net);
-  // Until a range is set there are no rows; this takes note of it before a range is set, when the
-  // layer may already be looking ahead.
+  // There are no rows until a range is set. Fetch consumes that answer now, since the layer may
+  // already have prefetched it.
   Require(net_->Fetch().has_value(), ErrorCode::kInvalidArgument,
           "the TEST net has no layer that is fed by rows, so it cannot use the validation rows");
   plan_ = ValidationPlan(options.test_iter * net_->batch_size(), total_rows_, own_rows);
@@ -50,7 +50,7 @@ Validator::Result Validator::Run(int64_t validation) {
   OutputMeans means(net_->output_names());
   bad_rows_ = 0;
   Evaluate(plan_.Share(validation), &means);
-  // A rank without rows in this validation does not know how many values an output has.
+  // A rank without rows in this validation does not know the number of values of an output.
   std::vector<int64_t> sizes = means.sizes();
   AllReduce(&sizes, collective::Op::kMax);
   std::vector<double> sums = means.Pack(sizes);

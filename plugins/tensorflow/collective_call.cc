@@ -5,7 +5,7 @@
 namespace hearth::tensorflow {
 namespace {
 
-std::mutex use_mutex;  // held while an operation is submitted, so that Use() waits for that
+std::mutex use_mutex;  // held while an operation is submitted, so that Use() waits for it
 const hearth_collective* in_use = nullptr;
 
 TF_Code CodeOf(hearth_result result) {
@@ -16,7 +16,7 @@ TF_Code CodeOf(hearth_result result) {
       return TF_INVALID_ARGUMENT;
     case HEARTH_TIMEOUT:
       return TF_DEADLINE_EXCEEDED;
-    // TensorFlow makes its own "unavailable" of a function's an internal error.
+    // TensorFlow reports an "unavailable" returned by a function as an internal error.
     case HEARTH_UNAVAILABLE:
     case HEARTH_FAILED:
       break;
@@ -70,7 +70,7 @@ TF_Tensor* CollectiveCall::OutputLikeInput(int index, TF_Tensor*& input) {
   for (int axis = 0; axis < functions_.NumDims(input); ++axis) {
     shape.push_back(functions_.Dim(input, axis));
   }
-  // Our reference would be that of somebody else.
+  // Release our reference: TensorFlow forwards only a buffer with a single one.
   tensors_.pop_back();
   functions_.DeleteTensor(input);
   int forwarded = -1;
@@ -122,7 +122,7 @@ void CollectiveCall::CountOne() {
     functions_.OpKernelContext_Failure(context_, status_);
   }
   const DoneCallback done = done_;
-  delete this;  // the tensors' references must be gone before TensorFlow goes on
+  delete this;  // releases the tensors before TensorFlow continues
   done();
 }
 

@@ -5,7 +5,7 @@
 namespace hearth::tensorflow {
 namespace {
 
-// Stacks grow down: the callers' frames lie above this one's, the nearest ones by less than this.
+// Stacks grow down: the callers' frames are above this one, the nearest ones by less than this.
 constexpr uintptr_t kNearFrames = 64 << 10;
 
 bool IsInCallersFrames(const void* address) {

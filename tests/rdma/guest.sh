@@ -43,5 +43,5 @@ check choice 10 collective 'Transport.BetweenHostsIsRdmaByADevice'
 
 # Ranks of one host take RDMA where they are told to.
 export HEARTH_TRANSPORT=rdma UCX_TLS=$HEARTH_TEST_UCX_TLS OMP_NUM_THREADS=1
-check 'LeNet on two ranks' 1000 trainer 'ExactnessTest.LeNetOnTwoRanksTrainsAsOneProcess'
+check 'LeNet on two ranks' 1000 trainer 'ExactnessTest.LeNetOnTwoRanksEqualsOneProcess'
 check 'a killed rank' 30 trainer 'TrainerFaultsTest.AKilledPeerIsReportedWithItsRankWithinASecond'
