@@ -73,7 +73,7 @@ FILES = {
     "empty weights": (
         {"w.caffemodel": ""},
         (*TRAIN, "-weights", "w.caffemodel"),
-        r"w\.caffemodel is empty; trained weights are needed",
+        r"w\.caffemodel is empty; give a file of trained weights",
     ),
     "empty HDF5 weights": (
         {"w.caffemodel.h5": ""},
@@ -123,7 +123,7 @@ FILES = {
     "no folder for snapshots": (
         {},
         TRAIN,
-        r"snapshots cannot be written to no/folder/s_iter_\*; make that folder.*No such file",
+        r"cannot write snapshots to no/folder/s_iter_\*; create the folder.*No such file",
         'snapshot: 5 snapshot_prefix: "no/folder/s"',
     ),
     "a layer in Python": (
