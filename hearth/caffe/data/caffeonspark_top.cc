@@ -106,12 +106,13 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   std::fill(std::copy(values.begin(), values.end(), out), out + count_, 0.0f);
   if (count == count_) return;
   std::call_once(*padding_logged_, [&] {
-    log::Warning("Column '{}' has {} values for the {} of its top: such rows are padded with zeros",
-                 column.name(), count, count_);
+    log::Warning(
+        "Column '{}' has {} values for the {} of its top: shorter rows are padded with zeros",
+        column.name(), count, count_);
   });
 }
 
-// A struct of height, width and image; the picture itself says how large it is.
+// A struct of height, width and image; the size is taken from the encoded image.
 void CaffeOnSparkTop::ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
                                        float* out) const {
   const batch::ColumnView* image = column.FindChild("image");

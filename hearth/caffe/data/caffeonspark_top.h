@@ -1,4 +1,4 @@
-// One top of a CoSData layer: which column it takes, and how its values become floats.
+// One top of a CoSData layer: its column, and the conversion of the column's values to floats.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ namespace hearth::caffe {
 // Immutable after construction and thread-safe.
 class CaffeOnSparkTop {
  public:
-  // Throws kInvalidArgument, naming the top, for fields that do not fit together.
+  // Throws kInvalidArgument, naming the top, for fields that contradict each other.
   CaffeOnSparkTop(const CoSDataParameter::TopBlob& param, Phase phase, bool resize);
 
-  // Of one row: (out_channels, out_height, out_width), cut to sample_num_axes.
+  // Shape of one row: (out_channels, out_height, out_width), truncated to sample_num_axes.
   const Shape& row_shape() const { return row_shape_; }
   bool transposed() const { return param_.transpose(); }
 
-  // As RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros, which
-  // is logged once.
+  // Like RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros,
+  // which is logged once.
   void Read(const dataset::Minibatch::Row& row, uint64_t seed, float* out) const;
 
  private:

@@ -32,14 +32,14 @@ image::ColorMode DataTransformer::color_mode(int64_t channels) const {
 
 void DataTransformer::RequireFits(int64_t channels, int64_t height, int64_t width) const {
   Require(height >= crop_ && width >= crop_, ErrorCode::kDataLoss,
-          "a picture of {} x {} pixels is smaller than crop_size {}", height, width, crop_);
+          "an image of {} x {} pixels is smaller than crop_size {}", height, width, crop_);
   Require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == channels,
-          ErrorCode::kDataLoss, "{} mean_values do not fit a picture of {} channels",
+          ErrorCode::kDataLoss, "{} mean_values do not fit an image of {} channels",
           mean_values_.size(), channels);
   const bool like_mean =
       channels == mean_.channels && height == mean_.height && width == mean_.width;
   Require(mean_.empty() || like_mean, ErrorCode::kDataLoss,
-          "a picture of {} x {} x {} does not fit the mean file's {} x {} x {}", channels, height,
+          "an image of {} x {} x {} does not fit the mean file's {} x {} x {}", channels, height,
           width, mean_.channels, mean_.height, mean_.width);
 }
 
@@ -70,7 +70,7 @@ void DataTransformer::Run(const PictureView<T>& picture, const Choice& choice, f
       const T* from = picture.data + c * picture.channel_stride + row * picture.row_stride +
                       choice.left * picture.column_stride;
       const float* mean_row = mean_.empty() ? nullptr : mean_.Row(c, row) + choice.left;
-      // Mirroring turns the picture after its mean was subtracted.
+      // Mirroring applies to the image after its mean was subtracted.
       float* to = choice.mirror ? out + width - 1 : out;
       const int64_t step = choice.mirror ? -1 : 1;
       for (int64_t x = 0; x < width; ++x) {

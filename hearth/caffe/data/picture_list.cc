@@ -33,11 +33,11 @@ std::vector<ListedPicture> ReadPictureList(const std::string& uri) {
     const char* const label = gap == std::string_view::npos ? end : line.data() + gap + 1;
     const auto [stop, error] = std::from_chars(label, end, picture.label);
     Require(error == std::errc() && stop == end, ErrorCode::kInvalidArgument,
-            "{}:{}: '{}' does not end in a whole number, the label", uri, number, line);
+            "{}:{}: '{}' does not end in an integer label", uri, number, line);
     picture.path = Trim(line.substr(0, gap));
     pictures.push_back(std::move(picture));
   }
-  Require(!pictures.empty(), ErrorCode::kInvalidArgument, "the list {} names no picture", uri);
+  Require(!pictures.empty(), ErrorCode::kInvalidArgument, "the list {} has no images", uri);
   return pictures;
 }
 

@@ -24,7 +24,7 @@ image::Image ToImage(std::string_view planes, const PictureSize& size) {
 void RequireCount(size_t count, const PictureSize& size, const char* unit) {
   const std::array dimensions = {size.channels, size.height, size.width};  // may be a row's
   Require(CountOf(dimensions) == static_cast<int64_t>(count), ErrorCode::kDataLoss,
-          "{} {} are not a picture of {} x {} x {}", count, unit, size.channels, size.height,
+          "{} {} are not an image of {} x {} x {}", count, unit, size.channels, size.height,
           size.width);
 }
 
@@ -34,7 +34,7 @@ PictureReader::PictureReader(const TransformationParameter& transform, Phase pha
                              PictureSize input, bool resize)
     : transformer_(transform, phase), input_(input), resize_(resize) {
   Require(input.channels > 0 && input.height > 0 && input.width > 0, ErrorCode::kInvalidArgument,
-          "pictures of {} x {} x {}: channels, height and width must all be given", input.channels,
+          "images of {} x {} x {}: channels, height and width must all be given", input.channels,
           input.height, input.width);
   output_ = {input.channels, transformer_.OutputSize(input.height),
              transformer_.OutputSize(input.width)};
@@ -79,7 +79,7 @@ template <typename T>
 void PictureReader::Transform(const PictureView<T>& picture, uint64_t seed, float* out) const {
   const bool same_size = picture.height == input_.height && picture.width == input_.width;
   Require(picture.channels == input_.channels && (same_size || transformer_.crops()),
-          ErrorCode::kDataLoss, "a picture of {} x {} x {} is not the layer's {} x {} x {}",
+          ErrorCode::kDataLoss, "an image of {} x {} x {} does not match the layer's {} x {} x {}",
           picture.channels, picture.height, picture.width, input_.channels, input_.height,
           input_.width);
   transformer_.RequireFits(picture.channels, picture.height, picture.width);

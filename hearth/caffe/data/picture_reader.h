@@ -1,5 +1,5 @@
-// Turns the pictures of rows into the floats of a data layer's top: decodes, resizes and transforms
-// them, and refuses those that do not fit. Immutable after construction and thread-safe.
+// Converts images of rows to the floats of a data layer's top: decodes, resizes and transforms
+// them, and rejects those of a wrong size. Immutable after construction and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct PictureSize {
   bool operator==(const PictureSize&) const = default;
 };
 
-// All reading functions write output().count() floats, draw random choices from `seed` alone, and
-// throw kDataLoss, with the reason, for a picture that cannot be used.
+// All reading functions write output().count() floats, derive random choices from `seed` alone, and
+// throw kDataLoss, with the reason, for an invalid image.
 class PictureReader {
  public:
-  // Pictures have the size `input`, or are brought to it where `resize`. With a crop and without
-  // `resize`, any picture that is large enough for the crop will do.
+  // Images have the size `input`, or are resized to it if `resize` is set. With a crop and without
+  // `resize`, any image that is large enough for the crop is accepted.
   PictureReader(const TransformationParameter& transform, Phase phase, PictureSize input,
                 bool resize);
 

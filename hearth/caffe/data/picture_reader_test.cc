@@ -28,7 +28,7 @@ std::string PictureError(Function read) {
   return "";
 }
 
-TEST(PictureReader, PutsEncodedPicturesIntoPlanes) {
+TEST(PictureReader, ConvertsEncodedImagesToPlanes) {
   const image::Image image = image::GradientImage(4, 5, 3);
   std::vector<float> out(60);
   Reader({3, 4, 5}, "scale: 0.5").ReadEncoded(image::EncodePng(image), 0, out.data());
@@ -50,7 +50,7 @@ TEST(PictureReader, ReadsRawBytesAndFloatsAsPlanes) {
   EXPECT_EQ(out[5], -0.75f);
 }
 
-TEST(PictureReader, ResizesWhereAskedTo) {
+TEST(PictureReader, ResizesOnRequest) {
   std::vector<float> out(4);
   const std::string bytes(16, '\x05');
   Reader({1, 2, 2}, "", true).ReadRaw(bytes, {1, 4, 4}, 0, out.data());
@@ -59,7 +59,7 @@ TEST(PictureReader, ResizesWhereAskedTo) {
       .ReadEncoded(image::EncodePng(image::GradientImage(7, 3, 3)), 0, out.data());
 }
 
-TEST(PictureReader, TakesAnySizeThatTheCropFitsInto) {
+TEST(PictureReader, AcceptsAnySizeThatTheCropFitsInto) {
   const PictureReader reader = Reader({1, 3, 3}, "crop_size: 3");
   EXPECT_EQ(reader.output(), (PictureSize{1, 3, 3}));
   std::vector<float> out(9);
@@ -69,27 +69,27 @@ TEST(PictureReader, TakesAnySizeThatTheCropFitsInto) {
   EXPECT_THAT(PictureError([&] {
                 reader.ReadEncoded(image::EncodePng(image::GradientImage(2, 5, 1)), 0, out.data());
               }),
-              "a picture of 2 x 5 pixels is smaller than crop_size 3");
+              "an image of 2 x 5 pixels is smaller than crop_size 3");
 }
 
-TEST(PictureReader, RefusesPicturesOfAnotherSize) {
+TEST(PictureReader, RejectsImagesOfAnotherSize) {
   std::vector<float> out(100);
   const PictureReader reader = Reader({1, 4, 4});
   EXPECT_THAT(PictureError([&] {
                 reader.ReadEncoded(image::EncodePng(image::GradientImage(4, 5, 1)), 0, out.data());
               }),
-              "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4");
+              "an image of 1 x 4 x 5 does not match the layer's 1 x 4 x 4");
   EXPECT_THAT(PictureError([&] {
                 reader.ReadRaw("abc", {1, 4, 4}, 0, out.data());
               }),
-              "3 bytes are not a picture of 1 x 4 x 4");
+              "3 bytes are not an image of 1 x 4 x 4");
   EXPECT_THAT(PictureError([&] {
                 reader.ReadFloats({}, {1, 4, 4}, 0, out.data());
               }),
-              HasSubstr("0 numbers are not a picture"));
+              HasSubstr("0 numbers are not an image"));
 }
 
-TEST(PictureReader, DrawsFromTheSeedAlone) {
+TEST(PictureReader, DependsOnTheSeedAlone) {
   const PictureReader reader = Reader({1, 4, 4}, "mirror: true");
   const std::string bytes = image::EncodePng(image::GradientImage(4, 4, 1));
   std::vector<float> first(16), second(16);
@@ -104,7 +104,7 @@ TEST(PictureReader, DrawsFromTheSeedAlone) {
   EXPECT_GT(changes, 5);
 }
 
-TEST(PictureReader, NeedsTheWholeSize) { EXPECT_THROW(Reader({1, 0, 4}), Error); }
+TEST(PictureReader, RequiresAllDimensions) { EXPECT_THROW(Reader({1, 0, 4}), Error); }
 
 }  // namespace
 }  // namespace hearth::caffe

@@ -15,13 +15,13 @@ PictureSize SizeOf(const Datum& datum) { return {datum.channels(), datum.height(
 
 void RequirePicture(const Datum& datum) {
   const PictureSize size = SizeOf(datum);
-  // Bounded before they are multiplied: they come from a file.
+  // Bounded before the multiplication: they come from a file.
   constexpr int64_t kMost = 1 << 20;
   const bool possible = std::min({size.channels, size.height, size.width}) > 0 &&
                         std::max({size.channels, size.height, size.width}) <= kMost;
   const size_t values = datum.data().empty() ? datum.float_data().size() : datum.data().size();
   Require(possible && static_cast<int64_t>(values) == size.count(), ErrorCode::kDataLoss,
-          "a Datum with {} values is not a picture of {} x {} x {}", values, size.channels,
+          "a Datum with {} values is not an image of {} x {} x {}", values, size.channels,
           size.height, size.width);
 }
 

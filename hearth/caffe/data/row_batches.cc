@@ -34,8 +34,8 @@ void RowBatches::NextEpoch() {
   pending_position_ = rows_taken_ = 0;
 }
 
-// Moves rows from pending_ into the batch until that is full. The source is always asked for a
-// whole minibatch: its dealing of minibatches to several devices depends on equal requests.
+// Moves rows from pending_ to the batch until that is full. Always requests a whole minibatch: the
+// source's round-robin distribution over several devices depends on equal requests.
 bool RowBatches::TakeRows(DataBatch* batch) {
   dataset::Minibatch& rows = batch->rows;
   if (pending_position_ == pending_.size()) {

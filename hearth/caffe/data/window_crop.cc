@@ -8,8 +8,8 @@ namespace {
 
 int64_t Round(float value) { return static_cast<int64_t>(std::round(value)); }
 
-// One axis: the window grows by its context, is cut at the picture's borders, and what is left is
-// scaled as the whole would have been.
+// One axis: extends the window by its context, clips it at the image's borders, and scales the rest
+// as the whole would have been.
 struct Axis {
   int64_t first, last, pad_before, pad_after, size;
 

@@ -56,11 +56,11 @@ WindowList ReadWindowList(const std::string& uri, float foreground_from, float b
   Reader reader{
       uri, std::istringstream(storage::ReadFile(uri)), foreground_from, background_below, {}};
   for (std::string hash; reader.text >> hash;) {
-    Require(hash == "#", ErrorCode::kInvalidArgument, "{}: found '{}' where '#' begins an entry",
-            uri, hash);
+    Require(hash == "#", ErrorCode::kInvalidArgument,
+            "{}: found '{}', expected '#' at the beginning of an entry", uri, hash);
     reader.ReadPicture();
   }
-  Require(!reader.list.pictures.empty(), ErrorCode::kInvalidArgument, "{} names no picture", uri);
+  Require(!reader.list.pictures.empty(), ErrorCode::kInvalidArgument, "{} has no images", uri);
   return std::move(reader.list);
 }
 

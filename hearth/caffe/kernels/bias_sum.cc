@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kMinBiasValues = 16384;  // values for which a thread pays
+constexpr int64_t kMinBiasValues = 16384;  // minimum number of values worth a thread
 constexpr int64_t kLongRow = 512;
 
 HEARTH_FOR_EACH_CPU void AddEach(const float* rows, int64_t count, int64_t size, float* sums) {
@@ -36,7 +36,7 @@ void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sum
 }  // namespace
 
 void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
-  // Several short rows as one long one: a loop over a few values is slow.
+  // Treats several short rows as one long one: a loop over a few values is slow.
   if (size <= kLongRow / 2 && count * size > kLongRow) {
     const int64_t together = kLongRow / size;
     std::array<float, kLongRow> of_long_rows = {};

@@ -10,9 +10,9 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kBlock = 16;         // oneDNN's
-constexpr int64_t kChunk = 256'000;    // values of gathered windows: they stay in a core's cache
-constexpr int64_t kLeastChannels = 8;  // fewer make runs too short to be worth gathering
+constexpr int64_t kBlock = 16;         // block size of oneDNN
+constexpr int64_t kChunk = 256'000;    // values of gathered windows: fits in a core's cache
+constexpr int64_t kLeastChannels = 8;  // with fewer, runs are too short to be worth gathering
 
 int64_t RoundedUp(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
 

@@ -9,8 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Channels that go through a window together, in registers. The compiler splits a vector that is
-// wider than the CPU's.
+// Channels processed per window at a time, in registers. The compiler splits a vector that is wider
+// than the CPU's.
 template <int kWidth>
 struct Lanes {
   // GCC drops the attribute from an alias, but not from a typedef.
@@ -32,13 +32,13 @@ HEARTH_INLINE void Store(Value* to, const Vector& from) {
 
 struct ChannelsLastPooling::Block {
   PoolingAxis::Span rows, columns;
-  int64_t width;     // of the picture, in places
-  int64_t channels;  // at each place
+  int64_t width;     // of the image, in pixels
+  int64_t channels;  // per pixel
   int64_t channel;   // the first of this block
   int64_t out;       // the block's first output value
   float divisor;     // of an average
 
-  // f(place, the block's first value there) for each place of the window.
+  // f(pixel, the block's first value there) for each pixel of the window.
   template <typename Function>
   HEARTH_INLINE void ForEachPlace(Function f) const {
     for (int64_t i = rows.begin; i < rows.end; ++i) {

@@ -8,7 +8,7 @@ namespace hearth::caffe {
 namespace {
 
 // sums[i] = values[i - reach] + ... + values[i + reach], where i counts rows of `inner` values.
-// Adding afresh for each row is exact where a running sum would drift, and the inner loop is a
+// Summing anew for each row is exact, whereas a running sum would drift, and the inner loop is a
 // plain vector addition.
 HEARTH_INLINE void SumNeighbourRows(const float* values, float* sums, int64_t rows, int64_t inner,
                                     int64_t reach) {

@@ -21,15 +21,15 @@ auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) 
     return f();
   } catch (const dnnl::error& error) {
     Require(!spec.bfloat16 || error.status != dnnl_unimplemented, ErrorCode::kUnimplemented,
-            "this CPU has no bfloat16 arithmetic that oneDNN knows (AVX-512 at least): leave the "
-            "precision at float32");
+            "oneDNN supports no bfloat16 on this CPU (it needs AVX-512): use "
+            "float32 precision");
     Throw(ErrorCode::kInternal,
-          "oneDNN's convolution failed in {} ({}) for {} pictures of {} channels and {} outputs",
+          "oneDNN's convolution failed in {} ({}) for {} images of {} channels and {} outputs",
           what, error.message, spec.batch, spec.channels, spec.outputs);
   }
 }
 
-// Row-major, of so many axes.
+// Row-major, with that many axes.
 memory::format_tag PlainTag(size_t axes) {
   constexpr Tag kTags[] = {Tag::a, Tag::ab, Tag::abc, Tag::abcd, Tag::abcde, Tag::abcdef};
   return kTags[axes - 1];
@@ -37,7 +37,8 @@ memory::format_tag PlainTag(size_t axes) {
 
 }  // namespace
 
-// Where the primitive wants another order or type than the caller's: the way into scratch memory.
+// Converts to the primitive's layout or type, through scratch memory, if it differs from the
+// caller's.
 class OnednnConvolution::Reordered {
  public:
   Reordered(OnednnScratch role, const memory::desc& from, const memory::desc& to, bool adds)
@@ -51,7 +52,7 @@ class OnednnConvolution::Reordered {
     return from == from_ && to == to_;
   }
 
-  // The tensor's values in the wanted order.
+  // The tensor's values in the required layout.
   memory Take(const Tensor& tensor) {
     if (same_) return OnednnMemory(from_, tensor);
     const memory scratch = OnednnScratchMemory(to_, role_);
@@ -59,7 +60,7 @@ class OnednnConvolution::Reordered {
     return scratch;
   }
 
-  // Memory in the primitive's order, whose values Give then puts into the tensor.
+  // Memory in the primitive's layout, whose values Give then copies to the tensor.
   memory Room(const Tensor& tensor) const {
     return same_ ? OnednnMemory(to_, tensor) : OnednnScratchMemory(from_, role_);
   }
@@ -106,7 +107,7 @@ struct OnednnConvolution::Primitives {
     if (spec.has_bias) b = {{spec.outputs}, kFloat, Tag::x};
     for (size_t i = 0; i < axes; ++i) {
       dilation.push_back(spec.dilation[i] - 1);
-      // What the last window leaves over is cut off, so the far padding may be negative.
+      // The last window may leave a remainder unused, so the trailing padding may be negative.
       const int64_t reach = spec.dilation[i] * (spec.kernel[i] - 1) + 1;
       pad_end.push_back((spec.output[i] - 1) * spec.stride[i] + reach - spec.input[i] -
                         spec.pad[i]);
@@ -117,7 +118,7 @@ struct OnednnConvolution::Primitives {
     forward = OnednnPrimitive(forward_desc);
   }
 
-  // Made on first use, then kept while the layouts are the same.
+  // Created on first use, then reused while the layouts are the same.
   static Reordered& Kept(std::optional<Reordered>& kept, OnednnScratch role,
                          const memory::desc& from, const memory::desc& to, bool adds = false) {
     if (!kept || !kept->Leads(from, to)) kept.emplace(role, from, to, adds);

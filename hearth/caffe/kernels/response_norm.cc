@@ -51,7 +51,7 @@ HEARTH_FOR_EACH_CPU void ForwardPlaces(const ResponseNorm& norm, const ResponseN
   }
 }
 
-// What a gradient reads and writes.
+// Inputs and outputs of a gradient.
 struct Gradients {
   const float *inverse, *dy;
   float *dx, *padded, *powers;

@@ -1,5 +1,5 @@
-// Local response normalization across channels, of images whose channels are last:
-// y = x i^beta, where i = 1 / (k + alpha * the sum of the squares around x). Thread-safe.
+// Local response normalization across channels of channels-last images: y = x i^beta, where i = 1 /
+// (k + alpha * the sum of the squares around x). Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace hearth::caffe {
 
-// i^beta. The root form of the usual exponent is several times faster than pow.
+// i^beta. For the usual exponent, roots are several times faster than pow.
 void PowersOf(const float* inverse, float beta, float* out, int64_t count);
 
 struct ResponseNorm {
-  int64_t size;  // channels in a sum, odd
+  int64_t size;  // channels per sum, odd
   float k, alpha, beta;
 
-  // `places` of `channels` values each. What a place needs stays in a core's first cache.
+  // `places` pixels of `channels` values each. A pixel's intermediate values fit in the L1 cache.
   struct Places {
     int64_t places, channels;
     const float* x;

@@ -23,7 +23,7 @@ class Sum {
       values_.resize(size.count());
     }
     Require(size == size_, ErrorCode::kDataLoss,
-            "a picture of {} x {} x {} among pictures of {} x {} x {}", size.channels, size.height,
+            "an image of {} x {} x {} among images of {} x {} x {}", size.channels, size.height,
             size.width, size_.channels, size_.height, size_.width);
     pixels.Transform(plain_, 0, values_.data());
     for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += values_[i];
@@ -43,7 +43,7 @@ class Sum {
  private:
   const DataTransformer plain_{TransformationParameter(), TEST};
   PictureSize size_;
-  std::vector<double> sum_;  // floats would lose small values behind a million pictures
+  std::vector<double> sum_;  // floats would lose small values after a million images
   std::vector<float> values_;
   int64_t count_ = 0;
 };

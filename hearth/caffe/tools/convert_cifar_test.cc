@@ -36,13 +36,13 @@ class ConvertCifarTest : public FileLayerTest {
   CifarOptions options_;
 };
 
-// channels 3, height 32, width 32, 3072 bytes (a varint of two), label: as protobuf writes them.
+// channels 3, height 32, width 32, 3072 bytes (a two-byte varint), label, as protobuf encodes them.
 std::string CifarRecord(char label, char shade) {
   return std::string("\x08\x03\x10\x20\x18\x20\x22\x80\x18") + std::string(kPixels, shade) +
          '\x28' + label;
 }
 
-TEST_F(ConvertCifarTest, StoresTheBytesThatCaffeStores) {
+TEST_F(ConvertCifarTest, StoresTheSameBytesAsCaffe) {
   for (const auto backend : {DataParameter::LMDB, DataParameter::LEVELDB}) {
     options_.backend = backend;
     ConvertCifar(options_);
@@ -62,9 +62,9 @@ TEST_F(ConvertCifarTest, StoresTheBytesThatCaffeStores) {
   }
 }
 
-TEST_F(ConvertCifarTest, DamagedFilesAreRefusedBeforeADatabaseIsMade) {
+TEST_F(ConvertCifarTest, DamagedFilesAreRejectedBeforeADatabaseIsCreated) {
   Write("in/test_batch.bin", Picture(1, 'x') + "y");
-  ExpectRefused("test_batch.bin has 3074 bytes, which is no whole number");
+  ExpectRefused("test_batch.bin has 3074 bytes, not a multiple");
   Write("in/test_batch.bin", "");
   ExpectRefused("test_batch.bin has 0 bytes");
   Write("in/test_batch.bin", Picture(1, 'x') + Picture(10, 'x'));
@@ -73,7 +73,7 @@ TEST_F(ConvertCifarTest, DamagedFilesAreRefusedBeforeADatabaseIsMade) {
   ExpectRefused("data_batch_4.bin");
 }
 
-TEST_F(ConvertCifarTest, ADatabaseThatIsThereEndsItBeforeAnythingIsMade) {
+TEST_F(ConvertCifarTest, AnExistingDatabaseIsAnErrorBeforeAnythingIsCreated) {
   std::filesystem::create_directories(Path("out/cifar10_test_lmdb"));
   ExpectRefused("cifar10_test_lmdb already exists");
 }

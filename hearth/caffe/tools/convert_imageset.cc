@@ -21,7 +21,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Read side by side, then committed together.
+// Number of images read in parallel, then committed together.
 constexpr size_t kGroup = 256;
 
 bool IsOfType(std::string_view path, std::string_view type) {
@@ -48,7 +48,7 @@ class Converter {
  public:
   explicit Converter(const ConvertOptions& options) : options_(options) {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
-            "resize_height {} and resize_width {}: give both, or none", options.height,
+            "resize_height {} and resize_width {}: set both, or neither", options.height,
             options.width);
     if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);
   }
@@ -65,7 +65,7 @@ class Converter {
       StorePixels(image, &datum);
       return datum;
     }
-    // A file that is as wanted is stored as it is.
+    // A file in the requested format is stored unchanged.
     const bool as_it_is = !options_.gray && options_.height == 0 && IsOfType(picture.path, type);
     datum.set_data(as_it_is ? std::move(bytes) : image::EncodeImage(image, type));
     datum.set_encoded(true);
@@ -83,11 +83,11 @@ class Converter {
   const ConvertOptions& options_;
 };
 
-// Caffe's check is of the number of stored bytes.
+// Like Caffe, compares the number of stored bytes.
 void CheckSize(const Datum& datum, const std::string& path, size_t* size) {
   if (*size == 0) *size = datum.data().size();
   Require(datum.data().size() == *size, ErrorCode::kInvalidArgument,
-          "{} has {} bytes of pixels, the pictures before it have {}; resize them, or leave out "
+          "{} has {} bytes of pixels, the images before it have {}; resize them, or leave out "
           "check_size",
           path, datum.data().size(), *size);
 }
@@ -128,7 +128,7 @@ int64_t ConvertImageset(const ConvertOptions& options) {
     progress.Done(stored);
   }
   progress.Finish(stored);
-  Require(stored > 0, ErrorCode::kInvalidArgument, "none of the {} pictures of {} can be read",
+  Require(stored > 0, ErrorCode::kInvalidArgument, "none of the {} images of {} can be read",
           pictures.size(), options.list);
   return stored;
 }
