@@ -27,20 +27,20 @@ layer { name: "s" type: "Scale" bottom: "d" top: "s" }
 
 Layout LayoutOf(Net& net, const std::string& blob) { return net.blob(blob).layout(); }
 
-TEST(NetLayout, ChannelsAreLastBetweenLayersThatTakeThem) {
+TEST(NetLayout, IsChannelsLastBetweenLayersThatSupportIt) {
   Net net(ParseNet(kPictureNet, "net"), {});
   EXPECT_EQ(LayoutOf(net, "c"), Layout::kChannelsLast);
   EXPECT_EQ(LayoutOf(net, "p"), Layout::kChannelsLast);
 }
 
-TEST(NetLayout, InputsOutputsAndBlobsOfOtherLayersStayRowMajor) {
+TEST(NetLayout, InputsOutputsAndBlobsOfOtherLayersAreRowMajor) {
   Net net(ParseNet(kPictureNet, "net"), {});
   for (const char* blob : {"x", "q", "i", "s"}) {
     EXPECT_EQ(LayoutOf(net, blob), Layout::kContiguous) << blob;
   }
 }
 
-TEST(NetLayout, OneLayerThatRefusesSpeaksForAllWhoShareItsBlob) {
+TEST(NetLayout, OneUnsupportedLayerDecidesForAllThatShareItsBlob) {
   // Scale reads d, so d, its splits, and with them n and a, are row-major.
   Net net(ParseNet(kPictureNet, "net"), {});
   for (const char* blob : {"d", "d_d_0_split_0", "n", "a"}) {

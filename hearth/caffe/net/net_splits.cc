@@ -15,7 +15,7 @@
 namespace hearth::caffe {
 namespace {
 
-// One value of a blob: in-place layers give a blob a new value under its old name.
+// One value of a blob: in-place layers give a blob a new value under the same name.
 struct Value {
   int consumers = 0;
   int next_split = 0;  // number of the next split top to hand out
@@ -85,7 +85,7 @@ void SplitInserter::AddLayer(int index, NetParameter* result) {
       layer->set_bottom(j, fmt::format("{}_{}", SplitName(place), value.next_split++));
     }
   }
-  // AddSplit makes `layer` invalid: it is not used below.
+  // AddSplit invalidates `layer`: it is not used below.
   bool moves_loss_weight = false;
   for (int j = 0; j < layer->top_size(); ++j) {
     const Value& value = values_[{index, j}];
