@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Copies the places of `part` to (or from) those of `whole` that begin at `begin` on `axis`.
+// Copies `part` to (or from) the range of `whole` that begins at `begin` on `axis`.
 template <typename Function>
 void ForEachPlace(Array& part, size_t axis, int64_t begin, Function f) {
   Shape position(part.shape.size());
@@ -105,17 +105,17 @@ std::string RunError(const std::string& layer, std::vector<CaseInput> bottoms, i
   return "";
 }
 
-TEST(Concat, NamesShapesThatDifferElsewhere) {
+TEST(Concat, NamesShapesThatDifferInOtherAxes) {
   EXPECT_THAT(RunError("type: 'Concat'", {{{2, 3}}, {{4, 3}}}, 1),
               "bottoms of shape 2 3 (6) and 4 3 (12) differ in more than axis 1");
 }
 
-TEST(Slice, NamesPointsThatDoNotFit) {
-  EXPECT_THAT(RunError("type: 'Slice'", {{{2, 5}}}, 2), HasSubstr("cut into 2 equal tops"));
+TEST(Slice, NamesInvalidPoints) {
+  EXPECT_THAT(RunError("type: 'Slice'", {{{2, 5}}}, 2), HasSubstr("divided into 2 equal tops"));
   EXPECT_THAT(RunError("type: 'Slice' slice_param { slice_point: 1 }", {{{2, 5}}}, 3),
               HasSubstr("1 slice_points make 2 tops, but there are 3"));
   EXPECT_THAT(RunError("type: 'Slice' slice_param { slice_point: 5 }", {{{2, 5}}}, 2),
-              HasSubstr("must rise from above 0 to below 5"));
+              HasSubstr("must increase and be above 0 and below 5"));
 }
 
 }  // namespace

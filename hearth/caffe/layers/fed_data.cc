@@ -19,11 +19,10 @@ FedDataLayer::FedDataLayer(const LayerParameter& param, const NetContext& contex
     : Layer(param, context) {}
 
 void FedDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
-  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be given and above 0");
+  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be set and above 0");
   batch_size_ = batch_size;
   tops_ = std::move(tops);
-  // Random choices must not depend on when the prefetching thread runs: they get a seed of their
-  // own.
+  // Random choices must not depend on when the prefetching thread runs: it has its own seed.
   if (context().random) seed_ = context().random->engine()();
 }
 
@@ -48,7 +47,7 @@ std::optional<int64_t> FedDataLayer::Fetch() {
 }
 
 void FedDataLayer::NextEpoch() {
-  // An epoch counts even when none of its rows were taken: a resumed run skips whole epochs.
+  // An epoch counts even if none of its rows were read: a resumed run skips whole epochs.
   if (prefetcher_ == nullptr) Fetch();
   batch_ = nullptr;
   if (prefetcher_ != nullptr) prefetcher_->NextEpoch();

@@ -1,4 +1,4 @@
-// The rows of the layer table for layers that read files; each makes its file first.
+// The layer table's rows for layers that read files; each creates its file first.
 #include "hearth/caffe/layers/file_data.h"
 
 #include <fmt/format.h>

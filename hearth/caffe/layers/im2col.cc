@@ -1,4 +1,4 @@
-// Im2col: for each position of a convolution's window, the values under it as one column.
+// Im2col: one column per position of a convolution's window, with the values under it.
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -42,7 +42,7 @@ class Im2colLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    top[0]->device_data().zero_();  // what lies under padding
+    top[0]->device_data().zero_();  // the values in the padding
     ForEachTap(bottom[0]->device_data(), top[0]->device_data(),
                [](const Tensor& values, const Tensor& column) { column.copy_(values); });
   }
@@ -56,7 +56,8 @@ class Im2colLayer : public Layer {
   }
 
  private:
-  // f(values, column) for each place of the kernel: the values of all pictures that lie under it,
+  // f(values, column) for each tap of the kernel: the values under it in all images, and their
+  // offset in the columns.
   // and where they stand in the columns.
   template <typename Function>
   void ForEachTap(const Tensor& pictures, const Tensor& columns, Function f) const {
@@ -68,7 +69,7 @@ class Im2colLayer : public Layer {
         const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];
         rest /= window_.kernel[i];
         const int64_t input = picture_shape_[2 + i], stride = window_.stride[i];
-        // Windows in [begin, end) have this place inside the picture.
+        // In windows [begin, end) this tap is inside the image.
         const int64_t begin = first >= 0 ? 0 : (stride - 1 - first) / stride;
         const int64_t end = first >= input
                                 ? begin
@@ -85,8 +86,8 @@ class Im2colLayer : public Layer {
 
   Window window_;
   int64_t axis_ = 1, taps_ = 1;
-  Shape picture_shape_;  // pictures, channels, spatial axes
-  Shape column_shape_;   // pictures, channels, taps, positions of the window
+  Shape picture_shape_;  // images, channels, spatial axes
+  Shape column_shape_;   // images, channels, taps, positions of the window
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Three spatial axes; where the bottom has fewer, the first ones have length 1 and a kernel of 1.
+// Three spatial axes; if the bottom has fewer, the first ones have length 1 and a kernel of 1.
 struct Columns {
   Shape kernel = {1, 1, 1}, stride = {1, 1, 1}, pad = {0, 0, 0}, dilation = {1, 1, 1};
   int spatial_axes = 2;
@@ -84,7 +84,7 @@ std::string Im2colError(const std::string& param, Shape bottom) {
   return "";
 }
 
-// As when a layer behind works in place.
+// As if a later in-place layer had overwritten them.
 TEST(Im2col, WritesZerosUnderPaddingEveryTime) {
   const LayerCase row = Im2colCases()[2];
   LayerRun run(row);
@@ -95,7 +95,7 @@ TEST(Im2col, WritesZerosUnderPaddingEveryTime) {
   EXPECT_EQ(run.TopValues()[0].values, first[0].values);
 }
 
-TEST(Im2col, NamesWhatDoesNotFit) {
+TEST(Im2col, NamesInvalidShapes) {
   EXPECT_THAT(Im2colError("kernel_size: 9", {1, 2, 5, 5}),
               HasSubstr("kernel 9 with pad 0 does not fit into axis 2 of shape 1 2 5 5 (50)"));
   EXPECT_THAT(Im2colError("kernel_size: 3", {4, 2}), HasSubstr("has no spatial axes"));

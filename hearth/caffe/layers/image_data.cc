@@ -1,4 +1,4 @@
-// ImageData: pictures from files that a list names.
+// ImageData: images from files in a list.
 #include <algorithm>
 #include <numeric>
 
@@ -21,18 +21,18 @@ class ImageDataLayer : public PictureFileLayer {
   void SetUp(const Blobs&, const Blobs& top) override {
     const ImageDataParameter& data = param_.image_data_param();
     Require(!data.source().empty(), ErrorCode::kInvalidArgument,
-            "image_data_param has no source; name the list of pictures");
+            "image_data_param has no source; set it to the list of images");
     Require((data.new_height() > 0) == (data.new_width() > 0), ErrorCode::kInvalidArgument,
-            "new_height {} and new_width {}: give both, or none", data.new_height(),
+            "new_height {} and new_width {}: set both, or neither", data.new_height(),
             data.new_width());
     set_batch_size(data.batch_size());
     pictures_ = ReadPictureList(data.source());
     order_.resize(pictures_.size());
     if (data.rand_skip() > 0) {
       Require(data.rand_skip() <= pictures_.size(), ErrorCode::kInvalidArgument,
-              "rand_skip {} is more than the {} pictures of {}", data.rand_skip(), pictures_.size(),
+              "rand_skip {} is more than the {} images of {}", data.rand_skip(), pictures_.size(),
               data.source());
-      // The same on every rank, so that their stripes stay apart.
+      // The same on every rank, so that their stripes stay disjoint.
       skipped_ = Random(seed()).Below(data.rand_skip());
     }
     OrderEpoch(0);

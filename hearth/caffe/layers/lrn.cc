@@ -25,7 +25,7 @@ class LrnLayer : public Layer {
     within_ = param.norm_region() == LRNParameter::WITHIN_CHANNEL;
     size_ = param.local_size();
     Require(size_ % 2 == 1, ErrorCode::kInvalidArgument, "local_size must be odd, not {}", size_);
-    // Within a channel, Caffe has no k: the sum is added to 1.
+    // Within a channel, Caffe ignores k: the sum is added to 1.
     k_ = within_ ? 1.f : param.k();
     alpha_ = param.alpha() / static_cast<float>(within_ ? size_ * size_ : size_);
     beta_ = param.beta();
@@ -72,7 +72,7 @@ class LrnLayer : public Layer {
       const int64_t count = picture_.size();
       const float *in = x + offset, *g = dy + offset, *s = inverse + offset;
       float* to = dx + offset;
-      // From the bottom, not the top, which a layer behind may have changed in place.
+      // From the bottom, not the top, which a later layer may have changed in place.
       if (channels_last_) return norm().Backward(PlacesOf(in), s, g, to);
       float* power = scratch + 2 * count;
       PowersOf(s, beta_, power, count);
@@ -83,7 +83,7 @@ class LrnLayer : public Layer {
   }
 
  private:
-  // The sum of the values around each one, in a tensor of its own.
+  // The sums of the values around each one, in a new tensor.
   Tensor SumAround(const Tensor& values) const {
     const int64_t half = size_ / 2, channels = values.size(1);
     if (within_) {
@@ -111,7 +111,7 @@ class LrnLayer : public Layer {
     device::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);
   }
 
-  // f(offset of the picture, scratch memory), on several threads.
+  // f(offset of the image, scratch memory), multithreaded.
   template <typename Function>
   void ForEachPicture(int64_t count, Function f) {
     ParallelFor(0, count, 1, [&](int64_t begin, int64_t end) {

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Reaches `across` channels and `within` rows and columns to each side.
+// Extends `across` channels and `within` rows and columns to each side.
 auto LrnReference(int64_t across, int64_t within, float k, float alpha, float beta) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];
@@ -56,7 +56,7 @@ const bool kLrnCases = AddLayerCases(LrnCases);
 
 namespace {
 
-TEST(Lrn, RefusesAnEvenSize) {
+TEST(Lrn, RejectsAnEvenSize) {
   const LayerCase row{"case", LrnText("local_size: 4"), {{{1, 2, 3, 3}}}, nullptr};
   EXPECT_THROW(LayerRun run(row), Error);
 }

@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A list of which most entries are wrong is no list of pictures.
+// If most entries are invalid, the list is not a list of images.
 constexpr size_t kMostBadItems = 1000;
 
 }  // namespace
@@ -33,7 +33,7 @@ void PictureFileLayer::ShapeTops(Item first, const Blobs& top) const {
   if (top.size() > 1) top[1]->Reshape({batch_size()});
 }
 
-// False for a picture that cannot be used, where somebody is told of those.
+// Returns false for an invalid image, if invalid rows are reported.
 bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
                                 std::string* reason) const {
   DataBatch::Top& data = batch->tops[0];
@@ -44,7 +44,7 @@ bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
     const Shape shape = ShapeOf(pixels);
     if (row == 0) data.Reshape(shape);
     Require(shape == data.shape, ErrorCode::kDataLoss,
-            "a picture of {} does not fit into a minibatch of {}; give all pictures one size, or "
+            "an image of {} does not fit into a minibatch of {}; make all images the same size, or "
             "set crop_size or batch_size: 1",
             fmt::join(shape.begin() + 1, shape.end(), " x "), fmt::join(data.shape, " x "));
     const auto stride = static_cast<int64_t>(data.values.size()) / batch_size();
@@ -70,12 +70,12 @@ void PictureFileLayer::LoadBatch(DataBatch* batch) {
   const auto read = [&](int64_t row) { return ReadInto(&items[row], row, batch, &reasons[row]); };
   const auto replace = [&](int64_t row) {
     Require(batch->bad_rows.size() < kMostBadItems, ErrorCode::kDataLoss,
-            "{} pictures in a row cannot be used, the last one because: {}", kMostBadItems,
+            "{} consecutive images are invalid, the last one because: {}", kMostBadItems,
             reasons[row]);
     batch->bad_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
     items[row] = TakeItem();
   };
-  // The first one gives the minibatch its shape.
+  // The first one determines the minibatch's shape.
   while (!read(0)) replace(0);
   ForEach(batch_size() - 1, context().transform_threads, [&](int64_t i) { read(i + 1); });
   for (int64_t row = 1; row < batch_size(); ++row) {

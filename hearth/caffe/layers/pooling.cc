@@ -159,7 +159,7 @@ class PoolingLayer : public Layer {
   int64_t in_size() const { return rows_.inputs * columns_.inputs; }
   int64_t out_size() const { return rows_.outputs * columns_.outputs; }
 
-  // A window that lies outside the picture gives -FLT_MAX and the mask -1, as in Caffe.
+  // A window outside of the image has the value -FLT_MAX and the mask -1, as in Caffe.
   void MaxPlane(const float* x, float* y, int32_t* chosen) const {
     for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
       const PoolingAxis::Span v = rows_.Clipped(oh);
@@ -214,7 +214,7 @@ class PoolingLayer : public Layer {
     for (float& threshold : thresholds_) threshold = context().random->Uniform(0, 1);
   }
 
-  // One value of each window, with a probability in proportion to it.
+  // Chooses one value of each window, with a probability proportional to it.
   void DrawPlane(const float* x, float* y, int64_t plane) {
     int64_t out = plane * out_size();
     for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
@@ -236,7 +236,7 @@ class PoolingLayer : public Layer {
     }
   }
 
-  // At test time the expectation of that draw.
+  // In TEST: the expectation of the random choice.
   void ExpectedPlane(const float* x, float* y) const {
     for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
       for (int64_t ow = 0; ow < columns_.outputs; ++ow) {
@@ -246,7 +246,7 @@ class PoolingLayer : public Layer {
     }
   }
 
-  // Of the values and of their squares.
+  // Sums of the values and of their squares.
   std::pair<float, float> Sums(const float* x, PoolingAxis::Span v, PoolingAxis::Span h) const {
     float sum = 0, squares = 0;
     for (int64_t i = v.begin; i < v.end; ++i) {
@@ -261,11 +261,11 @@ class PoolingLayer : public Layer {
 
   PoolingAxis rows_, columns_;
   ChannelsLastPooling places_;
-  Blob aside_;  // the top in the bottom's layout, where they differ
+  Blob aside_;  // the top in the bottom's layout, if they differ
   int64_t planes_ = 0;
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;
-  std::optional<DevicePooling> device_;  // on a device, where it applies
+  std::optional<DevicePooling> device_;  // on a device, if it applies
   Tensor chosen_on_device_;              // likewise
 };
 

@@ -1,4 +1,4 @@
-// WindowData: windows cut out of pictures, some on objects, the rest on background.
+// WindowData: windows cropped from images, some on objects, the rest on background.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -37,7 +37,7 @@ class WindowDataLayer : public FileDataLayer {
   void SetUp(const Blobs&, const Blobs& top) override {
     const WindowDataParameter& data = param_.window_data_param();
     Require(!data.source().empty(), ErrorCode::kInvalidArgument,
-            "window_data_param has no source; name the list of windows");
+            "window_data_param has no source; set it to the list of windows");
     set_batch_size(data.batch_size());
     ReadCrop();
     ReadMean();
@@ -57,7 +57,7 @@ class WindowDataLayer : public FileDataLayer {
  protected:
   void Skip(int64_t items) override { batches_ += static_cast<uint64_t>(items / batch_size()); }
 
-  // Background first, then foreground, as Caffe has it.
+  // Background first, then foreground, as in Caffe.
   void LoadBatch(DataBatch* batch) override {
     batch->tops.resize(2);
     batch->tops[0].Reshape({batch_size(), kChannels, crop_.crop_size, crop_.crop_size});
@@ -77,7 +77,7 @@ class WindowDataLayer : public FileDataLayer {
   }
 
  private:
-  static constexpr int64_t kChannels = 3;  // pictures are read in colour
+  static constexpr int64_t kChannels = 3;  // images are read in color
 
   void ReadCrop() {
     const WindowDataParameter& data = param_.window_data_param();
@@ -86,7 +86,7 @@ class WindowDataLayer : public FileDataLayer {
     Require(crop_.square || data.crop_mode() == "warp", ErrorCode::kInvalidArgument,
             "crop_mode '{}' is not warp or square", data.crop_mode());
     Require(crop_.crop_size > 2 * crop_.context_pad, ErrorCode::kInvalidArgument,
-            "crop_size {} must be given and above twice the context_pad {}", crop_.crop_size,
+            "crop_size {} must be set and above twice the context_pad {}", crop_.crop_size,
             crop_.context_pad);
   }
 
@@ -96,7 +96,7 @@ class WindowDataLayer : public FileDataLayer {
     Require(!transform.has_mean_file() || mean_values_.empty(), ErrorCode::kInvalidArgument,
             "transform_param has both mean_file and mean_value; choose one");
     Require(mean_values_.size() <= 1 || mean_values_.size() == kChannels,
-            ErrorCode::kInvalidArgument, "{} mean_values: give one, or one for each of {} channels",
+            ErrorCode::kInvalidArgument, "{} mean_values: set one, or one for each of {} channels",
             mean_values_.size(), kChannels);
     if (mean_values_.empty()) mean_values_.push_back(0);
     mean_values_.resize(kChannels, mean_values_.back());
@@ -139,7 +139,7 @@ class WindowDataLayer : public FileDataLayer {
   void ReadWindow(const PictureWindow& window, bool mirror, float* out) const {
     const WindowList::Picture& picture = list_.pictures[window.picture];
     const WindowPlace place = PlaceWindow(window, picture, crop_, mirror);
-    if (place.width <= 0 || place.height <= 0) return;  // all of it was rounded away
+    if (place.width <= 0 || place.height <= 0) return;  // rounded to nothing
     const image::Image part =
         image::Resize(Cut(ReadPicture(picture), place), place.height, place.width);
     const float scale = param_.transform_param().scale() * param_.window_data_param().scale();
@@ -165,11 +165,11 @@ class WindowDataLayer : public FileDataLayer {
   WindowList list_;
   MeanPicture mean_;
   std::vector<float> mean_values_;  // one per channel
-  int64_t foreground_ = 0;          // windows of a minibatch
+  int64_t foreground_ = 0;          // windows per minibatch
   uint64_t batches_ = 0;
 
   mutable std::mutex cache_mutex_;
-  mutable std::map<std::string, std::string> cache_;  // files as they are
+  mutable std::map<std::string, std::string> cache_;  // files as stored
 };
 
 }  // namespace

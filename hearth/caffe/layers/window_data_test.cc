@@ -18,7 +18,7 @@ using testing::ThrowsMessage;
 
 constexpr int kHeight = 20, kWidth = 30;
 
-// The window's place by another way: every pixel of the square is traced back into the picture.
+// Places the window another way: traces every pixel of the square back to the image.
 bool ShowsPicture(const PictureWindow& window, const WindowCrop& crop, int64_t x, int64_t y) {
   const double context =
       static_cast<double>(crop.crop_size) / (crop.crop_size - 2.0 * crop.context_pad);
@@ -35,7 +35,7 @@ bool ShowsPicture(const PictureWindow& window, const WindowCrop& crop, int64_t x
   return px >= 0 && px < kWidth && py >= 0 && py < kHeight;
 }
 
-TEST(PlaceWindow, FillsTheSquareWhereThePictureIs) {
+TEST(PlaceWindow, FillsTheSquareWhereTheImageIs) {
   const WindowList::Picture picture{"", 3, kHeight, kWidth};
   for (const PictureWindow& window :
        {PictureWindow{0, 1, 5, 4, 14, 13}, PictureWindow{0, 1, 0, 0, 9, 5},
@@ -68,7 +68,7 @@ TEST(PlaceWindow, KeepsThePlainWindowWithoutContext) {
               ElementsAre(3, 4, 12, 8, 0, 0, 10, 10));
 }
 
-TEST(PlaceWindow, MirrorsThePaddingToo) {
+TEST(PlaceWindow, MirrorsThePadding) {
   const PictureWindow at_left{0, 1, 0, 5, 9, 14};
   const WindowList::Picture picture{"", 3, kHeight, kWidth};
   const WindowCrop crop{20, 5, false};
@@ -96,7 +96,7 @@ class WindowData : public FileLayerTest {
   }
 };
 
-TEST_F(WindowData, TakesAFractionOfForegroundBehindTheBackground) {
+TEST_F(WindowData, HasAFractionOfForegroundAfterTheBackground) {
   WriteWindows("3 0.8 0 0 9 9\n4 0.2 5 5 9 9\n7 0.5 3 3 8 8", 3);
   FileLayerRun run(Layer(8));
   EXPECT_THAT(run.shape(0), ElementsAre(8, 3, 8, 8));
@@ -106,7 +106,7 @@ TEST_F(WindowData, TakesAFractionOfForegroundBehindTheBackground) {
   EXPECT_NE(run.Next(0), run.Next(0));
 }
 
-TEST_F(WindowData, IsTheWarpedWindowWithoutMeanAndScaled) {
+TEST_F(WindowData, IsTheWarpedWindowMinusTheMeanAndScaled) {
   WriteWindows("1 1.0 4 6 15 13", 1);
   FileLayerRun run(Layer(1, "fg_fraction: 1",
                          "crop_size: 8 mean_value: 10 mean_value: 20 mean_value: 30 scale: 0.5"));
@@ -127,7 +127,7 @@ TEST_F(WindowData, IsTheWarpedWindowWithoutMeanAndScaled) {
   }
 }
 
-TEST_F(WindowData, TakesTheMiddleOfTheMeanFile) {
+TEST_F(WindowData, UsesTheCenterOfTheMeanFile) {
   WriteWindows("1 1.0 4 6 15 13", 1);
   MeanPicture mean{3, 10, 12, std::vector<float>(360)};
   for (int i = 0; i < 360; ++i) mean.values[i] = static_cast<float>(i);
@@ -146,7 +146,7 @@ TEST_F(WindowData, TakesTheMiddleOfTheMeanFile) {
   }
 }
 
-TEST_F(WindowData, LeavesZerosWhereThePictureEnds) {
+TEST_F(WindowData, LeavesZerosOutsideTheImage) {
   WriteWindows("1 1.0 0 0 9 9", 1);
   FileLayerRun run(Layer(1, "fg_fraction: 1 context_pad: 2", "crop_size: 8 mean_value: 300"));
   const std::vector<float> got = run.Next(0);
@@ -170,7 +170,7 @@ TEST_F(WindowData, IsMirroredHalfOfTheTime) {
   for (int i = 0; i < 192; ++i) ASSERT_EQ(one[i], other[i / 8 * 8 + 7 - i % 8]);
 }
 
-TEST_F(WindowData, RefusesListsAndSettingsThatDoNotWork) {
+TEST_F(WindowData, RejectsInvalidListsAndSettings) {
   const auto expect = [&](const std::string& layer, const std::string& message) {
     EXPECT_THAT([&] { FileLayerRun run(layer); }, ThrowsMessage<Error>(HasSubstr(message)));
   };
@@ -184,7 +184,7 @@ TEST_F(WindowData, RefusesListsAndSettingsThatDoNotWork) {
   WriteWindows("0 1.0 4 6 15 13", 1);
   expect(Layer(1), "has label 0, which must be above 0");
   Write("w.txt", "p.png 3");
-  expect(Layer(1), "found 'p.png' where '#' begins an entry");
+  expect(Layer(1), "found 'p.png', expected '#' at the beginning of an entry");
 }
 
 }  // namespace
