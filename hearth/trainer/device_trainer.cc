@@ -44,9 +44,9 @@ caffe::NetContext DeviceTrainer::Context() const {
   context.precision = caffe::ParsePrecision(job_.settings.precision);
   context.resize_images = job_.settings.resize;
   context.transform_threads = job_.settings.transform_threads;
-  context.on_bad_row = [bad_rows = options_.bad_rows](const std::string& id,
-                                                      const std::string& reason) {
-    bad_rows->Report(id, reason);
+  context.on_invalid_row = [invalid_rows = options_.invalid_rows](const std::string& id,
+                                                                  const std::string& reason) {
+    invalid_rows->Report(id, reason);
   };
   return context;
 }
@@ -68,14 +68,14 @@ void DeviceTrainer::BuildSolver() {
                                         OpenDevice(*options_.group, device_, kStepTimeoutSeconds));
   caffe::SolverOptions options;
   options.train_context = Context();
-  options.train_context.on_bad_row = [this](const std::string& id, const std::string& reason) {
+  options.train_context.on_invalid_row = [this](const std::string& id, const std::string& reason) {
     if (drawn_again_ >= 0) {
-      options_.bad_rows->Recall(id, reason);
+      options_.invalid_rows->Recall(id, reason);
       ++drawn_again_;
       return;
     }
-    options_.bad_rows->Report(id, reason);
-    sync_->AddBadRow();
+    options_.invalid_rows->Report(id, reason);
+    sync_->AddInvalidRow();
   };
   options.train_context.open_source = OpenOnce(options_.rows, "train");
   options.test_context = ForwardContext();
@@ -134,24 +134,24 @@ void DeviceTrainer::LoadAndBroadcast() {
   broadcast(solver_->net().params().data());
   for (const caffe::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
-  caffe::TrainingPosition place;
-  if (!position.empty()) place = caffe::PositionFromText(position);
-  if (options_.stream) options_.stream->BeginAt(std::max<int64_t>(0, place.epoch));
+  caffe::TrainingPosition start;
+  if (!position.empty()) start = caffe::PositionFromText(position);
+  if (options_.stream) options_.stream->BeginAt(std::max<int64_t>(0, start.epoch));
   if (position.empty()) return;
-  if (!row_check_.Confirm(place) || !IsOfBatchSize(place)) place.fetches = 0;
-  GoOnAt(place);
+  if (!row_check_.Confirm(start) || !IsOfBatchSize(start)) start.fetches = 0;
+  ResumeAt(start);
 }
 
-void DeviceTrainer::GoOnAt(const caffe::TrainingPosition& position) {
+void DeviceTrainer::ResumeAt(const caffe::TrainingPosition& position) {
   drawn_again_ = 0;
-  const caffe::Skipped skipped = solver_->GoOnAt(position);
+  const caffe::Skipped skipped = solver_->ResumeAt(position);
   const int64_t bad = std::exchange(drawn_again_, -1);
   int64_t sums[] = {skipped.rows + bad, bad}, minibatches = skipped.minibatches;
   const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
   options_.group->AllReduce(sums, 2, collective::DataType::kInt64, collective::Op::kSum, deadline);
   options_.group->AllReduce(&minibatches, 1, collective::DataType::kInt64, collective::Op::kMax,
                             deadline);
-  solver_->TellIfShort(position, minibatches);
+  solver_->WarnIfShort(position, minibatches);
   TakeCounts(position, sums[0], sums[1]);
 }
 
@@ -172,13 +172,13 @@ bool DeviceTrainer::IsOfBatchSize(const caffe::TrainingPosition& position) const
 // seal lacks the counts.
 void DeviceTrainer::TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad) {
   counts_ = position.counts.value_or(caffe::RowCounts{rows, bad, 0, bad});
-  const bool at_place = position.ranks == job_.collective_world() && position.fetches > 0;
-  if (!at_place) {  // the epoch begins again, including its invalid rows
+  const bool at_position = position.ranks == job_.collective_world() && position.fetches > 0;
+  if (!at_position) {  // the epoch begins again, including its invalid rows
     counts_.all_bad -= std::min(counts_.all_bad, counts_.bad);
     counts_.rows = counts_.bad = 0;
   }
   if (job_.run.empty() || position.run != job_.run) counts_.all_bad = 0;  // another run's
-  options_.bad_rows->SetCount(counts_.all_bad);
+  options_.invalid_rows->SetCount(counts_.all_bad);
 }
 
 // Devices of one process share their weights if only updates change them.
@@ -214,7 +214,7 @@ void DeviceTrainer::Broadcast(std::string* text) {
   if (size > 0) options_.group->Broadcast(text->data(), size, 0, deadline);
 }
 
-// A later generation resumes from the last snapshot of its own run or, if there is none yet, from
+// A later generation resumes from the last snapshot of its run or, if there is none yet, from
 // where the run began.
 std::optional<caffe::TrainingPosition> DeviceTrainer::Load() {
   if (job_.generation > 0 && !job_.run.empty()) {
@@ -287,13 +287,13 @@ void DeviceTrainer::AnnounceStart() {
 void DeviceTrainer::Validate(int64_t iteration) {
   // Counted by the iteration, so that a resumed run tests on the same rows as an uninterrupted one.
   const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
-  counts_.all_bad += result.bad_rows;
-  if (options_.device == 0) options_.bad_rows->SetCount(counts_.all_bad);
-  options_.bad_rows->Check(result.rows + result.bad_rows, result.bad_rows,
-                           /*no_more=*/true);
-  Require(result.rows > 0 || result.bad_rows == 0, ErrorCode::kDataLoss,
+  counts_.all_bad += result.invalid_rows;
+  if (options_.device == 0) options_.invalid_rows->SetCount(counts_.all_bad);
+  options_.invalid_rows->Check(result.rows + result.invalid_rows, result.invalid_rows,
+                               /*no_more=*/true);
+  Require(result.rows > 0 || result.invalid_rows == 0, ErrorCode::kDataLoss,
           "validation after iteration {}: all of its {} rows are invalid", iteration,
-          result.bad_rows);
+          result.invalid_rows);
   if (!is_root()) return;
   validator_->Log(iteration, result);
   nlohmann::json validation = {{"iteration", iteration}, {"outputs", result.ToJson()}};
@@ -306,10 +306,10 @@ void DeviceTrainer::Validate(int64_t iteration) {
 void DeviceTrainer::CountRows() {
   const double rows = sync_->total_weight() *
                       static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
-  counts_.bad += sync_->total_bad_rows();
-  counts_.all_bad += sync_->total_bad_rows();
-  counts_.rows += std::lround(rows) + sync_->total_bad_rows();
-  if (options_.device == 0) options_.bad_rows->SetCount(counts_.all_bad);
+  counts_.bad += sync_->total_invalid_rows();
+  counts_.all_bad += sync_->total_invalid_rows();
+  counts_.rows += std::lround(rows) + sync_->total_invalid_rows();
+  if (options_.device == 0) options_.invalid_rows->SetCount(counts_.all_bad);
   const bool over = rows == 0;
   if (over) counts_.whole_epoch = counts_.rows;
   JudgeRows(over);
@@ -320,8 +320,8 @@ void DeviceTrainer::CountRows() {
 // happen to contain its invalid rows, is not checked alone but together with the epochs before it.
 void DeviceTrainer::JudgeRows(bool no_more) const {
   const int64_t rows = std::max(counts_.rows, counts_.whole_epoch);
-  options_.bad_rows->Check(rows, counts_.bad, no_more);
-  if (no_more && rows > 0 && counts_.bad >= rows) options_.bad_rows->RefuseAll(rows);
+  options_.invalid_rows->Check(rows, counts_.bad, no_more);
+  if (no_more && rows > 0 && counts_.bad >= rows) options_.invalid_rows->RejectAllInvalid(rows);
 }
 
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
@@ -333,7 +333,7 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   if (times) options_.send(*times);
   if (!is_root()) return;
   ObeySignals();
-  TellProgress(report);
+  SendProgress(report);
   const int every = job_.settings.log_histograms;
   if (every == 0 || report.iteration % every != 0) return;
   for (nlohmann::json& event : HistogramEvents(solver_->net(), sync_->gradient_weight())) {
@@ -342,7 +342,7 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   }
 }
 
-void DeviceTrainer::TellProgress(const caffe::IterationReport& report) {
+void DeviceTrainer::SendProgress(const caffe::IterationReport& report) {
   // A root that ran out of rows has no loss for the rest of the epoch.
   if (std::isfinite(report.smoothed_loss)) last_loss_ = report.smoothed_loss;
   const double rows = sync_->total_weight() *

@@ -12,8 +12,8 @@
 #include "hearth/dataset/minibatch.h"
 #include "hearth/dataset/row_stream.h"
 #include "hearth/dataset/spool.h"
-#include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/distributed_sync.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
 #include "hearth/trainer/progress.h"
 #include "hearth/trainer/row_check.h"
@@ -40,7 +40,7 @@ struct DeviceOptions {
   std::shared_ptr<dataset::MinibatchSource> rows;
   std::shared_ptr<dataset::RowStream> stream;       // source of this process's rows, if any
   std::shared_ptr<dataset::Spool> validation_rows;  // set for one device of each process
-  BadRows* bad_rows = nullptr;
+  InvalidRows* invalid_rows = nullptr;
   SignalEffects* signals = nullptr;  // may be null
   std::function<void(const nlohmann::json&)> send;
 };
@@ -80,13 +80,13 @@ class DeviceTrainer {
   void BuildValidator();
   void AnnounceStart();
   void Validate(int64_t iteration);
-  void GoOnAt(const caffe::TrainingPosition& position);
+  void ResumeAt(const caffe::TrainingPosition& position);
   bool IsOfBatchSize(const caffe::TrainingPosition& position) const;
   void TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad);
   void CountRows();
   void JudgeRows(bool no_more) const;
   void OnIteration(const caffe::IterationReport& report);
-  void TellProgress(const caffe::IterationReport& report);
+  void SendProgress(const caffe::IterationReport& report);
   void ObeySignals();
   void CheckEqualWeights();
   void WriteModel();

@@ -45,9 +45,9 @@ class DistributedSync final : public caffe::GradientSync {
   void set_on_snapshot(std::function<void()> on_snapshot) { on_snapshot_ = std::move(on_snapshot); }
 
   // Counts a row of this rank that was skipped since the last Finish. The solver's thread only.
-  void AddBadRow() { bad_rows_ += 1; }
+  void AddInvalidRow() { invalid_rows_ += 1; }
   // Invalid rows of all ranks in the last Finish.
-  int64_t total_bad_rows() const { return total_bad_rows_; }
+  int64_t total_invalid_rows() const { return total_invalid_rows_; }
   // Called at the end of every Finish.
   void set_on_finish(std::function<void()> on_finish) { on_finish_ = std::move(on_finish); }
 
@@ -61,7 +61,7 @@ class DistributedSync final : public caffe::GradientSync {
   double wait_s() const { return wait_s_; }
 
  private:
-  void MakeReducer(float* buffer, const std::vector<size_t>& pieces, collective::Memory memory);
+  void MakeReducer(float* buffer, const std::vector<size_t>& sizes, collective::Memory memory);
   void SumControls(Deadline deadline);
 
   collective::Group& group_;
@@ -76,11 +76,10 @@ class DistributedSync final : public caffe::GradientSync {
   std::function<void()> on_stop_, on_snapshot_, on_finish_;
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
   double total_weight_ = 0, gradient_weight_ = 0, wait_s_ = 0;
-  float bad_rows_ = 0;
-  int64_t total_bad_rows_ = 0;
+  float invalid_rows_ = 0;
+  int64_t total_invalid_rows_ = 0;
   std::vector<float> own_controls_;  // used where no gradients are sent with them
-  std::vector<size_t> gradients_;    // floats of each parameter's, padded, where
-                                     // they are a device's
+  std::vector<size_t> gradients_;    // padded floats of each parameter on a device
   caffe::Tensor device_diff_;
   float* controls_ = nullptr;  // the first floats of the buffer, before the gradients
   std::unique_ptr<collective::BucketReducer> reducer_;

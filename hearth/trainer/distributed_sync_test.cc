@@ -44,9 +44,9 @@ TEST_F(DistributedSyncTest, SumsGradientsAndWeightsOfAllRanksInEveryRound) {
       } else if (rank == 1) {
         for (const size_t index : {0, 2, 1}) sync.GradientReady(index);
       }
-      for (int bad = 0; bad < rank; ++bad) sync.AddBadRow();
+      for (int bad = 0; bad < rank; ++bad) sync.AddInvalidRow();
       EXPECT_FLOAT_EQ(sync.Finish(0.5 * rank).all, 1.5);
-      EXPECT_EQ(sync.total_bad_rows(), 3);  // of 0, 1 and 2
+      EXPECT_EQ(sync.total_invalid_rows(), 3);  // of 0, 1 and 2
       EXPECT_FLOAT_EQ(sync.total_weight(), 1.5);
       EXPECT_THAT(caffe::ListOf(diff), testing::Each(3 + 3 * round));
     }

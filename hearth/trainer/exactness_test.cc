@@ -151,7 +151,7 @@ TEST_F(ExactnessTest, EachRowCountsOncePerEpochInAnyPartitioning) {
 }
 
 // The `share`-weighted mean of two trainings' final weights.
-Trained MixedKinds(const Trained& first, const Trained& second, float share) {
+Trained Mixed(const Trained& first, const Trained& second, float share) {
   Trained mixed = first;
   const auto mix = [share](std::vector<float>* to, const std::vector<float>& other) {
     for (size_t i = 0; i < to->size(); ++i) {
@@ -186,7 +186,7 @@ TEST_F(ExactnessTest, LocalSgdAveragesRanksByRows) {
     one.train = {rows};
     alone.push_back(Train(one));
   }
-  ExpectSameTraining(MixedKinds(alone[0], alone[1], 2 / 3.5f), together);
+  ExpectSameTraining(Mixed(alone[0], alone[1], 2 / 3.5f), together);
   EXPECT_GT(LargestDifference(alone[0], together), 1e-3);
   two.sync_every = 1;
   EXPECT_GT(LargestDifference(Train(two), together), 1e-4) << "as if each step were summed";

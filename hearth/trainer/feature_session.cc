@@ -33,7 +33,7 @@ std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64
 FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
     : job_(std::move(job)),
       send_(std::move(send)),
-      bad_rows_(job_.max_bad_rows, send_),
+      invalid_rows_(job_.max_invalid_rows, send_),
       source_(std::make_shared<dataset::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
 
 void FeatureSession::Run() {
@@ -50,7 +50,7 @@ void FeatureSession::Run() {
     if (results_) results_->ring().Fail(error);
     throw;
   }
-  send_({{"event", "done"}, {"rows", rows_}, {"bad_rows", bad_rows_.count()}});
+  send_({{"event", "done"}, {"rows", rows_}, {"bad_rows", invalid_rows_.count()}});
 }
 
 void FeatureSession::BuildNet() {
@@ -68,8 +68,8 @@ void FeatureSession::BuildNet() {
   context.kept_blobs = job_.features;
   context.resize_images = job_.settings.resize;
   context.transform_threads = job_.settings.transform_threads;
-  context.on_bad_row = [this](const std::string& id, const std::string& reason) {
-    bad_rows_.Report(id, reason);
+  context.on_invalid_row = [this](const std::string& id, const std::string& reason) {
+    invalid_rows_.Report(id, reason);
   };
   net_ = std::make_unique<caffe::Net>(TestNetOf(job_), context);
   for (const std::string& path : job_.weights) {
@@ -95,7 +95,7 @@ bool FeatureSession::ServePartition() {
     Require(
         rows.has_value(), ErrorCode::kInvalidArgument,
         "the TEST net has no layer that is fed by rows (MemoryData with source_class, CoSData)");
-    CheckBadRows(*rows, *rows == 0);
+    CheckInvalidRows(*rows, *rows == 0);
     if (*rows == 0) break;
     net_->Forward();
     if (!WriteRows(*rows)) return false;
@@ -107,9 +107,9 @@ bool FeatureSession::ServePartition() {
 }
 
 // Counts all partitions that this process has processed.
-void FeatureSession::CheckBadRows(int64_t fetched, bool no_more) const {
-  const int64_t bad = bad_rows_.count();
-  bad_rows_.Check(rows_ + fetched + bad, bad, no_more);
+void FeatureSession::CheckInvalidRows(int64_t fetched, bool no_more) const {
+  const int64_t bad = invalid_rows_.count();
+  invalid_rows_.Check(rows_ + fetched + bad, bad, no_more);
 }
 
 bool FeatureSession::WriteRows(int64_t rows) {

@@ -10,7 +10,7 @@
 #include "hearth/caffe/net/net.h"
 #include "hearth/dataset/ring_source.h"
 #include "hearth/ring/result_writer.h"
-#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
 
 namespace hearth::trainer {
@@ -29,12 +29,12 @@ class FeatureSession {
   void BuildNet();
   void CheckBlobs() const;
   bool ServePartition();
-  void CheckBadRows(int64_t fetched, bool no_more) const;
+  void CheckInvalidRows(int64_t fetched, bool no_more) const;
   bool WriteRows(int64_t rows);
 
   const Job job_;
   const std::function<void(const nlohmann::json&)> send_;
-  BadRows bad_rows_;
+  InvalidRows invalid_rows_;
   std::shared_ptr<dataset::RingSource> source_;
   std::unique_ptr<caffe::Net> net_;
   std::vector<std::string> blobs_;

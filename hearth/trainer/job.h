@@ -29,7 +29,7 @@ struct Endpoint {
 };
 
 // Limit on an epoch's invalid rows: at most `rows`, and at most that `fraction`; -1: any number.
-struct BadRowLimit {
+struct InvalidRowLimit {
   int64_t rows = -1;
   double fraction = -1;
 };
@@ -75,7 +75,7 @@ struct Job {
 
   // The rows.
   std::optional<StreamFds> train, test, results;
-  BadRowLimit max_bad_rows;
+  InvalidRowLimit max_invalid_rows;
   std::string spill_dir = "/tmp";
   uint64_t seed = 0;
 

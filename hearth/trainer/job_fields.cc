@@ -11,7 +11,7 @@ namespace hearth::trainer {
 JobFields::JobFields(const nlohmann::json& object, std::string path)
     : object_(object), path_(std::move(path)) {}
 
-void JobFields::RefuseOthers() const {
+void JobFields::RejectUnknownFields() const {
   for (const auto& [name, value] : object_.items()) {
     Require(known_.contains(name), ErrorCode::kInvalidArgument,
             "the job has an unknown field \"{}{}\"; known here: {}", path_, name,

@@ -21,7 +21,7 @@ class JobFields {
 
   // Throws kInvalidArgument if there is an unknown field. Call once all known fields have been
   // read.
-  void RefuseOthers() const;
+  void RejectUnknownFields() const;
 
   bool Has(const char* name) const { return Find(name) != nullptr; }
   std::string String(const char* name, const std::string& fallback) const;

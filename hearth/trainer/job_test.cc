@@ -44,8 +44,8 @@ TEST(JobTest, ReadsAllFields) {
   EXPECT_EQ(job.generation, 3u);
   EXPECT_EQ(job.collective_world(), 4);
   EXPECT_EQ(job.train->ring_fd, 5);
-  EXPECT_EQ(job.max_bad_rows.rows, -1);
-  EXPECT_EQ(job.max_bad_rows.fraction, -1);
+  EXPECT_EQ(job.max_invalid_rows.rows, -1);
+  EXPECT_EQ(job.max_invalid_rows.fraction, -1);
   EXPECT_FALSE(job.test);
 }
 

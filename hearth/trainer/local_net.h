@@ -6,7 +6,7 @@
 #include <string>
 
 #include "hearth/caffe/net/net.h"
-#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/local_options.h"
 #include "hearth/trainer/local_rows.h"
 
@@ -30,7 +30,7 @@ class LocalNet {
   int64_t Fetch();
 
  private:
-  BadRows bad_rows_;
+  InvalidRows invalid_rows_;
   LocalRows rows_;  // outlives the net that reads them
   std::unique_ptr<caffe::Net> net_;
 };

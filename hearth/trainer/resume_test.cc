@@ -241,7 +241,7 @@ class OtherRowsTest : public ResumeTest {
     log_.clear();
   }
   // Resumes from `snapshot` over other rows; `said` must be the only warning about it.
-  Trained GoOn(Training training, int snapshot, const std::string& said) {
+  Trained Resume(Training training, int snapshot, const std::string& said) {
     KeepOnly(snapshot);
     const Trained trained = TrainAgain(std::move(training));
     EXPECT_EQ(StartOf(trained), snapshot);
@@ -257,10 +257,10 @@ TEST_F(OtherRowsTest, AreNoticedInEveryEpochAndRestartIt) {
     Training training = Plain(2, 1);
     Train(training);
     std::swap(training.train[1][0][2], training.train[1][0][3]);
-    GoOn(training, snapshot,
-         fmt::format("rank 1 on host localhost reads other rows than before the snapshot of "
-                     "iteration {}: the first {} rows of its stream have the hash",
-                     snapshot, epoch == 0 ? 40 : 51));
+    Resume(training, snapshot,
+           fmt::format("rank 1 on host localhost reads other rows than before the snapshot of "
+                       "iteration {}: the first {} rows of its stream have the hash",
+                       snapshot, epoch == 0 ? 40 : 51));
     EXPECT_THAT(log_, HasSubstr(fmt::format("(1 of 2 ranks do); epoch {} begins again", epoch)));
   }
 }
@@ -269,9 +269,9 @@ TEST_F(OtherRowsTest, OnAllRanksAreOneWarning) {
   Training training = Plain(2, 2);
   Train(training);
   for (Batches& rows : training.train) rows[0].erase(rows[0].begin() + 20, rows[0].end());
-  GoOn(training, 5,
-       "rank 0 on host localhost reads other rows than before the snapshot of "
-       "iteration 5: 20 rows instead of ");
+  Resume(training, 5,
+         "rank 0 on host localhost reads other rows than before the snapshot of "
+         "iteration 5: 20 rows instead of ");
   EXPECT_THAT(log_, HasSubstr("(4 of 4 ranks do); epoch 1 begins again for all ranks"));
 }
 
@@ -280,7 +280,7 @@ TEST_F(OtherRowsTest, AreTrainedOnceEachFromTheStartOfTheEpoch) {
   Training training = Plain(2, 1);
   Train(training);
   std::swap(training.train[0][0][0], training.train[0][0][1]);
-  const Trained restarted = GoOn(training, 5, "rank 0 ");
+  const Trained restarted = Resume(training, 5, "rank 0 ");
   training.run = "another";
   training.snapshot = File(5, "solverstate");
   training.max_iter = 40;

@@ -37,7 +37,7 @@ bool EndedByOthers(const Failure& failure) {
 TrainSession::TrainSession(Job job, TrainHooks hooks)
     : job_(std::move(job)),
       hooks_(std::move(hooks)),
-      bad_rows_(job_.max_bad_rows, [this](const nlohmann::json& event) { Send(event); }) {}
+      invalid_rows_(job_.max_invalid_rows, [this](const nlohmann::json& event) { Send(event); }) {}
 
 TrainSession::~TrainSession() = default;
 
@@ -143,7 +143,7 @@ void TrainSession::RunDevice(int device) {
   options.rows = rows_[static_cast<size_t>(device)];
   options.stream = train_rows_;
   if (device == 0) options.validation_rows = validation_rows_;
-  options.bad_rows = &bad_rows_;
+  options.invalid_rows = &invalid_rows_;
   options.signals = hooks_.signals;
   options.send = [this](const nlohmann::json& event) { Send(event); };
   DeviceTrainer trainer(job_, std::move(options));
@@ -164,7 +164,7 @@ void TrainSession::Finish() {
                                {"model", outcome_.model},
                                {"snapshot", outcome_.snapshot},
                                {"weights_sha256", outcome_.weights_sha256},
-                               {"bad_rows", bad_rows_.count()}};
+                               {"bad_rows", invalid_rows_.count()}};
   if (member_) {
     // No rank is done before the model is written: if that fails, all ranks fail.
     member_->Barrier("trained", Deadline::After(kStepTimeoutSeconds));
@@ -186,7 +186,7 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
     if (kind == "log") return member_->SendLogLine(event);
     member_->SendEvent(event);
   } catch (const std::exception&) {
-    // A lost coordinator is a failure of its own, reported by OnFailure.
+    // A lost coordinator is reported separately, by OnFailure.
   }
 }
 

@@ -13,9 +13,9 @@
 #include "hearth/dataset/row_stream.h"
 #include "hearth/dataset/spool.h"
 #include "hearth/rendezvous/member.h"
-#include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/device_trainer.h"
 #include "hearth/trainer/failure.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
 #include "hearth/trainer/signal_effects.h"
 
@@ -62,7 +62,7 @@ class TrainSession {
 
   const Job job_;
   const TrainHooks hooks_;
-  BadRows bad_rows_;
+  InvalidRows invalid_rows_;
   std::unique_ptr<rendezvous::Member> member_;
   std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
   DeviceTeam team_;

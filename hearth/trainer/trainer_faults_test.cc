@@ -56,12 +56,12 @@ TEST_F(TrainerFaultsTest, AnErrorOfOneRanksNetReachesTheOther) {
   const json own = ErrorOf(failing);
   EXPECT_THAT(own["message"].get<std::string>(), HasSubstr("ReLOU"));
   EXPECT_EQ(own["rank"], 1);
-  const json heard = ErrorOf(good);
-  EXPECT_EQ(heard["code"], own["code"]);
-  EXPECT_EQ(heard["by_peer"], true);
-  EXPECT_EQ(heard["lost"], false);
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1 failed: "));
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("ReLOU"));
+  const json reported = ErrorOf(good);
+  EXPECT_EQ(reported["code"], own["code"]);
+  EXPECT_EQ(reported["by_peer"], true);
+  EXPECT_EQ(reported["lost"], false);
+  EXPECT_THAT(reported["message"].get<std::string>(), HasSubstr("rank 1 on host host-1 failed: "));
+  EXPECT_THAT(reported["message"].get<std::string>(), HasSubstr("ReLOU"));
   EXPECT_EQ(good.Wait(), 1);
   EXPECT_EQ(failing.Wait(), 1);
   ASSERT_TRUE(coordinator_->failure());
@@ -87,7 +87,7 @@ TEST_F(TrainerFaultsTest, ALayersErrorDuringTrainingNamesRankIterationAndLayer) 
   EXPECT_EQ(own["rank"], 1);
   EXPECT_EQ(own["iteration"], 1);
   EXPECT_THAT(ErrorOf(good)["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
   EXPECT_EQ(good.Wait(), 1);
 }
 
@@ -98,11 +98,11 @@ TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
   survivor.WaitFor("progress");
   const auto start = Clock::now();
   victim.Kill(SIGKILL);
-  const json heard = ErrorOf(survivor);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_EQ(heard["rank"], 1);
-  EXPECT_EQ(heard["lost"], true);
+  const json reported = ErrorOf(survivor);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
+  EXPECT_THAT(reported["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
+  EXPECT_EQ(reported["rank"], 1);
+  EXPECT_EQ(reported["lost"], true);
   EXPECT_EQ(survivor.Wait(), 1);
 }
 
@@ -123,7 +123,7 @@ TEST_F(TrainerFaultsTest, ACrashReportsSignalIterationAndLayer) {
   EXPECT_THAT(TextOf(own), HasSubstr("iteration " + own["iteration"].dump() + ": "));
   EXPECT_EQ(victim.Wait(), -SIGSEGV);
   EXPECT_EQ(ErrorOf(good)["rank"], 1);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
   EXPECT_EQ(good.Wait(), 1);
 }
 
@@ -170,10 +170,10 @@ TEST_F(TrainerFaultsTest, ASilentPeerIsReportedAfterTheHeartbeatTimeout) {
   survivor.WaitFor("progress");
   const auto start = Clock::now();
   victim.Kill(SIGSTOP);
-  const json heard = ErrorOf(survivor);
+  const json reported = ErrorOf(survivor);
   EXPECT_GT(SecondsSince(start), 1);
   EXPECT_LT(SecondsSince(start), 3);
-  EXPECT_THAT(TextOf(heard), HasSubstr("rank 1 on host host-1 has been silent for 2"));
+  EXPECT_THAT(TextOf(reported), HasSubstr("rank 1 on host host-1 has been silent for 2"));
   EXPECT_EQ(survivor.Wait(), 1);
   EXPECT_TRUE(coordinator_->failure()->lost);
 }

@@ -65,7 +65,7 @@ TEST_F(TrainerProcessTest, ExitsAtOnceWhenItsWorkerDies) {
   const auto start = Clock::now();
   trainer.CloseControl();
   EXPECT_EQ(trainer.Wait(), 2);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
 }
 
 TEST_F(TrainerProcessTest, IsDoneBeforeItsFeederIs) {

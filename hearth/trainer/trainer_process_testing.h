@@ -19,7 +19,7 @@ inline double SecondsSince(std::chrono::steady_clock::time_point start) {
 }
 
 // Seconds within which failures must be reported. A heartbeat, and a missing one, come later.
-inline constexpr double kToldWithin = 1;
+inline constexpr double kReportedWithin = 1;
 
 class TrainerProcessTest : public ::testing::Test {
  protected:

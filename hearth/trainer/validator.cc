@@ -23,9 +23,9 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
   auto no_rows = std::make_shared<dataset::MemorySource>(
       std::vector<std::shared_ptr<const batch::BatchView>>{});
   options.context.phase = caffe::TEST;
-  options.context.on_bad_row = [this, report = options.context.on_bad_row](
-                                   const std::string& id, const std::string& reason) {
-    ++bad_rows_;
+  options.context.on_invalid_row = [this, report = options.context.on_invalid_row](
+                                       const std::string& id, const std::string& reason) {
+    ++invalid_rows_;
     if (report) report(id, reason);
   };
   options.context.open_source = OpenOnce(
@@ -48,13 +48,13 @@ void Validator::AllReduce(std::vector<T>* values, collective::Op op) {
 
 Validator::Result Validator::Run(int64_t validation) {
   OutputMeans means(net_->output_names());
-  bad_rows_ = 0;
+  invalid_rows_ = 0;
   Evaluate(plan_.Share(validation), &means);
   // A rank without rows in this validation does not know the number of values of an output.
   std::vector<int64_t> sizes = means.sizes();
   AllReduce(&sizes, collective::Op::kMax);
   std::vector<double> sums = means.Pack(sizes);
-  sums.push_back(static_cast<double>(bad_rows_));
+  sums.push_back(static_cast<double>(invalid_rows_));
   AllReduce(&sums, collective::Op::kSum);
   return {net_->output_names(), OutputMeans::MeansOf(sums, sizes),
           static_cast<int64_t>(OutputMeans::RowsOf(sums)), static_cast<int64_t>(sums.back())};

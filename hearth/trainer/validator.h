@@ -34,7 +34,7 @@ class Validator {
     std::vector<std::string> names;
     std::vector<std::vector<float>> means;  // one per name
     int64_t rows = 0;                       // that the means are over
-    int64_t bad_rows = 0;                   // skipped
+    int64_t invalid_rows = 0;               // skipped
 
     nlohmann::json ToJson() const;  // {name: [floats]}
   };
@@ -56,7 +56,7 @@ class Validator {
   std::shared_ptr<dataset::SliceSource> source_;
   std::unique_ptr<caffe::Net> net_;
   int64_t total_rows_ = 0;
-  int64_t bad_rows_ = 0;  // of this rank, in this validation
+  int64_t invalid_rows_ = 0;  // of this rank, in this validation
   ValidationPlan plan_{0, 0, 0};
 };
 

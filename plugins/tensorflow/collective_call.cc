@@ -53,14 +53,14 @@ TF_Tensor* CollectiveCall::Input(int index) {
   if (failed()) return nullptr;
   TF_Tensor* tensor = nullptr;
   functions_.GetInput(context_, index, &tensor, status_);
-  return Kept(tensor);
+  return Own(tensor);
 }
 
 TF_Tensor* CollectiveCall::Output(int index, TF_DataType type, const std::vector<int64_t>& shape,
                                   size_t bytes) {
   if (failed()) return nullptr;
-  return Kept(functions_.AllocateOutput(context_, index, type, shape.data(),
-                                        static_cast<int>(shape.size()), bytes, status_));
+  return Own(functions_.AllocateOutput(context_, index, type, shape.data(),
+                                       static_cast<int>(shape.size()), bytes, status_));
 }
 
 TF_Tensor* CollectiveCall::OutputLikeInput(int index, TF_Tensor*& input) {
@@ -74,14 +74,14 @@ TF_Tensor* CollectiveCall::OutputLikeInput(int index, TF_Tensor*& input) {
   tensors_.pop_back();
   functions_.DeleteTensor(input);
   int forwarded = -1;
-  TF_Tensor* output = Kept(
+  TF_Tensor* output = Own(
       functions_.ForwardInputOrAllocateOutput(context_, &index, 1, index, shape.data(),
                                               static_cast<int>(shape.size()), &forwarded, status_));
   input = forwarded == index ? nullptr : Input(index);
   return output;
 }
 
-TF_Tensor* CollectiveCall::Kept(TF_Tensor* tensor) {
+TF_Tensor* CollectiveCall::Own(TF_Tensor* tensor) {
   if (tensor != nullptr) tensors_.push_back(tensor);
   if (functions_.GetCode(status_) == TF_OK) return tensor;
   Fail(functions_.GetCode(status_), functions_.Message(status_));

@@ -41,7 +41,7 @@ class CollectiveCall {
  private:
   ~CollectiveCall();
   // Owns the tensor, or returns null and records the failure if `status_` has one.
-  TF_Tensor* Kept(TF_Tensor* tensor);
+  TF_Tensor* Own(TF_Tensor* tensor);
   static void Over(void* self, hearth_result result, const char* message);
   bool failed();
   void CountOne();

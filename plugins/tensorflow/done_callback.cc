@@ -21,13 +21,13 @@ DoneCallback::DoneCallback(const Functions& functions, TF_AsyncOpKernelDoneCallb
   if (IsInCallersFrames(done)) {
     copy_ = *reinterpret_cast<const std::function<void()>*>(done);
   } else {
-    kept_ = done;
+    original_ = done;
   }
 }
 
 void DoneCallback::operator()() const {
-  if (kept_ != nullptr) {
-    functions_.RunAsyncOpKernelDoneCallback(kept_);
+  if (original_ != nullptr) {
+    functions_.RunAsyncOpKernelDoneCallback(original_);
   } else {
     copy_();
   }

@@ -7,7 +7,7 @@
 
 namespace hearth::tensorflow {
 
-// TensorFlow (2.8 to 2.21) passes the address of its own function's parameter, a
+// TensorFlow (2.8 to 2.21) passes the address of a parameter of its function, a
 // std::function<void()> that is destroyed when the kernel returns. So an object in the caller's
 // frames is copied; any other address is an object that outlives the call and is kept as is.
 class DoneCallback {
@@ -19,7 +19,7 @@ class DoneCallback {
 
  private:
   const Functions& functions_;
-  TF_AsyncOpKernelDoneCallback* kept_ = nullptr;
+  TF_AsyncOpKernelDoneCallback* original_ = nullptr;
   std::function<void()> copy_;
 };
 

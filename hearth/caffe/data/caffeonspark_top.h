@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 #include "hearth/caffe/net/blob.h"
 #include "hearth/dataset/minibatch.h"
 
@@ -26,7 +26,7 @@ class CaffeOnSparkTop {
   void Read(const dataset::Minibatch::Row& row, uint64_t seed, float* out) const;
 
  private:
-  void MakePictureReader(Phase phase, bool resize);
+  void MakeImageReader(Phase phase, bool resize);
   void CheckValues() const;
   void ReadArray(const batch::ColumnView& column, int64_t row, float* out) const;
   void ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
@@ -35,7 +35,7 @@ class CaffeOnSparkTop {
   CoSDataParameter::TopBlob param_;
   Shape row_shape_;
   int64_t count_ = 1;  // values per row
-  std::unique_ptr<PictureReader> pictures_;
+  std::unique_ptr<ImageReader> images_;
   std::unique_ptr<std::once_flag> padding_logged_ = std::make_unique<std::once_flag>();
 };
 

@@ -4,7 +4,7 @@
 
 namespace hearth::caffe {
 
-PictureView<uint8_t> ViewOf(const image::Image& image) {
+PixelView<uint8_t> ViewOf(const image::Image& image) {
   return {image.pixels.data(),          image.channels, image.height, image.width, 1,
           image.width * image.channels, image.channels};
 }
@@ -60,35 +60,35 @@ DataTransformer::Choice DataTransformer::Choose(int64_t height, int64_t width,
 }
 
 template <typename T>
-void DataTransformer::Run(const PictureView<T>& picture, const Choice& choice, float* out) const {
-  const int64_t height = OutputSize(picture.height), width = OutputSize(picture.width);
-  for (int64_t c = 0; c < picture.channels; ++c) {
+void DataTransformer::Run(const PixelView<T>& image, const Choice& choice, float* out) const {
+  const int64_t height = OutputSize(image.height), width = OutputSize(image.width);
+  for (int64_t c = 0; c < image.channels; ++c) {
     float mean = 0;
     if (!mean_values_.empty()) mean = mean_values_[mean_values_.size() == 1 ? 0 : c];
     for (int64_t y = 0; y < height; ++y, out += width) {
       const int64_t row = choice.top + y;
-      const T* from = picture.data + c * picture.channel_stride + row * picture.row_stride +
-                      choice.left * picture.column_stride;
+      const T* from = image.data + c * image.channel_stride + row * image.row_stride +
+                      choice.left * image.column_stride;
       const float* mean_row = mean_.empty() ? nullptr : mean_.Row(c, row) + choice.left;
       // Mirroring applies to the image after its mean was subtracted.
       float* to = choice.mirror ? out + width - 1 : out;
       const int64_t step = choice.mirror ? -1 : 1;
       for (int64_t x = 0; x < width; ++x) {
-        const float value = static_cast<float>(from[x * picture.column_stride]);
+        const float value = static_cast<float>(from[x * image.column_stride]);
         to[x * step] = (value - (mean_row != nullptr ? mean_row[x] : mean)) * scale_;
       }
     }
   }
 }
 
-void DataTransformer::Transform(const PictureView<uint8_t>& picture, const Choice& choice,
+void DataTransformer::Transform(const PixelView<uint8_t>& image, const Choice& choice,
                                 float* out) const {
-  Run(picture, choice, out);
+  Run(image, choice, out);
 }
 
-void DataTransformer::Transform(const PictureView<float>& picture, const Choice& choice,
+void DataTransformer::Transform(const PixelView<float>& image, const Choice& choice,
                                 float* out) const {
-  Run(picture, choice, out);
+  Run(image, choice, out);
 }
 
 }  // namespace hearth::caffe

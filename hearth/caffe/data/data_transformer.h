@@ -14,18 +14,18 @@ namespace hearth::caffe {
 
 // Pixels owned by the caller. Strides are in elements, to support both C,H,W and H,W,C.
 template <typename T>
-struct PictureView {
+struct PixelView {
   const T* data;
   int64_t channels, height, width;
   int64_t channel_stride, row_stride, column_stride;
 
   // Packed as channels, rows, columns: raw bytes of Caffe's Datum.
-  static PictureView Planes(const T* data, int64_t channels, int64_t height, int64_t width) {
+  static PixelView Planes(const T* data, int64_t channels, int64_t height, int64_t width) {
     return {data, channels, height, width, height * width, width, 1};
   }
 };
 
-PictureView<uint8_t> ViewOf(const image::Image& image);
+PixelView<uint8_t> ViewOf(const image::Image& image);
 
 class DataTransformer {
  public:
@@ -57,12 +57,12 @@ class DataTransformer {
   Choice Centre(int64_t height, int64_t width) const;
 
   // Writes channels x OutputSize(height) x OutputSize(width) floats. The image must pass Check.
-  void Transform(const PictureView<uint8_t>& picture, const Choice& choice, float* out) const;
-  void Transform(const PictureView<float>& picture, const Choice& choice, float* out) const;
+  void Transform(const PixelView<uint8_t>& image, const Choice& choice, float* out) const;
+  void Transform(const PixelView<float>& image, const Choice& choice, float* out) const;
 
  private:
   template <typename T>
-  void Run(const PictureView<T>& picture, const Choice& choice, float* out) const;
+  void Run(const PixelView<T>& image, const Choice& choice, float* out) const;
 
   const Phase phase_;
   const float scale_;
@@ -70,7 +70,7 @@ class DataTransformer {
   const int64_t crop_;
   const bool force_color_, force_gray_;
   std::vector<float> mean_values_;  // empty, one, or one per channel
-  MeanPicture mean_;                // from the mean file
+  MeanImage mean_;                  // from the mean file
 };
 
 }  // namespace hearth::caffe

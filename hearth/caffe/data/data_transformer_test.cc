@@ -37,7 +37,7 @@ std::vector<float> Transform(const DataTransformer& transformer, DataTransformer
   std::vector<uint8_t> pixels(12);
   for (int i = 0; i < 12; ++i) pixels[i] = static_cast<uint8_t>(i);
   std::vector<float> out(transformer.OutputSize(3) * transformer.OutputSize(4));
-  transformer.Transform(PictureView<uint8_t>::Planes(pixels.data(), 1, 3, 4), choice, out.data());
+  transformer.Transform(PixelView<uint8_t>::Planes(pixels.data(), 1, 3, 4), choice, out.data());
   return out;
 }
 
@@ -69,7 +69,7 @@ TEST(DataTransformer, CropsUniformlyAtRandomInTrain) {
     ++seen[{choice.top, choice.left}];
   }
   ASSERT_EQ(seen.size(), 6u);  // 2 rows x 3 columns
-  for (const auto& [place, count] : seen) EXPECT_NEAR(count, 1000, 4 * std::sqrt(1000));
+  for (const auto& [position, count] : seen) EXPECT_NEAR(count, 1000, 4 * std::sqrt(1000));
 }
 
 TEST(DataTransformer, MirrorsHalfOfTheImagesInBothPhases) {
@@ -85,7 +85,7 @@ TEST(DataTransformer, MirrorsHalfOfTheImagesInBothPhases) {
 TEST(DataTransformer, AcceptsOneMeanValueOrOnePerChannel) {
   const std::vector<float> pixels = {1, 2, 3};
   std::vector<float> out(3);
-  const auto view = PictureView<float>::Planes(pixels.data(), 3, 1, 1);
+  const auto view = PixelView<float>::Planes(pixels.data(), 3, 1, 1);
   Make("mean_value: 1 mean_value: 1 mean_value: 0.5").Transform(view, {}, out.data());
   EXPECT_THAT(out, ElementsAre(0, 1, 2.5f));
   Make("mean_value: 1").Transform(view, {}, out.data());
@@ -103,7 +103,7 @@ TEST(DataTransformer, ReadsMeanFilesOfEveryFormat) {
     transformer.RequireFits(3, 7, 9);
     const std::vector<float> pixels(size_t{3} * 7 * 9, 100);
     std::vector<float> out(size_t{3} * 5 * 5);
-    transformer.Transform(PictureView<float>::Planes(pixels.data(), 3, 7, 9),
+    transformer.Transform(PixelView<float>::Planes(pixels.data(), 3, 7, 9),
                           transformer.Centre(7, 9), out.data());
     if (first.empty()) first = out;
     EXPECT_EQ(out, first) << name;

@@ -9,7 +9,7 @@
 
 namespace hearth::caffe {
 
-MeanPicture ReadMeanFile(const std::string& uri) {
+MeanImage ReadMeanFile(const std::string& uri) {
   BlobProto proto;
   ParseWire(storage::ReadFile(uri), uri, &proto);
   std::vector<int64_t> shape(proto.shape().dim().begin(), proto.shape().dim().end());
@@ -25,7 +25,7 @@ MeanPicture ReadMeanFile(const std::string& uri) {
 }
 
 // With the four old fields, which every program that reads such files supports.
-void WriteMeanFile(const MeanPicture& mean, const std::string& uri) {
+void WriteMeanFile(const MeanImage& mean, const std::string& uri) {
   BlobProto proto;
   proto.set_num(1);
   proto.set_channels(static_cast<int32_t>(mean.channels));

@@ -7,7 +7,7 @@
 
 namespace hearth::caffe {
 
-struct MeanPicture {
+struct MeanImage {
   int64_t channels = 0, height = 0, width = 0;
   std::vector<float> values;  // channels, rows, columns; empty without a mean
 
@@ -18,7 +18,7 @@ struct MeanPicture {
 };
 
 // Reads a binaryproto of any version. Throws kDataLoss unless it holds a single image.
-MeanPicture ReadMeanFile(const std::string& uri);
-void WriteMeanFile(const MeanPicture& mean, const std::string& uri);
+MeanImage ReadMeanFile(const std::string& uri);
+void WriteMeanFile(const MeanImage& mean, const std::string& uri);
 
 }  // namespace hearth::caffe

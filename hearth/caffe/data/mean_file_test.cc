@@ -17,7 +17,7 @@ using testing::ElementsAre;
 
 TEST(MeanFile, ReadsEveryFormatOfCaffe) {
   const std::string folder = std::string(HEARTH_TEST_DATA) + "/golden/files/";
-  const MeanPicture mean = ReadMeanFile(folder + "mean.binaryproto");
+  const MeanImage mean = ReadMeanFile(folder + "mean.binaryproto");
   EXPECT_EQ(mean.channels * mean.height * mean.width, static_cast<int64_t>(mean.values.size()));
   for (const char* name : {"mean_shape.binaryproto", "mean_double.binaryproto"}) {
     EXPECT_EQ(ReadMeanFile(folder + name).values, mean.values) << name;

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "hearth/caffe/data/data_transformer.h"
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 
 namespace hearth::caffe {
 
@@ -15,7 +15,7 @@ class Pixels {
   // A Datum's image, decoded if it is encoded. Throws kDataLoss if it has none.
   Pixels(Datum datum, image::ColorMode mode);
 
-  PictureSize size() const;
+  ImageSize size() const;
   // Writes the transformed image, with random choices from `seed`. Throws kDataLoss if its size is
   // wrong.
   void Transform(const DataTransformer& transformer, uint64_t seed, float* out) const;

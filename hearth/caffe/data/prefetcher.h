@@ -23,12 +23,12 @@ struct DataBatch {
     // Resizes the buffer for a new shape; the values are those of an earlier batch.
     void Reshape(Shape new_shape);
   };
-  struct BadRow {
+  struct InvalidRow {
     std::string id, reason;
   };
 
   std::vector<Top> tops;
-  std::vector<BadRow> bad_rows;  // replaced by other rows
+  std::vector<InvalidRow> invalid_rows;  // replaced by other rows
   // the rows read, without invalid ones, for layers that are fed by rows
   dataset::Minibatch rows;
 };

@@ -108,16 +108,16 @@ TEST(Prefetcher, BeginsEveryRequestedEpochWhateverIsReady) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(NumberOf(prefetcher.Next()), 30 + i);
 }
 
-TEST(Prefetcher, DeliversBadRowsOfTheEndOfAnEpochOnce) {
+TEST(Prefetcher, DeliversInvalidRowsOfTheEndOfAnEpochOnce) {
   Prefetcher prefetcher(2, From(
                                [&](DataBatch* batch) {
-                                 batch->bad_rows.push_back({"7", "is bad"});
+                                 batch->invalid_rows.push_back({"7", "is bad"});
                                  return false;
                                },
                                [] {}));
   for (int epoch = 0; epoch < 3; ++epoch) {
-    EXPECT_EQ(prefetcher.Next().bad_rows.size(), 1u);
-    EXPECT_EQ(prefetcher.Next().bad_rows.size(), 0u);
+    EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 1u);
+    EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 0u);
     prefetcher.NextEpoch();
   }
 }

@@ -38,7 +38,7 @@ class RowBatches : public BatchSource {
  private:
   bool TakeRows(DataBatch* batch);
   void ReadRows(int64_t first, DataBatch* batch);
-  void DropBadRows(int64_t first, const std::vector<std::string>& reasons, DataBatch* batch);
+  void DropInvalidRows(int64_t first, const std::vector<std::string>& reasons, DataBatch* batch);
 
   const std::shared_ptr<dataset::MinibatchSource> source_;
   const Options options_;

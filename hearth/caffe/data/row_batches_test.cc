@@ -59,19 +59,19 @@ TEST(RowBatches, SkipsTheRestOfAnEpoch) {
   EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(0, 1));
 }
 
-TEST(RowBatches, ReplacesBadRowsByFollowingOnesAndNamesThem) {
+TEST(RowBatches, ReplacesInvalidRowsByFollowingOnesAndNamesThem) {
   Prefetcher prefetcher(1, RowsOf(SourceOf({CountingBatch(7)}), Options(3, 2),
                                   ReadX([](int64_t x) { return x == 0 || x == 2 || x == 6; })));
   const DataBatch& first = prefetcher.Next();
   EXPECT_THAT(FirstValues(first), ElementsAre(1, 3, 4));
   EXPECT_EQ(first.rows.rows[1].index, 3);
   EXPECT_THAT(first.tops[1].values, ElementsAre(-1, -1, -3, -3, -4, -4));
-  ASSERT_EQ(first.bad_rows.size(), 2u);
-  EXPECT_EQ(first.bad_rows[1].id, "00000002");
-  EXPECT_EQ(first.bad_rows[1].reason, "2 is bad");
+  ASSERT_EQ(first.invalid_rows.size(), 2u);
+  EXPECT_EQ(first.invalid_rows[1].id, "00000002");
+  EXPECT_EQ(first.invalid_rows[1].reason, "2 is bad");
   const DataBatch& second = prefetcher.Next();
   EXPECT_THAT(FirstValues(second), ElementsAre(5));
-  EXPECT_EQ(second.bad_rows.size(), 1u);
+  EXPECT_EQ(second.invalid_rows.size(), 1u);
 }
 
 TEST(RowBatches, EndsTheEpochIfAllRowsAreBad) {
@@ -79,8 +79,8 @@ TEST(RowBatches, EndsTheEpochIfAllRowsAreBad) {
       1, RowsOf(SourceOf({CountingBatch(5)}), Options(2), ReadX([](int64_t) { return true; })));
   const DataBatch& batch = prefetcher.Next();
   EXPECT_EQ(batch.rows.size(), 0);
-  EXPECT_EQ(batch.bad_rows.size(), 5u);
-  EXPECT_EQ(prefetcher.Next().bad_rows.size(), 0u);
+  EXPECT_EQ(batch.invalid_rows.size(), 5u);
+  EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 0u);
 }
 
 // Counts requests: distribution over several devices requires equal ones.

@@ -15,13 +15,13 @@ struct WindowCrop {
 
 // The part of the image that is cropped, and the part of the square that it fills; pixels outside
 // of the image are zero.
-struct WindowPlace {
+struct WindowPlacement {
   int64_t x1, y1, x2, y2;            // both corners inclusive
   int64_t left, top, width, height;  // in the square
 };
 
 // `mirror`: the padding on the right moves to the left.
-WindowPlace PlaceWindow(const PictureWindow& window, const WindowList::Picture& picture,
-                        const WindowCrop& crop, bool mirror);
+WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& image,
+                            const WindowCrop& crop, bool mirror);
 
 }  // namespace hearth::caffe

@@ -55,14 +55,14 @@ void AddBiasSum(const Tensor& dy, Tensor& db) {
     return;
   }
   const int64_t outputs = dy.size(1);
-  const int64_t places = dy.numel() / std::max<int64_t>(1, dy.size(0) * outputs);
+  const int64_t positions = dy.numel() / std::max<int64_t>(1, dy.size(0) * outputs);
   const float* values = dy.data_ptr();
   float* sums = db.data_ptr();
   if (dy.dim() == 2 || dy.is_channels_last()) {
-    return AddRowsOnThreads(values, dy.size(0) * places, outputs, sums);
+    return AddRowsOnThreads(values, dy.size(0) * positions, outputs, sums);
   }
-  for (int64_t plane = 0; plane < dy.size(0) * outputs; ++plane, values += places) {
-    sums[plane % outputs] += std::accumulate(values, values + places, 0.f);
+  for (int64_t plane = 0; plane < dy.size(0) * outputs; ++plane, values += positions) {
+    sums[plane % outputs] += std::accumulate(values, values + positions, 0.f);
   }
 }
 

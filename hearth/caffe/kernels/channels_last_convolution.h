@@ -29,13 +29,13 @@ class ChannelsLastConvolution {
   void ForEachChunk(Function f);
   // f(values of an image, values of a row of a window, count) for the parts of windows inside the
   // image; the windows' matrix is [positions, kernel height, kernel width, channels].
-  template <typename Picture, typename Columns, typename Function>
-  void ForEachRun(Picture* picture, Columns* columns, Function f) const;
-  void Gather(const float* picture, float* columns) const;
-  void Scatter(const float* columns, float* picture) const;
+  template <typename Image, typename Columns, typename Function>
+  void ForEachRun(Image* image, Columns* columns, Function f) const;
+  void Gather(const float* image, float* columns) const;
+  void Scatter(const float* columns, float* image) const;
 
   const Spec spec_;
-  const int64_t places_,
+  const int64_t positions_,
       window_;      // output positions per image and channel; values per window
   Tensor columns_;  // [threads, images of a chunk * positions, window]
   Tensor weights_;  // [outputs, window]

@@ -18,7 +18,7 @@ namespace {
 using dnnl::memory;
 
 // Threads use few kinds of products; this bounds the cache if minibatch sizes differ each time.
-constexpr size_t kMostKept = 512;
+constexpr size_t kMaxCached = 512;
 
 // The cache key of a prepared product.
 struct Kind {
@@ -67,11 +67,11 @@ class Prepared {
 };
 
 const Prepared& PreparedFor(const Kind& kind) {
-  thread_local std::map<Kind, Prepared> kept;
-  const auto found = kept.find(kind);
-  if (found != kept.end()) return found->second;
-  if (kept.size() >= kMostKept) kept.clear();
-  return kept.emplace(kind, kind).first->second;
+  thread_local std::map<Kind, Prepared> cache;
+  const auto found = cache.find(kind);
+  if (found != cache.end()) return found->second;
+  if (cache.size() >= kMaxCached) cache.clear();
+  return cache.emplace(kind, kind).first->second;
 }
 
 void RunOnednn(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {

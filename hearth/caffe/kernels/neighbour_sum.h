@@ -6,16 +6,16 @@
 
 namespace hearth::caffe {
 
-struct PictureShape {
+struct ImageShape {
   int64_t channels = 0, height = 0, width = 0;
   int64_t size() const { return channels * height * width; }
 };
 
 // Over the `size` (odd) channels around each one, at the same pixel.
-void SumAcrossChannels(const PictureShape& shape, int64_t size, const float* values, float* sums);
+void SumAcrossChannels(const ImageShape& shape, int64_t size, const float* values, float* sums);
 
 // Over the size x size square around each pixel, in the same channel. `scratch` holds one channel.
-void SumWithinChannels(const PictureShape& shape, int64_t size, const float* values, float* scratch,
+void SumWithinChannels(const ImageShape& shape, int64_t size, const float* values, float* scratch,
                        float* sums);
 
 }  // namespace hearth::caffe

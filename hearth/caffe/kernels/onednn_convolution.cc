@@ -119,10 +119,10 @@ struct OnednnConvolution::Primitives {
   }
 
   // Created on first use, then reused while the layouts are the same.
-  static Reordered& Kept(std::optional<Reordered>& kept, OnednnScratch role,
-                         const memory::desc& from, const memory::desc& to, bool adds = false) {
-    if (!kept || !kept->Leads(from, to)) kept.emplace(role, from, to, adds);
-    return *kept;
+  static Reordered& Cached(std::optional<Reordered>& cached, OnednnScratch role,
+                           const memory::desc& from, const memory::desc& to, bool adds = false) {
+    if (!cached || !cached->Leads(from, to)) cached.emplace(role, from, to, adds);
+    return *cached;
   }
 
   void MakeBackwardData() {
@@ -159,10 +159,10 @@ const OnednnConvolution::Spec& OnednnConvolution::spec() const { return primitiv
 void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
-    Reordered& x_in = p.Kept(p.x_in, OnednnScratch::kPicture, OnednnLayout(x), p.x);
+    Reordered& x_in = p.Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& w_in =
-        p.Kept(p.w_in, OnednnScratch::kWeights, p.plain_w, p.forward_desc.weights_desc());
-    Reordered& y_out = p.Kept(p.y_out, OnednnScratch::kOutput, p.y, OnednnLayout(y));
+        p.Cached(p.w_in, OnednnScratch::kWeights, p.plain_w, p.forward_desc.weights_desc());
+    Reordered& y_out = p.Cached(p.y_out, OnednnScratch::kOutput, p.y, OnednnLayout(y));
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
                                               {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                                               {DNNL_ARG_DST, y_out.Room(y)}};
@@ -176,9 +176,9 @@ void OnednnConvolution::BackwardData(const Tensor& dy, const Tensor& w, Tensor& 
   Primitives& p = *primitives_;
   Guarded("backward", p.spec, [&] {
     if (!p.backward_data) p.MakeBackwardData();
-    Reordered& dy_in = p.Kept(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
-    Reordered& w_in = p.Kept(p.backward_w_in, OnednnScratch::kWeights, p.plain_w, p.backward_w);
-    Reordered& dx_out = p.Kept(p.dx_out, OnednnScratch::kPicture, p.dx, OnednnLayout(dx));
+    Reordered& dy_in = p.Cached(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
+    Reordered& w_in = p.Cached(p.backward_w_in, OnednnScratch::kWeights, p.plain_w, p.backward_w);
+    Reordered& dx_out = p.Cached(p.dx_out, OnednnScratch::kImage, p.dx, OnednnLayout(dx));
     p.backward_data.Execute({{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
                              {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                              {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
@@ -190,11 +190,11 @@ void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float
   Primitives& p = *primitives_;
   Guarded("backward of the weights", p.spec, [&] {
     if (!p.backward_weights) p.MakeBackwardWeights();
-    Reordered& x_in = p.Kept(p.x_in, OnednnScratch::kPicture, OnednnLayout(x), p.x);
-    Reordered& dy_in = p.Kept(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
+    Reordered& x_in = p.Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
+    Reordered& dy_in = p.Cached(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
     const bool adds = beta != 0;
     Reordered& dw_out =
-        p.Kept(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights, p.diff_w, p.plain_w, adds);
+        p.Cached(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights, p.diff_w, p.plain_w, adds);
     p.backward_weights.Execute({{DNNL_ARG_SRC, x_in.Take(x)},
                                 {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
                                 {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}});

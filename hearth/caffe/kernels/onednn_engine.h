@@ -37,7 +37,7 @@ inline dnnl::memory::desc OnednnLayout(const Tensor& t) {
 }
 
 // Purposes of scratch memory: no call needs two buffers of one kind.
-enum class OnednnScratch { kPicture, kWeights, kOutput, kPrimitive };
+enum class OnednnScratch { kImage, kWeights, kOutput, kPrimitive };
 
 // One per kind, shared by all layers of a thread: values do not outlive the call that wrote them.
 inline dnnl::memory OnednnScratchMemory(const dnnl::memory::desc& desc, OnednnScratch kind) {

@@ -14,15 +14,15 @@ struct ResponseNorm {
   int64_t size;  // channels per sum, odd
   float k, alpha, beta;
 
-  // `places` pixels of `channels` values each. A pixel's intermediate values fit in the L1 cache.
-  struct Places {
-    int64_t places, channels;
+  // `pixels` pixels of `channels` values each. A pixel's intermediate values fit in the L1 cache.
+  struct Pixels {
+    int64_t pixels, channels;
     const float* x;
   };
   // Writes `inverse`, which the gradient needs, and y.
-  void Forward(const Places& at, float* inverse, float* y) const;
+  void Forward(const Pixels& at, float* inverse, float* y) const;
   // dx must not be dy.
-  void Backward(const Places& at, const float* inverse, const float* dy, float* dx) const;
+  void Backward(const Pixels& at, const float* inverse, const float* dy, float* dx) const;
 };
 
 }  // namespace hearth::caffe

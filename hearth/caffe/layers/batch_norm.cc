@@ -25,7 +25,7 @@ class BatchNormLayer : public Layer, public Normalization {
     // For normalized values, with the factor that normalized them.
     const Tensor weight = scale * factor_.squeeze(1);
     const auto [dx, d_scale, d_bias] = device::batch_norm_backward(
-        statistics_, Channels(kept_->device_data()), Channels(gradient), weight, zeros_, ones_);
+        statistics_, Channels(output_->device_data()), Channels(gradient), weight, zeros_, ones_);
     bottom_->SetDeviceDiff(dx);
     gradient_is_done_ = true;
     return {d_scale, d_bias};
@@ -123,8 +123,8 @@ class BatchNormLayer : public Layer, public Normalization {
       top[0]->SetDeviceData((x - mean).mul_(factor_));
     }
     bottom_ = bottom[0];
-    kept_ = keeps_output(bottom, top) ? &normalized_ : top[0];
-    if (kept_ != top[0]) normalized_.device_data().copy_(top[0]->device_data());
+    output_ = keeps_output(bottom, top) ? &normalized_ : top[0];
+    if (output_ != top[0]) normalized_.device_data().copy_(top[0]->device_data());
   }
 
   // Also measures mean and variance, and adds them to the running statistics.
@@ -227,7 +227,7 @@ class BatchNormLayer : public Layer, public Normalization {
   Tensor factor_;                       // used in the last Forward on a device: [channels, 1]
   Blob normalized_;                     // a copy of the top, if it is needed
   // From the last Forward on a device.
-  Blob *bottom_ = nullptr, *kept_ = nullptr;
+  Blob *bottom_ = nullptr, *output_ = nullptr;
   device::BatchNorm statistics_;
   Tensor ones_, zeros_, mean_and_variance_;  // one per channel
   bool gradient_is_done_ = false;            // by BackwardScaled()

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 // Copies `part` to (or from) the range of `whole` that begins at `begin` on `axis`.
 template <typename Function>
-void ForEachPlace(Array& part, size_t axis, int64_t begin, Function f) {
+void ForEachPixel(Array& part, size_t axis, int64_t begin, Function f) {
   Shape position(part.shape.size());
   for (int64_t i = 0; i < part.Count(); ++i) {
     for (int64_t a = static_cast<int64_t>(position.size()) - 1, rest = i; a >= 0; --a) {
@@ -31,7 +31,7 @@ auto Concat(size_t axis) {
     Array y(shape);
     int64_t begin = 0;
     for (Array x : bottoms) {
-      ForEachPlace(x, axis, begin, [&](int64_t i, const Shape& at) { y.at(at) = x.values[i]; });
+      ForEachPixel(x, axis, begin, [&](int64_t i, const Shape& at) { y.at(at) = x.values[i]; });
       begin += x.shape[axis];
     }
     return Arrays{y};
@@ -46,7 +46,7 @@ auto Slice(size_t axis, const std::vector<int64_t>& sizes) {
       Shape shape = bottoms[0].shape;
       shape[axis] = size;
       Array y(shape);
-      ForEachPlace(y, axis, begin,
+      ForEachPixel(y, axis, begin,
                    [&](int64_t i, const Shape& at) { y.values[i] = bottoms[0].at(at); });
       begin += size;
       tops.push_back(y);

@@ -20,9 +20,9 @@ class ConvolutionLayer : public Layer {
       : Layer(param, context), transposed_(transposed) {}
 
   LayerTraits traits() const override {
-    const bool pictures = param_.convolution_param().axis() == 1;
+    const bool images = param_.convolution_param().axis() == 1;
     return {.arity = {1, Arity::kNoLimit, 1, Arity::kNoLimit, true},
-            .channels_last = pictures ? ChannelsLast::kAny : ChannelsLast::kNo};
+            .channels_last = images ? ChannelsLast::kAny : ChannelsLast::kNo};
   }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
@@ -134,13 +134,13 @@ class ConvolutionLayer : public Layer {
     if (convolution_ && convolution_->spec() == spec) return;
     convolution_ = std::make_unique<OnednnConvolution>(spec);
     const bool pays = !transposed_ && axis_ == 1 && ChannelsLastConvolution::Pays(spec);
-    places_ = pays ? std::make_unique<ChannelsLastConvolution>(spec) : nullptr;
+    channels_last_ = pays ? std::make_unique<ChannelsLastConvolution>(spec) : nullptr;
   }
 
   void BackwardOnHost(Blob* top, bool wants_bottom, Blob* bottom) {
-    if (places_ && top->layout() == Layout::kChannelsLast &&
+    if (channels_last_ && top->layout() == Layout::kChannelsLast &&
         bottom->layout() == Layout::kChannelsLast) {
-      return BackwardBy(*places_, top, wants_bottom, bottom);
+      return BackwardBy(*channels_last_, top, wants_bottom, bottom);
     }
     BackwardBy(*convolution_, top, wants_bottom, bottom);
   }
@@ -164,8 +164,8 @@ class ConvolutionLayer : public Layer {
     Tensor dx = Folded(*bottom, bottom->diff());
     if (transposed_) {
       convolution_->Forward(dy, weight, {}, dx);
-    } else if (places_ && dy.is_channels_last() && dx.is_channels_last()) {
-      places_->BackwardData(dy, weight, dx);
+    } else if (channels_last_ && dy.is_channels_last() && dx.is_channels_last()) {
+      channels_last_->BackwardData(dy, weight, dx);
     } else {
       convolution_->BackwardData(dy, weight, dx);
     }
@@ -248,7 +248,7 @@ class ConvolutionLayer : public Layer {
   const bool transposed_;
   Window window_;
   std::unique_ptr<OnednnConvolution> convolution_;
-  std::unique_ptr<ChannelsLastConvolution> places_;  // for the gradients, if it is faster
+  std::unique_ptr<ChannelsLastConvolution> channels_last_;  // for the gradients, if it is faster
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };
 

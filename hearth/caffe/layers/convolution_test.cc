@@ -86,17 +86,17 @@ std::string ConvolutionText(const std::string& param) {
 }  // namespace
 
 std::vector<LayerCase> ConvolutionCases() {
-  const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
+  const std::vector<CaseInput> image = {{{2, 2, 5, 6}}};
   return {
-      {"conv_plain", ConvolutionText("kernel_size: 3"), picture, ConvolutionReference({})},
-      {"conv_stride_pad", ConvolutionText("kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"conv_plain", ConvolutionText("kernel_size: 3"), image, ConvolutionReference({})},
+      {"conv_stride_pad", ConvolutionText("kernel_size: 3 stride: 2 pad: 1"), image,
        ConvolutionReference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
       {"conv_hw",
-       ConvolutionText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
-       picture, ConvolutionReference({.stride_w = 2, .pad_h = 1})},
-      {"conv_group_dilation", ConvolutionText("kernel_size: 2 group: 2 dilation: 2"), picture,
+       ConvolutionText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"), image,
+       ConvolutionReference({.stride_w = 2, .pad_h = 1})},
+      {"conv_group_dilation", ConvolutionText("kernel_size: 2 group: 2 dilation: 2"), image,
        ConvolutionReference({.group = 2, .dilation = 2})},
-      {"conv_no_bias", ConvolutionText("kernel_size: 1 bias_term: false"), picture,
+      {"conv_no_bias", ConvolutionText("kernel_size: 1 bias_term: false"), image,
        ConvolutionReference({})},
       {"conv_two_bottoms",
        ConvolutionText("kernel_size: 3"),

@@ -4,15 +4,15 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/caffe/layers/image_file_data.h"
 #include "hearth/caffe/proto/wire_reader.h"
 
 namespace hearth::caffe {
 namespace {
 
-class DatabaseDataLayer : public PictureFileLayer {
+class DatabaseDataLayer : public ImageFileLayer {
  public:
-  using PictureFileLayer::PictureFileLayer;
+  using ImageFileLayer::ImageFileLayer;
   ~DatabaseDataLayer() override { StopLoading(); }
 
   void SetUp(const Blobs&, const Blobs& top) override {

@@ -134,9 +134,11 @@ TEST_F(DatabaseData, ReportsInvalidRecordsAndReplacesThem) {
   std::vector<std::string> bad;
   NetContext context = FileContext(TEST);
   context.transform_threads = 3;
-  context.on_bad_row = [&](const std::string& name, const std::string&) { bad.push_back(name); };
-  FileLayerRun heard(Layer(3), context);
-  std::vector<float> labels = heard.Next(1);
+  context.on_invalid_row = [&](const std::string& name, const std::string&) {
+    bad.push_back(name);
+  };
+  FileLayerRun reported(Layer(3), context);
+  std::vector<float> labels = reported.Next(1);
   std::sort(labels.begin(), labels.end());
   EXPECT_THAT(labels, ElementsAre(0, 2, 4));
   EXPECT_THAT(bad, ElementsAre(HasSubstr("'001'"), HasSubstr("'003'")));

@@ -40,8 +40,8 @@ std::optional<int64_t> FedDataLayer::Fetch() {
         1, std::make_unique<RowBatches>(context().open_source(param_), options, read));
   }
   batch_ = &prefetcher_->Next();
-  if (context().on_bad_row) {
-    for (const auto& bad : batch_->bad_rows) context().on_bad_row(bad.id, bad.reason);
+  if (context().on_invalid_row) {
+    for (const auto& bad : batch_->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   }
   return batch_->rows.size();
 }

@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 
 // Reads rows from context.open_source, opened at the first Fetch. Invalid rows are skipped with all
-// their columns, reported to context.on_bad_row from Fetch, and replaced by the following rows.
+// their columns, reported to context.on_invalid_row from Fetch, and replaced by the following rows.
 class FedDataLayer : public Layer {
  public:
   FedDataLayer(const LayerParameter& param, const NetContext& context);

@@ -63,7 +63,7 @@ TEST(FedData, ReportsInvalidRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
   const auto open = row.prepare_context;
   row.prepare_context = [open](NetContext* context) {
     open(context);
-    context->on_bad_row = [](const std::string& id, const std::string& reason) {
+    context->on_invalid_row = [](const std::string& id, const std::string& reason) {
       Throw(ErrorCode::kDataLoss, "row {}: {}", id, reason);
     };
   };

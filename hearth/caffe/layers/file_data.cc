@@ -60,7 +60,7 @@ void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   }
   const DataBatch* batch = &prefetcher_->Next();
   for (; steps > 1; --steps) batch = &prefetcher_->Next();
-  for (const auto& bad : batch->bad_rows) context().on_bad_row(bad.id, bad.reason);
+  for (const auto& bad : batch->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {
     top[i]->Reshape(batch->tops[i].shape);
     std::copy_n(batch->tops[i].values.data(), top[i]->count(), top[i]->data_ptr());

@@ -36,10 +36,10 @@ struct Columns {
   float Value(const Array& x, const Shape& at, int64_t taps) const {
     Shape from = {at[0], at[1] / taps, 0, 0, 0};
     const int64_t tap = at[1] % taps;
-    const Shape place = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1],
-                         tap % kernel[2]};
+    const Shape tap_position = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1],
+                                tap % kernel[2]};
     for (size_t i = 0; i < 3; ++i) {
-      from[2 + i] = at[2 + i] * stride[i] - pad[i] + place[i] * dilation[i];
+      from[2 + i] = at[2 + i] * stride[i] - pad[i] + tap_position[i] * dilation[i];
       if (from[2 + i] < 0 || from[2 + i] >= x.shape[2 + i]) return 0;
     }
     return x.at(from);

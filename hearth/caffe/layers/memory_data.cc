@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 #include "hearth/caffe/data/row_values.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/fed_data.h"
@@ -27,7 +27,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
   LayerTraits traits() const override { return {.arity = {0, 0, 1, 2}}; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
-    const PictureSize& out = reader_.output();
+    const ImageSize& out = reader_.output();
     std::vector<Top> tops = {{{out.channels, out.height, out.width}}};
     if (top.size() > 1) tops.push_back({{}});
     SetTops(param_.memory_data_param().batch_size(), std::move(tops));
@@ -101,13 +101,13 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
                              : param_.memory_data_param().image_encoded();
   }
 
-  PictureSize RowSize(const dataset::Minibatch::Row& row) const {
+  ImageSize RowSize(const dataset::Minibatch::Row& row) const {
     const auto number = [&row](std::string_view name, int64_t fallback) {
       const batch::ColumnView* column = Given(row, name);
       return column != nullptr ? column->AsInt64(row.index) : fallback;
     };
-    const PictureSize size = {number("channels", size_.channels), number("height", size_.height),
-                              number("width", size_.width)};
+    const ImageSize size = {number("channels", size_.channels), number("height", size_.height),
+                            number("width", size_.width)};
     // Bounded before the multiplication: they come from the data.
     constexpr int64_t kMost = 1 << 20;
     Require(std::min({size.channels, size.height, size.width}) > 0 &&
@@ -117,8 +117,8 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
     return size;
   }
 
-  const PictureSize size_;
-  const PictureReader reader_;
+  const ImageSize size_;
+  const ImageReader reader_;
   Tensor data_, labels_;
   int64_t next_item_ = 0;
 };

@@ -37,7 +37,7 @@ class PoolingLayer : public Layer {
       blob->Reshape({bottom[0]->shape(0), bottom[0]->shape(1), rows_.outputs, columns_.outputs});
     }
     planes_ = bottom[0]->count(0, 2);
-    places_ = {rows_, columns_, bottom[0]->shape(1)};
+    channels_last_ = {rows_, columns_, bottom[0]->shape(1)};
     if (top[0]->layout() != bottom[0]->layout()) {
       aside_.ReshapeLike(*top[0]);
       if (aside_.layout() != bottom[0]->layout()) aside_.set_layout(bottom[0]->layout());
@@ -55,7 +55,7 @@ class PoolingLayer : public Layer {
     const bool mixed = top[0]->layout() != bottom[0]->layout();
     Blob& out = mixed ? aside_ : *top[0];
     if (bottom[0]->layout() == Layout::kChannelsLast) {
-      ForwardPlaces(bottom[0]->shape(0), bottom[0]->data_ptr(), out.data_ptr());
+      ForwardPixels(bottom[0]->shape(0), bottom[0]->data_ptr(), out.data_ptr());
     } else {
       ForwardPlanes(bottom[0]->data_ptr(), out.data_ptr(),
                     top.size() > 1 ? top[1]->data_ptr() : nullptr);
@@ -81,34 +81,36 @@ class PoolingLayer : public Layer {
     if (mixed) aside_.diff().copy_(top[0]->diff());
     const float* dy = (mixed ? aside_ : *top[0]).diff_ptr();
     if (bottom[0]->layout() == Layout::kChannelsLast) {
-      BackwardPlaces(bottom[0]->shape(0), dy, bottom[0]->diff_ptr());
+      BackwardPixels(bottom[0]->shape(0), dy, bottom[0]->diff_ptr());
     } else {
       BackwardPlanes(dy, bottom[0]->diff_ptr());
     }
   }
 
  private:
-  void ForwardPlaces(int64_t pictures, const float* x, float* y) {
-    const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
-    ParallelFor(0, pictures, 1, [&](int64_t begin, int64_t end) {
+  void ForwardPixels(int64_t images, const float* x, float* y) {
+    const int64_t in = in_size() * channels_last_.channels,
+                  out = out_size() * channels_last_.channels;
+    ParallelFor(0, images, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         if (pool() == PoolingParameter::MAX) {
-          places_.Max(x + n * in, y + n * out, &chosen_[n * out]);
+          channels_last_.Max(x + n * in, y + n * out, &chosen_[n * out]);
         } else {
-          places_.Average(x + n * in, y + n * out);
+          channels_last_.Average(x + n * in, y + n * out);
         }
       }
     });
   }
 
-  void BackwardPlaces(int64_t pictures, const float* dy, float* dx) {
-    const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
-    ParallelFor(0, pictures, 1, [&](int64_t begin, int64_t end) {
+  void BackwardPixels(int64_t images, const float* dy, float* dx) {
+    const int64_t in = in_size() * channels_last_.channels,
+                  out = out_size() * channels_last_.channels;
+    ParallelFor(0, images, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         if (pool() == PoolingParameter::MAX) {
-          places_.MaxGradient(dy + n * out, &chosen_[n * out], dx + n * in);
+          channels_last_.MaxGradient(dy + n * out, &chosen_[n * out], dx + n * in);
         } else {
-          places_.AverageGradient(dy + n * out, dx + n * in);
+          channels_last_.AverageGradient(dy + n * out, dx + n * in);
         }
       }
     });
@@ -260,7 +262,7 @@ class PoolingLayer : public Layer {
   }
 
   PoolingAxis rows_, columns_;
-  ChannelsLastPooling places_;
+  ChannelsLastPooling channels_last_;
   Blob aside_;  // the top in the bottom's layout, if they differ
   int64_t planes_ = 0;
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output

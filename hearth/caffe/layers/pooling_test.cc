@@ -70,7 +70,7 @@ Arrays ExpectationOfWindows(const Arrays& bottoms, const Arrays&) {
 }  // namespace
 
 std::vector<LayerCase> PoolingCases() {
-  const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
+  const std::vector<CaseInput> image = {{{2, 2, 5, 6}}};
   const Pool ceil{.kernel = 2, .stride = 2, .out_h = 3, .out_w = 3};
   const Pool padded{.kernel = 3, .stride = 2, .pad = 1, .out_h = 3, .out_w = 4};
   const auto average = [](Pool pool) {
@@ -80,11 +80,11 @@ std::vector<LayerCase> PoolingCases() {
   Pool masked = ceil;
   masked.mask = true;
   return {
-      {"pool_max_ceil", PoolText("kernel_size: 2 stride: 2"), picture, ceil},
-      {"pool_max_floor", PoolText("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
+      {"pool_max_ceil", PoolText("kernel_size: 2 stride: 2"), image, ceil},
+      {"pool_max_floor", PoolText("kernel_size: 2 stride: 2 round_mode: FLOOR"), image,
        Pool{.kernel = 2, .stride = 2, .out_h = 2, .out_w = 3}},
-      {"pool_max_pad", PoolText("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
-      {"pool_max_mask", PoolText("kernel_size: 2 stride: 2"), picture, masked, 2, TRAIN, {}, {1}},
+      {"pool_max_pad", PoolText("kernel_size: 3 stride: 2 pad: 1"), image, padded},
+      {"pool_max_mask", PoolText("kernel_size: 2 stride: 2"), image, masked, 2, TRAIN, {}, {1}},
       {"pool_max_windows_outside",
        PoolText("kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
@@ -103,12 +103,12 @@ std::vector<LayerCase> PoolingCases() {
        PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}}},
        average(padded)},
-      {"pool_max_kernel_beyond_picture",
+      {"pool_max_kernel_beyond_image",
        PoolText("kernel_size: 3 stride: 2"),
        {{{2, 2, 2, 2}}},
        Pool{.kernel = 3, .stride = 2, .out_h = 1, .out_w = 1}},
-      {"pool_ave_ceil", PoolText("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
-      {"pool_ave_pad", PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"pool_ave_ceil", PoolText("pool: AVE kernel_size: 2 stride: 2"), image, average(ceil)},
+      {"pool_ave_pad", PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), image,
        average(padded)},
       {"pool_ave_windows_outside",
        PoolText("pool: AVE kernel_size: 1 stride: 3"),

@@ -95,13 +95,13 @@ class ReshapeLayer : public ViewLayer {
     Shape shape(bottom.shape().begin(), bottom.shape().begin() + begin);
     int64_t inferred = -1;
     for (const int64_t dim : param.shape().dim()) {
-      const auto place = static_cast<int64_t>(shape.size());
-      Require(dim >= -1 && (dim != 0 || place < axes) && (dim != -1 || inferred < 0),
+      const auto position = static_cast<int64_t>(shape.size());
+      Require(dim >= -1 && (dim != 0 || position < axes) && (dim != -1 || inferred < 0),
               ErrorCode::kInvalidArgument,
-              "dim {} is invalid at position {} for a bottom of shape {}", dim, place,
+              "dim {} is invalid at position {} for a bottom of shape {}", dim, position,
               bottom.ShapeString());
-      if (dim == -1) inferred = place;
-      shape.push_back(dim == 0 ? bottom.shape(place) : dim == -1 ? 1 : dim);
+      if (dim == -1) inferred = position;
+      shape.push_back(dim == 0 ? bottom.shape(position) : dim == -1 ? 1 : dim);
     }
     shape.insert(shape.end(), bottom.shape().begin() + end, bottom.shape().end());
     if (inferred >= 0) Infer(bottom, inferred, &shape);
@@ -109,13 +109,13 @@ class ReshapeLayer : public ViewLayer {
   }
 
  private:
-  static void Infer(const Blob& bottom, int64_t place, Shape* shape) {
+  static void Infer(const Blob& bottom, int64_t position, Shape* shape) {
     const int64_t known = CountOf(*shape).value_or(0);
     Require(
         known > 0 && bottom.count() % known == 0, ErrorCode::kInvalidArgument,
         "the -1 at position {} cannot be inferred: {} values of shape {} are not a multiple of {}",
-        place, bottom.count(), bottom.ShapeString(), known);
-    (*shape)[place] = bottom.count() / known;
+        position, bottom.count(), bottom.ShapeString(), known);
+    (*shape)[position] = bottom.count() / known;
   }
 };
 

@@ -15,7 +15,7 @@ struct BinWindow {
       : kernel((size + bins - 1) / bins), pad((kernel * bins - size + 1) / 2) {
     Require(pad < kernel, ErrorCode::kInvalidArgument,
             "{} values cannot be divided into {} bins; use a smaller pyramid_height or a larger "
-            "picture",
+            "image",
             size, bins);
   }
 };

@@ -16,8 +16,8 @@ class Normalization {
   virtual ~Normalization() = default;
   virtual bool has_minibatch_statistics() const = 0;
   virtual int64_t channels() const = 0;
-  // Computes the gradient of its own bottom from that of scale * top + bias, and writes it, so that
-  // the layer's own Backward has nothing left to do. After a Forward.
+  // Computes the gradient of the layer's bottom from that of scale * top + bias, and writes it, so
+  // that the layer's Backward has nothing left to do. After a Forward.
   virtual Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) = 0;
 };
 

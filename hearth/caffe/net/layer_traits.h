@@ -31,7 +31,7 @@ struct LayerTraits {
   std::vector<int> never_forced = {};
   ChannelsLast channels_last = ChannelsLast::kNo;
 
-  // Passes its top's gradient on where its bottom is positive, and zero elsewhere, like ReLU.
+  // Passes its top's gradient on where its bottom is positive, and zero otherwise, like ReLU.
   bool gated_by_sign = false;
   // Sends its gradient to bottom values that its top repeats, like max pooling, so that the top
   // shows which of them are positive. The net may let it gate for a ReLU; see MoveReluGates().

@@ -45,9 +45,9 @@ void EraseThoseWithMemoryOfTheirOwn(std::vector<Span>* spans) {
 }
 
 // Spans in use at each layer, among those that have an offset.
-class Placed {
+class Placement {
  public:
-  explicit Placed(size_t layers) : at_(layers) {}
+  explicit Placement(size_t layers) : at_(layers) {}
 
   // Sets the lowest offset at which the span overlaps no other. Returns false, without an offset,
   // if that would take too long: in nets of many thousand blobs, most of which are always in use,
@@ -104,10 +104,10 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Te
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.count > b.count; });
   MemoryPlan plan;
-  Placed placed(graph.layers.size());
+  Placement placement(graph.layers.size());
   int64_t total = 0;
   for (Span& span : spans) {
-    if (!placed.Add(&span)) {
+    if (!placement.Add(&span)) {
       span.own = true;
       continue;
     }
@@ -119,8 +119,8 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Te
   plan.planned_bytes = total * static_cast<int64_t>(sizeof(float));
   const Tensor memory = TakeMemory(total, spans, graph);
   for (const Span& span : spans) {
-    const Tensor place = memory.narrow(0, span.offset, span.count);
-    for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(place, {});
+    const Tensor slice = memory.narrow(0, span.offset, span.count);
+    for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(slice, {});
   }
   return plan;
 }

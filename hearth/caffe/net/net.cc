@@ -111,7 +111,7 @@ void Net::StartForward(int from, int to) {
   loss_ = 0;
   for (int i = from; i <= to; ++i) {
     NetLayer& layer = graph_.layers[i];
-    Tell(LayerEvent::kBeforeForward, i);
+    Notify(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       const WorkThreads threads(layer);
       layer.layer->Reshape(layer.bottom, layer.top);
@@ -119,7 +119,7 @@ void Net::StartForward(int from, int to) {
       SetLossGradient(layer);
       if (!reads_loss_last_) loss_ += LossOf(layer);
     });
-    Tell(LayerEvent::kAfterForward, i);
+    Notify(LayerEvent::kAfterForward, i);
   }
 }
 
@@ -162,14 +162,14 @@ void Net::Backward(int from, int to) {
   }
   for (int i = from; i >= to; --i) {
     NetLayer& layer = graph_.layers[i];
-    Tell(LayerEvent::kBeforeBackward, i);
+    Notify(LayerEvent::kBeforeBackward, i);
     if (layer.need_backward) {
       InLayer(*layer.layer, "backward", layer.bottom, [&] {
         const WorkThreads threads(layer);
         layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
       });
     }
-    Tell(LayerEvent::kAfterBackward, i);
+    Notify(LayerEvent::kAfterBackward, i);
     if (!on_gradient_ready_) continue;
     for (size_t index : gradients_final_after_[i]) on_gradient_ready_(index);
   }

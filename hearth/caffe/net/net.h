@@ -109,7 +109,7 @@ class Net {
   float FinishForward(int from, int to);
   void SetLossGradient(NetLayer& layer);
   static float LossOf(const NetLayer& layer);
-  void Tell(LayerEvent event, int layer) const {
+  void Notify(LayerEvent event, int layer) const {
     for (const auto& callback : layer_callbacks_) callback(event, layer);
   }
   void FindGradientOrder();

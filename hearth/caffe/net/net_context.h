@@ -48,7 +48,7 @@ struct NetContext {
   bool resize_images = false;  // CaffeOnSpark's -resize
   int transform_threads = 1;   // for decoding and transforming images
   // Called for invalid rows (undecodable or wrong-sized image): (row id, reason).
-  std::function<void(const std::string&, const std::string&)> on_bad_row;
+  std::function<void(const std::string&, const std::string&)> on_invalid_row;
 };
 
 }  // namespace hearth::caffe

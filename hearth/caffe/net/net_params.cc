@@ -88,11 +88,11 @@ NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
     });
   }
   BindData(Zeros(layout_.size, graph.name));
-  PlaceDiffs();
+  AllocateDiffs();
 }
 
 // Layers that share a parameter add to one buffer, which is not moved once it was requested.
-void NetParams::PlaceDiffs() {
+void NetParams::AllocateDiffs() {
   diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, {}, {}});
   for (size_t i = 0; i < learnable_.size(); ++i) {
     const ParamLayout::Slice slice = layout_.slices[i];

@@ -48,8 +48,8 @@ class NetParams {
   void BindData(Tensor flat);
   void BindDiff(Tensor flat);
   void ClearDiffs();
-  // Uses the values of `owner`, the parameters of the same net in another thread, instead of its
-  // own. The writer must ensure that there are no concurrent readers.
+  // Uses the values of `owner`, the parameters of the same net in another thread. The writer must
+  // ensure that there are no concurrent readers.
   void ShareData(NetParams& owner);
   // Releases the data buffer once every parameter uses another net's memory.
   void ReleaseData() { data_.reset(); }
@@ -60,7 +60,7 @@ class NetParams {
   void Add(NetGraph& graph, int layer_index, int index);
   void Share(NetGraph& graph, NetParam& param);
   void ShareWithOwners(void (Blob::*share)(Blob&));
-  void PlaceDiffs();
+  void AllocateDiffs();
   Tensor SliceOf(const Tensor& flat, size_t learnable) const;
 
   NetGraph* graph_;

@@ -19,7 +19,7 @@ class SyncedArray {
   using Take = std::function<std::pair<Tensor, Tensor>()>;
   SyncedArray(int64_t count, const ComputeDevice& device, Take take)
       : count_(count), device_(device), take_(std::move(take)) {}
-  // Uses the caller's memory. `device` is undefined if the device has no memory of its own;
+  // Uses the caller's memory. `device` is undefined if the device has no separate memory;
   // otherwise its values are stale.
   SyncedArray(Tensor host, Tensor device);
 

@@ -266,11 +266,11 @@ Tensor Tensor::expand(const Shape& sizes) const {
 }
 
 Tensor Tensor::unsqueeze(int64_t axis) const {
-  const int64_t place = axis < 0 ? axis + dim() + 1 : axis;
-  if (!on_host()) return device::Viewed(*this, HEARTH_OP_unsqueeze, {place});
+  const int64_t position = axis < 0 ? axis + dim() + 1 : axis;
+  if (!on_host()) return device::Viewed(*this, HEARTH_OP_unsqueeze, {position});
   Tensor tensor = *this;
-  tensor.sizes_.insert(tensor.sizes_.begin() + place, 1);
-  tensor.strides_.insert(tensor.strides_.begin() + place, 1);
+  tensor.sizes_.insert(tensor.sizes_.begin() + position, 1);
+  tensor.strides_.insert(tensor.strides_.begin() + position, 1);
   return tensor;
 }
 

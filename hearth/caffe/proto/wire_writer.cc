@@ -178,7 +178,7 @@ void WriteWire(const Message& message, const std::function<void(std::string_view
 std::string WireBytes(const Message& message) {
   std::string bytes;
   bytes.reserve(MessageSize(message));
-  WriteWire(message, [&](std::string_view piece) { bytes += piece; });
+  WriteWire(message, [&](std::string_view chunk) { bytes += chunk; });
   return bytes;
 }
 

@@ -32,9 +32,9 @@ TEST(WriteWire, PassesLargeArraysWithoutACopy) {
   blob->mutable_data()->resize(100'000, 0.5f);
   bool direct = false;
   std::string bytes;
-  WriteWire(net, [&](std::string_view piece) {
-    direct |= static_cast<const void*>(piece.data()) == blob->data().data();
-    bytes += piece;
+  WriteWire(net, [&](std::string_view chunk) {
+    direct |= static_cast<const void*>(chunk.data()) == blob->data().data();
+    bytes += chunk;
   });
   EXPECT_TRUE(direct);
   EXPECT_EQ(bytes, WireBytes(net));

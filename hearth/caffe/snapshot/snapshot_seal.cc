@@ -137,7 +137,7 @@ RowCounts CountsFrom(const json& fields) {
 }
 
 // An unknown feed position is -1, -1 in memory, but never in a seal.
-TrainingPosition FromJson(const json& fields, int64_t least_place) {
+TrainingPosition FromJson(const json& fields, int64_t least_position) {
   constexpr int64_t kMostInt = std::numeric_limits<int>::max();
   TrainingPosition position;
   fields.at("run").get_to(position.run);
@@ -146,9 +146,9 @@ TrainingPosition FromJson(const json& fields, int64_t least_place) {
   position.current_step = static_cast<int>(NumberIn(fields, "current_step", 0, kMostInt));
   position.ranks = static_cast<int>(NumberIn(fields, "ranks", 1, kMostInt));
   // An epoch takes at least one iteration, and an iteration at most this many minibatches.
-  position.epoch = NumberIn(fields, "epoch", least_place, position.iteration);
+  position.epoch = NumberIn(fields, "epoch", least_position, position.iteration);
   position.fetches =
-      NumberIn(fields, "fetches", least_place, position.iteration * kMostFetchesOfIteration);
+      NumberIn(fields, "fetches", least_position, position.iteration * kMostFetchesOfIteration);
   if (fields.contains("counts")) position.counts = CountsFrom(fields.at("counts"));
   for (const json& loss : fields.at("losses")) {  // JSON has null for a non-finite loss
     position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()

@@ -75,7 +75,7 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   }
   update_end_ = layout.size;
   FindStatistics();
-  net_->set_on_gradient_ready([this](size_t index) { TellGradient(index); });
+  net_->set_on_gradient_ready([this](size_t index) { ReportGradient(index); });
   if (options_.is_root && param_.debug_info()) {
     LogDebugInfo(*net_, [this] { return DisplayIsDue(); });
   }
@@ -165,7 +165,7 @@ void Solver::RunIteration() {
   if (has_rows) UpdateSmoothedLoss(loss);
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && DisplayIsDue()) Display(rate);
-  // Ranks that average periodically may have no gradient of their own in this iteration.
+  // Ranks that average periodically may have no gradient in this iteration.
   if (gradient_.weight > 0) ApplyUpdate(rate);
   ++iteration_;
   sync_->Updated(WeightsAreShown());
@@ -194,7 +194,7 @@ void Solver::RunPass() {
   gradient_.rows_wait_s += std::chrono::duration<double>(Clock::now() - before).count();
   ++fetches_;
   if (rows && *rows == 0) {
-    for (size_t i = net_->params().learnable().size(); i-- > 0;) TellGradient(i);
+    for (size_t i = net_->params().learnable().size(); i-- > 0;) ReportGradient(i);
     return;
   }
   const double weight =
@@ -240,7 +240,7 @@ void Solver::FindStatistics() {
   }
 }
 
-void Solver::TellGradient(size_t index) {
+void Solver::ReportGradient(size_t index) {
   if (!in_last_pass_) return;
   Blob& param = *net_->params().learnable()[index].blob;
   if (std::binary_search(statistics_.begin(), statistics_.end(),

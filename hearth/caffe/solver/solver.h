@@ -24,8 +24,7 @@ namespace hearth::caffe {
 // Results of one iteration, for progress and tests.
 struct IterationReport {
   int iteration;        // the one just completed, counted from 1
-  float loss;           // mean over this solver's rows of the iteration; NaN when it had
-                        // none
+  float loss;           // mean over this solver's rows; NaN if it had none
   float smoothed_loss;  // over average_loss iterations
   float learning_rate;
   int64_t rows;            // of this solver; 0 if the net is not fed by rows
@@ -33,20 +32,18 @@ struct IterationReport {
 };
 
 struct SolverOptions {
-  NetContext train_context;            // phase is set by the solver; a missing `random` is
-                                       // made from the seed
-  NetContext test_context;             // for the solver's test nets
+  NetContext train_context;  // the solver sets phase and, from the seed, a missing `random`
+  NetContext test_context;   // for the solver's test nets
   std::shared_ptr<GradientSync> sync;  // empty: LocalSync
   // path of the prototxt: determines the default snapshot_prefix
   std::string solver_file;
-  bool is_root = true;  // logs, tests and snapshots; false on all but one of
-                        // several solvers
+  bool is_root = true;  // logs, tests, writes snapshots; false on all but one of several solvers
   uint64_t seed = 0;    // used if the prototxt has no random_seed
   uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
   // number of ranks that share the sync; a snapshot's feed position holds only for it
   int ranks = 1;
-  std::string run;                    // tells this run's snapshots from those of others; the
-                                      // solver's own where empty
+  // distinguishes the snapshots of runs with the same prefix; empty: a new name
+  std::string run;
   bool shuffles_first_epoch = false;  // by the seed; otherwise only later epochs are shuffled
   bool stop_on_nan = false;           // a non-finite loss is an error; otherwise a warning
   // Replaces the solver's test nets: called on every solver when a test is due, also before the
@@ -107,16 +104,16 @@ class Solver {
 
   // Copies weights by layer name from a comma-separated list of .caffemodel files.
   void LoadWeights(const std::string& uris);
-  // Resumes from a .solverstate: LoadSnapshot, then GoOnAt.
+  // Resumes from a .solverstate: LoadSnapshot, then ResumeAt.
   void Restore(const std::string& state, const std::string& model = "");
   // Reads weights (`model`, or the state's learned_net) and history. If the files are damaged,
   // reads the previous snapshot and logs a line.
   TrainingPosition LoadSnapshot(const std::string& state, const std::string& model = "");
   // Moves iteration and feed to a position: every rank calls it after one loaded the files.
-  Skipped GoOnAt(const TrainingPosition& position);
+  Skipped ResumeAt(const TrainingPosition& position);
   // Warns, naming the seal, if all ranks ran out of rows before the position; the next epoch begins
   // there. `minibatches` is the largest number that any rank read.
-  void TellIfShort(const TrainingPosition& position, int64_t minibatches) const;
+  void WarnIfShort(const TrainingPosition& position, int64_t minibatches) const;
   // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, returns their names.
   std::pair<std::string, std::string> Snapshot();
   // snapshot_prefix, or Caffe's default for it.
@@ -160,7 +157,7 @@ class Solver {
   void RunPass();
   void CheckLoss();
   void FindStatistics();
-  void TellGradient(size_t index);
+  void ReportGradient(size_t index);
   void TakeStatistics();
   float GradientScale();
   void ApplyUpdate(float rate);
@@ -195,8 +192,7 @@ class Solver {
   std::function<void()> wait_for_update_;
 
   uint64_t seed_ = 0;
-  std::vector<size_t> statistics_;  // learnable parameters that ranks average
-                                    // instead: BatchNorm's
+  std::vector<size_t> statistics_;  // learnable parameters that ranks average: BatchNorm's
 
   int iteration_ = 0, stop_at_ = 0;
   int64_t epoch_ = 0,

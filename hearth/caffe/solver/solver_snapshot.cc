@@ -157,7 +157,7 @@ void Solver::LoadWeights(const std::string& uris) {
 
 void Solver::Restore(const std::string& state, const std::string& model) {
   const TrainingPosition position = LoadSnapshot(state, model);
-  TellIfShort(position, GoOnAt(position).minibatches);
+  WarnIfShort(position, ResumeAt(position).minibatches);
 }
 
 TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::string& model) {
@@ -177,7 +177,7 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   return position;
 }
 
-Skipped Solver::GoOnAt(const TrainingPosition& position) {
+Skipped Solver::ResumeAt(const TrainingPosition& position) {
   iteration_ = position.iteration;
   learning_rate_.set_current_step(position.current_step);
   losses_.assign(position.losses.begin(), position.losses.end());
@@ -242,7 +242,7 @@ Skipped Solver::SkipToFeedPosition(int64_t epoch, int64_t fetches) {
   return skipped;
 }
 
-void Solver::TellIfShort(const TrainingPosition& position, int64_t minibatches) const {
+void Solver::WarnIfShort(const TrainingPosition& position, int64_t minibatches) const {
   const bool went_there = position.has_feed_position() && position.ranks == options_.ranks &&
                           position.epoch == epoch_ && position.fetches == fetches_;
   // In the last iteration before the position some rank had rows, though not in all of its passes.

@@ -114,8 +114,8 @@ TEST_F(SolverSnapshotTest, APositionBeyondItsEpochIsReportedAndTheNextEpochBegin
   position.fetches = 1'000'000'000'000'000;
   std::string log;
   log::SetSink([&log](const log::Record& record) { log += std::string(record.text) + "\n"; });
-  const Skipped skipped = resumed->GoOnAt(position);
-  resumed->TellIfShort(position, skipped.minibatches);
+  const Skipped skipped = resumed->ResumeAt(position);
+  resumed->WarnIfShort(position, skipped.minibatches);
   log::SetSink({});
   EXPECT_EQ(skipped.rows, 10);
   EXPECT_EQ(skipped.minibatches, 3);
@@ -133,7 +133,7 @@ TEST_F(SolverSnapshotTest, WithAnotherSeedALaterEpochRestarts) {
     auto resumed = Make("random_seed: 8");
     std::string log;
     log::SetSink([&log](const log::Record& record) { log += std::string(record.text) + "\n"; });
-    const Skipped skipped = resumed->GoOnAt(resumed->LoadSnapshot(state));
+    const Skipped skipped = resumed->ResumeAt(resumed->LoadSnapshot(state));
     log::SetSink({});
     EXPECT_EQ(skipped.rows, rows);
     EXPECT_EQ(log.find("its epoch begins again") != std::string::npos, rows == 0) << log;

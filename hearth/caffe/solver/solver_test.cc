@@ -32,37 +32,37 @@ std::unique_ptr<Solver> MakeSolver(const std::string& solver, const std::string&
 Tensor Weights(Solver& solver) { return solver.net().params().data().clone(); }
 
 // Sums the gradients of solvers on several threads, in rank order.
-class Meeting {
+class InProcessSync {
  public:
-  explicit Meeting(int ranks) : diffs_(ranks), weights_(ranks), barrier_(ranks) {}
+  explicit InProcessSync(int ranks) : diffs_(ranks), weights_(ranks), barrier_(ranks) {}
 
   class Sync final : public GradientSync {
    public:
-    Sync(Meeting* meeting, int rank) : meeting_(meeting), rank_(rank) {}
+    Sync(InProcessSync* owner, int rank) : owner_(owner), rank_(rank) {}
     Tensor AllocateDiff(const ParamLayout& layout) override {
       ready_.assign(layout.slices.size(), 0);
-      return meeting_->diffs_[rank_] = Tensor::Zeros({layout.size});
+      return owner_->diffs_[rank_] = Tensor::Zeros({layout.size});
     }
     void GradientReady(size_t index) override { ++ready_[index]; }
     Weights Finish(double local_weight) override {
       EXPECT_THAT(ready_, testing::Each(1)) << "each gradient must be reported once";
       std::fill(ready_.begin(), ready_.end(), 0);
-      meeting_->weights_[rank_] = local_weight;
-      meeting_->barrier_.arrive_and_wait();
-      Tensor sum = Tensor::Zeros(meeting_->diffs_[rank_].sizes());
+      owner_->weights_[rank_] = local_weight;
+      owner_->barrier_.arrive_and_wait();
+      Tensor sum = Tensor::Zeros(owner_->diffs_[rank_].sizes());
       double weight = 0;
-      for (size_t i = 0; i < meeting_->diffs_.size(); ++i) {
-        sum.add_(meeting_->diffs_[i]);
-        weight += meeting_->weights_[i];
+      for (size_t i = 0; i < owner_->diffs_.size(); ++i) {
+        sum.add_(owner_->diffs_[i]);
+        weight += owner_->weights_[i];
       }
-      meeting_->barrier_.arrive_and_wait();
-      meeting_->diffs_[rank_].copy_(sum);
-      meeting_->barrier_.arrive_and_wait();
+      owner_->barrier_.arrive_and_wait();
+      owner_->diffs_[rank_].copy_(sum);
+      owner_->barrier_.arrive_and_wait();
       return {weight, weight};
     }
 
    private:
-    Meeting* meeting_;
+    InProcessSync* owner_;
     int rank_;
     std::vector<int> ready_;
   };
@@ -77,14 +77,14 @@ class Meeting {
 std::vector<Tensor> TrainTogether(const std::string& solver, const std::vector<std::string>& nets,
                                   int steps, std::vector<std::vector<int64_t>>* rows = nullptr) {
   const auto ranks = static_cast<int>(nets.size());
-  Meeting meeting(ranks);
+  InProcessSync owner(ranks);
   std::vector<Tensor> results(ranks);
   if (rows) rows->resize(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       SolverOptions options;
-      options.sync = std::make_shared<Meeting::Sync>(&meeting, rank);
+      options.sync = std::make_shared<InProcessSync::Sync>(&owner, rank);
       if (rows) {
         options.on_iteration = [&](const IterationReport& r) { (*rows)[rank].push_back(r.rows); };
       }

@@ -36,7 +36,7 @@ std::vector<std::string> ReadLabels(const std::string& path) {
 }
 
 std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
-  const MeanPicture mean = ReadMeanFile(path);
+  const MeanImage mean = ReadMeanFile(path);
   Require(mean.channels == channels, ErrorCode::kInvalidArgument,
           "the mean of {} has {} channels, the net's input has {}", path, mean.channels, channels);
   const auto plane = mean.height * mean.width;

@@ -10,6 +10,6 @@ namespace hearth::caffe {
 
 // Also logs the mean of each channel. Throws kDataLoss, naming the record, for one that is not an
 // image of the first one's size.
-MeanPicture ComputeImageMean(DataParameter::DB backend, const std::string& database);
+MeanImage ComputeImageMean(DataParameter::DB backend, const std::string& database);
 
 }  // namespace hearth::caffe

@@ -15,7 +15,7 @@ using testing::ThrowsMessage;
 
 class ComputeImageMeanTest : public FileLayerTest {
  protected:
-  MeanPicture MeanOf(const std::vector<Datum>& datums) const {
+  MeanImage MeanOf(const std::vector<Datum>& datums) const {
     {
       auto writer = CreateDatabase(DataParameter::LEVELDB, Path("db"));
       for (size_t i = 0; i < datums.size(); ++i) {
@@ -37,7 +37,7 @@ class ComputeImageMeanTest : public FileLayerTest {
 };
 
 TEST_F(ComputeImageMeanTest, IsComputedPerPixel) {
-  const MeanPicture mean = MeanOf({Raw("\x01\x02\x03\xff"), Raw("\x02\x02\x04\xff")});
+  const MeanImage mean = MeanOf({Raw("\x01\x02\x03\xff"), Raw("\x02\x02\x04\xff")});
   EXPECT_THAT((std::vector<int64_t>{mean.channels, mean.height, mean.width}), ElementsAre(2, 1, 2));
   EXPECT_THAT(mean.values, ElementsAre(1.5f, 2, 3.5f, 255));
 }

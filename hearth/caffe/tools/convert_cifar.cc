@@ -26,7 +26,7 @@ std::string ReadBatch(const std::string& path) {
           "truncated, or not a CIFAR-10 file",
           path, bytes.size(), kRecord);
   if (bytes.size() != kRecords * kRecord) {
-    log::Warning("{} has {} pictures instead of CIFAR-10's {}: it may be truncated", path,
+    log::Warning("{} has {} images instead of CIFAR-10's {}: it may be truncated", path,
                  bytes.size() / kRecord, kRecords);
   }
   for (size_t at = 0; at < bytes.size(); at += kRecord) {
@@ -53,7 +53,7 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
     }
     database->Commit();
   }
-  log::Info("{} has {} pictures", name, number);
+  log::Info("{} has {} images", name, number);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using testing::ThrowsMessage;
 
 constexpr size_t kPixels = 3072;
 
-std::string Picture(char label, char shade) { return label + std::string(kPixels, shade); }
+std::string Image(char label, char shade) { return label + std::string(kPixels, shade); }
 
 class ConvertCifarTest : public FileLayerTest {
  protected:
@@ -21,11 +21,11 @@ class ConvertCifarTest : public FileLayerTest {
     std::filesystem::create_directories(Path("out"));
     options_ = {.input = Path("in"), .output = Path("out")};
     for (char batch = 1; batch <= 5; ++batch) {
-      const std::string second = batch == 2 ? Picture(9, '\xff') : "";
+      const std::string second = batch == 2 ? Image(9, '\xff') : "";
       Write(fmt::format("in/data_batch_{}.bin", static_cast<int>(batch)),
-            Picture(batch, batch) + second);
+            Image(batch, batch) + second);
     }
-    Write("in/test_batch.bin", Picture(0, 'x'));
+    Write("in/test_batch.bin", Image(0, 'x'));
   }
 
   void ExpectRefused(const std::string& sentence) {
@@ -63,11 +63,11 @@ TEST_F(ConvertCifarTest, StoresTheSameBytesAsCaffe) {
 }
 
 TEST_F(ConvertCifarTest, DamagedFilesAreRejectedBeforeADatabaseIsCreated) {
-  Write("in/test_batch.bin", Picture(1, 'x') + "y");
+  Write("in/test_batch.bin", Image(1, 'x') + "y");
   ExpectRefused("test_batch.bin has 3074 bytes, not a multiple");
   Write("in/test_batch.bin", "");
   ExpectRefused("test_batch.bin has 0 bytes");
-  Write("in/test_batch.bin", Picture(1, 'x') + Picture(10, 'x'));
+  Write("in/test_batch.bin", Image(1, 'x') + Image(10, 'x'));
   ExpectRefused("test_batch.bin: record 1 has label 10");
   std::filesystem::remove(Path("in/data_batch_4.bin"));
   ExpectRefused("data_batch_4.bin");

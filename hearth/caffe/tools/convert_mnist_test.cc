@@ -112,7 +112,7 @@ TEST_F(ConvertMnistTest, DamagedFilesAreRejectedBeforeADatabaseIsCreated) {
   ExpectRefused("images: axis 1 has the invalid size 4294967295");
   Write("images", images_);
   Write("labels", labels_.substr(0, 4) + Number(kBigEndian2) + "\x01\x02");
-  ExpectRefused("has 3 pictures");
+  ExpectRefused("has 3 images");
 }
 
 TEST_F(ConvertMnistTest, AnExistingDatabaseIsLeftUnchanged) {

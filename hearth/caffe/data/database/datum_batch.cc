@@ -78,7 +78,7 @@ std::string TextOfKey(std::string_view key) {
   return text;
 }
 
-std::string_view DatumBatch::Kept(std::string_view bytes) {
+std::string_view DatumBatch::Referenced(std::string_view bytes) {
   return records_->keeps_values() ? bytes : copies_.emplace_back(bytes);
 }
 
@@ -88,7 +88,7 @@ void DatumBatch::Add(std::string_view key, std::string_view value) {
   std::string_view data;
   const bool sound = ParseDatum(value, &datum, &data);
   if (!data.empty()) {
-    data = Kept(data);
+    data = Referenced(data);
   } else if (!datum.data().empty()) {
     data = copies_.emplace_back(std::move(*datum.mutable_data()));
   }

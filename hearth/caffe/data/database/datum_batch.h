@@ -34,7 +34,7 @@ class DatumBatch {
                      ArrowArray* array);
 
  private:
-  std::string_view Kept(std::string_view bytes);
+  std::string_view Referenced(std::string_view bytes);
 
   const std::shared_ptr<const DatabaseCursor> records_;
   std::deque<std::string> copies_;  // a deque keeps addresses stable

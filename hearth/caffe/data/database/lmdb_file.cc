@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr size_t kKeptPages = 64;
+constexpr size_t kCachedPages = 64;
 
 // A plain path may contain a colon, so a scheme is recognized only with its slashes.
 bool IsElsewhere(std::string_view path) {
@@ -44,7 +44,7 @@ const std::byte* LmdbFile::Page(uint64_t number, size_t size) {
   if (found == pages_.end() || found->second.bytes.size() != size) {
     std::string bytes(size, '\0');
     Fetch(tree_.get(), number * size, &bytes);
-    if (found == pages_.end() && pages_.size() >= kKeptPages) DropOldest();
+    if (found == pages_.end() && pages_.size() >= kCachedPages) DropOldest();
     found = pages_.insert_or_assign(number, Slot{std::move(bytes)}).first;
   }
   found->second.used = ++clock_;

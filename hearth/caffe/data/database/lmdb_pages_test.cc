@@ -123,18 +123,18 @@ TEST_F(LmdbPagesTest, SkipsAndSeeksToTheSameRecordsAsTheLibrary) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : records_) keys.push_back(key);
   LmdbPages pages(file_);
-  for (const size_t place : {0UL, 1UL, 97UL, 9999UL, 19'998UL, 19'999UL}) {
+  for (const size_t position : {0UL, 1UL, 97UL, 9999UL, 19'998UL, 19'999UL}) {
     pages.SeekToFirst();
-    pages.Skip(place);
-    ASSERT_EQ(pages.key(), keys[place]);
-    pages.Seek(keys[place]);
-    ASSERT_EQ(pages.key(), keys[place]);
-    EXPECT_EQ(pages.value(), records_[keys[place]]);
+    pages.Skip(position);
+    ASSERT_EQ(pages.key(), keys[position]);
+    pages.Seek(keys[position]);
+    ASSERT_EQ(pages.key(), keys[position]);
+    EXPECT_EQ(pages.value(), records_[keys[position]]);
     // Seeking between two keys finds the second one.
-    pages.Seek(keys[place] + '\1');
-    ASSERT_EQ(pages.valid(), place + 1 < keys.size());
+    pages.Seek(keys[position] + '\1');
+    ASSERT_EQ(pages.valid(), position + 1 < keys.size());
     if (pages.valid()) {
-      EXPECT_EQ(pages.key(), keys[place + 1]);
+      EXPECT_EQ(pages.key(), keys[position + 1]);
     }
   }
   pages.Seek("");

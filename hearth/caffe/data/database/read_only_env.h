@@ -39,7 +39,7 @@ class ReadOnlyEnv : public leveldb::EnvWrapper {
 
  private:
   // Whether the file is on disk or in memory.
-  leveldb::Env* Place(const std::string& name);
+  leveldb::Env* EnvOf(const std::string& name);
 
   std::unique_ptr<leveldb::Env> memory_;
   std::atomic<bool> sealed_{false};

@@ -1,4 +1,4 @@
-#include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/caffe/layers/image_file_data.h"
 
 #include <fmt/ranges.h>
 
@@ -11,20 +11,20 @@ namespace hearth::caffe {
 namespace {
 
 // If most entries are invalid, the list is not a list of images.
-constexpr size_t kMostBadItems = 1000;
+constexpr size_t kMostInvalidItems = 1000;
 
 }  // namespace
 
-PictureFileLayer::PictureFileLayer(const LayerParameter& param, const NetContext& context)
+ImageFileLayer::ImageFileLayer(const LayerParameter& param, const NetContext& context)
     : FileDataLayer(param, context), transformer_(param.transform_param(), context.phase) {}
 
-Shape PictureFileLayer::ShapeOf(const Pixels& pixels) const {
-  const PictureSize size = pixels.size();
+Shape ImageFileLayer::ShapeOf(const Pixels& pixels) const {
+  const ImageSize size = pixels.size();
   return {batch_size(), size.channels, transformer_.OutputSize(size.height),
           transformer_.OutputSize(size.width)};
 }
 
-void PictureFileLayer::ShapeTops(Item first, const Blobs& top) const {
+void ImageFileLayer::ShapeTops(Item first, const Blobs& top) const {
   try {
     top[0]->Reshape(ShapeOf(Read(&first)));
   } catch (const Error& error) {
@@ -34,12 +34,12 @@ void PictureFileLayer::ShapeTops(Item first, const Blobs& top) const {
 }
 
 // Returns false for an invalid image, if invalid rows are reported.
-bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
-                                std::string* reason) const {
+bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
+                              std::string* reason) const {
   DataBatch::Top& data = batch->tops[0];
   try {
     const Pixels pixels = Read(item);
-    const PictureSize size = pixels.size();
+    const ImageSize size = pixels.size();
     transformer_.RequireFits(size.channels, size.height, size.width);
     const Shape shape = ShapeOf(pixels);
     if (row == 0) data.Reshape(shape);
@@ -53,7 +53,7 @@ bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
     return true;
   } catch (const Error& error) {
     const std::string what = fmt::format("{}: {}", item->name, error.message());
-    if (error.code() != ErrorCode::kDataLoss || !context().on_bad_row) {
+    if (error.code() != ErrorCode::kDataLoss || !context().on_invalid_row) {
       throw Error(error.code(), what);
     }
     *reason = error.message();
@@ -61,7 +61,7 @@ bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
   }
 }
 
-void PictureFileLayer::LoadBatch(DataBatch* batch) {
+void ImageFileLayer::LoadBatch(DataBatch* batch) {
   batch->tops.resize(2);
   batch->tops[1].Reshape({batch_size()});
   std::vector<Item> items(batch_size());
@@ -69,10 +69,10 @@ void PictureFileLayer::LoadBatch(DataBatch* batch) {
   std::vector<std::string> reasons(items.size());
   const auto read = [&](int64_t row) { return ReadInto(&items[row], row, batch, &reasons[row]); };
   const auto replace = [&](int64_t row) {
-    Require(batch->bad_rows.size() < kMostBadItems, ErrorCode::kDataLoss,
-            "{} consecutive images are invalid, the last one because: {}", kMostBadItems,
+    Require(batch->invalid_rows.size() < kMostInvalidItems, ErrorCode::kDataLoss,
+            "{} consecutive images are invalid, the last one because: {}", kMostInvalidItems,
             reasons[row]);
-    batch->bad_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
+    batch->invalid_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
     items[row] = TakeItem();
   };
   // The first one determines the minibatch's shape.

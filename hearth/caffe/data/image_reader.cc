@@ -1,4 +1,4 @@
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 
 #include <array>
 
@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-image::Image ToImage(std::string_view planes, const PictureSize& size) {
+image::Image ToImage(std::string_view planes, const ImageSize& size) {
   image::Image image{size.height, size.width, size.channels, std::vector<uint8_t>(size.count())};
   const int64_t plane = size.height * size.width;
   for (int64_t c = 0; c < size.channels; ++c) {
@@ -21,7 +21,7 @@ image::Image ToImage(std::string_view planes, const PictureSize& size) {
   return image;
 }
 
-void RequireCount(size_t count, const PictureSize& size, const char* unit) {
+void RequireCount(size_t count, const ImageSize& size, const char* unit) {
   const std::array dimensions = {size.channels, size.height, size.width};  // may be a row's
   Require(CountOf(dimensions) == static_cast<int64_t>(count), ErrorCode::kDataLoss,
           "{} {} are not an image of {} x {} x {}", count, unit, size.channels, size.height,
@@ -30,8 +30,8 @@ void RequireCount(size_t count, const PictureSize& size, const char* unit) {
 
 }  // namespace
 
-PictureReader::PictureReader(const TransformationParameter& transform, Phase phase,
-                             PictureSize input, bool resize)
+ImageReader::ImageReader(const TransformationParameter& transform, Phase phase, ImageSize input,
+                         bool resize)
     : transformer_(transform, phase), input_(input), resize_(resize) {
   Require(input.channels > 0 && input.height > 0 && input.width > 0, ErrorCode::kInvalidArgument,
           "images of {} x {} x {}: channels, height and width must all be given", input.channels,
@@ -44,30 +44,29 @@ PictureReader::PictureReader(const TransformationParameter& transform, Phase pha
   }
 }
 
-void PictureReader::ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const {
+void ImageReader::ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const {
   ReadImage(image::DecodeImage(bytes, transformer_.color_mode(input_.channels)), seed, out);
 }
 
-void PictureReader::ReadRaw(std::string_view bytes, PictureSize size, uint64_t seed,
-                            float* out) const {
+void ImageReader::ReadRaw(std::string_view bytes, ImageSize size, uint64_t seed, float* out) const {
   RequireCount(bytes.size(), size, "bytes");
   if (resize_) {
     ReadImage(ToImage(bytes, size), seed, out);
   } else {
-    Transform(PictureView<uint8_t>::Planes(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                           size.channels, size.height, size.width),
+    Transform(PixelView<uint8_t>::Planes(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                         size.channels, size.height, size.width),
               seed, out);
   }
 }
 
-void PictureReader::ReadFloats(std::span<const float> values, PictureSize size, uint64_t seed,
-                               float* out) const {
+void ImageReader::ReadFloats(std::span<const float> values, ImageSize size, uint64_t seed,
+                             float* out) const {
   RequireCount(values.size(), size, "numbers");
-  Transform(PictureView<float>::Planes(values.data(), size.channels, size.height, size.width), seed,
+  Transform(PixelView<float>::Planes(values.data(), size.channels, size.height, size.width), seed,
             out);
 }
 
-void PictureReader::ReadImage(const image::Image& image, uint64_t seed, float* out) const {
+void ImageReader::ReadImage(const image::Image& image, uint64_t seed, float* out) const {
   if (resize_) {
     Transform(ViewOf(image::Resize(image, input_.height, input_.width)), seed, out);
   } else {
@@ -76,19 +75,17 @@ void PictureReader::ReadImage(const image::Image& image, uint64_t seed, float* o
 }
 
 template <typename T>
-void PictureReader::Transform(const PictureView<T>& picture, uint64_t seed, float* out) const {
-  const bool same_size = picture.height == input_.height && picture.width == input_.width;
-  Require(picture.channels == input_.channels && (same_size || transformer_.crops()),
+void ImageReader::Transform(const PixelView<T>& image, uint64_t seed, float* out) const {
+  const bool same_size = image.height == input_.height && image.width == input_.width;
+  Require(image.channels == input_.channels && (same_size || transformer_.crops()),
           ErrorCode::kDataLoss, "an image of {} x {} x {} does not match the layer's {} x {} x {}",
-          picture.channels, picture.height, picture.width, input_.channels, input_.height,
-          input_.width);
-  transformer_.RequireFits(picture.channels, picture.height, picture.width);
+          image.channels, image.height, image.width, input_.channels, input_.height, input_.width);
+  transformer_.RequireFits(image.channels, image.height, image.width);
   if (transformer_.is_random()) {
     Random random(seed);
-    transformer_.Transform(picture, transformer_.Choose(picture.height, picture.width, random),
-                           out);
+    transformer_.Transform(image, transformer_.Choose(image.height, image.width, random), out);
   } else {
-    transformer_.Transform(picture, transformer_.Centre(picture.height, picture.width), out);
+    transformer_.Transform(image, transformer_.Centre(image.height, image.width), out);
   }
 }
 

@@ -14,13 +14,13 @@
 namespace hearth::trainer {
 
 // Thread-safe: all devices of the process report here.
-class BadRows {
+class InvalidRows {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;
 
-  BadRows(BadRowLimit limit, SendEvent send) : limit_(limit), send_(std::move(send)) {}
+  InvalidRows(InvalidRowLimit limit, SendEvent send) : limit_(limit), send_(std::move(send)) {}
 
-  // Logs the first ten rows by name, each once, and sends a "bad_row" event at most once per
+  // Logs the first ten rows by name, each once, and sends a "invalid_row" event at most once per
   // second.
   void Report(const std::string& row_id, const std::string& reason);
   // Keeps the row's name for Check only: it was reported before a restart.
@@ -31,7 +31,7 @@ class BadRows {
   // process without invalid rows never throws, so that the error comes from one that can name them.
   void Check(int64_t rows, int64_t bad, bool no_more) const;
   // Throws kDataLoss, with names as in Check, if all of an epoch's `rows` are invalid.
-  void RefuseAll(int64_t rows) const;
+  void RejectAllInvalid(int64_t rows) const;
 
   // Number of reports so far (a row counts again in each epoch), or the value of SetCount plus the
   // reports since.
@@ -47,7 +47,7 @@ class BadRows {
   std::string NamesAndReason() const;                                  // requires mutex_
   bool IsTooMany(int64_t rows, int64_t bad, bool no_more) const;
 
-  const BadRowLimit limit_;
+  const InvalidRowLimit limit_;
   const SendEvent send_;
   mutable std::mutex mutex_;
   int64_t count_ = 0;

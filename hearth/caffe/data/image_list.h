@@ -7,13 +7,13 @@
 
 namespace hearth::caffe {
 
-struct ListedPicture {
+struct ListedImage {
   std::string path;  // as in the file; may contain blanks
   int32_t label = 0;
 };
 
 // Throws kInvalidArgument "file:line: ..." for a line without a label, and for an empty list.
-std::vector<ListedPicture> ReadPictureList(const std::string& uri);
+std::vector<ListedImage> ReadImageList(const std::string& uri);
 
 // The lines of a text file, stripped and without empty ones.
 std::vector<std::string> ReadLines(const std::string& uri);

@@ -10,40 +10,39 @@
 
 namespace hearth::caffe {
 
-struct PictureSize {
+struct ImageSize {
   int64_t channels = 0, height = 0, width = 0;
 
   int64_t count() const { return channels * height * width; }
-  bool operator==(const PictureSize&) const = default;
+  bool operator==(const ImageSize&) const = default;
 };
 
 // All reading functions write output().count() floats, derive random choices from `seed` alone, and
 // throw kDataLoss, with the reason, for an invalid image.
-class PictureReader {
+class ImageReader {
  public:
   // Images have the size `input`, or are resized to it if `resize` is set. With a crop and without
   // `resize`, any image that is large enough for the crop is accepted.
-  PictureReader(const TransformationParameter& transform, Phase phase, PictureSize input,
-                bool resize);
+  ImageReader(const TransformationParameter& transform, Phase phase, ImageSize input, bool resize);
 
-  const PictureSize& output() const { return output_; }
+  const ImageSize& output() const { return output_; }
 
   // A JPEG or PNG file.
   void ReadEncoded(std::string_view bytes, uint64_t seed, float* out) const;
   // One byte per value, in the order channels, rows, columns.
-  void ReadRaw(std::string_view bytes, PictureSize size, uint64_t seed, float* out) const;
+  void ReadRaw(std::string_view bytes, ImageSize size, uint64_t seed, float* out) const;
   // The same as floats; never resized.
-  void ReadFloats(std::span<const float> values, PictureSize size, uint64_t seed, float* out) const;
+  void ReadFloats(std::span<const float> values, ImageSize size, uint64_t seed, float* out) const;
 
  private:
   void ReadImage(const image::Image& image, uint64_t seed, float* out) const;
   template <typename T>
-  void Transform(const PictureView<T>& picture, uint64_t seed, float* out) const;
+  void Transform(const PixelView<T>& image, uint64_t seed, float* out) const;
 
   DataTransformer transformer_;
-  const PictureSize input_;
+  const ImageSize input_;
   const bool resize_;
-  PictureSize output_;
+  ImageSize output_;
 };
 
 }  // namespace hearth::caffe

@@ -9,10 +9,10 @@
 namespace hearth::caffe {
 
 // Images of a minibatch must have the same size; minibatches need not. An invalid image is reported
-// to context.on_bad_row and replaced by the next; without on_bad_row it is an error.
-class PictureFileLayer : public FileDataLayer {
+// to context.on_invalid_row and replaced by the next; without on_invalid_row it is an error.
+class ImageFileLayer : public FileDataLayer {
  public:
-  PictureFileLayer(const LayerParameter& param, const NetContext& context);
+  ImageFileLayer(const LayerParameter& param, const NetContext& context);
 
  protected:
   struct Item {
