@@ -2,13 +2,15 @@
 """Comments, strings and test names use the project's terms: one name for each thing.
 
 Prints one line per word to replace, and exits with 1 if there is any. To check more of the
-repository, add its folders to FOLDERS.
+repository, add its folders or files to CHECKED: C++, Python and Markdown can be read.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 from sizes import tracked  # noqa: E402
 
-FOLDERS = ["hearth/", "apps/", "plugins/", "python/bindings/"]
-SUFFIXES = [".h", ".cc"]
+CPP, PYTHON, MARKDOWN = (".h", ".cc"), (".py",), (".md",)
+# Beginnings of paths, and the files there that are checked.
+CHECKED = {
+    "hearth/": CPP,
+    "apps/": CPP,
+    "plugins/": CPP,
+    "python/bindings/": CPP,
+}
 
 # (what not to write, what to write instead)
 WORDS = [
@@ -45,7 +53,7 @@ WORDS = [
 ]
 WRONG = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in WORDS]
 # A file's first comment names what the file is, does or contains.
-OPENING = re.compile(r"// (What|Which|How|Whoever|Where|Whatever)\b")
+OPENING = re.compile(r'(?://|"""|#) ?(What|Which|How|Whoever|Where|Whatever)\b')
 
 # Text that may stay, by the beginning of a path.
 ALLOWED = {
@@ -67,29 +75,55 @@ TEXT = re.compile(
     r"|\bTEST(?:_F|_P)?\(\s*\w+,\s*(?P<name>\w+)\)",
     re.DOTALL,
 )
+# Code in Markdown.
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
-    """(line, text) of each comment, string and test name. Consecutive comment lines are one text,
-    so that a phrase is found across a line break."""
-    comment, line, end = "", 0, -1
+def in_cpp(source: str) -> Iterator[tuple[int, bool, str]]:
+    """(line, whether it is a comment, text) of what people read in C++."""
     for found in TEXT.finditer(source):
-        at = source.count("\n", 0, found.start()) + 1
+        line = source.count("\n", 0, found.start()) + 1
         if found["comment"] is not None:
-            if comment and at == end + 1:
-                comment += "\n" + found["comment"].strip()
-            else:
-                if comment:
-                    yield line, comment
-                comment, line = found["comment"].strip(), at
-            end = at
+            yield line, True, found["comment"].strip()
         elif found["name"]:
-            yield at, CAPITAL.sub(" ", found["name"])
-        elif (text := found["raw"] or found["string"]) and not text.endswith((".h", ".cc")):
-            yield at, text
+            yield line, False, CAPITAL.sub(" ", found["name"])
+        elif (text := found["raw"] or found["string"]) and not text.endswith(CPP):
+            yield line, False, text
+
+
+def in_python(source: str) -> Iterator[tuple[int, bool, str]]:
+    """The same in Python: comments, strings and the names of tests."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], True, token.string.lstrip("#").strip()
+        elif token.type == tokenize.NAME and token.string.startswith("test_"):
+            yield token.start[0], False, token.string.replace("_", " ")
+        elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
+            yield token.start[0], False, token.string
+
+
+def in_markdown(source: str) -> Iterator[tuple[int, bool, str]]:
+    """The same in Markdown: everything but code."""
+    yield 1, False, CODE.sub(lambda found: "\n" * found[0].count("\n"), source)
+
+
+def texts(path: str, source: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of what is checked. Consecutive comment lines are one text, so that a phrase is
+    found across a line break."""
+    read = {".py": in_python, ".md": in_markdown}.get(Path(path).suffix, in_cpp)
+    comment, first, last = "", 0, -1
+    for line, is_comment, text in read(source):
+        if not is_comment:
+            yield line, text
+        elif comment and line == last + 1:
+            comment, last = f"{comment}\n{text}", line
+        else:
+            if comment:
+                yield first, comment
+            comment, first, last = text, line, line
     if comment:
-        yield line, comment
+        yield first, comment
 
 
 def problems_in(path: str, source: str) -> list[str]:
@@ -103,7 +137,7 @@ def problems_in(path: str, source: str) -> list[str]:
     lines = []
     if opening := OPENING.match(source):
         lines.append(f"{path}:1: begins with {opening[1]}: name what the file is, does or contains")
-    for line, text in texts(source):
+    for line, text in texts(path, source):
         for pattern in allowed:
             text = pattern.sub("", text)
         flat = text.replace("\n", " ")
@@ -118,7 +152,11 @@ def problems_in(path: str, source: str) -> list[str]:
 
 def problems(root: Path = ROOT) -> list[str]:
     """Those of all files that are checked."""
-    files = [f for f in tracked(*SUFFIXES) if f.startswith(tuple(FOLDERS))]
+    files = [
+        f
+        for f in tracked(*CPP, *PYTHON, *MARKDOWN)
+        if any(f.startswith(at) and f.endswith(some) for at, some in CHECKED.items())
+    ]
     return [line for f in files for line in problems_in(f, (root / f).read_text(encoding="utf-8"))]
 
 

@@ -27,6 +27,14 @@ def test_comments_strings_and_test_names_are_checked_but_code_is_not():
     assert words("char quote = '\"';  // fine\nint pieces;\n") == []
 
 
+def test_python_and_markdown_can_be_read():
+    source = 'def f(pieces):\n    """Reads pieces."""\n    return pieces  # a piece\n'
+    assert words(source, "python/a.py") == ["2 'pieces'", "3 'piece'"]
+    assert words("def test_it_hears_nothing():\n    pass\n", "tests/a.py") == ["1 'hears'"]
+    page = "A `piece`.\n\n```python\npiece = 1\n```\n\nA piece.\n"
+    assert words(page, "docs/a.md") == ["7 'piece'"]
+
+
 def test_a_phrase_is_found_across_lines_of_a_comment():
     assert words("// One of\n// its own.\nint a;\n// its own\n") == ["1 'of its own'"]
 
