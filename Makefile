@@ -150,7 +150,7 @@ sanitize: asan tsan
 # What sanitizers themselves break: memory that is measured or refused, UCX, which they do not know,
 # and idleness (tsan's own thread works on in a forked child). And a test that looks at a sum while
 # it grows, on purpose. Too much memory is refused, as without them.
-NOT_SANITIZED := FeedLoad.*:*WantOfMemory*:*Ucx*:*Rdma*:Trial.WhatWaitsForALock*
+NOT_SANITIZED := FeedLoad.*:*OutOfMemoryIsFinal*:*Ucx*:*Rdma*:Trial.ADeadlockedChild*
 NOT_SANITIZED := $(NOT_SANITIZED):*ABucketIsReducedBeforeTheOthersAreReady*
 
 asan tsan: setup
