@@ -56,7 +56,8 @@ class DataTransformer {
   // The same without random numbers: for a transformer that is not random.
   Choice Centre(int64_t height, int64_t width) const;
 
-  // Writes channels x OutputSize(height) x OutputSize(width) floats. The image must pass Check.
+  // Writes channels x OutputSize(height) x OutputSize(width) floats. The image must pass
+  // RequireFits.
   void Transform(const PixelView<uint8_t>& image, const Choice& choice, float* out) const;
   void Transform(const PixelView<float>& image, const Choice& choice, float* out) const;
 
