@@ -68,7 +68,7 @@ FILES = {
     ),
     "unreadable file": ({}, ("train", "-solver", "/proc/self/mem"), r"cannot read /proc/self/mem"),
     "a folder as file": ({}, ("train", "-solver", "."), r"cannot read \.: Is a directory"),
-    "empty solver": ({"solver.prototxt": ""}, TRAIN, r"solver\.prototxt is empty; give the prototxt"),
+    "empty solver": ({"solver.prototxt": ""}, TRAIN, r"solver\.prototxt is empty; give the"),
     "empty net": ({"net.prototxt": "\n"}, TRAIN, r"net\.prototxt is empty; give the prototxt"),
     "empty weights": (
         {"w.caffemodel": ""},
