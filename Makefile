@@ -147,19 +147,19 @@ soak: build
 	@$(PYTHON) tests/soak/deliveries.py
 	@$(PYTHON) tests/soak/draws.py --draws 200
 
-# The rooms' own tests under the sanitizers, each in a build folder of its own; under tsan those
+# The modules' tests under the sanitizers, each in its own build folder; under tsan those
 # without libtorch, which is not instrumented. Slow: half an hour to compile, then minutes.
 sanitize: asan tsan
 
 # What sanitizers themselves break: memory that is measured or refused, UCX, which they do not know,
 # and idleness (tsan's own thread works on in a forked child). And a test that looks at a sum while
 # it grows, on purpose. Too much memory is refused, as without them.
-NOT_SANITIZED := FeedLoad.*:*WantOfMemory*:*Ucx*:*Rdma*:Trial.WhatWaitsForALock*
+NOT_SANITIZED := FeedLoad.*:*OutOfMemoryIsFinal*:*Ucx*:*Rdma*:Trial.ADeadlockedChild*
 NOT_SANITIZED := $(NOT_SANITIZED):*ABucketIsReducedBeforeTheOthersAreReady*
 
 asan tsan: setup
 	@$(PYTHON) -m cmake --preset $@ >/dev/null
-	@.venv/bin/ninja -C build-$@ -j $(JOBS) hearth_room_tests
+	@.venv/bin/ninja -C build-$@ -j $(JOBS) hearth_module_tests
 	@GTEST_FILTER='-$(NOT_SANITIZED)' ASAN_OPTIONS=allocator_may_return_null=1 \
 	  TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp" \
 	  .venv/bin/ctest --test-dir build-$@ --output-on-failure -E '^fuzz_'

@@ -119,8 +119,7 @@ void AddComputeImageMean(CLI::App* app) {
   tool->add_option("OUTPUT_FILE", *out, "mean_file to write; by default the mean is logged");
   tool->add_option("--backend", *backend, "lmdb (default) or leveldb");
   tool->callback([=] {
-    const caffe::MeanPicture mean =
-        caffe::ComputeImageMean(caffe::BackendNamed(*backend), *database);
+    const caffe::MeanImage mean = caffe::ComputeImageMean(caffe::BackendNamed(*backend), *database);
     if (out->empty()) return;
     log::Info("Write to {}", *out);
     caffe::WriteMeanFile(mean, *out);

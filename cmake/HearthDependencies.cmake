@@ -82,7 +82,7 @@ endif()
 
 # oneDNN for the Caffe engine: PyPI's package of headers and library, which is x86_64's alone, or
 # another installation of 3.2 or newer.
-option(HEARTH_CAFFE "Build the caffe and trainer rooms" ON)
+option(HEARTH_CAFFE "Build the caffe and trainer modules" ON)
 set(HEARTH_ONEDNN_PREFIX "" CACHE PATH "Where another oneDNN is installed than PyPI's")
 if(HEARTH_CAFFE)
   if(NOT HEARTH_ONEDNN_PREFIX)

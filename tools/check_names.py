@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Within a room that is compiled several files at a time, a name of an anonymous namespace is one
+"""Within a module that is compiled several files at a time, a name of an anonymous namespace is one
 file's alone, and so it is among its tests: of two functions, a call might take the other file's.
 
 Prints one line per name that two files define, and exits with 1 if there is any.
@@ -14,8 +14,8 @@ from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Where cmake/HearthRooms.cmake calls hearth_unity(); a folder takes those within it along.
-ROOMS = [
+# Where cmake/HearthModules.cmake calls hearth_unity(); a folder takes those within it along.
+MODULES = [
     "hearth/base",
     "hearth/rendezvous",
     "hearth/formats",
@@ -32,7 +32,7 @@ ROOMS = [
     "apps",
     "python/bindings",
 ]
-# What lies in a room and is compiled as a program or library of its own.
+# What lies in a module and is compiled as a program or library of its own.
 APART = {"proto", "stand_in"}
 # A call looks into its own namespace first, so names of two namespaces do not clash.
 NAMED = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
@@ -61,13 +61,13 @@ def names(text: str) -> dict[tuple[str, str], str]:
 
 
 def clashes(root: Path = ROOT) -> list[str]:
-    """One line per name that two files of a room define."""
+    """One line per name that two files of a module define."""
     lines = []
-    for room, of_tests in product(ROOMS, (False, True)):
+    for module, of_tests in product(MODULES, (False, True)):
         where: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-        for path in sorted((root / room).rglob("*.cc")):
+        for path in sorted((root / module).rglob("*.cc")):
             is_test = re.search(r"_test(ing)?\.cc$", path.name) is not None
-            if is_test == of_tests and APART.isdisjoint(path.relative_to(root / room).parts):
+            if is_test == of_tests and APART.isdisjoint(path.relative_to(root / module).parts):
                 for name, stands_for in names(path.read_text()).items():
                     where[name][str(path.relative_to(root))] = stands_for
         lines += [

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""`make lint`: room order, sizes, clang-format, ruff, mypy, clang-tidy. `--fix` formats in place.
+"""`make lint`: module order, sizes, words, clang-format, ruff, mypy, clang-tidy.
 
-clang-tidy is slow, so a file that passed is not looked at again until it, one of our headers or the
-configuration changes (stamps in build/tidy).
+`--fix` formats in place. clang-tidy is slow, so a file that passed is not looked at again until it,
+one of our headers or the configuration changes (stamps in build/tidy).
 """
 
 import argparse
@@ -17,8 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import check_modules  # noqa: E402
 import check_names  # noqa: E402
-import check_rooms  # noqa: E402
+import check_words  # noqa: E402
 from sizes import too_long, tracked  # noqa: E402
 
 
@@ -120,8 +121,9 @@ def main() -> int:
     if options.fix:
         fixed = run("clang-format", "-i", *sources) and run(ruff, "check", "--fix", ".")
         return 0 if fixed and run(ruff, "format", ".") else 1
-    problems = check_rooms.wrong_arrows(ROOT) + check_names.clashes(ROOT) + too_long()
-    print("\n".join(problems) if problems else "rooms and sizes: in order")
+    problems = check_modules.wrong_arrows(ROOT) + check_names.clashes(ROOT) + too_long()
+    problems += check_words.problems(ROOT)
+    print("\n".join(problems) if problems else "modules, sizes and words: in order")
     good = not problems
     good &= run("clang-format", "--dry-run", "-Werror", *sources)
     good &= run(ruff, "check", ".") and run(ruff, "format", "--check", ".")

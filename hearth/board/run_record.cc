@@ -82,7 +82,7 @@ RunRecord::Change RunRecord::ChangeOf(const json& event, double now) {
     step_ = iteration;
     // Rewinding drops these points as well.
     if (restarts_ > 0) Add("run/restarts", static_cast<double>(restarts_), &change.points);
-    if (change.back_to) bad_rows_ = 0;
+    if (change.back_to) invalid_rows_ = 0;
   } else if (kind == "progress") {
     TakeProgress(event, &change.points);
   } else if (kind == "validation") {
@@ -114,9 +114,9 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
   Add("run/smoothed_loss", NumberOf(event.at("loss")), points);
   Add("run/learning_rate", NumberOf(event.at("lr")), points);
   Add("run/images_per_s", NumberOf(event.at("images_per_s")), points);
-  const int64_t bad_rows = event.value("bad_rows", int64_t{0});
-  if (std::exchange(bad_rows_, bad_rows) != bad_rows) {
-    Add("run/bad_rows", static_cast<double>(bad_rows), points);
+  const int64_t invalid_rows = event.value("bad_rows", int64_t{0});
+  if (std::exchange(invalid_rows_, invalid_rows) != invalid_rows) {
+    Add("run/bad_rows", static_cast<double>(invalid_rows), points);
   }
 }
 

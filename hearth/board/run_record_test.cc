@@ -28,13 +28,13 @@ std::map<std::string, double> Values(const RunRecord::Change& change) {
   return values;
 }
 
-json Progress(int64_t iteration, int64_t bad_rows = 0) {
+json Progress(int64_t iteration, int64_t invalid_rows = 0) {
   return {{"event", "progress"},
           {"iteration", iteration},
           {"loss", 0.5},
           {"lr", 0.25},
           {"images_per_s", 100},
-          {"bad_rows", bad_rows},
+          {"bad_rows", invalid_rows},
           {"outputs", {{"loss", {0.75}}}}};
 }
 

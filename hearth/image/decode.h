@@ -1,4 +1,4 @@
-// JPEG and PNG bytes to pixels. Thread-safe.
+// Decodes JPEG and PNG files to pixels. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace hearth::image {
 
-// kJpeg or kPng, by the first bytes. Throws kDataLoss for others.
+// Returns kJpeg or kPng, by the first bytes. Throws kDataLoss for others.
 ImageKind KindOf(std::string_view bytes);
 
-// Finds the format by its first bytes. Throws kDataLoss, saying what is wrong, for bytes that are
-// no such image, damaged, cut short, or larger than kMaxImagePixels.
+// Detects the format by the first bytes. Throws kDataLoss, with the reason, for bytes that are not
+// such an image, damaged, truncated, or larger than kMaxImagePixels.
 Image DecodeImage(std::string_view bytes, ColorMode mode);
 
 }  // namespace hearth::image

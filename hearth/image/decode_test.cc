@@ -20,19 +20,20 @@ std::string ImageError(std::string_view bytes) {
   return "";
 }
 
-TEST(DecodeImage, FindsTheFormatByItsFirstBytes) {
+TEST(DecodeImage, DetectsTheFormatByTheFirstBytes) {
   const Image image = GradientImage(5, 4, 3);
   EXPECT_EQ(DecodeImage(EncodePng(image), ColorMode::kColor).pixels, image.pixels);
   EXPECT_EQ(DecodeImage(EncodeJpeg(image), ColorMode::kColor).width, 4);
 }
 
-TEST(DecodeImage, SaysHowUnknownBytesBegin) {
+TEST(DecodeImage, ShowsTheFirstUnknownBytes) {
   EXPECT_EQ(ImageError("GIF89a and more"),
             "15 bytes that begin with [47 49 46 38] are neither a JPEG nor a PNG image");
   EXPECT_EQ(ImageError(""), "0 bytes that begin with [] are neither a JPEG nor a PNG image");
 }
 
-// Bad bytes must give an error or an image, never a crash or a leak (run under sanitizers, too).
+// Damaged bytes must give an error or an image, never a crash or a leak (also run under
+// sanitizers).
 TEST(DecodeImage, SurvivesRandomDamage) {
   std::mt19937 random(7);
   const Image image = GradientImage(16, 16, 3);

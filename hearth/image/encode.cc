@@ -15,7 +15,7 @@
 namespace hearth::image {
 namespace {
 
-// As in jpeg.cc: errors leave libjpeg's C frames by longjmp, past no object with a destructor.
+// As in jpeg.cc: errors leave libjpeg's C frames by longjmp, skipping no object with a destructor.
 struct CompressErrors {
   jpeg_error_mgr base;
   std::jmp_buf escape;
@@ -28,7 +28,7 @@ void OnCompressError(j_common_ptr info) {
   std::longjmp(manager->escape, 1);
 }
 
-// The buffer is the caller's to free.
+// The caller frees the buffer.
 bool Compress(const Image& image, int quality, CompressErrors* errors, unsigned char** buffer,
               unsigned long* size) {
   jpeg_compress_struct info{};
@@ -97,7 +97,8 @@ std::string EncodePng(const Image& image) {
   Require(done, ErrorCode::kInvalidArgument, "cannot write a PNG file of {} x {} pixels: {}",
           image.height, image.width, png.message);
   bytes.resize(size);
-  // The pixels' colour space is not known; with one, libpng turns colours into grey by their light.
+  // The pixels' color space is unknown; given one, libpng would convert colors to gray by
+  // luminance.
   const size_t chunk = bytes.find("sRGB");
   return chunk == std::string::npos ? bytes : bytes.erase(chunk - 4, 4 + 4 + 1 + 4);
 }
@@ -108,7 +109,7 @@ std::string EncodeImage(const Image& image, std::string_view type) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (name == "jpg" || name == "jpeg") return EncodeJpeg(image);
   Require(name == "png", ErrorCode::kInvalidArgument,
-          "images cannot be encoded as '{}'; give jpg or png", type);
+          "images cannot be encoded as '{}'; use jpg or png", type);
   return EncodePng(image);
 }
 

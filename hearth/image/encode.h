@@ -1,4 +1,4 @@
-// Pixels to the bytes of JPEG and PNG files. Thread-safe.
+// Encodes pixels as JPEG and PNG files. Thread-safe.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace hearth::image {
 
-// Throws kInvalidArgument for an image that the format cannot hold.
+// Throws kInvalidArgument for an image that the format does not support.
 std::string EncodeJpeg(const Image& image, int quality = 95);
 std::string EncodePng(const Image& image);
 
-// `type`: "jpg", "jpeg" or "png", in any case, a dot before it or not. Throws kInvalidArgument for
-// another.
+// `type`: "jpg", "jpeg" or "png", in any case, with or without a leading dot. Throws
+// kInvalidArgument for another.
 std::string EncodeImage(const Image& image, std::string_view type);
 
 }  // namespace hearth::image

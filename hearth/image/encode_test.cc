@@ -23,7 +23,7 @@ TEST(EncodeImage, ToPngKeepsEveryPixel) {
   }
 }
 
-TEST(EncodeImage, ToJpegKeepsPixelsNearly) {
+TEST(EncodeImage, ToJpegKeepsPixelsApproximately) {
   const Image image = GradientImage(16, 16, 1);
   for (const char* type : {"jpg", ".JPEG"}) {
     const Image decoded = DecodeImage(EncodeImage(image, type), ColorMode::kUnchanged);
@@ -34,9 +34,9 @@ TEST(EncodeImage, ToJpegKeepsPixelsNearly) {
   }
 }
 
-TEST(EncodeImage, RefusesWhatTheFormatCannotHold) {
+TEST(EncodeImage, RejectsUnsupportedImages) {
   EXPECT_THAT([] { EncodeImage(GradientImage(2, 2, 3), "gif"); },
-              ThrowsMessage<Error>(HasSubstr("encoded as 'gif'; give jpg or png")));
+              ThrowsMessage<Error>(HasSubstr("encoded as 'gif'; use jpg or png")));
   EXPECT_THAT([] { EncodeJpeg(GradientImage(2, 2, 2)); },
               ThrowsMessage<Error>(HasSubstr("2 channels cannot be a JPEG file")));
   EXPECT_THAT([] { EncodeJpeg(GradientImage(1, 70000, 1)); },

@@ -1,4 +1,4 @@
-// A decoded image, and how its colours are wanted.
+// A decoded image, and the color modes of decoding.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace hearth::image {
 
-// Rows from top to bottom, interleaved channels: 1 grey, 3 blue-green-red, 4 blue-green-red-alpha.
+// Rows from top to bottom, interleaved channels: 1 gray, 3 blue-green-red, 4 blue-green-red-alpha.
 struct Image {
   int64_t height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;  // height * width * channels
@@ -18,7 +18,7 @@ enum class ColorMode {
   kUnchanged,  // as many as the file has: 1, 3 or 4
 };
 
-// Images with more pixels are refused before any memory is taken for them.
+// Images with more pixels are rejected before memory is allocated for them.
 inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
 
 }  // namespace hearth::image

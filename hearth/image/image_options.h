@@ -1,4 +1,4 @@
-// What ImageTransform makes of an encoded image.
+// Options of ImageTransform.
 #pragma once
 
 #include <array>
@@ -7,11 +7,11 @@
 
 namespace hearth::image {
 
-enum class ImageKind { kJpeg, kPng, kAny };  // kAny: found by the first bytes
+enum class ImageKind { kJpeg, kPng, kAny };  // kAny: detected by the first bytes
 
 enum class CropMode {
   kNone,    // the whole image, stretched to the size
-  kRandom,  // as torchvision's RandomResizedCrop: 8 to 100 % of the area, sides 3:4 to 4:3
+  kRandom,  // like torchvision's RandomResizedCrop: 8 to 100 % of the area, sides 3:4 to 4:3
   kCenter,  // the short side resized to size * 256 / 224, then the center
 };
 
@@ -27,7 +27,7 @@ struct ImageOptions {
   std::optional<std::array<float, 3>> mean, std;
   PixelType type = PixelType::kUint8;
   PixelLayout layout = PixelLayout::kNchw;
-  // Lets libjpeg decode at 1/2, 1/4 or 1/8 of the size where the crop is so much larger than the
+  // Lets libjpeg decode at 1/2, 1/4 or 1/8 of the size if the crop is that much larger than the
   // output. Faster; docs/images.md has the error.
   bool scaled_decoding = true;
 };

@@ -1,4 +1,4 @@
-// Images for tests.
+// For tests: images.
 #pragma once
 
 #include <string>

@@ -14,14 +14,14 @@ namespace hearth::image {
 namespace {
 
 constexpr int64_t kMaxSide = 16384;
-// Of JPEG files. In longer PNG files one output pixel may have millions of the image's.
+// For JPEG files. In longer PNG files one output pixel may cover millions of source pixels.
 constexpr int64_t kMaxImageSide = 65500;
 
-// What a thread works in.
+// Working memory of a thread.
 struct Scratch {
   ReaderMemory reader;
   ResampleTable rows, columns;
-  std::vector<uint32_t> lines;  // the resampled lines of one output line, round and round
+  std::vector<uint32_t> lines;  // ring buffer of the resampled lines of one output line
   std::vector<const uint32_t*> window;
   std::vector<uint32_t> output;
 };
@@ -38,7 +38,7 @@ ImageOptions Checked(const ImageOptions& options) {
           options.height, options.width, kMaxSide);
   Require(options.type != PixelType::kUint8 || (!options.mean && !options.std),
           ErrorCode::kInvalidArgument,
-          "mean and std have no effect on uint8 images: ask for float32 or bfloat16");
+          "mean and std have no effect on uint8 images: use float32 or bfloat16");
   for (int c = 0; c < 3; ++c) {
     const float mean = options.mean ? (*options.mean)[c] : 0.f;
     const float std = options.std ? (*options.std)[c] : 1.f;
@@ -48,8 +48,8 @@ ImageOptions Checked(const ImageOptions& options) {
   return options;
 }
 
-// Pixels that the reduced image has for one of the output, at least. libjpeg's reduction smooths
-// less than the triangle filter: at 1 the pixels differ by 3 levels on average, at 1.25 by 1.8.
+// Minimum number of reduced pixels per output pixel. libjpeg's reduction smooths less than the
+// triangle filter: at 1 the pixels differ by 3 levels on average, at 1.25 by 1.8.
 constexpr double kLeastStep = 1.25;
 
 int ReductionOf(const Placement& placement) {
@@ -130,8 +130,8 @@ void ImageTransform::ApplyAll(std::span<const std::string_view> encoded,
                               std::span<const uint64_t> seeds, int threads, std::byte* out,
                               std::vector<bool>* failed) const {
   Require(encoded.size() == seeds.size(), ErrorCode::kInvalidArgument,
-          "{} images have {} seeds: give one for each", encoded.size(), seeds.size());
-  std::vector<uint8_t> lost(encoded.size(), 0);  // bytes, as threads write beside each other
+          "{} images have {} seeds: give one seed per image", encoded.size(), seeds.size());
+  std::vector<uint8_t> lost(encoded.size(), 0);  // bytes, since threads write adjacent elements
   ForEach(static_cast<int64_t>(encoded.size()), threads, [&](int64_t i) {
     std::byte* image = out + i * bytes_per_image();
     try {

@@ -1,5 +1,5 @@
-// Turns encoded images into pixels for training: decodes, crops, resizes, mirrors, normalizes.
-// Immutable and thread-safe; threads keep the memory they work in from image to image.
+// Converts encoded images to pixels for training: decodes, crops, resizes, mirrors, normalizes.
+// Immutable and thread-safe; threads reuse their working memory from image to image.
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@ class ImageTransform {
   std::array<int64_t, 3> shape() const;
   int64_t bytes_per_image() const;
 
-  // Writes bytes_per_image() bytes. Random draws come from `seed` alone. Throws kDataLoss, with the
-  // reason, for an image that cannot be decoded; `out` is then unspecified.
+  // Writes bytes_per_image() bytes. Random choices depend only on `seed`. Throws kDataLoss, with
+  // the reason, for an image that cannot be decoded; `out` is then unspecified.
   void Apply(std::string_view encoded, uint64_t seed, std::byte* out) const;
 
-  // The same for many images, one behind the other in `out`, on up to `threads` threads, this one
-  // included. Those that cannot be decoded become zeros, and true in `failed`.
+  // The same for many images, consecutively in `out`, on up to `threads` threads, including this
+  // one. For images that cannot be decoded, writes zeros and sets `failed`.
   void ApplyAll(std::span<const std::string_view> encoded, std::span<const uint64_t> seeds,
                 int threads, std::byte* out, std::vector<bool>* failed) const;
 

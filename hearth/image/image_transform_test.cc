@@ -20,7 +20,7 @@ using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Unchanged but for red first, unless a test asks for more.
+// Unchanged except for red first, unless a test sets more options.
 ImageOptions Plain(int64_t height, int64_t width) {
   ImageOptions options;
   options.kind = ImageKind::kAny;
@@ -71,7 +71,7 @@ TEST(ImageTransform, DecodesToTheSamePixelsAsCaffesLayers) {
   }
 }
 
-TEST(ImageTransform, RepeatsAnImageFromItsSeedAndDrawsAnotherFromAnother) {
+TEST(ImageTransform, DependsOnTheSeed) {
   const std::string file = EncodeJpeg(GradientImage(300, 400, 3));
   EXPECT_EQ(Applied(ImageOptions{}, file, 7), Applied(ImageOptions{}, file, 7));
   EXPECT_NE(Applied(ImageOptions{}, file, 7), Applied(ImageOptions{}, file, 8));
@@ -120,20 +120,20 @@ TEST(ImageTransform, FlipsHalfOfTheImages) {
   EXPECT_NEAR(flipped, 200, 40);
 }
 
-TEST(ImageTransform, DecodesLargeImagesReducedUnlessToldNotTo) {
+TEST(ImageTransform, DecodesLargeImagesReducedByDefault) {
   const std::string file = EncodeJpeg(GradientImage(64, 96, 3), 100);
   ImageOptions options = Plain(16, 24);
   const std::vector<uint8_t> reduced = Applied(options, file);
   options.scaled_decoding = false;
   EXPECT_NE(reduced, Applied(options, file));
-  // The crop is less than 2.5 times as large: nothing to reduce.
+  // The crop is less than 2.5 times as large, so it is not reduced.
   options = Plain(26, 38);
   const std::vector<uint8_t> whole = Applied(options, file);
   options.scaled_decoding = false;
   EXPECT_EQ(whole, Applied(options, file));
 }
 
-TEST(ImageTransform, TakesImagesOfAnySize) {
+TEST(ImageTransform, AcceptsImagesOfAnySize) {
   for (const int64_t height : {1, 2, 17, 700}) {
     for (const int64_t width : {1, 3, 900}) {
       for (const auto crop : {CropMode::kNone, CropMode::kRandom, CropMode::kCenter}) {
@@ -151,7 +151,7 @@ TEST(ImageTransform, TakesImagesOfAnySize) {
   }
 }
 
-TEST(ImageTransform, RefusesWhatIsNoWholeImageForEverySeed) {
+TEST(ImageTransform, RejectsIncompleteImagesForEverySeed) {
   const std::string whole = EncodeJpeg(GradientImage(300, 300, 3));
   for (uint64_t seed = 0; seed < 50; ++seed) {
     ASSERT_THAT(ErrorOf(whole.substr(0, whole.size() - 10), seed), HasSubstr("ends too early"));
@@ -162,7 +162,7 @@ TEST(ImageTransform, RefusesWhatIsNoWholeImageForEverySeed) {
   EXPECT_THAT(ErrorOf(whole.substr(0, 20)), HasSubstr("JPEG image of 20 bytes"));
 }
 
-TEST(ImageTransform, RefusesAHugeHeaderBeforeTakingMemory) {
+TEST(ImageTransform, RejectsAHugeHeaderBeforeAllocating) {
   std::string file = EncodeJpeg(GradientImage(8, 8, 3));
   const size_t frame = file.find("\xff\xc0");  // marker, length, precision, height, width
   file[frame + 5] = file[frame + 7] = '\xea';
@@ -172,7 +172,7 @@ TEST(ImageTransform, RefusesAHugeHeaderBeforeTakingMemory) {
             "67108864 pixels");
 }
 
-TEST(ImageTransform, RefusesAnImageOfALongerSideThanAnyJpegHas) {
+TEST(ImageTransform, RejectsAnImageWithASideLongerThanAnyJpegs) {
   ImageOptions options;
   options.kind = ImageKind::kAny;
   const Image line{1, 65501, 1, std::vector<uint8_t>(65501)};
@@ -180,7 +180,7 @@ TEST(ImageTransform, RefusesAnImageOfALongerSideThanAnyJpegHas) {
               ThrowsMessage<Error>("image of 1 x 65501 pixels: sides are 65500 at most"));
 }
 
-// Damaged bytes must give an error or pixels, never a crash (run under sanitizers, too).
+// Damaged bytes must give an error or pixels, never a crash (also run under sanitizers).
 TEST(ImageTransform, SurvivesRandomDamage) {
   std::mt19937 random(7);
   const Image image = GradientImage(61, 83, 3);
@@ -204,7 +204,7 @@ TEST(ImageTransform, SurvivesRandomDamage) {
   }
 }
 
-TEST(ImageTransform, OfManyImagesMarksThoseThatCannotBeDecoded) {
+TEST(ImageTransform, MarksImagesThatCannotBeDecoded) {
   const std::string good = EncodeJpeg(GradientImage(50, 60, 3));
   ImageOptions options;
   options.height = options.width = 20;
@@ -225,7 +225,7 @@ TEST(ImageTransform, OfManyImagesMarksThoseThatCannotBeDecoded) {
   }
 }
 
-TEST(ImageTransform, RefusesOptionsThatMakeNoImage) {
+TEST(ImageTransform, RejectsInvalidOptions) {
   const auto error = [](auto change) {
     return [change] {
       ImageOptions options;
@@ -238,7 +238,7 @@ TEST(ImageTransform, RefusesOptionsThatMakeNoImage) {
   EXPECT_THAT(error([](ImageOptions& o) {
                 o.mean = {0, 0, 0};
               }),
-              ThrowsMessage<Error>(HasSubstr("ask for float32 or bfloat16")));
+              ThrowsMessage<Error>(HasSubstr("use float32 or bfloat16")));
   EXPECT_THAT(error([](ImageOptions& o) {
                 o.type = PixelType::kFloat32;
                 o.std = {1, 0, 1};

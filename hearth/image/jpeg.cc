@@ -33,9 +33,9 @@ bool ReadPixels(JpegDecoder* decoder, Image* image) {
 Image DecodeJpeg(std::string_view bytes, ColorMode mode) {
   JpegDecoder decoder;
   ReadJpegHeader(bytes, &decoder);
-  // libjpeg converts CMYK to no other colours, and grey CMYK images are too rare to do it here.
+  // libjpeg does not convert CMYK to gray, and such files are too rare to do it here.
   Require(!(decoder.is_cmyk() && mode == ColorMode::kGray), ErrorCode::kDataLoss,
-          "CMYK JPEG images cannot be read as grey; convert the file to RGB");
+          "CMYK JPEG images cannot be read as gray; convert the file to RGB");
   Image image{decoder.height(), decoder.width(), 3, {}};
   ChooseColors(mode, &decoder, &image);
   image.pixels.resize(image.height * image.width * image.channels);

@@ -1,4 +1,4 @@
-// One JPEG file by libjpeg. Thread-safe.
+// Decodes a JPEG file by libjpeg. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace hearth::image {
 
-// Greyscale files stay one channel with kUnchanged. Throws kDataLoss as DecodeImage does; a file
-// that ends early is an error, not an image with a grey rest.
+// Grayscale files stay one channel with kUnchanged. Throws kDataLoss like DecodeImage; a truncated
+// file is an error, not an image whose rest is gray.
 Image DecodeJpeg(std::string_view bytes, ColorMode mode);
 
 }  // namespace hearth::image

@@ -1,6 +1,6 @@
 #include "hearth/image/jpeg_decoder.h"
 
-// The codes of the warnings that mean missing data.
+// The codes of warnings that mean missing data.
 #include <jerror.h>
 
 #include "hearth/base/error.h"
@@ -9,8 +9,8 @@
 namespace hearth::image {
 namespace {
 
-// A progressive file may go over all its pixels in any number of scans, each of a few bytes: 60 KB
-// took a minute. The usual ones have about ten. An image of the largest size may have 32.
+// A progressive file may refine all its pixels in any number of scans of a few bytes each: 60 KB
+// took a minute. Typical files have about ten scans. An image of the largest size may have 32.
 constexpr int kMaxScans = 500;
 constexpr int64_t kMaxScannedPixels = kMaxImagePixels * 32;
 
@@ -25,11 +25,11 @@ void JpegDecoder::OnError(j_common_ptr info) {
 void JpegDecoder::OnMessage(j_common_ptr info, int level) {
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   const int code = manager->base.msg_code;
-  // Other warnings (stray bytes between markers, odd versions) leave the pixels whole.
+  // Other warnings (stray bytes between markers, unusual versions) do not affect the pixels.
   if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) manager->cut_short = true;
 }
 
-// Called before each step of reading a file of several scans.
+// Called before each step of reading a file with several scans.
 void JpegDecoder::OnProgress(j_common_ptr info) {
   auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
   const int64_t scans = decompress->input_scan_number;
@@ -37,7 +37,7 @@ void JpegDecoder::OnProgress(j_common_ptr info) {
   if (scans <= kMaxScans && scans * pixels <= kMaxScannedPixels) return;
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   std::snprintf(manager->message, sizeof(manager->message),
-                "it has more than %lld scans; no image needs so many",
+                "it has more than %lld scans; no image needs that many",
                 static_cast<long long>(scans - 1));
   std::longjmp(manager->escape, 1);
 }
@@ -107,7 +107,7 @@ void RequireJpeg(bool read, const JpegDecoder& decoder) {
 
 void RequireWholeJpeg(std::string_view bytes, const JpegDecoder& decoder) {
   Require(!decoder.cut_short(), ErrorCode::kDataLoss,
-          "JPEG image of {} x {} pixels ends too early: {} bytes do not hold all of it",
+          "JPEG image of {} x {} pixels ends too early: it is incomplete after {} bytes",
           decoder.height(), decoder.width(), bytes.size());
 }
 

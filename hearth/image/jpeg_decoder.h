@@ -1,5 +1,5 @@
-// One JPEG file being read by libjpeg: header, then its pixels whole or a rectangle line by line.
-// Not thread-safe. Functions return false where libjpeg reports an error; message() has it.
+// Reads a JPEG file by libjpeg: the header, then all pixels or a rectangle line by line. Not
+// thread-safe. Functions return false if libjpeg reports an error; message() has its text.
 #pragma once
 
 #include <csetjmp>
@@ -12,8 +12,8 @@
 
 namespace hearth::image {
 
-// libjpeg reports errors by a call that must not return. The only way out of its C frames is
-// longjmp, so the functions that call setjmp hold no object with a destructor.
+// libjpeg's error function must not return. The only way out of its C frames is longjmp, so
+// functions that call setjmp have no object with a destructor.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -21,7 +21,7 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // The bytes must live as long as the decoder.
+  // The bytes must outlive the decoder.
   bool ReadHeader(std::string_view bytes);
 
   // After ReadHeader(), before the first line. CMYK files need JCS_CMYK.
@@ -32,14 +32,15 @@ class JpegDecoder {
     info_.scale_denom = factor;
   }
 
-  // After these begins the reading of lines.
+  // After these, lines can be read.
   bool Start();
-  // Decodes only the columns [left, left + width) and, as blocks are decoded whole, some beside
-  // them: *left becomes the column of a line's first pixel. Lines then have line_width() pixels.
+  // Decodes only the columns [left, left + width) and, since blocks are decoded whole, some
+  // adjacent ones: *left becomes the column of a line's first pixel. Lines then have line_width()
+  // pixels.
   bool CropColumns(int64_t* left, int64_t width);
   bool SkipLines(int64_t count);
   bool ReadLine(uint8_t* line);
-  // Reads what is left of the file, so that cut_short() is right.
+  // Reads the rest of the file, so that cut_short() is right.
   bool Finish();
 
   int64_t height() const { return info_.image_height; }
@@ -52,13 +53,13 @@ class JpegDecoder {
     return info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
   }
   bool has_adobe_marker() const { return info_.saw_Adobe_marker; }
-  // Whether pixels read so far are missing in the file.
+  // Returns true if pixels read so far are missing in the file.
   bool cut_short() const { return errors_.cut_short; }
   const char* message() const { return errors_.message; }
 
  private:
   struct ErrorManager {
-    jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
+    jpeg_error_mgr base;  // first: libjpeg passes back a pointer to it
     std::jmp_buf escape;
     bool cut_short = false;
     char message[JMSG_LENGTH_MAX] = "";
@@ -73,14 +74,14 @@ class JpegDecoder {
   jpeg_decompress_struct info_{};
 };
 
-// All throw kDataLoss, saying what is wrong with the file: for a damaged header or an image larger
-// than kMaxImagePixels; where `read` is false; where the pixels read are not all in `bytes`.
+// All throw kDataLoss with the reason: for a damaged header or an image larger than
+// kMaxImagePixels; if `read` is false; if the pixels read are not all in `bytes`.
 void ReadJpegHeader(std::string_view bytes, JpegDecoder* decoder);
 void RequireJpeg(bool read, const JpegDecoder& decoder);
 void RequireWholeJpeg(std::string_view bytes, const JpegDecoder& decoder);
 
-// Pixels of cyan, magenta, yellow and black to three colors, which may overwrite them. Adobe writes
-// CMYK inverted, so that 255 means no ink.
+// Converts pixels of cyan, magenta, yellow and black to three colors, which may overwrite them.
+// Adobe writes CMYK inverted, so that 255 means no ink.
 void InkToColors(const uint8_t* ink, int64_t count, bool inverted, bool red_first, uint8_t* colors);
 
 }  // namespace hearth::image

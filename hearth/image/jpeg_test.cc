@@ -28,7 +28,7 @@ void ExpectNearImage(const Image& image, const Image& expected, int tolerance) {
   }
 }
 
-TEST(DecodeJpeg, GivesBlueGreenRed) {
+TEST(DecodeJpeg, DecodesToBlueGreenRed) {
   const Image image = GradientImage(8, 12, 3);
   const Image decoded = DecodeJpeg(EncodeJpeg(image, 100), ColorMode::kColor);
   EXPECT_EQ(decoded.height, 8);
@@ -36,7 +36,7 @@ TEST(DecodeJpeg, GivesBlueGreenRed) {
   ExpectNearImage(decoded, image, 6);
 }
 
-TEST(DecodeJpeg, ConvertsBetweenGreyAndColour) {
+TEST(DecodeJpeg, ConvertsBetweenGrayAndColor) {
   const std::string gray = EncodeJpeg(GradientImage(6, 5, 1));
   EXPECT_EQ(DecodeJpeg(gray, ColorMode::kUnchanged).channels, 1);
   const Image color = DecodeJpeg(gray, ColorMode::kColor);
@@ -45,20 +45,20 @@ TEST(DecodeJpeg, ConvertsBetweenGreyAndColour) {
   EXPECT_EQ(DecodeJpeg(EncodeJpeg(GradientImage(6, 5, 3)), ColorMode::kGray).channels, 1);
 }
 
-TEST(DecodeJpeg, TurnsCmykIntoColour) {
+TEST(DecodeJpeg, ConvertsCmykToColor) {
   Image white{2, 2, 4, std::vector<uint8_t>(16, 255)};  // no ink, as Adobe writes it
   const Image decoded = DecodeJpeg(EncodeJpeg(white, 100), ColorMode::kColor);
   ExpectNearImage(decoded, {2, 2, 3, std::vector<uint8_t>(12, 255)}, 2);
   EXPECT_THAT(JpegError(EncodeJpeg(white), ColorMode::kGray), HasSubstr("convert the file"));
 }
 
-TEST(DecodeJpeg, RefusesAFileThatEndsEarly) {
+TEST(DecodeJpeg, RejectsATruncatedFile) {
   const std::string whole = EncodeJpeg(GradientImage(64, 64, 3));
   EXPECT_THAT(JpegError(whole.substr(0, whole.size() / 2)), HasSubstr("ends too early"));
   EXPECT_THAT(JpegError(whole.substr(0, 30)), HasSubstr("JPEG image of 30 bytes"));
 }
 
-// With the scan that refines the first coefficients so many times more, which changes no pixel.
+// Repeats the scan that refines the first coefficients, which changes no pixel.
 std::string WithMoreScans(const std::string& jpeg, int more) {
   const std::string refines("\x00\x00\x10", 3);  // coefficients 0 to 0, from bit 1 to bit 0
   size_t begin = jpeg.find("\xff\xda");
@@ -81,18 +81,18 @@ TEST(DecodeJpeg, ReadsProgressiveFiles) {
   ExpectNearImage(DecodeJpeg(WithMoreScans(jpeg, 20), ColorMode::kColor), baseline, 1);
 }
 
-TEST(DecodeJpeg, RefusesMoreScansThanAnyPictureHas) {
+TEST(DecodeJpeg, RejectsMoreScansThanAnyImageHas) {
   const std::string small = ProgressiveJpeg(GradientImage(8, 8, 1));
   EXPECT_EQ(JpegError(WithMoreScans(small, 400)), "");
   EXPECT_THAT(JpegError(WithMoreScans(small, 600)),
               HasSubstr("JPEG image of 8 x 8 pixels: it has more than 500 scans"));
-  // The larger, the fewer.
+  // Larger images may have fewer.
   const Image large{2048, 4096, 1, std::vector<uint8_t>(2048 * 4096, 100)};
   EXPECT_THAT(JpegError(WithMoreScans(ProgressiveJpeg(large), 300)),
               HasSubstr("it has more than 256 scans"));
 }
 
-TEST(DecodeJpeg, RefusesAHugePictureBeforeTakingMemory) {
+TEST(DecodeJpeg, RejectsAHugeImageBeforeAllocating) {
   std::string bytes = EncodeJpeg(GradientImage(8, 8, 3));
   const size_t frame = bytes.find("\xff\xc0");  // marker, length, precision, height, width
   ASSERT_NE(frame, std::string::npos);

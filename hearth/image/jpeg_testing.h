@@ -1,4 +1,4 @@
-// JPEG files of other forms than EncodeJpeg() writes, for tests.
+// For tests: JPEG files that EncodeJpeg() does not write.
 #pragma once
 
 #include <cstdio>

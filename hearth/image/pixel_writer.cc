@@ -11,7 +11,7 @@ using Bfloat16 = uint16_t;
 
 HEARTH_INLINE void Store(float value, float* out) { *out = value; }
 
-// To the nearest, half to even. Values are finite.
+// Rounds to the nearest, half to even. Values are finite.
 HEARTH_INLINE void Store(float value, Bfloat16* out) {
   const auto bits = std::bit_cast<uint32_t>(value);
   *out = static_cast<Bfloat16>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);

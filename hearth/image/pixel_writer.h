@@ -14,7 +14,7 @@ class PixelWriter {
  public:
   explicit PixelWriter(const ImageOptions& options);
 
-  // `pixels`: options.width of them, red in the lowest byte; `image`: where the image begins.
+  // `pixels`: options.width of them, red in the lowest byte; `image`: the beginning of the image.
   void WriteLine(const uint32_t* pixels, int64_t y, std::byte* image) const;
 
  private:

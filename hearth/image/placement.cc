@@ -10,10 +10,10 @@ namespace {
 constexpr double kMinArea = 0.08, kMaxArea = 1;
 constexpr double kMinRatio = 3.0 / 4, kMaxRatio = 4.0 / 3;
 constexpr int kTries = 10;
-// As ImageNet's reference evaluation: 256 for a crop of 224.
+// Like ImageNet's reference evaluation: 256 for a crop of 224.
 constexpr double kCenterMargin = 256.0 / 224;
 
-// The standard fixes the engine's numbers, but not those of its distributions.
+// The standard specifies the engine's numbers, but not those of its distributions.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : engine_(seed) {}
@@ -21,7 +21,7 @@ class Draws {
   double Uniform(double low, double high) {
     return low + (high - low) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
   }
-  // In [0, count); even enough for a count below 2^32.
+  // In [0, count); nearly uniform for a count below 2^32.
   int64_t Below(int64_t count) {
     return static_cast<int64_t>((engine_() >> 32) * static_cast<uint64_t>(count) >> 32);
   }
@@ -34,7 +34,7 @@ AxisPlacement Cut(int64_t low, int64_t count, int64_t out) {
   return {low, low + count, 0, static_cast<double>(count) / static_cast<double>(out)};
 }
 
-// Half to even, as Python rounds.
+// Half to even, like Python.
 int64_t Round(double value) { return std::llrint(value); }
 
 void PlaceAtRandom(const ImageOptions& options, int64_t height, int64_t width, Draws& draws,
@@ -65,7 +65,7 @@ void PlaceAtRandom(const ImageOptions& options, int64_t height, int64_t width, D
   placement->columns = Cut(left, crop_width, options.width);
 }
 
-// `resized` pixels of the whole side, of which the middle `out` are wanted.
+// `resized` pixels of the whole side, of which the middle `out` are used.
 AxisPlacement Middle(int64_t size, int64_t resized, int64_t out) {
   const double step = static_cast<double>(size) / static_cast<double>(resized);
   const int64_t offset = Round(static_cast<double>(resized - out) / 2);

@@ -1,4 +1,4 @@
-// Which part of an image becomes the output: random draws and the geometry of crops. Pure
+// Chooses the part of an image that becomes the output: random crops and their geometry. Pure
 // functions.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Placement {
   bool mirrored = false;
 };
 
-// Draws come from `seed` alone. height and width are positive.
+// Random choices depend only on `seed`. height and width are positive.
 Placement Place(const ImageOptions& options, int64_t height, int64_t width, uint64_t seed);
 
 // The same part of an image that was reduced by `factor`, to `size` pixels along this side.

@@ -16,20 +16,20 @@ Box BoxOf(const Placement& p) {
   return {p.rows.low, p.columns.low, p.rows.high - p.rows.low, p.columns.high - p.columns.low};
 }
 
-TEST(Place, FollowsFromTheSeedAlone) {
+TEST(Place, DependsOnTheSeedAlone) {
   const ImageOptions options;
   EXPECT_EQ(BoxOf(Place(options, 300, 400, 5)), BoxOf(Place(options, 300, 400, 5)));
   EXPECT_NE(BoxOf(Place(options, 300, 400, 5)), BoxOf(Place(options, 300, 400, 6)));
 }
 
-// Fixed for ever: a run that is resumed with a later release repeats its crops.
-TEST(Place, DrawsTheSameNumbersInEveryRelease) {
+// Must never change: a run that is resumed with a later release repeats its crops.
+TEST(Place, ChoosesTheSameInEveryRelease) {
   const Placement placement = Place({}, 375, 500, 1);
   EXPECT_EQ(BoxOf(placement), (Box{3, 107, 199, 194}));
   EXPECT_EQ(placement.mirrored, false);
 }
 
-TEST(Place, AtRandomKeepsAreaAndRatioWithinTheirLimits) {
+TEST(Place, AtRandomIsWithinTheLimitsOfAreaAndRatio) {
   int mirrored = 0, wide = 0;
   double area = 0;
   constexpr int kDraws = 2000;
@@ -50,20 +50,19 @@ TEST(Place, AtRandomKeepsAreaAndRatioWithinTheirLimits) {
     wide += ratio > 1;
     mirrored += placement.mirrored;
   }
-  // torchvision 0.29 has 0.432 and 0.578: large and narrow crops are drawn again, as they do not
-  // fit.
+  // torchvision 0.29 has 0.432 and 0.578: large and narrow crops are rejected, as they do not fit.
   EXPECT_NEAR(area / kDraws, 0.432, 0.02);
   EXPECT_NEAR(mirrored, kDraws / 2, 100);
   EXPECT_NEAR(wide, kDraws * 0.578, 80);
 }
 
-TEST(Place, AtRandomTakesTheCenterWhereNoCropFits) {
+TEST(Place, AtRandomIsTheCenterIfNoCropFits) {
   EXPECT_EQ(BoxOf(Place({}, 10, 10000, 3)), (Box{0, 4993, 10, 13}));
   EXPECT_EQ(BoxOf(Place({}, 10000, 10, 3)), (Box{4993, 0, 13, 10}));
   EXPECT_EQ(BoxOf(Place({}, 1, 1, 3)), (Box{0, 0, 1, 1}));
 }
 
-TEST(Place, InTheCenterCutsOutOfAnImageWhoseShortSideIs256) {
+TEST(Place, InTheCenterCropsAnImageWhoseShortSideIs256) {
   ImageOptions options;
   options.crop = CropMode::kCenter;
   options.flip = false;
@@ -79,7 +78,7 @@ TEST(Place, InTheCenterCutsOutOfAnImageWhoseShortSideIs256) {
   EXPECT_DOUBLE_EQ(uneven.columns.begin, 58 * 500.0 / 341);
 }
 
-TEST(Place, WithoutACropTakesTheWholeImage) {
+TEST(Place, WithoutACropIsTheWholeImage) {
   ImageOptions options;
   options.crop = CropMode::kNone;
   options.height = 10;

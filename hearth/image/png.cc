@@ -10,13 +10,13 @@
 namespace hearth::image {
 namespace {
 
-// Chunks that say nothing of the pixels. libpng would keep them, and inflate the compressed ones:
-// up to 8 MB each, a thousand of them. One name each, with its end.
+// Chunks that do not affect the pixels. libpng would keep them, and inflate the compressed ones: up
+// to 8 MB each, a thousand of them. Null-terminated names.
 constexpr unsigned char kUnread[] =
     "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0bKGD";
 constexpr int kUnreadCount = sizeof(kUnread) / 5;
 
-// As in jpeg.cc: errors leave libpng's C frames by longjmp, past no object with a destructor.
+// As in jpeg.cc: errors leave libpng's C frames by longjmp, skipping no object with a destructor.
 struct Source {
   const char* data;
   size_t left;
@@ -46,7 +46,7 @@ class PngDecoder {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
-      Throw(ErrorCode::kResourceExhausted, "libpng has not enough memory for a PNG image");
+      Throw(ErrorCode::kResourceExhausted, "not enough memory for libpng to read a PNG image");
     }
   }
   ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
@@ -61,7 +61,7 @@ class PngDecoder {
     return true;
   }
 
-  // Asks libpng for 8-bit samples in the wanted colours.
+  // Requests 8-bit samples in the color mode from libpng.
   bool ChooseColors(ColorMode mode, bool red_first) {
     if (setjmp(png_jmpbuf(png_))) return false;
     const bool has_color = png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR;

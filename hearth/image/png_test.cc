@@ -24,7 +24,7 @@ std::string PngError(std::string_view bytes) {
   return "";
 }
 
-TEST(DecodePng, GivesBlueGreenRedExactly) {
+TEST(DecodePng, DecodesToExactBlueGreenRed) {
   const Image image = GradientImage(5, 7, 3);
   const Image decoded = DecodePng(EncodePng(image), ColorMode::kColor);
   EXPECT_EQ(decoded.height, 5);
@@ -32,7 +32,7 @@ TEST(DecodePng, GivesBlueGreenRedExactly) {
   EXPECT_EQ(decoded.pixels, image.pixels);
 }
 
-TEST(DecodePng, KeepsGreyUnlessColourIsAskedFor) {
+TEST(DecodePng, KeepsGrayUnlessColorIsRequested) {
   const Image image = GradientImage(2, 2, 1);
   EXPECT_EQ(DecodePng(EncodePng(image), ColorMode::kUnchanged).pixels, image.pixels);
   EXPECT_EQ(DecodePng(EncodePng(image), ColorMode::kGray).pixels, image.pixels);
@@ -41,20 +41,20 @@ TEST(DecodePng, KeepsGreyUnlessColourIsAskedFor) {
               ElementsAre(first, first, first, second, second, second));
 }
 
-TEST(DecodePng, WeighsColoursIntoGrey) {
+TEST(DecodePng, WeightsColorsForGray) {
   // Blue, green, red: 0.114, 0.587, 0.299.
   const Image image{1, 3, 3, {200, 0, 0, 0, 200, 0, 0, 0, 200}};
   EXPECT_THAT(DecodePng(EncodePng(image), ColorMode::kGray).pixels, ElementsAre(22, 117, 59));
 }
 
-TEST(DecodePng, DropsTransparencyUnlessUnchangedIsAskedFor) {
+TEST(DecodePng, DropsTransparencyUnlessUnchangedIsRequested) {
   const Image image{1, 1, 4, {10, 20, 30, 128}};
   EXPECT_THAT(DecodePng(EncodePng(image), ColorMode::kColor).pixels, ElementsAre(10, 20, 30));
   EXPECT_THAT(DecodePng(EncodePng(image), ColorMode::kUnchanged).pixels,
               ElementsAre(10, 20, 30, 128));
 }
 
-TEST(DecodePng, RefusesAFileThatEndsEarlyOrHasAWrongChecksum) {
+TEST(DecodePng, RejectsATruncatedFileOrAWrongChecksum) {
   std::string bytes = EncodePng(GradientImage(9, 9, 3));
   EXPECT_EQ(PngError(std::string_view(bytes).substr(0, bytes.size() - 30)),
             "PNG image of 9 x 9 pixels: the file ends too early");
@@ -84,7 +84,7 @@ std::string Deflated(const std::string& plain) {
   return bytes.substr(0, size);
 }
 
-// The most memory that this process has had since the last call, in MB.
+// The peak memory of this process since the last call, in MB.
 int64_t PeakMegabytes() {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -96,11 +96,11 @@ int64_t PeakMegabytes() {
   return peak >> 10;
 }
 
-TEST(DecodePng, TakesNoMemoryForChunksThatSayNothingOfThePixels) {
+TEST(DecodePng, AllocatesNothingForChunksThatDoNotAffectThePixels) {
   const Image image = GradientImage(4, 4, 3);
   const std::string plain = EncodePng(image);
   constexpr size_t kHeaderEnd = 33;  // signature and IHDR
-  // Each becomes 7.9 MB.
+  // Each inflates to 7.9 MB.
   const std::string text = Deflated(std::string(7900000, 'x'));
   const std::string key("k\0\0", 3);
   std::string bytes = plain.substr(0, kHeaderEnd);
@@ -116,7 +116,7 @@ TEST(DecodePng, TakesNoMemoryForChunksThatSayNothingOfThePixels) {
   EXPECT_LT(PeakMegabytes() - before, 100);
 }
 
-TEST(DecodePng, RefusesAHugePictureBeforeTakingMemory) {
+TEST(DecodePng, RejectsAHugeImageBeforeAllocating) {
   std::string bytes = EncodePng(GradientImage(2, 2, 3));
   const size_t header = bytes.find("IHDR");
   bytes[header + 6] = bytes[header + 10] = '\x40';  // 16384 more rows and columns

@@ -11,9 +11,9 @@
 namespace hearth::image {
 namespace {
 
-// Upsampling takes a color from the neighbouring sample, which is missing beside a cropped line.
+// Upsampling reads the adjacent color sample, which is missing at the edge of a cropped line.
 constexpr int64_t kMargin = 2;
-// What follows the end of image in a file that is whole: padding by some cameras and programs.
+// Bytes after the end of image in an intact file: padding by some cameras and programs.
 constexpr size_t kMaxTail = 64;
 
 bool EndsWithItsMarker(std::string_view bytes) {
@@ -60,7 +60,7 @@ class JpegRegionReader final : public RegionReader {
     if (left == 0) {
       RequireJpeg(decoder_.Finish(), decoder_);
     } else if (!EndsWithItsMarker(bytes_)) {
-      // It skips to the end without a look at the bytes, so the last line is read.
+      // Skipping to the end does not read the bytes, so read the last line.
       RequireJpeg(decoder_.SkipLines(left - 1), decoder_);
       RequireJpeg(decoder_.ReadLine(line_) && decoder_.Finish(), decoder_);
     }
@@ -75,7 +75,7 @@ class JpegRegionReader final : public RegionReader {
   const uint8_t* wanted_ = nullptr;
 };
 
-// Decodes the whole file: rows of a PNG file follow from those above them, and may be interlaced.
+// Decodes the whole file: rows of a PNG file depend on those above them, and may be interlaced.
 class PngRegionReader final : public RegionReader {
  public:
   PngRegionReader(std::string_view bytes, ReaderMemory* memory) : memory_(memory) {
@@ -84,7 +84,7 @@ class PngRegionReader final : public RegionReader {
     width_ = memory->image.width;
   }
   ~PngRegionReader() override {
-    // A large image among small ones: its memory is not kept.
+    // Releases the memory of an unusually large image.
     std::vector<uint8_t>& pixels = memory_->image.pixels;
     if (pixels.capacity() > kMostKept) std::vector<uint8_t>().swap(pixels);
   }
@@ -119,7 +119,7 @@ std::unique_ptr<RegionReader> OpenRegion(std::string_view bytes, ImageKind kind,
                                          ReaderMemory* memory) {
   const ImageKind found = KindOf(bytes);
   Require(kind == ImageKind::kAny || kind == found, ErrorCode::kDataLoss,
-          "an image of {} bytes is a {} file, but kind is {}: give kind any to read both",
+          "an image of {} bytes is a {} file, but kind is {}: use kind any to read both",
           bytes.size(), found == ImageKind::kPng ? "PNG" : "JPEG",
           found == ImageKind::kPng ? "jpeg" : "png");
   if (found == ImageKind::kPng) return std::make_unique<PngRegionReader>(bytes, memory);

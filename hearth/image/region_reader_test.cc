@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Sharp edges in light and colors, so that a wrong neighbour shows.
+// Sharp edges in brightness and colors, so that a wrong neighbour is visible.
 Image NoiseImage(int64_t height, int64_t width, int64_t channels) {
   std::mt19937 random(11);
   Image image{height, width, channels, std::vector<uint8_t>(height * width * channels)};
@@ -56,7 +56,7 @@ Region RandomRegion(int64_t height, int64_t width, std::mt19937& random) {
   return region;
 }
 
-TEST(RegionReader, GivesThePixelsThatDecodingTheWholeImageGives) {
+TEST(RegionReader, ReadsThePixelsOfTheWholeImage) {
   std::mt19937 random(2);
   const Image image = NoiseImage(91, 123, 3);
   const std::string files[] = {EncodeJpeg(image),
@@ -80,7 +80,7 @@ TEST(RegionReader, GivesThePixelsThatDecodingTheWholeImageGives) {
   }
 }
 
-TEST(RegionReader, GivesTheSamePartOfAReducedImage) {
+TEST(RegionReader, ReadsTheSamePartOfAReducedImage) {
   std::mt19937 random(4);
   const Image image = NoiseImage(181, 245, 3);
   for (const std::string& file : {EncodeJpeg(image), ProgressiveJpeg(image)}) {
@@ -100,7 +100,7 @@ TEST(RegionReader, GivesTheSamePartOfAReducedImage) {
   }
 }
 
-TEST(RegionReader, RefusesAFileThatEndsBelowTheRegion) {
+TEST(RegionReader, RejectsAFileThatIsTruncatedBelowTheRegion) {
   const std::string whole = EncodeJpeg(NoiseImage(200, 64, 3));
   for (const size_t kept : {whole.size() - 2, whole.size() / 2}) {
     EXPECT_THAT(
@@ -113,11 +113,11 @@ TEST(RegionReader, RefusesAFileThatEndsBelowTheRegion) {
   EXPECT_EQ(Read(whole + std::string(40, '\0'), {0, 0, 8, 8}), Read(whole, {0, 0, 8, 8}));
 }
 
-TEST(OpenRegion, RefusesAnotherKindThanTheOneAskedFor) {
+TEST(OpenRegion, RejectsAnotherKindThanRequested) {
   ReaderMemory memory;
   const std::string png = EncodePng(GradientImage(2, 2, 3));
   EXPECT_THAT([&] { OpenRegion(png, ImageKind::kJpeg, &memory); },
-              ThrowsMessage<Error>(HasSubstr("is a PNG file, but kind is jpeg: give kind any")));
+              ThrowsMessage<Error>(HasSubstr("is a PNG file, but kind is jpeg: use kind any")));
   EXPECT_EQ(OpenRegion(png, ImageKind::kPng, &memory)->height(), 2);
 }
 

@@ -21,8 +21,8 @@ uint8_t Rounded(int sum) {
   return static_cast<uint8_t>(std::clamp((sum + kTriangleHalf) >> kTriangleBits, 0, 255));
 }
 
-// Rounds the sums up to each weight, so that all add up to one, and even areas keep their level,
-// however many and small they are.
+// Rounds the sums up to each weight, so that all weights add up to one and uniform areas keep their
+// level, however many and small the weights are.
 void RoundWeights(const std::vector<double>& exact, double sum, int16_t* weights) {
   double total = 0;
   int64_t rounded = 0;
@@ -60,10 +60,10 @@ void BlendLinesPlainly(const uint32_t* const* lines, const int16_t* weights, int
 }
 
 #ifdef __x86_64__
-// The same sums: whole numbers, so every CPU gives the same pixels.
+// The same sums in integers, so that every CPU computes the same pixels.
 #define HEARTH_AVX2 __attribute__((target("avx2")))
 
-// Four source pixels at a time: two in each half, their samples side by side as 16-bit numbers.
+// Four source pixels at a time: two in each half, with their samples interleaved as 16-bit numbers.
 HEARTH_AVX2 HEARTH_INLINE __m256i SumOf(const uint8_t* pixel, const int16_t* weights,
                                         int64_t taps) {
   const __m256i spread =
@@ -112,7 +112,7 @@ HEARTH_AVX2 HEARTH_INLINE void ResampleByAvx2(const uint8_t* line, const Resampl
 
 HEARTH_AVX2 void ResampleLineByAvx2(const uint8_t* line, const ResampleTable& table,
                                     uint32_t* out) {
-  // Mostly one group, as images shrink to a half at most: without the inner loop.
+  // Mostly one group, as images shrink at most to a half: without the inner loop.
   if (table.taps() == kColumnGroup) return ResampleByAvx2(line, table, kColumnGroup, out);
   ResampleByAvx2(line, table, table.taps(), out);
 }

@@ -20,7 +20,7 @@ std::vector<uint8_t> RandomLine(int64_t pixels, const ResampleTable& table) {
   return line;
 }
 
-// The sums as whole numbers, which every CPU has to give.
+// The sums in integers, which every CPU must compute.
 uint32_t PixelAt(const uint8_t* line, const ResampleTable& table, int64_t i) {
   uint32_t pixel = 0;
   for (int c = 0; c < 3; ++c) {
@@ -33,7 +33,7 @@ uint32_t PixelAt(const uint8_t* line, const ResampleTable& table, int64_t i) {
   return pixel;
 }
 
-TEST(ResampleTable, WeighsByATriangleAsWideAsAnOutputPixelOnEachSide) {
+TEST(ResampleTable, WeightsAreATriangleAsWideAsAnOutputPixelOnEachSide) {
   ResampleTable table;
   table.Build(Whole(300, 100), 100, kColumnGroup, false);
   EXPECT_EQ(table.taps(), 8);                  // six, and two of the last group
@@ -57,7 +57,7 @@ TEST(ResampleTable, WeightsOfEveryPixelAddUpToOne) {
   }
 }
 
-TEST(ResampleTable, WeighsThousandsOfPixelsEvenly) {
+TEST(ResampleTable, WeightsThousandsOfPixelsEvenly) {
   ResampleTable table;
   table.Build(Whole(65500, 1), 1, kColumnGroup, false);
   std::vector<uint8_t> line(65500 * 3 + LinePadding(table));
@@ -78,7 +78,7 @@ TEST(ResampleTable, ReadsOnlyThePixelsOfItsPart) {
   EXPECT_EQ(table.high(), 200);
 }
 
-TEST(ResampleLine, GivesTheSumsOfItsWeightsExactly) {
+TEST(ResampleLine, ComputesTheWeightedSumsExactly) {
   ResampleTable table;
   std::vector<uint32_t> out(101);
   for (const bool mirrored : {false, true}) {
@@ -91,7 +91,7 @@ TEST(ResampleLine, GivesTheSumsOfItsWeightsExactly) {
   }
 }
 
-TEST(ResampleLine, MirroredGivesTheSamePixelsFromRightToLeft) {
+TEST(ResampleLine, MirroredComputesTheSamePixelsFromRightToLeft) {
   ResampleTable table;
   for (const int64_t size : {1, 2, 77, 300}) {
     std::vector<uint32_t> plain(50), mirrored(50);
@@ -105,7 +105,7 @@ TEST(ResampleLine, MirroredGivesTheSamePixelsFromRightToLeft) {
   }
 }
 
-TEST(BlendLines, GivesTheSumsOfItsWeightsExactly) {
+TEST(BlendLines, ComputesTheWeightedSumsExactly) {
   std::mt19937 random(5);
   constexpr int64_t kCount = 21;
   for (const int64_t taps : {2, 4, 6, 74}) {

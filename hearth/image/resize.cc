@@ -9,11 +9,11 @@ namespace hearth::image {
 namespace {
 
 // Weights are 11-bit fixed point, as in the image library that published networks were trained
-// with: float weights would differ from it by one grey level here and there.
+// with: float weights would occasionally differ from it by one gray level.
 constexpr int kWeightBits = 11;
 constexpr int kWeightOne = 1 << kWeightBits;
 
-// One output coordinate lies between source coordinates `first` and `second`.
+// One output coordinate is between source coordinates `first` and `second`.
 struct Tap {
   int64_t first, second;
   int first_weight, second_weight;
@@ -37,7 +37,7 @@ std::vector<Tap> MakeTaps(int64_t from, int64_t to) {
   return taps;
 }
 
-// One source row, resized across: values of 8 + 11 bits.
+// One source row, resized horizontally: values of 8 + 11 bits.
 void ResizeRow(const uint8_t* row, const std::vector<Tap>& taps, int64_t channels, int* out) {
   for (const Tap& tap : taps) {
     const uint8_t* first = row + tap.first * channels;
@@ -48,7 +48,7 @@ void ResizeRow(const uint8_t* row, const std::vector<Tap>& taps, int64_t channel
   }
 }
 
-// The shifts keep each product within 32 bits and round the sum to the nearest grey level.
+// The shifts keep each product within 32 bits and round the sum to the nearest gray level.
 uint8_t Blend(int upper, int upper_weight, int lower, int lower_weight) {
   const int sum = ((upper_weight * (upper >> 4)) >> 16) + ((lower_weight * (lower >> 4)) >> 16);
   return static_cast<uint8_t>((sum + 2) >> 2);
@@ -71,7 +71,7 @@ Image Resize(const Image& image, int64_t height, int64_t width) {
   int64_t upper_row = -1, lower_row = -1;
   for (int64_t y = 0; y < height; ++y) {
     const Tap& tap = down[y];
-    if (tap.first == lower_row) {  // going down, the lower row often becomes the upper one
+    if (tap.first == lower_row) {  // the lower row often becomes the next upper one
       upper.swap(lower);
       std::swap(upper_row, lower_row);
     }

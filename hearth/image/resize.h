@@ -5,7 +5,7 @@
 
 namespace hearth::image {
 
-// Pixel centres lie at half coordinates and edges are repeated; nothing is smoothed beforehand when
+// Pixel centers are at half coordinates and edges are repeated; nothing is smoothed beforehand when
 // the image shrinks. Throws kInvalidArgument for an empty image or a size below 1.
 Image Resize(const Image& image, int64_t height, int64_t width);
 

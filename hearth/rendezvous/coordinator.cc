@@ -169,7 +169,7 @@ void Coordinator::OnReserve(int rank, const Json& frame) {
   }
   if (!membership_.Reserve(rank, frame.at("host").get<std::string>(), frame.at("info"))) return;
   reserve_by_ = Deadline::Never();
-  server_->SendAll({{"type", "roster"}, {"members", membership_.Infos()}});
+  server_->SendAll({{"type", "membership"}, {"members", membership_.Infos()}});
   changed_.notify_all();
 }
 

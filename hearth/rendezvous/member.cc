@@ -75,7 +75,7 @@ std::vector<Json> Member::Reserve(const Json& info) {
   // fallback.
   const Deadline deadline = Deadline::After(reserve_timeout_s_ + heartbeat_timeout_s_);
   const auto infos = Request({{"type", "reserve"}, {"host", options_.host_name}, {"info", info}},
-                             "roster", deadline);
+                             "membership", deadline);
   Require(infos.has_value(), ErrorCode::kDeadlineExceeded,
           "{} received no member list from the coordinator at {} within {} s",
           RankName(options_.rank, options_.host_name), connection_.peer(),
@@ -216,7 +216,7 @@ void Member::Dispatch(const Json& frame) {
   const auto type = frame.at("type").get<std::string>();
   std::string answer = type;
   const char* content = "values";
-  if (type == "roster") {
+  if (type == "membership") {
     content = "members";
   } else if (type == "gathered") {
     answer = "gathered " + frame.at("name").get<std::string>();

@@ -1,6 +1,6 @@
-// What a training or a test can be told beside its prototxts. This one table stands behind the
-// flags of CaffeOnSpark and of the program `hearth`, the attributes of Python's Config, and the job
-// that a trainer gets: a new setting is a field and a row.
+// Settings of a training or a test, besides its prototxts. This one table defines the flags of
+// CaffeOnSpark and of the program `hearth`, the attributes of Python's Config, and a trainer's job:
+// a new setting is a field and a row.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace hearth::settings {
 
-// The values of one run; the initial ones are the defaults everywhere.
+// The values of one run, with the defaults of all interfaces.
 struct Settings {
   int devices = 1;
   int transform_threads = 1;
@@ -28,11 +28,11 @@ struct Setting {
   std::string name;  // in a job, and as an attribute of Config
   std::string flag;  // of CaffeOnSpark; empty: none
   std::variant<bool Settings::*, int Settings::*, std::string Settings::*> field;
-  std::string help;                      // empty where the setting has no effect yet: not shown
-  std::vector<std::string> values = {};  // allowed for a text; empty: any
+  std::string help;                      // empty: not shown, as the setting has no effect yet
+  std::vector<std::string> values = {};  // allowed values of a text; empty: any
   int most = 0;                          // of a number
   int least = 1;                         // of a number
-  bool in_program = false;               // whether it is a flag of `hearth` too
+  bool in_program = false;               // it is also a flag of `hearth`
 };
 
 const std::vector<Setting>& Table();

@@ -10,7 +10,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::IsEmpty;
 
-TEST(Settings, HaveNamesAndFlagsOfTheirOwn) {
+TEST(Settings, HaveUniqueNamesAndFlags) {
   std::set<std::string> names, flags;
   for (const Setting& setting : Table()) {
     EXPECT_TRUE(names.insert(setting.name).second) << setting.name;

@@ -24,8 +24,8 @@ std::vector<int> ParseGpus(const std::string& flag, size_t count) {
     size_t gpu = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), gpu);
     Require(error == std::errc() && end == word.data() + word.size() && gpu < count,
-            ErrorCode::kInvalidArgument, "-gpu {}: there is no device \"{}\"; this machine has {}",
-            flag, word, count);
+            ErrorCode::kInvalidArgument, "-gpu {}: no device \"{}\"; this machine has {}", flag,
+            word, count);
     gpus.push_back(static_cast<int>(gpu));
   }
   return gpus;
@@ -35,7 +35,7 @@ std::vector<int> FindGpus(const std::string& flag) {
   if (flag.empty()) return {};
   const size_t count = caffe::CountCudaDevices();
   if (count > 0) return ParseGpus(flag, count);
-  log::Warning("-gpu {}: this process can use no CUDA device; it computes on the CPU", flag);
+  log::Warning("-gpu {}: no CUDA device is available to this process; using the CPU", flag);
   return {};
 }
 
@@ -55,7 +55,7 @@ caffe::ComputeDevice ChooseDevice(const std::vector<int>& gpus,
 }
 
 bool OpenDevice(collective::Group& group, const caffe::ComputeDevice& device, double timeout_s) {
-  // Simulated ones, which are the CPU, are told apart by the rank.
+  // Simulated devices, which are the CPU, are distinguished by the rank.
   const int own =
       device.device.is_cpu() ? group.host_index() : static_cast<int>(device.device.index);
   return group.OpenDevice(device.separate ? own : -1, Deadline::After(timeout_s));

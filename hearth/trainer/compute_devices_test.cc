@@ -34,15 +34,15 @@ class ChooseDeviceTest : public testing::Test {
   caffe::SolverParameter gpu_;
 };
 
-TEST_F(ChooseDeviceTest, FollowsTheSolverModeWhereThereAreGpus) {
+TEST_F(ChooseDeviceTest, FollowsTheSolverModeIfThereAreGpus) {
   setenv("HEARTH_SIMULATED_GPUS", "2", 1);
   EXPECT_EQ(ChooseDevice({}, cpu_, 0), caffe::ComputeDevice());
   EXPECT_TRUE(ChooseDevice({}, gpu_, 3).separate);
-  EXPECT_TRUE(ChooseDevice({1}, cpu_, 0).separate) << "named devices come before the mode";
+  EXPECT_TRUE(ChooseDevice({1}, cpu_, 0).separate) << "named devices take precedence over the mode";
   EXPECT_THAT([] { FindGpus("2"); }, ThrowsMessage<Error>(HasSubstr("this machine has 2")));
 }
 
-TEST_F(ChooseDeviceTest, IsTheCpuWhereThereIsNone) {
+TEST_F(ChooseDeviceTest, IsTheCpuWithoutGpus) {
   if (caffe::CountCudaDevices() > 0) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_THAT(FindGpus("0"), IsEmpty());
   EXPECT_EQ(ChooseDevice({}, gpu_, 0), caffe::ComputeDevice());

@@ -29,10 +29,11 @@ std::string ControlChannel::ReadLine(Deadline deadline) {
   std::string line;
   char buffer[64 << 10];
   for (;;) {
-    Require(PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
-            "no job arrived on the control channel in time ({} bytes of its line did)",
-            line.size());
-    // Peeking keeps whatever follows the newline for the watcher.
+    Require(
+        PollOne(fd_.get(), POLLIN, deadline) != 0, ErrorCode::kDeadlineExceeded,
+        "the control channel received no complete job before the deadline ({} bytes of its line)",
+        line.size());
+    // Peeking leaves the bytes after the newline to the watcher.
     const ssize_t seen = recv(fd_.get(), buffer, sizeof buffer, MSG_PEEK);
     if (seen < 0 && errno == EINTR) continue;
     if (seen < 0) ThrowErrno(errno, "cannot read the job from the control channel");
@@ -66,7 +67,7 @@ void ControlChannel::WatchUntilLost() {
 }
 
 void ControlChannel::Send(const nlohmann::json& event) {
-  // Texts come from layers and peers: a byte that is not UTF-8 must not cost the event.
+  // Texts come from layers and peers; replace invalid UTF-8 rather than lose the event.
   std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   line += '\n';
   std::lock_guard lock(send_mutex_);

@@ -1,5 +1,6 @@
 // The trainer's side of the stream socket to the process that started it: one JSON object per line.
-// First the job comes in, then events go out. End of stream means that the starter is gone.
+// The job is received first, then events are sent. End of stream means that the parent process is
+// gone.
 #pragma once
 
 #include <atomic>
@@ -25,15 +26,15 @@ class ControlChannel {
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
 
-  // The first line, without its newline. Throws kUnavailable at end of stream, kDeadlineExceeded,
-  // or kInvalidArgument for a line that is too long. Call before Watch.
+  // Returns the first line, without its newline. Throws kUnavailable at end of stream,
+  // kDeadlineExceeded, or kInvalidArgument if the line is too long. Call before Watch.
   std::string ReadLine(Deadline deadline);
 
-  // Starts a thread that calls `on_lost` once, when the other side closes or dies.
+  // Starts a thread that calls `on_lost` once, when the peer closes the socket or dies.
   void Watch(std::function<void()> on_lost);
 
-  // Writes one event; any thread. Events are lost once the other side is gone or has not read for
-  // a minute: a trainer must not fail because nobody listens, Watch decides that.
+  // Writes one event; any thread. Events are dropped once the peer is gone or has not read for a
+  // minute: a missing reader is no failure of the trainer's; Watch handles it.
   void Send(const nlohmann::json& event);
 
  private:

@@ -48,7 +48,7 @@ class ControlChannelTest : public ::testing::Test {
   int worker_ = -1;
 };
 
-TEST_F(ControlChannelTest, ReadsOneLineThatArrivesInPieces) {
+TEST_F(ControlChannelTest, ReadsALineThatArrivesInParts) {
   auto line = std::async([&] { return channel_->ReadLine(Deadline::After(5)); });
   Write("{\"mode\":");
   Write("\"train\"}\nmore");
@@ -68,11 +68,11 @@ TEST_F(ControlChannelTest, EndOfStreamBeforeTheJobIsAnError) {
   EXPECT_EQ(ReadError(5), ErrorCode::kUnavailable);
 }
 
-TEST_F(ControlChannelTest, AWorkerThatSaysNothingRunsIntoTheDeadline) {
+TEST_F(ControlChannelTest, ASilentPeerExceedsTheDeadline) {
   EXPECT_EQ(ReadError(0.05), ErrorCode::kDeadlineExceeded);
 }
 
-TEST_F(ControlChannelTest, EventsOfManyThreadsArriveAsWholeLines) {
+TEST_F(ControlChannelTest, EventsOfManyThreadsAreWholeLines) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -86,20 +86,20 @@ TEST_F(ControlChannelTest, EventsOfManyThreadsArriveAsWholeLines) {
   for (auto& thread : threads) thread.join();
 }
 
-TEST_F(ControlChannelTest, TextThatIsNotUtf8StillArrives) {
+TEST_F(ControlChannelTest, SendsTextThatIsNotUtf8) {
   channel_->Send({{"event", "error"}, {"message", "bad byte \xff here"}});
   EXPECT_THAT(ReadEvent(), ::testing::HasSubstr("here"));
 }
 
-TEST_F(ControlChannelTest, TellsOnceThatTheWorkerIsGone) {
+TEST_F(ControlChannelTest, ReportsOnceThatThePeerIsGone) {
   std::promise<void> lost;
   channel_->Watch([&] { lost.set_value(); });
   CloseWorker();
   EXPECT_EQ(lost.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
-  channel_->Send({{"event", "ready"}});  // nobody listens: no signal, no error
+  channel_->Send({{"event", "ready"}});  // no reader: no signal, no error
 }
 
-TEST_F(ControlChannelTest, ClosingItselfIsNotALoss) {
+TEST_F(ControlChannelTest, DestructionIsNotALoss) {
   bool lost = false;
   channel_->Watch([&] { lost = true; });
   channel_.reset();

@@ -23,17 +23,17 @@ struct FatalSignal {
 constexpr std::array<FatalSignal, 5> kFatal = {
     {{SIGSEGV, "SIGSEGV"},
      {SIGBUS, "SIGBUS",
-      ": a file that it reads where it lies (a database, a SequenceFile, kept rows) was cut "
-      "meanwhile, or its disk failed; leave a run's files alone, and start it again"},
+      ": a memory-mapped file (a database, a SequenceFile, spooled rows) was truncated, or its "
+      "disk failed; do not change the files of a run, and start it again"},
      {SIGFPE, "SIGFPE"},
      {SIGILL, "SIGILL"},
      {SIGABRT, "SIGABRT"}}};
 
 int control_fd = -1;
-char identity[512];  // the event's fields that are known before
+char identity[512];  // the event's fields that are known in advance
 std::atomic<int64_t> current_iteration{-1};
 
-// Only what a signal handler may do: no allocation, no locks.
+// Async-signal-safe: no allocation, no locks.
 class Line {
  public:
   Line& operator<<(std::string_view text) {
@@ -42,7 +42,7 @@ class Line {
     }
     return *this;
   }
-  // Inside of a JSON string: what would need an escape becomes a question mark.
+  // For the inside of a JSON string: characters that need an escape become question marks.
   Line& Quoted(std::string_view text) {
     for (const char c : text) {
       const bool plain = static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
@@ -86,7 +86,7 @@ void Report(int number) {
   }
   line << "its trainer process crashed with " << found.name << found.likely_cause << "\"}\n";
   line.Send(control_fd);
-  raise(number);  // the handler is gone: now it ends the process
+  raise(number);  // the default handler is restored: this ends the process
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ void ReportCrashes(int fd, const Job& job) {
   const std::string fields = rank.substr(1, rank.size() - 2) + ",";
   std::strncpy(identity, fields.size() < sizeof identity ? fields.c_str() : "",
                sizeof identity - 1);
-  // A stack of its own for the handler, where the crash is an overflow of this thread's.
+  // The handler needs its own stack in case the signal is a stack overflow.
   static std::vector<char> stack(64 << 10);
   stack_t alternative{};
   alternative.ss_sp = stack.data();

@@ -1,4 +1,4 @@
-// The last words of a process that crashes: which signal, in which iteration and layer.
+// Reports a crash of this process: the signal, the iteration and the layer.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace hearth::trainer {
 
-// From now on a fatal signal (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) writes an "error" event to
-// the control channel `fd` and then ends the process as it would have without. Once per process.
+// Installs handlers by which a fatal signal (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) writes an
+// "error" event to the control channel `fd` before it ends the process as usual. Once per process.
 void ReportCrashes(int fd, const Job& job);
 
-// The iteration that a report names: the last that a device has begun. Any thread.
+// Sets the iteration that reports name: the last that a device has begun. Any thread.
 void SetIterationForCrashes(int64_t iteration) noexcept;
 
 }  // namespace hearth::trainer

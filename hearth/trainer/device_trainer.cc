@@ -40,13 +40,13 @@ caffe::NetContext DeviceTrainer::Context() const {
   caffe::NetContext context;
   context.device = device_;
   if (job_.settings.algorithms == "fastest") caffe::UseFastestAlgorithms();
-  context.share_diffs = true;  // nobody looks at a blob's diff after backward
+  context.share_diffs = true;  // no one reads a blob's diff after backward
   context.precision = caffe::ParsePrecision(job_.settings.precision);
   context.resize_images = job_.settings.resize;
   context.transform_threads = job_.settings.transform_threads;
-  context.on_bad_row = [bad_rows = options_.bad_rows](const std::string& id,
-                                                      const std::string& reason) {
-    bad_rows->Report(id, reason);
+  context.on_invalid_row = [invalid_rows = options_.invalid_rows](const std::string& id,
+                                                                  const std::string& reason) {
+    invalid_rows->Report(id, reason);
   };
   return context;
 }
@@ -68,14 +68,14 @@ void DeviceTrainer::BuildSolver() {
                                         OpenDevice(*options_.group, device_, kStepTimeoutSeconds));
   caffe::SolverOptions options;
   options.train_context = Context();
-  options.train_context.on_bad_row = [this](const std::string& id, const std::string& reason) {
+  options.train_context.on_invalid_row = [this](const std::string& id, const std::string& reason) {
     if (drawn_again_ >= 0) {
-      options_.bad_rows->Recall(id, reason);
+      options_.invalid_rows->Recall(id, reason);
       ++drawn_again_;
       return;
     }
-    options_.bad_rows->Report(id, reason);
-    sync_->AddBadRow();
+    options_.invalid_rows->Report(id, reason);
+    sync_->AddInvalidRow();
   };
   options.train_context.open_source = OpenOnce(options_.rows, "train");
   options.test_context = ForwardContext();
@@ -116,13 +116,13 @@ void DeviceTrainer::BuildSolver() {
   sync_->set_on_snapshot([this] { solver_->RequestSnapshot(); });
 }
 
-// Rank 0 alone reads files: the others may be on hosts that do not have them.
+// Only rank 0 reads files: other hosts may not have them.
 void DeviceTrainer::LoadAndBroadcast() {
   std::string position;
   if (is_root()) {
     if (auto loaded = Load()) {
       TakeNotes(*loaded);
-      loaded->notes.clear();  // the others have no use for them
+      loaded->notes.clear();  // unused by the other ranks
       position = caffe::PositionToText(*loaded);
     }
   }
@@ -134,28 +134,28 @@ void DeviceTrainer::LoadAndBroadcast() {
   broadcast(solver_->net().params().data());
   for (const caffe::Tensor& history : solver_->history()) broadcast(history);
   Broadcast(&position);
-  caffe::TrainingPosition place;
-  if (!position.empty()) place = caffe::PositionFromText(position);
-  if (options_.stream) options_.stream->BeginAt(std::max<int64_t>(0, place.epoch));
+  caffe::TrainingPosition start;
+  if (!position.empty()) start = caffe::PositionFromText(position);
+  if (options_.stream) options_.stream->BeginAt(std::max<int64_t>(0, start.epoch));
   if (position.empty()) return;
-  if (!row_check_.Confirm(place) || !IsOfBatchSize(place)) place.fetches = 0;
-  GoOnAt(place);
+  if (!row_check_.Confirm(start) || !IsOfBatchSize(start)) start.fetches = 0;
+  ResumeAt(start);
 }
 
-void DeviceTrainer::GoOnAt(const caffe::TrainingPosition& position) {
+void DeviceTrainer::ResumeAt(const caffe::TrainingPosition& position) {
   drawn_again_ = 0;
-  const caffe::Skipped skipped = solver_->GoOnAt(position);
+  const caffe::Skipped skipped = solver_->ResumeAt(position);
   const int64_t bad = std::exchange(drawn_again_, -1);
   int64_t sums[] = {skipped.rows + bad, bad}, minibatches = skipped.minibatches;
   const Deadline deadline = Deadline::After(kStepTimeoutSeconds);
   options_.group->AllReduce(sums, 2, collective::DataType::kInt64, collective::Op::kSum, deadline);
   options_.group->AllReduce(&minibatches, 1, collective::DataType::kInt64, collective::Op::kMax,
                             deadline);
-  solver_->TellIfShort(position, minibatches);
+  solver_->WarnIfShort(position, minibatches);
   TakeCounts(position, sums[0], sums[1]);
 }
 
-// A minibatch of another size would stand for other rows.
+// With another batch size the position refers to other rows.
 bool DeviceTrainer::IsOfBatchSize(const caffe::TrainingPosition& position) const {
   const int64_t own = solver_->net().batch_size();
   if (position.batch_size == 0 || position.batch_size == own) return true;
@@ -168,20 +168,20 @@ bool DeviceTrainer::IsOfBatchSize(const caffe::TrainingPosition& position) const
   return false;
 }
 
-// `rows`, `bad`: what was drawn again of the position's epoch. They are counted where the seal, an
-// older one, does not say.
+// `rows`, `bad`: rows replayed to reach the position in its epoch. They are used where an older
+// seal lacks the counts.
 void DeviceTrainer::TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad) {
   counts_ = position.counts.value_or(caffe::RowCounts{rows, bad, 0, bad});
-  const bool at_place = position.ranks == job_.collective_world() && position.fetches > 0;
-  if (!at_place) {  // the epoch begins again, and its bad rows come again
+  const bool at_position = position.ranks == job_.collective_world() && position.fetches > 0;
+  if (!at_position) {  // the epoch begins again, including its invalid rows
     counts_.all_bad -= std::min(counts_.all_bad, counts_.bad);
     counts_.rows = counts_.bad = 0;
   }
   if (job_.run.empty() || position.run != job_.run) counts_.all_bad = 0;  // another run's
-  options_.bad_rows->SetCount(counts_.all_bad);
+  options_.invalid_rows->SetCount(counts_.all_bad);
 }
 
-// Devices of one process keep one set of weights where only updates change them.
+// Devices of one process share their weights if only updates change them.
 void DeviceTrainer::ShareWeights() {
   if (job_.settings.devices == 1 || SyncEvery() > 1 || !solver_->CanShareWeights()) return;
   collective::Group& team = *options_.team->groups[static_cast<size_t>(options_.device)];
@@ -193,7 +193,8 @@ void DeviceTrainer::ShareWeights() {
   if (is_root()) log::Info("The {} devices of a process share its weights", job_.settings.devices);
 }
 
-// Takes over the validations that this run has done before the snapshot, but not another run's.
+// Restores the validations that this run has done before the snapshot; those of another run are
+// dropped.
 void DeviceTrainer::TakeNotes(const caffe::TrainingPosition& loaded) {
   if (job_.run.empty() || loaded.run != job_.run || loaded.notes.empty()) return;
   auto notes = nlohmann::json::parse(loaded.notes, nullptr, /*allow_exceptions=*/false);
@@ -213,8 +214,8 @@ void DeviceTrainer::Broadcast(std::string* text) {
   if (size > 0) options_.group->Broadcast(text->data(), size, 0, deadline);
 }
 
-// A later generation goes on from its run's own last snapshot; where there is none yet, from where
-// the run began.
+// A later generation resumes from the last snapshot of its run or, if there is none yet, from
+// where the run began.
 std::optional<caffe::TrainingPosition> DeviceTrainer::Load() {
   if (job_.generation > 0 && !job_.run.empty()) {
     if (const auto last = caffe::FindSnapshot(solver_->snapshot_prefix(), job_.run)) {
@@ -248,7 +249,7 @@ const dataset::Minibatch& DeviceTrainer::LastRows() const {
   return kNone;
 }
 
-// One rank alone has nobody to wait for.
+// A single rank waits for no one.
 int DeviceTrainer::SyncEvery() const {
   return options_.group->world() > 1 ? job_.settings.sync_every : 1;
 }
@@ -269,30 +270,30 @@ void DeviceTrainer::AnnounceStart() {
   }
   if (!is_root()) return;
   options_.send(NetEvent(solver_->net()));
-  if (solver_->net().batch_size() > 0) {  // else the net's layers make their rows themselves
+  if (solver_->net().batch_size() > 0) {  // else the net's layers produce their rows
     log::Info(
         "Effective batch {} = {} rows x {} devices x {} processes x iter_size {}, lr = {:.6g}",
         EffectiveBatch(), solver_->net().batch_size(), job_.settings.devices, job_.world,
         solver_->param().iter_size(), solver_->learning_rate());
   }
-  if (job_.collective_world() > 1) log::Info("Ranks talk by {}", options_.group->description());
+  if (job_.collective_world() > 1)
+    log::Info("Ranks communicate by {}", options_.group->description());
   if (SyncEvery() > 1) {
-    log::Info("Each rank updates its own weights; they become one every {} iterations",
-              SyncEvery());
+    log::Info("Each rank updates its own weights; averaged every {} iterations", SyncEvery());
   }
-  if (validator_) log::Info("Validation has {} rows in all", validator_->total_rows());
+  if (validator_) log::Info("Validation has {} rows in total", validator_->total_rows());
 }
 
 void DeviceTrainer::Validate(int64_t iteration) {
-  // Counted by the iteration, so that a resumed run tests on the rows of an unbroken one.
+  // Counted by the iteration, so that a resumed run tests on the same rows as an uninterrupted one.
   const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
-  counts_.all_bad += result.bad_rows;
-  if (options_.device == 0) options_.bad_rows->SetCount(counts_.all_bad);
-  options_.bad_rows->Check(result.rows + result.bad_rows, result.bad_rows,
-                           /*no_more=*/true);
-  Require(result.rows > 0 || result.bad_rows == 0, ErrorCode::kDataLoss,
-          "validation after iteration {}: none of its {} rows can be used", iteration,
-          result.bad_rows);
+  counts_.all_bad += result.invalid_rows;
+  if (options_.device == 0) options_.invalid_rows->SetCount(counts_.all_bad);
+  options_.invalid_rows->Check(result.rows + result.invalid_rows, result.invalid_rows,
+                               /*no_more=*/true);
+  Require(result.rows > 0 || result.invalid_rows == 0, ErrorCode::kDataLoss,
+          "validation after iteration {}: all of its {} rows are invalid", iteration,
+          result.invalid_rows);
   if (!is_root()) return;
   validator_->Log(iteration, result);
   nlohmann::json validation = {{"iteration", iteration}, {"outputs", result.ToJson()}};
@@ -301,26 +302,26 @@ void DeviceTrainer::Validate(int64_t iteration) {
   options_.send(validation);
 }
 
-// After every step, on all ranks with the same numbers; a step without rows has ended the epoch.
+// Called after every step, on all ranks with the same numbers; a step without rows ends the epoch.
 void DeviceTrainer::CountRows() {
   const double rows = sync_->total_weight() *
                       static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
-  counts_.bad += sync_->total_bad_rows();
-  counts_.all_bad += sync_->total_bad_rows();
-  counts_.rows += std::lround(rows) + sync_->total_bad_rows();
-  if (options_.device == 0) options_.bad_rows->SetCount(counts_.all_bad);
+  counts_.bad += sync_->total_invalid_rows();
+  counts_.all_bad += sync_->total_invalid_rows();
+  counts_.rows += std::lround(rows) + sync_->total_invalid_rows();
+  if (options_.device == 0) options_.invalid_rows->SetCount(counts_.all_bad);
   const bool over = rows == 0;
   if (over) counts_.whole_epoch = counts_.rows;
   JudgeRows(over);
   if (over) counts_.rows = counts_.bad = 0;
 }
 
-// Every epoch has the same rows. So once one has ended, a part of a later one is not judged alone,
-// where bad rows may happen to come first, but as a part of all of them.
+// Every epoch has the same rows. So after the first one, a later epoch's beginning, which may
+// happen to contain its invalid rows, is not checked alone but together with the epochs before it.
 void DeviceTrainer::JudgeRows(bool no_more) const {
   const int64_t rows = std::max(counts_.rows, counts_.whole_epoch);
-  options_.bad_rows->Check(rows, counts_.bad, no_more);
-  if (no_more && rows > 0 && counts_.bad >= rows) options_.bad_rows->RefuseAll(rows);
+  options_.invalid_rows->Check(rows, counts_.bad, no_more);
+  if (no_more && rows > 0 && counts_.bad >= rows) options_.invalid_rows->RejectAllInvalid(rows);
 }
 
 void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
@@ -332,7 +333,7 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   if (times) options_.send(*times);
   if (!is_root()) return;
   ObeySignals();
-  TellProgress(report);
+  SendProgress(report);
   const int every = job_.settings.log_histograms;
   if (every == 0 || report.iteration % every != 0) return;
   for (nlohmann::json& event : HistogramEvents(solver_->net(), sync_->gradient_weight())) {
@@ -341,8 +342,8 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   }
 }
 
-void DeviceTrainer::TellProgress(const caffe::IterationReport& report) {
-  // A root that ran out of rows has no loss of its own for the rest of the epoch.
+void DeviceTrainer::SendProgress(const caffe::IterationReport& report) {
+  // A root that ran out of rows has no loss for the rest of the epoch.
   if (std::isfinite(report.smoothed_loss)) last_loss_ = report.smoothed_loss;
   const double rows = sync_->total_weight() *
                       static_cast<double>(std::max<int64_t>(1, solver_->net().batch_size()));
@@ -360,7 +361,7 @@ void DeviceTrainer::ObeySignals() {
   const SignalEffect effect = options_.signals ? options_.signals->Take() : SignalEffect::kNone;
   if (effect == SignalEffect::kStop) sync_->RequestStop();
   if (effect != SignalEffect::kSnapshot) return;
-  // All ranks have a part in a snapshot, so they learn of it with the next step's gradients.
+  // Snapshots are collective, so ranks learn of them with the next step's gradients.
   if (options_.group->world() == 1) {
     solver_->RequestSnapshot();
   } else {
@@ -368,7 +369,7 @@ void DeviceTrainer::ObeySignals() {
   }
 }
 
-// Ranks that drift apart train nonsense without any other sign of it.
+// Ranks whose weights diverge train nonsense without any other sign of it.
 void DeviceTrainer::CheckEqualWeights() {
   const caffe::Tensor& data = solver_->net().params().data();
   const std::string_view bytes(reinterpret_cast<const char*>(data.data_ptr()),
@@ -376,7 +377,7 @@ void DeviceTrainer::CheckEqualWeights() {
   outcome_.weights_sha256 = Sha256Hex(bytes);
   const auto hash =
       static_cast<int64_t>(std::stoull(outcome_.weights_sha256.substr(0, 15), nullptr, 16));
-  int64_t largest[] = {hash, ~hash};  // equal on all ranks only where all hashes are equal
+  int64_t largest[] = {hash, ~hash};  // equal on all ranks only if all hashes are equal
   options_.group->AllReduce(largest, 2, collective::DataType::kInt64, collective::Op::kMax,
                             Deadline::After(kStepTimeoutSeconds));
   Require(largest[0] == hash && largest[1] == ~hash, ErrorCode::kInternal,
@@ -384,7 +385,7 @@ void DeviceTrainer::CheckEqualWeights() {
           iteration_.load(), options_.group->rank());
 }
 
-// CaffeOnSpark's rule: the model has the format of the snapshots, and its name says so.
+// CaffeOnSpark's rule: the model has the format of the snapshots, as its name says.
 void DeviceTrainer::WriteModel() {
   constexpr std::string_view kEnding = ".h5";
   const bool hdf5 = solver_->param().snapshot_format() == caffe::SolverParameter::HDF5;

@@ -1,4 +1,4 @@
-// One solver of a training: a device thread's net, solver and place among the ranks.
+// One solver of a training: a device thread's net, solver and rank.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 #include "hearth/dataset/minibatch.h"
 #include "hearth/dataset/row_stream.h"
 #include "hearth/dataset/spool.h"
-#include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/distributed_sync.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
 #include "hearth/trainer/progress.h"
 #include "hearth/trainer/row_check.h"
@@ -23,13 +23,13 @@
 
 namespace hearth::trainer {
 
-// How long a rank may be behind the others: enough for a validation, or a feeder that Spark is
-// still computing for. A lost rank is reported much sooner, by the rendezvous' heartbeat.
+// Time that a rank may be behind the others: enough for a validation, or for rows that Spark still
+// computes. A lost rank is reported much sooner, by the rendezvous' heartbeat.
 inline constexpr double kStepTimeoutSeconds = 3600;
 
-// What the device threads of one process have in common.
+// Shared by the device threads of one process.
 struct DeviceTeam {
-  std::vector<std::unique_ptr<collective::Group>> groups;  // of these threads alone, one for each
+  std::vector<std::unique_ptr<collective::Group>> groups;  // of these threads alone, one per thread
   caffe::Solver* first = nullptr;                          // device 0's, once it is built
 };
 
@@ -38,9 +38,9 @@ struct DeviceOptions {
   DeviceTeam* team = nullptr;
   collective::Group* group = nullptr;
   std::shared_ptr<dataset::MinibatchSource> rows;
-  std::shared_ptr<dataset::RowStream> stream;  // that the rows of this process come from, if any
-  std::shared_ptr<dataset::Spool> validation_rows;  // given to one device of each process
-  BadRows* bad_rows = nullptr;
+  std::shared_ptr<dataset::RowStream> stream;       // source of this process's rows, if any
+  std::shared_ptr<dataset::Spool> validation_rows;  // set for one device of each process
+  InvalidRows* invalid_rows = nullptr;
   SignalEffects* signals = nullptr;  // may be null
   std::function<void(const nlohmann::json&)> send;
 };
@@ -49,8 +49,8 @@ struct TrainOutcome {
   int64_t iteration = 0;
   // [{iteration, outputs}], including those before the snapshot that the run resumed from.
   nlohmann::json validations = nlohmann::json::array();
-  std::string model;     // the final model, empty where none was asked for
-  std::string snapshot;  // the last .solverstate, empty where there was none
+  std::string model;     // the final model; empty if none was requested
+  std::string snapshot;  // the last .solverstate; empty if there is none
   std::string weights_sha256;
 };
 
@@ -59,8 +59,8 @@ class DeviceTrainer {
  public:
   DeviceTrainer(const Job& job, DeviceOptions options);
 
-  // Builds the net, takes rank 0's weights, trains to the end, and checks that all ranks ended with
-  // the same bits. Throws the first failure.
+  // Builds the net, copies rank 0's weights, trains to the end, and checks that all ranks ended
+  // with the same bits. Throws the first failure.
   void Run();
 
   // The last finished iteration, -1 before the first; any thread.
@@ -80,13 +80,13 @@ class DeviceTrainer {
   void BuildValidator();
   void AnnounceStart();
   void Validate(int64_t iteration);
-  void GoOnAt(const caffe::TrainingPosition& position);
+  void ResumeAt(const caffe::TrainingPosition& position);
   bool IsOfBatchSize(const caffe::TrainingPosition& position) const;
   void TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad);
   void CountRows();
   void JudgeRows(bool no_more) const;
   void OnIteration(const caffe::IterationReport& report);
-  void TellProgress(const caffe::IterationReport& report);
+  void SendProgress(const caffe::IterationReport& report);
   void ObeySignals();
   void CheckEqualWeights();
   void WriteModel();
@@ -105,7 +105,8 @@ class DeviceTrainer {
   std::optional<StepTimes> times_;
   float last_loss_ = 0;
   caffe::RowCounts counts_;  // of all ranks
-  // Bad rows drawn again while the feed skips to a position, counted already. -1: not skipping.
+  // Invalid rows replayed while the feed skips to a position, which are counted already. -1: not
+  // skipping.
   int64_t drawn_again_ = -1;
   std::atomic<int64_t> iteration_{-1};
   TrainOutcome outcome_;

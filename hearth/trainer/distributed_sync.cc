@@ -12,11 +12,11 @@ namespace hearth::trainer {
 namespace {
 
 // The control values fill a cache line, so that the gradients behind them stay aligned. They are
-// piece 0: buckets are launched from the back, which leaves them the last one, when the weight of
-// this rank is known.
+// chunk 0: buckets are launched from the back, so this one is last, when the weight of this rank is
+// known.
 constexpr int64_t kControls = caffe::ParamLayout::kAlignment;
-constexpr size_t kControlPieces = 1;
-enum Control { kWeight, kStop, kBadRows, kSnapshot };
+constexpr size_t kControlChunks = 1;
+enum Control { kWeight, kStop, kInvalidRows, kSnapshot };
 
 }  // namespace
 
@@ -30,11 +30,11 @@ caffe::Tensor DistributedSync::AllocateDiff(const caffe::ParamLayout& layout) {
     controls_ = own_controls_.data();
     return caffe::Tensor::Zeros({layout.size});
   }
-  std::vector<size_t> pieces{static_cast<size_t>(kControls)};
-  pieces.insert(pieces.end(), gradients_.begin(), gradients_.end());
+  std::vector<size_t> sizes{static_cast<size_t>(kControls)};
+  sizes.insert(sizes.end(), gradients_.begin(), gradients_.end());
   const auto floats = static_cast<size_t>(kControls + layout.size);
   controls_ = static_cast<float*>(group_.Allocate(floats * sizeof(float)));
-  MakeReducer(controls_, pieces, collective::Memory::kHost);
+  MakeReducer(controls_, sizes, collective::Memory::kHost);
   return caffe::Tensor::Over(controls_ + kControls, {layout.size});
 }
 
@@ -45,16 +45,16 @@ bool DistributedSync::TakeDeviceDiff(const caffe::Tensor& diff) {
   return true;
 }
 
-void DistributedSync::MakeReducer(float* buffer, const std::vector<size_t>& pieces,
+void DistributedSync::MakeReducer(float* buffer, const std::vector<size_t>& sizes,
                                   collective::Memory memory) {
   collective::BucketReducerOptions options;
   options.timeout_s = timeout_s_;
   options.memory = memory;
-  reducer_ = std::make_unique<collective::BucketReducer>(group_, buffer, pieces, options);
+  reducer_ = std::make_unique<collective::BucketReducer>(group_, buffer, sizes, options);
 }
 
 void DistributedSync::GradientReady(size_t index) {
-  if (reducer_) reducer_->Ready(on_device_ ? index : index + kControlPieces);
+  if (reducer_) reducer_->Ready(on_device_ ? index : index + kControlChunks);
 }
 
 void DistributedSync::SumControls(Deadline deadline) {
@@ -66,7 +66,7 @@ caffe::GradientSync::Weights DistributedSync::Finish(double local_weight) {
   controls_[kWeight] = static_cast<float>(local_weight);
   controls_[kStop] = stop_requested_.load() ? 1.0f : 0.0f;
   controls_[kSnapshot] = snapshot_requested_.exchange(false) ? 1.0f : 0.0f;
-  controls_[kBadRows] = std::exchange(bad_rows_, 0.0f);
+  controls_[kInvalidRows] = std::exchange(invalid_rows_, 0.0f);
   const timeline::Span span("solver", "wait for other ranks' gradients");
   const auto before = std::chrono::steady_clock::now();
   const Deadline deadline = Deadline::After(timeout_s_);
@@ -75,7 +75,7 @@ caffe::GradientSync::Weights DistributedSync::Finish(double local_weight) {
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - before;
   wait_s_ = waited.count();
   total_weight_ = controls_[kWeight];
-  total_bad_rows_ = static_cast<int64_t>(controls_[kBadRows]);
+  total_invalid_rows_ = static_cast<int64_t>(controls_[kInvalidRows]);
   if (controls_[kStop] > 0 && on_stop_) on_stop_();
   if (controls_[kSnapshot] > 0 && on_snapshot_) on_snapshot_();
   if (on_finish_) on_finish_();
@@ -90,18 +90,18 @@ caffe::GradientSync::Weights DistributedSync::Finish(double local_weight) {
 
 void DistributedSync::Updated(bool shown) {
   if (reducer_) return;
-  // Where the ranks' rows become fewer, as at the end of an epoch, they are soon only some ranks'.
+  // Once some ranks have fewer rows, as at the end of an epoch, soon only some ranks have any.
   const bool fewer = total_weight_ != first_;
   if (++updates_ < every_ && !shown && !fewer) return;
   const auto before = std::chrono::steady_clock::now();
   const Deadline deadline = Deadline::After(timeout_s_);
   for (caffe::Tensor& values : averaged_()) {
-    // A rank counts by its rows: one that had none has learned nothing that could dilute the
-    // others.
+    // Ranks are weighted by their rows: one without rows has learned nothing and must not dilute
+    // the others.
     if (own_since_ > 0) {
       values.mul_(own_since_ / all_since_);
     } else {
-      values.zero_();  // not by 0: they may hold what is no number
+      values.zero_();  // multiplying by 0 would keep NaN and infinity
     }
     group_.AllReduce(values.data_ptr(), static_cast<size_t>(values.numel()),
                      collective::DataType::kFloat32, collective::Op::kSum, deadline);

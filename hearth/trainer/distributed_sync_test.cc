@@ -12,7 +12,7 @@ constexpr int kRanks = 3;
 
 class DistributedSyncTest : public ::testing::Test {
  protected:
-  // Runs `body` as every rank, each in a thread.
+  // Runs `body` as every rank, each on its own thread.
   template <typename Body>
   void RunRanks(Body body, int every = 1) {
     auto groups = collective::Group::ConnectThreads(kRanks);
@@ -33,27 +33,27 @@ class DistributedSyncTest : public ::testing::Test {
   }
 };
 
-TEST_F(DistributedSyncTest, SumsGradientsAndWeightsOfAllRanksRoundAfterRound) {
+TEST_F(DistributedSyncTest, SumsGradientsAndWeightsOfAllRanksInEveryRound) {
   RunRanks([](int rank, DistributedSync& sync) {
     caffe::Tensor diff = sync.AllocateDiff(Layout());
     for (int round = 0; round < 3; ++round) {
       diff.fill_(rank + round);
-      // Ranks finish their layers in different orders; one of them reports nothing at all.
+      // Ranks finish their layers in different orders; one of them reports no layer at all.
       if (rank == 0) {
         for (const size_t index : {2, 1, 0}) sync.GradientReady(index);
       } else if (rank == 1) {
         for (const size_t index : {0, 2, 1}) sync.GradientReady(index);
       }
-      for (int bad = 0; bad < rank; ++bad) sync.AddBadRow();
+      for (int bad = 0; bad < rank; ++bad) sync.AddInvalidRow();
       EXPECT_FLOAT_EQ(sync.Finish(0.5 * rank).all, 1.5);
-      EXPECT_EQ(sync.total_bad_rows(), 3);  // of 0, 1 and 2
+      EXPECT_EQ(sync.total_invalid_rows(), 3);  // of 0, 1 and 2
       EXPECT_FLOAT_EQ(sync.total_weight(), 1.5);
       EXPECT_THAT(caffe::ListOf(diff), testing::Each(3 + 3 * round));
     }
   });
 }
 
-TEST_F(DistributedSyncTest, OneRanksStopRequestReachesAllInTheSameRound) {
+TEST_F(DistributedSyncTest, AStopRequestOfOneRankReachesAllInTheSameRound) {
   RunRanks([](int rank, DistributedSync& sync) {
     sync.AllocateDiff(Layout());
     int stops = 0;
@@ -66,7 +66,7 @@ TEST_F(DistributedSyncTest, OneRanksStopRequestReachesAllInTheSameRound) {
   });
 }
 
-TEST_F(DistributedSyncTest, RanksOfTheirOwnBecomeTheMeanByTheirRowsOnceInAWhile) {
+TEST_F(DistributedSyncTest, LocalSgdAveragesWeightsByRowsPeriodically) {
   RunRanks(
       [](int rank, DistributedSync& sync) {
         caffe::Tensor diff = sync.AllocateDiff(Layout()), weights = caffe::Full({7}, NAN);
@@ -75,31 +75,32 @@ TEST_F(DistributedSyncTest, RanksOfTheirOwnBecomeTheMeanByTheirRowsOnceInAWhile)
           diff.fill_(rank);
           for (const size_t index : {2, 1, 0}) sync.GradientReady(index);
           const auto found = sync.Finish(rows);
-          EXPECT_THAT(caffe::ListOf(diff), testing::Each(rank));  // its own still
+          EXPECT_THAT(caffe::ListOf(diff), testing::Each(rank));  // not averaged yet
           EXPECT_EQ(found.summed, rows);
           sync.Updated(shown);
           return found.all;
         };
-        // Rank 0 has no rows, and nonsense for weights, rank 2 twice as many as rank 1.
+        // Rank 0 has no rows and invalid weights; rank 2 has twice as many rows as rank 1.
         if (rank > 0) weights.fill_(3 * rank);
         EXPECT_EQ(step(rank, false), 3);
         EXPECT_EQ(std::isnan(weights[0].item()), rank == 0) << "too early";
         step(rank, false);
         EXPECT_FLOAT_EQ(weights[6].item(), 5);
-        // Asked for, or with fewer rows than in the first step, it comes before its time.
+        // The average comes early if it is requested or if there are fewer rows than in the first
+        // step.
         weights.fill_(rank);
         step(1, true);
         EXPECT_FLOAT_EQ(weights[0].item(), 1);
         weights.fill_(rank);
         step(1, false);
         EXPECT_FLOAT_EQ(weights[0].item(), rank);
-        EXPECT_EQ(step(0, false), 0);  // the end of an epoch is one of all ranks
+        EXPECT_EQ(step(0, false), 0);  // all ranks end the epoch together
         EXPECT_FLOAT_EQ(weights[0].item(), 1);
       },
       2);
 }
 
-TEST_F(DistributedSyncTest, FewerRowsEndAWindow) {
+TEST_F(DistributedSyncTest, FewerRowsTriggerAnAverage) {
   RunRanks(
       [](int rank, DistributedSync& sync) {
         caffe::Tensor diff = sync.AllocateDiff(Layout()), weights = caffe::Full({3}, 1.0f * rank);
@@ -114,7 +115,7 @@ TEST_F(DistributedSyncTest, FewerRowsEndAWindow) {
       10);
 }
 
-TEST_F(DistributedSyncTest, NoWeightAnywhereIsTheEndOfTheEpoch) {
+TEST_F(DistributedSyncTest, ZeroWeightOnAllRanksEndsTheEpoch) {
   RunRanks([](int, DistributedSync& sync) {
     sync.AllocateDiff(Layout());
     EXPECT_EQ(sync.Finish(0).all, 0);

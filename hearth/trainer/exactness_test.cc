@@ -1,4 +1,4 @@
-// Many ranks are one process at the whole batch, and nothing of theirs is left to chance.
+// Many ranks compute the same as one process with the whole batch, reproducibly.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -28,8 +28,8 @@ std::string NetWith(int batch_size, const std::string& type, const std::string& 
 
 class Solvers : public TrainSessionFixture, public ::testing::WithParamInterface<const char*> {};
 
-// Momentum, decay and clipping are TestSolver's.
-TEST_P(Solvers, RanksAndDevicesTrainAsOneProcessAtTheWholeBatch) {
+// Momentum, decay and clipping are set in TestSolver.
+TEST_P(Solvers, RanksAndDevicesEqualOneProcessWithTheWholeBatch) {
   const int rows = 24;  // of one iteration: iter_size 2 at batch 12
   Training one;
   one.solver = std::string("iter_size: 2 ") + GetParam();
@@ -51,7 +51,7 @@ TEST_P(Solvers, RanksAndDevicesTrainAsOneProcessAtTheWholeBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Solvers, ::testing::Values("", "type: 'Adam' base_lr: 0.01"));
 
-// TestNet's rows through LeNet's layers: blobs from 80 bytes to 1.6 MB.
+// LeNet's layers on TestNet's rows: blobs from 80 bytes to 1.6 MB.
 std::string LeNet(int batch_size) {
   const std::string net = TestNet(batch_size);
   const auto begin = net.find("layer { name: \"ip1\""), end = net.find("layer { name: \"ip2\"");
@@ -74,7 +74,7 @@ layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
 )" + net.substr(end);
 }
 
-TEST_F(ExactnessTest, LeNetOnTwoRanksTrainsAsOneProcess) {
+TEST_F(ExactnessTest, LeNetOnTwoRanksEqualsOneProcess) {
   Training one;
   one.max_iter = 3;
   one.net = LeNet(4);
@@ -88,7 +88,7 @@ TEST_F(ExactnessTest, LeNetOnTwoRanksTrainsAsOneProcess) {
   ExpectOneHash(together);
 }
 
-TEST_F(ExactnessTest, RanksOnGpusTrainAsOneProcessOnTheCpu) {
+TEST_F(ExactnessTest, RanksOnGpusEqualOneProcessOnTheCpu) {
   Training one;
   one.solver = "iter_size: 2";
   one.train = Split(1, one.max_iter, 24);
@@ -109,7 +109,7 @@ TEST_F(ExactnessTest, RanksOnGpusTrainAsOneProcessOnTheCpu) {
   unsetenv("HEARTH_SIMULATED_GPUS");
 }
 
-TEST_F(ExactnessTest, TheClippingOfTheseTestsDoesClip) {
+TEST_F(ExactnessTest, GradientsOfTheseTestsAreClipped) {
   Training clipped;
   clipped.train = Split(1, clipped.max_iter, 12);
   Training free = clipped;
@@ -126,9 +126,9 @@ TEST_F(ExactnessTest, TwoRunsOfTheSameJobAreBitIdentical) {
   ExpectOneHash(first);
 }
 
-// With as many passes per iteration as the longest partition needs, an iteration is an epoch; its
-// gradient is the mean over all rows only when each row counts once, and all count alike.
-TEST_F(ExactnessTest, EachRowCountsOncePerEpochHoweverTheRowsLie) {
+// With as many passes per iteration as the longest partition needs, an iteration is an epoch. Its
+// gradient is the mean over all rows only if each row counts exactly once.
+TEST_F(ExactnessTest, EachRowCountsOncePerEpochInAnyPartitioning) {
   const std::vector<std::vector<int>> partitions = {
       {30, 7, 0}, {1, 0, 0}, {0, 2}, {5, 5}, {0, 0, 9}};
   for (const auto& sizes : partitions) {
@@ -150,8 +150,8 @@ TEST_F(ExactnessTest, EachRowCountsOncePerEpochHoweverTheRowsLie) {
   }
 }
 
-// What two trainings ended with, the first one's `share` and the rest of the second one's.
-Trained MixedKinds(const Trained& first, const Trained& second, float share) {
+// The `share`-weighted mean of two trainings' final weights.
+Trained Mixed(const Trained& first, const Trained& second, float share) {
   Trained mixed = first;
   const auto mix = [share](std::vector<float>* to, const std::vector<float>& other) {
     for (size_t i = 0; i < to->size(); ++i) {
@@ -170,8 +170,8 @@ Trained MixedKinds(const Trained& first, const Trained& second, float share) {
   return mixed;
 }
 
-// Two iterations of a rank with two minibatches and one with one and a half.
-TEST_F(ExactnessTest, RanksThatUpdateByThemselvesBecomeTheirMeanByRows) {
+// One rank has two minibatches per two iterations, the other one and a half.
+TEST_F(ExactnessTest, LocalSgdAveragesRanksByRows) {
   Training two;
   two.processes = 2;
   two.max_iter = 2;
@@ -186,7 +186,7 @@ TEST_F(ExactnessTest, RanksThatUpdateByThemselvesBecomeTheirMeanByRows) {
     one.train = {rows};
     alone.push_back(Train(one));
   }
-  ExpectSameTraining(MixedKinds(alone[0], alone[1], 2 / 3.5f), together);
+  ExpectSameTraining(Mixed(alone[0], alone[1], 2 / 3.5f), together);
   EXPECT_GT(LargestDifference(alone[0], together), 1e-3);
   two.sync_every = 1;
   EXPECT_GT(LargestDifference(Train(two), together), 1e-4) << "as if each step were summed";
@@ -207,7 +207,7 @@ TEST_F(ExactnessTest, ARankWithoutRowsDoesNotDiluteTheOthers) {
   }
 }
 
-TEST_F(ExactnessTest, RanksThatUpdateByThemselvesEndAlikeAndTheSameEachTime) {
+TEST_F(ExactnessTest, LocalSgdEndsWithEqualWeightsAndIsReproducible) {
   Training many;
   many.processes = 2;
   many.devices = 2;
@@ -229,7 +229,7 @@ const caffe::LayerParameter& LayerOf(const Trained& trained, const std::string& 
   throw std::runtime_error("no layer " + name);
 }
 
-// One iteration on these rows of each process, a batch of 8 each.
+// One iteration over these rows of each process, with batch_size 8.
 Training BatchNormOn(const std::vector<std::vector<int64_t>>& rows) {
   Training training;
   training.max_iter = 1;
@@ -239,10 +239,10 @@ Training BatchNormOn(const std::vector<std::vector<int64_t>>& rows) {
   return training;
 }
 
-TEST_F(ExactnessTest, BatchNormStatisticsAreTheMeanOfTheRanksByTheirRows) {
+TEST_F(ExactnessTest, BatchNormStatisticsAreAveragedOverRanksByRows) {
   const auto a = LayerOf(Train(BatchNormOn({Numbers(0, 8)})), "extra");
   const auto b = LayerOf(Train(BatchNormOn({Numbers(8, 12)})), "extra");
-  // A rank with half a batch counts half, one without rows not at all.
+  // A rank with half a batch has half the weight, one without rows none.
   const Trained all = Train(BatchNormOn({Numbers(0, 8), Numbers(8, 12), {}}));
   ExpectOneHash(all);
   const auto both = LayerOf(all, "extra");
@@ -256,7 +256,7 @@ TEST_F(ExactnessTest, BatchNormStatisticsAreTheMeanOfTheRanksByTheirRows) {
   EXPECT_GT(std::abs(a.blobs(0).data()[0] - b.blobs(0).data()[0]), 1e-3);
 }
 
-TEST_F(ExactnessTest, BatchNormStatisticsOfGpusAreThoseOfTheCpu) {
+TEST_F(ExactnessTest, BatchNormStatisticsOnGpusEqualThoseOnTheCpu) {
   const auto of_solver = [this](const std::string& solver) {
     Training training = BatchNormOn({Numbers(0, 16), Numbers(16, 28)});
     training.devices = 2;
@@ -283,7 +283,7 @@ TEST_F(ExactnessTest, RanksWithBatchNormEndWithEqualStatistics) {
   ExpectOneHash(Train(training));
 }
 
-// Both ranks hold the same rows: with the same masks they would train as one of them alone.
+// Both ranks have the same rows: with the same masks they would train as a single rank.
 TEST_F(ExactnessTest, DropoutDiffersByRankAndIsReproducible) {
   for (const bool dropout : {false, true}) {
     Training one;

@@ -1,4 +1,4 @@
-// Why a run ended, with everything that tells where: what the driver's exception says.
+// Describes why a run ended, and where: the content of the driver's exception.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct Failure {
   std::string host;
   int64_t iteration = -1;  // -1: before the first
   std::string layer;       // empty: not in a layer
-  bool lost = false;       // the process went away instead of reporting an error
+  bool lost = false;       // the process died instead of reporting an error
   bool by_peer = false;    // another rank's failure; all fields are about that rank
 
-  // The control channel's event, and with it the rendezvous' failure message.
+  // The control channel's "error" event, which is also the rendezvous' failure message.
   nlohmann::json ToEvent() const;
 };
 
-// The code and message of whatever was thrown; not only hearth::Error.
+// Code and message of any exception, not only of hearth::Error.
 Failure DescribeException(const std::exception_ptr& exception);
 
 }  // namespace hearth::trainer

@@ -24,14 +24,14 @@ TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
   EXPECT_EQ(failure.ToEvent()["event"], "error");
 }
 
-TEST(FailureTest, EveryKindOfExceptionBecomesAReport) {
+TEST(FailureTest, DescribesExceptionsOfAnyType) {
   EXPECT_EQ(Describe(std::bad_alloc()).code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(Describe(std::runtime_error("shapes differ")).message, "shapes differ");
   EXPECT_EQ(Describe(42).code, ErrorCode::kInternal);
   EXPECT_FALSE(Describe(42).message.empty());
 }
 
-TEST(FailureTest, TheLayerIsNotReadFromTheMessage) {
+TEST(FailureTest, TheLayerIsNotParsedFromTheMessage) {
   const Error error(ErrorCode::kInvalidArgument, "layer 'conv1' is not in the file");
   EXPECT_EQ(Describe(error).layer, "");
 }

@@ -12,9 +12,9 @@
 namespace hearth::trainer {
 namespace {
 
-// Between two partitions a worker may be idle for as long as Spark likes; its death ends the wait.
+// Between two partitions a worker may be idle indefinitely; its death ends the wait.
 constexpr double kIdleTimeoutSeconds = 30 * 24 * 3600.0;
-// A reader that takes no results for this long is stuck.
+// A reader that takes no results for this long is considered stuck.
 constexpr double kResultTimeoutSeconds = 3600;
 
 Deadline ResultDeadline() { return Deadline::After(kResultTimeoutSeconds); }
@@ -33,7 +33,7 @@ std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64
 FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
     : job_(std::move(job)),
       send_(std::move(send)),
-      bad_rows_(job_.max_bad_rows, send_),
+      invalid_rows_(job_.max_invalid_rows, send_),
       source_(std::make_shared<dataset::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
 
 void FeatureSession::Run() {
@@ -50,7 +50,7 @@ void FeatureSession::Run() {
     if (results_) results_->ring().Fail(error);
     throw;
   }
-  send_({{"event", "done"}, {"rows", rows_}, {"bad_rows", bad_rows_.count()}});
+  send_({{"event", "done"}, {"rows", rows_}, {"bad_rows", invalid_rows_.count()}});
 }
 
 void FeatureSession::BuildNet() {
@@ -68,8 +68,8 @@ void FeatureSession::BuildNet() {
   context.kept_blobs = job_.features;
   context.resize_images = job_.settings.resize;
   context.transform_threads = job_.settings.transform_threads;
-  context.on_bad_row = [this](const std::string& id, const std::string& reason) {
-    bad_rows_.Report(id, reason);
+  context.on_invalid_row = [this](const std::string& id, const std::string& reason) {
+    invalid_rows_.Report(id, reason);
   };
   net_ = std::make_unique<caffe::Net>(TestNetOf(job_), context);
   for (const std::string& path : job_.weights) {
@@ -87,14 +87,15 @@ void FeatureSession::CheckBlobs() const {
   }
 }
 
-// One partition: rows up to the feeder's mark, then our own. False once the stream is over.
+// Processes one partition: rows up to the feeder's mark, then writes a mark to the results. False
+// at the end of the stream.
 bool FeatureSession::ServePartition() {
   for (;;) {
     const auto rows = net_->Fetch();
     Require(
         rows.has_value(), ErrorCode::kInvalidArgument,
         "the TEST net has no layer that is fed by rows (MemoryData with source_class, CoSData)");
-    CheckBadRows(*rows, *rows == 0);
+    CheckInvalidRows(*rows, *rows == 0);
     if (*rows == 0) break;
     net_->Forward();
     if (!WriteRows(*rows)) return false;
@@ -105,10 +106,10 @@ bool FeatureSession::ServePartition() {
   return true;
 }
 
-// Counts all partitions that this process has served.
-void FeatureSession::CheckBadRows(int64_t fetched, bool no_more) const {
-  const int64_t bad = bad_rows_.count();
-  bad_rows_.Check(rows_ + fetched + bad, bad, no_more);
+// Counts all partitions that this process has processed.
+void FeatureSession::CheckInvalidRows(int64_t fetched, bool no_more) const {
+  const int64_t bad = invalid_rows_.count();
+  invalid_rows_.Check(rows_ + fetched + bad, bad, no_more);
 }
 
 bool FeatureSession::WriteRows(int64_t rows) {
@@ -117,7 +118,7 @@ bool FeatureSession::WriteRows(int64_t rows) {
     if (!fetched) fetched = layer.layer->fetched_rows();
   }
   Require(fetched && fetched->size() == rows, ErrorCode::kInternal,
-          "the fed layer delivered {} rows but names {}", rows, fetched ? fetched->size() : 0);
+          "the input layer delivered {} rows but {} row ids", rows, fetched ? fetched->size() : 0);
   std::vector<caffe::Tensor> row_major;
   for (const std::string& name : blobs_) {
     row_major.push_back(net_->blob(name).data().contiguous());

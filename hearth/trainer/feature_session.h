@@ -1,4 +1,4 @@
-// A trained net applied to rows: each row's values of chosen blobs, in order, none left out.
+// Applies a trained net to rows: each row's values of the chosen blobs, in order and complete.
 #pragma once
 
 #include <functional>
@@ -10,31 +10,31 @@
 #include "hearth/caffe/net/net.h"
 #include "hearth/dataset/ring_source.h"
 #include "hearth/ring/result_writer.h"
-#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
 
 namespace hearth::trainer {
 
-// One thread. Runs one net, whatever settings.devices says: Spark runs several processes.
+// One thread. Runs one net regardless of settings.devices: Spark runs several processes.
 class FeatureSession {
  public:
   // Takes over the descriptors of the job's test stream and results.
   FeatureSession(Job job, std::function<void(const nlohmann::json&)> send);
 
-  // Sends "ready", serves partition after partition until the stream ends, sends "done". A failure
-  // reaches the reader of the results, too, and is thrown.
+  // Sends "ready", processes partitions until the stream ends, sends "done". A failure is sent to
+  // the reader of the results and thrown.
   void Run();
 
  private:
   void BuildNet();
   void CheckBlobs() const;
   bool ServePartition();
-  void CheckBadRows(int64_t fetched, bool no_more) const;
+  void CheckInvalidRows(int64_t fetched, bool no_more) const;
   bool WriteRows(int64_t rows);
 
   const Job job_;
   const std::function<void(const nlohmann::json&)> send_;
-  BadRows bad_rows_;
+  InvalidRows invalid_rows_;
   std::shared_ptr<dataset::RingSource> source_;
   std::unique_ptr<caffe::Net> net_;
   std::vector<std::string> blobs_;
@@ -42,8 +42,8 @@ class FeatureSession {
   int64_t rows_ = 0;  // written
 };
 
-// The values of row `row` of `rows` in a blob: its part where the blob divides among the rows, else
-// all of it (a loss or an accuracy belongs to every row of its minibatch).
+// The values of row `row` of `rows` in a blob: its part if the first dimension is the rows, else
+// the whole blob (a loss or an accuracy belongs to every row of its minibatch).
 std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64_t rows);
 
 }  // namespace hearth::trainer

@@ -28,14 +28,14 @@ TEST(RowValuesTest, EachRowHasItsPart) {
   EXPECT_THAT(Values(blob, 2, 3), ElementsAre(4, 5));
 }
 
-TEST(RowValuesTest, ABatchValueIsRepeated) {
+TEST(RowValuesTest, ABatchValueBelongsToEveryRow) {
   caffe::Blob loss = Counting({});
   EXPECT_THAT(Values(loss, 2, 3), ElementsAre(0));
   caffe::Blob classes = Counting({4});
   EXPECT_THAT(Values(classes, 1, 3), ElementsAre(0, 1, 2, 3));
 }
 
-TEST(RowIdTest, IsTheIdColumnElseTheRunningNumber) {
+TEST(RowIdTest, IsTheIdColumnOrElseTheRowNumber) {
   batch::BatchBuilder named, sample, bare;
   EXPECT_EQ(RowId(*named.AddInt64("id", {7, 8}).Build(), 1, 0), "8");
   EXPECT_EQ(RowId(*sample.AddString("SampleID", {"a", "b"}, {false, true}).Build(), 0, 5), "a");

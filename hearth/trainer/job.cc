@@ -30,7 +30,7 @@ std::optional<StreamFds> ParseStream(const JobFields& parent, const char* name) 
   if (fields->Has("files_hash")) fds.files_hash = fields->Unsigned("files_hash", 0);
   if (fds.ring_fd < 0) fields->Refuse("ring_fd", "a file descriptor");
   if (fds.signal_fd < 0) fields->Refuse("signal_fd", "a file descriptor");
-  fields->RefuseOthers();
+  fields->RejectUnknownFields();
   return fds;
 }
 
@@ -38,7 +38,7 @@ PrototxtFile ParsePrototxt(const JobFields& parent, const char* name) {
   auto fields = parent.Object(name);
   if (!fields) return {};
   PrototxtFile file{fields->String("path", name), fields->String("text", "")};
-  fields->RefuseOthers();
+  fields->RejectUnknownFields();
   return file;
 }
 
@@ -67,7 +67,7 @@ void ParseCluster(const JobFields& fields, Job* job) {
     job->coordinator = Endpoint{coordinator->RequiredString("host"),
                                 static_cast<int>(coordinator->Integer("port", 0, 1, 65535))};
     if (job->coordinator->port == 0) coordinator->Refuse("port", "a port");
-    coordinator->RefuseOthers();
+    coordinator->RejectUnknownFields();
     if (job->token.empty()) fields.Refuse("token", "the cluster's token");
   }
   job->generation = fields.Unsigned("generation", 0);
@@ -102,16 +102,16 @@ void ParseRows(const JobFields& fields, Job* job) {
   if (auto streams = fields.Object("streams")) {
     job->train = ParseStream(*streams, "train");
     job->test = ParseStream(*streams, "test");
-    streams->RefuseOthers();
+    streams->RejectUnknownFields();
   }
   job->results = ParseStream(fields, "results");
-  job->max_bad_rows.rows = fields.Integer("max_bad_records", -1, -1, INT64_MAX);
-  job->max_bad_rows.fraction = fields.Fraction("max_bad_fraction", -1);
+  job->max_invalid_rows.rows = fields.Integer("max_bad_records", -1, -1, INT64_MAX);
+  job->max_invalid_rows.fraction = fields.Fraction("max_bad_fraction", -1);
   job->spill_dir = fields.String("spill_dir", job->spill_dir);
   job->seed = fields.Unsigned("seed", 0);
 }
 
-// What a job, and each mode, cannot do without.
+// Fields that every job, and each mode, requires.
 void CheckMode(const JobFields& fields, const Job& job) {
   if (job.net.text.empty()) fields.Refuse("net", "an object with the net's \"text\"");
   if (job.mode == Mode::kTrain) {
@@ -133,7 +133,7 @@ void CheckMode(const JobFields& fields, const Job& job) {
 
 Job ParseJob(std::string_view json_text) {
   const auto json = nlohmann::json::parse(json_text, nullptr, /*allow_exceptions=*/false);
-  // The text itself may hold the token, so it is not quoted.
+  // The text may contain the token, so it is not quoted.
   Require(json.is_object(), ErrorCode::kInvalidArgument,
           "the first line of the control channel ({} bytes) must be the job as one JSON object",
           json_text.size());
@@ -144,7 +144,7 @@ Job ParseJob(std::string_view json_text) {
   ParseModel(fields, &job);
   ParseRows(fields, &job);
   ParseSettings(fields, &job.settings);
-  fields.RefuseOthers();
+  fields.RejectUnknownFields();
   CheckMode(fields, job);
   return job;
 }

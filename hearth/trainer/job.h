@@ -1,4 +1,4 @@
-// What a trainer process is told to do: the first line of its control channel.
+// A trainer process's job: the first line of its control channel.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace hearth::trainer {
 
 enum class Mode { kTrain, kFeatures, kTest };
 
-// The inherited descriptors of one shared-memory ring, and how its rows come.
+// The inherited descriptors of one shared-memory ring, and how its rows are sent.
 struct StreamFds {
   int ring_fd = -1;
   int signal_fd = -1;
-  std::string spill_dir = {};  // the job's where empty
-  // Set: the feeder sends the rows anew in each epoch, and they are not kept. By it their files can
-  // be told from others.
+  std::string spill_dir = {};  // the job's if empty
+  // If set, the feeder sends the rows again in each epoch and they are not spooled. Hash that
+  // identifies the input files.
   std::optional<uint64_t> files_hash = {};
 };
 
@@ -28,13 +28,13 @@ struct Endpoint {
   int port = 0;
 };
 
-// How many rows of an epoch may be unusable: at most `rows`, at most that `fraction`; -1: any.
-struct BadRowLimit {
+// Limit on an epoch's invalid rows: at most `rows`, and at most that `fraction`; -1: any number.
+struct InvalidRowLimit {
   int64_t rows = -1;
   double fraction = -1;
 };
 
-// A prototxt as the driver read it; `path` is for error messages and snapshot names.
+// A prototxt as the driver read it; `path` is used in error messages and snapshot names.
 struct PrototxtFile {
   std::string path;
   std::string text;
@@ -43,7 +43,7 @@ struct PrototxtFile {
 struct Job {
   Mode mode = Mode::kTrain;
 
-  // The cluster. A process alone in its world needs no coordinator.
+  // The cluster. A single process needs no coordinator.
   std::string token;
   std::optional<Endpoint> coordinator;
   uint64_t generation = 0;
@@ -60,30 +60,30 @@ struct Job {
   PrototxtFile net;
   std::vector<std::string> weights;
   std::string snapshot;  // .solverstate to resume from, or empty
-  std::string run;       // the same for all generations: a later one goes on from its snapshots
+  std::string run;       // the same for all generations: a later one resumes from its snapshots
   std::string datasets;  // versions and hashes of the rows, for seals
-  std::string model;     // where rank 0 writes the final model, or empty
+  std::string model;     // file for the final model, written by rank 0; or empty
   std::vector<std::string> features;
   bool validate = false;
-  // Of the net, added to the solver's own.
+  // Level and stages of the net, added to the solver's.
   int level = 0;
   std::vector<std::string> stages;
-  // `hearth train`: tests also before the first iteration, and by the solver itself where no rows
-  // are needed; -gpu. Not part of the JSON.
+  // `hearth train` only, not part of the JSON: tests before the first iteration and, in nets that
+  // need no rows, in the solver itself; -gpu.
   bool local = false;
   std::vector<int> gpus;  // of -gpu; see ChooseDevice
 
   // The rows.
   std::optional<StreamFds> train, test, results;
-  BadRowLimit max_bad_rows;
+  InvalidRowLimit max_invalid_rows;
   std::string spill_dir = "/tmp";
   uint64_t seed = 0;
 
   int collective_world() const { return world * settings.devices; }
 };
 
-// Parses and checks one job. Throws kInvalidArgument naming the field, its value and what is
-// allowed.
+// Parses and checks one job. Throws kInvalidArgument with the field, its value and the allowed
+// values.
 Job ParseJob(std::string_view json_text);
 
 }  // namespace hearth::trainer

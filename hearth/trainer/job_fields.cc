@@ -11,7 +11,7 @@ namespace hearth::trainer {
 JobFields::JobFields(const nlohmann::json& object, std::string path)
     : object_(object), path_(std::move(path)) {}
 
-void JobFields::RefuseOthers() const {
+void JobFields::RejectUnknownFields() const {
   for (const auto& [name, value] : object_.items()) {
     Require(known_.contains(name), ErrorCode::kInvalidArgument,
             "the job has an unknown field \"{}{}\"; known here: {}", path_, name,
@@ -27,11 +27,11 @@ const nlohmann::json* JobFields::Find(const char* name) const {
 
 void JobFields::Refuse(const char* name, std::string_view allowed) const {
   const nlohmann::json* value = Find(name);
-  // The token must not reach a log, not even in an error about its form.
+  // The token must not reach a log, not even in an error about its format.
   const bool secret = std::string_view(name) == "token";
   Throw(ErrorCode::kInvalidArgument, "the job's field \"{}{}\" must be {}, got {}", path_, name,
         allowed,
-        secret  ? "something else"
+        secret  ? "another value"
         : value ? value->dump().substr(0, 80)
                 : "nothing");
 }
@@ -45,7 +45,7 @@ std::string JobFields::String(const char* name, const std::string& fallback) con
 
 std::string JobFields::RequiredString(const char* name) const {
   std::string value = String(name, "");
-  if (value.empty()) Refuse(name, "a string that is not empty");
+  if (value.empty()) Refuse(name, "a non-empty string");
   return value;
 }
 
@@ -63,7 +63,7 @@ int64_t JobFields::Integer(const char* name, int64_t fallback, int64_t low, int6
 uint64_t JobFields::Unsigned(const char* name, uint64_t fallback) const {
   const nlohmann::json* value = Find(name);
   if (!value) return fallback;
-  if (!value->is_number_unsigned()) Refuse(name, "an integer that is not negative");
+  if (!value->is_number_unsigned()) Refuse(name, "a non-negative integer");
   return value->get<uint64_t>();
 }
 

@@ -1,4 +1,4 @@
-// Typed reading of one JSON object whose errors name the field by its full path.
+// Typed access to a JSON object; errors name the field by its full path.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@
 
 namespace hearth::trainer {
 
-// Absent and null fields give the fallback; wrong types throw kInvalidArgument. Refers to `object`,
-// which must outlive it.
+// Absent and null fields return the fallback; wrong types throw kInvalidArgument. Refers to
+// `object`, which must outlive it.
 class JobFields {
  public:
-  // `path` is the prefix for messages: empty for the job itself, "solver." for its solver.
+  // `path` is the prefix in messages: empty for the job itself, "solver." for its solver.
   JobFields(const nlohmann::json& object, std::string path);
 
-  // Call it once all known fields have been read: throws kInvalidArgument if there is any other.
-  void RefuseOthers() const;
+  // Throws kInvalidArgument if there is an unknown field. Call once all known fields have been
+  // read.
+  void RejectUnknownFields() const;
 
   bool Has(const char* name) const { return Find(name) != nullptr; }
   std::string String(const char* name, const std::string& fallback) const;

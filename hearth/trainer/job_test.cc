@@ -36,7 +36,7 @@ std::string ErrorOf(const json& job) {
   return "no error";
 }
 
-TEST(JobTest, ReadsEveryFieldItNeeds) {
+TEST(JobTest, ReadsAllFields) {
   const Job job = ParseJob(TrainJob().dump());
   EXPECT_EQ(job.mode, Mode::kTrain);
   EXPECT_EQ(job.coordinator->host, "10.0.0.1");
@@ -44,12 +44,12 @@ TEST(JobTest, ReadsEveryFieldItNeeds) {
   EXPECT_EQ(job.generation, 3u);
   EXPECT_EQ(job.collective_world(), 4);
   EXPECT_EQ(job.train->ring_fd, 5);
-  EXPECT_EQ(job.max_bad_rows.rows, -1);
-  EXPECT_EQ(job.max_bad_rows.fraction, -1);
+  EXPECT_EQ(job.max_invalid_rows.rows, -1);
+  EXPECT_EQ(job.max_invalid_rows.fraction, -1);
   EXPECT_FALSE(job.test);
 }
 
-TEST(JobTest, ErrorsNameTheFieldItsValueAndWhatIsAllowed) {
+TEST(JobTest, ErrorsNameTheFieldItsValueAndTheAllowedValues) {
   json job = TrainJob();
   job["coordinator"]["port"] = 70000;
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"coordinator.port\" must be an integer from 1 to 65535, "
@@ -69,7 +69,7 @@ TEST(JobTest, ErrorsNameTheFieldItsValueAndWhatIsAllowed) {
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"streams.train.signal_fd\""));
 }
 
-TEST(JobTest, MisspeltFieldsAreRefusedByName) {
+TEST(JobTest, RejectsMisspeltFieldsByName) {
   json job = TrainJob();
   job["snapshots"] = "x";
   EXPECT_THAT(ErrorOf(job), HasSubstr("unknown field \"snapshots\""));
@@ -82,7 +82,7 @@ TEST(JobTest, NeverQuotesTheToken) {
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"token\""));
 }
 
-TEST(JobTest, EachModeSaysWhatItCannotDoWithout) {
+TEST(JobTest, EachModeNamesItsRequiredFields) {
   json job = TrainJob();
   job["validate"] = true;
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"test\" stream"));
@@ -101,7 +101,7 @@ TEST(JobTest, EachModeSaysWhatItCannotDoWithout) {
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"coordinator\""));
 }
 
-TEST(JobTest, TextThatIsNotAJobIsRefused) {
+TEST(JobTest, RejectsTextThatIsNotAJob) {
   EXPECT_THROW(ParseJob("{"), Error);
   EXPECT_THROW(ParseJob("[]"), Error);
   EXPECT_THROW(ParseJob(""), Error);

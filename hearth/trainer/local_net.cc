@@ -39,7 +39,7 @@ std::string TemporaryFolder() {
 }
 
 LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_backward)
-    : bad_rows_({}, [](const nlohmann::json&) {}) {
+    : invalid_rows_({}, [](const nlohmann::json&) {}) {
   caffe::NetParameter param = caffe::ReadNet(options.model);
   param.mutable_state()->set_phase(phase);
   if (options.level != 0) param.mutable_state()->set_level(options.level);
@@ -56,8 +56,8 @@ LocalNet::LocalNet(const LocalOptions& options, caffe::Phase phase, bool runs_ba
   context.share_data = !runs_backward;
   context.random = std::make_shared<caffe::Random>(0);
   context.open_source = OpenOnce(OpenRows(param, &rows_), phase == caffe::TEST ? "test" : "train");
-  context.on_bad_row = [this](const std::string& id, const std::string& reason) {
-    bad_rows_.Report(id, reason);
+  context.on_invalid_row = [this](const std::string& id, const std::string& reason) {
+    invalid_rows_.Report(id, reason);
   };
   net_ = std::make_unique<caffe::Net>(param, context);
   for (const std::string& path : options.weights) {

@@ -6,15 +6,15 @@
 #include <string>
 
 #include "hearth/caffe/net/net.h"
-#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/local_options.h"
 #include "hearth/trainer/local_rows.h"
 
 namespace hearth::trainer {
 
-// The threads that options.threads asks for: one per core where it is 0.
+// Number of threads of options.threads: one per core if it is 0.
 int ComputeThreads(const LocalOptions& options);
-// Where rows are spooled.
+// Folder for spooled rows.
 std::string TemporaryFolder();
 
 class LocalNet {
@@ -25,12 +25,12 @@ class LocalNet {
 
   caffe::Net& net() { return *net_; }
 
-  // Takes the next minibatch and returns its rows; they start over when they are used up, as
-  // Caffe's databases do. 1 where no layer is fed by rows: each forward counts alike.
+  // Reads the next minibatch and returns its number of rows; starts over at the end, as Caffe's
+  // databases do. Returns 1 if no layer is fed by rows: each forward pass has the same weight.
   int64_t Fetch();
 
  private:
-  BadRows bad_rows_;
+  InvalidRows invalid_rows_;
   LocalRows rows_;  // outlives the net that reads them
   std::unique_ptr<caffe::Net> net_;
 };

@@ -1,4 +1,4 @@
-// What the flags of the caffe program say.
+// The flags of the caffe program.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace hearth::trainer {
 struct LocalOptions {
   std::string solver;                // train: the solver's prototxt
   std::string model;                 // test, time: the net's prototxt
-  std::string phase;                 // time: TRAIN or TEST; TRAIN where empty
+  std::string phase;                 // time: TRAIN or TEST; empty: TRAIN
   std::string snapshot;              // train: .solverstate to resume from
   std::vector<std::string> weights;  // .caffemodel files
   int iterations = 50;               // test, time
-  std::string gpu;                   // ids by comma, or "all"
+  std::string gpu;                   // comma-separated ids, or "all"
   int level = 0;
   std::vector<std::string> stages;
   std::string sigint_effect = "stop";

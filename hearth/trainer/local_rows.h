@@ -1,4 +1,4 @@
-// Rows of Parquet files on their way to a local training: the reading children and their rings.
+// Rows of Parquet files for a local training: the child processes that read them and their rings.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace hearth::trainer {
 
-// Owns the children; destroy it after whoever reads the rows.
+// Owns the children; destroy it after the readers of the rows.
 class LocalRows {
  public:
-  // The reader's end of a ring with the rows of the net's fed layer; nothing where it has none.
+  // The reader's end of a ring with the rows of the net's input layer; null if it has none.
   std::optional<ring::RingEnd> Open(const caffe::NetParameter& net);
 
  private:

@@ -51,7 +51,7 @@ bool WantsTests(const caffe::SolverParameter& solver) {
   return solver.test_interval() > 0 && solver.test_iter_size() > 0 && solver.test_iter(0) > 0;
 }
 
-// The prototxt's, else that of the snapshot to go on from, else a new one.
+// The prototxt's, else that of the snapshot to resume from, else a new one.
 uint64_t SeedOf(const caffe::SolverParameter& solver, const std::string& snapshot) {
   if (solver.random_seed() >= 0) return static_cast<uint64_t>(solver.random_seed());
   if (!snapshot.empty()) {
@@ -61,7 +61,7 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const std::string& snapsho
   return std::random_device()();
 }
 
-// One solver thread for each GPU that the flag names.
+// One solver thread per GPU of the flag.
 void UseDevices(const LocalOptions& options, const caffe::SolverParameter& solver, Job* job) {
   job->gpus = FindGpus(options.gpu);
   job->settings.devices = std::max(1, static_cast<int>(job->gpus.size()));

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A net that needs no rows, and everything it logs.
+// A net that needs no rows; captures the log.
 class LocalSessionTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -63,7 +63,7 @@ class LocalSessionTest : public ::testing::Test {
   int signal_ = SIGINT;
 };
 
-TEST_F(LocalSessionTest, TrainsAndTestsWithTheFilesAndLinesOfCaffe) {
+TEST_F(LocalSessionTest, TrainsAndTestsWithCaffesFilesAndLogLines) {
   TrainLocally(Solver(40, "test_iter: 2 test_interval: 20"));
   for (const char* line : {"Iteration 0, Testing net (#0)", "Iteration 20, Testing net (#0)",
                            "Iteration 5, lr = 0.02", "Optimization Done."}) {
@@ -84,7 +84,7 @@ TEST_F(LocalSessionTest, TrainsAndTestsWithTheFilesAndLinesOfCaffe) {
   EXPECT_THAT(log_, HasSubstr(" loss)"));
 }
 
-TEST_F(LocalSessionTest, SigintStopsWithASnapshot) {
+TEST_F(LocalSessionTest, SigintStopsAndWritesASnapshot) {
   raise_at_ = "Iteration 10, lr";
   TrainLocally(Solver(100000));
   EXPECT_THAT(log_, HasSubstr("Optimization stopped early."));
@@ -98,7 +98,7 @@ TEST_F(LocalSessionTest, SigintEndsALongTest) {
   EXPECT_TRUE(Exists("dummy_iter_2.solverstate")) << log_;
 }
 
-TEST_F(LocalSessionTest, SighupWritesASnapshotAndTrainsOn) {
+TEST_F(LocalSessionTest, SighupWritesASnapshotAndContinues) {
   raise_at_ = "Iteration 10, lr";
   signal_ = SIGHUP;
   TrainLocally(Solver(20));
@@ -106,7 +106,7 @@ TEST_F(LocalSessionTest, SighupWritesASnapshotAndTrainsOn) {
   EXPECT_TRUE(Exists("dummy_iter_20.solverstate"));
 }
 
-TEST_F(LocalSessionTest, GoesOnFromASnapshot) {
+TEST_F(LocalSessionTest, ResumesFromASnapshot) {
   TrainLocally(Solver(10));
   log_.clear();
   LocalOptions options = Solver(20);
@@ -116,7 +116,7 @@ TEST_F(LocalSessionTest, GoesOnFromASnapshot) {
   EXPECT_TRUE(Exists("dummy_iter_20.caffemodel"));
 }
 
-TEST_F(LocalSessionTest, AMissingSolverIsNamed) {
+TEST_F(LocalSessionTest, NamesAMissingSolver) {
   LocalOptions options;
   options.solver = folder_.path("none.prototxt");
   try {

@@ -18,7 +18,7 @@ double Timed(Work work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Seconds of all iterations so far.
+// Total seconds of all iterations so far.
 struct Times {
   double fetch = 0;
   std::vector<double> forward, backward;  // per layer
@@ -48,7 +48,7 @@ void LogPlan(const caffe::MemoryPlan& plan, const char* what) {
   constexpr double kMiB = 1 << 20;
   const std::string values =
       plan.values == 0 ? "" : fmt::format(", and values of {},", plan.values);
-  log::Info("{} of {} blobs{} share {:.1f} MiB; one by one they would take {:.1f} MiB.", what,
+  log::Info("{} of {} blobs{} share {:.1f} MiB; separately they would take {:.1f} MiB.", what,
             plan.blobs, values, static_cast<double>(plan.planned_bytes) / kMiB,
             static_cast<double>(plan.separate_bytes) / kMiB);
 }
@@ -74,7 +74,7 @@ void TimeLocally(const LocalOptions& options) {
   LocalNet local(options, options.phase == "TEST" ? caffe::TEST : caffe::TRAIN,
                  /*runs_backward=*/true);
   caffe::Net& net = local.net();
-  // The first pass allocates, so it does not count.
+  // The first pass allocates, so it is not timed.
   log::Info("Performing Forward");
   local.Fetch();
   log::Info("Initial loss: {:g}", net.Forward());

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// CaffeOnSpark puts snapshots beside the model; a prefix that is an absolute path stays.
+// CaffeOnSpark writes snapshots to the model's folder; a prefix that is an absolute path is kept.
 std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver) {
   const std::string model = storage::IsLocal(job.model)
                                 ? fs::absolute(storage::LocalPath(job.model)).string()
@@ -27,13 +27,13 @@ std::string SnapshotPrefix(const Job& job, const caffe::SolverParameter& solver)
     storage::For(folder).MakeFolders(folder);
   } catch (const Error& error) {
     throw Error(error.code() == ErrorCode::kInternal ? ErrorCode::kInvalidArgument : error.code(),
-                fmt::format("-model {}: the folder of {} cannot be made", job.model, prefix),
-                error);
+                fmt::format("-model {}: cannot create the folder of {}", job.model, prefix), error);
   }
   return prefix;
 }
 
-// As with a layer's `source`: what is not in the working directory may lie beside the net's file.
+// As with a layer's `source`: a file that is not in the working directory may be in the folder of
+// the net's file.
 void FindMeanFile(const std::string& folder, caffe::TransformationParameter* transform) {
   const std::string& mean = transform->mean_file();
   if (mean.empty() || mean.starts_with('/') || !storage::Scheme(mean).empty()) return;
@@ -74,7 +74,7 @@ caffe::SolverParameter SolverOf(const Job& job) {
     solver.set_test_interval(0);
   }
   if (!job.local) solver.set_test_initialization(false);
-  // As in the caffe program, weights given from outside replace the solver's own.
+  // As in the caffe program, weights of the command line replace the solver's.
   if (!job.weights.empty() || !job.snapshot.empty()) solver.clear_weights();
   if (!job.model.empty()) solver.set_snapshot_prefix(SnapshotPrefix(job, solver));
   return solver;

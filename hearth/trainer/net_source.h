@@ -1,4 +1,4 @@
-// What a job trains or runs: the prototxt that came with it, and the rows that feed it.
+// The nets of a job: the prototxts that came with it, and the rows that feed them.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 
 namespace hearth::trainer {
 
-// The solver with the job's net inside, so that nothing is read from disk, and with snapshots
-// beside the job's model where it has one.
+// The solver with the job's net inlined, so that nothing is read from disk, and with snapshots in
+// the folder of the job's model if it has one.
 caffe::SolverParameter SolverOf(const Job& job);
 
-// The TEST net: the first that the solver tests, or, without a solver, the job's own. The solver
+// The TEST net: the first that the solver tests or, without a solver, the job's own. The solver
 // must have a test_iter.
 caffe::NetParameter TestNetOf(const Job& job);
 
-// An open_source that gives `source` to the one fed layer of a net. Throws kInvalidArgument for a
-// second one, and where there is no source.
+// An open_source that returns `source` for the one input layer of a net. Throws kInvalidArgument
+// for a second one, or if there is no source.
 std::function<std::shared_ptr<dataset::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
     std::shared_ptr<dataset::MinibatchSource> source, std::string stream_name);
 

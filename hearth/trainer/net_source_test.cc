@@ -22,13 +22,13 @@ Job TinyJob(const std::string& solver) {
   return job;
 }
 
-TEST(NetSourceTest, TheJobsNetReplacesTheFileThatTheSolverNames) {
+TEST(NetSourceTest, TheJobsNetReplacesTheSolversFile) {
   const caffe::SolverParameter solver = SolverOf(TinyJob(""));
   EXPECT_FALSE(solver.has_net());
   EXPECT_EQ(solver.net_param().name(), "tiny");
 }
 
-TEST(NetSourceTest, WeightsOfTheCommandLineReplaceTheSolversOwn) {
+TEST(NetSourceTest, CommandLineWeightsReplaceTheSolvers) {
   Job job = TinyJob("weights: \"own.caffemodel\"");
   EXPECT_EQ(SolverOf(job).weights_size(), 1);
   job.snapshot = "x.solverstate";
@@ -38,7 +38,7 @@ TEST(NetSourceTest, WeightsOfTheCommandLineReplaceTheSolversOwn) {
   EXPECT_EQ(SolverOf(job).weights_size(), 0);
 }
 
-TEST(NetSourceTest, SnapshotsLieBesideTheModelUnlessThePrefixIsAbsolute) {
+TEST(NetSourceTest, SnapshotsAreWrittenBesideTheModelUnlessThePrefixIsAbsolute) {
   TestFolder folder;
   Job job = TinyJob("snapshot_prefix: \"deep/lenet\"");
   job.model = "file:" + folder.path("models/final.caffemodel");
@@ -48,7 +48,7 @@ TEST(NetSourceTest, SnapshotsLieBesideTheModelUnlessThePrefixIsAbsolute) {
   EXPECT_EQ(SolverOf(job).snapshot_prefix(), folder.path("own/p"));
 }
 
-TEST(NetSourceTest, AMeanFileMayLieBesideTheNetsFile) {
+TEST(NetSourceTest, AMeanFileMayBeInTheFolderOfTheNetsFile) {
   TestFolder folder;
   std::ofstream(folder.path("mean.binaryproto")) << "x";
   const auto mean_of = [&](const std::string& named) {
@@ -65,7 +65,7 @@ TEST(NetSourceTest, AMeanFileMayLieBesideTheNetsFile) {
   EXPECT_EQ(mean_of("hdfs://host/mean.binaryproto"), "hdfs://host/mean.binaryproto");
 }
 
-TEST(NetSourceTest, WithoutValidationRowsTheSolverTestsNothing) {
+TEST(NetSourceTest, WithoutValidationRowsTheSolverDoesNotTest) {
   Job job = TinyJob("test_iter: 5 test_interval: 10");
   EXPECT_EQ(SolverOf(job).test_interval(), 0);
   EXPECT_EQ(SolverOf(job).test_iter_size(), 0);
@@ -84,7 +84,7 @@ TEST(NetSourceTest, TheTestNetHasTheTestState) {
   EXPECT_EQ(net.state().stage(0), "deploy");
 }
 
-TEST(NetSourceTest, OnlyOneLayerOfANetIsFed) {
+TEST(NetSourceTest, RejectsASecondInputLayer) {
   auto source = std::make_shared<dataset::MemorySource>(
       std::vector<std::shared_ptr<const batch::BatchView>>{});
   caffe::LayerParameter first, second;
@@ -100,7 +100,7 @@ TEST(NetSourceTest, OnlyOneLayerOfANetIsFed) {
   }
 }
 
-TEST(NetSourceTest, AFedLayerWithoutAStreamIsAnErrorThatNamesBoth) {
+TEST(NetSourceTest, AnInputLayerWithoutAStreamIsAnErrorNamingBoth) {
   caffe::LayerParameter layer;
   layer.set_name("data");
   try {

@@ -12,7 +12,7 @@ void OutputMeans::Add(size_t index, std::span<const float> values, int64_t first
   Output& output = outputs_.at(index);
   if (rows == 0) return;
   if (output.kind == Kind::kUnknown) {
-    // A single row reads the same either way as long as its value is not repeated, which is why the
+    // For a single row both interpretations agree as long as its value is not repeated, so the
     // first minibatch may decide.
     output.kind = first_dimension == rows ? Kind::kPerRow : Kind::kPerBatch;
   }

@@ -35,12 +35,12 @@ TEST(OutputMeansTest, AveragesPerRowOutputsOverTheirRows) {
   EXPECT_THAT(MeansOf(means)[0], ElementsAre(FloatEq(4), FloatEq(5)));
 }
 
-TEST(OutputMeansTest, KeepsAPerClassOutputApartFromRows) {
+TEST(OutputMeansTest, DistinguishesPerClassOutputsFromRows) {
   OutputMeans means({"per_class"});
   const std::vector<float> classes{0.5f, 1.0f};
   means.Add(0, classes, 2, 8);
   means.AddRows(8);
-  means.Add(0, classes, 2, 2);  // as many rows as classes must not change its meaning
+  means.Add(0, classes, 2, 2);  // as many rows as classes must not change its interpretation
   means.AddRows(2);
   EXPECT_THAT(MeansOf(means)[0], ElementsAre(FloatEq(0.5f), FloatEq(1.0f)));
 }
@@ -57,7 +57,7 @@ TEST(OutputMeansTest, RanksWithoutRowsAddNothing) {
   EXPECT_THAT(OutputMeans::MeansOf(packed, mine.sizes())[0], ElementsAre(FloatEq(3.0f)));
 }
 
-TEST(OutputMeansTest, AnOutputThatChangesItsSizeIsRefusedByName) {
+TEST(OutputMeansTest, RejectsAnOutputWhoseSizeChangesByName) {
   OutputMeans means({"boxes"});
   const std::vector<float> five(5), six(6);
   means.Add(0, five, 5, 4);

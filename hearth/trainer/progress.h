@@ -1,4 +1,4 @@
-// Turns finished iterations into the figures people watch. One thread uses it.
+// Computes progress figures (rate, time left) from finished iterations. One thread.
 #pragma once
 
 #include <chrono>
@@ -27,8 +27,8 @@ class Progress {
 
   Progress(int64_t first_iter, int64_t max_iter, int64_t effective_batch, Clock::time_point start);
 
-  // `rows`: of all ranks in this iteration. An update at most five times a second, and always for
-  // the last iteration.
+  // `rows`: of all ranks in this iteration. Returns an update at most five times a second, and
+  // always for the last iteration.
   std::optional<ProgressUpdate> OnIteration(int64_t iteration, double loss, double lr, double rows,
                                             Clock::time_point now);
 

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(ProgressTest, CountsTheRowsOfAllRanksPerSecondAndTheTimeLeft) {
+TEST(ProgressTest, ReportsRowsPerSecondOfAllRanksAndTheTimeLeft) {
   const Progress::Clock::time_point start{};
   Progress progress(0, 100, 64, start);
   auto update = progress.OnIteration(1, 2.5, 0.01, 64, start + milliseconds(500));
@@ -17,7 +17,7 @@ TEST(ProgressTest, CountsTheRowsOfAllRanksPerSecondAndTheTimeLeft) {
   EXPECT_EQ(update->ToJson()["effective_batch"], 64);
 }
 
-TEST(ProgressTest, SpeaksAtMostFiveTimesASecondAndAlwaysAtTheEnd) {
+TEST(ProgressTest, UpdatesAtMostFiveTimesPerSecondAndAtTheEnd) {
   const Progress::Clock::time_point start{};
   Progress progress(0, 1000, 1, start);
   int spoken = 0;
@@ -40,7 +40,7 @@ TEST(ProgressTest, ForgetsASlowStart) {
   EXPECT_NEAR(update->images_per_s, 40, 1e-6);
 }
 
-TEST(ProgressTest, StartsFromTheIterationThatWasResumed) {
+TEST(ProgressTest, StartsFromTheResumedIteration) {
   const Progress::Clock::time_point start{};
   Progress progress(50, 60, 1, start);
   auto update = progress.OnIteration(51, 0, 0, 1, start + milliseconds(1000));

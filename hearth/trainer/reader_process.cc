@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A wheel puts the program at ENV/lib/pythonX.Y/site-packages/hearth/native/hearth, a build at
-// CHECKOUT/build/native/hearth, where the environment is CHECKOUT/.venv.
+// A wheel installs the program as ENV/lib/pythonX.Y/site-packages/hearth/native/hearth; a build has
+// CHECKOUT/build/native/hearth, with the environment CHECKOUT/.venv.
 std::string InterpreterBeside(const fs::path& program) {
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
@@ -64,14 +64,14 @@ ReaderProcess::ReaderProcess(const Options& options, const ring::RingEnd& writer
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // Every other descriptor is close-on-exec, so the ring's are the only ones to let through; a
-  // dup2 onto itself clears the flag in the child alone.
+  // Every other descriptor is close-on-exec, so only the ring's are inherited; a dup2 onto itself
+  // clears the flag in the child alone.
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ring_fd, ring_fd);
   posix_spawn_file_actions_adddup2(&actions, signal_fd, signal_fd);
-  // In a process group of its own, so that Ctrl-C stops the training and not the rows that it
-  // needs until it has stopped.
+  // A separate process group, so that Ctrl-C stops the training but not the rows that it needs
+  // until it has stopped.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -81,7 +81,7 @@ ReaderProcess::ReaderProcess(const Options& options, const ring::RingEnd& writer
   posix_spawn_file_actions_destroy(&actions);
   if (result != 0) {
     pid_ = -1;
-    ThrowErrno(result, fmt::format("cannot start {} to read {} (HEARTH_PYTHON chooses another "
+    ThrowErrno(result, fmt::format("cannot start {} to read {} (HEARTH_PYTHON selects another "
                                    "interpreter)",
                                    python, options.source));
   }

@@ -1,4 +1,4 @@
-// A Python process that reads rows for a training without Spark and feeds them into a ring.
+// Starts a Python process that reads rows for a training without Spark and writes them to a ring.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace hearth::trainer {
 
-// Owns the child: the destructor ends it. Its failures arrive through the ring.
+// Owns the child, which the destructor kills. The child's failures arrive through the ring.
 class ReaderProcess {
  public:
   struct Options {
@@ -20,7 +20,7 @@ class ReaderProcess {
   };
 
   // Starts `python3 -m hearth.rows.file_reader` on the writer's end of a ring, which the caller
-  // then closes. Throws kNotFound when there is no interpreter.
+  // then closes. Throws kNotFound if there is no interpreter.
   ReaderProcess(const Options& options, const ring::RingEnd& writer);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;

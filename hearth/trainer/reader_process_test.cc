@@ -22,7 +22,7 @@ class ReaderProcessTest : public ::testing::Test {
  protected:
   void TearDown() override { unsetenv("HEARTH_PYTHON"); }
 
-  // Stands for the interpreter.
+  // Replaces the interpreter.
   void UseInterpreter(const std::string& script) {
     const std::string path = folder_.path("python");
     std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
@@ -34,7 +34,7 @@ class ReaderProcessTest : public ::testing::Test {
   ring::RingEnds ring_ = ring::CreateRing(1 << 20);
 };
 
-TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
+TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithColumns) {
   UseInterpreter("echo \"$@\" > " + folder_.path("arguments") + "; ls /proc/self/fd > " +
                  folder_.path("fds"));
   const std::string ring_fd = std::to_string(ring_.writer.memory.get());
@@ -42,7 +42,7 @@ TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
   ring::RingReader reader(std::move(ring_.reader));
   ReaderProcess process({"file:/data/x.parquet", "parquet", {"image", "label"}}, ring_.writer);
   ring_.writer = {};
-  EXPECT_THROW(reader.Next(Deadline::After(10)), Error) << "the child's end is seen";
+  EXPECT_THROW(reader.Next(Deadline::After(10)), Error) << "the child's exit is noticed";
   EXPECT_THAT(
       storage::ReadFile(folder_.path("arguments")),
       HasSubstr(
@@ -52,7 +52,7 @@ TEST_F(ReaderProcessTest, StartsTheReaderOnTheRingWithItsColumns) {
   EXPECT_THAT(storage::ReadFile(folder_.path("fds")), HasSubstr("\n" + ring_fd + "\n"));
 }
 
-TEST_F(ReaderProcessTest, CtrlCAtTheTerminalDoesNotReachTheReader) {
+TEST_F(ReaderProcessTest, CtrlCDoesNotReachTheReader) {
   UseInterpreter("read pid name state parent group rest < /proc/$$/stat; echo $pid $group > " +
                  folder_.path("ids"));
   ring::RingReader reader(std::move(ring_.reader));
@@ -65,7 +65,7 @@ TEST_F(ReaderProcessTest, CtrlCAtTheTerminalDoesNotReachTheReader) {
   EXPECT_EQ(pid, group);
 }
 
-TEST_F(ReaderProcessTest, AMissingInterpreterIsNamedWithTheWayOut) {
+TEST_F(ReaderProcessTest, AMissingInterpreterIsNamedWithTheRemedy) {
   setenv("HEARTH_PYTHON", "/no/such/python", 1);
   try {
     ReaderProcess process({"x.parquet", "parquet", {}}, ring_.writer);
@@ -77,7 +77,7 @@ TEST_F(ReaderProcessTest, AMissingInterpreterIsNamedWithTheWayOut) {
   }
 }
 
-TEST_F(ReaderProcessTest, EndsTheChildThatStillReads) {
+TEST_F(ReaderProcessTest, KillsAChildThatStillReads) {
   UseInterpreter("exec sleep 1000");
   ring::RingReader reader(std::move(ring_.reader));
   { ReaderProcess process({"x.parquet", "parquet", {}}, ring_.writer); }

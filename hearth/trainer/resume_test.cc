@@ -1,4 +1,4 @@
-// A training that was broken off ends as one that was not.
+// An interrupted and resumed training ends with the same bits as an uninterrupted one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class ResumeTest : public TrainSessionFixture {
     return whole;
   }
 
-  // Leaves the files of iteration `last` and before, as a run that was killed after it.
+  // Keeps the files of iteration `last` and before, as if the run had been killed after it.
   void ForgetAfter(int last) {
     for (int iteration = 10; iteration <= 40; iteration += 10) {
       if (iteration > last) Remove(iteration);
@@ -66,7 +66,7 @@ class ResumeTest : public TrainSessionFixture {
   std::string log_;
 };
 
-TEST_F(ResumeTest, ABrokenRunEndsAsAnUnbrokenOneBitForBit) {
+TEST_F(ResumeTest, AResumedRunEqualsAnUninterruptedOneBitForBit) {
   for (const auto& [processes, devices] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
     SCOPED_TRACE(fmt::format("{} processes x {} devices", processes, devices));
     const Training whole = Whole(processes, devices);
@@ -79,7 +79,7 @@ TEST_F(ResumeTest, ABrokenRunEndsAsAnUnbrokenOneBitForBit) {
     EXPECT_EQ(recovered.hashes, unbroken.hashes);
     ExpectSameTraining(unbroken, recovered, 0);
 
-    Training by_hand = whole;  // -snapshot, in a run of its own
+    Training by_hand = whole;  // -snapshot, in another run
     by_hand.run = "another run";
     by_hand.snapshot = File(30, "solverstate");
     const Trained resumed = Train(by_hand);
@@ -88,7 +88,7 @@ TEST_F(ResumeTest, ABrokenRunEndsAsAnUnbrokenOneBitForBit) {
   }
 }
 
-TEST_F(ResumeTest, RowsThatAreSentAnewInEachEpochEndBitForBitToo) {
+TEST_F(ResumeTest, RowsThatAreSentAgainInEachEpochResumeBitForBit) {
   for (const auto& [processes, devices] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
     SCOPED_TRACE(fmt::format("{} processes x {} devices", processes, devices));
     Training whole = Whole(processes, devices);
@@ -103,11 +103,11 @@ TEST_F(ResumeTest, RowsThatAreSentAnewInEachEpochEndBitForBitToo) {
     }
     Training kept = whole;
     kept.streamed = false;
-    EXPECT_NE(Train(kept).hashes, unbroken.hashes) << "rows come in another order";
+    EXPECT_NE(Train(kept).hashes, unbroken.hashes) << "spooled rows have another order";
   }
 }
 
-TEST_F(ResumeTest, OtherRowsThatAreSentAnewBeginTheEpochAgain) {
+TEST_F(ResumeTest, DifferentStreamedRowsRestartTheEpoch) {
   Training whole = Whole(2, 1);
   whole.streamed = true;
   Train(whole);
@@ -120,11 +120,11 @@ TEST_F(ResumeTest, OtherRowsThatAreSentAnewBeginTheEpochAgain) {
   log_.clear();
   whole.streamed = false;
   TrainAgain(whole);
-  EXPECT_THAT(log_, HasSubstr("begins again for all ranks")) << "they were in another order";
+  EXPECT_THAT(log_, HasSubstr("begins again for all ranks")) << "the rows had another order";
 }
 
-// A snapshot is of all ranks' weights: they become one for it, whatever their interval.
-TEST_F(ResumeTest, RanksThatUpdateByThemselvesGoOnBitForBit) {
+// A snapshot contains the average of all ranks' weights, whatever the averaging interval.
+TEST_F(ResumeTest, LocalSgdResumesBitForBit) {
   Training whole = Whole(2, 1);
   whole.sync_every = 7;
   const Trained unbroken = Train(whole);
@@ -135,7 +135,7 @@ TEST_F(ResumeTest, RanksThatUpdateByThemselvesGoOnBitForBit) {
   ExpectSameTraining(unbroken, recovered, 0);
 }
 
-TEST_F(ResumeTest, SnapshotsInHdf5AreTakenUpAsWell) {
+TEST_F(ResumeTest, ResumesFromHdf5Snapshots) {
   Training whole = Whole(2, 1);
   whole.hdf5 = true;
   const Trained unbroken = Train(whole);
@@ -151,7 +151,7 @@ TEST_F(ResumeTest, SnapshotsInHdf5AreTakenUpAsWell) {
   EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 40: "));
 }
 
-TEST_F(ResumeTest, ValidationsOfAResumedRunAreThoseOfAnUnbrokenOne) {
+TEST_F(ResumeTest, ValidationsOfAResumedRunEqualThoseOfAnUninterruptedOne) {
   Training whole = Whole(2, 1);
   whole.solver += " test_interval: 4 test_iter: 2";
   whole.test = {{Numbers(1000, 1031)}, {Numbers(2000, 2013)}};
@@ -163,7 +163,7 @@ TEST_F(ResumeTest, ValidationsOfAResumedRunAreThoseOfAnUnbrokenOne) {
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(recovered[i], unbroken[i + 4]);
 }
 
-TEST_F(ResumeTest, ADamagedSnapshotGivesWayToTheOneBeforeIt) {
+TEST_F(ResumeTest, FallsBackToTheSnapshotBeforeADamagedOne) {
   const Training whole = Whole(1, 1);
   const Trained unbroken = Train(whole);
   ForgetAfter(30);
@@ -175,8 +175,8 @@ TEST_F(ResumeTest, ADamagedSnapshotGivesWayToTheOneBeforeIt) {
   EXPECT_THAT(log_, HasSubstr("Passing over the snapshot of iteration 30: "));
 }
 
-// A kill between two of the three files.
-TEST_F(ResumeTest, ASnapshotThatWasNotSealedIsNotTaken) {
+// A kill between writing two of the three files.
+TEST_F(ResumeTest, IgnoresASnapshotWithoutASeal) {
   const Training whole = Whole(1, 1);
   Train(whole);
   ForgetAfter(20);
@@ -184,7 +184,7 @@ TEST_F(ResumeTest, ASnapshotThatWasNotSealedIsNotTaken) {
   EXPECT_EQ(StartOf(TrainAgain(whole)), 10);
 }
 
-TEST_F(ResumeTest, SnapshotsOfAnotherRunAreNotTaken) {
+TEST_F(ResumeTest, IgnoresSnapshotsOfAnotherRun) {
   Training whole = Whole(1, 1);
   whole.run = "yesterday's";
   const Trained unbroken = Train(whole);
@@ -196,7 +196,7 @@ TEST_F(ResumeTest, SnapshotsOfAnotherRunAreNotTaken) {
   EXPECT_THAT(log_, HasSubstr("of this run yet: it starts from the beginning"));
 }
 
-TEST_F(ResumeTest, ACaffeSnapshotGoesOnAtTheStartOfAnEpochAndSaysSo) {
+TEST_F(ResumeTest, ACaffeSnapshotResumesAtTheStartOfAnEpochWithAWarning) {
   const Training whole = Whole(1, 1);
   Train(whole);
   Training rest = whole;
@@ -207,7 +207,7 @@ TEST_F(ResumeTest, ACaffeSnapshotGoesOnAtTheStartOfAnEpochAndSaysSo) {
   EXPECT_THAT(log_, HasSubstr("has no seal, as Caffe writes it: the feed begins an epoch"));
 }
 
-TEST_F(ResumeTest, AnotherNumberOfRanksIsToldOf) {
+TEST_F(ResumeTest, WarnsOfAnotherNumberOfRanks) {
   Train(Whole(2, 1));
   Training rest = Whole(1, 1);
   rest.snapshot = File(20, "solverstate");
@@ -215,7 +215,7 @@ TEST_F(ResumeTest, AnotherNumberOfRanksIsToldOf) {
   EXPECT_THAT(log_, HasSubstr("was made by 2 ranks, this run has 1: its epoch begins again"));
 }
 
-TEST_F(ResumeTest, AnotherBatchSizeIsToldOf) {
+TEST_F(ResumeTest, WarnsOfAnotherBatchSize) {
   Training whole = Whole(1, 1);
   Train(whole);
   whole.net = TestNet(5);
@@ -224,8 +224,8 @@ TEST_F(ResumeTest, AnotherBatchSizeIsToldOf) {
   EXPECT_THAT(log_, HasSubstr("with a batch_size of 4, this run has 5: its epoch begins again"));
 }
 
-// Rows of rank 0 and of rank 1, 50 and 51 in an epoch of seven iterations: snapshots at iterations
-// 5, in the first epoch, 10, 15, ...
+// Rows of ranks 0 and 1, 50 and 51 in an epoch of seven iterations: snapshots at iteration 5, in
+// the first epoch, and at 10, 15, ...
 class OtherRowsTest : public ResumeTest {
  protected:
   static Training Plain(int processes, int devices) {
@@ -240,8 +240,8 @@ class OtherRowsTest : public ResumeTest {
     fs::remove(folder_.path("final.caffemodel"));
     log_.clear();
   }
-  // Runs on from `snapshot` over other rows; `said` must be the one warning about it.
-  Trained GoOn(Training training, int snapshot, const std::string& said) {
+  // Resumes from `snapshot` over other rows; `said` must be the only warning about it.
+  Trained Resume(Training training, int snapshot, const std::string& said) {
     KeepOnly(snapshot);
     const Trained trained = TrainAgain(std::move(training));
     EXPECT_EQ(StartOf(trained), snapshot);
@@ -251,36 +251,36 @@ class OtherRowsTest : public ResumeTest {
   }
 };
 
-TEST_F(OtherRowsTest, AreNoticedInTheFirstEpochAndLaterAndTheEpochBeginsAgain) {
+TEST_F(OtherRowsTest, AreNoticedInEveryEpochAndRestartIt) {
   for (const auto& [snapshot, epoch] : {std::pair{5, 0}, {10, 1}, {20, 2}}) {
     SCOPED_TRACE(snapshot);
     Training training = Plain(2, 1);
     Train(training);
     std::swap(training.train[1][0][2], training.train[1][0][3]);
-    GoOn(training, snapshot,
-         fmt::format("rank 1 on host localhost reads other rows than before the snapshot of "
-                     "iteration {}: the first {} rows of its stream have the hash",
-                     snapshot, epoch == 0 ? 40 : 51));
+    Resume(training, snapshot,
+           fmt::format("rank 1 on host localhost reads other rows than before the snapshot of "
+                       "iteration {}: the first {} rows of its stream have the hash",
+                       snapshot, epoch == 0 ? 40 : 51));
     EXPECT_THAT(log_, HasSubstr(fmt::format("(1 of 2 ranks do); epoch {} begins again", epoch)));
   }
 }
 
-TEST_F(OtherRowsTest, OfAllRanksAreOneWarning) {
+TEST_F(OtherRowsTest, OnAllRanksAreOneWarning) {
   Training training = Plain(2, 2);
   Train(training);
   for (Batches& rows : training.train) rows[0].erase(rows[0].begin() + 20, rows[0].end());
-  GoOn(training, 5,
-       "rank 0 on host localhost reads other rows than before the snapshot of "
-       "iteration 5: 20 rows instead of ");
+  Resume(training, 5,
+         "rank 0 on host localhost reads other rows than before the snapshot of "
+         "iteration 5: 20 rows instead of ");
   EXPECT_THAT(log_, HasSubstr("(4 of 4 ranks do); epoch 1 begins again for all ranks"));
 }
 
-// Epoch 0 anew from the snapshot's weights is what a state without a place in the feed gives.
-TEST_F(OtherRowsTest, AreTrainedOnFromTheEpochsBeginningEachOnce) {
+// A state without a position in the feed also trains epoch 0 again from the snapshot's weights.
+TEST_F(OtherRowsTest, AreTrainedOnceEachFromTheStartOfTheEpoch) {
   Training training = Plain(2, 1);
   Train(training);
   std::swap(training.train[0][0][0], training.train[0][0][1]);
-  const Trained restarted = GoOn(training, 5, "rank 0 ");
+  const Trained restarted = Resume(training, 5, "rank 0 ");
   training.run = "another";
   training.snapshot = File(5, "solverstate");
   training.max_iter = 40;
@@ -289,7 +289,7 @@ TEST_F(OtherRowsTest, AreTrainedOnFromTheEpochsBeginningEachOnce) {
   EXPECT_EQ(restarted.hashes, expected.hashes);
 }
 
-TEST_F(OtherRowsTest, BehindThePlaceOfTheSnapshotAreNobodysLoss) {
+TEST_F(OtherRowsTest, BehindTheSnapshotsPositionAreIgnored) {
   Training training = Plain(2, 1);
   Train(training);
   KeepOnly(5);
@@ -298,7 +298,7 @@ TEST_F(OtherRowsTest, BehindThePlaceOfTheSnapshotAreNobodysLoss) {
   EXPECT_EQ(log_.find("reads other rows"), std::string::npos) << log_;
 }
 
-TEST_F(OtherRowsTest, AreAnErrorWhereTheJobSaysSo) {
+TEST_F(OtherRowsTest, AreAnErrorUnlessTheJobAllowsThem) {
   Training training = Plain(1, 1);
   Train(training);
   KeepOnly(10);
@@ -308,7 +308,7 @@ TEST_F(OtherRowsTest, AreAnErrorWhereTheJobSaysSo) {
               ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
 }
 
-TEST_F(OtherRowsTest, AreNamedByTheVersionsOfTheirTables) {
+TEST_F(OtherRowsTest, AreReportedWithTheVersionsOfTheirTables) {
   Training training = Plain(1, 1);
   training.datasets = "train: Delta version 3";
   Train(training);
@@ -320,8 +320,8 @@ TEST_F(OtherRowsTest, AreNamedByTheVersionsOfTheirTables) {
                               "train: Delta version 4"));
 }
 
-// Seals of older and newer versions: what they say of rows must not be taken on faith.
-TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsOthers) {
+// Seals of older and newer versions: their row hashes must not be trusted.
+TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsDifferent) {
   Training training = Plain(2, 1);
   Train(training);
   const std::string whole = storage::ReadFile(File(5, "hearth.json"));
@@ -348,8 +348,8 @@ TEST_F(OtherRowsTest, ThatCannotBeComparedCountAsOthers) {
               ::testing::ThrowsMessage<Error>(HasSubstr("-onOtherRows restartEpoch")));
 }
 
-// However a feeder cuts them.
-TEST_F(OtherRowsTest, InOtherBatchesAreTheSame) {
+// The hash does not depend on how a feeder divides rows into batches.
+TEST_F(OtherRowsTest, InOtherBatchesAreEqual) {
   Training training = Plain(1, 2);
   const Trained unbroken = Train(training);
   for (const int snapshot : {5, 20}) {
@@ -363,7 +363,7 @@ TEST_F(OtherRowsTest, InOtherBatchesAreTheSame) {
   }
 }
 
-TEST_F(ResumeTest, WithoutOneWholeSnapshotTheErrorNamesTheDamage) {
+TEST_F(ResumeTest, WithoutAnyIntactSnapshotTheErrorNamesTheDamage) {
   const Training whole = Whole(1, 1);
   Train(whole);
   Training rest = whole;

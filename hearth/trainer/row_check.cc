@@ -49,7 +49,8 @@ std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const dataset::Mi
 
 bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
-  // A state of Caffe's names no rows, and another number of ranks begins the epoch again anyway.
+  // A Caffe state has no row hashes, and with another number of ranks the epoch begins again
+  // anyway.
   const bool matters = position.has_feed_position() && static_cast<size_t>(position.ranks) == world;
   if (!rows_ || !matters) return true;
   if (position.row_hash != batch::kRowHashVersion || position.rows.size() != world) {
@@ -90,7 +91,7 @@ std::string RowCheck::Describe(const caffe::SealedRows& found,
   if (found.count != sealed.count) {
     return fmt::format("{} rows instead of {}", found.count, sealed.count);
   }
-  if (found.count == 0) return "its share of the files is another one";
+  if (found.count == 0) return "its share of the files differs";
   return fmt::format("the first {} rows of its stream have the hash {:016x} instead of {:016x}",
                      sealed.count, found.hash, sealed.hash);
 }

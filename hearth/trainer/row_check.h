@@ -12,25 +12,25 @@
 
 namespace hearth::trainer {
 
-// One rank's part, its thread's own. All ranks call the same functions in the same order.
+// The part of one rank, used by its thread. All ranks call the same functions in the same order.
 class RowCheck {
  public:
-  // `rows`: the stream of this rank's process; null where a net makes its rows itself.
+  // `rows`: the stream of this rank's process; null if a net produces its rows itself.
   RowCheck(const Job& job, collective::Group& group, std::shared_ptr<dataset::RowStream> rows)
       : job_(job), group_(group), rows_(std::move(rows)) {}
 
-  // What each rank has read; `last` is this one's last minibatch. In the first epoch, its stream up
-  // to there, or all of it if `last` is empty; in later epochs all of it, since their order follows
-  // from the seed.
+  // Digests of the rows that each rank has read; `last` is this rank's last minibatch. In the first
+  // epoch, the digest covers the stream up to `last`, or all of it if `last` is empty; in later
+  // epochs all of it, since their order follows from the seed.
   std::vector<caffe::SealedRows> Gather(int64_t epoch, const dataset::Minibatch& last);
 
-  // Whether every rank's stream begins with the rows that the position names; waits for them. If
-  // not, the first rank with other rows warns, or fails if the job says so. Rank 0 does the same if
-  // the seal has nothing to compare with.
+  // Returns true if every rank's stream begins with the rows of the position; waits for them.
+  // Otherwise the first rank with other rows warns, or throws if the job requires it. Rank 0 does
+  // the same if the seal has nothing to compare with.
   bool Confirm(const caffe::TrainingPosition& position);
 
  private:
-  // Warns why a position's epoch begins again, or throws that if the job says so.
+  // Warns why a position's epoch begins again, or throws the reason if the job requires it.
   void Refuse(const caffe::TrainingPosition& position, const std::string& what) const;
   [[nodiscard]] std::string Describe(const caffe::SealedRows& found,
                                      const caffe::SealedRows& sealed) const;

@@ -36,7 +36,7 @@ std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net) {
     Require(source.format == "parquet", ErrorCode::kUnimplemented,
             "layer \"{}\": dataframe_format \"{}\" needs Spark; without it only parquet is read",
             layer.name(), source.format);
-    Require(!source.uri.empty(), ErrorCode::kInvalidArgument, "layer \"{}\" names no source",
+    Require(!source.uri.empty(), ErrorCode::kInvalidArgument, "layer \"{}\" has no source",
             layer.name());
     return source;
   }

@@ -1,4 +1,4 @@
-// Where the rows of a net come from, as its prototxt says: for running without Spark.
+// Finds the source of a net's rows in its prototxt, for running without Spark.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct RowSource {
 };
 
 // The source of the layer that is fed by rows in the net's state (phase, level, stages), if there
-// is one. Throws kUnimplemented for sources that only Spark, or nothing yet, can read; the message
-// names the layer.
+// is one. Throws kUnimplemented, naming the layer, for sources that need Spark or are not
+// supported.
 std::optional<RowSource> RowSourceOf(const caffe::NetParameter& net);
 
 }  // namespace hearth::trainer

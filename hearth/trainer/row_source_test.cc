@@ -31,12 +31,12 @@ TEST(FedLayerTest, FindsTheSourceOfThePhase) {
   EXPECT_THAT(SourceOf(net, caffe::TEST)->columns, ElementsAre("data as d"));
 }
 
-TEST(FedLayerTest, NetsWithoutRowsHaveNone) {
+TEST(FedLayerTest, NetsWithoutRowsHaveNoSource) {
   EXPECT_FALSE(SourceOf("layer { name: \"d\" type: \"DummyData\" top: \"x\" }"));
   EXPECT_FALSE(SourceOf("layer { name: \"m\" type: \"MemoryData\" top: \"x\" top: \"y\" }"));
 }
 
-TEST(FedLayerTest, SourcesThatOnlySparkReadsAreNamed) {
+TEST(FedLayerTest, SourcesThatNeedSparkAreRejectedByName) {
   try {
     SourceOf(
         "layer { name: \"db\" type: \"MemoryData\" top: \"x\" top: \"y\" "

@@ -10,9 +10,9 @@
 namespace hearth::trainer {
 namespace {
 
-// Of each output: nobody follows a curve per class or pixel.
+// Per output: no one follows a curve per class or pixel.
 constexpr int64_t kMostValues = 32;
-constexpr size_t kParts = 30;  // of a histogram
+constexpr size_t kParts = 30;  // bins of a histogram
 
 }  // namespace
 
@@ -28,10 +28,10 @@ nlohmann::json OutputsOf(caffe::Net& net) {
 
 nlohmann::json NetEvent(const caffe::Net& net) {
   nlohmann::json layers = nlohmann::json::array();
-  std::map<int, std::string> made_by;  // the layer that wrote a blob last
+  std::map<int, std::string> made_by;  // the layer that last wrote a blob
   for (const caffe::NetLayer& layer : net.layers()) {
     const caffe::LayerParameter& param = layer.layer->param();
-    if (param.type() == "Split") {  // the net's own: nobody wrote it
+    if (param.type() == "Split") {  // inserted by the net: no layer of the prototxt wrote it
       for (const int blob : layer.top_ids) made_by[blob] = made_by[layer.bottom_ids.front()];
       continue;
     }

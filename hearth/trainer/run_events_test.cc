@@ -21,7 +21,7 @@ caffe::Net TwoOutputs() {
   return caffe::Net(caffe::ParseNet(text, "net"), {});
 }
 
-TEST(RunEventsTest, AHistogramCountsFiniteValuesInPartsOfEqualWidth) {
+TEST(RunEventsTest, AHistogramCountsFiniteValuesInBinsOfEqualWidth) {
   const caffe::Tensor values =
       caffe::Tensor::Copy({0.0f, 1.0f, 29.0f, 30.0f, NAN, INFINITY, 15.0f});
   const auto event = HistogramEvent("x", values, 2);
@@ -31,7 +31,7 @@ TEST(RunEventsTest, AHistogramCountsFiniteValuesInPartsOfEqualWidth) {
   EXPECT_EQ(event["sum_squares"], 4 * (1 + 841 + 900 + 225));
   std::vector<int64_t> expected(30);
   for (const size_t part : {0, 1, 15}) expected[part] = 1;
-  expected[29] = 2;  // the largest value lies in the last part
+  expected[29] = 2;  // the largest value is in the last bin
   EXPECT_EQ(event["counts"].get<std::vector<int64_t>>(), expected);
   EXPECT_EQ(HistogramEvent("x", caffe::Full({3}, 7.0f), 1)["counts"], nlohmann::json({3}));
   EXPECT_TRUE(HistogramEvent("x", caffe::Full({3}, NAN), 1).is_null());
@@ -43,17 +43,17 @@ TEST(RunEventsTest, OutputsHaveTheirNames) {
   EXPECT_EQ(OutputsOf(net), json({{"loss", {6.0}}, {"sum", {3.0, 3.0, 3.0, 3.0}}}));
 }
 
-TEST(RunEventsTest, ALayerTakesFromTheOneThatWroteTheBlobLast) {
+TEST(RunEventsTest, ALayersInputIsTheLayerThatLastWroteTheBlob) {
   const json layers = NetEvent(TwoOutputs())["layers"];
   json inputs;
   for (const json& layer : layers) inputs[layer["name"].get<std::string>()] = layer["inputs"];
   EXPECT_EQ(inputs["x"], json::array());
   EXPECT_EQ(inputs["act"], json::array({"x"}));
-  // The blob t goes straight to the loss, x through the layer that works in place.
+  // Blob t goes directly to the loss, x through the in-place layer.
   EXPECT_EQ(inputs["loss"], json::array({"act", "x"}));
 }
 
-TEST(RunEventsTest, MeansOfATestAreDealtToTheOutputs) {
+TEST(RunEventsTest, MeansOfATestAreAssignedToTheOutputs) {
   caffe::Net net = TwoOutputs();
   const json event = TestEvent(1, 20, net, {0.5, 1, 2, 3, 4});
   EXPECT_EQ(event["net"], 1);

@@ -12,8 +12,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void Note(int signal) { (signal == SIGINT ? got_sigint : got_sighup) = true; }
 
-// Also for a signal without an effect: by default it would end the process. It is noted rather than
-// ignored, as programs that are started inherit what is ignored.
+// Also handles a signal without an effect, whose default action would end the process. It is
+// recorded rather than ignored, since child processes inherit ignored signals.
 void Install(int signal, struct sigaction* old) {
   struct sigaction action {};
   action.sa_handler = Note;

@@ -1,4 +1,4 @@
-// What SIGINT and SIGHUP do to a training in the foreground, as the caffe program has it.
+// Effects of SIGINT and SIGHUP on a training in the foreground, as in the caffe program.
 #pragma once
 
 #include <csignal>
@@ -11,7 +11,7 @@ enum class SignalEffect { kNone, kStop, kSnapshot };
 // "stop", "snapshot" or "none"; anything else throws kInvalidArgument naming `flag`.
 SignalEffect ParseSignalEffect(const std::string& flag, const std::string& text);
 
-// Installs the handlers while it lives and puts the old ones back. One at a time per process.
+// Installs the handlers, and restores the old ones on destruction. One at a time per process.
 class SignalEffects {
  public:
   SignalEffects(SignalEffect on_sigint, SignalEffect on_sighup);
@@ -19,9 +19,9 @@ class SignalEffects {
   SignalEffects(const SignalEffects&) = delete;
   SignalEffects& operator=(const SignalEffects&) = delete;
 
-  // The effect of the signals since the last call; stop wins over snapshot.
+  // The effect of the signals since the last call; stop takes precedence over snapshot.
   SignalEffect Take();
-  // Whether Take would give kStop.
+  // Returns true if Take would return kStop.
   bool StopIsDue() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace hearth::trainer {
 namespace {
 
-TEST(SignalEffectsTest, EachSignalHasTheEffectItWasGiven) {
+TEST(SignalEffectsTest, EachSignalHasItsConfiguredEffect) {
   SignalEffects effects(SignalEffect::kStop, SignalEffect::kSnapshot);
   EXPECT_EQ(effects.Take(), SignalEffect::kNone);
   raise(SIGHUP);
@@ -18,7 +18,7 @@ TEST(SignalEffectsTest, EachSignalHasTheEffectItWasGiven) {
   EXPECT_EQ(effects.Take(), SignalEffect::kStop);
 }
 
-TEST(SignalEffectsTest, ASignalWithoutAnEffectIsNotHeard) {
+TEST(SignalEffectsTest, ASignalWithoutAnEffectIsIgnored) {
   SignalEffects effects(SignalEffect::kNone, SignalEffect::kNone);
   raise(SIGINT);  // by default either would end the process
   raise(SIGHUP);
@@ -26,7 +26,7 @@ TEST(SignalEffectsTest, ASignalWithoutAnEffectIsNotHeard) {
   EXPECT_EQ(effects.Take(), SignalEffect::kNone);
 }
 
-TEST(SignalEffectsTest, PutsTheOldHandlersBack) {
+TEST(SignalEffectsTest, RestoresTheOldHandlers) {
   struct sigaction before {
   }, after{};
   sigaction(SIGINT, nullptr, &before);
@@ -35,7 +35,7 @@ TEST(SignalEffectsTest, PutsTheOldHandlersBack) {
   EXPECT_EQ(before.sa_handler, after.sa_handler);
 }
 
-TEST(SignalEffectsTest, UnknownEffectsAreRefusedByTheFlagsName) {
+TEST(SignalEffectsTest, RejectsUnknownEffectsByFlag) {
   EXPECT_EQ(ParseSignalEffect("sigint_effect", "none"), SignalEffect::kNone);
   EXPECT_THROW(ParseSignalEffect("sigint_effect", "halt"), Error);
 }

@@ -1,4 +1,4 @@
-// Where a rank's time goes: computing, waiting for rows, waiting for other ranks. One thread.
+// Measures a rank's time by kind: computing, waiting for rows, waiting for other ranks. One thread.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,15 @@ class StepTimes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What one iteration waited, in seconds.
+  // The waits of one iteration, in seconds.
   struct Waits {
     double rows = 0, ranks = 0;
   };
 
   StepTimes(int rank, Clock::time_point start) : rank_(rank), since_(start) {}
 
-  // The event "rank", with shares of the time since the last one: once a second, and `at_end`.
+  // The event "rank", with shares of the time since the previous one: once per second, and
+  // `at_end`.
   std::optional<nlohmann::json> OnIteration(Waits waits, bool at_end, Clock::time_point now);
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(StepTimesTest, SharesOfTheTimeAddUpToOne) {
+TEST(StepTimesTest, SharesAddUpToOne) {
   const StepTimes::Clock::time_point start{};
   StepTimes times(3, start);
   EXPECT_FALSE(times.OnIteration({.rows = 0.25, .ranks = 0.5}, false, start + milliseconds(900)));
@@ -20,7 +20,7 @@ TEST(StepTimesTest, SharesOfTheTimeAddUpToOne) {
   EXPECT_DOUBLE_EQ((*event)["compute"], 0.25);
 }
 
-TEST(StepTimesTest, EachEventIsOfItsOwnSecondAndTheLastOneOfWhatIsLeft) {
+TEST(StepTimesTest, EachEventCoversItsOwnSecondAndTheLastOneTheRest) {
   const StepTimes::Clock::time_point start{};
   StepTimes times(0, start);
   ASSERT_TRUE(times.OnIteration({.rows = 1, .ranks = 0}, false, start + milliseconds(1000)));

@@ -14,10 +14,10 @@
 namespace hearth::trainer {
 namespace {
 
-// The slowest rank still loads its libraries and reads its job while the first one waits.
+// The slowest rank may still load its libraries and read its job while the first one waits.
 constexpr double kConnectTimeoutSeconds = 300;
 
-// How much later than its leaving the reason for which a rank left may come by the rendezvous.
+// The rendezvous may report why a rank left this much later than the ranks of its host notice.
 constexpr std::chrono::milliseconds kReasonDelay{500};
 
 std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
@@ -27,7 +27,7 @@ std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::strin
                                           options);
 }
 
-// Whether a wait ended since another rank left, or since it was told to.
+// Returns true if a wait ended because another rank left, or because it was aborted.
 bool EndedByOthers(const Failure& failure) {
   return failure.code == ErrorCode::kAborted || failure.code == ErrorCode::kUnavailable;
 }
@@ -37,7 +37,7 @@ bool EndedByOthers(const Failure& failure) {
 TrainSession::TrainSession(Job job, TrainHooks hooks)
     : job_(std::move(job)),
       hooks_(std::move(hooks)),
-      bad_rows_(job_.max_bad_rows, [this](const nlohmann::json& event) { Send(event); }) {}
+      invalid_rows_(job_.max_invalid_rows, [this](const nlohmann::json& event) { Send(event); }) {}
 
 TrainSession::~TrainSession() = default;
 
@@ -77,7 +77,7 @@ void TrainSession::OpenFeeds() {
   }
 }
 
-// Its order follows from the seed and the rank, whether rows are kept or sent anew in each epoch.
+// The order follows from the seed and the rank, whether rows are spooled or sent in each epoch.
 std::shared_ptr<dataset::MinibatchSource> TrainSession::OpenTrainRows() {
   const uint64_t seed = caffe::MixSeed(job_.seed, static_cast<uint64_t>(job_.rank));
   if (!job_.train->files_hash) {
@@ -91,7 +91,7 @@ std::shared_ptr<dataset::MinibatchSource> TrainSession::OpenTrainRows() {
   options.hash = *job_.train->files_hash;
   auto source = std::make_shared<dataset::StreamedSource>(
       ring::RingEnd{Fd(job_.train->ring_fd), Fd(job_.train->signal_fd)}, options,
-      // The feeder is this process's own worker, so the cluster is not told.
+      // The feeder is this process's own worker, so the cluster does not get this event.
       [this](int64_t epoch) {
         hooks_.send({{"event", "rows"}, {"stream", "train"}, {"epoch", epoch}});
       });
@@ -143,13 +143,13 @@ void TrainSession::RunDevice(int device) {
   options.rows = rows_[static_cast<size_t>(device)];
   options.stream = train_rows_;
   if (device == 0) options.validation_rows = validation_rows_;
-  options.bad_rows = &bad_rows_;
+  options.invalid_rows = &invalid_rows_;
   options.signals = hooks_.signals;
   options.send = [this](const nlohmann::json& event) { Send(event); };
   DeviceTrainer trainer(job_, std::move(options));
   try {
     trainer.Run();
-    // All ranks have come to the end: nobody shall wait for what a feeder would still send.
+    // All ranks have finished: stop the feeder, whose remaining rows no rank needs.
     if (train_rows_) train_rows_->Stop();
     if (device == 0) outcome_ = trainer.outcome();
   } catch (...) {
@@ -164,9 +164,9 @@ void TrainSession::Finish() {
                                {"model", outcome_.model},
                                {"snapshot", outcome_.snapshot},
                                {"weights_sha256", outcome_.weights_sha256},
-                               {"bad_rows", bad_rows_.count()}};
+                               {"bad_rows", invalid_rows_.count()}};
   if (member_) {
-    // No rank is done before the model is written: where that fails, all have failed.
+    // No rank is done before the model is written: if that fails, all ranks fail.
     member_->Barrier("trained", Deadline::After(kStepTimeoutSeconds));
     member_->Done(done);
   }
@@ -186,7 +186,7 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
     if (kind == "log") return member_->SendLogLine(event);
     member_->SendEvent(event);
   } catch (const std::exception&) {
-    // A coordinator that is gone is a failure of its own, and comes by OnFailure.
+    // A lost coordinator is reported separately, by OnFailure.
   }
 }
 
@@ -207,8 +207,8 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   Fail(failure);
 }
 
-// The first failure is, where others end a wait: but ranks of one host see that one has left sooner
-// than the rendezvous says why.
+// If others ended this rank's wait, their failure is the first one. Ranks of one host may notice
+// that a rank has left before the rendezvous reports why, so wait for the report.
 bool TrainSession::IsKnownAlready() {
   if (!member_) return false;
   std::unique_lock lock(mutex_);

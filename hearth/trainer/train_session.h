@@ -1,4 +1,4 @@
-// One process of a training: its place in the cluster, its rows, and a thread per device.
+// One process of a training: its rank in the cluster, its rows, and a thread per device.
 #pragma once
 
 #include <condition_variable>
@@ -13,20 +13,20 @@
 #include "hearth/dataset/row_stream.h"
 #include "hearth/dataset/spool.h"
 #include "hearth/rendezvous/member.h"
-#include "hearth/trainer/bad_rows.h"
 #include "hearth/trainer/device_trainer.h"
 #include "hearth/trainer/failure.h"
+#include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
 #include "hearth/trainer/signal_effects.h"
 
 namespace hearth::trainer {
 
 struct TrainHooks {
-  // Takes every event but "error", from any thread.
+  // Receives every event but "error", from any thread.
   std::function<void(const nlohmann::json&)> send;
-  // Called once, from any thread, at the first failure of this or another rank, when the other
-  // ranks have been told. A process with several devices, or with peers, must end in it: threads
-  // may be waiting for rows that never come.
+  // Called once, from any thread, at the first failure of this or another rank, after the other
+  // ranks have been notified. A process with several devices, or with peers, must exit in it:
+  // threads may be waiting for rows that never arrive.
   std::function<void(const Failure&)> on_failure;
   SignalEffects* signals = nullptr;
 };
@@ -40,7 +40,7 @@ class TrainSession {
   // Trains to the end and sends "done". Throws the first failure, after on_failure.
   void Run();
 
-  // What the driver is told: rank 0's events, and of all ranks their times and warnings.
+  // Events for the driver: all of rank 0's, and the times and warnings of every rank.
   void SendToCluster(const nlohmann::json& event);
 
   const TrainOutcome& outcome() const { return outcome_; }
@@ -62,7 +62,7 @@ class TrainSession {
 
   const Job job_;
   const TrainHooks hooks_;
-  BadRows bad_rows_;
+  InvalidRows invalid_rows_;
   std::unique_ptr<rendezvous::Member> member_;
   std::vector<std::unique_ptr<collective::Group>> groups_;  // one per device
   DeviceTeam team_;
@@ -73,8 +73,9 @@ class TrainSession {
 
   std::mutex mutex_;
   std::condition_variable failed_;
-  std::optional<Failure> failure_;  // the first; guarded by mutex_
-  // Last, so that it ends first: until then a peer's failure may come, which aborts the groups.
+  std::optional<Failure> failure_;  // the first one; guarded by mutex_
+  // Last member, so that it is destroyed first: until then it may report a peer's failure, which
+  // aborts the groups.
   std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;
 };
 

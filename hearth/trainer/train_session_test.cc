@@ -18,7 +18,7 @@ namespace {
 
 using TrainSessionTest = TrainSessionFixture;
 
-TEST_F(TrainSessionTest, NoRowsAnywhereIsAnErrorThatSaysSo) {
+TEST_F(TrainSessionTest, FailsIfNoRankHasRows) {
   Training training;
   training.train = {{{}}};
   try {
@@ -29,7 +29,7 @@ TEST_F(TrainSessionTest, NoRowsAnywhereIsAnErrorThatSaysSo) {
   }
 }
 
-TEST_F(TrainSessionTest, ValidationIsTheMeanOverTheRowsOfAllRanks) {
+TEST_F(TrainSessionTest, ValidationIsTheMeanOverAllRanksRows) {
   Training one;
   one.max_iter = 6;
   one.batch_size = 10;
@@ -38,7 +38,7 @@ TEST_F(TrainSessionTest, ValidationIsTheMeanOverTheRowsOfAllRanks) {
   one.test = {{Numbers(100, 137)}};
   const auto alone = ValidationsIn(Train(one));
   ASSERT_EQ(alone.size(), 3u);  // after iterations 2, 4 and 6
-  // The set divides neither by the batch nor by the ranks; a rank may hold none of it.
+  // The set's size is a multiple of neither the batch nor the ranks; a rank may hold no rows.
   for (const int64_t first_rank : {37, 20, 0}) {
     SCOPED_TRACE(first_rank);
     Training two = one;
@@ -59,7 +59,7 @@ TEST_F(TrainSessionTest, ValidationIsTheMeanOverTheRowsOfAllRanks) {
   }
 }
 
-TEST_F(TrainSessionTest, EventsTellOfStartProgressAndEnd) {
+TEST_F(TrainSessionTest, SendsEventsOfStartProgressAndEnd) {
   Training training;
   training.train = Split(1, 20, 12);
   const Trained trained = Train(training);
@@ -77,8 +77,8 @@ TEST_F(TrainSessionTest, EventsTellOfStartProgressAndEnd) {
   EXPECT_LT(last["loss"], 1.4);
 }
 
-// Hands on its bottom. On the second of the ranks it changes its parameter, or fails, in its third
-// forward pass.
+// Passes its bottom through. On the second rank, the third forward pass changes its parameter or
+// fails.
 class OddLayer : public caffe::Layer {
  public:
   using Layer::Layer;
@@ -104,7 +104,7 @@ class OddLayer : public caffe::Layer {
   int passes_ = 0;
 };
 
-TEST_F(TrainSessionTest, DevicesOfAProcessShareItsWeights) {
+TEST_F(TrainSessionTest, DevicesOfAProcessShareWeights) {
   std::string said;
   log::SetSink([&](const log::Record& record) { said += std::string(record.text) + "\n"; });
   Training training;
@@ -132,7 +132,7 @@ class OddRankTest : public TrainSessionFixture, public ::testing::WithParamInter
   }
   ~OddRankTest() override { caffe::SetPythonLayerFactory(nullptr); }
 
-  // Of a training by two devices of one process, or by two processes.
+  // The failure of a training by two devices of one process, or by two processes.
   std::string FailureWith(const std::string& what) {
     Training training;
     (GetParam() ? training.processes : training.devices) = 2;
@@ -153,11 +153,11 @@ layer {{ name: "end" type: "SoftmaxWithLoss" bottom: "odd" bottom: "label" top: 
   }
 };
 
-TEST_P(OddRankTest, WeightsThatDriftApartAreNoticed) {
+TEST_P(OddRankTest, NoticesWeightsThatDiverge) {
   EXPECT_THAT(FailureWith("drift"), ::testing::HasSubstr("weights differ from those of other"));
 }
 
-TEST_P(OddRankTest, AFailureEndsTheWaitsOfTheOther) {
+TEST_P(OddRankTest, AFailureEndsTheOtherRanksWaits) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT(FailureWith("fail"), ::testing::HasSubstr("layer 'odd'"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));

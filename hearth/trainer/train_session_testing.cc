@@ -22,7 +22,7 @@ StreamFds FeedRing(const Batches& batches, std::vector<Thread>* feeders) {
   return {ends.reader.memory.Release(), ends.reader.signal.Release()};
 }
 
-// A worker that sends whole epochs when its trainer asks for them.
+// A worker that sends an epoch when its trainer requests it.
 class EpochFeeder {
  public:
   explicit EpochFeeder(Batches batches) : batches_(std::move(batches)) {

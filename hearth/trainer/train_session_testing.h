@@ -1,4 +1,4 @@
-// For tests: trainings whose processes are threads of the test, and how two of them compare.
+// For tests: trainings whose processes are threads of the test, and comparisons of their results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,10 +23,10 @@ struct Training {
   int batch_size = 12;
   int max_iter = 20;
   std::string solver;                // added to TestSolver
-  std::string net;                   // TestNet where empty
+  std::string net;                   // empty: TestNet
   bool hdf5 = false;                 // the format of model and snapshots
   std::vector<Batches> train, test;  // per process; no test: no validation
-  bool streamed = false;             // training rows are sent anew in each epoch
+  bool streamed = false;             // training rows are sent again in each epoch
   std::string snapshot;              // to resume from
   std::string run;
   std::string datasets;
@@ -46,7 +46,7 @@ class TrainSessionFixture : public ::testing::Test {
  protected:
   // Throws the first failure of any process.
   Trained Train(const Training& training);
-  // As the driver does after a failure: the next generation of the same run.
+  // Starts the next generation of the same run, as the driver does after a failure.
   Trained TrainAgain(Training training) {
     ++training.generation;
     return Train(training);
@@ -62,10 +62,10 @@ class TrainSessionFixture : public ::testing::Test {
 
 // Weights and history equal to `tolerance`, relative to values above 1.
 void ExpectSameTraining(const Trained& a, const Trained& b, float tolerance = 1e-5f);
-// The largest difference of a weight.
+// The largest difference between two weights.
 float LargestDifference(const Trained& a, const Trained& b);
 
-// Iteration k of the whole job trains on rows [k * rows, (k + 1) * rows), whoever holds them.
+// Iteration k of the whole job trains on rows [k * rows, (k + 1) * rows), on any of the processes.
 std::vector<Batches> Split(int processes, int iterations, int rows);
 
 std::vector<nlohmann::json> ValidationsIn(const Trained& trained);

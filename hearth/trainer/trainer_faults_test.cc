@@ -1,4 +1,4 @@
-// Whatever happens to a rank is told, soon and in full, and the others end.
+// Faults of a rank are reported soon and completely, and end the other ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ std::string WarningOf(TrainerHarness& trainer) {
   return "";
 }
 
-TEST_F(TrainerFaultsTest, AFeederThatDiesIsAnErrorAndNoHang) {
+TEST_F(TrainerFaultsTest, ADeadFeederIsAnErrorNotAHang) {
   TrainerHarness trainer(TrainJob(), Streams{});
   trainer.WaitFor("ready");
   trainer.train().Fail(Error(ErrorCode::kInvalidArgument, "column x is not there"));
@@ -45,7 +45,7 @@ TEST_F(TrainerFaultsTest, AFeederThatDiesIsAnErrorAndNoHang) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-TEST_F(TrainerFaultsTest, AnErrorInOneRanksNetReachesTheOther) {
+TEST_F(TrainerFaultsTest, AnErrorOfOneRanksNetReachesTheOther) {
   json bad = RankJob(1, 2);
   std::string text = bad["net"]["text"];
   text.replace(text.find("\"ReLU\""), 6, "\"ReLOU\"");
@@ -56,19 +56,19 @@ TEST_F(TrainerFaultsTest, AnErrorInOneRanksNetReachesTheOther) {
   const json own = ErrorOf(failing);
   EXPECT_THAT(own["message"].get<std::string>(), HasSubstr("ReLOU"));
   EXPECT_EQ(own["rank"], 1);
-  const json heard = ErrorOf(good);
-  EXPECT_EQ(heard["code"], own["code"]);
-  EXPECT_EQ(heard["by_peer"], true);
-  EXPECT_EQ(heard["lost"], false);
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1 failed: "));
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("ReLOU"));
+  const json reported = ErrorOf(good);
+  EXPECT_EQ(reported["code"], own["code"]);
+  EXPECT_EQ(reported["by_peer"], true);
+  EXPECT_EQ(reported["lost"], false);
+  EXPECT_THAT(reported["message"].get<std::string>(), HasSubstr("rank 1 on host host-1 failed: "));
+  EXPECT_THAT(reported["message"].get<std::string>(), HasSubstr("ReLOU"));
   EXPECT_EQ(good.Wait(), 1);
   EXPECT_EQ(failing.Wait(), 1);
   ASSERT_TRUE(coordinator_->failure());
   EXPECT_EQ(coordinator_->failure()->rank, 1);
 }
 
-TEST_F(TrainerFaultsTest, ALayersErrorInTheMiddleNamesRankIterationAndLayer) {
+TEST_F(TrainerFaultsTest, ALayersErrorDuringTrainingNamesRankIterationAndLayer) {
   TrainerHarness good(RankJob(0, 2), Streams{}), failing(RankJob(1, 2), Streams{});
   good.FeedTrain({Numbers(0, 40)});
   // The second minibatch of rank 1 has rows without the column that the net reads.
@@ -87,7 +87,7 @@ TEST_F(TrainerFaultsTest, ALayersErrorInTheMiddleNamesRankIterationAndLayer) {
   EXPECT_EQ(own["rank"], 1);
   EXPECT_EQ(own["iteration"], 1);
   EXPECT_THAT(ErrorOf(good)["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
   EXPECT_EQ(good.Wait(), 1);
 }
 
@@ -98,15 +98,15 @@ TEST_F(TrainerFaultsTest, AKilledPeerIsReportedWithItsRankWithinASecond) {
   survivor.WaitFor("progress");
   const auto start = Clock::now();
   victim.Kill(SIGKILL);
-  const json heard = ErrorOf(survivor);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
-  EXPECT_THAT(heard["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
-  EXPECT_EQ(heard["rank"], 1);
-  EXPECT_EQ(heard["lost"], true);
+  const json reported = ErrorOf(survivor);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
+  EXPECT_THAT(reported["message"].get<std::string>(), HasSubstr("rank 1 on host host-1"));
+  EXPECT_EQ(reported["rank"], 1);
+  EXPECT_EQ(reported["lost"], true);
   EXPECT_EQ(survivor.Wait(), 1);
 }
 
-TEST_F(TrainerFaultsTest, ACrashTellsItsSignalIterationAndLayer) {
+TEST_F(TrainerFaultsTest, ACrashReportsSignalIterationAndLayer) {
   TrainerHarness good(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
   good.FeedTrain({Numbers(0, 40)});
   victim.FeedTrain({Numbers(40, 80)});
@@ -117,13 +117,13 @@ TEST_F(TrainerFaultsTest, ACrashTellsItsSignalIterationAndLayer) {
   EXPECT_EQ(own["rank"], 1);
   EXPECT_EQ(own["host"], "host-1");
   EXPECT_EQ(own["lost"], true);
-  // The survivor's first iteration needs the victim's gradients: it was in iteration 0 at least.
+  // The survivor's first iteration needs the victim's gradients, so the victim began iteration 0.
   EXPECT_GE(own["iteration"], 0);
   EXPECT_THAT(TextOf(own), HasSubstr("its trainer process crashed with SIGSEGV"));
   EXPECT_THAT(TextOf(own), HasSubstr("iteration " + own["iteration"].dump() + ": "));
   EXPECT_EQ(victim.Wait(), -SIGSEGV);
   EXPECT_EQ(ErrorOf(good)["rank"], 1);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
   EXPECT_EQ(good.Wait(), 1);
 }
 
@@ -135,7 +135,7 @@ struct CrashSignal {
 class CrashSignalTest : public TrainerFaultsTest,
                         public ::testing::WithParamInterface<CrashSignal> {};
 
-TEST_P(CrashSignalTest, IsTold) {
+TEST_P(CrashSignalTest, IsReported) {
   TrainerHarness victim(TrainJob(1000000), Streams{});
   victim.FeedTrain({Numbers(0, 40)});
   victim.WaitFor("progress");
@@ -145,8 +145,8 @@ TEST_P(CrashSignalTest, IsTold) {
   EXPECT_THAT(TextOf(error), HasSubstr("iteration " + error["iteration"].dump() + ": "));
   const std::string cause =
       GetParam().number == SIGBUS
-          ? ": a file that it reads where it lies (a database, a SequenceFile, kept rows) was cut "
-            "meanwhile, or its disk failed; leave a run's files alone, and start it again"
+          ? ": a memory-mapped file (a database, a SequenceFile, spooled rows) was truncated, or "
+            "its disk failed; do not change the files of a run, and start it again"
           : "";
   EXPECT_THAT(TextOf(error),
               ::testing::EndsWith(std::string("crashed with ") + GetParam().name + cause));
@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(AllFive, CrashSignalTest,
                                            CrashSignal{SIGABRT, "SIGABRT"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST_F(TrainerFaultsTest, APeerThatFallsSilentIsReportedAfterTheHeartbeat) {
+TEST_F(TrainerFaultsTest, ASilentPeerIsReportedAfterTheHeartbeatTimeout) {
   heartbeat_interval_s_ = 0.2;
   heartbeat_timeout_s_ = 2;
   TrainerHarness survivor(RankJob(0, 2), Streams{}), victim(RankJob(1, 2), Streams{});
@@ -170,10 +170,10 @@ TEST_F(TrainerFaultsTest, APeerThatFallsSilentIsReportedAfterTheHeartbeat) {
   survivor.WaitFor("progress");
   const auto start = Clock::now();
   victim.Kill(SIGSTOP);
-  const json heard = ErrorOf(survivor);
+  const json reported = ErrorOf(survivor);
   EXPECT_GT(SecondsSince(start), 1);
   EXPECT_LT(SecondsSince(start), 3);
-  EXPECT_THAT(TextOf(heard), HasSubstr("rank 1 on host host-1 has been silent for 2"));
+  EXPECT_THAT(TextOf(reported), HasSubstr("rank 1 on host host-1 has been silent for 2"));
   EXPECT_EQ(survivor.Wait(), 1);
   EXPECT_TRUE(coordinator_->failure()->lost);
 }
@@ -190,7 +190,7 @@ TEST_F(TrainerFaultsTest, OutOfMemoryNamesTheLayer) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-TEST_F(TrainerFaultsTest, ALossThatIsNoNumberIsWarnedOfWithTheFirstLayer) {
+TEST_F(TrainerFaultsTest, ANonFiniteLossIsReportedWithTheFirstLayer) {
   TrainerHarness trainer(WithSolver(TrainJob(), 30, "base_lr: 1e30 clip_gradients: -1"), Streams{});
   trainer.FeedTrain({Numbers(0, 40)});
   EXPECT_THAT(
@@ -202,7 +202,7 @@ TEST_F(TrainerFaultsTest, ALossThatIsNoNumberIsWarnedOfWithTheFirstLayer) {
   EXPECT_EQ(warnings, 1);
 }
 
-TEST_F(TrainerFaultsTest, ALossThatIsNoNumberStopsWhereItShould) {
+TEST_F(TrainerFaultsTest, ANonFiniteLossStopsTheRunIfConfigured) {
   json job = WithSolver(TrainJob(), 30, "base_lr: 1e30 clip_gradients: -1");
   job["on_nan"] = "stop";
   TrainerHarness trainer(job, Streams{});
@@ -215,9 +215,9 @@ TEST_F(TrainerFaultsTest, ALossThatIsNoNumberStopsWhereItShould) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path("final.caffemodel")));
 }
 
-// RLIMIT_FSIZE stands for a full disk: writing fails in the middle of the file. Ten iterations an
+// RLIMIT_FSIZE simulates a full disk: the write fails in the middle of the file. Ten iterations per
 // epoch, for whose rows the trainer waits.
-TEST_F(TrainerFaultsTest, ADiskThatIsFullForOneSnapshotCostsThatSnapshotOnly) {
+TEST_F(TrainerFaultsTest, ADiskThatIsFullForOneSnapshotCostsOnlyThatSnapshot) {
   TrainerHarness trainer(WithSolver(TrainJob(), 40, "snapshot: 15 display: 0"), {.epochs = true});
   trainer.WaitFor("rows");
   const rlimit full{100, RLIM_INFINITY}, free{RLIM_INFINITY, RLIM_INFINITY};

@@ -35,7 +35,7 @@ const char* LevelLetter(log::Level level) {
   return "E";
 }
 
-// No destructors: other threads still use what they would destroy.
+// No destructors: other threads still use the objects.
 [[noreturn]] void EndProcess(int exit_code) {
   std::fflush(nullptr);
   _exit(exit_code);
@@ -43,7 +43,7 @@ const char* LevelLetter(log::Level level) {
 
 [[noreturn]] void Fail(ControlChannel& channel, const Failure& failure) {
   channel.Send(failure.ToEvent());
-  // Not by the log: a thread that waits inside its sink must not hold this up.
+  // Bypasses the log: a thread that waits inside its sink must not delay this.
   std::fprintf(stderr, "hearth: %s\n", failure.message.c_str());
   EndProcess(kFailed);
 }
@@ -78,9 +78,9 @@ void Extract(const Job& job, ControlChannel& channel) {
 }  // namespace
 
 void RunTrainerProcess(int control_fd) {
-  // Descriptors that this process inherited must not reach a child of its own.
+  // Child processes must not inherit the descriptors that this process inherited.
   fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its writer
+  signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is a write error
   ControlChannel channel{Fd(control_fd)};
   Job job;
   try {

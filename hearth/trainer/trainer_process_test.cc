@@ -47,7 +47,7 @@ TEST_F(TrainerProcessTest, LogLinesAreInCaffesFormat) {
   EXPECT_THAT(log, HasSubstr("Iteration 5, lr = 0.2"));
 }
 
-TEST_F(TrainerProcessTest, AJobThatCannotBeReadIsAnErrorEvent) {
+TEST_F(TrainerProcessTest, AnUnreadableJobIsAnErrorEvent) {
   json job = TrainJob();
   job["world"] = 0;
   TrainerHarness trainer(job, Streams{});
@@ -59,19 +59,19 @@ TEST_F(TrainerProcessTest, AJobThatCannotBeReadIsAnErrorEvent) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-TEST_F(TrainerProcessTest, EndsAtOnceWhenItsWorkerIsGone) {
+TEST_F(TrainerProcessTest, ExitsAtOnceWhenItsWorkerDies) {
   TrainerHarness trainer(TrainJob(), Streams{});
-  trainer.WaitFor("ready");  // and now waits for rows that never come
+  trainer.WaitFor("ready");  // and now waits for rows that never arrive
   const auto start = Clock::now();
   trainer.CloseControl();
   EXPECT_EQ(trainer.Wait(), 2);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
 }
 
-TEST_F(TrainerProcessTest, IsDoneThoughItsFeederIsNot) {
+TEST_F(TrainerProcessTest, IsDoneBeforeItsFeederIs) {
   TrainerHarness trainer(TrainJob(6), Streams{});
   batch::BatchBuilder rows;
-  AddRows(Numbers(0, 24), &rows);  // what six iterations take, and no end of the stream
+  AddRows(Numbers(0, 24), &rows);  // the rows of six iterations, without an end of the stream
   ArrowSchema schema;
   ArrowArray array;
   rows.Export(&schema, &array);
@@ -80,7 +80,7 @@ TEST_F(TrainerProcessTest, IsDoneThoughItsFeederIsNot) {
   EXPECT_EQ(trainer.Wait(), 0);
 }
 
-// --- features and test ---
+// Features and test mode.
 
 class FeaturesTest : public TrainerProcessTest {
  protected:
@@ -110,7 +110,7 @@ class FeaturesTest : public TrainerProcessTest {
     ring.WriteArrow(schema, array, Deadline::After(10));
   }
 
-  // Rows up to the next mark, by id; a row that comes twice fails the test.
+  // Rows up to the next mark, by id; a duplicate row fails the test.
   static std::map<std::string, std::vector<std::vector<float>>> ReadPartition(
       ring::RingReader& ring, const std::vector<std::string>& columns) {
     std::map<std::string, std::vector<std::vector<float>>> rows;
@@ -121,7 +121,7 @@ class FeaturesTest : public TrainerProcessTest {
       const batch::BatchView batch(entry.image);
       for (int64_t row = 0; row < batch.rows(); ++row) {
         auto& values = rows[std::string(batch.column("SampleID").Bytes(row))];
-        EXPECT_TRUE(values.empty()) << "a row came twice";
+        EXPECT_TRUE(values.empty()) << "duplicate row";
         for (const auto& column : columns) {
           const auto list = batch.column(column).FloatList(row, &scratch);
           values.emplace_back(list.begin(), list.end());
@@ -131,7 +131,7 @@ class FeaturesTest : public TrainerProcessTest {
   }
 };
 
-TEST_F(FeaturesTest, EachRowComesOnceWithTheSameValuesWhateverTheBatch) {
+TEST_F(FeaturesTest, EachRowComesOnceWithTheSameValuesForEveryBatchSize) {
   std::map<std::string, std::vector<std::vector<float>>> expected;
   for (const int batch_size : {1, 7, 64}) {
     SCOPED_TRACE(batch_size);
@@ -158,7 +158,7 @@ TEST_F(FeaturesTest, EachRowComesOnceWithTheSameValuesWhateverTheBatch) {
   }
 }
 
-TEST_F(FeaturesTest, ABatchValueBelongsToEveryRowAndTheEndIsAnswered) {
+TEST_F(FeaturesTest, ABatchValueBelongsToEveryRow) {
   TrainerHarness trainer(FeatureJob(4), Streams{false, true, true});
   Write(trainer.test(), Numbers(0, 4));
   trainer.test().WriteEnd(Deadline::After(10));
@@ -169,7 +169,7 @@ TEST_F(FeaturesTest, ABatchValueBelongsToEveryRowAndTheEndIsAnswered) {
   EXPECT_EQ(trainer.Wait(), 0);
 }
 
-TEST_F(FeaturesTest, TestModeGivesTheOutputsOfTheTestNet) {
+TEST_F(FeaturesTest, TestModeReturnsTheOutputsOfTheTestNet) {
   TrainerHarness trainer(FeatureJob(10, "test"), Streams{false, true, true});
   Write(trainer.test(), Numbers(0, 30));
   trainer.test().WriteFlush(Deadline::After(10));
@@ -178,7 +178,7 @@ TEST_F(FeaturesTest, TestModeGivesTheOutputsOfTheTestNet) {
   EXPECT_EQ(rows.begin()->second[0].size(), 1u);
 }
 
-TEST_F(FeaturesTest, ABlobThatIsNotThereIsNamedWithThoseThatAre) {
+TEST_F(FeaturesTest, AMissingBlobIsNamedWithTheExistingOnes) {
   json job = FeatureJob(4);
   job["features"] = {"ip3"};
   TrainerHarness trainer(job, Streams{false, true, true});

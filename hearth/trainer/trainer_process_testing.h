@@ -1,4 +1,4 @@
-// For tests: jobs for trainer processes, and what they say.
+// For tests: jobs for trainer processes, and their events.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ inline double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Seconds, as promised. A heartbeat, and a missing one, come later.
-inline constexpr double kToldWithin = 1;
+// Seconds within which failures must be reported. A heartbeat, and a missing one, come later.
+inline constexpr double kReportedWithin = 1;
 
 class TrainerProcessTest : public ::testing::Test {
  protected:
@@ -33,7 +33,7 @@ class TrainerProcessTest : public ::testing::Test {
             {"model", folder_.path("final.caffemodel")}};
   }
 
-  // A job of one rank of a cluster, whose coordinator is made here.
+  // The job of one rank of a cluster, whose coordinator is created here.
   nlohmann::json RankJob(int rank, int world) {
     if (!coordinator_) {
       rendezvous::CoordinatorOptions options;

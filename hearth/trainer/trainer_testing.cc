@@ -114,7 +114,7 @@ bool WriteEpoch(ring::RingWriter* writer, const std::vector<std::vector<int64_t>
 
 TestFolder::TestFolder() {
   path_ = (std::filesystem::temp_directory_path() / "hearth_trainer_XXXXXX").string();
-  if (!mkdtemp(path_.data())) ThrowErrno(errno, "cannot make a folder for a test");
+  if (!mkdtemp(path_.data())) ThrowErrno(errno, "cannot create a folder for a test");
 }
 
 TestFolder::~TestFolder() { std::filesystem::remove_all(path_); }
@@ -192,7 +192,8 @@ std::optional<nlohmann::json> TrainerHarness::NextEvent(double seconds) {
     try {
       count = control_->ReadSome(buffer, sizeof buffer, deadline);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kDeadlineExceeded) ADD_FAILURE() << "no event came in time";
+      if (error.code() == ErrorCode::kDeadlineExceeded)
+        ADD_FAILURE() << "no event before the deadline";
     }
     if (count == 0) return std::nullopt;
     pending_.append(buffer, count);

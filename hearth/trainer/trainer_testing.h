@@ -21,20 +21,20 @@ namespace hearth::trainer {
 // A net over columns x (8 floats) and label (0..3): InnerProduct, ReLU, InnerProduct, loss; its
 // TEST phase adds accuracy. Both phases are fed by CoSData layers.
 std::string TestNet(int batch_size);
-// A solver with momentum, decay and clipping; `more` is appended and wins.
+// A solver with momentum, decay and clipping; fields in `more` override its own.
 std::string TestSolver(int max_iter, const std::string& more = "");
 
-// Rows with the given running numbers; the numbers alone decide x, label and id ("r<number>").
+// Rows with the given numbers, which alone determine x, label and id ("r<number>").
 void AddRows(const std::vector<int64_t>& numbers, batch::BatchBuilder* builder);
 std::vector<int64_t> Numbers(int64_t begin, int64_t end);
 
-// Writes batches of such rows into a ring and ends it; gives up quietly when the reader has died,
-// whose own report says why.
+// Writes batches of such rows into a ring and ends it; returns silently if the reader has died,
+// since its own report says why.
 void WriteRows(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
-// The same, but marks the end of an epoch instead; false when nobody reads any more.
+// The same, but marks the end of an epoch instead; false if the reader is gone.
 bool WriteEpoch(ring::RingWriter* writer, const std::vector<std::vector<int64_t>>& batches);
 
-// A fresh folder, removed at the end.
+// A temporary folder, removed on destruction.
 class TestFolder {
  public:
   TestFolder();
@@ -45,21 +45,21 @@ class TestFolder {
   std::string path_;
 };
 
-// One child process. Its failures are test failures of the caller, who reads the events.
+// A child process. Failures of it are test failures of the caller, who reads the events.
 class TrainerHarness {
  public:
-  // `job` without its streams: "train" is always given, "test" and "results" where asked.
+  // `job` without its streams: "train" is always added, "test" and "results" on request.
   struct Streams {
     bool train = true;
     bool test = false;
     bool results = false;
-    bool epochs = false;  // "train" is sent anew in each epoch, by WriteEpoch
+    bool epochs = false;  // "train" is sent again in each epoch, by WriteEpoch
   };
   TrainerHarness(nlohmann::json job, Streams streams);
   ~TrainerHarness();
 
-  // Writes rows into the stream from a thread of its own, then ends it. A trainer that dies
-  // meanwhile ends the thread.
+  // Writes rows into the stream from a separate thread, then ends it. The thread ends if the
+  // trainer dies meanwhile.
   void FeedTrain(std::vector<std::vector<int64_t>> batches);
   void FeedTest(std::vector<std::vector<int64_t>> batches);
   ring::RingWriter& train() { return *train_; }
@@ -67,16 +67,16 @@ class TrainerHarness {
   ring::RingReader& results() { return *results_; }
 
   // The next event; nullopt at end of stream. Fails the test after `seconds`: RDMA is tested in an
-  // emulated machine, which is slow where the real one is busy.
+  // emulated machine, which is slow when the host is busy.
   std::optional<nlohmann::json> NextEvent(double seconds = 60);
-  // Skips to the event of that name, keeping all in events(); null object when it never came.
+  // Skips to the event of that name, keeping all in events(); a null object if it never arrives.
   nlohmann::json WaitFor(const std::string& name, double seconds = 60);
   const std::vector<nlohmann::json>& events() const { return events_; }
 
   pid_t pid() const { return pid_; }
   void Kill(int signal);
   void CloseControl();
-  // Waits for the end; the exit code, or minus the signal.
+  // Waits for the process to end; returns the exit code, or minus the signal.
   int Wait(double seconds = 30);
 
  private:

@@ -1,18 +1,18 @@
-// Which rows each rank evaluates in the k-th validation.
+// Plans which rows each rank evaluates in the k-th validation.
 #pragma once
 
 #include <cstdint>
 
 namespace hearth::trainer {
 
-// Rows [begin, end) of a rank's own validation rows, which repeat: row i is row i % own_rows.
+// Rows [begin, end) of a rank's validation rows, which repeat: row i is row i % own_rows.
 struct RowRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
 
-// All ranks together evaluate S = min(test_iter * test_batch, V) of the V validation rows, and each
-// a share in proportion to the rows it holds; the next validation goes on where this one stopped.
+// All ranks together evaluate S = min(test_iter * test_batch, V) of the V validation rows, each a
+// share in proportion to the rows it holds; the next validation continues where this one ended.
 class ValidationPlan {
  public:
   ValidationPlan(int64_t wanted_rows, int64_t total_rows, int64_t own_rows)
@@ -20,8 +20,8 @@ class ValidationPlan {
         total_(total_rows),
         own_(own_rows) {}
 
-  // Rows of all ranks in one validation. Single ranks round their shares, so that one validation
-  // may hold up to a row per rank more or less; over time the shares are exact.
+  // Rows of all ranks in one validation. Ranks round their shares, so that a single validation may
+  // have up to a row per rank more or less; over time the shares are exact.
   int64_t rows() const { return rows_; }
 
   RowRange Share(int64_t validation) const {

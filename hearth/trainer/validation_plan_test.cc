@@ -7,7 +7,7 @@
 namespace hearth::trainer {
 namespace {
 
-TEST(ValidationPlanTest, EveryRowIsUsedEquallyOftenOverTime) {
+TEST(ValidationPlanTest, UsesEveryRowEquallyOftenOverTime) {
   const std::vector<int64_t> owned{7, 0, 1, 12};
   for (int64_t wanted : {1, 5, 20, 1000}) {
     for (int64_t own : owned) {
@@ -24,13 +24,13 @@ TEST(ValidationPlanTest, EveryRowIsUsedEquallyOftenOverTime) {
   }
 }
 
-TEST(ValidationPlanTest, TakesAllRowsWhenTheTestIsLargerThanTheSet) {
+TEST(ValidationPlanTest, TakesAllRowsIfTheTestIsLargerThanTheSet) {
   ValidationPlan plan(1000, 9, 9);
   EXPECT_EQ(plan.rows(), 9);
   EXPECT_EQ(plan.Share(0).end - plan.Share(0).begin, 9);
 }
 
-TEST(ValidationPlanTest, WithoutRowsThereIsNothingToDo) {
+TEST(ValidationPlanTest, IsEmptyWithoutRows) {
   ValidationPlan plan(100, 0, 0);
   EXPECT_EQ(plan.rows(), 0);
   EXPECT_EQ(plan.Share(3).begin, plan.Share(3).end);

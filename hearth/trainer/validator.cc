@@ -19,21 +19,21 @@ Validator::Validator(collective::Group& group, caffe::Net& train_net, Options op
   Require(total_rows_ > 0, ErrorCode::kInvalidArgument,
           "validation is on (test_interval and test_iter), but its source has no rows");
 
-  // Ranks that evaluate nothing build the net too: its outputs tell what is summed.
+  // Ranks that evaluate nothing build the net too: its outputs define the layout of the sums.
   auto no_rows = std::make_shared<dataset::MemorySource>(
       std::vector<std::shared_ptr<const batch::BatchView>>{});
   options.context.phase = caffe::TEST;
-  options.context.on_bad_row = [this, report = options.context.on_bad_row](
-                                   const std::string& id, const std::string& reason) {
-    ++bad_rows_;
+  options.context.on_invalid_row = [this, report = options.context.on_invalid_row](
+                                       const std::string& id, const std::string& reason) {
+    ++invalid_rows_;
     if (report) report(id, reason);
   };
   options.context.open_source = OpenOnce(
       source_ ? std::static_pointer_cast<dataset::MinibatchSource>(source_) : no_rows, "test");
   net_ = std::make_unique<caffe::Net>(options.net, options.context);
   net_->ShareTrainedLayersWith(train_net);
-  // Until a range is set there are no rows; this takes note of it before a range is set, when the
-  // layer may already be looking ahead.
+  // There are no rows until a range is set. Fetch consumes that answer now, since the layer may
+  // already have prefetched it.
   Require(net_->Fetch().has_value(), ErrorCode::kInvalidArgument,
           "the TEST net has no layer that is fed by rows, so it cannot use the validation rows");
   plan_ = ValidationPlan(options.test_iter * net_->batch_size(), total_rows_, own_rows);
@@ -48,13 +48,13 @@ void Validator::AllReduce(std::vector<T>* values, collective::Op op) {
 
 Validator::Result Validator::Run(int64_t validation) {
   OutputMeans means(net_->output_names());
-  bad_rows_ = 0;
+  invalid_rows_ = 0;
   Evaluate(plan_.Share(validation), &means);
-  // A rank without rows in this validation does not know how many values an output has.
+  // A rank without rows in this validation does not know the number of values of an output.
   std::vector<int64_t> sizes = means.sizes();
   AllReduce(&sizes, collective::Op::kMax);
   std::vector<double> sums = means.Pack(sizes);
-  sums.push_back(static_cast<double>(bad_rows_));
+  sums.push_back(static_cast<double>(invalid_rows_));
   AllReduce(&sums, collective::Op::kSum);
   return {net_->output_names(), OutputMeans::MeansOf(sums, sizes),
           static_cast<int64_t>(OutputMeans::RowsOf(sums)), static_cast<int64_t>(sums.back())};

@@ -1,4 +1,4 @@
-// Tests the weights under training on the validation rows of all ranks together.
+// Evaluates the weights in training on the validation rows of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace hearth::trainer {
 
-// One per rank, on the solver's thread; construction and Run are collective: all ranks call them at
-// the same point. A rank without a spool (a second device) evaluates nothing and takes part.
+// One per rank, on the solver's thread. Construction and Run are collective. A rank without a spool
+// (a second device) evaluates nothing but participates.
 class Validator {
  public:
   struct Options {
@@ -27,21 +27,21 @@ class Validator {
     double timeout_s = 3600;
   };
   // Waits until the validation rows of all ranks have arrived. Uses the weights of `train_net`,
-  // which must live on the same thread and as long.
+  // which must be used by the same thread and outlive this.
   Validator(collective::Group& group, caffe::Net& train_net, Options options);
 
   struct Result {
     std::vector<std::string> names;
     std::vector<std::vector<float>> means;  // one per name
-    int64_t rows = 0;                       // behind the means
-    int64_t bad_rows = 0;                   // skipped
+    int64_t rows = 0;                       // that the means are over
+    int64_t invalid_rows = 0;               // skipped
 
     nlohmann::json ToJson() const;  // {name: [floats]}
   };
   // The means over the rows of the `validation`-th share of all ranks.
   Result Run(int64_t validation);
 
-  // Writes the lines that Caffe writes about a test.
+  // Writes Caffe's log lines for a test.
   void Log(int64_t iteration, const Result& result) const;
 
   int64_t total_rows() const { return total_rows_; }
@@ -56,7 +56,7 @@ class Validator {
   std::shared_ptr<dataset::SliceSource> source_;
   std::unique_ptr<caffe::Net> net_;
   int64_t total_rows_ = 0;
-  int64_t bad_rows_ = 0;  // of this rank, in this validation
+  int64_t invalid_rows_ = 0;  // of this rank, in this validation
   ValidationPlan plan_{0, 0, 0};
 };
 

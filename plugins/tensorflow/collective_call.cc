@@ -5,7 +5,7 @@
 namespace hearth::tensorflow {
 namespace {
 
-std::mutex use_mutex;  // held while an operation is submitted, so that Use() waits for that
+std::mutex use_mutex;  // held while an operation is submitted, so that Use() waits for it
 const hearth_collective* in_use = nullptr;
 
 TF_Code CodeOf(hearth_result result) {
@@ -16,7 +16,7 @@ TF_Code CodeOf(hearth_result result) {
       return TF_INVALID_ARGUMENT;
     case HEARTH_TIMEOUT:
       return TF_DEADLINE_EXCEEDED;
-    // TensorFlow makes its own "unavailable" of a function's an internal error.
+    // TensorFlow reports an "unavailable" returned by a function as an internal error.
     case HEARTH_UNAVAILABLE:
     case HEARTH_FAILED:
       break;
@@ -53,14 +53,14 @@ TF_Tensor* CollectiveCall::Input(int index) {
   if (failed()) return nullptr;
   TF_Tensor* tensor = nullptr;
   functions_.GetInput(context_, index, &tensor, status_);
-  return Kept(tensor);
+  return Own(tensor);
 }
 
 TF_Tensor* CollectiveCall::Output(int index, TF_DataType type, const std::vector<int64_t>& shape,
                                   size_t bytes) {
   if (failed()) return nullptr;
-  return Kept(functions_.AllocateOutput(context_, index, type, shape.data(),
-                                        static_cast<int>(shape.size()), bytes, status_));
+  return Own(functions_.AllocateOutput(context_, index, type, shape.data(),
+                                       static_cast<int>(shape.size()), bytes, status_));
 }
 
 TF_Tensor* CollectiveCall::OutputLikeInput(int index, TF_Tensor*& input) {
@@ -70,18 +70,18 @@ TF_Tensor* CollectiveCall::OutputLikeInput(int index, TF_Tensor*& input) {
   for (int axis = 0; axis < functions_.NumDims(input); ++axis) {
     shape.push_back(functions_.Dim(input, axis));
   }
-  // Our reference would be that of somebody else.
+  // Release our reference: TensorFlow forwards only a buffer with a single one.
   tensors_.pop_back();
   functions_.DeleteTensor(input);
   int forwarded = -1;
-  TF_Tensor* output = Kept(
+  TF_Tensor* output = Own(
       functions_.ForwardInputOrAllocateOutput(context_, &index, 1, index, shape.data(),
                                               static_cast<int>(shape.size()), &forwarded, status_));
   input = forwarded == index ? nullptr : Input(index);
   return output;
 }
 
-TF_Tensor* CollectiveCall::Kept(TF_Tensor* tensor) {
+TF_Tensor* CollectiveCall::Own(TF_Tensor* tensor) {
   if (tensor != nullptr) tensors_.push_back(tensor);
   if (functions_.GetCode(status_) == TF_OK) return tensor;
   Fail(functions_.GetCode(status_), functions_.Message(status_));
@@ -122,7 +122,7 @@ void CollectiveCall::CountOne() {
     functions_.OpKernelContext_Failure(context_, status_);
   }
   const DoneCallback done = done_;
-  delete this;  // the tensors' references must be gone before TensorFlow goes on
+  delete this;  // releases the tensors before TensorFlow continues
   done();
 }
 

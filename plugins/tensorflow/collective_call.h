@@ -1,4 +1,4 @@
-// One run of a kernel: the tensors whose operations a collective carries out, and the end.
+// One run of a kernel: its tensors, the collective operations on them, and its completion.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,14 @@
 
 namespace hearth::tensorflow {
 
-// What hearth_tensorflow_use() was given. Null: no group of ranks; then Submit says so. Any thread.
+// Stores the argument of hearth_tensorflow_use(). If it is null there is no group of ranks, and
+// Submit fails. Any thread.
 void Use(const hearth_collective* collective);
 // The number of ranks; 0 without a group.
 int World();
 
-// Made by a kernel, deleted by itself once the last of its operations is over; then TensorFlow is
-// told, from the collective's thread, in which it starts nothing of its own.
+// Created by a kernel; deletes itself once the last of its operations has completed, and then
+// notifies TensorFlow from the collective's thread, on which TensorFlow starts no work.
 class CollectiveCall {
  public:
   CollectiveCall(const Functions& functions, TF_OpKernelContext* context,
@@ -26,21 +27,21 @@ class CollectiveCall {
   CollectiveCall(const CollectiveCall&) = delete;
   CollectiveCall& operator=(const CollectiveCall&) = delete;
 
-  // The `index`th input and output, which live as long as the call. Null after a failure.
+  // The `index`th input and output, valid as long as the call. Null after a failure.
   TF_Tensor* Input(int index);
   TF_Tensor* Output(int index, TF_DataType type, const std::vector<int64_t>& shape, size_t bytes);
-  // The `index`th output, like its input, in the same memory where nobody else has that; else
-  // `input` is set, and its values are not yet in the output.
+  // The `index`th output with the shape of its input. Reuses the input's memory if no one else
+  // holds it; otherwise sets `input`, whose values are not yet copied to the output.
   TF_Tensor* OutputLikeInput(int index, TF_Tensor*& input);
-  // Submits one of the operations; after a failure it only counts it.
+  // Submits one of the operations; after a failure only counts it.
   void Submit(const hearth_operation& operation);
-  // The first one is the call's.
+  // Only the first failure is reported.
   void Fail(TF_Code code, const std::string& message);
 
  private:
   ~CollectiveCall();
-  // Null where the call has failed; takes note of it in `status_`.
-  TF_Tensor* Kept(TF_Tensor* tensor);
+  // Owns the tensor, or returns null and records the failure if `status_` has one.
+  TF_Tensor* Own(TF_Tensor* tensor);
   static void Over(void* self, hearth_result result, const char* message);
   bool failed();
   void CountOne();
@@ -51,7 +52,7 @@ class CollectiveCall {
   std::atomic<int> left_;
   TF_Status* const status_;
   std::vector<TF_Tensor*> tensors_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   TF_Code code_ = TF_OK;
   std::string message_;
 };

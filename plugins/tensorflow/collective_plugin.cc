@@ -1,7 +1,7 @@
-// TensorFlow's plug-in for the collective: the ops HearthAllReduce, HearthAllGather,
-// HearthBroadcast and HearthStep, registered when TensorFlow loads the library. Their kernels
-// submit to a queue and return; no thread of TensorFlow's waits. The ops are stateful, so a
-// tf.function runs them in the order in which the program has them, which is the same on all ranks.
+// TensorFlow plug-in for the collective: the ops HearthAllReduce, HearthAllGather, HearthBroadcast
+// and HearthStep, registered when TensorFlow loads the library. Their kernels submit to a queue and
+// return; no TensorFlow thread waits. The ops are stateful, so a tf.function runs them in program
+// order, which is the same on all ranks.
 #include <atomic>
 #include <cstdio>
 #include <memory>
@@ -14,11 +14,11 @@ namespace hearth::tensorflow {
 namespace {
 
 const Functions* tf = nullptr;
-// How many HearthStep there have been: every call carries it, so that a rank which left out the
-// calls of one step does not meet the others in their next one.
+// Number of HearthStep calls: every call carries it, so that a rank that skipped the calls of one
+// step does not match the others' calls of the next.
 std::atomic<uint64_t> steps{0};
 
-// What the attributes of an op say.
+// The attributes of an op.
 struct Settings {
   hearth_operation_kind kind = HEARTH_ALL_REDUCE;
   int reduction = HEARTH_SUM;
@@ -27,7 +27,7 @@ struct Settings {
   std::vector<std::string> names;
 };
 
-// What the collective sends a tensor's elements as. Those with a name are moved as bytes only.
+// The collective's data type for a TensorFlow type. Types with a name are moved as bytes only.
 struct Element {
   TF_DataType theirs;
   hearth_data_type ours;
@@ -58,10 +58,10 @@ const Element& ElementOf(TF_DataType type) {
   for (const Element& element : kElements) {
     if (element.theirs == type) return element;
   }
-  return kElements[0];  // the ops take no other types
+  return kElements[0];  // the ops accept no other types
 }
 
-// How many of what the collective counts a tensor's element is.
+// Number of the collective's elements per tensor element.
 size_t UnitsOf(const Element& element) { return element.name == nullptr ? 1 : element.size; }
 
 std::vector<int64_t> ShapeOf(const TF_Tensor* tensor) {
@@ -113,7 +113,7 @@ void* Create(TF_OpKernelConstruction* construction) {
 
 void Delete(void* settings) { delete static_cast<Settings*>(settings); }
 
-// One operation, which is submitted before this ends.
+// One operation, submitted before this returns.
 struct Asked {
   hearth_operation operation = {};
   std::vector<int64_t> shape;
@@ -126,7 +126,7 @@ struct Asked {
   }
 };
 
-// Without an input it works in place.
+// Works in place if there is no input.
 Asked OperationOf(const Settings& settings, size_t index, const TF_Tensor* input,
                   TF_Tensor* output) {
   Asked asked;
@@ -148,7 +148,7 @@ Asked OperationOf(const Settings& settings, size_t index, const TF_Tensor* input
   return asked;
 }
 
-// All-reduce and broadcast: each output is like its input.
+// All-reduce and broadcast: each output has the shape of its input.
 void ComputeEach(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
   const auto& settings = *static_cast<Settings*>(kernel);
   const int count = tf->NumInputs(context);
@@ -159,11 +159,11 @@ void ComputeEach(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDone
     TF_Tensor* output = call->OutputLikeInput(i, input);
     operations.push_back(OperationOf(settings, static_cast<size_t>(i), input, output));
   }
-  // The call may be over, and gone, with the last one.
+  // The call may be complete, and deleted, after the last operation.
   for (Asked& operation : operations) call->Submit(operation.Get());
 }
 
-// The second input says how many rows each rank brings.
+// The second input is the number of rows of each rank.
 void ComputeAllGather(void* kernel, TF_OpKernelContext* context,
                       TF_AsyncOpKernelDoneCallback* done) {
   const auto& settings = *static_cast<Settings*>(kernel);
@@ -175,7 +175,8 @@ void ComputeAllGather(void* kernel, TF_OpKernelContext* context,
   if (input != nullptr && rows != nullptr) {
     if (tf->NumDims(input) < 1 || tf->TensorElementCount(rows) != World()) {
       call->Fail(TF_INVALID_ARGUMENT,
-                 "HearthAllGather takes a tensor with a first dimension, and each rank's rows");
+                 "HearthAllGather requires a tensor with a first dimension and each rank's number "
+                 "of rows");
     } else {
       std::vector<int64_t> shape = ShapeOf(input);
       const Element& element = ElementOf(tf->TensorType(input));
@@ -253,7 +254,8 @@ bool Register() {
   RegisterOp("HearthStep", {}, {}, nullptr, &UnknownShape, status);
   RegisterKernel("HearthStep", nullptr, &ComputeStep, status);
   const bool done = tf->GetCode(status) == TF_OK;
-  if (!done) std::fprintf(stderr, "hearth: TensorFlow took no ops: %s\n", tf->Message(status));
+  if (!done)
+    std::fprintf(stderr, "hearth: TensorFlow registered no ops: %s\n", tf->Message(status));
   tf->DeleteStatus(status);
   return done;
 }
@@ -263,14 +265,14 @@ const bool registered = Register();
 }  // namespace
 }  // namespace hearth::tensorflow
 
-// Whether the ops are there: 0 where this TensorFlow lacks functions of its C interface.
+// Whether the ops are registered: 0 if this TensorFlow lacks functions of the C interface.
 extern "C" __attribute__((visibility("default"))) int hearth_tensorflow_registered() {
   return hearth::tensorflow::registered ? 1 : 0;
 }
 
-// From now on the ops use this collective, or none. Returns when nobody submits to the last one.
+// Makes the ops use this collective, or none. Returns once no thread submits to the previous one.
 extern "C" __attribute__((visibility("default"))) void hearth_tensorflow_use(
     const hearth_collective* collective) {
-  if (collective != nullptr) hearth::tensorflow::steps = 0;  // a new group counts anew
+  if (collective != nullptr) hearth::tensorflow::steps = 0;  // a new group counts from 0
   hearth::tensorflow::Use(collective);
 }

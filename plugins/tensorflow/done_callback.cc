@@ -5,7 +5,7 @@
 namespace hearth::tensorflow {
 namespace {
 
-// Stacks grow down: the callers' frames lie above this one's, the nearest ones by less than this.
+// Stacks grow down: the callers' frames are above this one, the nearest ones by less than this.
 constexpr uintptr_t kNearFrames = 64 << 10;
 
 bool IsInCallersFrames(const void* address) {
@@ -21,13 +21,13 @@ DoneCallback::DoneCallback(const Functions& functions, TF_AsyncOpKernelDoneCallb
   if (IsInCallersFrames(done)) {
     copy_ = *reinterpret_cast<const std::function<void()>*>(done);
   } else {
-    kept_ = done;
+    original_ = done;
   }
 }
 
 void DoneCallback::operator()() const {
-  if (kept_ != nullptr) {
-    functions_.RunAsyncOpKernelDoneCallback(kept_);
+  if (original_ != nullptr) {
+    functions_.RunAsyncOpKernelDoneCallback(original_);
   } else {
     copy_();
   }

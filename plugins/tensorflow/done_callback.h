@@ -1,4 +1,4 @@
-// The end of an asynchronous kernel, kept until it comes (docs/decisions/040).
+// Keeps the completion callback of an asynchronous kernel (docs/decisions/040).
 #pragma once
 
 #include <functional>
@@ -7,19 +7,19 @@
 
 namespace hearth::tensorflow {
 
-// What TensorFlow (2.8 to 2.21) hands to a kernel is the address of its own function's parameter, a
-// std::function<void()>, which is gone when the kernel returns. So what lies in the caller's frames
-// is copied; an address elsewhere would be an object that lives on, and is kept as it is.
+// TensorFlow (2.8 to 2.21) passes the address of a parameter of its function, a
+// std::function<void()> that is destroyed when the kernel returns. So an object in the caller's
+// frames is copied; any other address is an object that outlives the call and is kept as is.
 class DoneCallback {
  public:
-  // To be made in the kernel's compute function, by the thread that called it.
+  // Must be constructed in the kernel's compute function, on the thread that called it.
   DoneCallback(const Functions& functions, TF_AsyncOpKernelDoneCallback* done);
 
   void operator()() const;
 
  private:
   const Functions& functions_;
-  TF_AsyncOpKernelDoneCallback* kept_ = nullptr;
+  TF_AsyncOpKernelDoneCallback* original_ = nullptr;
   std::function<void()> copy_;
 };
 

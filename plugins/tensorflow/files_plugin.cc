@@ -1,6 +1,6 @@
-// TensorFlow's file-system plug-in for hdfs:, viewfs:, webhdfs: and swebhdfs:, over the room
-// storage. tf.experimental.register_filesystem_plugin loads it and calls TF_InitPlugin. TensorFlow
-// itself keeps a file system's rules by the codes that its header asks for; any thread calls.
+// TensorFlow file-system plug-in for hdfs:, viewfs:, webhdfs: and swebhdfs:, on top of the storage
+// module. tf.experimental.register_filesystem_plugin loads it and calls TF_InitPlugin. Errors have
+// the codes that TensorFlow's header requires; any thread calls.
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -29,7 +29,7 @@ void Free(void* memory) { std::free(memory); }
 
 FileStatus Existing(const std::string& uri) {
   const auto status = For(uri).Stat(uri);
-  Require(status.has_value(), ErrorCode::kNotFound, "{} is not there", uri);
+  Require(status.has_value(), ErrorCode::kNotFound, "{} does not exist", uri);
   return *status;
 }
 
@@ -90,7 +90,7 @@ void OpenAppended(const TF_Filesystem*, const char* uri, TF_WritableFile* file, 
 
 void MakeFolder(const TF_Filesystem*, const char* uri, TF_Status* status) {
   Guarded(status, [&] {
-    if (For(uri).Stat(uri)) return SetStatus(status, TF_ALREADY_EXISTS, "it is there already");
+    if (For(uri).Stat(uri)) return SetStatus(status, TF_ALREADY_EXISTS, "it exists already");
     ExistingFolder(storage::FolderOf(storage::ParseRemote(uri).text()));
     For(uri).MakeFolders(uri);
   });
@@ -120,7 +120,7 @@ void DeleteAll(const TF_Filesystem*, const char* uri, uint64_t* files, uint64_t*
     *folders = 0;
   });
 }
-// Folders as well: what TensorFlow's own file systems do, and savers rely on.
+// Includes folders, like TensorFlow's own file systems; savers depend on it.
 void Rename(const TF_Filesystem*, const char* from, const char* to, TF_Status* status) {
   Guarded(status, [&] { For(from).Rename(from, to); });
 }
@@ -180,12 +180,12 @@ int List(const TF_Filesystem*, const char* uri, char*** entries, TF_Status* stat
   return count;
 }
 
-// TensorFlow's own would leave out scheme and host.
+// TensorFlow's default would drop scheme and host.
 char* Translate(const TF_Filesystem*, const char* uri) {
   try {
     return strdup(storage::ParseRemote(uri).text().c_str());
   } catch (const Error&) {
-    return strdup(uri);  // whatever is done with it says what is wrong
+    return strdup(uri);  // the operation that uses it reports the error
   }
 }
 

@@ -51,11 +51,10 @@ void GrowingFile::Settle() {
     flushed_ += tried_;
     unflushed_.erase(0, tried_);
   } else {
-    Require(
-        size == flushed_, ErrorCode::kDataLoss,
-        "cannot append to {}: it has {} bytes where {} were written; does another program write "
-        "it, or did an append break off?",
-        uri_, size, flushed_);
+    Require(size == flushed_, ErrorCode::kDataLoss,
+            "cannot append to {}: it has {} bytes where {} were written; another program may "
+            "write it, or an append was interrupted",
+            uri_, size, flushed_);
   }
   tried_ = 0;
 }

@@ -1,5 +1,5 @@
-// A file that TensorFlow writes: it appears when it is closed, or at the first flush, behind which
-// what comes is appended. One thread, as TensorFlow's own files.
+// A file that TensorFlow writes: created when it is closed or first flushed, then appended to. One
+// thread, like TensorFlow's own files.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@ namespace hearth::tensorflow {
 
 class GrowingFile {
  public:
-  // `keep`: what is in the file stays, in front.
+  // `keep`: keeps the file's content and appends to it.
   GrowingFile(std::string uri, bool keep);
 
   void Append(std::string_view bytes);
-  // All that was appended can be read by others.
+  // Makes everything appended so far visible to readers.
   void Flush();
   int64_t size() const { return size_; }
 
  private:
-  // After an append that failed: finds out whether it was carried out.
+  // After a failed append: finds out whether it was carried out.
   void Settle();
 
   const std::string uri_;
   storage::FileSystem& files_;
   std::unique_ptr<storage::OutputFile> hidden_;  // until the first flush
-  std::string unflushed_;                        // after it
-  uint64_t flushed_ = 0;                         // the file's bytes, as far as is known
-  size_t tried_ = 0;  // so many of unflushed_ may have been appended by a call that failed
+  std::string unflushed_;                        // after the first flush
+  uint64_t flushed_ = 0;                         // bytes of the file, as far as known
+  size_t tried_ = 0;  // bytes of unflushed_ that a failed call may have appended
   int64_t size_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// TensorFlow's C functions for ops and kernels, found in the TensorFlow that this process has
-// loaded: so the plug-in is linked with none, and one build serves every TensorFlow that has them.
+// TensorFlow's C functions for ops and kernels, looked up in the TensorFlow that this process has
+// loaded. The plug-in is therefore linked against none, and one build works with every TensorFlow
+// that has them.
 #pragma once
 
 #include "tensorflow/c/kernels.h"
@@ -54,7 +55,7 @@ struct Functions {
 #undef HEARTH_MEMBER
 };
 
-// Null where no TensorFlow is loaded, or one that lacks a function; the same at every call.
+// Null if no TensorFlow is loaded, or one that lacks a function; the same at every call.
 const Functions* FindFunctions();
 
 }  // namespace hearth::tensorflow

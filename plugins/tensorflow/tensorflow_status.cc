@@ -14,7 +14,7 @@ void (*set_status)(TF_Status*, TF_Code, const char*) = nullptr;
 TF_Code CodeOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
-      return TF_FAILED_PRECONDITION;  // TensorFlow's word for a path that does not fit
+      return TF_FAILED_PRECONDITION;  // TensorFlow's code for a path of the wrong kind
     case ErrorCode::kNotFound:
       return TF_NOT_FOUND;
     case ErrorCode::kDataLoss:

@@ -1,5 +1,6 @@
-// TensorFlow's own functions for a TF_Status, found in the process that loads the plug-in: this
-// library is linked against none, so that one build serves every version with the same C interface.
+// TensorFlow's functions for a TF_Status, looked up in the process that loads the plug-in: this
+// library is linked against none, so that one build works with every version with the same C
+// interface.
 #pragma once
 
 #include <functional>
@@ -8,12 +9,12 @@
 
 namespace hearth::tensorflow {
 
-// Sets what the process has; false where TensorFlow's library is not loaded.
+// Calls the process's function; false if TensorFlow's library is not loaded.
 bool FindStatusFunctions();
 
 void SetStatus(TF_Status* status, TF_Code code, const char* message);
 
-// Sets TF_OK if `body` returns, else what its hearth::Error or other exception says.
+// Sets TF_OK if `body` returns, else the code and message of the hearth::Error or other exception.
 void Guarded(TF_Status* status, const std::function<void()>& body);
 
 }  // namespace hearth::tensorflow

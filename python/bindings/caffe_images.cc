@@ -21,7 +21,7 @@ namespace hearth::bindings {
 namespace {
 
 using caffe::DataTransformer;
-using caffe::PictureView;
+using caffe::PixelView;
 
 template <typename T>
 using Array3 = nb::ndarray<const T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
@@ -74,7 +74,7 @@ NewArray3<float> Transform(const std::string& param_text, const std::string& pha
   const int64_t out_height = transformer.OutputSize(height);
   const int64_t out_width = transformer.OutputSize(width);
   std::vector<float> out(channels * out_height * out_width);
-  transformer.Transform(PictureView<T>::Planes(array.data(), channels, height, width),
+  transformer.Transform(PixelView<T>::Planes(array.data(), channels, height, width),
                         transformer.Choose(height, width, random), out.data());
   return ImageToArray(std::move(out), channels, out_height, out_width);
 }

@@ -22,7 +22,7 @@ namespace {
 
 using collective::Group;
 
-constexpr double kCollectiveTimeout = 30;  // seconds, where the caller gives none
+constexpr double kCollectiveTimeout = 30;  // default, in seconds
 
 std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& listen_host,
                                bool shared_memory, const std::string& host_id, double timeout_s) {

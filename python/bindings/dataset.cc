@@ -109,7 +109,7 @@ Connection OnDuplicate(int fd) {
   return Connection(std::move(copy), "the other end of a partition's connection");
 }
 
-constexpr double kStreamTimeout = 3600;  // seconds, where the caller gives none
+constexpr double kStreamTimeout = 3600;  // default, in seconds
 
 void DefinePartitionSender(nb::module_& m) {
   nb::class_<GuardedSender>(m, "PartitionSender",

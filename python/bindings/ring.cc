@@ -85,7 +85,7 @@ nb::tuple NextEntry(PythonRingReader& ring, double timeout_s) {
   return nb::make_tuple("batch", PythonBatch(std::move(batch)));
 }
 
-constexpr double kRingTimeout = 600;  // seconds, where the caller gives none
+constexpr double kRingTimeout = 600;  // default, in seconds
 
 template <typename Ring>
 void DefineRing(nb::class_<Ring>& ring, const char* made) {

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       reader.Append(bytes.substr(at, 7));
       while (const auto frame = reader.Next()) {
         // What the coordinator does with one: copies a part into a message of its own.
-        const rendezvous::Json copy = {{"type", "roster"}, {"members", *frame}};
+        const rendezvous::Json copy = {{"type", "membership"}, {"members", *frame}};
         rendezvous::EncodeMessage(copy);
         try {
           rendezvous::Failure::FromJson(frame->value("failure", rendezvous::Json::object()));

@@ -1,4 +1,4 @@
-// Mean files: a picture has as many values as its dimensions say, or there is none.
+// Mean files: an image has as many values as its dimensions say, or there is none.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int fd = memfd_create("mean", MFD_CLOEXEC);
   if (fd < 0 || write(fd, data, size) != static_cast<ssize_t>(size)) __builtin_trap();
   fuzz::Refusable([&] {
-    const caffe::MeanPicture mean = caffe::ReadMeanFile("/proc/self/fd/" + std::to_string(fd));
+    const caffe::MeanImage mean = caffe::ReadMeanFile("/proc/self/fd/" + std::to_string(fd));
     const bool negative = mean.channels < 0 || mean.height < 0 || mean.width < 0;
     const auto count = static_cast<__int128>(mean.channels) * mean.height * mean.width;
     if (negative || count != static_cast<__int128>(mean.values.size())) __builtin_trap();

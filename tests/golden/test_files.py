@@ -155,9 +155,9 @@ def test_a_written_state_ends_as_caffe_writes_it(case: Case, tmp_path: Path) -> 
 
 def test_files_are_not_mixed_up(case: Case, tmp_path: Path) -> None:
     solver = solver_at(case, 0, tmp_path)
-    with pytest.raises(RuntimeError, match="is not a solver state"):
+    with pytest.raises(RuntimeError, match="is not a readable solver state"):
         solver.restore(str(FILES / "net.caffemodel"))
-    with pytest.raises(FileNotFoundError, match="is not a solver state"):
+    with pytest.raises(FileNotFoundError, match="is not a readable solver state"):
         solver.restore(str(FILES / "net.caffemodel.h5"))
     with pytest.raises(FileNotFoundError, match=r"missing\.caffemodel"):
         solver.net.copy_from(str(tmp_path / "missing.caffemodel"))

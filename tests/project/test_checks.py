@@ -1,11 +1,13 @@
 """docs/checks.md lists every check, and each with tests that are there."""
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = 28
 ROW = re.compile(r"^\| A(\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 # `file::name`: a Python test, or Suite.Test of a C++ one; `file` alone: a bench.
 SHOWN = re.compile(r"`([\w/.]+)(?:::([\w.]+))?`")
 
@@ -51,3 +53,24 @@ def test_a_name_that_is_nowhere_is_noticed():
     assert not is_there("tests/project/test_checks.py", "test_that_nobody_wrote")
     assert not is_there("tests/project/gone.py", "test_x")
     assert not is_there("hearth/trainer/exactness_test.cc", "ExactnessTest.NobodyWroteIt")
+
+
+def test_filters_of_test_programs_match_tests():
+    """The Makefile's, the GPU's and the RDMA guest's: a test may have been renamed."""
+    sources = [path.read_text() for path in (ROOT / "hearth").rglob("*_test.cc")]
+    tests = {".".join(found) for text in sources for found in TEST.findall(text)}
+    filters = {
+        "Makefile": r"NOT_SANITIZED := (?:\$\(NOT_SANITIZED\):)?(.*)",
+        "tools/gpu/run_parts.py": r'DEVICE_TESTS = \(\s*"(.*)"',
+        "tests/rdma/guest.sh": r"^ *check .* '(\S+)'",
+    }
+    for file, filtered in filters.items():
+        found = re.findall(filtered, (ROOT / file).read_text(), re.MULTILINE)
+        assert found, file
+        for pattern in ":".join(found).split(":"):
+            # What comes behind a slash, and before one, are instances of a test.
+            name = max(pattern.split("/"), key=lambda part: len(part.strip("*")))
+            part = name.strip("*")
+            assert any(fnmatch(test, f"*{part}*") for test in tests) or any(
+                part in text for text in sources
+            ), f"{file}: {pattern} matches no test"

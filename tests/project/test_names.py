@@ -1,4 +1,4 @@
-"""Names of anonymous namespaces in rooms that are compiled several files at a time."""
+"""Names of anonymous namespaces in modules that are compiled several files at a time."""
 
 import sys
 from pathlib import Path
@@ -13,46 +13,46 @@ def test_each_is_one_files_alone():
 
 
 def test_the_check_sees_functions_types_and_constants(tmp_path):
-    room = tmp_path / check_names.ROOMS[0]
-    room.mkdir(parents=True)
+    module = tmp_path / check_names.MODULES[0]
+    module.mkdir(parents=True)
     shared = "namespace hearth {\nnamespace {\n\nstruct Errors {\n  int own;\n};\n\n"
     shared += "constexpr int kSize = 1;\n\nvoid Check(int value) {\n  Other(value);\n}\n\n"
     shared += "template <typename T>\nT Least(T value) {\n  return value;\n}\n\n"
     one = shared + "void Solver::Step() {}\n\n}  // namespace\n}  // namespace hearth\n"
-    (room / "one.cc").write_text("#include <vector>\n\n" + one)
-    (room / "two.cc").write_text(one.replace("Solver::", "Net::"))
-    (room / "two_test.cc").write_text(one)
-    (room / "three.cc").write_text("void Check(int) {}\nclass Errors;\n")  # not anonymous
+    (module / "one.cc").write_text("#include <vector>\n\n" + one)
+    (module / "two.cc").write_text(one.replace("Solver::", "Net::"))
+    (module / "two_test.cc").write_text(one)
+    (module / "three.cc").write_text("void Check(int) {}\nclass Errors;\n")  # not anonymous
     found = [line.split()[0] for line in check_names.clashes(tmp_path)]
     assert found == ["Check", "Errors", "Least", "kSize"]
 
 
 def test_it_looks_at_tests_among_themselves(tmp_path):
-    room = tmp_path / check_names.ROOMS[0]
-    room.mkdir(parents=True)
+    module = tmp_path / check_names.MODULES[0]
+    module.mkdir(parents=True)
     text = "\nnamespace {\n\nusing A = B;\n\nRow Of(const A& first) {\n}\n\n}  // namespace\n"
-    (room / "one_test.cc").write_text(text)
-    (room / "one.cc").write_text(text)
+    (module / "one_test.cc").write_text(text)
+    (module / "one.cc").write_text(text)
     assert check_names.clashes(tmp_path) == []
-    (room / "two_testing.cc").write_text(text.replace("const A&", "B"))
+    (module / "two_testing.cc").write_text(text.replace("const A&", "B"))
     assert [line.split()[0] for line in check_names.clashes(tmp_path)] == ["Of"]
 
 
 def test_names_of_two_namespaces_and_equal_aliases_do_not_clash(tmp_path):
-    room = tmp_path / check_names.ROOMS[0]
-    room.mkdir(parents=True)
+    module = tmp_path / check_names.MODULES[0]
+    module.mkdir(parents=True)
     text = "namespace hearth::a {{\nnamespace {{\n\nusing Json = nlohmann::json;\n{}\n\n"
     text += "}}  // namespace\n"
-    (room / "one.cc").write_text(text.format("void Load() {}"))
-    (room / "two.cc").write_text(text.format("void Save() {}"))
-    (room / "three.cc").write_text(text.format("void Load() {}").replace("::a", "::b"))
+    (module / "one.cc").write_text(text.format("void Load() {}"))
+    (module / "two.cc").write_text(text.format("void Save() {}"))
+    (module / "three.cc").write_text(text.format("void Load() {}").replace("::a", "::b"))
     assert check_names.clashes(tmp_path) == []
-    (room / "two.cc").write_text(text.format("void Load() {}").replace("nlohmann", "other"))
+    (module / "two.cc").write_text(text.format("void Load() {}").replace("nlohmann", "other"))
     assert [line.split()[0] for line in check_names.clashes(tmp_path)] == ["Json", "Load"]
 
 
 def test_it_passes_over_what_is_a_program_of_its_own(tmp_path):
-    apart = tmp_path / check_names.ROOMS[0] / "stand_in"
+    apart = tmp_path / check_names.MODULES[0] / "stand_in"
     apart.mkdir(parents=True)
     for folder in (apart.parent, apart):
         (folder / "one.cc").write_text("\nnamespace {\n\nint Of() {}\n\n}  // namespace\n")

@@ -68,12 +68,12 @@ FILES = {
     ),
     "unreadable file": ({}, ("train", "-solver", "/proc/self/mem"), r"cannot read /proc/self/mem"),
     "a folder as file": ({}, ("train", "-solver", "."), r"cannot read \.: Is a directory"),
-    "empty solver": ({"solver.prototxt": ""}, TRAIN, r"solver\.prototxt is empty; a net or solver"),
-    "empty net": ({"net.prototxt": "\n"}, TRAIN, r"net\.prototxt is empty; a net or solver"),
+    "empty solver": ({"solver.prototxt": ""}, TRAIN, r"solver\.prototxt is empty; give the"),
+    "empty net": ({"net.prototxt": "\n"}, TRAIN, r"net\.prototxt is empty; give the prototxt"),
     "empty weights": (
         {"w.caffemodel": ""},
         (*TRAIN, "-weights", "w.caffemodel"),
-        r"w\.caffemodel is empty; trained weights are needed",
+        r"w\.caffemodel is empty; give a file of trained weights",
     ),
     "empty HDF5 weights": (
         {"w.caffemodel.h5": ""},
@@ -83,7 +83,7 @@ FILES = {
     "empty snapshot": (
         {"s.solverstate": ""},
         (*TRAIN, "-snapshot", "s.solverstate"),
-        r"s\.solverstate is not a solver state that can be read",
+        r"s\.solverstate is not a readable solver state",
     ),
     "text as weights": (
         {},
@@ -93,7 +93,7 @@ FILES = {
     "an empty list of pictures": (
         {"l": "", "net.prototxt": PICTURES},
         TRAIN,
-        r"layer 'd' \(ImageData\), setting up: the list l names no picture",
+        r"layer 'd' \(ImageData\), setting up: the list l has no images",
     ),
     "a first picture that is none": (
         {
@@ -107,12 +107,12 @@ FILES = {
     "a picture without label": (
         {"l": "a.png\n"},
         ("convert_imageset", "./", "l", "db"),
-        r"l:1: 'a\.png' does not end in a whole number, the label",
+        r"l:1: 'a\.png' does not end in an integer label",
     ),
-    "no picture that can be read": (
+    "no readable image": (
         {"l": "a.png 1\n"},
         ("convert_imageset", "./", "l", "db"),
-        r"none of the 1 pictures of l can be read",
+        r"none of the 1 images of l can be read",
     ),
     "weights of another net": (
         {"w.caffemodel": WEIGHTS.read_bytes()},
@@ -123,7 +123,7 @@ FILES = {
     "no folder for snapshots": (
         {},
         TRAIN,
-        r"snapshots cannot be written to no/folder/s_iter_\*; make that folder.*No such file",
+        r"cannot write snapshots to no/folder/s_iter_\*; create the folder.*No such file",
         'snapshot: 5 snapshot_prefix: "no/folder/s"',
     ),
     "a layer in Python": (

@@ -155,7 +155,7 @@ def test_mistakes_are_one_line(tmp_path: Path, pictures: np.ndarray) -> None:
         (["convert_imageset", "-backend=rocks", "./", "list.txt", "db"], "backend 'rocks'"),
         (["compute_image_mean", "nothing"], "there is no database nothing"),
         (["extract_features", "w", "n", "b", "d", "1", "lmdb"], "cannot open n"),
-        (["convert_mnist_data", "list.txt", "list.txt", "db"], "list.txt is no idx file"),
+        (["convert_mnist_data", "list.txt", "list.txt", "db"], "list.txt is not an idx file"),
         (["convert_mnist_data", "-backend=rocks", "a", "b", "db"], "backend 'rocks'"),
         (["convert_cifar_data", ".", "."], "cannot open ./data_batch_1.bin"),
         (["classify", "n", "w", "m", "l", "0.png"], "cannot open n"),

@@ -117,7 +117,7 @@ def test_test_and_time_take_the_flag(folder: Path) -> None:
     assert "Use GPU 0." in messages(run("test", *flags, *weight, cwd=folder))
     assert "Use GPU 0." in messages(run("time", *flags, cwd=folder))
     refused = run("test", *flags[:-1], "7", *weight, cwd=folder, status=1)
-    assert 'there is no device "7"; this machine has 2' in refused
+    assert 'no device "7"; this machine has 2' in refused
 
 
 @pytest.mark.parametrize("count", ["abc", "-1", "2 ", "65"])
@@ -126,7 +126,7 @@ def test_a_number_of_simulated_gpus_that_is_none_is_named(
 ) -> None:
     monkeypatch.setenv("HEARTH_SIMULATED_GPUS", count)
     told = run("train", "-solver", "solver.prototxt", cwd=folder, status=1)
-    assert f"HEARTH_SIMULATED_GPUS={count} in the environment: it is a number of devices" in told
+    assert f"HEARTH_SIMULATED_GPUS={count} must be a number of devices" in told
 
 
 def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
@@ -134,7 +134,7 @@ def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
         pytest.skip("this machine has a GPU")
     log, _ = train(folder, "-gpu", "0")
     assert "Use CPU." in log
-    assert "-gpu 0: this process can use no CUDA device; it computes on the CPU" in log
+    assert "-gpu 0: no CUDA device is available to this process; using the CPU" in log
 
 
 @pytest.mark.parametrize("program", ["hearth", "python"])

@@ -85,7 +85,7 @@ def test_device_query_describes_the_processor(tmp_path: Path) -> None:
     assert threads is not None
     assert int(threads[1]) > 0
     assert "Querying GPUs all" in log
-    assert 'there is no device "99"' in run("device_query", "-gpu=99", cwd=tmp_path, status=1)
+    assert 'no device "99"' in run("device_query", "-gpu=99", cwd=tmp_path, status=1)
 
 
 def test_what_an_old_net_loses_is_said_once(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_an_old_net_loses_is_said_once(tmp_path: Path) -> None:
         layers { layer { name: "r" type: "relu" num_output: 3 } bottom: "x" top: "r" }"""
     )
     log = run("time", "-model", "net.prototxt", "-iterations", "1", cwd=tmp_path)
-    assert log.count("a V0 layer of type relu has no use for num_output") == 1
+    assert log.count("a V0 layer of type relu does not use num_output") == 1
 
 
 def test_upgrades_a_nets_text(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_mistake_is_one_line_and_a_status(
 def test_a_misspelt_layer_type_is_told_its_nearest(tmp_path: Path) -> None:
     solver = write_solver(tmp_path, "", NET.replace("InnerProduct", "InnerProdukt"))
     log = run("train", "-solver", solver, cwd=tmp_path, status=1)
-    assert "layer 'ip': there is no layer type 'InnerProdukt'; did you mean InnerProduct" in log
+    assert "layer 'ip': unknown layer type 'InnerProdukt'; did you mean InnerProduct" in log
 
 
 def test_help_lists_what_people_use(tmp_path: Path) -> None:

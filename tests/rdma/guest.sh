@@ -2,7 +2,7 @@
 # In the guest: a Soft-RoCE device, then tests of the collective and of trainings over it by rc queue
 # pairs. Fails where the device did not carry them.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-rooms=/mnt/checkout/$HEARTH_BUILD/hearth
+modules=/mnt/checkout/$HEARTH_BUILD/hearth
 port=/sys/class/infiniband/rxe0/ports/1
 # Programs look for their libraries by the checkout's path, which may be below /tmp.
 [ -d "$HEARTH_CHECKOUT" ] || { mkdir -p "$HEARTH_CHECKOUT" && mount --bind /mnt/checkout "$HEARTH_CHECKOUT"; }
@@ -17,12 +17,12 @@ until grep -q ACTIVE $port/state; do sleep 0.1; done
 echo "guest: $(uname -r), $(rdma link)"
 
 packets() { cat $port/hw_counters/sent_pkts; }
-# check NAME PACKETS ROOM FILTER [SECONDS]: these tests pass within so many and send at least so many
+# check NAME PACKETS MODULE FILTER [SECONDS]: these tests pass within so many and send at least so many
 # packets by the device.
 check() {
   local before; before=$(packets)
   local start=$SECONDS
-  timeout ${5:-300} "$rooms/$3/hearth_$3_test" --gtest_brief=1 --gtest_filter="$4" || { echo "$1: failed"; exit 1; }
+  timeout ${5:-300} "$modules/$3/hearth_$3_test" --gtest_brief=1 --gtest_filter="$4" || { echo "$1: failed"; exit 1; }
   local sent=$(($(packets) - before))
   echo "$1: $sent packets by RDMA in $((SECONDS - start)) s"
   ((sent >= $2)) || { echo "$1: fewer than $2 packets: something else carried the messages"; exit 1; }
@@ -43,5 +43,5 @@ check choice 10 collective 'Transport.BetweenHostsIsRdmaByADevice'
 
 # Ranks of one host take RDMA where they are told to.
 export HEARTH_TRANSPORT=rdma UCX_TLS=$HEARTH_TEST_UCX_TLS OMP_NUM_THREADS=1
-check 'LeNet on two ranks' 1000 trainer 'ExactnessTest.LeNetOnTwoRanksTrainsAsOneProcess'
+check 'LeNet on two ranks' 1000 trainer 'ExactnessTest.LeNetOnTwoRanksEqualsOneProcess'
 check 'a killed rank' 30 trainer 'TrainerFaultsTest.AKilledPeerIsReportedWithItsRankWithinASecond'

@@ -33,18 +33,18 @@ CaffeOnSparkTop::CaffeOnSparkTop(const Param::TopBlob& param, Phase phase, bool 
           "top '{}': sample_num_axes must be from 0 to 3, not {}", param.name(),
           param.sample_num_axes());
   if (IsImage(param.type())) {
-    MakePictureReader(phase, resize);
-    dims = {pictures_->output().channels, pictures_->output().height, pictures_->output().width};
+    MakeImageReader(phase, resize);
+    dims = {images_->output().channels, images_->output().height, images_->output().width};
   }
   row_shape_.assign(dims.begin(), dims.begin() + param.sample_num_axes());
   count_ = CountOf(row_shape_).value_or(0);
   CheckValues();
 }
 
-void CaffeOnSparkTop::MakePictureReader(Phase phase, bool resize) {
-  const PictureSize input = {param_.channels(), param_.height(), param_.width()};
-  pictures_ = std::make_unique<PictureReader>(param_.transform_param(), phase, input, resize);
-  const PictureSize& output = pictures_->output();
+void CaffeOnSparkTop::MakeImageReader(Phase phase, bool resize) {
+  const ImageSize input = {param_.channels(), param_.height(), param_.width()};
+  images_ = std::make_unique<ImageReader>(param_.transform_param(), phase, input, resize);
+  const ImageSize& output = images_->output();
   const auto fits = [](int64_t wanted, int64_t got) { return wanted == 0 || wanted == got; };
   Require(
       fits(param_.out_channels(), output.channels) && fits(param_.out_height(), output.height) &&
@@ -60,7 +60,7 @@ void CaffeOnSparkTop::CheckValues() const {
   Require(count_ > 0, ErrorCode::kInvalidArgument,
           "top '{}': with sample_num_axes {}, its channels, height and width must be above 0",
           param_.name(), param_.sample_num_axes());
-  Require(!IsImage(param_.type()) || count_ == pictures_->output().count(),
+  Require(!IsImage(param_.type()) || count_ == images_->output().count(),
           ErrorCode::kInvalidArgument, "top '{}': an image needs sample_num_axes 3, not {}",
           param_.name(), param_.sample_num_axes());
   Require(IsImage(param_.type()) || IsArray(param_.type()) || count_ == 1,
@@ -85,11 +85,11 @@ void CaffeOnSparkTop::Read(const dataset::Minibatch::Row& row, uint64_t seed, fl
       ReadArray(column, row.index, out);
       break;
     case Param::ENCODED_IMAGE:
-      pictures_->ReadEncoded(column.Bytes(row.index), seed, out);
+      images_->ReadEncoded(column.Bytes(row.index), seed, out);
       break;
     case Param::RAW_IMAGE:
-      pictures_->ReadRaw(column.Bytes(row.index),
-                         {param_.channels(), param_.height(), param_.width()}, seed, out);
+      images_->ReadRaw(column.Bytes(row.index),
+                       {param_.channels(), param_.height(), param_.width()}, seed, out);
       break;
     case Param::ENCODED_IMAGE_WITH_DIM:
       ReadImageWithDim(column, row.index, seed, out);
@@ -106,12 +106,13 @@ void CaffeOnSparkTop::ReadArray(const batch::ColumnView& column, int64_t row, fl
   std::fill(std::copy(values.begin(), values.end(), out), out + count_, 0.0f);
   if (count == count_) return;
   std::call_once(*padding_logged_, [&] {
-    log::Warning("Column '{}' has {} values for the {} of its top: such rows are padded with zeros",
-                 column.name(), count, count_);
+    log::Warning(
+        "Column '{}' has {} values for the {} of its top: shorter rows are padded with zeros",
+        column.name(), count, count_);
   });
 }
 
-// A struct of height, width and image; the picture itself says how large it is.
+// A struct of height, width and image; the size is taken from the encoded image.
 void CaffeOnSparkTop::ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
                                        float* out) const {
   const batch::ColumnView* image = column.FindChild("image");
@@ -119,7 +120,7 @@ void CaffeOnSparkTop::ReadImageWithDim(const batch::ColumnView& column, int64_t 
           "column '{}' must be a struct with a field 'image'", column.name());
   Require(!image->IsNull(row), ErrorCode::kDataLoss, "field 'image' of column '{}' is null",
           column.name());
-  pictures_->ReadEncoded(image->Bytes(row), seed, out);
+  images_->ReadEncoded(image->Bytes(row), seed, out);
 }
 
 }  // namespace hearth::caffe

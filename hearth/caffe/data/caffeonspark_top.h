@@ -1,11 +1,11 @@
-// One top of a CoSData layer: which column it takes, and how its values become floats.
+// One top of a CoSData layer: its column, and the conversion of the column's values to floats.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 #include "hearth/caffe/net/blob.h"
 #include "hearth/dataset/minibatch.h"
 
@@ -14,19 +14,19 @@ namespace hearth::caffe {
 // Immutable after construction and thread-safe.
 class CaffeOnSparkTop {
  public:
-  // Throws kInvalidArgument, naming the top, for fields that do not fit together.
+  // Throws kInvalidArgument, naming the top, for fields that contradict each other.
   CaffeOnSparkTop(const CoSDataParameter::TopBlob& param, Phase phase, bool resize);
 
-  // Of one row: (out_channels, out_height, out_width), cut to sample_num_axes.
+  // Shape of one row: (out_channels, out_height, out_width), truncated to sample_num_axes.
   const Shape& row_shape() const { return row_shape_; }
   bool transposed() const { return param_.transpose(); }
 
-  // As RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros, which
-  // is logged once.
+  // Like RowBatches::ReadRow, for this top. Arrays shorter than the top are padded with zeros,
+  // which is logged once.
   void Read(const dataset::Minibatch::Row& row, uint64_t seed, float* out) const;
 
  private:
-  void MakePictureReader(Phase phase, bool resize);
+  void MakeImageReader(Phase phase, bool resize);
   void CheckValues() const;
   void ReadArray(const batch::ColumnView& column, int64_t row, float* out) const;
   void ReadImageWithDim(const batch::ColumnView& column, int64_t row, uint64_t seed,
@@ -35,7 +35,7 @@ class CaffeOnSparkTop {
   CoSDataParameter::TopBlob param_;
   Shape row_shape_;
   int64_t count_ = 1;  // values per row
-  std::unique_ptr<PictureReader> pictures_;
+  std::unique_ptr<ImageReader> images_;
   std::unique_ptr<std::once_flag> padding_logged_ = std::make_unique<std::once_flag>();
 };
 

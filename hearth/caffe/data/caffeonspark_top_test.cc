@@ -52,7 +52,7 @@ TEST(CaffeOnSparkTop, ReadsSingleValues) {
               ElementsAre(0.5f));
 }
 
-TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRefusesLongerOnes) {
+TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRejectsLongerOnes) {
   const auto batch = batch::BatchBuilder()
                          .AddInt32List("ints", {{1, 2, 3}, {1, 2}, {}, {1, 2, 3, 4}})
                          .AddFloatList("floats", {{0.5f, 1.5f, 2, 3}, {1}, {}, {}})
@@ -65,7 +65,7 @@ TEST(CaffeOnSparkTop, PadsShorterArraysWithZerosAndRefusesLongerOnes) {
   EXPECT_THAT(ReadTop("name: 'floats' type: FLOAT_ARRAY channels: 1 height: 2 width: 2", batch),
               ElementsAre(0.5f, 1.5f, 2, 3));
   EXPECT_THAT(ReadTop(ints, batch, 2), ElementsAre(0, 0, 0));
-  std::vector<float> used = {7, 8, 9};  // by another row before
+  std::vector<float> used = {7, 8, 9};  // holds another row's values
   MakeTop(ints).Read({batch.get(), 1}, 0, used.data());
   EXPECT_THAT(used, ElementsAre(1, 2, 0));
   EXPECT_THAT(TopError([&] { ReadTop(ints, batch, 3); }, ErrorCode::kDataLoss),
@@ -90,7 +90,7 @@ TEST(CaffeOnSparkTop, ReadsImages) {
   EXPECT_THAT(raw, ElementsAre('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'));
 }
 
-TEST(CaffeOnSparkTop, NamesFieldsThatDoNotFitTogether) {
+TEST(CaffeOnSparkTop, NamesContradictoryFields) {
   const auto error = [](const std::string& text) {
     return TopError([&] { MakeTop(text); }, ErrorCode::kInvalidArgument);
   };
@@ -108,7 +108,7 @@ TEST(CaffeOnSparkTop, NamesFieldsThatDoNotFitTogether) {
   EXPECT_THAT(error("name: 'a' type: INT sample_num_axes: 4"), HasSubstr("from 0 to 3"));
 }
 
-TEST(CaffeOnSparkTop, NamesTheColumnThatIsMissing) {
+TEST(CaffeOnSparkTop, NamesAMissingColumn) {
   EXPECT_THAT(TopError([] { ReadTop("name: 'b' type: INT sample_num_axes: 0", CountingBatch(1)); },
                        ErrorCode::kNotFound),
               HasSubstr("b"));

@@ -4,7 +4,7 @@
 
 namespace hearth::caffe {
 
-PictureView<uint8_t> ViewOf(const image::Image& image) {
+PixelView<uint8_t> ViewOf(const image::Image& image) {
   return {image.pixels.data(),          image.channels, image.height, image.width, 1,
           image.width * image.channels, image.channels};
 }
@@ -32,14 +32,14 @@ image::ColorMode DataTransformer::color_mode(int64_t channels) const {
 
 void DataTransformer::RequireFits(int64_t channels, int64_t height, int64_t width) const {
   Require(height >= crop_ && width >= crop_, ErrorCode::kDataLoss,
-          "a picture of {} x {} pixels is smaller than crop_size {}", height, width, crop_);
+          "an image of {} x {} pixels is smaller than crop_size {}", height, width, crop_);
   Require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == channels,
-          ErrorCode::kDataLoss, "{} mean_values do not fit a picture of {} channels",
+          ErrorCode::kDataLoss, "{} mean_values do not fit an image of {} channels",
           mean_values_.size(), channels);
   const bool like_mean =
       channels == mean_.channels && height == mean_.height && width == mean_.width;
   Require(mean_.empty() || like_mean, ErrorCode::kDataLoss,
-          "a picture of {} x {} x {} does not fit the mean file's {} x {} x {}", channels, height,
+          "an image of {} x {} x {} does not fit the mean file's {} x {} x {}", channels, height,
           width, mean_.channels, mean_.height, mean_.width);
 }
 
@@ -60,35 +60,35 @@ DataTransformer::Choice DataTransformer::Choose(int64_t height, int64_t width,
 }
 
 template <typename T>
-void DataTransformer::Run(const PictureView<T>& picture, const Choice& choice, float* out) const {
-  const int64_t height = OutputSize(picture.height), width = OutputSize(picture.width);
-  for (int64_t c = 0; c < picture.channels; ++c) {
+void DataTransformer::Run(const PixelView<T>& image, const Choice& choice, float* out) const {
+  const int64_t height = OutputSize(image.height), width = OutputSize(image.width);
+  for (int64_t c = 0; c < image.channels; ++c) {
     float mean = 0;
     if (!mean_values_.empty()) mean = mean_values_[mean_values_.size() == 1 ? 0 : c];
     for (int64_t y = 0; y < height; ++y, out += width) {
       const int64_t row = choice.top + y;
-      const T* from = picture.data + c * picture.channel_stride + row * picture.row_stride +
-                      choice.left * picture.column_stride;
+      const T* from = image.data + c * image.channel_stride + row * image.row_stride +
+                      choice.left * image.column_stride;
       const float* mean_row = mean_.empty() ? nullptr : mean_.Row(c, row) + choice.left;
-      // Mirroring turns the picture after its mean was subtracted.
+      // Mirroring applies to the image after its mean was subtracted.
       float* to = choice.mirror ? out + width - 1 : out;
       const int64_t step = choice.mirror ? -1 : 1;
       for (int64_t x = 0; x < width; ++x) {
-        const float value = static_cast<float>(from[x * picture.column_stride]);
+        const float value = static_cast<float>(from[x * image.column_stride]);
         to[x * step] = (value - (mean_row != nullptr ? mean_row[x] : mean)) * scale_;
       }
     }
   }
 }
 
-void DataTransformer::Transform(const PictureView<uint8_t>& picture, const Choice& choice,
+void DataTransformer::Transform(const PixelView<uint8_t>& image, const Choice& choice,
                                 float* out) const {
-  Run(picture, choice, out);
+  Run(image, choice, out);
 }
 
-void DataTransformer::Transform(const PictureView<float>& picture, const Choice& choice,
+void DataTransformer::Transform(const PixelView<float>& image, const Choice& choice,
                                 float* out) const {
-  Run(picture, choice, out);
+  Run(image, choice, out);
 }
 
 }  // namespace hearth::caffe

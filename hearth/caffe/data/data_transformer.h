@@ -1,5 +1,5 @@
-// transform_param: what happens to a picture between the file and the net. Crop, mirror, subtract
-// the mean, scale, in this order. Immutable after construction and thread-safe.
+// transform_param: transforms an image for the net. Crops, mirrors, subtracts the mean and scales,
+// in this order. Immutable after construction and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,65 +12,66 @@
 
 namespace hearth::caffe {
 
-// Pixels that somebody else owns. Strides are in elements, so that both C,H,W and H,W,C fit.
+// Pixels owned by the caller. Strides are in elements, to support both C,H,W and H,W,C.
 template <typename T>
-struct PictureView {
+struct PixelView {
   const T* data;
   int64_t channels, height, width;
   int64_t channel_stride, row_stride, column_stride;
 
   // Packed as channels, rows, columns: raw bytes of Caffe's Datum.
-  static PictureView Planes(const T* data, int64_t channels, int64_t height, int64_t width) {
+  static PixelView Planes(const T* data, int64_t channels, int64_t height, int64_t width) {
     return {data, channels, height, width, height * width, width, 1};
   }
 };
 
-PictureView<uint8_t> ViewOf(const image::Image& image);
+PixelView<uint8_t> ViewOf(const image::Image& image);
 
 class DataTransformer {
  public:
-  // Reads the mean file. Throws kInvalidArgument for fields that exclude each other.
+  // Reads the mean file. Throws kInvalidArgument for mutually exclusive fields.
   DataTransformer(const TransformationParameter& param, Phase phase);
 
-  // How pictures must be decoded for a net of that many channels.
+  // Color mode to decode images in, for a net with that many channels.
   image::ColorMode color_mode(int64_t channels) const;
 
-  // Rows (or columns) that come out of `size` ones.
+  // Number of output rows (or columns) for `size` input ones.
   int64_t OutputSize(int64_t size) const { return crop_ > 0 ? crop_ : size; }
   bool crops() const { return crop_ > 0; }
 
-  // Throws kDataLoss, naming both sizes, where a picture is smaller than the crop or unlike the
-  // mean.
+  // Throws kDataLoss, naming both sizes, if an image is smaller than the crop or its size differs
+  // from the mean's.
   void RequireFits(int64_t channels, int64_t height, int64_t width) const;
 
-  // Whether Choose draws anything.
+  // Returns true if Choose uses random numbers.
   bool is_random() const { return mirror_ || (crop_ > 0 && phase_ == TRAIN); }
 
-  // What happens to one picture: mirrored at random in both phases, cropped at random in TRAIN and
-  // from the centre in TEST.
+  // Chooses the transformation of one image: mirrored at random in both phases, cropped at random
+  // in TRAIN and from the center in TEST.
   struct Choice {
     int64_t top = 0, left = 0;
     bool mirror = false;
   };
   Choice Choose(int64_t height, int64_t width, Random& random) const;
-  // The same without drawing: for a transformer that is not random.
+  // The same without random numbers: for a transformer that is not random.
   Choice Centre(int64_t height, int64_t width) const;
 
-  // Writes channels x OutputSize(height) x OutputSize(width) floats. The picture must fit.
-  void Transform(const PictureView<uint8_t>& picture, const Choice& choice, float* out) const;
-  void Transform(const PictureView<float>& picture, const Choice& choice, float* out) const;
+  // Writes channels x OutputSize(height) x OutputSize(width) floats. The image must pass
+  // RequireFits.
+  void Transform(const PixelView<uint8_t>& image, const Choice& choice, float* out) const;
+  void Transform(const PixelView<float>& image, const Choice& choice, float* out) const;
 
  private:
   template <typename T>
-  void Run(const PictureView<T>& picture, const Choice& choice, float* out) const;
+  void Run(const PixelView<T>& image, const Choice& choice, float* out) const;
 
   const Phase phase_;
   const float scale_;
   const bool mirror_;
   const int64_t crop_;
   const bool force_color_, force_gray_;
-  std::vector<float> mean_values_;  // none, one, or one per channel
-  MeanPicture mean_;                // of the mean file
+  std::vector<float> mean_values_;  // empty, one, or one per channel
+  MeanImage mean_;                  // from the mean file
 };
 
 }  // namespace hearth::caffe

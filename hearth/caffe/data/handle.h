@@ -1,4 +1,4 @@
-// What the HDF5 library hands out, closed when it goes out of scope.
+// Owns an HDF5 handle and closes it on destruction.
 #pragma once
 
 #include <hdf5.h>

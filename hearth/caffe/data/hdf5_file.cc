@@ -29,21 +29,21 @@ Hdf5Handle SpaceOf(const Shape& shape) {
 
 constexpr size_t kMemoryStep = 1 << 20;
 
-// A file may claim values that it does not hold, which the library then makes up. As many as one
-// label for each of a million rows are taken without a look: who makes a dataset of zeros may leave
-// it unwritten. Else one byte on disk gives no more than the filter that compresses best.
+// A file may claim values that it does not contain, which the library then fills in. Up to one
+// label per row of a million rows is accepted: writers of zeros may leave them unwritten. Beyond
+// that, a byte on disk yields at most the expansion of the best filter.
 constexpr int64_t kAlwaysTaken = 1 << 20;
 constexpr uint64_t kMostValuesPerByte = 1100;
 
 constexpr size_t kLongestText = 1 << 16;
 
-// Asked before another file is opened for a link into it.
+// Called by the library before it opens another file for a link.
 herr_t RefuseLink(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) {
   return -1;
 }
 
-// How objects are opened: by no way that leads out of the file. There it could be any file of this
-// machine's, or one that never answers.
+// Opens objects without following links to other files, which could be any file of this machine, or
+// one whose read never returns.
 hid_t WithinTheFile() {
   static const hid_t access = [] {
     const hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
@@ -75,7 +75,7 @@ class Hdf5File::Impl {
           Hdf5Reason());
   }
 
-  // Also false where a group on the way is missing.
+  // Also false if a group on the path is missing.
   bool Has(const std::string& path) const {
     for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
       if (H5Lexists(file_.get(), path.substr(0, end).c_str(), WithinTheFile()) <= 0) {
@@ -109,7 +109,7 @@ class Hdf5File::Impl {
     return {extents.begin(), extents.end()};
   }
 
-  // Throws where the dataset claims more values than it can hold.
+  // Throws if the dataset claims more values than it can contain.
   int64_t CountOf(const std::string& path, const Hdf5Handle& dataset) const {
     const Shape shape = ShapeOf(dataset);
     const std::optional<int64_t> count = caffe::CountOf(shape);
@@ -118,11 +118,11 @@ class Hdf5File::Impl {
     const uint64_t stored = H5Dget_storage_size(dataset.get());
     const int64_t needed = std::max(*count, ChunkCount(dataset));
     Check(needed <= kAlwaysTaken || static_cast<uint64_t>(needed) / kMostValuesPerByte <= stored,
-          "the dataset {} says that it has {} values, but holds {} bytes", path, needed, stored);
+          "the dataset {} claims {} values, but contains {} bytes", path, needed, stored);
     return *count;
   }
 
-  // Values of a chunk, which the library reads whole; 0 where there are none.
+  // Values of a chunk, which the library reads in full; 0 if it is not chunked.
   static int64_t ChunkCount(const Hdf5Handle& dataset) {
     const Hdf5Handle options(H5Dget_create_plist(dataset.get()), H5Pclose);
     std::array<hsize_t, H5S_MAX_RANK> extents{};
@@ -139,7 +139,7 @@ class Hdf5File::Impl {
     Hdf5Handle dataset(
         H5Dcreate2(file_.get(), path.c_str(), type, space.get(), H5P_DEFAULT, options, H5P_DEFAULT),
         H5Dclose);
-    Check(dataset.ok(), "cannot make the dataset {}", path);
+    Check(dataset.ok(), "cannot create the dataset {}", path);
     return dataset;
   }
 
@@ -175,15 +175,15 @@ Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
 Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
 Hdf5File::~Hdf5File() = default;
 
-// Of bytes that come from elsewhere; the library opens the copy that it makes.
+// Opens a file in memory, of which the library makes a copy.
 Hdf5File Hdf5File::OpenImage(const std::string& bytes, const std::string& uri) {
   const Hdf5Lock lock;
-  // The library wants open files to have different names.
+  // The library requires open files to have different names.
   static int count = 0;
   const std::string name = fmt::format("image {}", ++count);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), kMemoryStep, /*backing_store=*/false);
-  // It is not changed: the library copies it.
+  // Not modified: the library copies it.
   H5Pset_file_image(access.get(), const_cast<char*>(bytes.data()), bytes.size());
   Hdf5Handle file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!file.ok())
@@ -227,13 +227,13 @@ Hdf5File Hdf5File::Create(const std::string& uri) {
 
 Hdf5File Hdf5File::InMemory() {
   const Hdf5Lock lock;
-  // The library wants open files to have different names, also those that are on no disk.
+  // The library requires open files to have different names, including those in memory.
   static int count = 0;
   const std::string name = fmt::format("memory {}", ++count);
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.get(), kMemoryStep, /*backing_store=*/false);
   Hdf5Handle file(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
-  Require(file.ok(), ErrorCode::kInternal, "cannot make an HDF5 file in memory{}", Hdf5Reason());
+  Require(file.ok(), ErrorCode::kInternal, "cannot create an HDF5 file in memory{}", Hdf5Reason());
   return Hdf5File(std::make_unique<Impl>("an HDF5 file", std::move(file)));
 }
 
@@ -252,7 +252,7 @@ bool Hdf5File::IsGroup(const std::string& path) const {
 
 std::string Hdf5File::Identity(const std::string& path) const {
   const Hdf5Lock lock;
-  H5G_stat_t info;  // the one form that all versions of the library have
+  H5G_stat_t info;  // the only form in all versions of the library
   impl_->Check(H5Gget_objinfo(impl_->file(), path.c_str(), /*follow_link=*/true, &info) >= 0,
                "cannot inspect {}", path);
   return fmt::format("{} {} {} {}", info.fileno[0], info.fileno[1], info.objno[0], info.objno[1]);
@@ -263,7 +263,7 @@ std::vector<std::string> Hdf5File::Children(const std::string& group) const {
   Require(impl_->Has(group), ErrorCode::kNotFound, "{} has no group {}", impl_->name(), group);
   struct Found {
     std::vector<std::string> names;
-    std::string outside;  // a name that leads out of the file
+    std::string outside;  // a link to another file
   } found;
   const H5L_iterate_t take = [](hid_t, const char* name, const H5L_info_t* link,
                                 void* out) -> herr_t {
@@ -299,7 +299,7 @@ int Hdf5File::ReadInt(const std::string& path) const {
   const Hdf5Lock lock;
   const Hdf5Handle dataset = impl_->OpenNumbers(path);
   const Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose);
-  impl_->Check(H5Sget_simple_extent_npoints(space.get()) == 1, "{} is not one number", path);
+  impl_->Check(H5Sget_simple_extent_npoints(space.get()) == 1, "{} is not a single number", path);
   int value = 0;
   impl_->Check(H5Dread(dataset.get(), H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) >= 0,
                "cannot read the dataset {}", path);
@@ -315,7 +315,7 @@ std::string Hdf5File::ReadText(const std::string& path) const {
   const Hdf5Handle space(H5Dget_space(dataset.get()), H5Sclose);
   const size_t size = H5Tget_size(type.get());
   impl_->Check(H5Sget_simple_extent_npoints(space.get()) == 1 && size <= kLongestText,
-               "{} is not one text of at most {} bytes", path, kLongestText);
+               "{} is not a single text of at most {} bytes", path, kLongestText);
   std::string text(size, '\0');
   impl_->Check(H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) >= 0,
                "cannot read the dataset {}", path);
@@ -330,7 +330,7 @@ void Hdf5File::MakeGroup(const std::string& path) {
   H5Pset_create_intermediate_group(options.get(), 1);
   const Hdf5Handle group(
       H5Gcreate2(impl_->file(), path.c_str(), options.get(), H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
-  impl_->Check(group.ok(), "cannot make the group {}", path);
+  impl_->Check(group.ok(), "cannot create the group {}", path);
 }
 
 void Hdf5File::WriteFloats(const std::string& path, const Shape& shape, const float* values) {
@@ -374,12 +374,12 @@ void Hdf5File::Save(const std::string& uri) const {
   std::string image;
   {
     const Hdf5Lock lock;
-    impl_->Check(H5Fflush(impl_->file(), H5F_SCOPE_LOCAL) >= 0, "cannot finish it");
+    impl_->Check(H5Fflush(impl_->file(), H5F_SCOPE_LOCAL) >= 0, "cannot flush it");
     const ssize_t size = H5Fget_file_image(impl_->file(), nullptr, 0);
-    impl_->Check(size > 0, "cannot take its bytes");
+    impl_->Check(size > 0, "cannot get its bytes");
     image.resize(static_cast<size_t>(size));
     impl_->Check(H5Fget_file_image(impl_->file(), image.data(), image.size()) == size,
-                 "cannot take its bytes");
+                 "cannot get its bytes");
   }
   storage::AtomicFile file(uri);
   file.Append(image);

@@ -1,5 +1,5 @@
-// HDF5 files as far as Caffe's need them: groups, datasets of numbers, texts. Objects are named by
-// their path, such as "/data/conv1/0". Files may be used from any thread, each by one at a time.
+// The subset of HDF5 that Caffe's files need: groups, numeric datasets, texts. Objects are named by
+// their path, such as "/data/conv1/0". Files may be used from any thread, but only one at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,46 +9,46 @@
 
 namespace hearth::caffe {
 
-// Failures name the file and the object: kNotFound, kDataLoss for what cannot be read. Whatever a
-// file says of itself, reading takes no more memory than a large multiple of its size.
+// Failures name the file and the object: kNotFound, or kDataLoss for unreadable data. Reading takes
+// no more memory than a large multiple of the file's size, whatever the file claims.
 class Hdf5File {
  public:
-  // For reading, which a child process has tried before (hdf5_trial.h): damage that crashes the
+  // Opens for reading, after a child process has tried to (hdf5_trial.h): damage that crashes the
   // library is kDataLoss.
   static Hdf5File Open(const std::string& uri);
-  // A new file in place of one that was there; it grows while it is written.
+  // Creates or replaces a file, which grows while it is written.
   static Hdf5File Create(const std::string& uri);
-  // A new file in memory; Save writes it.
+  // Creates a file in memory; Save writes it.
   static Hdf5File InMemory();
 
   Hdf5File(Hdf5File&&) noexcept;
   Hdf5File& operator=(Hdf5File&&) noexcept;
   ~Hdf5File();
 
-  // What messages call the file.
+  // Name of the file in messages.
   const std::string& name() const;
   bool Has(const std::string& path) const;
   bool IsGroup(const std::string& path) const;
   // Equal for all names of one group or dataset: links give it several.
   std::string Identity(const std::string& path) const;
-  // Names of what is in a group, in alphabetical order. Throws where one is in another file.
+  // Names of a group's members, in alphabetical order. Throws if one is a link to another file.
   std::vector<std::string> Children(const std::string& group) const;
-  // Of a dataset of numbers.
+  // Shape of a numeric dataset.
   std::vector<int64_t> ShapeOf(const std::string& path) const;
   std::vector<float> ReadFloats(const std::string& path) const;
   int ReadInt(const std::string& path) const;
   std::string ReadText(const std::string& path) const;
 
-  // Creates the group and those above it if they do not exist yet.
+  // Creates the group and its parents if they do not exist.
   void MakeGroup(const std::string& path);
   void WriteFloats(const std::string& path, const std::vector<int64_t>& shape, const float* values);
   void WriteInt(const std::string& path, int value);
   void WriteText(const std::string& path, const std::string& text);
-  // Adds rows at the end of the dataset; creates it at the first call. `shape` is that of the
-  // new rows. They are in the file on return.
+  // Appends rows to the dataset, which the first call creates. `shape` is that of the new rows.
+  // They are in the file on return.
   void AppendRows(const std::string& path, const std::vector<int64_t>& shape, const float* values);
 
-  // Writes a file that was made in memory to disk; it appears when it is complete.
+  // Writes a file that was created in memory to disk; it appears when it is complete.
   void Save(const std::string& uri) const;
 
  private:

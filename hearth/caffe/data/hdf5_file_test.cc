@@ -23,7 +23,7 @@ class Hdf5FileTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "hearth_hdf5_file_test.h5";
 };
 
-TEST_F(Hdf5FileTest, GivesBackWhatWasWritten) {
+TEST_F(Hdf5FileTest, RoundTrips) {
   Hdf5File file = Hdf5File::InMemory();
   file.MakeGroup("/group/inside");
   const float values[] = {1, 2, 3, 4, 5, 6};
@@ -44,13 +44,13 @@ TEST_F(Hdf5FileTest, GivesBackWhatWasWritten) {
   EXPECT_FALSE(read.Has("/nothing/x"));
 }
 
-TEST_F(Hdf5FileTest, ManyCanBeMadeInMemoryAtATime) {
+TEST_F(Hdf5FileTest, ManyCanBeCreatedInMemoryAtATime) {
   Hdf5File one = Hdf5File::InMemory(), other = Hdf5File::InMemory();
   one.WriteInt("/x", 1);
   EXPECT_FALSE(other.Has("/x"));
 }
 
-TEST_F(Hdf5FileTest, AppendedRowsAreInTheFileAtOnce) {
+TEST_F(Hdf5FileTest, AppendedRowsAreInTheFileImmediately) {
   Hdf5File file = Hdf5File::Create(path_);
   const float values[] = {1, 2, 3, 4};
   file.AppendRows("/x", {2, 2}, values);
@@ -67,7 +67,7 @@ TEST_F(Hdf5FileTest, AppendedRowsAreInTheFileAtOnce) {
       ThrowsMessage<Error>(HasSubstr("rows of another shape")));
 }
 
-TEST_F(Hdf5FileTest, NamesWhatIsMissingOrOfAnotherKind) {
+TEST_F(Hdf5FileTest, NamesObjectsThatAreMissingOrOfAnotherKind) {
   Hdf5File file = Hdf5File::InMemory();
   const float values[] = {1, 2};
   file.WriteFloats("/x", {2}, values);
@@ -76,12 +76,13 @@ TEST_F(Hdf5FileTest, NamesWhatIsMissingOrOfAnotherKind) {
   EXPECT_THAT([&] { file.ReadFloats("/text"); },
               ThrowsMessage<Error>(HasSubstr("/text does not hold numbers")));
   EXPECT_THAT([&] { file.ReadText("/x"); }, ThrowsMessage<Error>(HasSubstr("/x is not text")));
-  EXPECT_THAT([&] { file.ReadInt("/x"); }, ThrowsMessage<Error>(HasSubstr("is not one number")));
+  EXPECT_THAT([&] { file.ReadInt("/x"); },
+              ThrowsMessage<Error>(HasSubstr("is not a single number")));
   EXPECT_THAT([&] { file.WriteFloats("/x", {2}, values); },
-              ThrowsMessage<Error>(HasSubstr("cannot make the dataset /x")));
+              ThrowsMessage<Error>(HasSubstr("cannot create the dataset /x")));
 }
 
-// A dataset without values: the library would make up as many as it claims.
+// A dataset without values: the library would fill in as many as it claims.
 void MakeEmptyDataset(const std::string& path, std::vector<hsize_t> extents, hsize_t chunk = 0) {
   const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
   const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -98,23 +99,23 @@ void MakeEmptyDataset(const std::string& path, std::vector<hsize_t> extents, hsi
   ASSERT_TRUE(dataset.ok());
 }
 
-TEST_F(Hdf5FileTest, RefusesValuesThatAreClaimedButNotThere) {
+TEST_F(Hdf5FileTest, RejectsClaimedButMissingValues) {
   MakeEmptyDataset(path_, {1000, 1000000});
   EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats("/x"); },
-              ThrowsMessage<Error>(HasSubstr(
-                  "the dataset /x says that it has 1000000000 values, but holds 0 bytes")));
+              ThrowsMessage<Error>(
+                  HasSubstr("the dataset /x claims 1000000000 values, but contains 0 bytes")));
   MakeEmptyDataset(path_, {hsize_t{1} << 33, hsize_t{1} << 33});
   EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats("/x"); },
               ThrowsMessage<Error>(
                   HasSubstr("of shape (8589934592, 8589934592) is larger than the limit")));
   MakeEmptyDataset(path_, {5}, 1 << 29);
   EXPECT_THAT([&] { Hdf5File::Open(path_).ReadFloats("/x"); },
-              ThrowsMessage<Error>(HasSubstr("says that it has 536870912 values")));
+              ThrowsMessage<Error>(HasSubstr("claims 536870912 values")));
   MakeEmptyDataset(path_, {2, 3});
   EXPECT_THAT(Hdf5File::Open(path_).ReadFloats("/x"), testing::Each(0));
 }
 
-TEST_F(Hdf5FileTest, ReadsNoValuesOfOtherFiles) {
+TEST_F(Hdf5FileTest, DoesNotReadValuesOfOtherFiles) {
   const std::string other = path_ + ".other";
   std::ofstream(other) << "abcdefgh";
   const hsize_t count = 2;
@@ -142,8 +143,8 @@ TEST_F(Hdf5FileTest, ReadsNoValuesOfOtherFiles) {
   fs::remove(other);
 }
 
-// By a link to another file, and by one to that link.
-TEST_F(Hdf5FileTest, GoesNoWayThatLeadsOutOfTheFile) {
+// Through a link to another file, and through one to that link.
+TEST_F(Hdf5FileTest, DoesNotFollowLinksToOtherFiles) {
   const std::string other = path_ + ".other";
   Hdf5File file = Hdf5File::InMemory();
   file.MakeGroup("/group");
@@ -168,7 +169,7 @@ TEST_F(Hdf5FileTest, GoesNoWayThatLeadsOutOfTheFile) {
   fs::remove(other);
 }
 
-TEST_F(Hdf5FileTest, ReadsOneTextOnly) {
+TEST_F(Hdf5FileTest, ReadsASingleTextOnly) {
   {
     const Hdf5Handle file(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
                           H5Fclose);
@@ -182,10 +183,10 @@ TEST_F(Hdf5FileTest, ReadsOneTextOnly) {
     ASSERT_TRUE(dataset.ok());
   }
   EXPECT_THAT([&] { Hdf5File::Open(path_).ReadText("/text"); },
-              ThrowsMessage<Error>(HasSubstr("/text is not one text of at most 65536 bytes")));
+              ThrowsMessage<Error>(HasSubstr("/text is not a single text of at most 65536 bytes")));
 }
 
-TEST_F(Hdf5FileTest, RefusesFilesThatAreMissingOrNoHdf5) {
+TEST_F(Hdf5FileTest, RejectsFilesThatAreMissingOrNotHdf5) {
   EXPECT_THAT([&] { Hdf5File::Open(path_); },
               ThrowsMessage<Error>("there is no HDF5 file " + path_));
   std::ofstream(path_) << "no such file";

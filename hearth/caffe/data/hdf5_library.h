@@ -1,4 +1,4 @@
-// Calls of the HDF5 library: one at a time, and its reports as part of our errors.
+// Serializes calls of the HDF5 library and adds its error reports to our errors.
 #pragma once
 
 #include <mutex>
@@ -6,19 +6,19 @@
 
 namespace hearth::caffe {
 
-// Held during each call: the library is thread-safe only where it was built so.
+// Held during each call: the library is thread-safe only if it was built with that option.
 std::mutex& Hdf5Mutex();
 
 class Hdf5Lock {
  public:
-  // Also turns off the library's own reports to stderr, which it keeps per thread.
+  // Also turns off the library's reports to stderr, which is a per-thread setting.
   Hdf5Lock();
 
  private:
   std::lock_guard<std::mutex> guard_;
 };
 
-// The library's own words on the call of this thread that just failed, after a colon; may be empty.
+// The library's message on this thread's last failed call, after a colon; may be empty.
 std::string Hdf5Reason();
 
 }  // namespace hearth::caffe

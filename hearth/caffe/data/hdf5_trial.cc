@@ -16,11 +16,11 @@
 namespace hearth::caffe {
 namespace {
 
-// A file that is damaged may also send the library round in circles.
+// A damaged file may also put the library into an endless loop.
 constexpr unsigned kLeastSeconds = 60;
 constexpr int64_t kSlowBytesPerSecond = 10'000'000;
 
-// Reads a group and those in it, each once: links may make circles.
+// Reads a group and its members, each once: links may form cycles.
 class Walk {
  public:
   explicit Walk(const Hdf5File& file) : file_(file) {}
@@ -39,11 +39,11 @@ class Walk {
  private:
   static constexpr int kDeepest = 300;
 
-  // What is refused is no reason to leave out the rest, which may be read without it.
+  // After a rejected object, read the rest, which may be used without it.
   static void Try(const std::function<void()>& read) {
     try {
       read();
-    } catch (const std::exception&) {  // memory that is not there, too
+    } catch (const std::exception&) {  // out of memory, too
     }
   }
 
@@ -59,8 +59,8 @@ class Walk {
   std::set<std::string> seen_;
 };
 
-// A file in the state in which it survived. A writer that leaves all of these as they were is not
-// told from none; the times are nanoseconds.
+// The state of a file that survived. A writer that leaves all of these unchanged is not noticed;
+// the times are nanoseconds.
 using State = std::tuple<std::string, dev_t, ino_t, off_t, int64_t, int64_t>;
 
 State StateOf(const std::string& path) {
@@ -106,16 +106,14 @@ void TryHdf5(const std::string& name, const std::string& path, int64_t bytes,
     const Hdf5File file = open();
     Walk(file).Group("/", 0);
   });
-  Require(
-      end.survived || !end.killed, ErrorCode::kResourceExhausted,
-      "{} cannot be read: a process of its own that read it first was killed ({}), as the system"
-      " does when memory runs out; give the process more memory",
-      name, end.how);
-  Require(
-      end.survived, ErrorCode::kDataLoss,
-      "{} is damaged: the HDF5 library ended by {} when it read the file in a process of its own;"
-      " use another copy",
-      name, end.how);
+  Require(end.survived || !end.killed, ErrorCode::kResourceExhausted,
+          "{} cannot be read: the process that test-read it was killed ({}), as the system"
+          " does when memory runs out; give the process more memory",
+          name, end.how);
+  Require(end.survived, ErrorCode::kDataLoss,
+          "{} is damaged: the HDF5 library was killed by {} in a test read of the file;"
+          " use another copy",
+          name, end.how);
   if (!path.empty()) KnownSurvivors().Add(state);
 }
 

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// What `open`, which runs in the child, leads to.
+// The error when `open`, which runs in the child, misbehaves.
 Error TrialOf(const std::function<Hdf5File()>& open) {
   return Thrown([&] { TryHdf5("a.h5", "", 1, open); });
 }
@@ -31,7 +31,8 @@ Hdf5File EndBy(int number) {
 TEST(Hdf5Trial, ACrashIsDamageAndAKillIsNot) {
   const Error crash = TrialOf([] { return EndBy(SIGSEGV); });
   EXPECT_EQ(crash.code(), ErrorCode::kDataLoss);
-  EXPECT_THAT(crash.message(), HasSubstr("a.h5 is damaged: the HDF5 library ended by signal 11"));
+  EXPECT_THAT(crash.message(),
+              HasSubstr("a.h5 is damaged: the HDF5 library was killed by signal 11"));
   const Error kill = TrialOf([] { return EndBy(SIGKILL); });
   EXPECT_EQ(kill.code(), ErrorCode::kResourceExhausted);
   EXPECT_THAT(kill.message(), HasSubstr("signal 9 (Killed)), as the system does when memory runs"));
@@ -42,7 +43,7 @@ herr_t Crash(hid_t, hid_t, H5T_cdata_t* conversion, size_t, size_t, size_t, void
   return 0;
 }
 
-// From now on this process gets almost no more memory.
+// Limits this process to almost no more memory.
 void TakeAllMemory() {
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -51,7 +52,7 @@ void TakeAllMemory() {
   ::setrlimit(RLIMIT_AS, &limit);
 }
 
-TEST(Hdf5Trial, WhatNeedsTooMuchMemoryIsNoReasonToLeaveOutTheRest) {
+TEST(Hdf5Trial, AnObjectThatNeedsTooMuchMemoryDoesNotHideTheRest) {
   const std::string path = testing::TempDir() + "hearth_hdf5_trial_test.h5";
   {
     Hdf5File file = Hdf5File::Create(path);

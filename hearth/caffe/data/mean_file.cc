@@ -9,7 +9,7 @@
 
 namespace hearth::caffe {
 
-MeanPicture ReadMeanFile(const std::string& uri) {
+MeanImage ReadMeanFile(const std::string& uri) {
   BlobProto proto;
   ParseWire(storage::ReadFile(uri), uri, &proto);
   std::vector<int64_t> shape(proto.shape().dim().begin(), proto.shape().dim().end());
@@ -19,13 +19,13 @@ MeanPicture ReadMeanFile(const std::string& uri) {
   while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
   const auto count = static_cast<int64_t>(values.size());
   Require(shape.size() == 3 && CountOf(shape) == count, ErrorCode::kDataLoss,
-          "mean file {} holds {} values, but not as one picture of channels x height x width", uri,
+          "mean file {} has {} values, but not as one image of channels x height x width", uri,
           count);
   return {shape[0], shape[1], shape[2], std::move(values)};
 }
 
-// With the four old fields, which every program that reads such files knows.
-void WriteMeanFile(const MeanPicture& mean, const std::string& uri) {
+// With the four old fields, which every program that reads such files supports.
+void WriteMeanFile(const MeanImage& mean, const std::string& uri) {
   BlobProto proto;
   proto.set_num(1);
   proto.set_channels(static_cast<int32_t>(mean.channels));

@@ -1,4 +1,4 @@
-// The mean picture of a data set, as compute_image_mean writes it and mean_file names it.
+// Reads and writes the mean image of a data set, as compute_image_mean writes it for mean_file.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace hearth::caffe {
 
-struct MeanPicture {
+struct MeanImage {
   int64_t channels = 0, height = 0, width = 0;
-  std::vector<float> values;  // channels, rows, columns; none where there is no mean
+  std::vector<float> values;  // channels, rows, columns; empty without a mean
 
   bool empty() const { return values.empty(); }
   const float* Row(int64_t channel, int64_t row) const {
@@ -17,8 +17,8 @@ struct MeanPicture {
   }
 };
 
-// A binaryproto of any age. Throws kDataLoss for one that holds no single picture.
-MeanPicture ReadMeanFile(const std::string& uri);
-void WriteMeanFile(const MeanPicture& mean, const std::string& uri);
+// Reads a binaryproto of any version. Throws kDataLoss unless it holds a single image.
+MeanImage ReadMeanFile(const std::string& uri);
+void WriteMeanFile(const MeanImage& mean, const std::string& uri);
 
 }  // namespace hearth::caffe

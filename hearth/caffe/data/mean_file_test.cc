@@ -15,19 +15,19 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(MeanFile, IsReadInEveryFormThatCaffeHasWritten) {
+TEST(MeanFile, ReadsEveryFormatOfCaffe) {
   const std::string folder = std::string(HEARTH_TEST_DATA) + "/golden/files/";
-  const MeanPicture mean = ReadMeanFile(folder + "mean.binaryproto");
+  const MeanImage mean = ReadMeanFile(folder + "mean.binaryproto");
   EXPECT_EQ(mean.channels * mean.height * mean.width, static_cast<int64_t>(mean.values.size()));
   for (const char* name : {"mean_shape.binaryproto", "mean_double.binaryproto"}) {
     EXPECT_EQ(ReadMeanFile(folder + name).values, mean.values) << name;
   }
 }
 
-TEST(MeanFile, RefusesDimensionsWhoseProductOverflows) {
+TEST(MeanFile, RejectsDimensionsWhoseProductOverflows) {
   const std::string path = testing::TempDir() + "hearth_mean_file_overflow_test";
   const std::vector<std::vector<int64_t>> shapes = {
-      {1 << 16, 1 << 24, 1 << 24},  // 2^64, which wraps to no value
+      {1 << 16, 1 << 24, 1 << 24},  // 2^64, which wraps to 0
       {3, int64_t{1} << 62, int64_t{1} << 62},
       {-1, -1, 4},
       {4, -(int64_t{1} << 62), -(int64_t{1} << 62)},
@@ -40,7 +40,7 @@ TEST(MeanFile, RefusesDimensionsWhoseProductOverflows) {
     file.Append(WireBytes(proto));
     file.Commit();
     EXPECT_THAT([&] { ReadMeanFile(path); },
-                testing::ThrowsMessage<Error>(testing::HasSubstr("but not as one picture")));
+                testing::ThrowsMessage<Error>(testing::HasSubstr("but not as one image")));
   }
   std::filesystem::remove(path);
 }

@@ -8,26 +8,23 @@
 namespace hearth::caffe {
 namespace {
 
-PictureSize SizeOf(const image::Image& image) {
-  return {image.channels, image.height, image.width};
-}
-PictureSize SizeOf(const Datum& datum) { return {datum.channels(), datum.height(), datum.width()}; }
+ImageSize SizeOf(const image::Image& image) { return {image.channels, image.height, image.width}; }
+ImageSize SizeOf(const Datum& datum) { return {datum.channels(), datum.height(), datum.width()}; }
 
-void RequirePicture(const Datum& datum) {
-  const PictureSize size = SizeOf(datum);
-  // Bounded before they are multiplied: they come from a file.
+void RequireImage(const Datum& datum) {
+  const ImageSize size = SizeOf(datum);
+  // Bounded before the multiplication: they come from a file.
   constexpr int64_t kMost = 1 << 20;
   const bool possible = std::min({size.channels, size.height, size.width}) > 0 &&
                         std::max({size.channels, size.height, size.width}) <= kMost;
   const size_t values = datum.data().empty() ? datum.float_data().size() : datum.data().size();
   Require(possible && static_cast<int64_t>(values) == size.count(), ErrorCode::kDataLoss,
-          "a Datum with {} values is not a picture of {} x {} x {}", values, size.channels,
+          "a Datum with {} values is not an image of {} x {} x {}", values, size.channels,
           size.height, size.width);
 }
 
 template <typename T>
-void Run(const DataTransformer& transformer, const PictureView<T>& view, uint64_t seed,
-         float* out) {
+void Run(const DataTransformer& transformer, const PixelView<T>& view, uint64_t seed, float* out) {
   transformer.RequireFits(view.channels, view.height, view.width);
   if (transformer.is_random()) {
     Random random(seed);
@@ -43,12 +40,12 @@ Pixels::Pixels(Datum datum, image::ColorMode mode) {
   if (datum.encoded()) {
     values_ = image::DecodeImage(datum.data(), mode);
   } else {
-    RequirePicture(datum);
+    RequireImage(datum);
     values_ = std::move(datum);
   }
 }
 
-PictureSize Pixels::size() const {
+ImageSize Pixels::size() const {
   return std::visit([](const auto& values) { return SizeOf(values); }, values_);
 }
 
@@ -60,8 +57,8 @@ void Pixels::Transform(const DataTransformer& transformer, uint64_t seed, float*
   const Datum& datum = std::get<Datum>(values_);
   const auto planes = [&](const auto* values) {
     using T = std::remove_cvref_t<decltype(*values)>;
-    Run(transformer,
-        PictureView<T>::Planes(values, datum.channels(), datum.height(), datum.width()), seed, out);
+    Run(transformer, PixelView<T>::Planes(values, datum.channels(), datum.height(), datum.width()),
+        seed, out);
   };
   if (datum.data().empty()) {
     planes(datum.float_data().data());

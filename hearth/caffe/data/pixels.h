@@ -1,23 +1,23 @@
-// A picture as a file of any kind holds it: decoded colours, or the raw values of a Datum.
+// An image from a file of any kind: decoded, or the raw values of a Datum.
 #pragma once
 
 #include <string_view>
 #include <variant>
 
 #include "hearth/caffe/data/data_transformer.h"
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 
 namespace hearth::caffe {
 
 class Pixels {
  public:
   explicit Pixels(image::Image image) : values_(std::move(image)) {}
-  // A Datum's picture, decoded if it is encoded. Throws kDataLoss where it has no picture.
+  // A Datum's image, decoded if it is encoded. Throws kDataLoss if it has none.
   Pixels(Datum datum, image::ColorMode mode);
 
-  PictureSize size() const;
-  // Writes what the transformer makes of it, random choices drawn from `seed`. Throws kDataLoss
-  // where it does not fit.
+  ImageSize size() const;
+  // Writes the transformed image, with random choices from `seed`. Throws kDataLoss if its size is
+  // wrong.
   void Transform(const DataTransformer& transformer, uint64_t seed, float* out) const;
 
  private:

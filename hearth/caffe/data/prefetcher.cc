@@ -39,7 +39,7 @@ const DataBatch& Prefetcher::Next() {
     std::rethrow_exception(error_);
   } else {
     current_->rows.Clear();
-    current_->bad_rows.clear();
+    current_->invalid_rows.clear();
   }
   return *current_;
 }
@@ -64,7 +64,7 @@ void Prefetcher::Run() {
   }
 }
 
-// False when it is to stop.
+// False when it must stop.
 bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [this] { return stop_ || next_epochs_ > 0 || (!over_ && !free_.empty()); });
   if (stop_) return false;
@@ -80,7 +80,7 @@ bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
   free_.pop_front();
   lock.unlock();
   batch->rows.Clear();
-  batch->bad_rows.clear();
+  batch->invalid_rows.clear();
   const bool filled = source_->Fill(batch.get());
   lock.lock();
   over_ = !filled;

@@ -1,4 +1,4 @@
-// Makes the minibatches of a data layer ahead of their use, on a thread of its own.
+// Prepares a data layer's minibatches ahead of their use, on a separate thread.
 #pragma once
 
 #include <condition_variable>
@@ -17,33 +17,34 @@ namespace hearth::caffe {
 
 struct DataBatch {
   struct Top {
-    Shape shape;  // left empty where the layer knows it
+    Shape shape;  // empty if the layer knows it
     std::vector<float> values;
 
-    // Makes room for a new shape; the values are those of an earlier batch.
+    // Resizes the buffer for a new shape; the values are those of an earlier batch.
     void Reshape(Shape new_shape);
   };
-  struct BadRow {
+  struct InvalidRow {
     std::string id, reason;
   };
 
   std::vector<Top> tops;
-  std::vector<BadRow> bad_rows;  // that other rows replaced
-  dataset::Minibatch rows;       // what was read, for layers that are fed by rows; without bad ones
+  std::vector<InvalidRow> invalid_rows;  // replaced by other rows
+  // the rows read, without invalid ones, for layers that are fed by rows
+  dataset::Minibatch rows;
 };
 
-// Where a Prefetcher's batches come from. Used by its thread alone.
+// Source of a Prefetcher's batches. Used by its thread alone.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Fills a batch that was used before or is empty. False where the epoch ended before it: anything
-  // else in the batch, such as bad rows, is delivered once; only NextEpoch() goes on.
+  // Fills a used or empty batch. Returns false at the end of the epoch: the batch's other content,
+  // such as invalid rows, is delivered once; then only NextEpoch() continues.
   virtual bool Fill(DataBatch* batch) = 0;
   virtual void NextEpoch() {}
 };
 
-// All calls from one thread. A wait ends when the source's does: with its deadline, or when a file
-// is read. Not movable.
+// All calls from one thread. A wait ends when the source's does: at its deadline, or when a file is
+// read. Not movable.
 class Prefetcher {
  public:
   // Keeps up to `depth` batches ready.
@@ -52,10 +53,11 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Valid until the next call. After the end of an epoch, batches without rows. What came before a
-  // failure of the source is delivered, then the failure is thrown, at this and every later call.
+  // Valid until the next call. After the end of an epoch, returns batches without rows. If the
+  // source fails, the batches before the failure are delivered, then it is thrown, at this and
+  // every later call.
   const DataBatch& Next();
-  // Drops what is ready of this epoch. Throws what the source threw.
+  // Drops prepared batches of this epoch. Throws the source's failure.
   void NextEpoch();
 
  private:
@@ -67,8 +69,8 @@ class Prefetcher {
   std::condition_variable changed_;
   std::deque<std::unique_ptr<DataBatch>> free_, full_;
   std::unique_ptr<DataBatch> current_ = std::make_unique<DataBatch>();
-  int next_epochs_ = 0;  // that were asked for and are not begun
-  bool over_ = false;    // the epoch
+  int next_epochs_ = 0;  // requested, but not begun
+  bool over_ = false;    // the epoch has ended
   bool stop_ = false;
   std::exception_ptr error_;
   Thread thread_;

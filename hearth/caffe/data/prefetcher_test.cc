@@ -48,7 +48,7 @@ std::unique_ptr<BatchSource> Counting(std::atomic<int>* filled) {
 
 float NumberOf(const DataBatch& batch) { return batch.tops[0].values[0]; }
 
-TEST(Prefetcher, GivesBatchesInOrderAndWorksAheadOnlySoFar) {
+TEST(Prefetcher, DeliversBatchesInOrderAndPrefetchesALimitedNumber) {
   std::atomic<int> filled{0};
   Prefetcher prefetcher(3, Counting(&filled));
   for (int i = 0; i < 20; ++i) {
@@ -68,7 +68,7 @@ TEST(Prefetcher, WorksWhileABatchIsUsed) {
   EXPECT_EQ(second.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
 }
 
-TEST(Prefetcher, DeliversWhatCameBeforeAFailureThenTheFailureAlways) {
+TEST(Prefetcher, DeliversBatchesBeforeAFailureThenThrowsItAlways) {
   int count = 0;
   Prefetcher prefetcher(2, From([&](DataBatch*) {
                           if (++count == 3) Throw(ErrorCode::kDataLoss, "the third");
@@ -81,13 +81,13 @@ TEST(Prefetcher, DeliversWhatCameBeforeAFailureThenTheFailureAlways) {
   EXPECT_THAT([&] { prefetcher.NextEpoch(); }, ThrowsMessage<Error>("the third"));
 }
 
-TEST(Prefetcher, EndsWithoutBeingAsked) {
+TEST(Prefetcher, StopsOnDestruction) {
   std::atomic<int> filled{0};
   Prefetcher prefetcher(2, Counting(&filled));
 }
 
 // Epoch e has the numbers 10 * e and up, four of them.
-TEST(Prefetcher, BeginsEveryEpochThatIsAskedForWhateverIsReady) {
+TEST(Prefetcher, BeginsEveryRequestedEpochWhateverIsReady) {
   int epoch = 0, next = 0;
   Prefetcher prefetcher(3, From(
                                [&](DataBatch* batch) {
@@ -108,16 +108,16 @@ TEST(Prefetcher, BeginsEveryEpochThatIsAskedForWhateverIsReady) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(NumberOf(prefetcher.Next()), 30 + i);
 }
 
-TEST(Prefetcher, DeliversBadRowsOfTheEndOfAnEpochOnce) {
+TEST(Prefetcher, DeliversInvalidRowsOfTheEndOfAnEpochOnce) {
   Prefetcher prefetcher(2, From(
                                [&](DataBatch* batch) {
-                                 batch->bad_rows.push_back({"7", "is bad"});
+                                 batch->invalid_rows.push_back({"7", "is bad"});
                                  return false;
                                },
                                [] {}));
   for (int epoch = 0; epoch < 3; ++epoch) {
-    EXPECT_EQ(prefetcher.Next().bad_rows.size(), 1u);
-    EXPECT_EQ(prefetcher.Next().bad_rows.size(), 0u);
+    EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 1u);
+    EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 0u);
     prefetcher.NextEpoch();
   }
 }

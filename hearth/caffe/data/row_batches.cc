@@ -34,8 +34,8 @@ void RowBatches::NextEpoch() {
   pending_position_ = rows_taken_ = 0;
 }
 
-// Moves rows from pending_ into the batch until that is full. The source is always asked for a
-// whole minibatch: its dealing of minibatches to several devices depends on equal requests.
+// Moves rows from pending_ to the batch until that is full. Always requests a whole minibatch: the
+// source's round-robin distribution over several devices depends on equal requests.
 bool RowBatches::TakeRows(DataBatch* batch) {
   dataset::Minibatch& rows = batch->rows;
   if (pending_position_ == pending_.size()) {
@@ -77,18 +77,18 @@ void RowBatches::ReadRows(int64_t first, DataBatch* batch) {
   };
   const int threads = static_cast<int>(std::min<int64_t>(options_.threads, count));
   ForEach(threads, threads, work);
-  DropBadRows(first, reasons, batch);
+  DropInvalidRows(first, reasons, batch);
   rows_taken_ += count;
 }
 
-void RowBatches::DropBadRows(int64_t first, const std::vector<std::string>& reasons,
-                             DataBatch* batch) {
+void RowBatches::DropInvalidRows(int64_t first, const std::vector<std::string>& reasons,
+                                 DataBatch* batch) {
   std::vector<dataset::Minibatch::Row>& rows = batch->rows.rows;
   int64_t kept = first;
   for (int64_t i = 0; i < static_cast<int64_t>(reasons.size()); ++i) {
     const int64_t from = first + i;
     if (!reasons[i].empty()) {
-      batch->bad_rows.push_back({RowId(rows[from], rows_taken_ + i), reasons[i]});
+      batch->invalid_rows.push_back({RowId(rows[from], rows_taken_ + i), reasons[i]});
       continue;
     }
     if (kept != from) {

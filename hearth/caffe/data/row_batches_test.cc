@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Copies column x; values that `is_bad` says are refused.
+// Copies column x; rejects values for which `is_bad` is true.
 RowBatches::ReadRow ReadX(const std::function<bool(int64_t)>& is_bad = nullptr) {
   return [is_bad](const dataset::Minibatch::Row& row, uint64_t, const std::vector<float*>& tops) {
     const int64_t x = row.batch->column("x").AsInt64(row.index);
@@ -59,31 +59,31 @@ TEST(RowBatches, SkipsTheRestOfAnEpoch) {
   EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(0, 1));
 }
 
-TEST(RowBatches, ReplacesBadRowsByThoseThatFollowAndNamesThem) {
+TEST(RowBatches, ReplacesInvalidRowsByFollowingOnesAndNamesThem) {
   Prefetcher prefetcher(1, RowsOf(SourceOf({CountingBatch(7)}), Options(3, 2),
                                   ReadX([](int64_t x) { return x == 0 || x == 2 || x == 6; })));
   const DataBatch& first = prefetcher.Next();
   EXPECT_THAT(FirstValues(first), ElementsAre(1, 3, 4));
   EXPECT_EQ(first.rows.rows[1].index, 3);
   EXPECT_THAT(first.tops[1].values, ElementsAre(-1, -1, -3, -3, -4, -4));
-  ASSERT_EQ(first.bad_rows.size(), 2u);
-  EXPECT_EQ(first.bad_rows[1].id, "00000002");
-  EXPECT_EQ(first.bad_rows[1].reason, "2 is bad");
+  ASSERT_EQ(first.invalid_rows.size(), 2u);
+  EXPECT_EQ(first.invalid_rows[1].id, "00000002");
+  EXPECT_EQ(first.invalid_rows[1].reason, "2 is bad");
   const DataBatch& second = prefetcher.Next();
   EXPECT_THAT(FirstValues(second), ElementsAre(5));
-  EXPECT_EQ(second.bad_rows.size(), 1u);
+  EXPECT_EQ(second.invalid_rows.size(), 1u);
 }
 
-TEST(RowBatches, EndsTheEpochWhenAllRowsAreBad) {
+TEST(RowBatches, EndsTheEpochIfAllRowsAreBad) {
   Prefetcher prefetcher(
       1, RowsOf(SourceOf({CountingBatch(5)}), Options(2), ReadX([](int64_t) { return true; })));
   const DataBatch& batch = prefetcher.Next();
   EXPECT_EQ(batch.rows.size(), 0);
-  EXPECT_EQ(batch.bad_rows.size(), 5u);
-  EXPECT_EQ(prefetcher.Next().bad_rows.size(), 0u);
+  EXPECT_EQ(batch.invalid_rows.size(), 5u);
+  EXPECT_EQ(prefetcher.Next().invalid_rows.size(), 0u);
 }
 
-// Counts requests: dealing to several devices needs them all alike.
+// Counts requests: distribution over several devices requires equal ones.
 class CountingSource : public dataset::MinibatchSource {
  public:
   int64_t Next(int64_t max_rows, dataset::Minibatch* out) override {
@@ -99,7 +99,7 @@ class CountingSource : public dataset::MinibatchSource {
   dataset::MemorySource inner_{{CountingBatch(10)}};
 };
 
-TEST(RowBatches, AlwaysAsksForWholeMinibatches) {
+TEST(RowBatches, AlwaysRequestsWholeMinibatches) {
   auto source = std::make_shared<CountingSource>();
   Prefetcher prefetcher(1, RowsOf(source, Options(4), ReadX([](int64_t x) { return x % 4 == 1; })));
   EXPECT_THAT(FirstValues(prefetcher.Next()), ElementsAre(0, 2, 3, 4));
@@ -108,7 +108,7 @@ TEST(RowBatches, AlwaysAsksForWholeMinibatches) {
   EXPECT_THAT(source->requests, ::testing::Each(4));
 }
 
-TEST(RowBatches, GivesEveryRowItsOwnSeedWhateverTheThreads) {
+TEST(RowBatches, EveryRowHasItsOwnSeedForAnyNumberOfThreads) {
   const auto seeds_with = [](int threads) {
     std::vector<uint64_t> seeds(12);
     Prefetcher prefetcher(
@@ -129,7 +129,7 @@ TEST(RowBatches, GivesEveryRowItsOwnSeedWhateverTheThreads) {
   EXPECT_EQ(seeds_with(3), seeds);
 }
 
-TEST(RowBatches, HandsOverAFailureThatIsNoBadRow) {
+TEST(RowBatches, OtherFailuresAreThrown) {
   Prefetcher prefetcher(1, RowsOf(SourceOf({CountingBatch(5)}), Options(2),
                                   [](const dataset::Minibatch::Row& row, uint64_t, const auto&) {
                                     row.batch->column("pixels");

@@ -1,4 +1,4 @@
-// Rows for tests of the data layers.
+// For tests of data layers: rows.
 #pragma once
 
 #include <memory>

@@ -35,7 +35,7 @@ float NumberAt(const batch::ColumnView& column, int64_t row) {
   float value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   Require(error == std::errc() && end == text.data() + text.size() && !text.empty(),
-          ErrorCode::kDataLoss, "column '{}' holds the text '{}', which is not a number",
+          ErrorCode::kDataLoss, "column '{}' has the text '{}', which is not a number",
           column.name(), text.substr(0, 40));
   return value;
 }

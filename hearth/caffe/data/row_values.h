@@ -1,4 +1,4 @@
-// Single values of rows as the data layers read them. Thread-safe.
+// Reads single values of rows for the data layers. Thread-safe.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace hearth::caffe {
 // The row's name: its column `id` or `SampleID` as text, else `number` in eight digits.
 std::string RowId(const dataset::Minibatch::Row& row, int64_t number);
 
-// The row's value in a column; throws kDataLoss naming the column where it is null.
+// The row's value in a column; throws kDataLoss naming the column if it is null.
 const batch::ColumnView& ColumnWithValue(const dataset::Minibatch::Row& row, std::string_view name);
 
-// Whether its values are bytes: strings, binaries or lists of bytes, as Spark's array<byte> is.
+// Returns true if its values are bytes: strings, binaries or lists of bytes (Spark's array<byte>).
 bool HoldsBytes(const batch::ColumnView& column);
 
-// A number, or text that is one. Throws kDataLoss for other text.
+// A number, or a text that is a number. Throws kDataLoss for other text.
 float NumberAt(const batch::ColumnView& column, int64_t row);
 
 }  // namespace hearth::caffe

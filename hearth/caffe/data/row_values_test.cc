@@ -14,13 +14,13 @@ TEST(RowId, IsTheIdColumnAsText) {
   EXPECT_EQ(RowId({batch.get(), 1}, 3), "00000003");
 }
 
-TEST(RowId, IsTheSampleIdWhereThereIsNoId) {
+TEST(RowId, IsTheSampleIdWithoutAnId) {
   const auto batch = batch::BatchBuilder().AddString("SampleID", {"a7"}).Build();
   EXPECT_EQ(RowId({batch.get(), 0}, 3), "a7");
   EXPECT_EQ(RowId({CountingBatch(1).get(), 0}, 12), "00000012");
 }
 
-TEST(NumberAt, TakesNumbersAndTextThatIsOne) {
+TEST(NumberAt, ReadsNumbersAndNumericText) {
   const auto batch = batch::BatchBuilder()
                          .AddString("text", {"3", " -2.5 ", "+1e2", "seven", "", "4x"})
                          .AddDouble("number", {1.5, 0, 0, 0, 0, 0})
@@ -40,7 +40,7 @@ TEST(NumberAt, TakesNumbersAndTextThatIsOne) {
   }
 }
 
-TEST(ColumnWithValue, RefusesNulls) {
+TEST(ColumnWithValue, RejectsNulls) {
   const auto batch = batch::BatchBuilder().AddInt64("label", {7, 8}, {false, true}).Build();
   EXPECT_EQ(ColumnWithValue({batch.get(), 0}, "label").AsInt64(0), 7);
   try {

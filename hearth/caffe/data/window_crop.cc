@@ -8,8 +8,8 @@ namespace {
 
 int64_t Round(float value) { return static_cast<int64_t>(std::round(value)); }
 
-// One axis: the window grows by its context, is cut at the picture's borders, and what is left is
-// scaled as the whole would have been.
+// One axis: extends the window by its context, clips it at the image's borders, and scales the rest
+// as the whole would have been.
 struct Axis {
   int64_t first, last, pad_before, pad_after, size;
 
@@ -29,8 +29,8 @@ struct Axis {
 
 }  // namespace
 
-WindowPlace PlaceWindow(const PictureWindow& window, const WindowList::Picture& picture,
-                        const WindowCrop& crop, bool mirror) {
+WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& image,
+                            const WindowCrop& crop, bool mirror) {
   const int64_t size = crop.crop_size;
   if (crop.context_pad == 0 && !crop.square) {
     return {window.x1, window.y1, window.x2, window.y2, 0, 0, size, size};
@@ -41,8 +41,8 @@ WindowPlace PlaceWindow(const PictureWindow& window, const WindowList::Picture& 
   const float x = static_cast<float>(window.x1) + half_width;
   const float y = static_cast<float>(window.y1) + half_height;
   if (crop.square) half_width = half_height = std::max(half_width, half_height);
-  const Axis columns(x, half_width * context, picture.width, size);
-  const Axis rows(y, half_height * context, picture.height, size);
+  const Axis columns(x, half_width * context, image.width, size);
+  const Axis rows(y, half_height * context, image.height, size);
   const int64_t left = mirror ? columns.pad_after : columns.pad_before;
   // Rounding may make the whole a pixel too large.
   return {columns.first,

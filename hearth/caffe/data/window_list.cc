@@ -16,32 +16,32 @@ struct Reader {
   float foreground_from, background_below;
   WindowList list;
 
-  void ReadPicture() {
-    WindowList::Picture picture;
+  void ReadImage() {
+    WindowList::Image image;
     int64_t index = 0, windows = 0;
-    text >> index >> picture.path >> picture.channels >> picture.height >> picture.width >> windows;
-    const int32_t smallest = std::min({picture.channels, picture.height, picture.width});
+    text >> index >> image.path >> image.channels >> image.height >> image.width >> windows;
+    const int32_t smallest = std::min({image.channels, image.height, image.width});
     Require(!text.fail() && smallest > 0 && windows >= 0, ErrorCode::kInvalidArgument,
             "{}: entry {} is not '# index, path, channels, height, width, windows'", uri,
-            list.pictures.size());
-    list.pictures.push_back(picture);
+            list.images.size());
+    list.images.push_back(image);
     for (int64_t i = 0; i < windows; ++i) ReadWindow(i);
   }
 
   void ReadWindow(int64_t number) {
-    const WindowList::Picture& picture = list.pictures.back();
-    PictureWindow window{.picture = list.pictures.size() - 1};
+    const WindowList::Image& image = list.images.back();
+    ImageWindow window{.image = list.images.size() - 1};
     float overlap = 0;
     text >> window.label >> overlap >> window.x1 >> window.y1 >> window.x2 >> window.y2;
-    const bool inside = 0 <= window.x1 && window.x1 <= window.x2 && window.x2 < picture.width &&
-                        0 <= window.y1 && window.y1 <= window.y2 && window.y2 < picture.height;
+    const bool inside = 0 <= window.x1 && window.x1 <= window.x2 && window.x2 < image.width &&
+                        0 <= window.y1 && window.y1 <= window.y2 && window.y2 < image.height;
     Require(!text.fail() && inside, ErrorCode::kInvalidArgument,
             "{}: window {} of {} is not 'label, overlap, x1, y1, x2, y2' inside {} x {} pixels",
-            uri, number, picture.path, picture.height, picture.width);
+            uri, number, image.path, image.height, image.width);
     if (overlap >= foreground_from) {
       Require(window.label > 0, ErrorCode::kInvalidArgument,
               "{}: window {} of {} overlaps an object but has label {}, which must be above 0", uri,
-              number, picture.path, window.label);
+              number, image.path, window.label);
       list.foreground.push_back(window);
     } else if (overlap < background_below) {
       window.label = 0;
@@ -56,11 +56,11 @@ WindowList ReadWindowList(const std::string& uri, float foreground_from, float b
   Reader reader{
       uri, std::istringstream(storage::ReadFile(uri)), foreground_from, background_below, {}};
   for (std::string hash; reader.text >> hash;) {
-    Require(hash == "#", ErrorCode::kInvalidArgument, "{}: found '{}' where '#' begins an entry",
-            uri, hash);
-    reader.ReadPicture();
+    Require(hash == "#", ErrorCode::kInvalidArgument,
+            "{}: found '{}', expected '#' at the beginning of an entry", uri, hash);
+    reader.ReadImage();
   }
-  Require(!reader.list.pictures.empty(), ErrorCode::kInvalidArgument, "{} names no picture", uri);
+  Require(!reader.list.images.empty(), ErrorCode::kInvalidArgument, "{} has no images", uri);
   return std::move(reader.list);
 }
 

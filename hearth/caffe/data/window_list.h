@@ -1,4 +1,4 @@
-// The source of WindowData: pictures, each with windows that show an object or background.
+// The source of WindowData: images, each with windows that show an object or background.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,23 @@
 
 namespace hearth::caffe {
 
-struct PictureWindow {
-  size_t picture = 0;
+struct ImageWindow {
+  size_t image = 0;
   int32_t label = 0;                       // 0: background
-  int32_t x1 = 0, y1 = 0, x2 = 0, y2 = 0;  // the corners' pixels, both inside
+  int32_t x1 = 0, y1 = 0, x2 = 0, y2 = 0;  // the corners' pixels, inclusive
 };
 
 struct WindowList {
-  struct Picture {
+  struct Image {
     std::string path;
     int32_t channels = 0, height = 0, width = 0;
   };
-  std::vector<Picture> pictures;
-  std::vector<PictureWindow> foreground, background;
+  std::vector<Image> images;
+  std::vector<ImageWindow> foreground, background;
 };
 
 // A window is foreground from an overlap of `foreground_from`, else background below
-// `background_below`. Throws kInvalidArgument, naming the picture, for a malformed text.
+// `background_below`. Throws kInvalidArgument, naming the image, for malformed text.
 WindowList ReadWindowList(const std::string& uri, float foreground_from, float background_below);
 
 }  // namespace hearth::caffe

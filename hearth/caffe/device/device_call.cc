@@ -31,7 +31,7 @@ std::vector<at::Tensor> Call::tensors(int i) const {
 }
 
 HearthDeviceValue& Call::Next() {
-  TORCH_CHECK(given_ < most_, "the caller has no place for a result");
+  TORCH_CHECK(given_ < most_, "the operation has more results than the caller expects");
   results_[given_] = {};
   return results_[given_++];
 }

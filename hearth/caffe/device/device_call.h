@@ -10,7 +10,7 @@
 
 namespace hearth::device {
 
-// Reads past the last argument throw c10::Error, as wrong types do.
+// Reading past the last argument, or a wrong type, throws c10::Error.
 class Call {
  public:
   Call(const HearthDeviceValue* arguments, int32_t count, HearthDeviceValue* results,
@@ -26,7 +26,7 @@ class Call {
     TORCH_CHECK(at(i).type == HearthDeviceValue::kTensor, "argument ", i, " is not a tensor");
     return *static_cast<at::Tensor*>(at(i).tensor);
   }
-  // A number becomes a tensor that does not decide the result's type or device.
+  // Converts a number to a tensor that does not affect the result's type or device.
   at::Tensor operand(int i) const;
   at::Scalar scalar(int i) const;
   double number(int i) const { return scalar(i).toDouble(); }

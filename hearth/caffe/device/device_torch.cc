@@ -24,10 +24,10 @@ int32_t CallOperation(int32_t operation, const HearthDeviceValue* arguments, int
                       HearthDeviceValue* results, int32_t* result_count) {
   static const Table& table = TheTable();
   if (operation < 0 || operation >= HEARTH_OP_COUNT || table[operation] == nullptr) {
-    return Fail(2, "there is no such operation");
+    return Fail(2, "no such operation");
   }
   try {
-    // Gradients are computed by the layers, so calls need not pass autograd's dispatch.
+    // Layers compute their gradients, so calls bypass autograd's dispatch.
     const at::AutoDispatchBelowADInplaceOrView guard;
     Call call(arguments, count, results, *result_count);
     table[operation](call);

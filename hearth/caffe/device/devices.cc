@@ -1,4 +1,4 @@
-// Devices of torch: which there are, their streams, and settings of the process.
+// Devices of torch: their number, their streams, and process-wide settings.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -20,8 +20,8 @@ std::filesystem::path Folder() {
   return std::filesystem::path(torch.dli_fname).parent_path();
 }
 
-// PyTorch's CUDA part registers itself where it is loaded. It lies beside the CPU part. ATen asks
-// once whether it has CUDA, in the first convolution for one, and keeps the answer.
+// PyTorch's CUDA library, installed beside the CPU library, registers itself when it is loaded.
+// ATen checks for CUDA only once, for example in the first convolution.
 int64_t CountCuda() {
   const std::filesystem::path file = Folder() / "libtorch_cuda.so";
   if (!std::filesystem::exists(file)) return 0;
@@ -35,8 +35,8 @@ c10::impl::VirtualGuardImpl Cuda() { return c10::impl::VirtualGuardImpl(at::kCUD
 
 at::Device CudaDevice(int64_t index) { return {at::kCUDA, static_cast<at::DeviceIndex>(index)}; }
 
-// The stream as CUDA knows it. Until 2.8 only PyTorch's class CUDAStream, whose one member is the
-// Stream, gives it.
+// The stream's CUDA handle. Before 2.8 only PyTorch's class CUDAStream, whose one member is the
+// Stream, provides it.
 template <typename Stream>
 void* NativeHandle(const Stream& stream) {
   if constexpr (requires { stream.native_handle(); }) {
@@ -56,7 +56,8 @@ void AddDevices(Table& table) {
   table[HEARTH_OP_count_cuda] = [](Call& c) { c.GiveInteger(CountCuda()); };
   table[HEARTH_OP_use_cuda] = [](Call& c) {
     at::globalContext().lazyInitDevice(at::kCUDA);
-    // A run must be repeatable, and its float32 be float32. PyTorch has these for the process.
+    // Runs must be reproducible, and float32 must not be computed as TF32. These settings are
+    // process-wide.
     at::globalContext().setDeterministicCuDNN(true);
     at::globalContext().setBenchmarkCuDNN(false);
     at::globalContext().setAllowTF32CuDNN(false);
@@ -71,7 +72,7 @@ void AddDevices(Table& table) {
   table[HEARTH_OP_current_stream] = [](Call& c) {
     c.GivePointer(NativeHandle(Cuda().getStream(CudaDevice(c.integer(0)))));
   };
-  // Makes the device's context current; returns the number of the one before.
+  // Makes the device's context current; returns the index of the previous one.
   table[HEARTH_OP_enter_device] = [](Call& c) {
     c.GiveInteger(Cuda().exchangeDevice(CudaDevice(c.integer(0))).index());
   };

@@ -1,4 +1,4 @@
-// Operations value by value, and sums of values.
+// Elementwise operations, and sums.
 #include <ATen/ATen.h>
 
 #include "hearth/caffe/device/device_call.h"
@@ -11,7 +11,7 @@ namespace {
   table[HEARTH_OP_##name] = [](Call& c) {                                                      \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.tensor(1))) : c.Give(at::name(c.tensor(1))); \
   }
-// Of two tensors, or a tensor and a number.
+// With two tensors, or a tensor and a number.
 #define HEARTH_OF_TWO(name)                                                  \
   table[HEARTH_OP_##name] = [](Call& c) {                                    \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \

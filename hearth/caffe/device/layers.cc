@@ -1,4 +1,4 @@
-// What layers and update rules have as one function of ATen.
+// Operations of layers and update rules that are one ATen function.
 #include <ATen/ATen.h>
 
 #include "hearth/caffe/device/device_call.h"

@@ -1,4 +1,4 @@
-// Views, new tensors, copies, and values by index.
+// Views, new tensors, copies, and indexing.
 #include <ATen/ATen.h>
 
 #include "hearth/caffe/device/device_call.h"

@@ -12,7 +12,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kMinBiasValues = 16384;  // values for which a thread pays
+constexpr int64_t kMinBiasValues = 16384;  // minimum number of values worth a thread
 constexpr int64_t kLongRow = 512;
 
 HEARTH_FOR_EACH_CPU void AddEach(const float* rows, int64_t count, int64_t size, float* sums) {
@@ -36,7 +36,7 @@ void AddRowsOnThreads(const float* rows, int64_t count, int64_t size, float* sum
 }  // namespace
 
 void AddRows(const float* rows, int64_t count, int64_t size, float* sums) {
-  // Several short rows as one long one: a loop over a few values is slow.
+  // Treats several short rows as one long one: a loop over a few values is slow.
   if (size <= kLongRow / 2 && count * size > kLongRow) {
     const int64_t together = kLongRow / size;
     std::array<float, kLongRow> of_long_rows = {};
@@ -55,14 +55,14 @@ void AddBiasSum(const Tensor& dy, Tensor& db) {
     return;
   }
   const int64_t outputs = dy.size(1);
-  const int64_t places = dy.numel() / std::max<int64_t>(1, dy.size(0) * outputs);
+  const int64_t positions = dy.numel() / std::max<int64_t>(1, dy.size(0) * outputs);
   const float* values = dy.data_ptr();
   float* sums = db.data_ptr();
   if (dy.dim() == 2 || dy.is_channels_last()) {
-    return AddRowsOnThreads(values, dy.size(0) * places, outputs, sums);
+    return AddRowsOnThreads(values, dy.size(0) * positions, outputs, sums);
   }
-  for (int64_t plane = 0; plane < dy.size(0) * outputs; ++plane, values += places) {
-    sums[plane % outputs] += std::accumulate(values, values + places, 0.f);
+  for (int64_t plane = 0; plane < dy.size(0) * outputs; ++plane, values += positions) {
+    sums[plane % outputs] += std::accumulate(values, values + positions, 0.f);
   }
 }
 

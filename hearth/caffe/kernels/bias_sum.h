@@ -7,11 +7,11 @@
 
 namespace hearth::caffe {
 
-// sums += each of `count` rows of `size` values.
+// Adds each of `count` rows of `size` values to sums.
 void AddRows(const float* rows, int64_t count, int64_t size, float* sums);
 
-// db [outputs] += the sum of dy: [rows, outputs], on any device, or on the CPU [batch, outputs,
-// ...], pictures in either layout of a blob. On several threads.
+// db [outputs] += the sum of dy: [rows, outputs] on any device, or [batch, outputs, ...] images on
+// the CPU, in either layout of a blob. Multithreaded.
 void AddBiasSum(const Tensor& dy, Tensor& db);
 
 }  // namespace hearth::caffe

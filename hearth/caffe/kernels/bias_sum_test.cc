@@ -7,10 +7,10 @@
 namespace hearth::caffe {
 namespace {
 
-// Few and many values a row, and rows that do not fill the blocks in which they are added.
+// Few and many values per row, and rows that do not fill the blocks of the summation.
 class BiasSum : public testing::TestWithParam<std::vector<int64_t>> {};
 
-TEST_P(BiasSum, IsAddedToWhatWasThere) {
+TEST_P(BiasSum, IsAddedToTheExistingValues) {
   const Tensor dy = Randn(GetParam());
   const Tensor before = Randn({dy.size(1)});
   const Tensor rows = dy.transpose(0, 1).contiguous().reshape({dy.size(1), -1});

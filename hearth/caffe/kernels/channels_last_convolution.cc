@@ -10,14 +10,14 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kBlock = 16;         // oneDNN's
-constexpr int64_t kChunk = 256'000;    // values of gathered windows: they stay in a core's cache
-constexpr int64_t kLeastChannels = 8;  // fewer make runs too short to be worth gathering
+constexpr int64_t kBlock = 16;         // block size of oneDNN
+constexpr int64_t kChunk = 256'000;    // values of gathered windows: fits in a core's cache
+constexpr int64_t kLeastChannels = 8;  // with fewer, runs are too short to be worth gathering
 
 int64_t RoundedUp(int64_t n) { return (n + kBlock - 1) / kBlock * kBlock; }
 
-int64_t PicturesPerChunk(int64_t values_per_picture) {
-  return std::max<int64_t>(1, kChunk / values_per_picture);
+int64_t ImagesPerChunk(int64_t values_per_image) {
+  return std::max<int64_t>(1, kChunk / values_per_image);
 }
 
 Tensor Rows(const float* values, int64_t rows, int64_t columns) {
@@ -34,15 +34,15 @@ bool ChannelsLastConvolution::Pays(const Spec& spec) {
 
 ChannelsLastConvolution::ChannelsLastConvolution(const Spec& spec)
     : spec_(spec),
-      places_(spec.output[0] * spec.output[1]),
+      positions_(spec.output[0] * spec.output[1]),
       window_(spec.kernel[0] * spec.kernel[1] * spec.channels) {}
 
 template <typename Function>
 void ChannelsLastConvolution::ForEachChunk(Function f) {
-  const int64_t most = std::min(spec_.batch, PicturesPerChunk(places_ * window_));
+  const int64_t most = std::min(spec_.batch, ImagesPerChunk(positions_ * window_));
   const int64_t threads = ThreadCount();
   if (!columns_.defined() || columns_.size(0) < threads) {
-    columns_ = Tensor::Empty({threads, most * places_, window_});
+    columns_ = Tensor::Empty({threads, most * positions_, window_});
     sums_ = Tensor::Empty({threads, spec_.outputs, window_});
   }
   ParallelFor(0, (spec_.batch + most - 1) / most, 1, [&](int64_t begin, int64_t end) {
@@ -52,8 +52,8 @@ void ChannelsLastConvolution::ForEachChunk(Function f) {
   });
 }
 
-template <typename Picture, typename Columns, typename Function>
-void ChannelsLastConvolution::ForEachRun(Picture* picture, Columns* columns, Function f) const {
+template <typename Image, typename Columns, typename Function>
+void ChannelsLastConvolution::ForEachRun(Image* image, Columns* columns, Function f) const {
   const int64_t height = spec_.input[0], width = spec_.input[1], channels = spec_.channels;
   for (int64_t oh = 0; oh < spec_.output[0]; ++oh) {
     for (int64_t ow = 0; ow < spec_.output[1]; ++ow) {
@@ -63,25 +63,25 @@ void ChannelsLastConvolution::ForEachRun(Picture* picture, Columns* columns, Fun
       for (int64_t a = 0; a < spec_.kernel[0]; ++a, columns += spec_.kernel[1] * channels) {
         const int64_t row = oh * spec_.stride[0] - spec_.pad[0] + a;
         if (row < 0 || row >= height || from >= to) continue;
-        f(picture + (row * width + from) * channels, columns + (from - left) * channels,
+        f(image + (row * width + from) * channels, columns + (from - left) * channels,
           (to - from) * channels);
       }
     }
   }
 }
 
-void ChannelsLastConvolution::Gather(const float* picture, float* columns) const {
+void ChannelsLastConvolution::Gather(const float* image, float* columns) const {
   const bool padded = spec_.pad[0] > 0 || spec_.pad[1] > 0 ||
                       (spec_.output[0] - 1) * spec_.stride[0] + spec_.kernel[0] > spec_.input[0] ||
                       (spec_.output[1] - 1) * spec_.stride[1] + spec_.kernel[1] > spec_.input[1];
-  if (padded) std::fill_n(columns, places_ * window_, 0.f);
-  ForEachRun(picture, columns,
+  if (padded) std::fill_n(columns, positions_ * window_, 0.f);
+  ForEachRun(image, columns,
              [](const float* values, float* to, int64_t count) { std::copy_n(values, count, to); });
 }
 
-void ChannelsLastConvolution::Scatter(const float* columns, float* picture) const {
-  std::fill_n(picture, spec_.input[0] * spec_.input[1] * spec_.channels, 0.f);
-  ForEachRun(picture, columns,
+void ChannelsLastConvolution::Scatter(const float* columns, float* image) const {
+  std::fill_n(image, spec_.input[0] * spec_.input[1] * spec_.channels, 0.f);
+  ForEachRun(image, columns,
              [](float* to, const float* values, int64_t count) { AddRows(values, 1, count, to); });
 }
 
@@ -90,32 +90,33 @@ void ChannelsLastConvolution::BackwardData(const Tensor& dy, const Tensor& w, Te
   weights_.view({spec_.outputs, spec_.kernel[0], spec_.kernel[1], spec_.channels})
       .copy_(w.permute({0, 2, 3, 1}));
   const float* gradients = dy.data_ptr();
-  float* pictures = dx.data_ptr();
-  const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
+  float* images = dx.data_ptr();
+  const int64_t image = spec_.input[0] * spec_.input[1] * spec_.channels;
   ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
-    Tensor columns = columns_[thread].narrow(0, 0, count * places_);
-    Multiply(Rows(gradients + first * places_ * spec_.outputs, count * places_, spec_.outputs),
-             weights_, {}, columns);
+    Tensor columns = columns_[thread].narrow(0, 0, count * positions_);
+    Multiply(
+        Rows(gradients + first * positions_ * spec_.outputs, count * positions_, spec_.outputs),
+        weights_, {}, columns);
     for (int64_t n = 0; n < count; ++n) {
-      Scatter(columns.data_ptr() + n * places_ * window_, pictures + (first + n) * picture);
+      Scatter(columns.data_ptr() + n * positions_ * window_, images + (first + n) * image);
     }
   });
 }
 
 void ChannelsLastConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float beta,
                                               Tensor& dw) {
-  const float* pictures = x.data_ptr();
+  const float* images = x.data_ptr();
   const float* gradients = dy.data_ptr();
-  const int64_t picture = spec_.input[0] * spec_.input[1] * spec_.channels;
+  const int64_t image = spec_.input[0] * spec_.input[1] * spec_.channels;
   std::vector<char> used(ThreadCount());
   ForEachChunk([&](int64_t first, int64_t count, int64_t thread) {
-    Tensor columns = columns_[thread].narrow(0, 0, count * places_);
+    Tensor columns = columns_[thread].narrow(0, 0, count * positions_);
     for (int64_t n = 0; n < count; ++n) {
-      Gather(pictures + (first + n) * picture, columns.data_ptr() + n * places_ * window_);
+      Gather(images + (first + n) * image, columns.data_ptr() + n * positions_ * window_);
     }
-    const float* rows = gradients + first * places_ * spec_.outputs;
+    const float* rows = gradients + first * positions_ * spec_.outputs;
     Tensor sums = sums_[thread];
-    AddProduct(used[thread], Rows(rows, count * places_, spec_.outputs).t(), columns, sums);
+    AddProduct(used[thread], Rows(rows, count * positions_, spec_.outputs).t(), columns, sums);
     used[thread] = 1;
   });
   for (size_t thread = 0; thread < used.size(); ++thread) {

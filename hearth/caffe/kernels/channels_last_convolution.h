@@ -1,6 +1,6 @@
-// Gradients of a convolution by matrix products, for channels-last (NHWC) pictures. Its windows are
-// gathered in runs of a row, so that few values are moved one by one. Belongs to one layer
-// and its thread.
+// Gradients of a convolution as matrix products, for channels-last (NHWC) images. Windows are
+// gathered in runs along a row, so that few values are copied one by one. Belongs to one layer and
+// its thread.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,31 @@ class ChannelsLastConvolution {
  public:
   using Spec = OnednnConvolution::Spec;
 
-  // Whether it is faster than oneDNN, which computes in blocks of 16 channels and outputs: it is if
-  // much of those blocks would be empty.
+  // Returns true if it is faster than oneDNN, which computes in blocks of 16 channels and outputs:
+  // that is the case if much of those blocks would be empty.
   static bool Pays(const Spec& spec);
   explicit ChannelsLastConvolution(const Spec& spec);
 
   const Spec& spec() const { return spec_; }
-  // Shapes as OnednnConvolution takes them; pictures in Layout::kChannelsLast.
+  // Shapes as for OnednnConvolution; images in Layout::kChannelsLast.
   void BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx);
   void BackwardWeights(const Tensor& x, const Tensor& dy, float beta, Tensor& dw);
 
  private:
-  // f(first picture, number of pictures, thread), on several threads.
+  // f(first image, number of images, thread), multithreaded.
   template <typename Function>
   void ForEachChunk(Function f);
-  // f(values of a picture, values of a row of a window, how many) for the parts of windows inside
-  // the picture; the windows' matrix is [places, kernel height, kernel width, channels].
-  template <typename Picture, typename Columns, typename Function>
-  void ForEachRun(Picture* picture, Columns* columns, Function f) const;
-  void Gather(const float* picture, float* columns) const;
-  void Scatter(const float* columns, float* picture) const;
+  // f(values of an image, values of a row of a window, count) for the parts of windows inside the
+  // image; the windows' matrix is [positions, kernel height, kernel width, channels].
+  template <typename Image, typename Columns, typename Function>
+  void ForEachRun(Image* image, Columns* columns, Function f) const;
+  void Gather(const float* image, float* columns) const;
+  void Scatter(const float* columns, float* image) const;
 
   const Spec spec_;
-  const int64_t places_,
-      window_;      // outputs per picture and channel; values of a window
-  Tensor columns_;  // [threads, pictures of a chunk * places, window]
+  const int64_t positions_,
+      window_;      // output positions per image and channel; values per window
+  Tensor columns_;  // [threads, images of a chunk * positions, window]
   Tensor weights_;  // [outputs, window]
   Tensor sums_;     // [threads, outputs, window]
 };

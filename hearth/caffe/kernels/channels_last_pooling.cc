@@ -9,8 +9,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Channels that go through a window together, in registers. The compiler splits a vector that is
-// wider than the CPU's.
+// Channels processed per window at a time, in registers. The compiler splits a vector that is wider
+// than the CPU's.
 template <int kWidth>
 struct Lanes {
   // GCC drops the attribute from an alias, but not from a typedef.
@@ -32,19 +32,19 @@ HEARTH_INLINE void Store(Value* to, const Vector& from) {
 
 struct ChannelsLastPooling::Block {
   PoolingAxis::Span rows, columns;
-  int64_t width;     // of the picture, in places
-  int64_t channels;  // at each place
+  int64_t width;     // of the image, in pixels
+  int64_t channels;  // per pixel
   int64_t channel;   // the first of this block
   int64_t out;       // the block's first output value
   float divisor;     // of an average
 
-  // f(place, the block's first value there) for each place of the window.
+  // f(pixel, the block's first value there) for each pixel of the window.
   template <typename Function>
-  HEARTH_INLINE void ForEachPlace(Function f) const {
+  HEARTH_INLINE void ForEachPixel(Function f) const {
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       for (int64_t j = columns.begin; j < columns.end; ++j) {
-        const int64_t place = i * width + j;
-        f(static_cast<int32_t>(place), place * channels + channel);
+        const int64_t pixel = i * width + j;
+        f(static_cast<int32_t>(pixel), pixel * channels + channel);
       }
     }
   }
@@ -79,11 +79,11 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Max(const float* x, float* y, int3
     typename decltype(lanes)::Ints where = {};
     best -= FLT_MAX;
     where -= 1;
-    block.ForEachPlace([&](int32_t place, int64_t at) HEARTH_INLINE_LAMBDA {
+    block.ForEachPixel([&](int32_t pixel, int64_t at) HEARTH_INLINE_LAMBDA {
       Load(value, x + at);
       const auto better = value > best;
       best = better ? value : best;
-      where = better ? place - decltype(where){} : where;
+      where = better ? pixel - decltype(where){} : where;
     });
     Store(y + block.out, best);
     Store(chosen + block.out, where);
@@ -98,9 +98,9 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::MaxGradient(const float* dy, const
     typename decltype(lanes)::Ints where;
     Load(gradient, dy + block.out);
     Load(where, chosen + block.out);
-    block.ForEachPlace([&](int32_t place, int64_t at) HEARTH_INLINE_LAMBDA {
+    block.ForEachPixel([&](int32_t pixel, int64_t at) HEARTH_INLINE_LAMBDA {
       Load(sum, dx + at);
-      sum += where == place ? gradient : decltype(gradient){};
+      sum += where == pixel ? gradient : decltype(gradient){};
       Store(dx + at, sum);
     });
   });
@@ -109,7 +109,7 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::MaxGradient(const float* dy, const
 HEARTH_FOR_EACH_CPU void ChannelsLastPooling::Average(const float* x, float* y) const {
   ForEachBlock([&](const Block& block, auto lanes) HEARTH_INLINE_LAMBDA {
     typename decltype(lanes)::Floats sum = {}, value;
-    block.ForEachPlace([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
+    block.ForEachPixel([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
       Load(value, x + at);
       sum += value;
     });
@@ -124,7 +124,7 @@ HEARTH_FOR_EACH_CPU void ChannelsLastPooling::AverageGradient(const float* dy, f
     typename decltype(lanes)::Floats gradient, sum;
     Load(gradient, dy + block.out);
     gradient *= 1 / block.divisor;
-    block.ForEachPlace([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
+    block.ForEachPixel([&](int32_t, int64_t at) HEARTH_INLINE_LAMBDA {
       Load(sum, dx + at);
       sum += gradient;
       Store(dx + at, sum);

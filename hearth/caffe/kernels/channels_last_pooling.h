@@ -1,5 +1,5 @@
-// Pooling of one channels-last (NHWC) picture: the loops over a window run over whole vectors of
-// channels. Thread-safe.
+// Pooling of one channels-last (NHWC) image, with vectors of channels in the innermost loop.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct ChannelsLastPooling {
   PoolingAxis rows, columns;
   int64_t channels = 0;
 
-  // The largest value of each window, and where it lies (row * width + column; -1: empty window,
-  // whose value is -FLT_MAX). Of equal values the first one counts.
+  // The largest value of each window, and its pixel (row * width + column; -1: empty window, whose
+  // value is -FLT_MAX). Among equal values, the first.
   void Max(const float* x, float* y, int32_t* chosen) const;
   void MaxGradient(const float* dy, const int32_t* chosen, float* dx) const;
   void Average(const float* x, float* y) const;

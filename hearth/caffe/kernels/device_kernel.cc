@@ -14,10 +14,10 @@
 namespace hearth::caffe {
 namespace {
 
-// Numbers of the driver API's CUdevice_attribute.
+// Values of the driver API's CUdevice_attribute.
 constexpr int kMajor = 75, kMinor = 76;
 
-// The functions of NVRTC and of CUDA's driver that are needed; both libraries count errors from 1.
+// The functions used of NVRTC and of the CUDA driver; success is 0 in both libraries.
 struct Compiler {
   int (*create)(void** program, const char* source, const char* name, int, const char**,
                 const char**);
@@ -33,16 +33,16 @@ struct Compiler {
   int (*function)(void** function, void* module, const char* name);
   int (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                 unsigned shared_bytes, void* stream, void** arguments, void** extra);
-  std::string problem;  // why they are not there, or empty
+  std::string problem;  // why they are unavailable, or empty
 };
 
-// PyTorch's stub loads both libraries from where its wheels have them.
+// PyTorch's stub loads both libraries from their location in its wheels.
 std::string StubFile() {
   const void* folder = CallDevice(HEARTH_OP_library_folder, {}).values[0].pointer;
   return std::filesystem::path(static_cast<const char*>(folder)) / "libcaffe2_nvrtc.so";
 }
 
-// NVRTC loads it by name, and finds it where it is loaded already.
+// NVRTC loads it by name, and finds it if it is already loaded.
 void LoadBuiltins(const void* function_of_nvrtc) {
   Dl_info nvrtc{};
   if (function_of_nvrtc == nullptr || dladdr(function_of_nvrtc, &nvrtc) == 0) return;
@@ -92,7 +92,7 @@ std::string LogOf(const Compiler& compiler, void* program) {
   return text;
 }
 
-// The machine code for the current device.
+// Machine code for the current device.
 std::string Compile(const Compiler& compiler, const std::string& name, const std::string& source) {
   int device = 0, major = 0, minor = 0;
   const bool knows = compiler.current_device(&device) == 0 &&
@@ -101,7 +101,7 @@ std::string Compile(const Compiler& compiler, const std::string& name, const std
   Require(knows, ErrorCode::kUnavailable, "no CUDA device is current");
   void* program = nullptr;
   Require(compiler.create(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr) == 0,
-          ErrorCode::kUnavailable, "NVRTC takes no program");
+          ErrorCode::kUnavailable, "NVRTC rejects the program");
   const std::string target = fmt::format("--gpu-architecture=sm_{}{}", major, minor);
   const char* options[] = {target.c_str(), "--std=c++17"};
   std::string image, problem;
@@ -124,13 +124,13 @@ void* LoadKernel(const std::string& name, const std::string& source) {
   const std::string image = Compile(compiler, name, source);
   void *module = nullptr, *function = nullptr;
   const int loaded = compiler.load(&module, image.data());
-  Require(loaded == 0, ErrorCode::kUnavailable, "CUDA error {} as it is loaded", loaded);
+  Require(loaded == 0, ErrorCode::kUnavailable, "loading it failed with CUDA error {}", loaded);
   const int found = compiler.function(&function, module, name.c_str());
-  Require(found == 0, ErrorCode::kUnavailable, "CUDA error {} as it is looked up", found);
+  Require(found == 0, ErrorCode::kUnavailable, "looking it up failed with CUDA error {}", found);
   return function;
 }
 
-// While it lives, the device's context is the calling thread's current one.
+// Makes the device's context the calling thread's current one during its lifetime.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index) : before_(Enter(index)) {}
@@ -160,7 +160,7 @@ void* DeviceKernel::Find(const Device& device) {
   try {
     entry->second = LoadKernel(name_, source_);
   } catch (const Error& error) {
-    log::Warning("the kernel {} is not used, which makes steps slower: {}", name_, error.message());
+    log::Warning("the kernel {} is unavailable, so steps are slower: {}", name_, error.message());
   }
   return entry->second;
 }
@@ -177,7 +177,7 @@ bool DeviceKernel::Launch(const Device& device, const Grid& grid, std::vector<vo
       static_cast<unsigned>(grid.shared_floats * static_cast<int64_t>(sizeof(float))), stream,
       arguments.data(), nullptr);
   Require(result == 0, ErrorCode::kInternal,
-          "CUDA error {} as the kernel {} is started with {} blocks of {} threads", result, name_,
+          "CUDA error {} when launching the kernel {} with {} blocks of {} threads", result, name_,
           grid.blocks, grid.threads);
   return true;
 }

@@ -1,5 +1,5 @@
-// A CUDA kernel compiled from its source at run time, by the NVRTC library that comes with PyTorch:
-// one binary runs with GPUs and without, on every GPU and version of CUDA.
+// A CUDA kernel compiled from source at run time by the NVRTC library in PyTorch's wheels: one
+// binary runs with and without GPUs, on every GPU and version of CUDA.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hearth::caffe {
 
-// Any thread may use it; it is made once per process and never destroyed.
+// Thread-safe; created once per process and never destroyed.
 class DeviceKernel {
  public:
   // `source` defines `extern "C" __global__ void name(...)`.
@@ -21,12 +21,12 @@ class DeviceKernel {
 
   struct Grid {
     int64_t blocks;
-    int64_t threads;            // of a block
-    int64_t shared_floats = 0;  // dynamic shared memory of a block
+    int64_t threads;            // per block
+    int64_t shared_floats = 0;  // dynamic shared memory per block
   };
-  // Starts the kernel on the device's current stream; `arguments` point to its arguments. Where
+  // Launches the kernel on the device's current stream; `arguments` point to its arguments. If
   // `device` is not a CUDA device, or the kernel cannot be compiled (logged once), does nothing and
-  // returns false. Throws kInternal where the driver refuses the launch.
+  // returns false. Throws kInternal if the driver rejects the launch.
   bool Launch(const Device& device, const Grid& grid, std::vector<void*> arguments);
 
  private:
@@ -34,7 +34,7 @@ class DeviceKernel {
 
   const std::string name_, source_;
   std::mutex mutex_;
-  std::map<int, void*> functions_;  // by device; null where compiling failed
+  std::map<int, void*> functions_;  // by device; null if compilation failed
 };
 
 }  // namespace hearth::caffe

@@ -10,9 +10,9 @@
 namespace hearth::caffe {
 
 struct DeviceLabels {
-  Tensor index;       // int64, outer x 1 x inner; the ignored ones are class 0
+  Tensor index;       // int64, outer x 1 x inner; 0 for ignored labels
   Tensor ignored;     // bool, the same shape
-  int64_t valid = 0;  // how many are not ignored
+  int64_t valid = 0;  // number of labels that are not ignored
 
   // Throws kInvalidArgument if a label in the host's copy is not a class.
   static DeviceLabels Of(Blob& labels, const ClassLayout& layout, std::optional<int64_t> ignored);

@@ -3,7 +3,7 @@
 namespace hearth::caffe {
 namespace {
 
-// ATen's rule: rounded up, no window begins behind the picture and its padding.
+// ATen's rule: when rounding up, no window begins after the image and its padding.
 int64_t AtenOutputs(const PoolingAxis& axis, bool rounds_up) {
   const int64_t room = axis.inputs + 2 * axis.pad - axis.kernel;
   if (room < 0) return 0;

@@ -12,12 +12,12 @@ namespace hearth::caffe {
 
 class DevicePooling {
  public:
-  // nullopt where ATen has no such windows: it takes no more padding than half a kernel, and rounds
-  // the number of windows in its own way.
+  // nullopt if ATen does not support such windows: it limits padding to half the kernel, and rounds
+  // the number of windows differently.
   static std::optional<DevicePooling> Of(PoolingParameter::PoolMethod method,
                                          const PoolingAxis& rows, const PoolingAxis& columns);
 
-  // MAX puts into `chosen` the place in its plane that each value came from, and Backward reads it.
+  // MAX stores in `chosen` the position in its plane that each value came from, for Backward.
   void Forward(const Tensor& x, Tensor& y, Tensor& chosen) const;
   void Backward(const Tensor& dy, const Tensor& x, const Tensor& chosen, Tensor& dx) const;
 

@@ -1,4 +1,4 @@
-// Class labels, which Caffe keeps as floats.
+// Class labels, which Caffe stores as floats.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ struct ClassLayout {
   }
 };
 
-// The label at `index`; nullopt where it is the one to ignore. Throws kInvalidArgument when it is
-// no class.
+// The label at `index`; nullopt if it is the one to ignore. Throws kInvalidArgument if it is not a
+// class.
 inline std::optional<int64_t> ClassLabel(const float* labels, int64_t index, int64_t classes,
                                          std::optional<int64_t> ignored) {
   const auto label = static_cast<int64_t>(labels[index]);
   if (label == ignored) return std::nullopt;
   Require(
       label >= 0 && label < classes, ErrorCode::kInvalidArgument,
-      "label {} at position {} is not one of the classes 0 to {}; the data or num_output of the "
-      "layer below is wrong",
+      "label {} at position {} is not one of the classes 0 to {}; check the data and num_output "
+      "of the layer below",
       labels[index], index, classes - 1);
   return label;
 }

@@ -1,4 +1,4 @@
-// What the sum of a loss is divided by (loss_param.normalization).
+// The divisor of a loss's sum (loss_param.normalization).
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace hearth::caffe {
 struct LossNormalizer {
   LossParameter::NormalizationMode mode;
 
-  // `fallback`: the mode when loss_param names neither `normalization` nor the older `normalize`.
+  // `fallback`: the mode if loss_param has neither `normalization` nor the older `normalize`.
   static LossNormalizer Read(const LossParameter& param, LossParameter::NormalizationMode fallback);
 
-  // outer * inner values in `outer` rows, of which `valid` were not ignored. Never below 1, so that
-  // a minibatch of nothing but ignored labels has loss 0.
+  // outer * inner values in `outer` rows, of which `valid` are not ignored. At least 1, so that a
+  // minibatch with only ignored labels has loss 0.
   float Divisor(int64_t outer, int64_t inner, int64_t valid) const;
 };
 

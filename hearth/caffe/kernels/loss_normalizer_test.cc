@@ -16,7 +16,7 @@ TEST(LossNormalizer, ReadsTheOlderFieldOnlyWithoutTheNewOne) {
   EXPECT_EQ(LossNormalizer::Read(param, LossParameter::FULL).mode, LossParameter::NONE);
 }
 
-TEST(LossNormalizer, NeverDividesByLessThanOne) {
+TEST(LossNormalizer, IsAtLeastOne) {
   EXPECT_EQ(LossNormalizer{LossParameter::VALID}.Divisor(4, 1, 0), 1);
   EXPECT_EQ(LossNormalizer{LossParameter::FULL}.Divisor(4, 3, 0), 12);
 }

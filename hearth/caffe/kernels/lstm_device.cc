@@ -5,18 +5,18 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kMostOutputs = 256;  // a thread for each of four gates
+constexpr int64_t kMostOutputs = 256;  // one thread for each of four gates
 
-// A block computes all steps of one row. Threads that are neighbours read neighbouring weights.
-// There are fewer rows than multiprocessors as a rule: with registers for one block on each (the 1)
-// a thread has more loads on their way.
+// A block computes all steps of one row. Adjacent threads read adjacent weights. There are usually
+// fewer rows than multiprocessors: with registers for only one block each (the 1) a thread can have
+// more loads in flight.
 constexpr char kForward[] = R"(
 extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_forward(
     int steps, int rows, int size, const float* weight,  // size x 4 size
     const float* cont, const float* first, float* gates, float* cells, float* squashed,
     float* hidden, float* carried) {
   extern __shared__ float shared[];
-  float* from = shared;            // the hidden values that this step takes, times cont
+  float* from = shared;            // the hidden values used in this step, times cont
   float* gate = shared + size;     // of this step
   const int row = blockIdx.x, j = threadIdx.x, width = 4 * size;
   for (int t = 0; t < steps; ++t) {
@@ -92,7 +92,7 @@ extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_backward(
 }
 )";
 
-// Pointers to what a kernel takes.
+// Pointers to a kernel's arguments.
 class Arguments {
  public:
   Arguments(const DeviceLstmArrays& a)

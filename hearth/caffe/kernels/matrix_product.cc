@@ -17,17 +17,17 @@ namespace {
 
 using dnnl::memory;
 
-// A thread sees few kinds of products; one whose minibatches differ each time must not keep all.
-constexpr size_t kMostKept = 512;
+// Threads use few kinds of products; this bounds the cache if minibatch sizes differ each time.
+constexpr size_t kMaxCached = 512;
 
-// What a product is prepared for.
+// The cache key of a prepared product.
 struct Kind {
   using Axes = std::array<int64_t, 4>;  // sizes and strides
   Axes a, b, c;
   bool has_bias, adds;
   int threads;
 
-  // The stride of an axis of one value is none of the matrix's, and oneDNN refuses some.
+  // The stride of an axis of size 1 is arbitrary, and oneDNN rejects some values.
   static Axes Of(const Tensor& m) {
     const int64_t rows = m.size(0), columns = m.size(1);
     const int64_t column = columns == 1 ? 1 : m.stride(1);
@@ -67,11 +67,11 @@ class Prepared {
 };
 
 const Prepared& PreparedFor(const Kind& kind) {
-  thread_local std::map<Kind, Prepared> kept;
-  const auto found = kept.find(kind);
-  if (found != kept.end()) return found->second;
-  if (kept.size() >= kMostKept) kept.clear();
-  return kept.emplace(kind, kind).first->second;
+  thread_local std::map<Kind, Prepared> cache;
+  const auto found = cache.find(kind);
+  if (found != cache.end()) return found->second;
+  if (cache.size() >= kMaxCached) cache.clear();
+  return cache.emplace(kind, kind).first->second;
 }
 
 void RunOnednn(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {
@@ -85,7 +85,7 @@ void RunOnednn(const Tensor& a, const Tensor& b, const Tensor& bias, const Tenso
   }
 }
 
-// oneDNN takes matrices that are dense along one axis.
+// oneDNN requires matrices that are dense along one axis.
 Tensor DenseAlongAnAxis(const Tensor& m) {
   const bool along_columns = m.size(0) != 1 && m.stride(0) == 1;
   const bool dense = along_columns || m.size(1) == 1 || m.stride(1) == 1;
@@ -94,7 +94,7 @@ Tensor DenseAlongAnAxis(const Tensor& m) {
 
 void RunOnHost(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, bool adds) {
   if (c.numel() == 0) return;
-  if (a.numel() == 0) {  // sums of nothing
+  if (a.numel() == 0) {  // empty sums
     if (!adds) c.zero_();
     if (bias.defined()) c.add_(bias);
     return;

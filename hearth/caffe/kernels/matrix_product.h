@@ -1,5 +1,5 @@
-// Products of float32 matrices, into memory that the caller owns: by oneDNN, and on devices by
-// ATen. Thread-safe. Failures are hearth::Error.
+// Products of float32 matrices, written to memory of the caller: by oneDNN, and on devices by ATen.
+// Thread-safe. Failures are hearth::Error.
 #pragma once
 
 #include "hearth/caffe/net/blob.h"
@@ -7,15 +7,15 @@
 
 namespace hearth::caffe {
 
-// All matrices have two axes, in any order in memory. Prepared kernels are cached per thread: calls
+// All matrices have two axes, in any memory order. Prepared kernels are cached per thread: calls
 // should repeat their shapes.
 
-// c = a b, plus `bias` (one per column) where that is defined.
+// c = a b, plus `bias` (one per column) if defined.
 void Multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c);
 
-// c = beta c + a b, where beta is 0 or 1; at 0, c may hold anything.
+// c = beta c + a b, where beta is 0 or 1; if it is 0, c may be uninitialized.
 void AddProduct(float beta, const Tensor& a, const Tensor& b, const Tensor& c);
-// The gradient of `weight`, of two axes, += a b, on its device.
+// Adds a b to the gradient of `weight`, which has two axes, on its device.
 void AddProductToDiff(const Tensor& a, const Tensor& b, Blob& weight);
 
 }  // namespace hearth::caffe

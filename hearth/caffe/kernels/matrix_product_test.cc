@@ -60,7 +60,7 @@ TEST_P(MatrixProduct, IsWrittenWithOrWithoutABias) {
   });
 }
 
-TEST_P(MatrixProduct, IsAddedOrWrittenOverAnything) {
+TEST_P(MatrixProduct, IsAddedOrOverwritesAnything) {
   ForEachOrder([](const Tensor& a, const Tensor& b, const Tensor& c) {
     const Tensor sum = Sum(c, PlainProduct(a, b));
     AddProduct(1, a, b, c);
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, MatrixProduct,
                                          Sizes{6, 30, 1}, Sizes{1, 1, 1}, Sizes{33, 129, 65},
                                          Sizes{0, 4, 3}, Sizes{5, 0, 7}));
 
-TEST(MatrixProducts, OfPartsOfMatricesLeaveTheRest) {
+TEST(MatrixProducts, OfPartsOfMatricesLeaveTheRestUnchanged) {
   const Tensor a = Randn({8, 40}), b = Randn({40, 12}), c = Tensor::Zeros({8, 12});
   Multiply(a.narrow(1, 4, 16), b.narrow(0, 4, 16).narrow(1, 2, 5), {}, c.narrow(1, 3, 5));
   ExpectClose(c.narrow(1, 3, 5),
@@ -85,12 +85,12 @@ TEST(MatrixProducts, OfPartsOfMatricesLeaveTheRest) {
   EXPECT_TRUE(Equal(c.narrow(1, 8, 4), Full({8, 4}, 0)));
 }
 
-// Inside of a parallel loop each thread computes its own.
-TEST(MatrixProducts, MayBeComputedBySeveralThreads) {
+// Inside of a parallel loop each thread computes its own product.
+TEST(MatrixProducts, CanBeComputedByManyThreads) {
   constexpr int64_t kParts = 16;
   const Tensor a = Randn({kParts * 8, 64}), b = Randn({64, 96});
   const Tensor c = Tensor::Zeros({kParts * 8, 96});
-  Multiply(a.narrow(0, 0, 8), b, {}, c.narrow(0, 0, 8));  // the same kind by all threads together
+  Multiply(a.narrow(0, 0, 8), b, {}, c.narrow(0, 0, 8));  // the same kind on all threads at once
   ParallelFor(0, kParts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Multiply(a.narrow(0, 8 * i, 8), b, {}, c.narrow(0, 8 * i, 8));
@@ -99,8 +99,8 @@ TEST(MatrixProducts, MayBeComputedBySeveralThreads) {
   ExpectClose(c, PlainProduct(a, b));
 }
 
-// What a thread keeps goes with it, and nothing of another one's.
-TEST(MatrixProducts, MayBeComputedByThreadsThatEnd) {
+// A thread's cache is destroyed with it and does not affect other threads.
+TEST(MatrixProducts, CanBeComputedByThreadsThatEnd) {
   const Tensor a = Randn({16, 300}), b = Randn({300, 200}), c = Tensor::Empty({16, 200});
   for (int i = 0; i < 20; ++i) {
     std::thread([&] { Multiply(a, b, {}, c); }).join();
@@ -109,8 +109,8 @@ TEST(MatrixProducts, MayBeComputedByThreadsThatEnd) {
   }
 }
 
-// As minibatches of ever other sizes ask for.
-TEST(MatrixProducts, MayHaveMoreShapesThanAreKept) {
+// Minibatches of ever different sizes do this.
+TEST(MatrixProducts, CanHaveMoreShapesThanAreCached) {
   const Tensor b = Randn({9, 5});
   for (int64_t rows = 1; rows <= 1500; ++rows) {
     const Tensor a = Randn({rows, 9}), c = Tensor::Empty({rows, 5});

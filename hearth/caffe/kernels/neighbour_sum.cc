@@ -8,8 +8,8 @@ namespace hearth::caffe {
 namespace {
 
 // sums[i] = values[i - reach] + ... + values[i + reach], where i counts rows of `inner` values.
-// Adding afresh for each row is exact where a running sum would drift, and the inner loop is a
-// plain vector addition.
+// Each row is summed from scratch, which is exact, whereas a running sum would drift, and the inner
+// loop is a plain vector addition.
 HEARTH_INLINE void SumNeighbourRows(const float* values, float* sums, int64_t rows, int64_t inner,
                                     int64_t reach) {
   for (int64_t row = 0; row < rows; ++row) {
@@ -27,12 +27,12 @@ HEARTH_INLINE void SumNeighbourRows(const float* values, float* sums, int64_t ro
 
 }  // namespace
 
-HEARTH_FOR_EACH_CPU void SumAcrossChannels(const PictureShape& shape, int64_t size,
+HEARTH_FOR_EACH_CPU void SumAcrossChannels(const ImageShape& shape, int64_t size,
                                            const float* values, float* sums) {
   SumNeighbourRows(values, sums, shape.channels, shape.height * shape.width, size / 2);
 }
 
-HEARTH_FOR_EACH_CPU void SumWithinChannels(const PictureShape& shape, int64_t size,
+HEARTH_FOR_EACH_CPU void SumWithinChannels(const ImageShape& shape, int64_t size,
                                            const float* values, float* scratch, float* sums) {
   const int64_t plane = shape.height * shape.width;
   for (int64_t c = 0; c < shape.channels; ++c) {

@@ -1,22 +1,21 @@
-// Sums over the neighbourhood of every value of one picture (channels, rows, columns). Values
-// beyond the border count as zero. Thread-safe; `values` and `sums` must not overlap.
+// Sums over the neighbourhood of every value of one image (channels, rows, columns). Values beyond
+// the border count as zero. Thread-safe; `values` and `sums` must not overlap.
 #pragma once
 
 #include <cstdint>
 
 namespace hearth::caffe {
 
-struct PictureShape {
+struct ImageShape {
   int64_t channels = 0, height = 0, width = 0;
   int64_t size() const { return channels * height * width; }
 };
 
-// Over the `size` (odd) channels around each one, at the same place.
-void SumAcrossChannels(const PictureShape& shape, int64_t size, const float* values, float* sums);
+// Over the `size` (odd) channels around each one, at the same pixel.
+void SumAcrossChannels(const ImageShape& shape, int64_t size, const float* values, float* sums);
 
-// Over the size x size square around each place, in the same channel. `scratch` has room for one
-// channel.
-void SumWithinChannels(const PictureShape& shape, int64_t size, const float* values, float* scratch,
+// Over the size x size square around each pixel, in the same channel. `scratch` holds one channel.
+void SumWithinChannels(const ImageShape& shape, int64_t size, const float* values, float* scratch,
                        float* sums);
 
 }  // namespace hearth::caffe

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(NeighbourSum, AcrossChannelsStopsAtTheFirstAndTheLast) {
+TEST(NeighbourSum, AcrossChannelsEndsAtTheFirstAndTheLast) {
   const std::vector<float> values = {1, 10, 2, 20, 3, 30, 4, 40};  // 4 channels of 1 x 2
   std::vector<float> sums(8);
   SumAcrossChannels({4, 1, 2}, 3, values.data(), sums.data());
@@ -18,7 +18,7 @@ TEST(NeighbourSum, AcrossChannelsStopsAtTheFirstAndTheLast) {
   EXPECT_EQ(sums, values);
 }
 
-TEST(NeighbourSum, WithinChannelsStopsAtTheBorder) {
+TEST(NeighbourSum, WithinChannelsEndsAtTheBorder) {
   const std::vector<float> values = {1, 2, 3, 4, 5, 6, 10, 10, 10, 10, 10, 10};  // 2 of 2 x 3
   std::vector<float> sums(12), scratch(6);
   SumWithinChannels({2, 2, 3}, 3, values.data(), scratch.data(), sums.data());

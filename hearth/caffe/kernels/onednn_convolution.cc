@@ -21,15 +21,15 @@ auto Guarded(const char* what, const OnednnConvolution::Spec& spec, Function f) 
     return f();
   } catch (const dnnl::error& error) {
     Require(!spec.bfloat16 || error.status != dnnl_unimplemented, ErrorCode::kUnimplemented,
-            "this CPU has no bfloat16 arithmetic that oneDNN knows (AVX-512 at least): leave the "
-            "precision at float32");
+            "oneDNN supports no bfloat16 on this CPU (it needs AVX-512): use "
+            "float32 precision");
     Throw(ErrorCode::kInternal,
-          "oneDNN's convolution failed in {} ({}) for {} pictures of {} channels and {} outputs",
+          "oneDNN's convolution failed in {} ({}) for {} images of {} channels and {} outputs",
           what, error.message, spec.batch, spec.channels, spec.outputs);
   }
 }
 
-// Row-major, of so many axes.
+// Row-major, with that many axes.
 memory::format_tag PlainTag(size_t axes) {
   constexpr Tag kTags[] = {Tag::a, Tag::ab, Tag::abc, Tag::abcd, Tag::abcde, Tag::abcdef};
   return kTags[axes - 1];
@@ -37,7 +37,8 @@ memory::format_tag PlainTag(size_t axes) {
 
 }  // namespace
 
-// Where the primitive wants another order or type than the caller's: the way into scratch memory.
+// Converts to the primitive's layout or type, through scratch memory, if it differs from the
+// caller's.
 class OnednnConvolution::Reordered {
  public:
   Reordered(OnednnScratch role, const memory::desc& from, const memory::desc& to, bool adds)
@@ -51,7 +52,7 @@ class OnednnConvolution::Reordered {
     return from == from_ && to == to_;
   }
 
-  // The tensor's values in the wanted order.
+  // The tensor's values in the required layout.
   memory Take(const Tensor& tensor) {
     if (same_) return OnednnMemory(from_, tensor);
     const memory scratch = OnednnScratchMemory(to_, role_);
@@ -59,7 +60,7 @@ class OnednnConvolution::Reordered {
     return scratch;
   }
 
-  // Memory in the primitive's order, whose values Give then puts into the tensor.
+  // Memory in the primitive's layout, whose values Give then copies to the tensor.
   memory Room(const Tensor& tensor) const {
     return same_ ? OnednnMemory(to_, tensor) : OnednnScratchMemory(from_, role_);
   }
@@ -106,7 +107,7 @@ struct OnednnConvolution::Primitives {
     if (spec.has_bias) b = {{spec.outputs}, kFloat, Tag::x};
     for (size_t i = 0; i < axes; ++i) {
       dilation.push_back(spec.dilation[i] - 1);
-      // What the last window leaves over is cut off, so the far padding may be negative.
+      // The last window may leave a remainder unused, so the trailing padding may be negative.
       const int64_t reach = spec.dilation[i] * (spec.kernel[i] - 1) + 1;
       pad_end.push_back((spec.output[i] - 1) * spec.stride[i] + reach - spec.input[i] -
                         spec.pad[i]);
@@ -117,11 +118,11 @@ struct OnednnConvolution::Primitives {
     forward = OnednnPrimitive(forward_desc);
   }
 
-  // Made on first use, then kept while the layouts are the same.
-  static Reordered& Kept(std::optional<Reordered>& kept, OnednnScratch role,
-                         const memory::desc& from, const memory::desc& to, bool adds = false) {
-    if (!kept || !kept->Leads(from, to)) kept.emplace(role, from, to, adds);
-    return *kept;
+  // Created on first use, then reused while the layouts are the same.
+  static Reordered& Cached(std::optional<Reordered>& cached, OnednnScratch role,
+                           const memory::desc& from, const memory::desc& to, bool adds = false) {
+    if (!cached || !cached->Leads(from, to)) cached.emplace(role, from, to, adds);
+    return *cached;
   }
 
   void MakeBackwardData() {
@@ -158,10 +159,10 @@ const OnednnConvolution::Spec& OnednnConvolution::spec() const { return primitiv
 void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   Primitives& p = *primitives_;
   Guarded("forward", p.spec, [&] {
-    Reordered& x_in = p.Kept(p.x_in, OnednnScratch::kPicture, OnednnLayout(x), p.x);
+    Reordered& x_in = p.Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
     Reordered& w_in =
-        p.Kept(p.w_in, OnednnScratch::kWeights, p.plain_w, p.forward_desc.weights_desc());
-    Reordered& y_out = p.Kept(p.y_out, OnednnScratch::kOutput, p.y, OnednnLayout(y));
+        p.Cached(p.w_in, OnednnScratch::kWeights, p.plain_w, p.forward_desc.weights_desc());
+    Reordered& y_out = p.Cached(p.y_out, OnednnScratch::kOutput, p.y, OnednnLayout(y));
     std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x_in.Take(x)},
                                               {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                                               {DNNL_ARG_DST, y_out.Room(y)}};
@@ -175,9 +176,9 @@ void OnednnConvolution::BackwardData(const Tensor& dy, const Tensor& w, Tensor& 
   Primitives& p = *primitives_;
   Guarded("backward", p.spec, [&] {
     if (!p.backward_data) p.MakeBackwardData();
-    Reordered& dy_in = p.Kept(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
-    Reordered& w_in = p.Kept(p.backward_w_in, OnednnScratch::kWeights, p.plain_w, p.backward_w);
-    Reordered& dx_out = p.Kept(p.dx_out, OnednnScratch::kPicture, p.dx, OnednnLayout(dx));
+    Reordered& dy_in = p.Cached(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
+    Reordered& w_in = p.Cached(p.backward_w_in, OnednnScratch::kWeights, p.plain_w, p.backward_w);
+    Reordered& dx_out = p.Cached(p.dx_out, OnednnScratch::kImage, p.dx, OnednnLayout(dx));
     p.backward_data.Execute({{DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
                              {DNNL_ARG_WEIGHTS, w_in.Take(w)},
                              {DNNL_ARG_DIFF_SRC, dx_out.Room(dx)}});
@@ -189,11 +190,11 @@ void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, float
   Primitives& p = *primitives_;
   Guarded("backward of the weights", p.spec, [&] {
     if (!p.backward_weights) p.MakeBackwardWeights();
-    Reordered& x_in = p.Kept(p.x_in, OnednnScratch::kPicture, OnednnLayout(x), p.x);
-    Reordered& dy_in = p.Kept(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
+    Reordered& x_in = p.Cached(p.x_in, OnednnScratch::kImage, OnednnLayout(x), p.x);
+    Reordered& dy_in = p.Cached(p.dy_in, OnednnScratch::kOutput, OnednnLayout(dy), p.dy);
     const bool adds = beta != 0;
     Reordered& dw_out =
-        p.Kept(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights, p.diff_w, p.plain_w, adds);
+        p.Cached(adds ? p.dw_added : p.dw_out, OnednnScratch::kWeights, p.diff_w, p.plain_w, adds);
     p.backward_weights.Execute({{DNNL_ARG_SRC, x_in.Take(x)},
                                 {DNNL_ARG_DIFF_DST, dy_in.Take(dy)},
                                 {DNNL_ARG_DIFF_WEIGHTS, dw_out.Room(dw)}});

@@ -1,5 +1,5 @@
-// Convolution over one to three axes on CPU by oneDNN, into memory that the caller owns. Belongs to
-// one layer and its thread. Failures are hearth::Error.
+// Convolution over one to three axes on CPU by oneDNN, into memory of the caller. Belongs to one
+// layer and its thread. Failures are hearth::Error.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace hearth::caffe {
 
 class OnednnConvolution {
  public:
-  // Sizes of one to three spatial axes, as height, width. `dilation` counts from 1, as Caffe does.
+  // Sizes of one to three spatial axes, such as height, width. `dilation` counts from 1, as in
+  // Caffe.
   struct Spec {
     int64_t batch, channels, outputs, group;
     std::vector<int64_t> input, output, kernel, stride, pad, dilation;
@@ -25,12 +26,12 @@ class OnednnConvolution {
   ~OnednnConvolution();
 
   const Spec& spec() const;
-  // x [batch, channels, input], w [outputs, channels / group, kernel], b [outputs] or undefined,
-  // y [batch, outputs, output]. x and y, and below dx and dy, may be in either layout of a blob.
+  // x [batch, channels, input], w [outputs, channels / group, kernel], b [outputs] or undefined, y
+  // [batch, outputs, output]. x, y, dx and dy may be in either layout of a blob.
   void Forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y);
   // Overwrites dx.
   void BackwardData(const Tensor& dy, const Tensor& w, Tensor& dx);
-  // dw = beta dw + the gradient, where beta is 0 or 1. The bias's gradient is AddBiasSum()'s.
+  // dw = beta dw + the gradient, where beta is 0 or 1. AddBiasSum() computes the bias's gradient.
   void BackwardWeights(const Tensor& x, const Tensor& dy, float beta, Tensor& dw);
 
  private:

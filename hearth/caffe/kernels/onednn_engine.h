@@ -1,5 +1,5 @@
-// oneDNN's engine, and what it computes with, for this room's kernels on the CPU. Included by their
-// .cc files only.
+// oneDNN's engine, and wrappers of its primitives, for this module's CPU kernels. Included only by
+// their .cc files.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 
 namespace hearth::caffe {
 
-// One engine serves all threads; a stream belongs to one. Callers keep their primitives: oneDNN's
-// cache is off, because a torch that is loaded, too, exports vtables of a newer copy that the
-// loader binds to this one.
+// One engine serves all threads; a stream belongs to one. Callers cache their primitives. oneDNN's
+// cache is disabled: if torch is loaded too, it exports vtables of a newer copy that the loader
+// binds to this one.
 inline dnnl::engine& OnednnEngine() {
   static dnnl::engine engine = [] {
     dnnl::set_primitive_cache_capacity(0);
@@ -31,37 +31,38 @@ inline dnnl::memory OnednnMemory(const dnnl::memory::desc& desc, const Tensor& t
   return dnnl::memory(desc, OnednnEngine(), tensor.data_ptr());
 }
 
-// The description of a float32 tensor's memory as it lies.
+// The descriptor of a float32 tensor's memory.
 inline dnnl::memory::desc OnednnLayout(const Tensor& t) {
   return {t.sizes(), dnnl::memory::data_type::f32, t.strides()};
 }
 
-// What scratch memory is for: no call needs two of a kind.
-enum class OnednnScratch { kPicture, kWeights, kOutput, kPrimitive };
+// Purposes of scratch memory: no call needs two buffers of one kind.
+enum class OnednnScratch { kImage, kWeights, kOutput, kPrimitive };
 
-// One for each kind, shared by all layers of a thread: no value outlives the call that made it.
+// One per kind, shared by all layers of a thread: values do not outlive the call that wrote them.
 inline dnnl::memory OnednnScratchMemory(const dnnl::memory::desc& desc, OnednnScratch kind) {
   thread_local std::array<Tensor, 4> buffers;
   Tensor& buffer = buffers[static_cast<size_t>(kind)];
   const auto size = static_cast<int64_t>(desc.get_size() / sizeof(float) + 1);
   if (!buffer.defined() || buffer.numel() < size) {
-    buffer.reset();  // before the larger one is there
+    buffer.reset();  // before the larger one is allocated
     buffer = Tensor::Empty({size});
   }
   return OnednnMemory(desc, buffer);
 }
 
-// A primitive that any thread may execute, one at a time. Its scratch memory is the caller's: what
-// oneDNN keeps for it belongs to the thread that made the primitive, and is freed with that.
+// A primitive that any thread may execute, one at a time. Its scratch memory is the caller's:
+// memory that oneDNN allocates belongs to the thread that created the primitive, and is freed with
+// it.
 class OnednnPrimitive {
  public:
   OnednnPrimitive() = default;
-  // `desc` must have been made with Attributes().
+  // `desc` must have been created with Attributes().
   template <typename Desc>
   explicit OnednnPrimitive(const Desc& desc)
       : primitive_(desc.get()), scratchpad_(desc.scratchpad_desc()) {}
 
-  // `adds`: the result is added to what its memory holds.
+  // `adds`: adds the result to the contents of its memory.
   static dnnl::primitive_attr Attributes(bool adds = false) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

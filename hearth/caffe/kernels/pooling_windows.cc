@@ -46,12 +46,12 @@ PoolingAxis PoolingAxis::Read(const PoolingParameter& param, char name, int64_t 
   const int64_t room = inputs + 2 * axis.pad - axis.kernel;
   const double steps = static_cast<double>(room) / static_cast<double>(axis.stride);
   const bool round_up = param.round_mode() == PoolingParameter::CEIL;
-  // A kernel a little larger than the picture gives one window when rounding up, as in Caffe.
+  // A kernel slightly larger than the image has one window when rounding up, as in Caffe.
   axis.outputs = static_cast<int64_t>(round_up ? std::ceil(steps) : std::floor(steps)) + 1;
   Require(axis.outputs > 0, ErrorCode::kInvalidArgument,
           "kernel {} with pad {} does not fit into {} values along {}", axis.kernel, axis.pad,
           inputs, name);
-  // With padding along either axis, Caffe drops a last window that would begin behind the picture.
+  // With padding along either axis, Caffe drops a last window that would begin after the image.
   if (IsPadded(param) && (axis.outputs - 1) * axis.stride >= inputs + axis.pad) --axis.outputs;
   return axis;
 }

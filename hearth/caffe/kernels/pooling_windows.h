@@ -1,4 +1,4 @@
-// Where the windows of a pooling layer lie along one axis.
+// The windows of a pooling layer along one axis.
 #pragma once
 
 #include <algorithm>
@@ -16,21 +16,20 @@ struct PoolingAxis {
     int64_t begin, end;
   };
 
-  // `name` of the axis is 'h' or 'w'. Throws kInvalidArgument where the fields contradict each
-  // other.
+  // `name` of the axis is 'h' or 'w'. Throws kInvalidArgument if the fields contradict each other.
   static PoolingAxis Read(const PoolingParameter& param, char name, int64_t inputs);
 
-  // The part of window i inside the picture; empty (begin >= end) where it lies outside.
+  // The part of window i inside the image; empty (begin >= end) if it is outside.
   Span Clipped(int64_t i) const {
     const int64_t begin = i * stride - pad;
     return {std::max<int64_t>(begin, 0), std::min(begin + kernel, inputs)};
   }
-  // Its length with padding counted, as the divisor of an average has it.
+  // Its length including padding, as in the divisor of an average.
   int64_t PaddedSize(int64_t i) const {
     const int64_t begin = i * stride - pad;
     return std::min(begin + kernel, inputs + pad) - begin;
   }
-  // What the sum over a window is divided by: padding counts, and an empty window averages to 0.
+  // The divisor of the sum over a window: padding counts, and an empty window averages to 0.
   static float Divisor(const PoolingAxis& rows, int64_t row, const PoolingAxis& columns,
                        int64_t column) {
     return static_cast<float>(std::max<int64_t>(1, rows.PaddedSize(row)) *

@@ -30,13 +30,13 @@ HEARTH_INLINE void PowersOfEach(const float* inverse, float beta, float* out, in
 }
 
 // `padded`: a row of channels, with size / 2 zeros on either side.
-HEARTH_FOR_EACH_CPU void ForwardPlaces(const ResponseNorm& norm, const ResponseNorm::Places& at,
+HEARTH_FOR_EACH_CPU void ForwardPixels(const ResponseNorm& norm, const ResponseNorm::Pixels& at,
                                        float* inverse, float* y, float* padded) {
   const int64_t channels = at.channels;
   const float k = norm.k, alpha = norm.alpha;
   const float* x = at.x;
   float* squares = padded + norm.size / 2;
-  for (int64_t place = 0; place < at.places; ++place) {
+  for (int64_t pixel = 0; pixel < at.pixels; ++pixel) {
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) squares[c] = x[c] * x[c];
     SumRuns(padded, norm.size, inverse, channels);
@@ -51,19 +51,19 @@ HEARTH_FOR_EACH_CPU void ForwardPlaces(const ResponseNorm& norm, const ResponseN
   }
 }
 
-// What a gradient reads and writes.
+// Inputs and outputs of a gradient.
 struct Gradients {
   const float *inverse, *dy;
   float *dx, *padded, *powers;
 };
 
-HEARTH_FOR_EACH_CPU void BackwardPlaces(const ResponseNorm& norm, const ResponseNorm::Places& at,
+HEARTH_FOR_EACH_CPU void BackwardPixels(const ResponseNorm& norm, const ResponseNorm::Pixels& at,
                                         Gradients g) {
   const int64_t channels = at.channels;
   const float slope = 2 * norm.alpha * norm.beta;
   const float* x = at.x;
   float* ratios = g.padded + norm.size / 2;
-  for (int64_t place = 0; place < at.places; ++place) {
+  for (int64_t pixel = 0; pixel < at.pixels; ++pixel) {
     PowersOfEach(g.inverse, norm.beta, g.powers, channels);
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) {
@@ -86,15 +86,15 @@ HEARTH_FOR_EACH_CPU void PowersOf(const float* inverse, float beta, float* out, 
   PowersOfEach(inverse, beta, out, count);
 }
 
-void ResponseNorm::Forward(const Places& at, float* inverse, float* y) const {
+void ResponseNorm::Forward(const Pixels& at, float* inverse, float* y) const {
   std::vector<float> padded(at.channels + size);
-  ForwardPlaces(*this, at, inverse, y, padded.data());
+  ForwardPixels(*this, at, inverse, y, padded.data());
 }
 
-void ResponseNorm::Backward(const Places& at, const float* inverse, const float* dy,
+void ResponseNorm::Backward(const Pixels& at, const float* inverse, const float* dy,
                             float* dx) const {
   std::vector<float> padded(at.channels + size), powers(at.channels);
-  BackwardPlaces(*this, at, {inverse, dy, dx, padded.data(), powers.data()});
+  BackwardPixels(*this, at, {inverse, dy, dx, padded.data(), powers.data()});
 }
 
 }  // namespace hearth::caffe

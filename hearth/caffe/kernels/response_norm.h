@@ -1,5 +1,5 @@
-// Local response normalization across channels, of images whose channels are last:
-// y = x i^beta, where i = 1 / (k + alpha * the sum of the squares around x). Thread-safe.
+// Local response normalization across channels of channels-last images: y = x i^beta, where i = 1 /
+// (k + alpha * the sum of the squares around x). Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,22 @@
 
 namespace hearth::caffe {
 
-// i^beta. The root form of the usual exponent is several times faster than pow.
+// i^beta. For the usual exponent, roots are several times faster than pow.
 void PowersOf(const float* inverse, float beta, float* out, int64_t count);
 
 struct ResponseNorm {
-  int64_t size;  // channels in a sum, odd
+  int64_t size;  // channels per sum, odd
   float k, alpha, beta;
 
-  // `places` of `channels` values each. What a place needs stays in a core's first cache.
-  struct Places {
-    int64_t places, channels;
+  // `pixels` pixels of `channels` values each. A pixel's intermediate values fit in the L1 cache.
+  struct Pixels {
+    int64_t pixels, channels;
     const float* x;
   };
   // Writes `inverse`, which the gradient needs, and y.
-  void Forward(const Places& at, float* inverse, float* y) const;
+  void Forward(const Pixels& at, float* inverse, float* y) const;
   // dx must not be dy.
-  void Backward(const Places& at, const float* inverse, const float* dy, float* dx) const;
+  void Backward(const Pixels& at, const float* inverse, const float* dy, float* dx) const;
 };
 
 }  // namespace hearth::caffe

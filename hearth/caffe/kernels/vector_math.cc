@@ -9,13 +9,13 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kGrain = 4096;   // values that one thread should get at least
-constexpr int64_t kFew = 16384;    // the same of functions that take an operation or two
+constexpr int64_t kGrain = 4096;   // minimum number of values per thread
+constexpr int64_t kFew = 16384;    // the same for functions of one or two operations
 constexpr int64_t kLanes = 16;     // independent sums, which vectorize
 constexpr int64_t kColumns = 256;  // of a softmax that is not over the last axis, at a time
 constexpr float kLeastExponent = -87.f;
 
-// From e^2x where that is exact enough, else from a series in x^2.
+// From e^2x if that is exact enough, else from a series in x^2.
 HEARTH_INLINE float VectorTanh(float x) {
   const float size = std::fabs(x), square = x * x;
   const float far = 1.f - 2.f / (1.f + VectorExp(2.f * size));
@@ -81,7 +81,7 @@ HEARTH_INLINE float LargestOf(const float* values, int64_t count) {
   return largest;
 }
 
-// 0 where it is too small for a number, so that what is masked out has no part.
+// 0 if the result would underflow, so that masked values contribute nothing.
 HEARTH_INLINE float ExpBelowZero(float x) { return x < kLeastExponent ? 0.f : VectorExp(x); }
 
 HEARTH_FOR_EACH_CPU void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t size) {
@@ -94,7 +94,7 @@ HEARTH_FOR_EACH_CPU void SoftmaxRows(const float* x, float* y, int64_t rows, int
   }
 }
 
-// `count` columns of a matrix whose rows are `inner` apart.
+// `count` columns of a matrix whose rows are `inner` values apart.
 HEARTH_FOR_EACH_CPU void SoftmaxColumns(const float* x, float* y, int64_t size, int64_t inner,
                                         int64_t count) {
   float largest[kColumns], sum[kColumns] = {};
@@ -146,7 +146,7 @@ HEARTH_FOR_EACH_CPU void GradientColumns(const float* y, const float* dy, float*
   }
 }
 
-// f(offset of the first value, rows) where the rows are dense, else g(offset, columns).
+// f(offset of the first value, rows) if the rows are dense, else g(offset, columns).
 template <typename Rows, typename Columns>
 void ForEachPart(const SoftmaxShape& shape, Rows rows, Columns columns) {
   const int64_t values = shape.size * shape.inner;

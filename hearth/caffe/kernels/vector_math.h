@@ -1,21 +1,21 @@
-// Functions of many values at once, for three instruction sets: as fast as a vector library's. They
-// do not set errno. Thread-safe.
+// Vectorized functions for three instruction sets, as fast as a vector library's. They do not set
+// errno. Thread-safe.
 #pragma once
 
 #include <cstdint>
 
 namespace hearth::caffe {
 
-// y[i] = f(x[i]); y may be x. Off by at most 3e-7 of the value; NaN stays NaN. On several threads.
+// y[i] = f(x[i]); y may be x. Relative error at most 3e-7; NaN stays NaN. Multithreaded.
 void TanhOf(const float* x, float* y, int64_t count);
 void SigmoidOf(const float* x, float* y, int64_t count);
 
 // y = max(x, 0) + slope min(x, 0); NaN stays NaN. y may be x.
 void RectifierOf(const float* x, float slope, float* y, int64_t count);
-// dx = dy where x is above zero, slope dy elsewhere; dx may be dy or x.
+// dx = dy where x is above zero, slope dy otherwise; dx may be dy or x.
 void RectifierGradient(const float* x, const float* dy, float slope, float* dx, int64_t count);
 
-// Softmax over the middle of outer x size x inner values; y may be x. On several threads.
+// Softmax over the middle of outer x size x inner values; y may be x. Multithreaded.
 struct SoftmaxShape {
   int64_t outer, size, inner;
 };

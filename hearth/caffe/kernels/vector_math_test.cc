@@ -11,7 +11,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-// Positive and negative, from tiny to where the functions are flat.
+// Positive and negative, from tiny values to the flat ends of the functions.
 Values Samples() {
   Values values{0.f};
   for (float x = 1e-6f; x < 100; x *= 1.0007f) {
@@ -40,7 +40,7 @@ TEST(VectorMath, FunctionsAreExactToAFewBits) {
   EXPECT_LT(LargestRelativeError(SigmoidOf, [](double x) { return 1 / (1 + std::exp(-x)); }), 3e-7);
 }
 
-TEST(VectorMath, NanStaysNanAndInfinityHasALimit) {
+TEST(VectorMath, NanStaysNanAndInfinityIsClamped) {
   const float infinity = std::numeric_limits<float>::infinity();
   Values x{std::nanf(""), infinity, -infinity}, y(3);
   TanhOf(x.data(), y.data(), 3);
@@ -53,7 +53,7 @@ TEST(VectorMath, NanStaysNanAndInfinityHasALimit) {
   EXPECT_NEAR(y[2], 0, 1e-37);
 }
 
-TEST(VectorMath, RectifierKeepsNanAndItsGradientFollowsTheSign) {
+TEST(VectorMath, ReluKeepsNanAndItsGradientFollowsTheSign) {
   const Values x{-2, 0, 3, std::nanf(""), -0.f};
   const auto count = static_cast<int64_t>(x.size());
   for (const float slope : {0.f, 0.25f}) {
@@ -66,7 +66,7 @@ TEST(VectorMath, RectifierKeepsNanAndItsGradientFollowsTheSign) {
   }
 }
 
-// outer x size x inner values, straight from the formula.
+// outer x size x inner values, directly from the formula.
 Values ExactSoftmax(const SoftmaxShape& s, const Values& x) {
   Values y(x.size());
   for (int64_t o = 0; o < s.outer; ++o) {
@@ -86,7 +86,7 @@ Values ExactSoftmax(const SoftmaxShape& s, const Values& x) {
 
 class SoftmaxOf : public testing::TestWithParam<SoftmaxShape> {};
 
-TEST_P(SoftmaxOf, ValuesAndGradientsFollowFromTheFormula) {
+TEST_P(SoftmaxOf, ValuesAndGradientsMatchTheFormula) {
   const SoftmaxShape s = GetParam();
   const auto count = static_cast<size_t>(s.outer * s.size * s.inner);
   Values x(count), dy(count), y(count), dx(count);
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SoftmaxOf,
                                          SoftmaxShape{2, 1000, 1}, SoftmaxShape{2, 3, 5},
                                          SoftmaxShape{2, 21, 300}));
 
-TEST(VectorMath, SoftmaxOfWhatIsMaskedOutIsZero) {
+TEST(VectorMath, SoftmaxOfMaskedValuesIsZero) {
   Values x{0, -1e9f, 1};
   Softmax({1, 3, 1}, x.data(), x.data());
   EXPECT_EQ(x[1], 0);

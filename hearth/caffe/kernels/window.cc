@@ -13,8 +13,8 @@ std::vector<int64_t> PerAxis(std::string_view name, const std::vector<uint32_t>&
                              int64_t axes, int64_t fallback) {
   const auto count = static_cast<int64_t>(values.size());
   Require(count <= 1 || count == axes, ErrorCode::kInvalidArgument,
-          "{} has {} values, but the bottom has {} spatial axes: give one, or one per axis", name,
-          count, axes);
+          "{} has {} values, but the bottom has {} spatial axes: set one value, or one per axis",
+          name, count, axes);
   if (count == 0) return std::vector<int64_t>(axes, fallback);
   if (count == 1) return std::vector<int64_t>(axes, values[0]);
   return {values.begin(), values.end()};
@@ -23,7 +23,7 @@ std::vector<int64_t> PerAxis(std::string_view name, const std::vector<uint32_t>&
 void RequireTwoAxes(std::string_view name, int64_t axes, size_t repeated) {
   Require(axes == 2, ErrorCode::kInvalidArgument,
           "{0}_h and {0}_w are for 2 spatial axes, but the bottom has {1}", name, axes);
-  Require(repeated == 0, ErrorCode::kInvalidArgument, "give either {0} or {0}_h and {0}_w", name);
+  Require(repeated == 0, ErrorCode::kInvalidArgument, "set either {0} or {0}_h and {0}_w", name);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ Window ReadWindow(const ConvolutionParameter& param, int64_t spatial_axes) {
     window.kernel = {param.kernel_h(), param.kernel_w()};
   } else {
     Require(!param.kernel_size().empty() || spatial_axes == 0, ErrorCode::kInvalidArgument,
-            "it needs kernel_size");
+            "set kernel_size");
     window.kernel = PerAxis("kernel_size", param.kernel_size(), spatial_axes, 0);
   }
   if (param.has_stride_h() || param.has_stride_w()) {

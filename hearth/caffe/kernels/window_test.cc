@@ -35,12 +35,12 @@ TEST(ReadWindow, RepeatsOneValueForAllAxes) {
   EXPECT_THAT(window.dilation, ElementsAre(1, 1, 1));
 }
 
-TEST(ReadWindow, TakesOneValuePerAxis) {
+TEST(ReadWindow, ReadsOneValuePerAxis) {
   EXPECT_THAT(WindowOf("kernel_size: 3 kernel_size: 5 stride: 1 stride: 2", 2).stride,
               ElementsAre(1, 2));
 }
 
-TEST(ReadWindow, TakesHeightAndWidthByName) {
+TEST(ReadWindow, ReadsHeightAndWidthByName) {
   const Window window = WindowOf("kernel_h: 3 kernel_w: 5 stride_h: 2 stride_w: 1 pad_w: 2", 2);
   EXPECT_THAT(window.kernel, ElementsAre(3, 5));
   EXPECT_THAT(window.stride, ElementsAre(2, 1));
@@ -51,15 +51,15 @@ TEST(ReadWindow, NeedsNoKernelWithoutSpatialAxes) {
   EXPECT_THAT(WindowOf("", 0).kernel, IsEmpty());
 }
 
-TEST(ReadWindow, NamesTheFieldThatDoesNotFit) {
-  EXPECT_THAT(WindowError("", 2), "it needs kernel_size");
+TEST(ReadWindow, NamesTheMismatchedField) {
+  EXPECT_THAT(WindowError("", 2), "set kernel_size");
   EXPECT_THAT(WindowError("kernel_size: 3 pad: 1 pad: 2", 3), HasSubstr("pad has 2 values"));
   EXPECT_THAT(WindowError("kernel_h: 3 kernel_w: 3", 1),
               HasSubstr("kernel_h and kernel_w are for 2"));
   EXPECT_THAT(WindowError("kernel_size: 1 kernel_h: 3 kernel_w: 3", 2),
               HasSubstr("either kernel or"));
   EXPECT_THAT(WindowError("kernel_size: 3 stride: 0", 2), HasSubstr("stride 0"));
-  // Their product would not fit 64 bits.
+  // Their product would overflow 64 bits.
   EXPECT_THAT(WindowError("kernel_size: 4294967295 dilation: 4294967295", 2),
               HasSubstr("must not be above 2147483647"));
 }

@@ -1,4 +1,4 @@
-// Accuracy: the part of rows whose true class is among the top_k best scores.
+// Accuracy: the fraction of rows whose true class is among the top_k best scores.
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -50,7 +50,7 @@ class AccuracyLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     Require(!propagate_down[0] && !propagate_down[1], ErrorCode::kInvalidArgument,
-            "Accuracy has no gradient; put no loss after it");
+            "Accuracy has no gradient; remove the loss after it");
   }
 
  private:

@@ -81,7 +81,7 @@ TEST(Accuracy, IsZeroWhenAllLabelsAreIgnored) {
   EXPECT_EQ(*run.tops()[0]->data_ptr(), 0);
 }
 
-TEST(Accuracy, RefusesATopKAboveTheClassesAndAGradient) {
+TEST(Accuracy, RejectsATopKAboveTheClassesAndAGradient) {
   const LayerCase too_many = AccuracyRow("case", "top_k: 5", {});
   EXPECT_THROW(LayerRun(too_many).Forward(), Error);
   const LayerCase row = AccuracyRow("case", "", {});

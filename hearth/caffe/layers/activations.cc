@@ -1,4 +1,4 @@
-// Activation functions without parameters of their own, ReLU aside.
+// Activation functions without parameters, except ReLU.
 #include <cmath>
 
 #include "hearth/base/error.h"
@@ -92,7 +92,7 @@ class EluLayer : public NeuronLayer {
   const float alpha_;
 };
 
-// log(1 + e^x), written so that large inputs do not overflow.
+// log(1 + e^x), rearranged so that large inputs do not overflow.
 class BnllLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -189,7 +189,7 @@ class ThresholdLayer : public NeuronLayer {
   }
   void Gradient(const Tensor&, const Tensor&, const Tensor&, Tensor&) override {
     Throw(ErrorCode::kInvalidArgument,
-          "a threshold has no gradient; put no loss after it or set propagate_down: false");
+          "a threshold has no gradient; remove the loss after it or set propagate_down: false");
   }
   void ApplyOnDevice(const Tensor& x, Tensor& y) override { y.copy_(x > threshold_); }
   void GradientOnDevice(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) override {

@@ -34,7 +34,7 @@ const bool kActivationCases = AddLayerCases(ActivationCases);
 
 namespace {
 
-TEST(Threshold, RefusesToGiveAGradient) {
+TEST(Threshold, HasNoGradient) {
   const LayerCase row = ActivationCases().back();
   LayerRun run(row);
   run.Forward();

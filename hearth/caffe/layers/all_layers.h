@@ -1,5 +1,5 @@
-// Every layer family, by the name of the function in its own file that registers it: for Accuracy
-// RegisterAccuracy. A new family adds one row.
+// List of all layer families, by the suffix of their registration function: Accuracy for
+// RegisterAccuracy in the family's own file. A new family adds one row.
 #pragma once
 
 #include "hearth/caffe/net/layer_registry.h"
@@ -47,7 +47,7 @@
 
 namespace hearth::caffe {
 
-// What LayerRegistry::Default() is made of.
+// Content of LayerRegistry::Default().
 void RegisterAllLayers(LayerRegistry& registry);
 
 #define HEARTH_DECLARE(family) void Register##family(LayerRegistry& registry);

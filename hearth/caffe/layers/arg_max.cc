@@ -1,5 +1,5 @@
-// ArgMax: the top_k largest values of each row, or their positions. Of equal values the one with
-// the larger position comes first, as in Caffe.
+// ArgMax: the top_k largest values of each row, or their positions. Among equal values the larger
+// position comes first, as in Caffe.
 #include <algorithm>
 #include <functional>
 
@@ -20,8 +20,8 @@ class ArgMaxLayer : public Layer {
 
   LayerTraits traits() const override { return {.never_forced = {0}}; }
 
-  // Along an axis, the top has positions or values; of whole rows, positions and, if wanted, values
-  // behind them.
+  // Along an axis, the top has positions or values; for whole rows, positions, followed by values
+  // if requested.
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& x = *bottom[0];
     Shape shape;
@@ -66,12 +66,12 @@ class ArgMaxLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     Require(!propagate_down[0], ErrorCode::kInvalidArgument,
-            "ArgMax has no gradient; put no loss after it");
+            "ArgMax has no gradient; remove the loss after it");
   }
 
  private:
   void ForwardOnDevice(Blob& bottom, Blob& top) const {
-    // Backwards, so that a stable sort puts the larger position first.
+    // In reverse order, so that a stable sort puts the larger position first.
     const auto [sorted, from_behind] = ClassView(bottom.device_data(), layout_)
                                            .flip(1)
                                            .sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The k-th largest of `count` values that lie `stride` apart: its position.
+// The position of the k-th largest of `count` values with the given stride.
 int64_t Best(const float* x, int64_t count, int64_t stride, int64_t k) {
   for (int64_t i = 0; i < count; ++i) {
     int64_t better = 0;
@@ -18,7 +18,7 @@ int64_t Best(const float* x, int64_t count, int64_t stride, int64_t k) {
   return -1;
 }
 
-// Of whole rows of 12 values: positions, then values if wanted.
+// For whole rows of 12 values: positions, followed by values if requested.
 auto ArgMaxRowReference(int64_t top_k, bool values) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];
@@ -34,7 +34,7 @@ auto ArgMaxRowReference(int64_t top_k, bool values) {
   };
 }
 
-// Along axis 1 of length 4, the axis behind it having length 3.
+// Along axis 1 of length 4, followed by an axis of length 3.
 auto AxisReference(int64_t top_k, bool values) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];
@@ -89,7 +89,7 @@ TEST(ArgMax, KeepsTheBottomsNumberOfAxes) {
   EXPECT_THAT(run.tops()[0]->shape(), ElementsAre(2, 1, 1, 1, 1));
 }
 
-TEST(ArgMax, RefusesATopKAboveTheValuesAndAGradient) {
+TEST(ArgMax, RejectsATopKAboveTheValuesAndAGradient) {
   const LayerCase too_many = ArgMaxRow("case", "axis: 1 top_k: 5", nullptr);
   EXPECT_THROW(LayerRun(too_many).Forward(), Error);
   const LayerCase row = ArgMaxRow("case", "", nullptr);

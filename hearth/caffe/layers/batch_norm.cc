@@ -1,5 +1,4 @@
-// BatchNorm: every channel to mean 0 and variance 1. Scale and shift are the Scale layer's
-// business.
+// BatchNorm: normalizes every channel to mean 0 and variance 1. The Scale layer scales and shifts.
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -13,8 +12,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Parameters: running sums of means and variances, and the sum of their weights. None is learned by
-// gradients.
+// Parameters: running sums of means and variances, and the sum of their weights. None has a
+// gradient.
 class BatchNormLayer : public Layer, public Normalization {
  public:
   using Layer::Layer;
@@ -23,10 +22,10 @@ class BatchNormLayer : public Layer, public Normalization {
   int64_t channels() const override { return channels_; }
 
   Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) override {
-    // Of values with mean 0 and variance 1 already, times the factor that made them so.
+    // For normalized values, with the factor that normalized them.
     const Tensor weight = scale * factor_.squeeze(1);
     const auto [dx, d_scale, d_bias] = device::batch_norm_backward(
-        statistics_, Channels(kept_->device_data()), Channels(gradient), weight, zeros_, ones_);
+        statistics_, Channels(output_->device_data()), Channels(gradient), weight, zeros_, ones_);
     bottom_->SetDeviceDiff(dx);
     gradient_is_done_ = true;
     return {d_scale, d_bias};
@@ -124,23 +123,23 @@ class BatchNormLayer : public Layer, public Normalization {
       top[0]->SetDeviceData((x - mean).mul_(factor_));
     }
     bottom_ = bottom[0];
-    kept_ = keeps_output(bottom, top) ? &normalized_ : top[0];
-    if (kept_ != top[0]) normalized_.device_data().copy_(top[0]->device_data());
+    output_ = keeps_output(bottom, top) ? &normalized_ : top[0];
+    if (output_ != top[0]) normalized_.device_data().copy_(top[0]->device_data());
   }
 
-  // Measures mean and variance too, and adds them to the running statistics.
+  // Also measures mean and variance, and adds them to the running statistics.
   Tensor NormalizedOnDevice(const Tensor& x) {
     if (!ones_.defined()) {
       ones_ = device::full({channels_}, 1, x);
       zeros_ = device::zeros_like(ones_);
       mean_and_variance_ = device::full({2, channels_}, 0, x);
     }
-    // With a momentum of 1 ATen writes this minibatch's mean and unbiased variance into these.
+    // With a momentum of 1, ATen writes this minibatch's mean and unbiased variance to these.
     const Tensor mean = mean_and_variance_[0], variance = mean_and_variance_[1];
     statistics_ =
         device::batch_norm(x, ones_, zeros_, mean, variance, param_.batch_norm_param().eps());
     factor_ = statistics_.inverse_deviation.unsqueeze(1);
-    if (rows_ * inner_ == 1) variance.zero_();  // 0 / 0 there
+    if (rows_ * inner_ == 1) variance.zero_();  // ATen computes 0 / 0
     const double keep = param_.batch_norm_param().moving_average_fraction();
     const Tensor now[] = {mean, variance, ones_.narrow(0, 0, 1)};
     for (int i = 0; i < 3; ++i) {
@@ -162,7 +161,7 @@ class BatchNormLayer : public Layer, public Normalization {
     gradient_is_done_ = false;
   }
 
-  // The gradient needs the top as Forward left it, unless the statistics are constants.
+  // The gradient needs Forward's top, unless the statistics are constants.
   bool keeps_output(const Blobs& bottom, const Blobs& top) const {
     return !global_ && (top[0] == bottom[0] || top_overwritten());
   }
@@ -224,11 +223,11 @@ class BatchNormLayer : public Layer, public Normalization {
 
   bool global_ = false;
   int64_t channels_ = 0, rows_ = 0, inner_ = 0;
-  std::vector<float> mean_, variance_;  // those that the last Forward used
-  Tensor factor_;                       // likewise, on a device: [channels, 1]
-  Blob normalized_;                     // a copy of the top, where it is kept
-  // Of the last Forward on a device.
-  Blob *bottom_ = nullptr, *kept_ = nullptr;
+  std::vector<float> mean_, variance_;  // used in the last Forward
+  Tensor factor_;                       // used in the last Forward on a device: [channels, 1]
+  Blob normalized_;                     // a copy of the top, if it is needed
+  // From the last Forward on a device.
+  Blob *bottom_ = nullptr, *output_ = nullptr;
   device::BatchNorm statistics_;
   Tensor ones_, zeros_, mean_and_variance_;  // one per channel
   bool gradient_is_done_ = false;            // by BackwardScaled()

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Channels are axis 1; `global` takes the running statistics instead of the bottom's own.
+// Channels are axis 1; `global` uses the running statistics instead of the bottom's.
 auto BatchNormReference(bool global, double eps) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Array y = bottoms[0];
@@ -42,7 +42,7 @@ LayerCase BatchNormRow(std::string name, const std::string& param, Phase phase, 
                 BatchNormReference(global, eps)};
   row.phase = phase;
   row.in_place = true;
-  // A variance below zero would be none.
+  // The running sum of variances must not be negative.
   row.prepare_layer = [](Layer* layer) {
     for (const auto& blob : layer->blobs()) {
       for (int64_t i = 0; i < blob->count(); ++i) {
@@ -58,7 +58,7 @@ LayerCase BatchNormRow(std::string name, const std::string& param, Phase phase, 
 std::vector<LayerCase> BatchNormCases() {
   LayerCase rows = BatchNormRow("batch_norm_2d", "", TRAIN, false);
   rows.bottoms = {{{4, 3}}};
-  // One row of 2-d input has no variance: rounding decides its sign.
+  // One row of 2-d input has no variance: the result is rounding noise.
   rows.fixed_rows = true;
   return {
       BatchNormRow("batch_norm_train", "", TRAIN, false),
@@ -73,7 +73,7 @@ const bool kBatchNormCases = AddLayerCases(BatchNormCases);
 
 namespace {
 
-TEST(BatchNorm, AddsUpStatisticsWithTheUnbiasedVariance) {
+TEST(BatchNorm, AccumulatesStatisticsWithTheUnbiasedVariance) {
   LayerCase row = BatchNormRow("case", "moving_average_fraction: 0.5", TRAIN, false);
   row.bottoms = {{{2, 1}}};
   row.prepare_layer = [](Layer* layer) {
@@ -88,7 +88,7 @@ TEST(BatchNorm, AddsUpStatisticsWithTheUnbiasedVariance) {
   EXPECT_FLOAT_EQ(*run.layer().blobs()[2]->data_ptr(), 8 * 0.5f + 1);
 }
 
-TEST(BatchNorm, WithoutAnyStatisticsDividesByTheRootOfEps) {
+TEST(BatchNorm, WithoutStatisticsDividesByTheRootOfEps) {
   LayerCase row = BatchNormRow("case", "eps: 0.25", TEST, true);
   row.prepare_layer = [](Layer* layer) {
     for (const auto& blob : layer->blobs()) blob->data().zero_();

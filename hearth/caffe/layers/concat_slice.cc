@@ -1,4 +1,4 @@
-// Concat and Slice: several blobs side by side along one axis, and apart again.
+// Concat and Slice: join blobs along one axis, and divide them.
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 
@@ -106,8 +106,8 @@ class SliceLayer : public Layer {
     const int64_t total = bottom.shape(axis_);
     if (points.empty()) {
       Require(total % tops == 0, ErrorCode::kInvalidArgument,
-              "axis {} of shape {} cannot be cut into {} equal tops", axis_, bottom.ShapeString(),
-              tops);
+              "axis {} of shape {} cannot be divided into {} equal tops", axis_,
+              bottom.ShapeString(), tops);
       return std::vector<int64_t>(tops, total / tops);
     }
     Require(static_cast<int64_t>(points.size()) == tops - 1, ErrorCode::kInvalidArgument,
@@ -118,7 +118,8 @@ class SliceLayer : public Layer {
     for (int64_t i = 0; i < tops; ++i) {
       const int64_t end = i < tops - 1 ? points[i] : total;
       Require(end > begin, ErrorCode::kInvalidArgument,
-              "slice_points must rise from above 0 to below {}, the size of axis {}", total, axis_);
+              "slice_points must increase and be above 0 and below {}, the size of axis {}", total,
+              axis_);
       sizes.push_back(end - begin);
       begin = end;
     }

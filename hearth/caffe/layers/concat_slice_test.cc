@@ -8,9 +8,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Copies the places of `part` to (or from) those of `whole` that begin at `begin` on `axis`.
+// Copies `part` to (or from) the range of `whole` that begins at `begin` on `axis`.
 template <typename Function>
-void ForEachPlace(Array& part, size_t axis, int64_t begin, Function f) {
+void ForEachPixel(Array& part, size_t axis, int64_t begin, Function f) {
   Shape position(part.shape.size());
   for (int64_t i = 0; i < part.Count(); ++i) {
     for (int64_t a = static_cast<int64_t>(position.size()) - 1, rest = i; a >= 0; --a) {
@@ -31,7 +31,7 @@ auto Concat(size_t axis) {
     Array y(shape);
     int64_t begin = 0;
     for (Array x : bottoms) {
-      ForEachPlace(x, axis, begin, [&](int64_t i, const Shape& at) { y.at(at) = x.values[i]; });
+      ForEachPixel(x, axis, begin, [&](int64_t i, const Shape& at) { y.at(at) = x.values[i]; });
       begin += x.shape[axis];
     }
     return Arrays{y};
@@ -46,7 +46,7 @@ auto Slice(size_t axis, const std::vector<int64_t>& sizes) {
       Shape shape = bottoms[0].shape;
       shape[axis] = size;
       Array y(shape);
-      ForEachPlace(y, axis, begin,
+      ForEachPixel(y, axis, begin,
                    [&](int64_t i, const Shape& at) { y.values[i] = bottoms[0].at(at); });
       begin += size;
       tops.push_back(y);
@@ -105,17 +105,17 @@ std::string RunError(const std::string& layer, std::vector<CaseInput> bottoms, i
   return "";
 }
 
-TEST(Concat, NamesShapesThatDifferElsewhere) {
+TEST(Concat, NamesShapesThatDifferInOtherAxes) {
   EXPECT_THAT(RunError("type: 'Concat'", {{{2, 3}}, {{4, 3}}}, 1),
               "bottoms of shape 2 3 (6) and 4 3 (12) differ in more than axis 1");
 }
 
-TEST(Slice, NamesPointsThatDoNotFit) {
-  EXPECT_THAT(RunError("type: 'Slice'", {{{2, 5}}}, 2), HasSubstr("cut into 2 equal tops"));
+TEST(Slice, NamesInvalidPoints) {
+  EXPECT_THAT(RunError("type: 'Slice'", {{{2, 5}}}, 2), HasSubstr("divided into 2 equal tops"));
   EXPECT_THAT(RunError("type: 'Slice' slice_param { slice_point: 1 }", {{{2, 5}}}, 3),
               HasSubstr("1 slice_points make 2 tops, but there are 3"));
   EXPECT_THAT(RunError("type: 'Slice' slice_param { slice_point: 5 }", {{{2, 5}}}, 2),
-              HasSubstr("must rise from above 0 to below 5"));
+              HasSubstr("must increase and be above 0 and below 5"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
-// One spatial axis pair; a missing axis is one of length 1 with a kernel of 1.
+// A pair of spatial axes; a missing axis has length 1 and a kernel of 1.
 struct Conv2d {
   int64_t group = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1;
   bool transposed = false;
@@ -19,14 +19,14 @@ struct Conv2d {
     return transposed ? stride * (in - 1) + reach - 2 * pad : (in + 2 * pad - reach) / stride + 1;
   }
 
-  // Goes over every product of an input with a weight. A transposed convolution is the same with
-  // the parts of input and output swapped.
+  // Visits every product of an input with a weight. For a transposed convolution, input and output
+  // are swapped.
   Array operator()(const Array& x, const Array& w, const Array* bias) const {
     const int64_t outputs = transposed ? w.shape[1] * group : w.shape[0];
     const int64_t kh = w.shape[2], kw = w.shape[3];
     Array y({x.shape[0], outputs, Out(x.shape[2], kh, stride_h, pad_h),
              Out(x.shape[3], kw, stride_w, pad_w)});
-    const Array& coarse = transposed ? x : y;  // walked by strides
+    const Array& coarse = transposed ? x : y;  // indexed with strides
     const Array& fine = transposed ? y : x;
     const int64_t coarse_per_group = coarse.shape[1] / group,
                   fine_per_group = fine.shape[1] / group;
@@ -67,7 +67,7 @@ auto ConvolutionReference(Conv2d conv) {
   };
 }
 
-// A two-dimensional convolution's reference for bottoms, weights and tops of other shapes.
+// The reference of a two-dimensional convolution for bottoms, weights and tops of other shapes.
 auto ConvolutionShape(const Shape& x, const Shape& w, const Shape& y) {
   return [=](const Arrays& bottoms, const Arrays& params) {
     Shape in = x;
@@ -86,24 +86,24 @@ std::string ConvolutionText(const std::string& param) {
 }  // namespace
 
 std::vector<LayerCase> ConvolutionCases() {
-  const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
+  const std::vector<CaseInput> image = {{{2, 2, 5, 6}}};
   return {
-      {"conv_plain", ConvolutionText("kernel_size: 3"), picture, ConvolutionReference({})},
-      {"conv_stride_pad", ConvolutionText("kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"conv_plain", ConvolutionText("kernel_size: 3"), image, ConvolutionReference({})},
+      {"conv_stride_pad", ConvolutionText("kernel_size: 3 stride: 2 pad: 1"), image,
        ConvolutionReference({.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1})},
       {"conv_hw",
-       ConvolutionText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"),
-       picture, ConvolutionReference({.stride_w = 2, .pad_h = 1})},
-      {"conv_group_dilation", ConvolutionText("kernel_size: 2 group: 2 dilation: 2"), picture,
+       ConvolutionText("kernel_h: 2 kernel_w: 3 stride_h: 1 stride_w: 2 pad_h: 1 pad_w: 0"), image,
+       ConvolutionReference({.stride_w = 2, .pad_h = 1})},
+      {"conv_group_dilation", ConvolutionText("kernel_size: 2 group: 2 dilation: 2"), image,
        ConvolutionReference({.group = 2, .dilation = 2})},
-      {"conv_no_bias", ConvolutionText("kernel_size: 1 bias_term: false"), picture,
+      {"conv_no_bias", ConvolutionText("kernel_size: 1 bias_term: false"), image,
        ConvolutionReference({})},
       {"conv_two_bottoms",
        ConvolutionText("kernel_size: 3"),
        {{{2, 2, 4, 4}}, {{2, 2, 4, 4}}},
        ConvolutionReference({}),
        2},
-      // Channels last, the gradients of these two come from ChannelsLastConvolution.
+      // With channels last, ChannelsLastConvolution computes the gradients of these two.
       {"conv_partly_filled_blocks",
        "type: 'Convolution' convolution_param { num_output: 5 kernel_h: 2 kernel_w: 3 }",
        {{{3, 9, 4, 5}}},
@@ -154,7 +154,7 @@ std::string SetUpError(const std::string& layer, Shape bottom) {
   return "";
 }
 
-TEST(Convolution, NamesWhatDoesNotFit) {
+TEST(Convolution, NamesInvalidShapes) {
   EXPECT_THAT(SetUpError(ConvolutionText("kernel_size: 9"), {1, 2, 5, 5}),
               "kernel 9 with pad 0 does not fit into axis 2 of shape 1 2 5 5 (50)");
   EXPECT_THAT(SetUpError(ConvolutionText("kernel_size: 3 group: 3"), {1, 2, 5, 5}),
@@ -174,8 +174,8 @@ TEST(Convolution, SkipsTheGradientOfAFrozenParameter) {
   EXPECT_EQ(run.layer().blobs()[1]->diff_ptr()[0], 2 * 3 * 4);
 }
 
-// A Python program makes a net in one thread and may use it in another.
-TEST(Convolution, ComputesInAnotherThreadThanItWasMadeIn) {
+// A Python program may create a net in one thread and use it in another.
+TEST(Convolution, CanRunInAnotherThreadThanItWasCreatedIn) {
   const LayerCase row{"case",
                       "type: 'Convolution' convolution_param { num_output: 50 kernel_size: 5 "
                       "weight_filler { type: 'xavier' } }",
@@ -187,7 +187,7 @@ TEST(Convolution, ComputesInAnotherThreadThanItWasMadeIn) {
     run.Backward({Array(run.tops()[0]->shape(), std::vector<float>(run.tops()[0]->count(), 1))});
   };
   compute(here);
-  compute(there);  // all that it needs is made in this thread
+  compute(there);  // all that it needs is created in this thread
   there.layer().blobs()[0]->diff().zero_();
   std::thread([&] { compute(there); }).join();
   const auto equal = [](const Tensor& a, const Tensor& b) { return AllClose(a, b, 1e-5, 1e-5); };
@@ -196,8 +196,8 @@ TEST(Convolution, ComputesInAnotherThreadThanItWasMadeIn) {
   EXPECT_TRUE(equal(here.layer().blobs()[0]->diff(), there.layer().blobs()[0]->diff()));
 }
 
-// Products of bfloat16 values have 8 bits; their sums are as exact as ever.
-TEST(Convolution, Bfloat16IsNearFloat32WhereTheCpuHasIt) {
+// Products of bfloat16 values have 8 significant bits; their sums are float32.
+TEST(Convolution, Bfloat16IsCloseToFloat32IfTheCpuSupportsIt) {
 #if defined(__x86_64__)
   const bool has = __builtin_cpu_supports("avx512bf16");
 #else

@@ -1,4 +1,4 @@
-// Crop: a part of bottom 0 that is as large as bottom 1 from `axis` on.
+// Crop: a part of bottom 0 with the size of bottom 1 from `axis` on.
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 
@@ -21,7 +21,7 @@ class CropLayer : public Layer {
             reference.ShapeString());
     Require(offsets.size() <= 1 || static_cast<int64_t>(offsets.size()) == x.num_axes() - first,
             ErrorCode::kInvalidArgument,
-            "offset is given {} times; give it once, or once for each of the {} axes that are cut",
+            "offset is given {} times; set it once, or once for each of the {} cropped axes",
             offsets.size(), x.num_axes() - first);
     Shape shape = x.shape();
     offset_.assign(shape.size(), 0);
@@ -45,7 +45,7 @@ class CropLayer : public Layer {
       bottom[0]->device_diff().zero_();
       Part(bottom[0]->device_diff(), *top[0]).copy_(top[0]->device_diff());
     }
-    // Only its shape matters.
+    // Only its shape is used.
     if (propagate_down[1]) bottom[1]->device_diff().zero_();
   }
 

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// `size` of 0: the axis is not cut.
+// `size` of 0: the axis is not cropped.
 LayerCase CropRow(std::string name, const std::string& param, const Shape& size,
                   const Shape& offset) {
   LayerCase row{std::move(name),
@@ -57,7 +57,7 @@ std::string CropError(const std::string& param) {
   return "";
 }
 
-TEST(Crop, TakesAReferenceOfMoreAxes) {
+TEST(Crop, AcceptsAReferenceWithMoreAxes) {
   const LayerCase row{
       "case", "type: 'Crop' crop_param { axis: 1 }", {{{2, 3}}, {{9, 2, 7}}}, nullptr};
   LayerRun run(row);
@@ -65,11 +65,12 @@ TEST(Crop, TakesAReferenceOfMoreAxes) {
   EXPECT_EQ(run.tops()[0]->shape(), (Shape{2, 2}));
 }
 
-TEST(Crop, NamesWhatDoesNotFit) {
+TEST(Crop, NamesInvalidShapes) {
   EXPECT_THAT(CropError("offset: 3"),
               HasSubstr("3 values from offset 3 on reach beyond axis 2 of shape 2 3 5 6 (180)"));
-  EXPECT_THAT(CropError("axis: 1 offset: 1 offset: 1"),
-              HasSubstr("offset is given 2 times; give it once, or once for each of the 3 axes"));
+  EXPECT_THAT(
+      CropError("axis: 1 offset: 1 offset: 1"),
+      HasSubstr("offset is given 2 times; set it once, or once for each of the 3 cropped axes"));
 }
 
 }  // namespace

@@ -1,31 +1,31 @@
-// Data: pictures and labels from the Datum records of a database.
+// Data: images and labels from the Datum records of a database.
 #include <algorithm>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/caffe/layers/image_file_data.h"
 #include "hearth/caffe/proto/wire_reader.h"
 
 namespace hearth::caffe {
 namespace {
 
-class DatabaseDataLayer : public PictureFileLayer {
+class DatabaseDataLayer : public ImageFileLayer {
  public:
-  using PictureFileLayer::PictureFileLayer;
+  using ImageFileLayer::ImageFileLayer;
   ~DatabaseDataLayer() override { StopLoading(); }
 
   void SetUp(const Blobs&, const Blobs& top) override {
     const DataParameter& data = param_.data_param();
     Require(!data.source().empty(), ErrorCode::kInvalidArgument,
-            "data_param has no source; name the database");
+            "data_param has no source; set it to the database");
     set_batch_size(data.batch_size());
     cursor_ = OpenDatabase(data.backend(), data.source());
     Require(cursor_->valid(), ErrorCode::kInvalidArgument, "the database {} is empty",
             data.source());
     ShapeTops(ItemAtCursor(), top);
     if (data.rand_skip() > 0) {
-      // As many on every rank, so that their stripes stay apart.
+      // Skips the same number on every rank, so that their stripes stay disjoint.
       Random random(seed());
       for (uint64_t skip = random.Below(data.rand_skip()); skip > 0; --skip) MoveOn();
     }
@@ -33,7 +33,7 @@ class DatabaseDataLayer : public PictureFileLayer {
 
  protected:
   int prefetch() const override {
-    constexpr uint32_t kMost = 64;  // minibatches are large
+    constexpr uint32_t kMost = 64;  // bounds memory: minibatches are large
     return static_cast<int>(std::min(param_.data_param().prefetch(), kMost));
   }
 

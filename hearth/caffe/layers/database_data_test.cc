@@ -41,7 +41,7 @@ class DatabaseData : public FileLayerTest {
   }
 };
 
-TEST_F(DatabaseData, BeginsAgainBehindTheLastRecord) {
+TEST_F(DatabaseData, StartsOverAfterTheLastRecord) {
   WriteCounting(3);
   FileLayerRun run(Layer(2));
   EXPECT_THAT(run.shape(0), ElementsAre(2, 1, 1, 2));
@@ -51,7 +51,7 @@ TEST_F(DatabaseData, BeginsAgainBehindTheLastRecord) {
   EXPECT_THAT(run.Next(1, 2), ElementsAre(2, 0, 1, 2));
 }
 
-TEST_F(DatabaseData, IsSharedByTheRanksInTurn) {
+TEST_F(DatabaseData, IsDistributedOverTheRanksRoundRobin) {
   WriteCounting(6);
   for (int rank = 0; rank < 2; ++rank) {
     FileLayerRun run(Layer(2), FileContext(TRAIN, rank, 2));
@@ -62,14 +62,14 @@ TEST_F(DatabaseData, IsSharedByTheRanksInTurn) {
   EXPECT_THAT(test.Next(1, 2), ElementsAre(0, 1, 2, 3));
 }
 
-TEST_F(DatabaseData, GoesOnWhereAnUnbrokenRunWouldBe) {
+TEST_F(DatabaseData, ResumesWhereAnUninterruptedRunWouldBe) {
   WriteCounting(7);
   for (const int ranks : {1, 2}) {
     FileLayerRun unbroken(Layer(2), FileContext(TRAIN, 0, ranks));
     unbroken.Next(1, 3);
     FileLayerRun resumed(Layer(2), FileContext(TRAIN, 0, ranks));
     for (int i = 0; i < 3; ++i) EXPECT_EQ(resumed.layer().Fetch(), std::nullopt);
-    resumed.layer().Fetch();  // the one of the next iteration
+    resumed.layer().Fetch();  // the one for the next iteration
     EXPECT_EQ(resumed.Next(1, 3), unbroken.Next(1, 3)) << ranks << " ranks";
   }
 }
@@ -98,7 +98,7 @@ TEST_F(DatabaseData, SkipsASmallNumberOfRecordsAtRandom) {
   EXPECT_LT(first, 20);
 }
 
-TEST_F(DatabaseData, ReadsFloatsAndFilesToo) {
+TEST_F(DatabaseData, ReadsFloatsAndEncodedImages) {
   Datum floats;
   floats.set_channels(3);
   floats.set_height(1);
@@ -114,7 +114,7 @@ TEST_F(DatabaseData, ReadsFloatsAndFilesToo) {
               ElementsAre(0.5f, -1, 2, image.pixels[0], image.pixels[1], image.pixels[2]));
 }
 
-TEST_F(DatabaseData, TakesPicturesOfAnySizeOneByOne) {
+TEST_F(DatabaseData, AcceptsImagesOfAnySizeInBatchesOfOne) {
   WriteRecords({WireBytes(RawDatum(0, 1, 2)), WireBytes(RawDatum(1, 3, 2))});
   FileLayerRun one_by_one(Layer(1));
   one_by_one.Next(0, 2);
@@ -122,10 +122,10 @@ TEST_F(DatabaseData, TakesPicturesOfAnySizeOneByOne) {
   FileLayerRun both(Layer(2));
   EXPECT_THAT([&] { both.Next(0); },
               ThrowsMessage<Error>(HasSubstr("record '001' of " + Path("db") +
-                                             ": a picture of 1 x 3 x 2 does not fit")));
+                                             ": an image of 1 x 3 x 2 does not fit")));
 }
 
-TEST_F(DatabaseData, ReportsBadRecordsToWhoeverListensAndTakesTheNext) {
+TEST_F(DatabaseData, ReportsInvalidRecordsAndReplacesThem) {
   WriteRecords({WireBytes(RawDatum(0)), "no Datum", WireBytes(RawDatum(2)), "nor this",
                 WireBytes(RawDatum(4))});
   FileLayerRun silent(Layer(3));
@@ -134,15 +134,17 @@ TEST_F(DatabaseData, ReportsBadRecordsToWhoeverListensAndTakesTheNext) {
   std::vector<std::string> bad;
   NetContext context = FileContext(TEST);
   context.transform_threads = 3;
-  context.on_bad_row = [&](const std::string& name, const std::string&) { bad.push_back(name); };
-  FileLayerRun heard(Layer(3), context);
-  std::vector<float> labels = heard.Next(1);
+  context.on_invalid_row = [&](const std::string& name, const std::string&) {
+    bad.push_back(name);
+  };
+  FileLayerRun reported(Layer(3), context);
+  std::vector<float> labels = reported.Next(1);
   std::sort(labels.begin(), labels.end());
   EXPECT_THAT(labels, ElementsAre(0, 2, 4));
   EXPECT_THAT(bad, ElementsAre(HasSubstr("'001'"), HasSubstr("'003'")));
 }
 
-TEST_F(DatabaseData, SaysWhatIsMissing) {
+TEST_F(DatabaseData, NamesMissingSources) {
   EXPECT_THAT([&] { FileLayerRun(Layer(2)); },
               ThrowsMessage<Error>("there is no database " + Path("db")));
   EXPECT_THAT([&] { FileLayerRun("type: 'Data' data_param { batch_size: 1 }"); },

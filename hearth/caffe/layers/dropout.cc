@@ -8,8 +8,8 @@
 namespace hearth::caffe {
 namespace {
 
-// A well mixed number for each pair of key and index. Masks come from it instead of a stored array:
-// they cost no memory traffic, and do not depend on the number of threads.
+// A well mixed number for each pair of key and index. Masks are computed from it instead of stored:
+// they need no memory bandwidth, and do not depend on the number of threads.
 inline uint32_t Mix(uint64_t key, uint32_t index) {
   uint32_t h = index * 0x9E3779B9u + static_cast<uint32_t>(key);
   h = (h ^ (h >> 16)) * 0x21F0AAADu;
@@ -65,13 +65,14 @@ class DropoutLayer : public NeuronLayer {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
         const bool keep = Mix(key_, static_cast<uint32_t>(i)) >= threshold_;
-        const float scaled = from[i] * scale_;  // outside of the choice, which is then vectorized
+        // computed unconditionally, so that the loop vectorizes
+        const float scaled = from[i] * scale_;
         to[i] = keep ? scaled : 0.f;
       }
     });
   }
 
-  // The mask of Mix, bit for bit: 32-bit numbers in tensors of 64-bit ones.
+  // The same mask as Mix, bit for bit: 32-bit arithmetic in tensors of 64-bit integers.
   void MaskOnDevice(const Tensor& in, Tensor& out) const {
     if (context().phase != TRAIN) {
       if (in.data_ptr() != out.data_ptr()) out.copy_(in);

@@ -24,7 +24,7 @@ LayerCase TrainingRow(float ratio, int64_t count) {
           nullptr};
 }
 
-TEST(Dropout, KeepsTheExpectedPartAndScalesItUp) {
+TEST(Dropout, KeepsTheExpectedFractionAndScalesItUp) {
   constexpr int64_t kCount = 100000;
   const LayerCase row = TrainingRow(0.3f, kCount);
   LayerRun run(row);
@@ -38,12 +38,12 @@ TEST(Dropout, KeepsTheExpectedPartAndScalesItUp) {
       ASSERT_FLOAT_EQ(y[i], x[i] / 0.7f);
     }
   }
-  // Four standard deviations; neighbours are dropped independently of each other.
+  // Within four standard deviations; adjacent values are dropped independently.
   EXPECT_NEAR(dropped, 0.3 * kCount, 4 * std::sqrt(0.3 * 0.7 * kCount));
   EXPECT_NEAR(dropped_pairs, 0.09 * kCount, 6 * std::sqrt(0.09 * 0.91 * kCount));
 }
 
-TEST(Dropout, SendsTheGradientThroughTheSameMask) {
+TEST(Dropout, PropagatesTheGradientThroughTheSameMask) {
   const LayerCase row = TrainingRow(0.5f, 1000);
   LayerRun run(row);
   run.Forward();
@@ -53,7 +53,7 @@ TEST(Dropout, SendsTheGradientThroughTheSameMask) {
   }
 }
 
-TEST(Dropout, DrawsAnewForEveryForward) {
+TEST(Dropout, UsesADifferentMaskInEveryForward) {
   const LayerCase row = TrainingRow(0.5f, 1000);
   LayerRun run(row);
   run.Forward();
@@ -62,7 +62,7 @@ TEST(Dropout, DrawsAnewForEveryForward) {
   EXPECT_NE(run.TopValues()[0].values, first.values);
 }
 
-TEST(Dropout, PassesEverythingAtARatioOfZero) {
+TEST(Dropout, KeepsEverythingAtARatioOfZero) {
   const LayerCase row = TrainingRow(0, 1000);
   LayerRun run(row);
   run.Forward();
@@ -71,7 +71,7 @@ TEST(Dropout, PassesEverythingAtARatioOfZero) {
   EXPECT_TRUE(Equal(run.bottoms()[0]->diff(), Full({1000}, 3.f)));
 }
 
-TEST(Dropout, RefusesARatioOutsideOfZeroToOne) {
+TEST(Dropout, RejectsARatioOutsideOfZeroToOne) {
   for (const float ratio : {1.f, -0.1f}) {
     const LayerCase row = TrainingRow(ratio, 10);
     EXPECT_THROW(LayerRun run(row), Error) << ratio;

@@ -1,11 +1,11 @@
-// References of layers that work element by element.
+// For tests: references of elementwise layers.
 #pragma once
 
 #include "hearth/caffe/layers/layer_testing.h"
 
 namespace hearth::caffe {
 
-// top = f(bottom), f over doubles.
+// top = f(bottom), with f over doubles.
 template <typename Function>
 auto ElementReference(Function f) {
   return [f](const Arrays& bottoms, const Arrays&) {

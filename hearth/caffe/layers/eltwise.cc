@@ -19,9 +19,9 @@ class EltwiseLayer : public Layer {
     const EltwiseParameter& param = param_.eltwise_param();
     const std::vector<float>& coeff = param.coeff();
     Require(coeff.empty() || coeff.size() == bottom.size(), ErrorCode::kInvalidArgument,
-            "{} coeff for {} bottoms: give one per bottom, or none", coeff.size(), bottom.size());
+            "{} coeff for {} bottoms: set one per bottom, or none", coeff.size(), bottom.size());
     Require(coeff.empty() || param.operation() != EltwiseParameter::PROD,
-            ErrorCode::kInvalidArgument, "coeff is for operation SUM, a product has none");
+            ErrorCode::kInvalidArgument, "coeff is only for operation SUM");
     coeff_ = coeff.empty() ? std::vector<float>(bottom.size(), 1.f) : coeff;
   }
 
@@ -112,14 +112,15 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  // By division a gradient is faster, but gives 0 / 0 where a factor is 0.
+  // Division would be faster, but computes 0 / 0 if a factor is 0.
   bool DividesProduct() const {
     return !param_.eltwise_param().stable_prod_grad() && !top_overwritten();
   }
 
   EltwiseParameter::EltwiseOp operation() const { return param_.eltwise_param().operation(); }
 
-  // Of equal values, the second bottom wins against the first, and otherwise the earlier one.
+  // Among equal values, the second bottom takes precedence over the first; otherwise the earlier
+  // one.
   void MaxOnDevice(const Blobs& bottom, const Tensor& y) {
     const Tensor &first = bottom[0]->device_data(), &second = bottom[1]->device_data();
     device_winner_ = (first > second).logical_not_().to(HEARTH_INT);

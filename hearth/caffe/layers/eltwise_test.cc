@@ -6,7 +6,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Folds the bottoms' values at each place: f(so far, next, index of next).
+// Folds the bottoms' values at each position: f(so far, next, index of next).
 template <typename Function>
 auto Folded(float start, Function f) {
   return [=](const Arrays& bottoms, const Arrays&) {
@@ -51,7 +51,7 @@ const bool kEltwiseCases = AddLayerCases(EltwiseCases);
 
 namespace {
 
-TEST(Eltwise, GivesATieOfTheFirstTwoToTheSecond) {
+TEST(Eltwise, ATieOfTheFirstTwoGoesToTheSecond) {
   const LayerCase row = EltwiseCases().back();
   LayerRun run(row);
   for (Blob* blob : run.bottoms()) blob->data().fill_(1);
@@ -62,7 +62,7 @@ TEST(Eltwise, GivesATieOfTheFirstTwoToTheSecond) {
   EXPECT_EQ(run.bottoms()[2]->diff_ptr()[0], 0);
 }
 
-TEST(Eltwise, NamesWhatDoesNotFit) {
+TEST(Eltwise, NamesInvalidParameters) {
   const LayerCase shapes{"case", EltwiseText(""), {{{2, 3}}, {{3, 2}}}, nullptr};
   EXPECT_THROW(LayerRun(shapes).Forward(), Error);
   const LayerCase coeffs{"case", EltwiseText("coeff: 1"), {{{2}}, {{2}}}, nullptr};

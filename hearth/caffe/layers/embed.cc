@@ -1,6 +1,6 @@
-// Embed: a learned row of numbers for each index, as a word's embedding. Index -1, with which
-// CaffeOnSpark's converters fill sentences up, stands for no word: zeros, and no gradient. (Caffe
-// reads what lies before the weights there.)
+// Embed: a learned vector for each index, such as a word embedding. Index -1, with which
+// CaffeOnSpark's converters pad sentences, means no word: zeros, and no gradient. (Caffe reads the
+// memory before the weights there.)
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -45,7 +45,7 @@ class EmbedLayer : public Layer {
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       Require(IsFill(indices[i]) || (indices[i] >= 0 && indices[i] < static_cast<float>(inputs_)),
               ErrorCode::kInvalidArgument,
-              "index {} at position {} is not from 0 to input_dim - 1 = {}, nor -1 for no word",
+              "index {} at position {} must be from 0 to input_dim - 1 = {}, or -1 for no word",
               indices[i], i, inputs_ - 1);
     }
     if (on_device()) {

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A row of zeros with a one at the index, times the weights.
+// A one-hot vector of the index, times the weights.
 Arrays EmbedReference(const Arrays& bottoms, const Arrays& params) {
   const Array& w = params[0];
   Shape shape = bottoms[0].shape;
@@ -60,14 +60,14 @@ std::string ErrorAt(float index) {
   return "";
 }
 
-TEST(Embed, NamesAnIndexWithoutARow) {
-  EXPECT_THAT(ErrorAt(4), HasSubstr("index 4 at position 3 is not from 0 to input_dim - 1 = 3"));
+TEST(Embed, NamesAnIndexOutOfRange) {
+  EXPECT_THAT(ErrorAt(4), HasSubstr("index 4 at position 3 must be from 0 to input_dim - 1 = 3"));
   EXPECT_THAT(ErrorAt(-2), HasSubstr("index -2 at position 3"));
   EXPECT_EQ(ErrorAt(-1), "");
   EXPECT_THAT(ErrorAt(NAN), HasSubstr("index nan at position 3"));
 }
 
-TEST(Embed, NeedsItsSizesAndRefusesAGradientForIndices) {
+TEST(Embed, RequiresItsSizesAndRejectsAGradientForIndices) {
   const LayerCase no_sizes{"case", "type: 'Embed'", {{{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(no_sizes), Error);
   const LayerCase row = EmbedRow("case", "", {5});

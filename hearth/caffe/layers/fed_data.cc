@@ -19,11 +19,10 @@ FedDataLayer::FedDataLayer(const LayerParameter& param, const NetContext& contex
     : Layer(param, context) {}
 
 void FedDataLayer::SetTops(int64_t batch_size, std::vector<Top> tops) {
-  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be given and above 0");
+  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be set and above 0");
   batch_size_ = batch_size;
   tops_ = std::move(tops);
-  // Random choices must not depend on when the prefetching thread runs: they get a seed of their
-  // own.
+  // Random choices must not depend on when the prefetching thread runs: it has its own seed.
   if (context().random) seed_ = context().random->engine()();
 }
 
@@ -41,14 +40,14 @@ std::optional<int64_t> FedDataLayer::Fetch() {
         1, std::make_unique<RowBatches>(context().open_source(param_), options, read));
   }
   batch_ = &prefetcher_->Next();
-  if (context().on_bad_row) {
-    for (const auto& bad : batch_->bad_rows) context().on_bad_row(bad.id, bad.reason);
+  if (context().on_invalid_row) {
+    for (const auto& bad : batch_->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   }
   return batch_->rows.size();
 }
 
 void FedDataLayer::NextEpoch() {
-  // An epoch counts even when none of its rows were taken: a resumed run skips whole epochs.
+  // An epoch counts even if none of its rows were read: a resumed run skips whole epochs.
   if (prefetcher_ == nullptr) Fetch();
   batch_ = nullptr;
   if (prefetcher_ != nullptr) prefetcher_->NextEpoch();

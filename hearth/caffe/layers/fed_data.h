@@ -1,4 +1,4 @@
-// What the layers that are fed by rows share.
+// Base of the layers that are fed by rows.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,8 @@
 
 namespace hearth::caffe {
 
-// Reads rows from context.open_source, opened at the first Fetch. Rows that cannot be used are
-// skipped with all their columns, reported to context.on_bad_row from Fetch, and replaced by the
-// rows that follow.
+// Reads rows from context.open_source, opened at the first Fetch. Invalid rows are skipped with all
+// their columns, reported to context.on_invalid_row from Fetch, and replaced by the following rows.
 class FedDataLayer : public Layer {
  public:
   FedDataLayer(const LayerParameter& param, const NetContext& context);
@@ -40,7 +39,7 @@ class FedDataLayer : public Layer {
                        const std::vector<float*>& tops) const = 0;
 
   int64_t batch_size() const { return batch_size_; }
-  // Ends the prefetching thread, which calls ReadRow: for destructors of classes that override it.
+  // Stops the prefetching thread, which calls ReadRow: for destructors of classes that override it.
   void StopFetching() { prefetcher_.reset(); }
 
  private:

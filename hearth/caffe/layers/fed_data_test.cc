@@ -31,7 +31,7 @@ TEST(FedData, HasItsFullShapeBeforeTheFirstMinibatch) {
   EXPECT_THAT(run.tops()[0]->shape(), ElementsAre(2, 3));
 }
 
-TEST(FedData, PutsTransposedRowsSideBySide) {
+TEST(FedData, StoresTransposedRowsAsColumns) {
   const LayerCase row = FedDataRow(
       batch::BatchBuilder().AddInt32List("ints", {{1, 2}, {3, 4}, {5, 6}, {7, 8}}).Build());
   LayerRun run(row);
@@ -44,7 +44,7 @@ TEST(FedData, PutsTransposedRowsSideBySide) {
   EXPECT_THAT(run.TopValues()[0].values, ElementsAre(7, 8));
 }
 
-TEST(FedData, SaysThatItHasNoRows) {
+TEST(FedData, FailsWithoutRows) {
   const LayerCase row = FedDataRow(nullptr);
   LayerRun run(row);
   EXPECT_EQ(run.layer().Fetch(), std::nullopt);
@@ -57,13 +57,13 @@ TEST(FedData, SaysThatItHasNoRows) {
   }
 }
 
-TEST(FedData, ReportsBadRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
+TEST(FedData, ReportsInvalidRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
   LayerCase row =
       FedDataRow(batch::BatchBuilder().AddInt32List("ints", {{1, 2, 3}, {3, 4}}).Build());
   const auto open = row.prepare_context;
   row.prepare_context = [open](NetContext* context) {
     open(context);
-    context->on_bad_row = [](const std::string& id, const std::string& reason) {
+    context->on_invalid_row = [](const std::string& id, const std::string& reason) {
       Throw(ErrorCode::kDataLoss, "row {}: {}", id, reason);
     };
   };
@@ -77,7 +77,7 @@ TEST(FedData, ReportsBadRowsOnTheNetsThreadSoThatTheReporterMayThrow) {
   }
 }
 
-TEST(FedData, NeedsABatchSize) {
+TEST(FedData, RequiresABatchSize) {
   const LayerCase row{"case",
                       "type: 'CoSData' cos_data_param { top { name: 'x' type: INT "
                       "sample_num_axes: 0 } }",

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Layers of one net must not make the same choices. FNV-1a: the same on every machine.
+// Gives each layer of a net its own random choices. FNV-1a: the same on every machine.
 uint64_t HashOf(const std::string& name) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
@@ -17,7 +17,7 @@ uint64_t HashOf(const std::string& name) {
 
 }  // namespace
 
-// What the layer loads, behind the items that a resumed run passes over.
+// Loads a batch, after the items that a resumed run skips.
 class FileDataLayer::Batches : public BatchSource {
  public:
   Batches(FileDataLayer& layer, int64_t passed) : layer_(layer), passed_(passed) {}
@@ -25,7 +25,7 @@ class FileDataLayer::Batches : public BatchSource {
   bool Fill(DataBatch* batch) override {
     if (passed_ > 0) layer_.Skip(std::exchange(passed_, 0));
     layer_.LoadBatch(batch);
-    return true;  // the items go on and on
+    return true;  // the items repeat indefinitely
   }
 
  private:
@@ -33,7 +33,7 @@ class FileDataLayer::Batches : public BatchSource {
   int64_t passed_;
 };
 
-// A test goes through all items on whichever rank runs it.
+// A test reads all items on the rank that runs it.
 FileDataLayer::FileDataLayer(const LayerParameter& param, const NetContext& context)
     : Layer(param, context),
       stripe_(context.phase == TRAIN ? context.rank : 0),
@@ -41,7 +41,7 @@ FileDataLayer::FileDataLayer(const LayerParameter& param, const NetContext& cont
       seed_(MixSeed(context.seed, HashOf(param.name()))) {}
 
 void FileDataLayer::set_batch_size(int64_t batch_size) {
-  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be given and above 0");
+  Require(batch_size > 0, ErrorCode::kInvalidArgument, "batch_size must be set and above 0");
   batch_size_ = batch_size;
 }
 
@@ -60,7 +60,7 @@ void FileDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
   }
   const DataBatch* batch = &prefetcher_->Next();
   for (; steps > 1; --steps) batch = &prefetcher_->Next();
-  for (const auto& bad : batch->bad_rows) context().on_bad_row(bad.id, bad.reason);
+  for (const auto& bad : batch->invalid_rows) context().on_invalid_row(bad.id, bad.reason);
   for (size_t i = 0; i < top.size(); ++i) {
     top[i]->Reshape(batch->tops[i].shape);
     std::copy_n(batch->tops[i].values.data(), top[i]->count(), top[i]->data_ptr());

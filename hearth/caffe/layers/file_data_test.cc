@@ -1,4 +1,4 @@
-// The rows of the layer table for layers that read files; each makes its file first.
+// The layer table's rows for layers that read files; each creates its file first.
 #include "hearth/caffe/layers/file_data.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ void WriteHdf5() {
   std::ofstream(InTempDir("x.txt")) << InTempDir("x.h5");
 }
 
-void WritePicture() {
+void WriteImage() {
   std::ofstream(InTempDir("p.png"), std::ios::binary) << image::EncodePng({1, 2, 1, {6, 6}});
   std::ofstream(InTempDir("p.txt")) << InTempDir("p.png") << " 8";
   std::ofstream(InTempDir("w.txt")) << "# 0 " << InTempDir("p.png") << " 3 1 2 1 8 0.9 0 0 1 0";
@@ -75,13 +75,13 @@ std::vector<LayerCase> FileDataCases() {
           "image_data",
           fmt::format("type: 'ImageData' image_data_param {{ source: '{}' is_color: false }}",
                       InTempDir("p.txt")),
-          {Array({1, 1, 1, 2}, {6, 6}), Array({1}, {8})}, WritePicture),
+          {Array({1, 1, 1, 2}, {6, 6}), Array({1}, {8})}, WriteImage),
       FileDataRow(
           "window_data",
           fmt::format("type: 'WindowData' transform_param {{ crop_size: 1 }} window_data_param {{ "
                       "source: '{}' batch_size: 1 fg_fraction: 1 }}",
                       InTempDir("w.txt")),
-          {Array({1, 3, 1, 1}, {6, 6, 6}), Array({1}, {8})}, WritePicture),
+          {Array({1, 3, 1, 1}, {6, 6, 6}), Array({1}, {8})}, WriteImage),
   };
 }
 const bool kFileDataCases = AddLayerCases(FileDataCases);

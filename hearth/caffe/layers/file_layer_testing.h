@@ -1,5 +1,4 @@
-// For tests of the layers that read files: a folder of their own, and such a layer outside of a
-// net.
+// For tests of the layers that read files: a temporary folder, and such a layer outside of a net.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -69,7 +68,7 @@ class FileLayerRun {
     const float* values = tops_[top]->data_ptr();
     return {values, values + tops_[top]->count()};
   }
-  // A top's values over some Forwards.
+  // A top's values over several Forwards.
   std::vector<float> Next(int top, int times) {
     std::vector<float> all;
     for (int i = 0; i < times; ++i) {

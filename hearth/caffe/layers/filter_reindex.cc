@@ -1,4 +1,4 @@
-// BatchReindex and Filter: rows of the bottoms, chosen by a bottom.
+// BatchReindex and Filter: select rows of the bottoms by another bottom.
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -8,12 +8,12 @@
 namespace hearth::caffe {
 namespace {
 
-// Which rows of a bottom go to the rows of a top, in order.
+// The bottom rows that become the rows of a top, in order.
 class RowChoice {
  public:
   explicit RowChoice(const ComputeDevice& device) : device_(device) {}
 
-  // To be filled before the calls below.
+  // Must be filled before the calls below.
   std::vector<int64_t>& rows() { return rows_; }
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
 
@@ -93,7 +93,7 @@ class BatchReindexLayer : public Layer {
   RowChoice choice_;
 };
 
-// The last bottom says for each row of the others, by a value other than 0, whether it is kept.
+// The last bottom selects each row of the others whose value in it is not 0.
 class FilterLayer : public Layer {
  public:
   FilterLayer(const LayerParameter& param, const NetContext& context)
@@ -105,20 +105,20 @@ class FilterLayer : public Layer {
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     Require(bottom.size() == top.size() + 1, ErrorCode::kInvalidArgument,
-            "Filter takes one bottom for each of its {} tops and then the one that chooses rows, "
+            "Filter takes one bottom for each of its {} tops and then the one that selects rows, "
             "not {} bottoms",
             top.size(), bottom.size());
   }
 
-  // The tops could hold all rows; Forward, which sees the choice, makes them smaller.
+  // The tops have space for all rows; Forward, which reads the selection, makes them smaller.
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& selector = *bottom.back();
     Require(selector.num_axes() > 0 && selector.count(1) == 1, ErrorCode::kInvalidArgument,
-            "its last bottom chooses rows by one value for each, but has shape {}",
+            "its last bottom selects rows by one value for each, but has shape {}",
             selector.ShapeString());
     for (size_t i = 0; i < top.size(); ++i) {
       Require(bottom[i]->shape(0) == selector.shape(0), ErrorCode::kInvalidArgument,
-              "its last bottom chooses among {} rows, but bottom {} has shape {}",
+              "its last bottom selects among {} rows, but bottom {} has shape {}",
               selector.shape(0), i, bottom[i]->ShapeString());
       top[i]->ReshapeLike(*bottom[i]);
     }
@@ -141,7 +141,7 @@ class FilterLayer : public Layer {
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                 const Blobs& bottom) override {
     Require(!propagate_down.back(), ErrorCode::kInvalidArgument,
-            "Filter has no gradient for the bottom that chooses rows");
+            "Filter has no gradient for the bottom that selects rows");
     for (size_t i = 0; i < top.size(); ++i) {
       if (propagate_down[i]) choice_.Spread(*top[i], *bottom[i]);
     }

@@ -73,7 +73,7 @@ std::string FilterError(const LayerCase& row, const std::function<void(const Blo
   return "";
 }
 
-TEST(BatchReindex, NamesAnIndexThatIsNoRow) {
+TEST(BatchReindex, NamesAnInvalidIndex) {
   const auto set = [](float value) {
     return [value](const Blobs& bottoms) { bottoms[1]->data_ptr()[2] = value; };
   };
@@ -83,20 +83,20 @@ TEST(BatchReindex, NamesAnIndexThatIsNoRow) {
   EXPECT_THAT(FilterError(row, set(-1)), HasSubstr("index -1 at position 2"));
 }
 
-TEST(Filter, NamesShapesThatDoNotFit) {
+TEST(Filter, NamesMismatchedShapes) {
   const LayerCase row = FilterReindexCases()[1];
   const auto reshape = [](size_t bottom, const Shape& shape) {
     return [=](const Blobs& bottoms) { bottoms[bottom]->Reshape(shape); };
   };
   EXPECT_THAT(FilterError(row, reshape(1, {4, 2})),
-              HasSubstr("chooses among 5 rows, but bottom 1 has shape 4 2 (8)"));
+              HasSubstr("selects among 5 rows, but bottom 1 has shape 4 2 (8)"));
   EXPECT_THAT(FilterError(row, reshape(2, {5, 2})), HasSubstr("but has shape 5 2 (10)"));
   LayerCase too_few = row;
   too_few.tops = 1;
   EXPECT_THAT(FilterError(too_few, [](const Blobs&) {}), HasSubstr("not 3 bottoms"));
 }
 
-TEST(Filter, MayKeepNoRow) {
+TEST(Filter, MaySelectNoRow) {
   const LayerCase row = FilterReindexCases()[2];
   LayerRun run(row);
   run.bottoms()[1]->data().zero_();
@@ -106,7 +106,7 @@ TEST(Filter, MayKeepNoRow) {
   EXPECT_THAT(ListOf(run.bottoms()[0]->diff()), testing::Each(0));
 }
 
-TEST(FilterReindex, RefusesAGradientForTheChoice) {
+TEST(FilterReindex, RejectsAGradientForTheSelection) {
   for (const LayerCase& row : FilterReindexCases()) {
     LayerRun run(row);
     run.Forward();

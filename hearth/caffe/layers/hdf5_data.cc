@@ -6,14 +6,14 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/hdf5_file.h"
-#include "hearth/caffe/data/picture_list.h"
+#include "hearth/caffe/data/image_list.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/file_data.h"
 
 namespace hearth::caffe {
 namespace {
 
-// Holds one file at a time. The datasets are named as the tops.
+// Holds one file in memory at a time. Datasets have the names of the tops.
 class Hdf5DataLayer : public FileDataLayer {
  public:
   Hdf5DataLayer(const LayerParameter& param, const NetContext& context)
@@ -27,10 +27,10 @@ class Hdf5DataLayer : public FileDataLayer {
     Require(!param_.has_transform_param(), ErrorCode::kInvalidArgument,
             "an HDF5Data layer cannot transform; remove transform_param");
     Require(!data.source().empty(), ErrorCode::kInvalidArgument,
-            "hdf5_data_param has no source; name the list of files");
+            "hdf5_data_param has no source; set it to the list of files");
     set_batch_size(data.batch_size());
     files_ = ReadLines(data.source());
-    Require(!files_.empty(), ErrorCode::kInvalidArgument, "the list {} names no file",
+    Require(!files_.empty(), ErrorCode::kInvalidArgument, "the list {} has no files",
             data.source());
     Shuffle(&files_);
     datasets_.resize(top.size());
@@ -96,7 +96,7 @@ class Hdf5DataLayer : public FileDataLayer {
     row_ = 0;
   }
 
-  // Returns its rows.
+  // Returns the number of its rows.
   int64_t LoadDataset(const Hdf5File& file, size_t i) {
     const std::string& top = param_.top()[i];
     const Shape shape = file.ShapeOf("/" + top);
@@ -132,11 +132,11 @@ class Hdf5DataLayer : public FileDataLayer {
     LoadFile();
   }
 
-  Random random_;  // drawn from in the order of the items, so the same on all ranks
+  Random random_;  // used in the order of the items, so equal on all ranks
   std::vector<std::string> files_;
   size_t file_ = 0;  // the loaded one
   std::vector<Dataset> datasets_;
-  std::vector<int64_t> rows_;  // of the file, in the order of their use
+  std::vector<int64_t> rows_;  // of the file, in the order of use
   size_t row_ = 0;
   uint64_t number_ = 0;  // of the item at row_
 };

@@ -38,7 +38,7 @@ class Hdf5Data : public FileLayerTest {
   }
 };
 
-TEST_F(Hdf5Data, GoesThroughAllFilesAgainAndAgain) {
+TEST_F(Hdf5Data, ReadsAllFilesRepeatedly) {
   WriteParts();
   FileLayerRun run(Layer(4));
   EXPECT_THAT(run.shape(0), ElementsAre(4, 2));
@@ -47,13 +47,13 @@ TEST_F(Hdf5Data, GoesThroughAllFilesAgainAndAgain) {
   EXPECT_THAT(run.Values(0), ElementsAre(4, 4, 0, 0, 1, 1, 2, 2));
 }
 
-TEST_F(Hdf5Data, IsSharedByTheRanksInTurn) {
+TEST_F(Hdf5Data, IsDistributedOverTheRanksRoundRobin) {
   WriteParts();
   FileLayerRun run(Layer(2), FileContext(TRAIN, 1, 2));
   EXPECT_THAT(run.Next(1, 2), ElementsAre(1, 3, 0, 2));
 }
 
-TEST_F(Hdf5Data, IsShuffledWithinItsFilesAlikeOnAllRanks) {
+TEST_F(Hdf5Data, IsShuffledWithinFilesEquallyOnAllRanks) {
   WritePart("a.h5", 0, 20);
   Write("list.txt", Path("a.h5"));
   FileLayerRun run(Layer(20, "shuffle: true"), FileContext(TRAIN));
@@ -67,7 +67,7 @@ TEST_F(Hdf5Data, IsShuffledWithinItsFilesAlikeOnAllRanks) {
   EXPECT_THAT(rank.Next(1), ElementsAre(first[1], first[3]));
 }
 
-TEST_F(Hdf5Data, GoesOnWhereAnUnbrokenRunWouldBe) {
+TEST_F(Hdf5Data, ResumesWhereAnUninterruptedRunWouldBe) {
   WriteParts();
   FileLayerRun unbroken(Layer(2, "shuffle: true"), FileContext(TRAIN));
   unbroken.Next(1, 4);
@@ -76,10 +76,10 @@ TEST_F(Hdf5Data, GoesOnWhereAnUnbrokenRunWouldBe) {
   EXPECT_EQ(resumed.Next(1, 3), unbroken.Next(1, 3));
 }
 
-TEST_F(Hdf5Data, RefusesDatasetsThatDoNotFit) {
+TEST_F(Hdf5Data, RejectsMismatchedDatasets) {
   EXPECT_THAT([&] { FileLayerRun(Layer(1)); }, ThrowsMessage<Error>(HasSubstr("list.txt")));
   Write("list.txt", "\n");
-  EXPECT_THAT([&] { FileLayerRun(Layer(1)); }, ThrowsMessage<Error>(HasSubstr("names no file")));
+  EXPECT_THAT([&] { FileLayerRun(Layer(1)); }, ThrowsMessage<Error>(HasSubstr("has no files")));
   WriteParts();
   EXPECT_THAT([&] { FileLayerRun(Layer(1) + " transform_param { scale: 2 }"); },
               ThrowsMessage<Error>(HasSubstr("remove transform_param")));

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// As Caffe, with four axes: missing ones are 1.
+// As in Caffe, with four axes: missing ones are 1.
 Shape LegacyShape(const Blob& blob) {
   Require(blob.num_axes() <= 4, ErrorCode::kInvalidArgument,
           "a bottom of shape {} has more than the four axes that the file has", blob.ShapeString());
@@ -17,7 +17,7 @@ Shape LegacyShape(const Blob& blob) {
   return shape;
 }
 
-// Rows of all passes, one after another; the file appears, empty, with the net.
+// Rows of all passes, appended; the file is created, empty, with the net.
 class Hdf5OutputLayer : public Layer {
  public:
   using Layer::Layer;
@@ -27,14 +27,14 @@ class Hdf5OutputLayer : public Layer {
   void SetUp(const Blobs&, const Blobs&) override {
     std::string name = param_.hdf5_output_param().file_name();
     Require(!name.empty(), ErrorCode::kInvalidArgument,
-            "hdf5_output_param has no file_name; name the file to write");
+            "hdf5_output_param has no file_name; set it to the output file");
     if (context().rank > 0) name += fmt::format(".rank{}", context().rank);
     file_ = Hdf5File::Create(name);
   }
 
   void Reshape(const Blobs& bottom, const Blobs&) override {
     Require(bottom[0]->shape(0) == bottom[1]->shape(0), ErrorCode::kInvalidArgument,
-            "its bottoms have {} and {} rows; give it as many labels as data", bottom[0]->shape(0),
+            "its bottoms have {} and {} rows; give as many labels as data", bottom[0]->shape(0),
             bottom[1]->shape(0));
   }
 

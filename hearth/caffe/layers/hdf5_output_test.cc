@@ -5,7 +5,7 @@
 
 namespace hearth::caffe {
 
-// It has no top: the row is there for completeness, the tests below look into the file.
+// It has no top: this row makes the table complete, the tests below read the file.
 std::vector<LayerCase> Hdf5OutputCases() {
   LayerCase row{"hdf5_output",
                 fmt::format("type: 'HDF5Output' hdf5_output_param {{ file_name: '{}' }}",
@@ -35,7 +35,7 @@ class Hdf5Output : public FileLayerTest {
     layer->SetUp({}, {});
     return layer;
   }
-  // Both bottoms hold `value` everywhere.
+  // Both bottoms have `value` everywhere.
   static void Run(Layer& layer, int rows, int labels, float value) {
     Blob data({rows, 2}), label({labels});
     data.data().fill_(value);
@@ -45,7 +45,7 @@ class Hdf5Output : public FileLayerTest {
   }
 };
 
-TEST_F(Hdf5Output, AddsTheRowsOfEveryPass) {
+TEST_F(Hdf5Output, AppendsTheRowsOfEveryPass) {
   const auto layer = Make();
   Run(*layer, 2, 2, 1);
   Run(*layer, 1, 1, 2);
@@ -56,14 +56,14 @@ TEST_F(Hdf5Output, AddsTheRowsOfEveryPass) {
   EXPECT_THAT(file.ReadFloats("/label"), ElementsAre(1, 1, 2));
 }
 
-TEST_F(Hdf5Output, OfSeveralRanksHasAFileForEach) {
+TEST_F(Hdf5Output, OfSeveralRanksWritesAFilePerRank) {
   Make(0);
   Make(1);
   EXPECT_TRUE(std::filesystem::exists(Path("out.h5")));
   EXPECT_TRUE(std::filesystem::exists(Path("out.h5.rank1")));
 }
 
-TEST_F(Hdf5Output, RefusesOtherNumbersOfLabels) {
+TEST_F(Hdf5Output, RejectsAnotherNumberOfLabels) {
   const auto layer = Make();
   EXPECT_THAT([&] { Run(*layer, 2, 3, 0); }, ThrowsMessage<Error>(HasSubstr("2 and 3 rows")));
 }

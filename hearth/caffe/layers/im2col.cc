@@ -1,4 +1,4 @@
-// Im2col: for each position of a convolution's window, the values under it as one column.
+// Im2col: one column per position of a convolution's window, with the values under it.
 #include <algorithm>
 
 #include "hearth/base/error.h"
@@ -31,9 +31,9 @@ class Im2colLayer : public Layer {
               "kernel {} with pad {} does not fit into axis {} of shape {}", window_.kernel[i],
               window_.pad[i], axis_ + 1 + i, x.ShapeString());
     }
-    picture_shape_ = {x.count(0, axis_), x.shape(axis_)};
+    image_shape_ = {x.count(0, axis_), x.shape(axis_)};
     column_shape_ = {x.count(0, axis_), x.shape(axis_), taps_};
-    picture_shape_.insert(picture_shape_.end(), x.shape().begin() + axis_ + 1, x.shape().end());
+    image_shape_.insert(image_shape_.end(), x.shape().begin() + axis_ + 1, x.shape().end());
     column_shape_.insert(column_shape_.end(), sizes.begin(), sizes.end());
     Shape shape(x.shape().begin(), x.shape().begin() + axis_);
     shape.push_back(x.shape(axis_) * taps_);
@@ -42,7 +42,7 @@ class Im2colLayer : public Layer {
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
-    top[0]->device_data().zero_();  // what lies under padding
+    top[0]->device_data().zero_();  // the values in the padding
     ForEachTap(bottom[0]->device_data(), top[0]->device_data(),
                [](const Tensor& values, const Tensor& column) { column.copy_(values); });
   }
@@ -56,19 +56,19 @@ class Im2colLayer : public Layer {
   }
 
  private:
-  // f(values, column) for each place of the kernel: the values of all pictures that lie under it,
-  // and where they stand in the columns.
+  // f(values, column) for each tap of the kernel: the values under it in all images, and the part
+  // of the columns for them.
   template <typename Function>
-  void ForEachTap(const Tensor& pictures, const Tensor& columns, Function f) const {
+  void ForEachTap(const Tensor& images, const Tensor& columns, Function f) const {
     for (int64_t tap = 0; tap < taps_; ++tap) {
-      Tensor values = pictures.view(picture_shape_);
+      Tensor values = images.view(image_shape_);
       Tensor column = columns.view(column_shape_).select(2, tap);
       int64_t rest = tap;
       for (int64_t i = static_cast<int64_t>(window_.kernel.size()); i-- > 0;) {
         const int64_t first = rest % window_.kernel[i] * window_.dilation[i] - window_.pad[i];
         rest /= window_.kernel[i];
-        const int64_t input = picture_shape_[2 + i], stride = window_.stride[i];
-        // Windows in [begin, end) have this place inside the picture.
+        const int64_t input = image_shape_[2 + i], stride = window_.stride[i];
+        // In windows [begin, end) this tap is inside the image.
         const int64_t begin = first >= 0 ? 0 : (stride - 1 - first) / stride;
         const int64_t end = first >= input
                                 ? begin
@@ -85,8 +85,8 @@ class Im2colLayer : public Layer {
 
   Window window_;
   int64_t axis_ = 1, taps_ = 1;
-  Shape picture_shape_;  // pictures, channels, spatial axes
-  Shape column_shape_;   // pictures, channels, taps, positions of the window
+  Shape image_shape_;   // images, channels, spatial axes
+  Shape column_shape_;  // images, channels, taps, positions of the window
 };
 
 }  // namespace

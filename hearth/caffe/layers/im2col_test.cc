@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Three spatial axes; where the bottom has fewer, the first ones have length 1 and a kernel of 1.
+// Three spatial axes; if the bottom has fewer, the first ones have length 1 and a kernel of 1.
 struct Columns {
   Shape kernel = {1, 1, 1}, stride = {1, 1, 1}, pad = {0, 0, 0}, dilation = {1, 1, 1};
   int spatial_axes = 2;
@@ -36,10 +36,10 @@ struct Columns {
   float Value(const Array& x, const Shape& at, int64_t taps) const {
     Shape from = {at[0], at[1] / taps, 0, 0, 0};
     const int64_t tap = at[1] % taps;
-    const Shape place = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1],
-                         tap % kernel[2]};
+    const Shape tap_position = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1],
+                                tap % kernel[2]};
     for (size_t i = 0; i < 3; ++i) {
-      from[2 + i] = at[2 + i] * stride[i] - pad[i] + place[i] * dilation[i];
+      from[2 + i] = at[2 + i] * stride[i] - pad[i] + tap_position[i] * dilation[i];
       if (from[2 + i] < 0 || from[2 + i] >= x.shape[2 + i]) return 0;
     }
     return x.at(from);
@@ -84,7 +84,7 @@ std::string Im2colError(const std::string& param, Shape bottom) {
   return "";
 }
 
-// As when a layer behind works in place.
+// As if a later in-place layer had overwritten them.
 TEST(Im2col, WritesZerosUnderPaddingEveryTime) {
   const LayerCase row = Im2colCases()[2];
   LayerRun run(row);
@@ -95,7 +95,7 @@ TEST(Im2col, WritesZerosUnderPaddingEveryTime) {
   EXPECT_EQ(run.TopValues()[0].values, first[0].values);
 }
 
-TEST(Im2col, NamesWhatDoesNotFit) {
+TEST(Im2col, NamesInvalidShapes) {
   EXPECT_THAT(Im2colError("kernel_size: 9", {1, 2, 5, 5}),
               HasSubstr("kernel 9 with pad 0 does not fit into axis 2 of shape 1 2 5 5 (50)"));
   EXPECT_THAT(Im2colError("kernel_size: 3", {4, 2}), HasSubstr("has no spatial axes"));

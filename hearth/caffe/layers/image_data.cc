@@ -1,11 +1,11 @@
-// ImageData: pictures from files that a list names.
+// ImageData: images from files in a list.
 #include <algorithm>
 #include <numeric>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/picture_list.h"
+#include "hearth/caffe/data/image_list.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/caffe/layers/image_file_data.h"
 #include "hearth/image/decode.h"
 #include "hearth/image/resize.h"
 #include "hearth/storage/file.h"
@@ -13,26 +13,26 @@
 namespace hearth::caffe {
 namespace {
 
-class ImageDataLayer : public PictureFileLayer {
+class ImageDataLayer : public ImageFileLayer {
  public:
-  using PictureFileLayer::PictureFileLayer;
+  using ImageFileLayer::ImageFileLayer;
   ~ImageDataLayer() override { StopLoading(); }
 
   void SetUp(const Blobs&, const Blobs& top) override {
     const ImageDataParameter& data = param_.image_data_param();
     Require(!data.source().empty(), ErrorCode::kInvalidArgument,
-            "image_data_param has no source; name the list of pictures");
+            "image_data_param has no source; set it to the list of images");
     Require((data.new_height() > 0) == (data.new_width() > 0), ErrorCode::kInvalidArgument,
-            "new_height {} and new_width {}: give both, or none", data.new_height(),
+            "new_height {} and new_width {}: set both, or neither", data.new_height(),
             data.new_width());
     set_batch_size(data.batch_size());
-    pictures_ = ReadPictureList(data.source());
-    order_.resize(pictures_.size());
+    images_ = ReadImageList(data.source());
+    order_.resize(images_.size());
     if (data.rand_skip() > 0) {
-      Require(data.rand_skip() <= pictures_.size(), ErrorCode::kInvalidArgument,
-              "rand_skip {} is more than the {} pictures of {}", data.rand_skip(), pictures_.size(),
+      Require(data.rand_skip() <= images_.size(), ErrorCode::kInvalidArgument,
+              "rand_skip {} is more than the {} images of {}", data.rand_skip(), images_.size(),
               data.source());
-      // The same on every rank, so that their stripes stay apart.
+      // The same on every rank, so that their stripes stay disjoint.
       skipped_ = Random(seed()).Below(data.rand_skip());
     }
     OrderEpoch(0);
@@ -62,14 +62,14 @@ class ImageDataLayer : public PictureFileLayer {
   }
 
   Item ItemOf(uint64_t number) {
-    const uint64_t place = skipped_ + number;
-    const uint64_t epoch = place / pictures_.size();
+    const uint64_t item_number = skipped_ + number;
+    const uint64_t epoch = item_number / images_.size();
     if (epoch != ordered_epoch_) OrderEpoch(epoch);
-    const ListedPicture& picture = pictures_[order_[place % pictures_.size()]];
+    const ListedImage& listed = images_[order_[item_number % images_.size()]];
     return {number,
-            param_.image_data_param().root_folder() + picture.path,
+            param_.image_data_param().root_folder() + listed.path,
             {},
-            static_cast<float>(picture.label)};
+            static_cast<float>(listed.label)};
   }
 
   void OrderEpoch(uint64_t epoch) {
@@ -80,8 +80,8 @@ class ImageDataLayer : public PictureFileLayer {
     ordered_epoch_ = epoch;
   }
 
-  std::vector<ListedPicture> pictures_;
-  std::vector<size_t> order_;  // of the pictures in ordered_epoch_
+  std::vector<ListedImage> images_;
+  std::vector<size_t> order_;  // of the images in ordered_epoch_
   uint64_t ordered_epoch_ = 0;
   uint64_t skipped_ = 0, next_ = 0;
 };

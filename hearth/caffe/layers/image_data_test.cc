@@ -13,7 +13,7 @@ using testing::ThrowsMessage;
 
 class ImageData : public FileLayerTest {
  protected:
-  // Pictures "0.png", "1.png", ... of which the pixels and the label are the number.
+  // Images "0.png", "1.png", ... whose pixels and label are the number.
   std::string WriteList(int count) const {
     std::string list;
     for (int i = 0; i < count; ++i) {
@@ -31,7 +31,7 @@ class ImageData : public FileLayerTest {
   }
 };
 
-TEST_F(ImageData, ComesInTheOrderOfTheListAgainAndAgain) {
+TEST_F(ImageData, RepeatsTheListInOrder) {
   WriteList(3);
   FileLayerRun run(Layer(2));
   EXPECT_THAT(run.shape(0), ElementsAre(2, 1, 1, 1));
@@ -39,7 +39,7 @@ TEST_F(ImageData, ComesInTheOrderOfTheListAgainAndAgain) {
   EXPECT_THAT(run.Values(1), ElementsAre(1, 2));
 }
 
-TEST_F(ImageData, IsShuffledAnewInEveryEpochAlikeOnAllRanks) {
+TEST_F(ImageData, IsShuffledInEveryEpochEquallyOnAllRanks) {
   WriteList(12);
   FileLayerRun alone(Layer(12, "shuffle: true"), FileContext(TRAIN));
   const std::vector<float> first = alone.Next(1), second = alone.Next(1);
@@ -53,7 +53,7 @@ TEST_F(ImageData, IsShuffledAnewInEveryEpochAlikeOnAllRanks) {
   EXPECT_THAT(rank.Next(1), ElementsAre(first[2], first[5], first[8], first[11]));
 }
 
-TEST_F(ImageData, GoesOnWhereAnUnbrokenRunWouldBe) {
+TEST_F(ImageData, ResumesWhereAnUninterruptedRunWouldBe) {
   WriteList(5);
   FileLayerRun unbroken(Layer(2, "shuffle: true"), FileContext(TRAIN));
   unbroken.Next(1, 4);
@@ -62,15 +62,15 @@ TEST_F(ImageData, GoesOnWhereAnUnbrokenRunWouldBe) {
   EXPECT_EQ(resumed.Next(1, 2), unbroken.Next(1, 2));
 }
 
-TEST_F(ImageData, SkipsASmallNumberOfPicturesAtRandom) {
+TEST_F(ImageData, SkipsASmallNumberOfImagesAtRandom) {
   WriteList(9);
   const float first = FileLayerRun(Layer(1, "rand_skip: 9"), FileContext(TRAIN)).Next(1)[0];
   EXPECT_GT(first, 0);
   EXPECT_THAT([&] { FileLayerRun(Layer(1, "rand_skip: 10")); },
-              ThrowsMessage<Error>(HasSubstr("rand_skip 10 is more than the 9 pictures")));
+              ThrowsMessage<Error>(HasSubstr("rand_skip 10 is more than the 9 images")));
 }
 
-TEST_F(ImageData, IsResizedAndColoured) {
+TEST_F(ImageData, ResizesAndConvertsColors) {
   WriteList(1);
   FileLayerRun run(
       fmt::format("type: 'ImageData' image_data_param {{ source: '{}' root_folder: "
@@ -78,12 +78,12 @@ TEST_F(ImageData, IsResizedAndColoured) {
                   Path("list.txt"), Path("")));
   EXPECT_THAT(run.shape(0), ElementsAre(1, 3, 2, 3));
   EXPECT_THAT([&] { FileLayerRun(Layer(1, "new_height: 2")); },
-              ThrowsMessage<Error>(HasSubstr("give both, or none")));
+              ThrowsMessage<Error>(HasSubstr("set both, or neither")));
 }
 
-TEST_F(ImageData, NamesPicturesThatAreMissingOrDamaged) {
+TEST_F(ImageData, NamesMissingAndDamagedImages) {
   WriteList(2);
-  Write("1.png", "no picture");
+  Write("1.png", "not an image");
   FileLayerRun damaged(Layer(2));
   EXPECT_THAT([&] { damaged.Next(0); }, ThrowsMessage<Error>(HasSubstr(Path("1.png"))));
   std::filesystem::remove(Path("1.png"));
@@ -91,17 +91,18 @@ TEST_F(ImageData, NamesPicturesThatAreMissingOrDamaged) {
   EXPECT_THAT([&] { missing.Next(0); }, ThrowsMessage<Error>(HasSubstr(Path("1.png"))));
 }
 
-TEST_F(ImageData, ListsHavePathsWithBlanksAndWholeNumbers) {
+TEST_F(ImageData, ListsMayHavePathsWithBlanksAndRequireIntegers) {
   Write("a b.png", image::EncodePng({1, 1, 1, {7}}));
   Write("list.txt", "\na b.png 3 \r\n\n");
   FileLayerRun run(Layer(1));
   EXPECT_THAT(run.Next(0), ElementsAre(7));
   EXPECT_THAT(run.Values(1), ElementsAre(3));
   Write("list.txt", "a.png 1\nb.png one\n");
-  EXPECT_THAT([&] { FileLayerRun(Layer(1)); },
-              ThrowsMessage<Error>(HasSubstr("list.txt:2: 'b.png one' does not end in a whole")));
+  EXPECT_THAT(
+      [&] { FileLayerRun(Layer(1)); },
+      ThrowsMessage<Error>(HasSubstr("list.txt:2: 'b.png one' does not end in an integer")));
   Write("list.txt", "\n");
-  EXPECT_THAT([&] { FileLayerRun(Layer(1)); }, ThrowsMessage<Error>(HasSubstr("no picture")));
+  EXPECT_THAT([&] { FileLayerRun(Layer(1)); }, ThrowsMessage<Error>(HasSubstr("has no images")));
 }
 
 }  // namespace

@@ -28,13 +28,14 @@ class InfogainLossLayer : public Layer {
     return {.arity = {2, 3, 1, 2}, .is_loss = true, .automatic_tops = true, .never_forced = {1, 2}};
   }
 
-  // The matrix is bottom 2 or stands in a file.
+  // The matrix is bottom 2 or read from a file.
   void SetUp(const Blobs& bottom, const Blobs& top) override {
     if (bottom.size() > 2) return;
     const InfogainLossParameter& param = param_.infogain_loss_param();
-    Require(param.has_source(), ErrorCode::kInvalidArgument,
-            "infogain_loss_param needs source, the file of its matrix, or the layer a third bottom "
-            "that holds it");
+    Require(
+        param.has_source(), ErrorCode::kInvalidArgument,
+        "infogain_loss_param needs a source, the file of its matrix, or the layer a third bottom "
+        "with the matrix");
     BlobProto proto;
     ParseWire(storage::ReadFile(param.source()), param.source(), &proto);
     matrix_.set_device(context().device);
@@ -100,7 +101,7 @@ class InfogainLossLayer : public Layer {
   }
 
  private:
-  // The matrix's row of each label: outer x classes x inner, 0 where a label is ignored.
+  // The matrix row of each label: outer x classes x inner, 0 for ignored labels.
   Tensor WeightsOnDevice(const Blobs& bottom) {
     const Tensor matrix = Matrix(bottom).device_data().view({layout_.classes, layout_.classes});
     return matrix.index_select(0, labels_.index.flatten())

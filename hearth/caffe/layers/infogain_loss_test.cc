@@ -14,13 +14,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Row by row; neither symmetric nor with equal sums.
+// In row order; neither symmetric nor with equal row sums.
 const Array kMatrix({3, 3}, {0.9f, 0.1f, -0.2f, 0.3f, 0.8f, 0, 0.5f, 0.25f, 1.5f});
 
 struct Infogain {
   int64_t inner = 1;
   std::optional<int> ignored = {};
-  bool over_all = false;  // the divisor: ignored labels too
+  bool over_all = false;  // the divisor includes ignored labels
   bool second_top = false;
 
   Arrays operator()(const Arrays& bottoms, const Arrays&) const {
@@ -57,7 +57,7 @@ LayerCase InfogainRow(std::string name, const std::string& param, Infogain loss)
   return row;
 }
 
-// The text of a layer whose matrix stands in a file.
+// A layer whose matrix is in a file.
 std::string WithFile() {
   const std::string path = testing::TempDir() + "hearth_infogain_test.binaryproto";
   Blob blob(kMatrix.shape);
@@ -106,15 +106,15 @@ std::string InfogainError(const std::string& param, const Shape& matrix) {
   return "";
 }
 
-TEST(InfogainLoss, NamesAMissingOrUnfitMatrix) {
-  EXPECT_THAT(InfogainError("", {}), HasSubstr("needs source"));
+TEST(InfogainLoss, NamesAMissingOrMismatchedMatrix) {
+  EXPECT_THAT(InfogainError("", {}), HasSubstr("needs a source"));
   EXPECT_THAT(InfogainError("infogain_loss_param { source: '/no/such/file' }", {}),
               HasSubstr("/no/such/file"));
   EXPECT_THAT(InfogainError("", {2, 3}),
               HasSubstr("3 classes need a matrix of 9 values, but it has shape 2 3 (6)"));
 }
 
-TEST(InfogainLoss, RefusesAGradientForLabelsAndMatrix) {
+TEST(InfogainLoss, RejectsAGradientForLabelsAndMatrix) {
   const LayerCase row = InfogainRow("case", "", {});
   LayerRun run(row);
   run.Forward();

@@ -75,7 +75,7 @@ class InnerProductLayer : public Layer {
   }
 
  private:
-  // Products of bfloat16 factors, as far as a device computes them.
+  // Products of bfloat16 factors, if the device supports them.
   bool narrow() const { return on_device() && context().precision == Precision::kBfloat16; }
   static Tensor Narrow(const Tensor& factor) { return factor.to(HEARTH_BFLOAT16); }
 

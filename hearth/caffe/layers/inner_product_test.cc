@@ -51,7 +51,7 @@ const bool kInnerProductCases = AddLayerCases(InnerProductCases);
 
 namespace {
 
-TEST(InnerProduct, NamesBottomsThatDoNotFitItsWeights) {
+TEST(InnerProduct, NamesBottomsThatDoNotMatchItsWeights) {
   const LayerCase row = InnerProductCases()[2];
   LayerRun run(row);
   run.bottoms()[0]->Reshape({3, 9});
@@ -65,7 +65,7 @@ TEST(InnerProduct, NamesBottomsThatDoNotFitItsWeights) {
   }
 }
 
-TEST(InnerProduct, NeedsNumOutput) {
+TEST(InnerProduct, RequiresNumOutput) {
   const LayerCase row{"case", "type: 'InnerProduct'", {{{3, 2}}}, nullptr};
   EXPECT_THROW(LayerRun run(row), Error);
 }

@@ -1,5 +1,5 @@
-// Layers that make blobs from nothing: Input (filled by the program), DummyData (by fillers) and
-// Parameter (a learned blob).
+// Layers without bottoms: Input (filled by the program), DummyData (by fillers) and Parameter (a
+// learned blob).
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/filler.h"
@@ -18,7 +18,7 @@ class SourceLayer : public Layer {
 
 Shape ToShape(const BlobShape& shape) { return {shape.dim().begin(), shape.dim().end()}; }
 
-// Shapes are set once: the program may change those of the tops later.
+// Shapes are set only once: the program may change those of the tops later.
 class InputLayer : public SourceLayer {
  public:
   using SourceLayer::SourceLayer;
@@ -32,8 +32,8 @@ class InputLayer : public SourceLayer {
   void SetUp(const Blobs&, const Blobs& top) override {
     const std::vector<BlobShape>& shapes = param_.input_param().shape();
     Require(shapes.size() <= 1 || shapes.size() == top.size(), ErrorCode::kInvalidArgument,
-            "input_param has {} shapes for {} tops: give one for all, or one per top",
-            shapes.size(), top.size());
+            "input_param has {} shapes for {} tops: set one for all, or one per top", shapes.size(),
+            top.size());
     for (size_t i = 0; i < top.size() && !shapes.empty(); ++i) {
       top[i]->Reshape(ToShape(shapes[shapes.size() == 1 ? 0 : i]));
     }
@@ -50,7 +50,7 @@ class DummyDataLayer : public SourceLayer {
     const DummyDataParameter& param = param_.dummy_data_param();
     const size_t fillers = param.data_filler().size();
     Require(fillers <= 1 || fillers == top.size(), ErrorCode::kInvalidArgument,
-            "dummy_data_param has {} data_fillers for {} tops: give none, one, or one per top",
+            "dummy_data_param has {} data_fillers for {} tops: set none, one, or one per top",
             fillers, top.size());
     for (size_t i = 0; i < top.size(); ++i) {
       top[i]->Reshape(TopShape(param, i, top.size()));
@@ -76,7 +76,7 @@ class DummyDataLayer : public SourceLayer {
   static Shape TopShape(const DummyDataParameter& param, size_t i, size_t tops) {
     const auto pick = [&](const auto& values, const char* name) {
       Require(values.size() == 1 || values.size() == tops, ErrorCode::kInvalidArgument,
-              "dummy_data_param has {} {} for {} tops: give one, or one per top", values.size(),
+              "dummy_data_param has {} {} for {} tops: set one, or one per top", values.size(),
               name, tops);
       return values[values.size() == 1 ? 0 : i];
     };

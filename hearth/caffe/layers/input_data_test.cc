@@ -74,7 +74,7 @@ TEST(DummyData, RefillsRandomTopsButNotConstantOnes) {
   EXPECT_EQ(run.TopValues()[1].values[0], 9);
 }
 
-TEST(DummyData, NamesCountsThatDoNotFit) {
+TEST(DummyData, NamesMismatchedCounts) {
   EXPECT_THROW(LayerRun run(Dummy("shape { dim: 1 } shape { dim: 1 }", 3)), Error);
   EXPECT_THROW(LayerRun run(Dummy("shape { dim: 1 } data_filler { } data_filler { }", 3)), Error);
   EXPECT_THROW(LayerRun run(Dummy("num: 1", 1)), Error);

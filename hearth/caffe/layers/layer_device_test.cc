@@ -1,5 +1,5 @@
-// Which layers compute on a device from end to end. PyTorch's device "meta" has shapes but no
-// values: a layer that asks for the host's copy of what is there fails, and so does a call that
+// Checks which layers compute entirely on a device. PyTorch's device "meta" has shapes but no
+// values: a layer that requests the host's copy of a device's values fails, and so does a call that
 // mixes devices.
 #include <gmock/gmock.h>
 
@@ -13,14 +13,15 @@
 namespace hearth::caffe {
 namespace {
 
-// Runs the layer and says why it cannot. Some of ATen's functions do not know that device, which
-// says nothing about the layer; all before them are looked at.
+// Runs the layer and returns why it cannot. Some of ATen's functions do not support that device,
+// which does not concern the layer; everything before them is checked.
 std::string WhyNotOnDevice(LayerCase row) {
   row.device = {{HEARTH_META}, true};
   try {
     LayerRun run(row);
     for (size_t i = 0; i < row.bottoms.size(); ++i) {
-      if (row.bottoms[i].classes == 0) run.bottoms()[i]->device_data();  // labels are the host's
+      // labels are read on the host
+      if (row.bottoms[i].classes == 0) run.bottoms()[i]->device_data();
     }
     run.Forward();
     Arrays diffs;
@@ -36,7 +37,7 @@ std::string WhyNotOnDevice(LayerCase row) {
   return "";
 }
 
-TEST(LayersOnDevices, NeedTheHostInTheseCasesOnly) {
+TEST(LayersOnDevices, NeedTheHostOnlyInTheseCases) {
   const std::map<std::string, std::string> expected = {
       {"HDF5Output", "all"}, {"Python", "all"}, {"Pooling", "stochastic|outside|beyond"}};
   for (const LayerCase& row : AllLayerCases()) {

@@ -1,4 +1,4 @@
-// Keeps the layer table of docs/caffe.md as the registry and the rows of the layer table have it.
+// Checks that docs/caffe.md has the layer table of the registry and of the tests' layer table.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -24,8 +24,8 @@ struct TypeFacts {
   std::set<std::string> params;  // fields of LayerParameter
   Arity arity = {Arity::kNoLimit, 0, Arity::kNoLimit, 0};
   bool in_place = false;
-  size_t bottoms = 0;             // of the row that has most
-  std::vector<size_t> gradients;  // its bottoms that get one
+  size_t bottoms = 0;             // of the row with most bottoms
+  std::vector<size_t> gradients;  // its bottoms that have one
 };
 
 void AddArity(const Arity& of_row, Arity* arity) {
@@ -96,7 +96,7 @@ std::string ReadDocs() {
   return text.str();
 }
 
-TEST(LayerDocs, HoldTheLayerTable) {
+TEST(LayerDocs, HaveTheCurrentLayerTable) {
   const std::string docs = ReadDocs();
   const size_t begin = docs.find(kBegin), end = docs.find(kEnd);
   ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << kFile;

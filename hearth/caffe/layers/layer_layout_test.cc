@@ -1,4 +1,4 @@
-// Layers that take channels last give the same in every mix of layouts that they say they take.
+// Layers that support channels-last compute the same in every supported mix of layouts.
 #include <gmock/gmock.h>
 
 #include <tuple>
@@ -22,7 +22,7 @@ std::vector<Layouts> MixesOf(const LayerCase& row, ChannelsLast takes) {
   return mixes;
 }
 
-// Weights of the tops in the scalar that gradients are taken of.
+// Random weights of the tops in the scalar objective.
 Arrays TopDiffs(const Arrays& tops) {
   Arrays diffs;
   for (const Array& top : tops) {
@@ -48,7 +48,7 @@ void RunBoth(LayerRun* run, LayerRun* plain, bool has_gradient) {
   }
 }
 
-TEST(LayerLayouts, GiveTheSameValuesAndGradients) {
+TEST(LayerLayouts, ComputeTheSameValuesAndGradients) {
   int compared = 0;
   for (const LayerCase& row : AllLayerCases()) {
     for (const auto& [bottoms, tops] : MixesOf(row, LayerRun(row).layer().traits().channels_last)) {
@@ -57,7 +57,7 @@ TEST(LayerLayouts, GiveTheSameValuesAndGradients) {
       run.SetLayouts(bottoms, tops);
       plain.SetLayouts(Layout::kContiguous, Layout::kContiguous);
       RunBoth(&run, &plain, row.has_gradient);
-      // What dropout drops depends on the order in memory.
+      // Dropout's mask depends on the memory order.
       if (run.layer().type() == "Dropout" && row.phase == TRAIN) continue;
       for (size_t i = 0; i < run.tops().size(); ++i) {
         ExpectSame(run.tops()[i]->data(), plain.tops()[i]->data(), "top");

@@ -1,4 +1,4 @@
-// What every layer promises, checked for each row of the table: shapes and values against a plain
+// The contract of every layer, checked for each row of the table: shapes and values against a plain
 // reference, gradients against differences, other numbers of rows, in-place tops.
 #include <gmock/gmock.h>
 
@@ -31,7 +31,7 @@ void ExpectNearValues(const Arrays& got, const Arrays& expected, float tolerance
   }
 }
 
-// Random weights of the tops in the scalar that gradients are taken of.
+// Random weights of the tops in the scalar objective.
 Arrays TopWeights(const Arrays& tops, const LayerCase& layer_case, bool is_loss) {
   std::mt19937 random(3);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -87,7 +87,7 @@ TEST_P(LayerTable, ForwardAgreesWithThePlainReference) {
   ExpectNearValues(run.TopValues(), expected, 1e-5f);
 }
 
-TEST_P(LayerTableRows, TakesAnotherNumber) {
+TEST_P(LayerTableRows, AcceptAnotherNumber) {
   LayerRun run(GetParam());
   run.Forward();
   for (const int64_t rows : {int64_t{1}, GetParam().bottoms[0].shape[0] + 2}) {
@@ -132,7 +132,7 @@ TEST_P(LayerTableGradients, AgreeWithDifferences) {
   }
 }
 
-TEST_P(LayerTableInPlace, GivesTheSame) {
+TEST_P(LayerTableInPlace, ComputesTheSame) {
   const LayerCase& row = GetParam();
   LayerRun apart(row), in_place(row, /*in_place=*/true);
   EXPECT_TRUE(in_place.layer().traits().allows_in_place);
@@ -153,7 +153,7 @@ TEST_P(LayerTableInPlace, GivesTheSame) {
   }
 }
 
-// As when a layer behind works in place.
+// As if a later in-place layer had overwritten it.
 TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
   const LayerCase& row = GetParam();
   LayerRun untouched(row), overwritten(row);
@@ -171,7 +171,7 @@ TEST_P(LayerTableGradients, SurviveAnOverwrittenTop) {
   }
 }
 
-// As when a program asks for new shapes before it runs backward.
+// As if a program requested new shapes before it runs backward.
 TEST_P(LayerTableGradients, SurviveAReshape) {
   LayerRun straight(GetParam()), reshaped(GetParam());
   if (straight.layer().type() == "Filter") return;  // its tops get their shapes in Forward

@@ -1,4 +1,4 @@
-// The rows of the layer table test: for each, a layer as text, its inputs and a plain reference.
+// Rows of the layer table tests: each is a layer as text, its inputs and a plain reference.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct Array {
 using Arrays = std::vector<Array>;
 
 // Values of one bottom: evenly spaced over [low, high] in random order, so that no two are equal
-// and none lies on the middle; or, with `classes`, so many labels.
+// and none is the midpoint; or, with `classes`, that many labels.
 struct CaseInput {
   Shape shape = {};
   float low = -2, high = 2;
@@ -41,14 +41,14 @@ struct LayerCase {
   std::string name;   // unique, [a-z0-9_]
   std::string layer;  // LayerParameter as text
   std::vector<CaseInput> bottoms;
-  // Tops from bottoms and parameters, straight from the formula.
+  // Tops from bottoms and parameters, directly from the formula.
   std::function<Arrays(const Arrays& bottoms, const Arrays& params)> reference;
   int tops = 1;
   Phase phase = TRAIN;
-  std::vector<int> without_gradient = {};  // bottoms (labels) whose gradient must not be asked for
+  std::vector<int> without_gradient = {};  // bottoms (labels) whose gradient must not be requested
   std::vector<int> tops_without_gradient = {};
   bool has_gradient = true;
-  bool in_place = false;    // also run with the top in the bottom's place
+  bool in_place = false;    // also run with the top in the bottom's memory
   bool fixed_rows = false;  // the first axis cannot change
   std::function<void(NetContext*)> prepare_context = {};
   std::function<void(Layer*)> prepare_layer = {};  // after SetUp
@@ -58,12 +58,12 @@ struct LayerCase {
 // A layer with its blobs, outside of a net.
 class LayerRun {
  public:
-  // Makes the layer and fills bottoms and parameters with the case's values.
+  // Creates the layer and fills bottoms and parameters with the case's values.
   explicit LayerRun(const LayerCase& layer_case, bool in_place = false);
 
   // Values for bottoms with `rows` on their first axis (0: as in the case).
   void FillBottoms(int64_t rows, unsigned seed);
-  // Of the blobs of four axes; the bottoms get their values anew.
+  // Sets the layout of the blobs of four axes, and the bottoms' values again.
   void SetLayouts(Layout bottoms, Layout tops);
   void Forward();
   // Writes the tops' diffs, then runs backward for every bottom that has a gradient.
@@ -76,7 +76,7 @@ class LayerRun {
   Arrays BottomValues() const { return Values(bottom_pointers_); }
   Arrays TopValues() const { return Values(top_pointers_); }
   Arrays ParamValues() const;
-  // What the reference says for the present bottoms. Call it before an in-place Forward.
+  // The reference's result for the current bottoms. Call it before an in-place Forward.
   Arrays Expected() const { return case_.reference(BottomValues(), ParamValues()); }
 
  private:

@@ -107,7 +107,7 @@ class HingeLossLayer : public RowLossLayer {
   }
 
  private:
-  // Of each score, and what it stands in its margin with: -1 for the right class, else 1.
+  // For each score, the sign in its margin: -1 for the right class, else 1.
   std::pair<Tensor, Tensor> MarginsOnDevice(const Blobs& bottom) const {
     const Tensor x = Rows(bottom[0]->device_data());
     const Tensor signs = device::ones_like(x).scatter_(1, device_labels_, -1);
@@ -120,7 +120,7 @@ class HingeLossLayer : public RowLossLayer {
   }
 };
 
-// The bottom holds probabilities already.
+// The bottom has probabilities already.
 class MultinomialLogisticLossLayer : public RowLossLayer {
  public:
   using RowLossLayer::RowLossLayer;
@@ -162,7 +162,7 @@ class MultinomialLogisticLossLayer : public RowLossLayer {
   static constexpr float kSmallest = 1e-20f;
 };
 
-// Independent logistic regressions; targets may lie between 0 and 1.
+// Independent logistic regressions; targets may be between 0 and 1.
 class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
  public:
   SigmoidCrossEntropyLossLayer(const LayerParameter& param, const NetContext& context)
@@ -184,7 +184,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
     int64_t valid = 0;
     for (int64_t i = 0; i < bottom[0]->count(); ++i) {
       if (IsIgnored(t[i])) continue;
-      // log(1 + e^-|x|) does not overflow, whatever the sign of x.
+      // log(1 + e^-|x|) does not overflow for any x.
       sum -= x[i] * (t[i] - (x[i] >= 0 ? 1.f : 0.f)) - std::log1p(std::exp(-std::fabs(x[i])));
       ++valid;
     }
@@ -225,7 +225,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
     top[0]->device_data().copy_(losses.sum() / divisor_);
   }
 
-  // The target is cut to a whole number first, as in Caffe: 0 ignores every soft target below 1.
+  // The target is truncated to an integer first, as in Caffe: 0 ignores every soft target below 1.
   bool IsIgnored(float target) const { return static_cast<int64_t>(target) == ignored_; }
 
   const LossNormalizer normalizer_;

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// term(score, is_true_class), summed and divided by rows.
+// term(score, is_true_class), summed and divided by the number of rows.
 template <typename Term>
 auto LossReference(Term term) {
   return [term](const Arrays& bottoms, const Arrays&) {
@@ -71,7 +71,7 @@ const bool kLossCases = AddLayerCases(LossCases);
 
 namespace {
 
-TEST(SigmoidCrossEntropyLoss, SurvivesLargeScores) {
+TEST(SigmoidCrossEntropyLoss, IsFiniteForLargeScores) {
   const LayerCase row = LossCases()[3];
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(-1e4);

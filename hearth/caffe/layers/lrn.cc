@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kScratchPictures = 3;
+constexpr int64_t kScratchImages = 3;
 
 class LrnLayer : public Layer {
  public:
@@ -25,7 +25,7 @@ class LrnLayer : public Layer {
     within_ = param.norm_region() == LRNParameter::WITHIN_CHANNEL;
     size_ = param.local_size();
     Require(size_ % 2 == 1, ErrorCode::kInvalidArgument, "local_size must be odd, not {}", size_);
-    // Within a channel, Caffe has no k: the sum is added to 1.
+    // Within a channel, Caffe ignores k: the sum is added to 1.
     k_ = within_ ? 1.f : param.k();
     alpha_ = param.alpha() / static_cast<float>(within_ ? size_ * size_ : size_);
     beta_ = param.beta();
@@ -37,8 +37,8 @@ class LrnLayer : public Layer {
     top[0]->ReshapeLike(*bottom[0]);
     scale_.ReshapeLike(*bottom[0]);
     channels_last_ = bottom[0]->layout() == Layout::kChannelsLast;
-    picture_ = {bottom[0]->shape(1), bottom[0]->shape(2), bottom[0]->shape(3)};
-    if (!channels_last_) scratch_.resize(ThreadCount() * kScratchPictures * picture_.size());
+    image_ = {bottom[0]->shape(1), bottom[0]->shape(2), bottom[0]->shape(3)};
+    if (!channels_last_) scratch_.resize(ThreadCount() * kScratchImages * image_.size());
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
@@ -46,11 +46,11 @@ class LrnLayer : public Layer {
     const float* x = bottom[0]->data_ptr();
     float* y = top[0]->data_ptr();
     float* inverse = scale_.data_ptr();
-    ForEachPicture(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
-      const int64_t count = picture_.size();
+    ForEachImage(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
+      const int64_t count = image_.size();
       const float* in = x + offset;
       float* s = inverse + offset;
-      if (channels_last_) return norm().Forward(PlacesOf(in), s, y + offset);
+      if (channels_last_) return norm().Forward(PixelsOf(in), s, y + offset);
       for (int64_t i = 0; i < count; ++i) scratch[i] = in[i] * in[i];
       Sum(scratch, scratch + count, s);
       for (int64_t i = 0; i < count; ++i) s[i] = 1.f / (k_ + alpha_ * s[i]);
@@ -68,12 +68,12 @@ class LrnLayer : public Layer {
     const float* inverse = scale_.data_ptr();
     float* dx = bottom[0]->diff_ptr();
     const float slope = 2 * alpha_ * beta_;
-    ForEachPicture(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
-      const int64_t count = picture_.size();
+    ForEachImage(bottom[0]->shape(0), [&](int64_t offset, float* scratch) {
+      const int64_t count = image_.size();
       const float *in = x + offset, *g = dy + offset, *s = inverse + offset;
       float* to = dx + offset;
-      // From the bottom, not the top, which a layer behind may have changed in place.
-      if (channels_last_) return norm().Backward(PlacesOf(in), s, g, to);
+      // From the bottom, not the top, which a later layer may have changed in place.
+      if (channels_last_) return norm().Backward(PixelsOf(in), s, g, to);
       float* power = scratch + 2 * count;
       PowersOf(s, beta_, power, count);
       for (int64_t i = 0; i < count; ++i) scratch[i] = g[i] * in[i] * power[i] * s[i];
@@ -83,7 +83,7 @@ class LrnLayer : public Layer {
   }
 
  private:
-  // The sum of the values around each one, in a tensor of its own.
+  // The sums of the values around each one, in a new tensor.
   Tensor SumAround(const Tensor& values) const {
     const int64_t half = size_ / 2, channels = values.size(1);
     if (within_) {
@@ -111,33 +111,33 @@ class LrnLayer : public Layer {
     device::sub_out(bottom.device_diff(), scaled, x * sums, 2 * alpha_ * beta_);
   }
 
-  // f(offset of the picture, scratch memory), on several threads.
+  // f(offset of the image, scratch memory), multithreaded.
   template <typename Function>
-  void ForEachPicture(int64_t count, Function f) {
+  void ForEachImage(int64_t count, Function f) {
     ParallelFor(0, count, 1, [&](int64_t begin, int64_t end) {
       float* scratch = scratch_.data();
-      if (!channels_last_) scratch += ThreadNumber() * kScratchPictures * picture_.size();
-      for (int64_t n = begin; n < end; ++n) f(n * picture_.size(), scratch);
+      if (!channels_last_) scratch += ThreadNumber() * kScratchImages * image_.size();
+      for (int64_t n = begin; n < end; ++n) f(n * image_.size(), scratch);
     });
   }
 
   void Sum(const float* values, float* scratch, float* sums) const {
     if (within_) {
-      SumWithinChannels(picture_, size_, values, scratch, sums);
+      SumWithinChannels(image_, size_, values, scratch, sums);
     } else {
-      SumAcrossChannels(picture_, size_, values, sums);
+      SumAcrossChannels(image_, size_, values, sums);
     }
   }
 
   ResponseNorm norm() const { return {size_, k_, alpha_, beta_}; }
-  ResponseNorm::Places PlacesOf(const float* picture) const {
-    return {picture_.height * picture_.width, picture_.channels, picture};
+  ResponseNorm::Pixels PixelsOf(const float* image) const {
+    return {image_.height * image_.width, image_.channels, image};
   }
 
   bool within_ = false, channels_last_ = false;
   int64_t size_ = 1;
   float k_ = 1, alpha_ = 1, beta_ = 0.75f;
-  PictureShape picture_;
+  ImageShape image_;
   Blob scale_;  // s, and on the host 1 / s
   std::vector<float> scratch_;
 };

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Reaches `across` channels and `within` rows and columns to each side.
+// Extends `across` channels and `within` rows and columns to each side.
 auto LrnReference(int64_t across, int64_t within, float k, float alpha, float beta) {
   return [=](const Arrays& bottoms, const Arrays&) {
     const Array& x = bottoms[0];
@@ -38,17 +38,17 @@ std::string LrnText(const std::string& param) { return "type: 'LRN' lrn_param { 
 }  // namespace
 
 std::vector<LayerCase> LrnCases() {
-  const std::vector<CaseInput> picture = {{{2, 5, 3, 4}}};
+  const std::vector<CaseInput> image = {{{2, 5, 3, 4}}};
   return {
-      {"lrn_across", LrnText("local_size: 3 alpha: 2 k: 1.5"), picture,
+      {"lrn_across", LrnText("local_size: 3 alpha: 2 k: 1.5"), image,
        LrnReference(1, 0, 1.5f, 2, 0.75f)},
-      {"lrn_across_wider_than_channels", LrnText("local_size: 13 alpha: 2"), picture,
+      {"lrn_across_wider_than_channels", LrnText("local_size: 13 alpha: 2"), image,
        LrnReference(6, 0, 1, 2, 0.75f)},
-      {"lrn_other_beta", LrnText("alpha: 1 beta: 0.4"), picture, LrnReference(2, 0, 1, 1, 0.4f)},
+      {"lrn_other_beta", LrnText("alpha: 1 beta: 0.4"), image, LrnReference(2, 0, 1, 1, 0.4f)},
       // Within a channel, k has no effect.
-      {"lrn_within", LrnText("norm_region: WITHIN_CHANNEL local_size: 3 alpha: 2 k: 9"), picture,
+      {"lrn_within", LrnText("norm_region: WITHIN_CHANNEL local_size: 3 alpha: 2 k: 9"), image,
        LrnReference(0, 1, 1, 2, 0.75f)},
-      {"lrn_within_5", LrnText("norm_region: WITHIN_CHANNEL alpha: 3 beta: 0.5"), picture,
+      {"lrn_within_5", LrnText("norm_region: WITHIN_CHANNEL alpha: 3 beta: 0.5"), image,
        LrnReference(0, 2, 1, 3, 0.5f)},
   };
 }
@@ -56,7 +56,7 @@ const bool kLrnCases = AddLayerCases(LrnCases);
 
 namespace {
 
-TEST(Lrn, RefusesAnEvenSize) {
+TEST(Lrn, RejectsAnEvenSize) {
   const LayerCase row{"case", LrnText("local_size: 4"), {{{1, 2, 3, 3}}}, nullptr};
   EXPECT_THROW(LayerRun run(row), Error);
 }

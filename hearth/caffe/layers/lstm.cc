@@ -1,4 +1,4 @@
-// LSTM over whole sequences, and LSTMUnit, one step of it whose sums another layer computes.
+// LSTM over whole sequences, and LSTMUnit, a single step whose sums another layer computes.
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/lstm_device.h"
 #include "hearth/caffe/kernels/lstm_step.h"
@@ -163,7 +163,7 @@ class LstmLayer : public RecurrentLayer {
     }
   }
 
-  // The arrays of all steps. Made before threads use them: a blob allocates on first use.
+  // The arrays of all steps. Allocated before threads use them: a blob allocates on first use.
   struct Sequence {
     int64_t rows, size;
     const float* cont;
@@ -186,12 +186,12 @@ class LstmLayer : public RecurrentLayer {
             top[0]->data_ptr()};
   }
 
-  Blob cells_;     // one more than steps: the first are those before the first step
+  Blob cells_;     // one more than steps: the first are before the first step
   Blob squashed_;  // their tanh, without the first
   Blob d_states_;
 };
 
-// Bottoms: cells of the step before, sums of the gates, cont; tops: cells, hidden values.
+// Bottoms: cells of the previous step, sums of the gates, cont; tops: cells, hidden values.
 class LstmUnitLayer : public Layer {
  public:
   using Layer::Layer;
@@ -226,7 +226,7 @@ class LstmUnitLayer : public Layer {
     Require(!propagate_down[2], ErrorCode::kInvalidArgument,
             "LSTMUnit has no gradient for its continuation indicators");
     if (!propagate_down[0] && !propagate_down[1]) return;
-    // Both gradients come from one loop; one that is not wanted goes nowhere.
+    // Both gradients are computed in one loop; an unrequested one is discarded.
     Blob& d_before = propagate_down[0] ? *bottom[0] : squashed_;
     Blob& d_gates = propagate_down[1] ? *bottom[1] : gates_;
     if (on_device()) {

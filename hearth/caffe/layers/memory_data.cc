@@ -1,10 +1,10 @@
-// MemoryData: pictures and labels, from rows (source_class) or from arrays that the program sets.
+// MemoryData: images and labels, from rows (source_class) or from arrays that the program sets.
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 #include "hearth/caffe/data/row_values.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/fed_data.h"
@@ -27,7 +27,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
   LayerTraits traits() const override { return {.arity = {0, 0, 1, 2}}; }
 
   void SetUp(const Blobs& bottom, const Blobs& top) override {
-    const PictureSize& out = reader_.output();
+    const ImageSize& out = reader_.output();
     std::vector<Top> tops = {{{out.channels, out.height, out.width}}};
     if (top.size() > 1) tops.push_back({{}});
     SetTops(param_.memory_data_param().batch_size(), std::move(tops));
@@ -42,7 +42,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
     Require(data.size(0) > 0 && data.size(0) % batch_size() == 0, ErrorCode::kInvalidArgument,
             "{} items are not a multiple of batch_size {}", data.size(0), batch_size());
     Require(labels.numel() == data.size(0), ErrorCode::kInvalidArgument,
-            "{} labels for {} items: give one each", labels.numel(), data.size(0));
+            "{} labels for {} items: set one label per item", labels.numel(), data.size(0));
     data_ = std::move(data);
     labels_ = std::move(labels);
     next_item_ = 0;
@@ -57,7 +57,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
     if (top.size() > 1) top[1]->Reshape({batch_size(), 1, 1, 1});
   }
 
-  // Arrays are delivered as they are: transform_param is for rows.
+  // Arrays are delivered unchanged: transform_param applies to rows.
   void Forward(const Blobs& bottom, const Blobs& top) override {
     if (is_fed()) {
       FedDataLayer::Forward(bottom, top);
@@ -101,24 +101,24 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
                              : param_.memory_data_param().image_encoded();
   }
 
-  PictureSize RowSize(const dataset::Minibatch::Row& row) const {
+  ImageSize RowSize(const dataset::Minibatch::Row& row) const {
     const auto number = [&row](std::string_view name, int64_t fallback) {
       const batch::ColumnView* column = Given(row, name);
       return column != nullptr ? column->AsInt64(row.index) : fallback;
     };
-    const PictureSize size = {number("channels", size_.channels), number("height", size_.height),
-                              number("width", size_.width)};
-    // Bounded before they are multiplied: they come from the data.
+    const ImageSize size = {number("channels", size_.channels), number("height", size_.height),
+                            number("width", size_.width)};
+    // Bounded before the multiplication: they come from the data.
     constexpr int64_t kMost = 1 << 20;
     Require(std::min({size.channels, size.height, size.width}) > 0 &&
                 std::max({size.channels, size.height, size.width}) <= kMost,
-            ErrorCode::kDataLoss, "a picture of {} x {} x {} is not possible", size.channels,
+            ErrorCode::kDataLoss, "an image of {} x {} x {} is not possible", size.channels,
             size.height, size.width);
     return size;
   }
 
-  const PictureSize size_;
-  const PictureReader reader_;
+  const ImageSize size_;
+  const ImageReader reader_;
   Tensor data_, labels_;
   int64_t next_item_ = 0;
 };

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 LayerCase Fed(const std::string& param, const std::shared_ptr<const batch::BatchView>& batch,
-              std::vector<std::pair<std::string, std::string>>* bad_rows = nullptr) {
+              std::vector<std::pair<std::string, std::string>>* invalid_rows = nullptr) {
   LayerCase row{"fed",
                 "type: 'MemoryData' source_class: 'com.yahoo.ml.caffe.ImageDataFrame' " + param,
                 {},
@@ -23,9 +23,9 @@ LayerCase Fed(const std::string& param, const std::shared_ptr<const batch::Batch
                 2};
   row.prepare_context = [=](NetContext* context) {
     context->open_source = [batch](const LayerParameter&) { return SourceOf({batch}); };
-    if (bad_rows != nullptr) {
-      context->on_bad_row = [bad_rows](const std::string& id, const std::string& reason) {
-        bad_rows->emplace_back(id, reason);
+    if (invalid_rows != nullptr) {
+      context->on_invalid_row = [invalid_rows](const std::string& id, const std::string& reason) {
+        invalid_rows->emplace_back(id, reason);
       };
     }
   };
@@ -70,29 +70,29 @@ TEST(MemoryData, DeliversEncodedRowsAndTheirLabels) {
   EXPECT_EQ(run.layer().Fetch(), 2);
 }
 
-TEST(MemoryData, SkipsBadRowsWithTheirLabelsAndReportsThem) {
-  std::vector<std::pair<std::string, std::string>> bad_rows;
+TEST(MemoryData, SkipsInvalidRowsWithTheirLabelsAndReportsThem) {
+  std::vector<std::pair<std::string, std::string>> invalid_rows;
   const std::string good = image::EncodePng(image::GradientImage(2, 2, 1));
   const auto batch = batch::BatchBuilder()
                          .AddString("id", {"a", "b", "c", "d"})
                          .AddInt32("label", {1, 2, 3, 4})
-                         .AddBinary("data", {good, "no picture",
+                         .AddBinary("data", {good, "not an image",
                                              image::EncodePng(image::GradientImage(3, 2, 1)), good})
                          .Build();
   const LayerCase row =
       Fed("memory_data_param { batch_size: 2 channels: 1 height: 2 width: 2 image_encoded: true }",
-          batch, &bad_rows);
+          batch, &invalid_rows);
   LayerRun run(row);
   ASSERT_EQ(run.layer().Fetch(), 2);
   run.Forward();
   EXPECT_THAT(run.TopValues()[1].values, ElementsAre(1, 4));
   EXPECT_EQ(run.layer().fetched_rows()->rows[1].index, 3);
-  EXPECT_THAT(bad_rows,
+  EXPECT_THAT(invalid_rows,
               ElementsAre(Pair("b", HasSubstr("neither a JPEG nor a PNG image")),
-                          Pair("c", "a picture of 1 x 3 x 2 is not the layer's 1 x 2 x 2")));
+                          Pair("c", "an image of 1 x 3 x 2 does not match the layer's 1 x 2 x 2")));
 }
 
-TEST(MemoryData, TakesSizeAndEncodingFromTheRow) {
+TEST(MemoryData, ReadsSizeAndEncodingFromTheRow) {
   const auto batch =
       batch::BatchBuilder()
           .AddInt32("label", {1, 2})
@@ -111,7 +111,7 @@ TEST(MemoryData, TakesSizeAndEncodingFromTheRow) {
   EXPECT_EQ(run.tops()[0]->data_ptr()[6], 20);
 }
 
-TEST(MemoryData, NamesAColumnThatIsMissing) {
+TEST(MemoryData, NamesAMissingColumn) {
   const LayerCase row = Fed("memory_data_param { batch_size: 2 channels: 1 height: 1 width: 1 }",
                             batch::BatchBuilder().AddInt32("label", {1}).Build());
   LayerRun run(row);
@@ -124,7 +124,7 @@ TEST(MemoryData, NamesAColumnThatIsMissing) {
   }
 }
 
-TEST(MemoryData, GoesRoundItsArrays) {
+TEST(MemoryData, RepeatsItsArrays) {
   const LayerCase row = ByArrays();
   LayerRun run(row);
   EXPECT_EQ(run.layer().Fetch(), std::nullopt);
@@ -139,7 +139,7 @@ TEST(MemoryData, GoesRoundItsArrays) {
   }
 }
 
-TEST(MemoryData, RefusesArraysThatDoNotFit) {
+TEST(MemoryData, RejectsMismatchedArrays) {
   const LayerCase row = ByArrays();
   LayerRun run(row);
   auto& arrays = dynamic_cast<ArrayFed&>(run.layer());

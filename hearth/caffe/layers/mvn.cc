@@ -1,4 +1,4 @@
-// MVN: each row or channel less its mean, divided by its standard deviation.
+// MVN: subtracts the mean of each row or channel and divides by its standard deviation.
 #include <algorithm>
 #include <cmath>
 
@@ -102,7 +102,7 @@ class MvnLayer : public Layer {
     for (int64_t i = 0; i < size_; ++i) y[i] *= *scale;
   }
 
-  // As in Caffe, the slope of the deviation is taken as if eps were 0.
+  // As in Caffe, the derivative of the deviation is computed as if eps were 0.
   void Gradient(const float* y, const float* dy, float scale, float* dx) const {
     double sum = 0, product = 0;
     for (int64_t i = 0; i < size_; ++i) {
@@ -117,7 +117,7 @@ class MvnLayer : public Layer {
 
   int64_t rows_ = 0, size_ = 0;
   Blob scale_;   // of each row in the last Forward
-  Blob output_;  // a copy, where a later layer overwrites the top
+  Blob output_;  // a copy, if a later layer overwrites the top
 };
 
 }  // namespace

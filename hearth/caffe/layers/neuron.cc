@@ -22,7 +22,7 @@ void NeuronLayer::Forward(const Blobs& bottom, const Blobs& top) {
 void NeuronLayer::Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                            const Blobs& bottom) {
   if (!propagate_down[0] && blobs_.empty()) return;
-  // The parameters' gradient comes from the same loop; a bottom's that is not wanted goes nowhere.
+  // The parameters' gradient comes from the same loop; an unrequested bottom's is discarded.
   if (!propagate_down[0]) input_.ReshapeLike(*bottom[0]);
   Blob& target = propagate_down[0] ? *bottom[0] : input_;
   Blob& input = keeps_input(bottom, top) ? input_ : *bottom[0];

@@ -1,4 +1,4 @@
-// What element-wise layers with one bottom and one top share.
+// Base of elementwise layers with one bottom and one top.
 #pragma once
 
 #include "hearth/caffe/net/layer.h"
@@ -6,7 +6,7 @@
 
 namespace hearth::caffe {
 
-// Elements that one thread should get at least, for loops with a few operations per element.
+// Minimum number of elements per thread, for loops with a few operations per element.
 inline constexpr int64_t kElementGrain = 16384;
 
 // out[i] = f(inputs[i]...). `out` may be one of the inputs.
@@ -22,8 +22,8 @@ void Map(const Tensor& out, Function f, const Inputs&... inputs) {
   loop(inputs.template data_ptr()...);
 }
 
-// Works in place. What the gradient needs is kept aside where it would be overwritten: the input by
-// this layer when it runs in place, the output by a later layer that does.
+// Works in place. Values that the gradient needs are copied before they are overwritten: the input
+// if this layer runs in place, the output if a later layer does.
 class NeuronLayer : public Layer {
  public:
   using Layer::Layer;
@@ -39,8 +39,8 @@ class NeuronLayer : public Layer {
  protected:
   // y = f(x); y may be x.
   virtual void Apply(const Tensor& x, Tensor& y) = 0;
-  // dx = dy * f'(x), where y = f(x); dx may be dy. x and y hold their values only if the functions
-  // below say that they are needed.
+  // dx = dy * f'(x), where y = f(x); dx may be dy. x and y are valid only if the functions below
+  // return that they are needed.
   virtual void Gradient(const Tensor& dy, const Tensor& x, const Tensor& y, Tensor& dx) = 0;
   // The same by ATen's kernels, for tensors on any device.
   virtual void ApplyOnDevice(const Tensor& x, Tensor& y) = 0;
@@ -54,7 +54,7 @@ class NeuronLayer : public Layer {
   }
   bool keeps_output() const { return top_overwritten() && GradientNeedsOutput(); }
 
-  Blob input_, output_;  // copies, where they are kept
+  Blob input_, output_;  // copies, if they are needed
 };
 
 }  // namespace hearth::caffe

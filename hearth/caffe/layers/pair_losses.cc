@@ -174,7 +174,7 @@ class ContrastiveLossLayer : public Layer {
     }
   }
 
-  // Keeps equal rows from dividing by zero.
+  // Prevents a division by zero for equal rows.
   static constexpr float kSmallest = 1e-4f;
 
   Blob difference_;

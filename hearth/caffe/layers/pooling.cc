@@ -37,7 +37,7 @@ class PoolingLayer : public Layer {
       blob->Reshape({bottom[0]->shape(0), bottom[0]->shape(1), rows_.outputs, columns_.outputs});
     }
     planes_ = bottom[0]->count(0, 2);
-    places_ = {rows_, columns_, bottom[0]->shape(1)};
+    channels_last_ = {rows_, columns_, bottom[0]->shape(1)};
     if (top[0]->layout() != bottom[0]->layout()) {
       aside_.ReshapeLike(*top[0]);
       if (aside_.layout() != bottom[0]->layout()) aside_.set_layout(bottom[0]->layout());
@@ -55,7 +55,7 @@ class PoolingLayer : public Layer {
     const bool mixed = top[0]->layout() != bottom[0]->layout();
     Blob& out = mixed ? aside_ : *top[0];
     if (bottom[0]->layout() == Layout::kChannelsLast) {
-      ForwardPlaces(bottom[0]->shape(0), bottom[0]->data_ptr(), out.data_ptr());
+      ForwardPixels(bottom[0]->shape(0), bottom[0]->data_ptr(), out.data_ptr());
     } else {
       ForwardPlanes(bottom[0]->data_ptr(), out.data_ptr(),
                     top.size() > 1 ? top[1]->data_ptr() : nullptr);
@@ -81,34 +81,36 @@ class PoolingLayer : public Layer {
     if (mixed) aside_.diff().copy_(top[0]->diff());
     const float* dy = (mixed ? aside_ : *top[0]).diff_ptr();
     if (bottom[0]->layout() == Layout::kChannelsLast) {
-      BackwardPlaces(bottom[0]->shape(0), dy, bottom[0]->diff_ptr());
+      BackwardPixels(bottom[0]->shape(0), dy, bottom[0]->diff_ptr());
     } else {
       BackwardPlanes(dy, bottom[0]->diff_ptr());
     }
   }
 
  private:
-  void ForwardPlaces(int64_t pictures, const float* x, float* y) {
-    const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
-    ParallelFor(0, pictures, 1, [&](int64_t begin, int64_t end) {
+  void ForwardPixels(int64_t images, const float* x, float* y) {
+    const int64_t in = in_size() * channels_last_.channels,
+                  out = out_size() * channels_last_.channels;
+    ParallelFor(0, images, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         if (pool() == PoolingParameter::MAX) {
-          places_.Max(x + n * in, y + n * out, &chosen_[n * out]);
+          channels_last_.Max(x + n * in, y + n * out, &chosen_[n * out]);
         } else {
-          places_.Average(x + n * in, y + n * out);
+          channels_last_.Average(x + n * in, y + n * out);
         }
       }
     });
   }
 
-  void BackwardPlaces(int64_t pictures, const float* dy, float* dx) {
-    const int64_t in = in_size() * places_.channels, out = out_size() * places_.channels;
-    ParallelFor(0, pictures, 1, [&](int64_t begin, int64_t end) {
+  void BackwardPixels(int64_t images, const float* dy, float* dx) {
+    const int64_t in = in_size() * channels_last_.channels,
+                  out = out_size() * channels_last_.channels;
+    ParallelFor(0, images, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         if (pool() == PoolingParameter::MAX) {
-          places_.MaxGradient(dy + n * out, &chosen_[n * out], dx + n * in);
+          channels_last_.MaxGradient(dy + n * out, &chosen_[n * out], dx + n * in);
         } else {
-          places_.AverageGradient(dy + n * out, dx + n * in);
+          channels_last_.AverageGradient(dy + n * out, dx + n * in);
         }
       }
     });
@@ -159,7 +161,7 @@ class PoolingLayer : public Layer {
   int64_t in_size() const { return rows_.inputs * columns_.inputs; }
   int64_t out_size() const { return rows_.outputs * columns_.outputs; }
 
-  // A window that lies outside the picture gives -FLT_MAX and the mask -1, as in Caffe.
+  // A window outside of the image has the value -FLT_MAX and the mask -1, as in Caffe.
   void MaxPlane(const float* x, float* y, int32_t* chosen) const {
     for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
       const PoolingAxis::Span v = rows_.Clipped(oh);
@@ -214,7 +216,7 @@ class PoolingLayer : public Layer {
     for (float& threshold : thresholds_) threshold = context().random->Uniform(0, 1);
   }
 
-  // One value of each window, with a probability in proportion to it.
+  // Chooses one value of each window, with a probability proportional to it.
   void DrawPlane(const float* x, float* y, int64_t plane) {
     int64_t out = plane * out_size();
     for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
@@ -236,7 +238,7 @@ class PoolingLayer : public Layer {
     }
   }
 
-  // At test time the expectation of that draw.
+  // In TEST: the expectation of the random choice.
   void ExpectedPlane(const float* x, float* y) const {
     for (int64_t oh = 0; oh < rows_.outputs; ++oh) {
       for (int64_t ow = 0; ow < columns_.outputs; ++ow) {
@@ -246,7 +248,7 @@ class PoolingLayer : public Layer {
     }
   }
 
-  // Of the values and of their squares.
+  // Sums of the values and of their squares.
   std::pair<float, float> Sums(const float* x, PoolingAxis::Span v, PoolingAxis::Span h) const {
     float sum = 0, squares = 0;
     for (int64_t i = v.begin; i < v.end; ++i) {
@@ -260,12 +262,12 @@ class PoolingLayer : public Layer {
   }
 
   PoolingAxis rows_, columns_;
-  ChannelsLastPooling places_;
-  Blob aside_;  // the top in the bottom's layout, where they differ
+  ChannelsLastPooling channels_last_;
+  Blob aside_;  // the top in the bottom's layout, if they differ
   int64_t planes_ = 0;
   std::vector<int32_t> chosen_;  // MAX and STOCHASTIC: the input index of every output
   std::vector<float> thresholds_;
-  std::optional<DevicePooling> device_;  // on a device, where it applies
+  std::optional<DevicePooling> device_;  // on a device, if it applies
   Tensor chosen_on_device_;              // likewise
 };
 

@@ -8,11 +8,11 @@
 namespace hearth::caffe {
 namespace {
 
-// The rules of Caffe's pooling, for square windows.
+// Caffe's pooling rules, for square windows.
 struct Pool {
   bool max = true;
   int64_t kernel = 2, stride = 1, pad = 0;
-  int64_t out_h = 0, out_w = 0;  // as worked out by hand
+  int64_t out_h = 0, out_w = 0;  // computed by hand
   bool mask = false;
 
   Arrays operator()(const Arrays& bottoms, const Arrays&) const {
@@ -52,7 +52,7 @@ std::string PoolText(const std::string& param) {
   return "type: 'Pooling' pooling_param { " + param + " }";
 }
 
-// Stochastic pooling at test time, of planes that are one window of four values.
+// Stochastic pooling in TEST, of planes that are one window of four values.
 Arrays ExpectationOfWindows(const Arrays& bottoms, const Arrays&) {
   Array y({bottoms[0].shape[0], 1, 1, 1});
   for (int64_t n = 0; n < y.shape[0]; ++n) {
@@ -70,7 +70,7 @@ Arrays ExpectationOfWindows(const Arrays& bottoms, const Arrays&) {
 }  // namespace
 
 std::vector<LayerCase> PoolingCases() {
-  const std::vector<CaseInput> picture = {{{2, 2, 5, 6}}};
+  const std::vector<CaseInput> image = {{{2, 2, 5, 6}}};
   const Pool ceil{.kernel = 2, .stride = 2, .out_h = 3, .out_w = 3};
   const Pool padded{.kernel = 3, .stride = 2, .pad = 1, .out_h = 3, .out_w = 4};
   const auto average = [](Pool pool) {
@@ -80,11 +80,11 @@ std::vector<LayerCase> PoolingCases() {
   Pool masked = ceil;
   masked.mask = true;
   return {
-      {"pool_max_ceil", PoolText("kernel_size: 2 stride: 2"), picture, ceil},
-      {"pool_max_floor", PoolText("kernel_size: 2 stride: 2 round_mode: FLOOR"), picture,
+      {"pool_max_ceil", PoolText("kernel_size: 2 stride: 2"), image, ceil},
+      {"pool_max_floor", PoolText("kernel_size: 2 stride: 2 round_mode: FLOOR"), image,
        Pool{.kernel = 2, .stride = 2, .out_h = 2, .out_w = 3}},
-      {"pool_max_pad", PoolText("kernel_size: 3 stride: 2 pad: 1"), picture, padded},
-      {"pool_max_mask", PoolText("kernel_size: 2 stride: 2"), picture, masked, 2, TRAIN, {}, {1}},
+      {"pool_max_pad", PoolText("kernel_size: 3 stride: 2 pad: 1"), image, padded},
+      {"pool_max_mask", PoolText("kernel_size: 2 stride: 2"), image, masked, 2, TRAIN, {}, {1}},
       {"pool_max_windows_outside",
        PoolText("kernel_size: 1 stride: 3"),
        {{{1, 2, 5, 3}}},
@@ -94,7 +94,7 @@ std::vector<LayerCase> PoolingCases() {
        {},
        {},
        false},
-      // Channels last, channels go by 16, by 4 and one by one.
+      // With channels last, channels are processed by 16, by 4 and one by one.
       {"pool_max_many_channels",
        PoolText("kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}, -60, 60}},
@@ -103,12 +103,12 @@ std::vector<LayerCase> PoolingCases() {
        PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"),
        {{{2, 21, 5, 6}}},
        average(padded)},
-      {"pool_max_kernel_beyond_picture",
+      {"pool_max_kernel_beyond_image",
        PoolText("kernel_size: 3 stride: 2"),
        {{{2, 2, 2, 2}}},
        Pool{.kernel = 3, .stride = 2, .out_h = 1, .out_w = 1}},
-      {"pool_ave_ceil", PoolText("pool: AVE kernel_size: 2 stride: 2"), picture, average(ceil)},
-      {"pool_ave_pad", PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), picture,
+      {"pool_ave_ceil", PoolText("pool: AVE kernel_size: 2 stride: 2"), image, average(ceil)},
+      {"pool_ave_pad", PoolText("pool: AVE kernel_size: 3 stride: 2 pad: 1"), image,
        average(padded)},
       {"pool_ave_windows_outside",
        PoolText("pool: AVE kernel_size: 1 stride: 3"),
@@ -133,7 +133,7 @@ const bool kPoolingCases = AddLayerCases(PoolingCases);
 
 namespace {
 
-TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
+TEST(Pooling, TheGradientOfATieGoesToTheFirst) {
   const LayerCase row{"ties", PoolText("kernel_size: 2"), {{{1, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(1);
@@ -144,7 +144,7 @@ TEST(Pooling, SendsTheGradientOfTiesToTheFirst) {
               ::testing::ElementsAre(5, 0, 0, 0));
 }
 
-TEST(Pooling, DrawsStochasticallyInProportionAndSendsTheGradientThere) {
+TEST(Pooling, ChoosesInProportionAndPropagatesTheGradientThere) {
   const LayerCase row{
       "draw", PoolText("pool: STOCHASTIC kernel_size: 2"), {{{1000, 1, 2, 2}}}, nullptr};
   LayerRun run(row);
@@ -177,7 +177,7 @@ std::string PoolError(const std::string& param, Shape bottom) {
   return "";
 }
 
-TEST(Pooling, NamesWhatDoesNotFit) {
+TEST(Pooling, NamesInvalidParameters) {
   using ::testing::HasSubstr;
   EXPECT_THAT(PoolError("kernel_size: 2", {2, 3}), HasSubstr("4 axes, not one of shape 2 3 (6)"));
   EXPECT_THAT(PoolError("stride: 2", {1, 1, 4, 4}), HasSubstr("needs either kernel_size or"));

@@ -1,4 +1,4 @@
-// Power, Exp and Log: each of shift + scale * x.
+// Power, Exp and Log: functions of shift + scale * x.
 #include <cmath>
 
 #include "hearth/base/error.h"
@@ -79,10 +79,10 @@ class PowerLayer : public NeuronLayer {
   const float power_, scale_, shift_;
 };
 
-// The natural logarithm of a base as Exp and Log write it: -1 stands for e.
+// The natural logarithm of the base of Exp and Log, where -1 means e.
 float LogOfBase(float base, const char* layer) {
   if (base == -1) return 1;
-  Require(base > 0, ErrorCode::kInvalidArgument, "{} takes a base above 0 (or -1 for e), not {}",
+  Require(base > 0, ErrorCode::kInvalidArgument, "{} needs a base above 0 (or -1 for e), not {}",
           layer, base);
   return std::log(base);
 }
@@ -117,7 +117,7 @@ class ExpLayer : public NeuronLayer {
   float inner_, outer_;
 };
 
-// log of shift + scale * x to the base
+// Logarithm of shift + scale * x to the base.
 class LogLayer : public NeuronLayer {
  public:
   LogLayer(const LayerParameter& param, const NetContext& context)

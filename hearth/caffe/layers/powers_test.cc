@@ -35,7 +35,7 @@ const bool kPowerCases = AddLayerCases(PowerCases);
 
 namespace {
 
-TEST(Powers, RefuseABaseThatHasNoLogarithm) {
+TEST(Powers, RejectABaseWithoutALogarithm) {
   const LayerCase row{"case", "type: 'Log' log_param { base: 0 }", {{{2}}}, nullptr};
   EXPECT_THROW(LayerRun run(row), Error);
 }

@@ -1,4 +1,4 @@
-// Layers that users write in Python. The Python module sets the factory that makes them.
+// Layers that users write in Python, created by a factory that the Python module sets.
 #pragma once
 
 #include <string_view>
@@ -7,15 +7,15 @@
 
 namespace hearth::caffe {
 
-// What makes a layer of type "Python". Set once, before nets are built; without it (where no
-// interpreter runs) such a layer throws kUnimplemented.
+// Sets the factory of layers of type "Python". Once, before nets are built; without it (no
+// interpreter) such a layer throws kUnimplemented.
 void SetPythonLayerFactory(LayerRegistry::Factory factory);
 
-// Whether that was set.
+// Returns true if it was set.
 bool PythonLayersRun();
 
-// Whether a net's or a solver's prototxt contains the string "Python", as such a layer's type does.
-// A false positive does no harm: an interpreter runs every net.
+// Returns true if the prototxt of a net or solver contains the string "Python", as such a layer's
+// type does. A false positive is harmless: an interpreter runs every net.
 bool MayHavePythonLayer(std::string_view prototxt);
 
 }  // namespace hearth::caffe

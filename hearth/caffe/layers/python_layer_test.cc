@@ -19,7 +19,7 @@ LayerParameter PythonParam() {
   return param;
 }
 
-// Stands for the layer that an interpreter would make; those are tested in tests/python.
+// Replaces the layer that an interpreter would create; those are tested in tests/python.
 class TwiceLayer : public Layer {
  public:
   using Layer::Layer;
@@ -36,7 +36,7 @@ std::unique_ptr<Layer> MakeTwice(const LayerParameter& param, const NetContext& 
   return std::make_unique<TwiceLayer>(param, context);
 }
 
-TEST(PythonLayer, WithoutAnInterpreterIsRefusedInOneSentence) {
+TEST(PythonLayer, WithoutAnInterpreterIsRejectedInOneSentence) {
   SetPythonLayerFactory(nullptr);
   EXPECT_THAT(
       [] { LayerRegistry::Default().Create(PythonParam(), {}); },
@@ -50,7 +50,7 @@ TEST(PythonLayer, IsFoundInAPrototxt) {
   EXPECT_TRUE(MayHavePythonLayer("layer { name: \"b\" type: \"Python\" }"));
 }
 
-TEST(PythonLayer, IsMadeByTheFactoryThatWasSet) {
+TEST(PythonLayer, IsCreatedByTheFactory) {
   SetPythonLayerFactory(MakeTwice);
   EXPECT_TRUE(PythonLayersRun());
   EXPECT_EQ(LayerRegistry::Default().Create(PythonParam(), {})->name(), "mine");

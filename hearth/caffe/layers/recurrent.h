@@ -1,8 +1,8 @@
-// What LSTM and RNN share: bottoms and tops as Caffe's recurrent layers have them, the inputs' part
-// of every step at once, and the states that last from one minibatch to the next.
+// Base of LSTM and RNN: bottoms and tops of Caffe's recurrent layers, the inputs' part of all steps
+// at once, and the states that persist from one minibatch to the next.
 //
-// Bottoms: x (steps x rows x ...), cont (steps x rows; 0 where a sequence begins), optionally
-// a static input (rows x ...) and, with expose_hidden, the states before the first step. Tops: the
+// Bottoms: x (steps x rows x ...), cont (steps x rows; 0 where a sequence begins), optionally a
+// static input (rows x ...) and, with expose_hidden, the states before the first step. Tops: the
 // output of every step and, with expose_hidden, the states after the last.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace hearth::caffe {
 
 class RecurrentLayer : public Layer {
  public:
-  // `states`: arrays of num_output values per row that are handed from step to step, the hidden
-  // values first; `terms`: sums per output that the inputs and the hidden values have weights for.
+  // `states`: arrays of num_output values per row that are passed from step to step, the hidden
+  // values first; `terms`: sums per output to which the inputs and the hidden values contribute.
   RecurrentLayer(const LayerParameter& param, const NetContext& context, int states, int terms);
 
   LayerTraits traits() const override;
@@ -24,22 +24,23 @@ class RecurrentLayer : public Layer {
 
  protected:
   // Parameters: 0 weights of x, 1 bias, then those of the static input if there is one, then those
-  // of the hidden values; a layer may add others after them.
+  // of the hidden values; a layer may append others.
   size_t hidden_weight() const { return has_static_ ? 3 : 2; }
   std::shared_ptr<Blob> MakeWeight(int64_t outputs, int64_t inputs) const;
   std::shared_ptr<Blob> MakeBias(int64_t outputs) const;
 
-  // Before the steps: what the inputs add to terms_; the states before the first step.
+  // Before the steps: computes the inputs' contribution to terms_ and the states before the first
+  // step.
   void ForwardInputs(const Blobs& bottom);
   void TakeStates(const Blobs& bottom);
-  // After the steps, which left the last states in states_.
+  // After the steps, whose last states are in states_.
   void GiveStates(const Blobs& top);
-  // From the gradient of terms_ to those of the bottoms and of the parameters in front of
-  // and including the hidden values' weights.
+  // Computes the gradients of the bottoms and of the parameters up to and including the hidden
+  // values' weights from the gradient of terms_.
   void BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom);
 
-  // Rows do not depend on each other: f(begin, end) takes rows [begin, end) through all steps,
-  // several ranges at a time.
+  // Rows are independent: f(begin, end) processes rows [begin, end) through all steps, several
+  // ranges at a time.
   void ForEachRowRange(const std::function<void(int64_t, int64_t)>& f) const;
   // Rows [begin, end) at one step of an array of steps x rows x values.
   static Tensor Part(const Tensor& array, int64_t step, int64_t begin, int64_t end);
@@ -48,8 +49,8 @@ class RecurrentLayer : public Layer {
 
   int64_t steps_ = 0, rows_ = 0, outputs_ = 0;
   Blob terms_;                // steps x rows x (terms * outputs)
-  Blob carried_;              // steps x rows x outputs: cont * the hidden values of the step
-                              // before
+  Blob carried_;              // steps x rows x outputs: cont * the previous step's hidden
+                              // values
   std::vector<Blob> states_;  // rows x outputs, kept from minibatch to minibatch
 
  private:

@@ -31,7 +31,7 @@ struct Cell {
     return sums;
   }
 
-  // `sums`: what the inputs and the bias give.
+  // `sums`: contribution of the inputs and the bias.
   void Step(Doubles sums, double cont, const Array& weight) {
     const size_t size = hidden.size();
     const std::vector<float> carried = [&] {
@@ -107,7 +107,7 @@ struct Recurrent {
 
 constexpr int64_t kSteps = 4, kRows = 3, kSize = 2;
 const CaseInput kMarks{{kSteps, kRows}, 0, 0, 2};
-// The state is 0 in front of sequences that begin at the first step.
+// The state is 0 before sequences that begin at the first step.
 const CaseInput kStartNowhere{{kSteps, kRows}, 0, 0};
 
 std::string RecurrentText(const Recurrent& layer) {
@@ -123,7 +123,7 @@ LayerCase RecurrentRow(std::string name, const Recurrent& layer) {
                 layer};
   if (layer.has_static) row.bottoms.push_back({{kRows, 2, 2}, -1, 1});
   row.without_gradient = {1};
-  row.fixed_rows = true;  // the first axis of most bottoms is not that of rows
+  row.fixed_rows = true;  // the first axis of most bottoms is not the rows
   if (!layer.exposed) return row;
   for (int i = 0; i < (layer.lstm ? 2 : 1); ++i) {
     row.without_gradient.push_back(static_cast<int>(row.bottoms.size()));
@@ -180,7 +180,7 @@ class RecurrentLayers : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(All, RecurrentLayers, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Lstm" : "Rnn"; });
 
-// The top for steps [begin, end) of the bottom, where no sequence ends.
+// The top for steps [begin, end) of the bottom, with no sequence ending in them.
 Tensor RunSteps(LayerRun& run, const Tensor& x, int64_t begin, int64_t end) {
   run.bottoms()[0]->Reshape({end - begin, x.size(1), x.size(2)});
   run.bottoms()[0]->data().copy_(x.slice(0, begin, end));
@@ -190,7 +190,7 @@ Tensor RunSteps(LayerRun& run, const Tensor& x, int64_t begin, int64_t end) {
   return run.tops()[0]->data().clone();
 }
 
-TEST_P(RecurrentLayers, CarryTheirStateOverToTheNextMinibatch) {
+TEST_P(RecurrentLayers, CarryTheirStateToTheNextMinibatch) {
   const Tensor x = Randn({5, kRows, 3});
   LayerRun at_once(row_), in_parts(row_);
   const Tensor whole = RunSteps(at_once, x, 0, 5);
@@ -198,7 +198,7 @@ TEST_P(RecurrentLayers, CarryTheirStateOverToTheNextMinibatch) {
   EXPECT_TRUE(AllClose(RunSteps(in_parts, x, 3, 5), whole.slice(0, 3, 5)));
 }
 
-TEST_P(RecurrentLayers, BeginAnewWhereTheMarkIsZero) {
+TEST_P(RecurrentLayers, ResetWhereTheMarkIsZero) {
   const Tensor x = Randn({4, kRows, 3});
   LayerRun run(row_), fresh(row_);
   RunSteps(run, x, 0, 4);
@@ -207,8 +207,8 @@ TEST_P(RecurrentLayers, BeginAnewWhereTheMarkIsZero) {
   EXPECT_TRUE(AllClose(run.tops()[0]->data(), RunSteps(fresh, x, 0, 4)));
 }
 
-// More rows than one thread takes, and a change of their number.
-TEST_P(RecurrentLayers, TakeAnyNumberOfRows) {
+// More rows than one thread processes, and a change of their number.
+TEST_P(RecurrentLayers, AcceptAnyNumberOfRows) {
   for (const int64_t rows : {40, 1, 17}) {
     LayerRun run(row_);
     run.bottoms()[0]->Reshape({6, rows, 3});
@@ -224,7 +224,7 @@ TEST_P(RecurrentLayers, TakeAnyNumberOfRows) {
 }
 
 // pycaffe users call backward several times after one forward.
-TEST_P(RecurrentLayers, GiveTheSameGradientTwice) {
+TEST_P(RecurrentLayers, ComputeTheSameGradientTwice) {
   LayerRun run(row_);
   run.Forward();
   const Arrays top_diff = {Array(run.tops()[0]->shape(), std::vector<float>(24, 0.3f))};
@@ -246,7 +246,7 @@ TEST_P(RecurrentLayers, EndTheGradientAtGivenStates) {
   EXPECT_THAT(ListOf(run.bottoms()[2]->diff()), testing::Each(0));
 }
 
-TEST_P(RecurrentLayers, NameShapesThatDoNotFit) {
+TEST_P(RecurrentLayers, NameMismatchedShapes) {
   const auto error_with = [&](const LayerCase& row, size_t bottom, const Shape& shape) {
     LayerRun run(row);
     run.bottoms()[bottom]->Reshape(shape);
@@ -279,7 +279,7 @@ Shape ParamShapes(const std::string& type) {
   return all;
 }
 
-// So that BVLC Caffe's model files fit.
+// Required for reading BVLC Caffe's model files.
 TEST(Lstm, HasCaffesParameters) {
   EXPECT_THAT(ParamShapes("LSTM"), ElementsAre(20, 6, 20, 20, 7, 20, 5));
 }
@@ -287,7 +287,7 @@ TEST(Rnn, HasCaffesParameters) {
   EXPECT_THAT(ParamShapes("RNN"), ElementsAre(5, 6, 5, 5, 7, 5, 5, 5, 5, 5));
 }
 
-TEST(LstmUnit, NamesShapesThatDoNotFit) {
+TEST(LstmUnit, NamesMismatchedShapes) {
   const LayerCase row{"case", "type: 'LSTMUnit'", {{{1, 4, 3}}, {{1, 4, 9}}, {{1, 4}}}, nullptr, 2};
   EXPECT_THROW(LayerRun(row).Forward(), Error);
 }

@@ -44,7 +44,7 @@ class ReluLayer : public NeuronLayer {
   const float slope_;
 };
 
-// The slope is learned: one per channel, or one for all.
+// A learned slope: one per channel, or one for all.
 class PReluLayer : public NeuronLayer {
  public:
   using NeuronLayer::NeuronLayer;
@@ -68,7 +68,8 @@ class PReluLayer : public NeuronLayer {
     channels_ = bottom[0]->shape(1);
     inner_ = bottom[0]->count(2);
     Require(shared_ || channels_ == blobs_[0]->count(), ErrorCode::kInvalidArgument,
-            "PReLU was made for {} channels and got {}", blobs_[0]->count(), channels_);
+            "PReLU was created for {} channels, but its bottom has {}", blobs_[0]->count(),
+            channels_);
   }
 
  protected:

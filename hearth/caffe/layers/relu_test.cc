@@ -37,8 +37,8 @@ const bool kReluCases = AddLayerCases(ReluCases);
 
 namespace {
 
-// Or training that diverges would look well behind it.
-TEST(Relu, PassesNaNOn) {
+// Otherwise training that diverges would look normal after it.
+TEST(Relu, PropagatesNaN) {
   const LayerCase row{"case", "type: 'ReLU'", {{{40}}}, nullptr};
   LayerRun run(row);
   run.bottoms()[0]->data().fill_(std::numeric_limits<float>::quiet_NaN());

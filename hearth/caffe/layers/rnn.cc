@@ -63,7 +63,7 @@ class RnnLayer : public RecurrentLayer {
 
  private:
   void Steps(const float* cont) {
-    // Made before threads use them: a blob makes its tensor on first use.
+    // Allocated before threads use them: a blob allocates on first use.
     const Tensor terms = terms_.data(), carried = carried_.data(), hidden = hidden_.data();
     const Tensor weight = blobs_[hidden_weight()]->data().t();
     const float* state = states_[0].data_ptr();
@@ -125,7 +125,7 @@ class RnnLayer : public RecurrentLayer {
   Blob& out_bias() const { return *blobs_[hidden_weight() + 2]; }
   Tensor Flat(const Tensor& array) const { return array.view({steps_ * rows_, outputs_}); }
 
-  // To hidden_'s gradient, without what later steps add to it.
+  // Adds to hidden_'s gradient, without later steps' contribution.
   void BackwardOutput(Blob& top) {
     if (on_device()) {
       device::tanh_backward_out(output_.device_diff(), top.device_diff(), output_.device_data());
@@ -144,7 +144,7 @@ class RnnLayer : public RecurrentLayer {
   }
 
   Blob hidden_;
-  Blob output_;  // as the top, which a later layer may overwrite
+  Blob output_;  // a copy of the top, which a later layer may overwrite
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Scale and Bias: the bottom times (plus) a smaller blob, which is learned or a second bottom and
-// is repeated over the axes before and behind its own.
+// Scale and Bias: the bottom times (plus) a smaller blob, which is learned or a second bottom,
+// broadcast over the axes before and after its own.
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/device_ops.h"
@@ -10,7 +10,7 @@
 namespace hearth::caffe {
 namespace {
 
-// The bottom as outer x size x inner, where `size` counts the values of the smaller blob.
+// The bottom as outer x size x inner, where `size` is the count of the smaller blob.
 struct Broadcast {
   int64_t outer = 1, size = 1, inner = 1;
 
@@ -26,7 +26,7 @@ struct Broadcast {
   }
 
   static Broadcast Of(const Blob& bottom, const Blob& operand, int64_t axis) {
-    // A single value stands for the whole of each row.
+    // A single value applies to the whole of each row.
     const int64_t begin = operand.num_axes() == 0 ? 0 : bottom.CanonicalAxis(axis);
     const int64_t end = begin + operand.num_axes();
     const bool fits =
@@ -63,7 +63,7 @@ void AddSums(const Broadcast& shape, float* sums, Function f) {
   });
 }
 
-// What both layers share: where the operand and the bias come from.
+// Base of both layers: where the operand and the bias come from.
 class BroadcastLayer : public Layer {
  public:
   using Layer::Layer;
@@ -82,13 +82,13 @@ class BroadcastLayer : public Layer {
     shape_ = Broadcast::Of(*bottom[0], Operand(bottom), operand_axis_);
   }
 
-  // A blob of the bottom's shape as outer x size x inner, and a smaller one to go with it.
+  // A blob of the bottom's shape as outer x size x inner, and a matching smaller one.
   Tensor Whole(const Tensor& tensor) const {
     return tensor.view({shape_.outer, shape_.size, shape_.inner});
   }
   static Tensor Part(const Tensor& tensor) { return tensor.view({-1, 1}); }
 
-  // Adds the sums of products to a parameter's diff; a bottom's is written.
+  // Adds the sums of products to a parameter's diff; overwrites a bottom's.
   static void AddSumsOnDevice(const Tensor& products, bool overwrite, Blob& operand) {
     const Tensor sums = products.sum(Shape{0, 2});
     Tensor diff = operand.device_diff().view({-1});
@@ -103,7 +103,7 @@ class BroadcastLayer : public Layer {
     });
   }
 
-  // Adds to a parameter's diff; a bottom's is written.
+  // Adds to a parameter's diff; overwrites a bottom's.
   template <typename Function>
   void SumInto(const Blobs& bottom, Function f) {
     Blob& operand = Operand(bottom);
@@ -259,7 +259,7 @@ class ScaleLayer : public BroadcastLayer, public ScalesNormalized {
   bool has_bias() const { return param_.scale_param().bias_term(); }
 
   Blob input_;                              // in place only
-  Normalization* normalization_ = nullptr;  // whose gradient is computed with this one's
+  Normalization* normalization_ = nullptr;  // if set, its gradient is computed with this one's
 };
 
 }  // namespace

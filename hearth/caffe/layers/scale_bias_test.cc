@@ -70,7 +70,7 @@ const bool kScaleBiasCases = AddLayerCases(ScaleBiasCases);
 
 namespace {
 
-TEST(Scale, NamesAnOperandThatDoesNotFit) {
+TEST(Scale, NamesAMismatchedOperand) {
   const LayerCase row{"case", "type: 'Scale'", {{{2, 3}}, {{4}}}, nullptr};
   try {
     LayerRun(row).Forward();

@@ -1,4 +1,4 @@
-// Layers that change no value: Split, Flatten, Reshape, Silence.
+// Layers that do not change values: Split, Flatten, Reshape, Silence.
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/device_ops.h"
@@ -77,7 +77,7 @@ class FlattenLayer : public ViewLayer {
 };
 
 // reshape_param replaces num_axes axes from `axis` on by `shape`: 0 copies the dimension at its
-// place, one -1 takes what is left.
+// position, one -1 is inferred.
 class ReshapeLayer : public ViewLayer {
  public:
   using ViewLayer::ViewLayer;
@@ -86,22 +86,22 @@ class ReshapeLayer : public ViewLayer {
   Shape NewShape(const Blob& bottom) const override {
     const ReshapeParameter& param = param_.reshape_param();
     const int64_t axes = bottom.num_axes();
-    // Here -1 means behind the last axis, so that new axes can be appended.
+    // Here -1 means after the last axis, so that new axes can be appended.
     const int64_t begin = param.axis() >= 0 ? param.axis() : axes + param.axis() + 1;
     const int64_t end = param.num_axes() == -1 ? axes : begin + param.num_axes();
     Require(begin >= 0 && begin <= end && end <= axes, ErrorCode::kInvalidArgument,
-            "axis {} and num_axes {} do not lie within shape {}", param.axis(), param.num_axes(),
+            "axis {} and num_axes {} are not within shape {}", param.axis(), param.num_axes(),
             bottom.ShapeString());
     Shape shape(bottom.shape().begin(), bottom.shape().begin() + begin);
     int64_t inferred = -1;
     for (const int64_t dim : param.shape().dim()) {
-      const auto place = static_cast<int64_t>(shape.size());
-      Require(dim >= -1 && (dim != 0 || place < axes) && (dim != -1 || inferred < 0),
+      const auto position = static_cast<int64_t>(shape.size());
+      Require(dim >= -1 && (dim != 0 || position < axes) && (dim != -1 || inferred < 0),
               ErrorCode::kInvalidArgument,
-              "dim {} is not possible at position {} for a bottom of shape {}", dim, place,
+              "dim {} is invalid at position {} for a bottom of shape {}", dim, position,
               bottom.ShapeString());
-      if (dim == -1) inferred = place;
-      shape.push_back(dim == 0 ? bottom.shape(place) : dim == -1 ? 1 : dim);
+      if (dim == -1) inferred = position;
+      shape.push_back(dim == 0 ? bottom.shape(position) : dim == -1 ? 1 : dim);
     }
     shape.insert(shape.end(), bottom.shape().begin() + end, bottom.shape().end());
     if (inferred >= 0) Infer(bottom, inferred, &shape);
@@ -109,17 +109,17 @@ class ReshapeLayer : public ViewLayer {
   }
 
  private:
-  static void Infer(const Blob& bottom, int64_t place, Shape* shape) {
+  static void Infer(const Blob& bottom, int64_t position, Shape* shape) {
     const int64_t known = CountOf(*shape).value_or(0);
     Require(
         known > 0 && bottom.count() % known == 0, ErrorCode::kInvalidArgument,
         "the -1 at position {} cannot be inferred: {} values of shape {} are not a multiple of {}",
-        place, bottom.count(), bottom.ShapeString(), known);
-    (*shape)[place] = bottom.count() / known;
+        position, bottom.count(), bottom.ShapeString(), known);
+    (*shape)[position] = bottom.count() / known;
   }
 };
 
-// Takes bottoms that nobody else reads, so that they are no outputs of the net.
+// Consumes bottoms that no other layer reads, so that they are not outputs of the net.
 class SilenceLayer : public Layer {
  public:
   using Layer::Layer;

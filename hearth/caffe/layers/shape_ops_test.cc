@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The same values under the shape that `shape` makes of the bottom's.
+// The same values in the shape that `shape` returns for the bottom's.
 template <typename Function>
 auto ShapesOf(Function shape) {
   return [shape](const Arrays& bottoms, const Arrays&) {
@@ -67,14 +67,14 @@ TEST(Reshape, InsertsAxesWithoutReplacingAny) {
   EXPECT_THAT(ReshapedTo("shape { dim: 1 } axis: 1 num_axes: 0"), ElementsAre(2, 1, 3, 4));
 }
 
-TEST(Reshape, NamesWhatDoesNotFit) {
+TEST(Reshape, NamesInvalidShapes) {
   EXPECT_THROW(ReshapedTo("shape { dim: 5 dim: -1 }"), Error);
   EXPECT_THROW(ReshapedTo("shape { dim: -1 dim: -1 }"), Error);
   EXPECT_THROW(ReshapedTo("shape { dim: 7 }"), Error);
   EXPECT_THROW(ReshapedTo("shape { dim: 2 } axis: 9"), Error);
 }
 
-TEST(ShapeOps, RefuseToRunInPlace) {
+TEST(ShapeOps, CannotRunInPlace) {
   for (const LayerCase& row : ShapeOpCases()) {
     LayerRun run(row);
     EXPECT_FALSE(run.layer().traits().allows_in_place) << row.name;

@@ -53,9 +53,9 @@ class SoftmaxLayer : public Layer {
   }
 
   int64_t axis_ = 1;
-  Blob input_;   // on a device, in place only: ATen must not read what it
-                 // overwrites
-  Blob output_;  // a copy, where a later layer overwrites the top
+  Blob input_;   // on a device, in place only: ATen must not read the memory
+                 // that it overwrites
+  Blob output_;  // a copy, if a later layer overwrites the top
 };
 
 }  // namespace

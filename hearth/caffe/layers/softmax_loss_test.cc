@@ -93,18 +93,18 @@ std::string SoftmaxLossError(float label, const Shape& labels) {
   return "";
 }
 
-TEST(SoftmaxWithLoss, NamesALabelThatIsNoClass) {
+TEST(SoftmaxWithLoss, NamesAnInvalidLabel) {
   EXPECT_THAT(SoftmaxLossError(3, {5}),
               HasSubstr("label 3 at position 2 is not one of the classes 0 to 2"));
   EXPECT_THAT(SoftmaxLossError(-1, {5}), HasSubstr("label -1 at position 2"));
 }
 
-TEST(SoftmaxWithLoss, NamesTheShapesWhenLabelsAreMissing) {
+TEST(SoftmaxWithLoss, NamesTheShapesIfLabelsAreMissing) {
   EXPECT_THAT(SoftmaxLossError(0, {4}),
               HasSubstr("need 5 labels, but the label blob has shape 4 (4)"));
 }
 
-TEST(SoftmaxWithLoss, IsFiniteWhereTheTrueClassHasNoProbability) {
+TEST(SoftmaxWithLoss, IsFiniteIfTheTrueClassHasZeroProbability) {
   const LayerCase row = SoftmaxLossRow("case", "", {});
   LayerRun run(row);
   run.bottoms()[0]->data().zero_();
@@ -114,7 +114,7 @@ TEST(SoftmaxWithLoss, IsFiniteWhereTheTrueClassHasNoProbability) {
   EXPECT_NEAR(*run.tops()[0]->data_ptr(), (87.3365f + 4 * std::log(3.f)) / 5, 1e-3f);
 }
 
-TEST(SoftmaxWithLoss, RefusesAGradientForLabels) {
+TEST(SoftmaxWithLoss, RejectsAGradientForLabels) {
   const LayerCase row = SoftmaxLossRow("case", "", {});
   LayerRun run(row);
   run.Forward();

@@ -44,7 +44,7 @@ const bool kSoftmaxCases = AddLayerCases(SoftmaxCases);
 
 namespace {
 
-TEST(Softmax, SurvivesLargeScores) {
+TEST(Softmax, IsFiniteForLargeScores) {
   const LayerCase row{"case", "type: 'Softmax'", {{{1, 3}}}, nullptr};
   LayerRun run(row);
   const float scores[] = {1e4f, 1e4f, -1e4f};

@@ -1,5 +1,5 @@
-// SPP, spatial pyramid pooling: the bottom pooled into 1 x 1, 2 x 2, 4 x 4, ... windows, so that
-// pictures of any size give equally many values.
+// SPP, spatial pyramid pooling: pools the bottom into 1 x 1, 2 x 2, 4 x 4, ... windows, so that
+// images of any size have equally many outputs.
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/device_ops.h"
@@ -7,15 +7,15 @@
 namespace hearth::caffe {
 namespace {
 
-// The window along one axis that cuts `size` values into `bins`; a surplus is padded on both sides.
+// The window along one axis that divides `size` values into `bins`; pads both sides if needed.
 struct BinWindow {
   int64_t kernel, pad;
 
   BinWindow(int64_t size, int64_t bins)
       : kernel((size + bins - 1) / bins), pad((kernel * bins - size + 1) / 2) {
     Require(pad < kernel, ErrorCode::kInvalidArgument,
-            "{} values cannot be cut into {} bins; give a smaller pyramid_height or a larger "
-            "picture",
+            "{} values cannot be divided into {} bins; use a smaller pyramid_height or a larger "
+            "image",
             size, bins);
   }
 };
@@ -64,7 +64,7 @@ class SppLayer : public Layer {
  private:
   struct Level {
     std::unique_ptr<Layer> layer;
-    Blob bottom, top;  // bottom shares the data, but has a gradient of its own
+    Blob bottom, top;  // bottom shares the data, but has a separate gradient
   };
 
   void MakeLevels(int64_t height, int64_t width) {

@@ -17,7 +17,7 @@ struct Pyramid {
   int levels = 1;
   bool average = false;
 
-  // Of one bin; averages count padding, but none beyond the padded picture.
+  // One bin; averages count padding, but nothing beyond the padded image.
   float Bin(const Array& x, int64_t plane, int64_t bins, int64_t row, int64_t column) const {
     const int64_t position[] = {row, column};
     int64_t begin[2], end[2];
@@ -78,7 +78,7 @@ const bool kSppCases = AddLayerCases(SppCases);
 
 namespace {
 
-TEST(Spp, FollowsPicturesOfAnotherSize) {
+TEST(Spp, AcceptsImagesOfAnotherSize) {
   const LayerCase row = PyramidRow("case", "", {3});
   LayerRun run(row);
   for (const int64_t size : {8, 16, 7}) {
@@ -90,7 +90,7 @@ TEST(Spp, FollowsPicturesOfAnotherSize) {
   }
 }
 
-TEST(Spp, NamesAPictureThatIsTooSmall) {
+TEST(Spp, NamesAnImageThatIsTooSmall) {
   const LayerCase row = PyramidRow("case", "", {3});
   LayerRun run(row);
   run.bottoms()[0]->Reshape({1, 2, 5, 8});
@@ -98,11 +98,11 @@ TEST(Spp, NamesAPictureThatIsTooSmall) {
     run.Forward();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("5 values cannot be cut into 4 bins"));
+    EXPECT_THAT(error.message(), HasSubstr("5 values cannot be divided into 4 bins"));
   }
 }
 
-TEST(Spp, NeedsAPyramidHeight) {
+TEST(Spp, RequiresAPyramidHeight) {
   const LayerCase row{"case", "type: 'SPP'", {{{1, 1, 2, 2}}}, nullptr};
   EXPECT_THROW(LayerRun(row).Forward(), Error);
 }

@@ -38,7 +38,7 @@ const bool kTileCases = AddLayerCases(TileCases);
 
 namespace {
 
-TEST(Tile, NeedsANumberOfCopies) {
+TEST(Tile, RequiresANumberOfCopies) {
   const LayerCase row{"case", "type: 'Tile'", {{{2, 3}}}, nullptr};
   EXPECT_THROW(LayerRun run(row), Error);
 }

@@ -1,4 +1,4 @@
-// WindowData: windows cut out of pictures, some on objects, the rest on background.
+// WindowData: windows cropped from images, some on objects, the rest on background.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -17,11 +17,12 @@
 namespace hearth::caffe {
 namespace {
 
-image::Image Cut(const image::Image& image, const WindowPlace& place) {
-  image::Image part{place.y2 - place.y1 + 1, place.x2 - place.x1 + 1, image.channels, {}};
+image::Image Cut(const image::Image& image, const WindowPlacement& placement) {
+  image::Image part{
+      placement.y2 - placement.y1 + 1, placement.x2 - placement.x1 + 1, image.channels, {}};
   const int64_t row_bytes = part.width * part.channels;
-  for (int64_t y = place.y1; y <= place.y2; ++y) {
-    const uint8_t* from = &image.pixels[(y * image.width + place.x1) * image.channels];
+  for (int64_t y = placement.y1; y <= placement.y2; ++y) {
+    const uint8_t* from = &image.pixels[(y * image.width + placement.x1) * image.channels];
     part.pixels.insert(part.pixels.end(), from, from + row_bytes);
   }
   return part;
@@ -37,13 +38,13 @@ class WindowDataLayer : public FileDataLayer {
   void SetUp(const Blobs&, const Blobs& top) override {
     const WindowDataParameter& data = param_.window_data_param();
     Require(!data.source().empty(), ErrorCode::kInvalidArgument,
-            "window_data_param has no source; name the list of windows");
+            "window_data_param has no source; set it to the list of windows");
     set_batch_size(data.batch_size());
     ReadCrop();
     ReadMean();
     list_ = ReadWindowList(data.source(), data.fg_threshold(), data.bg_threshold());
-    for (WindowList::Picture& picture : list_.pictures) {
-      picture.path = data.root_folder() + picture.path;
+    for (WindowList::Image& listed : list_.images) {
+      listed.path = data.root_folder() + listed.path;
     }
     foreground_ = static_cast<int64_t>(static_cast<float>(batch_size()) * data.fg_fraction());
     Require(0 <= foreground_ && foreground_ <= batch_size(), ErrorCode::kInvalidArgument,
@@ -57,7 +58,7 @@ class WindowDataLayer : public FileDataLayer {
  protected:
   void Skip(int64_t items) override { batches_ += static_cast<uint64_t>(items / batch_size()); }
 
-  // Background first, then foreground, as Caffe has it.
+  // Background first, then foreground, as in Caffe.
   void LoadBatch(DataBatch* batch) override {
     batch->tops.resize(2);
     batch->tops[0].Reshape({batch_size(), kChannels, crop_.crop_size, crop_.crop_size});
@@ -69,7 +70,7 @@ class WindowDataLayer : public FileDataLayer {
       const bool is_foreground = i >= batch_size() - foreground_;
       const auto& windows = is_foreground ? list_.foreground : list_.background;
       Random random(MixSeed(batch_seed, i));
-      const PictureWindow& window = windows[random.Below(windows.size())];
+      const ImageWindow& window = windows[random.Below(windows.size())];
       const bool mirror = param_.transform_param().mirror() && random.Below(2) == 1;
       ReadWindow(window, mirror, &batch->tops[0].values[i * count]);
       batch->tops[1].values[i] = static_cast<float>(window.label);
@@ -77,7 +78,7 @@ class WindowDataLayer : public FileDataLayer {
   }
 
  private:
-  static constexpr int64_t kChannels = 3;  // pictures are read in colour
+  static constexpr int64_t kChannels = 3;  // images are read in color
 
   void ReadCrop() {
     const WindowDataParameter& data = param_.window_data_param();
@@ -86,7 +87,7 @@ class WindowDataLayer : public FileDataLayer {
     Require(crop_.square || data.crop_mode() == "warp", ErrorCode::kInvalidArgument,
             "crop_mode '{}' is not warp or square", data.crop_mode());
     Require(crop_.crop_size > 2 * crop_.context_pad, ErrorCode::kInvalidArgument,
-            "crop_size {} must be given and above twice the context_pad {}", crop_.crop_size,
+            "crop_size {} must be set and above twice the context_pad {}", crop_.crop_size,
             crop_.context_pad);
   }
 
@@ -96,7 +97,7 @@ class WindowDataLayer : public FileDataLayer {
     Require(!transform.has_mean_file() || mean_values_.empty(), ErrorCode::kInvalidArgument,
             "transform_param has both mean_file and mean_value; choose one");
     Require(mean_values_.size() <= 1 || mean_values_.size() == kChannels,
-            ErrorCode::kInvalidArgument, "{} mean_values: give one, or one for each of {} channels",
+            ErrorCode::kInvalidArgument, "{} mean_values: set one, or one for each of {} channels",
             mean_values_.size(), kChannels);
     if (mean_values_.empty()) mean_values_.push_back(0);
     mean_values_.resize(kChannels, mean_values_.back());
@@ -109,22 +110,22 @@ class WindowDataLayer : public FileDataLayer {
             mean_.channels, mean_.height, mean_.width, kChannels, crop_.crop_size, crop_.crop_size);
   }
 
-  void RequireWindows(int64_t wanted, const std::vector<PictureWindow>& windows,
+  void RequireWindows(int64_t wanted, const std::vector<ImageWindow>& windows,
                       const char* kind) const {
     Require(wanted == 0 || !windows.empty(), ErrorCode::kInvalidArgument,
             "{} has no {} windows; change the thresholds or fg_fraction",
             param_.window_data_param().source(), kind);
   }
 
-  image::Image ReadPicture(const WindowList::Picture& picture) const {
+  image::Image ReadImage(const WindowList::Image& listed) const {
     try {
-      image::Image image = image::DecodeImage(Bytes(picture.path), image::ColorMode::kColor);
-      Require(image.height == picture.height && image.width == picture.width, ErrorCode::kDataLoss,
+      image::Image image = image::DecodeImage(Bytes(listed.path), image::ColorMode::kColor);
+      Require(image.height == listed.height && image.width == listed.width, ErrorCode::kDataLoss,
               "it has {} x {} pixels, the list says {} x {}", image.height, image.width,
-              picture.height, picture.width);
+              listed.height, listed.width);
       return image;
     } catch (const Error& error) {
-      throw Error(error.code(), picture.path, error);
+      throw Error(error.code(), listed.path, error);
     }
   }
 
@@ -136,25 +137,25 @@ class WindowDataLayer : public FileDataLayer {
     return entry->second;
   }
 
-  void ReadWindow(const PictureWindow& window, bool mirror, float* out) const {
-    const WindowList::Picture& picture = list_.pictures[window.picture];
-    const WindowPlace place = PlaceWindow(window, picture, crop_, mirror);
-    if (place.width <= 0 || place.height <= 0) return;  // all of it was rounded away
+  void ReadWindow(const ImageWindow& window, bool mirror, float* out) const {
+    const WindowList::Image& listed = list_.images[window.image];
+    const WindowPlacement placement = PlaceWindow(window, listed, crop_, mirror);
+    if (placement.width <= 0 || placement.height <= 0) return;  // rounded to nothing
     const image::Image part =
-        image::Resize(Cut(ReadPicture(picture), place), place.height, place.width);
+        image::Resize(Cut(ReadImage(listed), placement), placement.height, placement.width);
     const float scale = param_.transform_param().scale() * param_.window_data_param().scale();
     const int64_t mean_top = (mean_.height - crop_.crop_size) / 2;
     const int64_t mean_left = (mean_.width - crop_.crop_size) / 2;
     for (int64_t c = 0; c < kChannels; ++c) {
-      for (int64_t y = 0; y < place.height; ++y) {
-        const int64_t row = place.top + y;
-        for (int64_t x = 0; x < place.width; ++x) {
-          const int64_t column = place.left + x;
-          const int64_t from = mirror ? place.width - 1 - x : x;
+      for (int64_t y = 0; y < placement.height; ++y) {
+        const int64_t row = placement.top + y;
+        for (int64_t x = 0; x < placement.width; ++x) {
+          const int64_t column = placement.left + x;
+          const int64_t from = mirror ? placement.width - 1 - x : x;
           const float mean =
               mean_.empty() ? mean_values_[c] : mean_.Row(c, mean_top + row)[mean_left + column];
           const auto pixel =
-              static_cast<float>(part.pixels[(y * place.width + from) * kChannels + c]);
+              static_cast<float>(part.pixels[(y * placement.width + from) * kChannels + c]);
           out[(c * crop_.crop_size + row) * crop_.crop_size + column] = (pixel - mean) * scale;
         }
       }
@@ -163,13 +164,13 @@ class WindowDataLayer : public FileDataLayer {
 
   WindowCrop crop_;
   WindowList list_;
-  MeanPicture mean_;
+  MeanImage mean_;
   std::vector<float> mean_values_;  // one per channel
-  int64_t foreground_ = 0;          // windows of a minibatch
+  int64_t foreground_ = 0;          // windows per minibatch
   uint64_t batches_ = 0;
 
   mutable std::mutex cache_mutex_;
-  mutable std::map<std::string, std::string> cache_;  // files as they are
+  mutable std::map<std::string, std::string> cache_;  // files as stored
 };
 
 }  // namespace

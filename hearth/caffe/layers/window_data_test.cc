@@ -18,8 +18,8 @@ using testing::ThrowsMessage;
 
 constexpr int kHeight = 20, kWidth = 30;
 
-// The window's place by another way: every pixel of the square is traced back into the picture.
-bool ShowsPicture(const PictureWindow& window, const WindowCrop& crop, int64_t x, int64_t y) {
+// Places the window another way: traces every pixel of the square back to the image.
+bool ShowsImage(const ImageWindow& window, const WindowCrop& crop, int64_t x, int64_t y) {
   const double context =
       static_cast<double>(crop.crop_size) / (crop.crop_size - 2.0 * crop.context_pad);
   double half_width = (window.x2 - window.x1 + 1) / 2.0;
@@ -35,24 +35,24 @@ bool ShowsPicture(const PictureWindow& window, const WindowCrop& crop, int64_t x
   return px >= 0 && px < kWidth && py >= 0 && py < kHeight;
 }
 
-TEST(PlaceWindow, FillsTheSquareWhereThePictureIs) {
-  const WindowList::Picture picture{"", 3, kHeight, kWidth};
-  for (const PictureWindow& window :
-       {PictureWindow{0, 1, 5, 4, 14, 13}, PictureWindow{0, 1, 0, 0, 9, 5},
-        PictureWindow{0, 1, 20, 10, 29, 19}, PictureWindow{0, 1, 2, 12, 27, 19}}) {
+TEST(PlaceWindow, FillsTheSquareWhereTheImageIs) {
+  const WindowList::Image image{"", 3, kHeight, kWidth};
+  for (const ImageWindow& window :
+       {ImageWindow{0, 1, 5, 4, 14, 13}, ImageWindow{0, 1, 0, 0, 9, 5},
+        ImageWindow{0, 1, 20, 10, 29, 19}, ImageWindow{0, 1, 2, 12, 27, 19}}) {
     for (const WindowCrop& crop :
          {WindowCrop{24, 4, false}, WindowCrop{24, 0, true}, WindowCrop{24, 4, true}}) {
-      const WindowPlace place = PlaceWindow(window, picture, crop, false);
-      EXPECT_GE(place.x1, 0);
-      EXPECT_LT(place.x2, kWidth);
-      EXPECT_GE(place.y1, 0);
-      EXPECT_LT(place.y2, kHeight);
+      const WindowPlacement placement = PlaceWindow(window, image, crop, false);
+      EXPECT_GE(placement.x1, 0);
+      EXPECT_LT(placement.x2, kWidth);
+      EXPECT_GE(placement.y1, 0);
+      EXPECT_LT(placement.y2, kHeight);
       int wrong = 0;
       for (int64_t y = 0; y < 24; ++y) {
         for (int64_t x = 0; x < 24; ++x) {
-          const bool filled = x >= place.left && x < place.left + place.width && y >= place.top &&
-                              y < place.top + place.height;
-          wrong += filled != ShowsPicture(window, crop, x, y);
+          const bool filled = x >= placement.left && x < placement.left + placement.width &&
+                              y >= placement.top && y < placement.top + placement.height;
+          wrong += filled != ShowsImage(window, crop, x, y);
         }
       }
       EXPECT_LE(wrong, 24) << "rounding may move one border by a pixel";
@@ -61,19 +61,20 @@ TEST(PlaceWindow, FillsTheSquareWhereThePictureIs) {
 }
 
 TEST(PlaceWindow, KeepsThePlainWindowWithoutContext) {
-  const WindowPlace place =
+  const WindowPlacement placement =
       PlaceWindow({0, 1, 3, 4, 12, 8}, {"", 3, kHeight, kWidth}, {10, 0, false}, false);
-  EXPECT_THAT((std::vector<int64_t>{place.x1, place.y1, place.x2, place.y2, place.left, place.top,
-                                    place.width, place.height}),
-              ElementsAre(3, 4, 12, 8, 0, 0, 10, 10));
+  EXPECT_THAT(
+      (std::vector<int64_t>{placement.x1, placement.y1, placement.x2, placement.y2, placement.left,
+                            placement.top, placement.width, placement.height}),
+      ElementsAre(3, 4, 12, 8, 0, 0, 10, 10));
 }
 
-TEST(PlaceWindow, MirrorsThePaddingToo) {
-  const PictureWindow at_left{0, 1, 0, 5, 9, 14};
-  const WindowList::Picture picture{"", 3, kHeight, kWidth};
+TEST(PlaceWindow, MirrorsThePadding) {
+  const ImageWindow at_left{0, 1, 0, 5, 9, 14};
+  const WindowList::Image image{"", 3, kHeight, kWidth};
   const WindowCrop crop{20, 5, false};
-  const WindowPlace plain = PlaceWindow(at_left, picture, crop, false);
-  const WindowPlace mirrored = PlaceWindow(at_left, picture, crop, true);
+  const WindowPlacement plain = PlaceWindow(at_left, image, crop, false);
+  const WindowPlacement mirrored = PlaceWindow(at_left, image, crop, true);
   EXPECT_GT(plain.left, 0);
   EXPECT_EQ(mirrored.left, 0);
   EXPECT_EQ(plain.width, mirrored.width);
@@ -96,7 +97,7 @@ class WindowData : public FileLayerTest {
   }
 };
 
-TEST_F(WindowData, TakesAFractionOfForegroundBehindTheBackground) {
+TEST_F(WindowData, HasAFractionOfForegroundAfterTheBackground) {
   WriteWindows("3 0.8 0 0 9 9\n4 0.2 5 5 9 9\n7 0.5 3 3 8 8", 3);
   FileLayerRun run(Layer(8));
   EXPECT_THAT(run.shape(0), ElementsAre(8, 3, 8, 8));
@@ -106,7 +107,7 @@ TEST_F(WindowData, TakesAFractionOfForegroundBehindTheBackground) {
   EXPECT_NE(run.Next(0), run.Next(0));
 }
 
-TEST_F(WindowData, IsTheWarpedWindowWithoutMeanAndScaled) {
+TEST_F(WindowData, IsTheWarpedWindowMinusTheMeanAndScaled) {
   WriteWindows("1 1.0 4 6 15 13", 1);
   FileLayerRun run(Layer(1, "fg_fraction: 1",
                          "crop_size: 8 mean_value: 10 mean_value: 20 mean_value: 30 scale: 0.5"));
@@ -127,9 +128,9 @@ TEST_F(WindowData, IsTheWarpedWindowWithoutMeanAndScaled) {
   }
 }
 
-TEST_F(WindowData, TakesTheMiddleOfTheMeanFile) {
+TEST_F(WindowData, UsesTheCenterOfTheMeanFile) {
   WriteWindows("1 1.0 4 6 15 13", 1);
-  MeanPicture mean{3, 10, 12, std::vector<float>(360)};
+  MeanImage mean{3, 10, 12, std::vector<float>(360)};
   for (int i = 0; i < 360; ++i) mean.values[i] = static_cast<float>(i);
   WriteMeanFile(mean, Path("mean"));
   FileLayerRun plain(Layer(1, "fg_fraction: 1"));
@@ -146,7 +147,7 @@ TEST_F(WindowData, TakesTheMiddleOfTheMeanFile) {
   }
 }
 
-TEST_F(WindowData, LeavesZerosWhereThePictureEnds) {
+TEST_F(WindowData, LeavesZerosOutsideTheImage) {
   WriteWindows("1 1.0 0 0 9 9", 1);
   FileLayerRun run(Layer(1, "fg_fraction: 1 context_pad: 2", "crop_size: 8 mean_value: 300"));
   const std::vector<float> got = run.Next(0);
@@ -170,7 +171,7 @@ TEST_F(WindowData, IsMirroredHalfOfTheTime) {
   for (int i = 0; i < 192; ++i) ASSERT_EQ(one[i], other[i / 8 * 8 + 7 - i % 8]);
 }
 
-TEST_F(WindowData, RefusesListsAndSettingsThatDoNotWork) {
+TEST_F(WindowData, RejectsInvalidListsAndSettings) {
   const auto expect = [&](const std::string& layer, const std::string& message) {
     EXPECT_THAT([&] { FileLayerRun run(layer); }, ThrowsMessage<Error>(HasSubstr(message)));
   };
@@ -184,7 +185,7 @@ TEST_F(WindowData, RefusesListsAndSettingsThatDoNotWork) {
   WriteWindows("0 1.0 4 6 15 13", 1);
   expect(Layer(1), "has label 0, which must be above 0");
   Write("w.txt", "p.png 3");
-  expect(Layer(1), "found 'p.png' where '#' begins an entry");
+  expect(Layer(1), "found 'p.png', expected '#' at the beginning of an entry");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A data layer that takes its values from arrays instead of rows: MemoryData in Caffe's own way.
+// Interface of data layers that read arrays instead of rows: MemoryData as in Caffe.
 #pragma once
 
 #include "hearth/caffe/net/tensor.h"
@@ -10,9 +10,9 @@ class ArrayFed {
  public:
   virtual ~ArrayFed() = default;
 
-  // Forward then delivers batch_size items after another, from the first again after the last.
+  // Forward then delivers batch_size items at a time, and starts over after the last.
   // `data`: items x channels x height x width, `labels`: one per item; both float32 and contiguous,
-  // and kept. The number of items must be a multiple of batch_size, else kInvalidArgument.
+  // and referenced. Throws kInvalidArgument unless the number of items is a multiple of batch_size.
   virtual void SetArrays(Tensor data, Tensor labels) = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 int64_t CheckedCount(const Shape& shape) {
   Require(std::none_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; }),
-          ErrorCode::kInvalidArgument, "a blob cannot have the shape [{}]", fmt::join(shape, ", "));
+          ErrorCode::kInvalidArgument, "invalid blob shape [{}]", fmt::join(shape, ", "));
   const std::optional<int64_t> count = CountOf(shape);
   Require(count.has_value(), ErrorCode::kResourceExhausted,
           "a blob of shape [{}] is larger than the limit of {} values", fmt::join(shape, ", "),
@@ -25,8 +25,8 @@ int64_t CheckedCount(const Shape& shape) {
   return *count;
 }
 
-// Runs what may take memory for the blob; where there is none, the error has the blob's shape
-// instead of the tensor library's words.
+// Runs a function that may allocate the blob's memory; an out-of-memory error then has the blob's
+// shape instead of the tensor library's text.
 template <typename Take>
 decltype(auto) TakeMemory(const Blob& blob, Take take) {
   try {
@@ -40,7 +40,7 @@ decltype(auto) TakeMemory(const Blob& blob, Take take) {
 
 void RequireRoom(const Tensor& flat, int64_t count) {
   Require(flat.dim() == 1 && flat.is_contiguous() && flat.numel() >= count, ErrorCode::kInternal,
-          "a blob of {} floats cannot live in a tensor of {} elements", count, flat.numel());
+          "a blob of {} floats does not fit into a tensor of {} elements", count, flat.numel());
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ Tensor& Blob::Values::Device(const Blob& blob) {
   return DeviceView(blob, flat);
 }
 
-// The memory may have been replaced, by a blob that shares it, too.
+// The memory may have been replaced, also by a blob that shares it.
 Tensor& Blob::Values::DeviceView(const Blob& blob, const Tensor& flat) {
   if (!device.defined() || !device.is_alias_of(flat)) device = blob.View(flat);
   return device;
@@ -134,7 +134,7 @@ const float* Blob::Values::Read(const Blob& blob) {
 }
 
 void Blob::Values::Share(const Values& other) {
-  // A net shares again at every reshape; nearly always nothing has changed.
+  // A net shares again at every reshape; almost always nothing has changed.
   if (memory && memory == other.memory) return;
   memory = other.memory;
   DropViews();

@@ -7,11 +7,11 @@
 namespace hearth::caffe {
 namespace {
 
-// Files of old double-precision builds hold doubles.
+// Files of old double-precision builds contain doubles.
 template <typename Values>
 void CopyValues(const Values& values, int64_t count, const char* what, float* to) {
   Require(static_cast<int64_t>(values.size()) == count, ErrorCode::kDataLoss,
-          "a stored blob holds {} {} value(s), {} are needed", values.size(), what, count);
+          "a stored blob has {} {} value(s), expected {}", values.size(), what, count);
   std::copy(values.begin(), values.end(), to);
 }
 

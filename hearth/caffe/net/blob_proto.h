@@ -1,4 +1,4 @@
-// Blobs as they stand in files.
+// Converts blobs from and to their form in files.
 #pragma once
 
 #include "hearth/caffe/net/blob.h"
@@ -7,14 +7,14 @@
 
 namespace hearth::caffe {
 
-// Whether the shapes agree; a legacy shape may have leading ones that the blob has not.
+// Returns true if the shapes agree; a legacy shape may have leading ones.
 bool HasShapeOf(const Blob& blob, const BlobProto& proto);
 
-// Copies data, and diff where there is one, into `blob`, which keeps its shape. Throws kDataLoss
-// when the number of values does not fit.
+// Copies data, and diff if there is one, into `blob`, which keeps its shape. Throws kDataLoss if
+// the number of values differs.
 void ReadBlobData(const BlobProto& proto, Blob* blob);
 
-// As in Caffe, a diff that is asked for is written even if there is none: zeros.
+// As in Caffe, a requested diff is written even if there is none, as zeros.
 void WriteBlob(Blob& blob, bool write_diff, BlobProto* proto);
 
 }  // namespace hearth::caffe

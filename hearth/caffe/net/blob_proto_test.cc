@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(BlobProto, GoesOutAndIn) {
+TEST(BlobProto, RoundTrips) {
   Blob blob({2, 2}), again({2, 2});
   blob.data().fill_(3);
   blob.diff().fill_(4);
@@ -19,7 +19,7 @@ TEST(BlobProto, GoesOutAndIn) {
   EXPECT_EQ(TotalOf(again.diff()), 16.0f);
 }
 
-TEST(BlobProto, KnowsLegacyShapes) {
+TEST(BlobProto, AcceptsLegacyShapes) {
   BlobProto proto;
   proto.set_num(1);
   proto.set_channels(1);
@@ -39,7 +39,7 @@ TEST(BlobProto, ReadsDoubles) {
   EXPECT_EQ(blob.data_ptr()[1], 2.5f);
 }
 
-TEST(BlobProto, HasADiffWhereOneIsWantedEvenIfNobodyWroteIt) {
+TEST(BlobProto, HasARequestedDiffEvenIfThereIsNone) {
   Blob written({2}), untouched({2});
   written.diff().fill_(3);
   written.ClearDiff();
@@ -53,7 +53,7 @@ TEST(BlobProto, HasADiffWhereOneIsWantedEvenIfNobodyWroteIt) {
   EXPECT_THAT(proto.diff(), testing::ElementsAre(4, 4));
 }
 
-TEST(BlobProto, RefusesTooFewValues) {
+TEST(BlobProto, RejectsTooFewValues) {
   BlobProto proto;
   proto.add_data(1);
   Blob blob({2});

@@ -31,14 +31,14 @@ TEST(Blob, StartsWithZeros) {
   EXPECT_TRUE(blob.has_diff());
 }
 
-TEST(Blob, HoldsOneValueWithoutAxes) {
+TEST(Blob, HasOneValueWithoutAxes) {
   Blob blob{Shape{}};
   EXPECT_EQ(blob.count(), 1);
   EXPECT_EQ(blob.data().dim(), 0);
   EXPECT_EQ(blob.ShapeString(), "(1)");
 }
 
-TEST(Blob, CountsPartsOfItsShape) {
+TEST(Blob, CountsRangesOfDimensions) {
   const Blob blob({2, 3, 4, 5});
   EXPECT_EQ(blob.count(1), 60);
   EXPECT_EQ(blob.count(1, 3), 12);
@@ -48,7 +48,7 @@ TEST(Blob, CountsPartsOfItsShape) {
   EXPECT_THROW(blob.shape(-5), Error);
 }
 
-TEST(Blob, RefusesImpossibleShapes) {
+TEST(Blob, RejectsImpossibleShapes) {
   EXPECT_THROW(Blob({2, -1}), Error);
   EXPECT_THROW(Blob({1ll << 40, 1ll << 40}), Error);
   EXPECT_THROW(Blob({0, 1ll << 40}), Error);
@@ -64,7 +64,7 @@ std::string ErrorOf(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-TEST(Blob, NamesItsShapeWhereItIsTooLarge) {
+TEST(Blob, NamesItsShapeIfItIsTooLarge) {
   EXPECT_EQ(ErrorOf([] {
               Blob({3, 2000000000});
             }),
@@ -72,7 +72,7 @@ TEST(Blob, NamesItsShapeWhereItIsTooLarge) {
   EXPECT_EQ(Blob({1, kMaxBlobValues}).count(), kMaxBlobValues);
 }
 
-// For the calling process, while it lives.
+// Limits the memory of this process during its lifetime.
 class MemoryLimit {
  public:
   explicit MemoryLimit(rlim_t bytes) {
@@ -90,7 +90,7 @@ class MemoryLimit {
   rlimit before_{};
 };
 
-TEST(Blob, NamesItsShapeWhereMemoryIsUsedUp) {
+TEST(Blob, NamesItsShapeIfMemoryIsExhausted) {
   Blob blob({1000, 1000, 1000}), diff({1000, 1000, 1000}), read({1000, 1000, 1000});
   const MemoryLimit limit(rlim_t{1} << 30);
   const std::string said =
@@ -110,7 +110,7 @@ TEST(Blob, SharesMemoryUnderAnotherShape) {
   EXPECT_THROW(c.ShareData(a), Error);
 }
 
-TEST(Blob, LivesInAnArenaFromOutside) {
+TEST(Blob, CanUseAnExternalArena) {
   Tensor arena = Tensor::Zeros({10});
   Blob blob({2, 2});
   blob.BindDiff(arena.narrow(0, 3, 4));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostSimulatedGpus = 64;
 
-// The device library is too large to load where there is no driver.
+// Without a driver, do not load the large device library.
 size_t CountWithLibrary() {
   if (!SharedLibrary({"libcuda.so.1"}).loaded()) return 0;
   if (const std::string& problem = DeviceLibraryProblem(); !problem.empty()) {
@@ -37,10 +37,11 @@ size_t SimulatedGpus() {
   const std::string_view text(given);
   size_t count = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
-  Require(problem == std::errc() && end == text.data() + text.size() && count <= kMostSimulatedGpus,
-          ErrorCode::kInvalidArgument,
-          "HEARTH_SIMULATED_GPUS={} in the environment: it is a number of devices, 0 to {}", text,
-          kMostSimulatedGpus);
+  Require(
+      problem == std::errc() && end == text.data() + text.size() && count <= kMostSimulatedGpus,
+      ErrorCode::kInvalidArgument,
+      "the environment variable HEARTH_SIMULATED_GPUS={} must be a number of devices from 0 to {}",
+      text, kMostSimulatedGpus);
   return count;
 }
 
@@ -58,7 +59,7 @@ void ComputeDevice::Synchronize() const {
 
 ComputeDevice CudaDevice(size_t index) {
   Require(index < CountCudaDevices(), ErrorCode::kInvalidArgument,
-          "there is no CUDA device {}: this process can use {}; see `hearth device_query`", index,
+          "no CUDA device {}: this process can use {}; see `hearth device_query`", index,
           CountCudaDevices());
   if (SimulatedGpus() > 0) {
     Require(DeviceLibraryProblem().empty(), ErrorCode::kUnavailable, "{}", DeviceLibraryProblem());

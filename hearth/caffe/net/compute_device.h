@@ -1,4 +1,4 @@
-// Where a net computes: on the CPU, or on a device with memory of its own.
+// The device of a net: the CPU, or a device with its own memory.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,27 @@ namespace hearth::caffe {
 
 struct ComputeDevice {
   Device device = {};
-  // Has memory of its own: blobs then have a copy on each side, and layers that can compute with
-  // ATen's kernels. On the CPU, for tests: all is done as on a GPU, without one.
+  // Has its own memory: blobs then have a copy on each side, and layers that can compute with
+  // ATen's kernels. On the CPU, for tests: behaves like a GPU, without one.
   bool separate = false;
 
   static ComputeDevice Simulated() { return {Device{}, true}; }
-  // Waits until all work that the device was given is done.
+  // Waits until the device has finished all submitted work.
   void Synchronize() const;
   bool operator==(const ComputeDevice&) const = default;
 };
 
-// The CUDA devices that this process may use; 0 where there is no driver, or no device library
-// (device_library.h) for it, which is logged. The first call where there is a driver loads that
-// library. The environment variable HEARTH_SIMULATED_GPUS, for tests, replaces them by that many
-// simulated ones; throws kInvalidArgument where it is no number of devices. Thread-safe.
+// Number of CUDA devices that this process can use; 0 without a driver or without a device library
+// (device_library.h) for it, which is logged. If there is a driver, the first call loads that
+// library. The environment variable HEARTH_SIMULATED_GPUS, for tests, replaces the devices by that
+// many simulated ones; throws kInvalidArgument if it is not a number of devices. Thread-safe.
 size_t CountCudaDevices();
 
-// The CUDA device of that number, ready for use. Throws kInvalidArgument where there is none.
+// The CUDA device with that index, initialized. Throws kInvalidArgument if there is none.
 ComputeDevice CudaDevice(size_t index);
 
-// From here on cuDNN measures all its algorithms and takes the fastest, for the whole process:
-// results may then differ in the last bits from run to run. CudaDevice() goes back to those that
-// are deterministic.
+// Lets cuDNN measure all its algorithms and choose the fastest, process-wide: the last bits of
+// results may then differ between runs. CudaDevice() restores the deterministic algorithms.
 void UseFastestAlgorithms();
 
 }  // namespace hearth::caffe

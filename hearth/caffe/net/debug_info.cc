@@ -16,7 +16,7 @@ double MeanMagnitude(const Tensor& values) {
   return flat.numel() == 0 ? 0.0 : sum / static_cast<double>(flat.numel());
 }
 
-// A shared parameter goes by its name, others by their position in the layer.
+// A shared parameter is logged by its name, others by their position in the layer.
 std::string ParamName(const LayerParameter& layer, int index) {
   const bool named = index < layer.param_size() && !layer.param(index).name().empty();
   return named ? layer.param(index).name() : std::to_string(index);

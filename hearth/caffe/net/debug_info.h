@@ -1,5 +1,5 @@
-// Caffe's debug_info: the mean absolute value of everything that each layer computes, in the form
-// of Caffe's logs.
+// Caffe's debug_info: the mean absolute value of everything that each layer computes, in Caffe's
+// log format.
 #pragma once
 
 #include <functional>

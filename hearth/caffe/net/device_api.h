@@ -1,6 +1,6 @@
-// What a device library offers the engine: a table of C functions, so that one engine works with
-// libraries that were compiled for any version of torch, each loaded when a device is asked for.
-// Both sides include this file; a library with another kHearthDeviceApiVersion is refused.
+// The interface of device libraries: a table of C functions, so that one engine works with
+// libraries that were compiled for any version of torch, each loaded when a device is requested.
+// Both sides include this file; a library with another kHearthDeviceApiVersion is rejected.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ extern "C" {
 
 constexpr int32_t kHearthDeviceApiVersion = 1;
 
-// The operations, by the names of ATen's functions; X(name). Pointwise ones and those that say so
-// take, first, the tensor that the result is written to, or nothing for a new one.
+// The operations, by the names of ATen's functions; X(name). Pointwise operations, and others where
+// noted, take as first argument the tensor that the result is written to, or none for a new one.
 // clang-format off
 #define HEARTH_DEVICE_OPERATIONS(X)                                                              \
   /* pointwise: out, x */                                                                        \
@@ -56,7 +56,7 @@ enum HearthDeviceOperation : int32_t {
       HEARTH_OP_COUNT
 };
 
-// Types of values, for the operations that take or give one.
+// Element types, for the operations that take or return one.
 enum HearthDeviceDtype : int32_t {
   HEARTH_FLOAT,
   HEARTH_BFLOAT16,
@@ -66,14 +66,14 @@ enum HearthDeviceDtype : int32_t {
 };
 enum HearthDeviceKind : int32_t { HEARTH_CPU, HEARTH_CUDA, HEARTH_META };
 
-// An argument or a result. The arrays are the caller's during a call; those of results are the
-// library's until the same thread's next call.
+// An argument or a result. The caller owns the arrays of arguments during a call; the library owns
+// those of results until the same thread's next call.
 struct HearthDeviceValue {
   enum Type : int32_t { kNone, kTensor, kTensors, kInteger, kIntegers, kNumber, kPointer };
   int32_t type;
   int32_t count;  // of kTensors and kIntegers
   union {
-    void* tensor;  // a handle: each that is a result is released by the caller
+    void* tensor;  // a handle; the caller releases each result
     void* const* tensors;
     int64_t integer;
     const int64_t* integers;
@@ -85,15 +85,15 @@ struct HearthDeviceValue {
 struct HearthDeviceApi {
   int32_t version;
   const char* built_for;  // "torch 2.15.0"
-  // Any thread may call these; a tensor belongs to one thread at a time. `count` is the number of
-  // results that fit, then of those that there are. Returns 0; 1 where there was no memory; 2 for
-  // other failures. After a failure there are no results, and problem() says why to this thread.
+  // Thread-safe, but a tensor belongs to one thread at a time. `count` is the capacity for results
+  // on entry, and their number on return. Returns 0; 1 if out of memory; 2 for other failures.
+  // After a failure there are no results, and problem() returns the reason on this thread.
   int32_t (*call)(int32_t operation, const HearthDeviceValue* arguments, int32_t argument_count,
                   HearthDeviceValue* results, int32_t* count);
   const char* (*problem)();
   void (*release)(void* tensor);
 };
 
-// The one function that a library exports. Never null.
+// The only function that a library exports. Never null.
 const HearthDeviceApi* hearth_device_api();
 }

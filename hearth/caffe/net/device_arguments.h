@@ -16,13 +16,13 @@ inline HearthDeviceValue ValueOf(const Shape& integers) {
           {.integers = integers.data()}};
 }
 
-// The one tensor that an operation of these values gives.
+// The single tensor that an operation with these arguments returns.
 template <typename... Values>
 Tensor New(HearthDeviceOperation operation, const Values&... values) {
   return Tensor::Adopt(CallDevice(operation, {values...}).values[0].tensor);
 }
 
-// A new tensor, of an operation that could also write to a given one.
+// A new tensor, from an operation that could also write to an existing one.
 template <typename... Arguments>
 Tensor Made(HearthDeviceOperation operation, const Arguments&... arguments) {
   return New(operation, kNone, ValueOf(arguments)...);

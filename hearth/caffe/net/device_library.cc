@@ -22,8 +22,8 @@ struct Library {
   std::string problem;
 };
 
-// The libraries of the torch that the Python environment has, by which the device library finds
-// them: a loaded library is found by its name.
+// The libraries of the Python environment's torch, which the device library depends on: the loader
+// finds a loaded library by name.
 void LoadTorch() {
   const char* folder = std::getenv("HEARTH_TORCH_LIBRARIES");
   if (folder == nullptr || *folder == '\0') return;
@@ -32,7 +32,8 @@ void LoadTorch() {
   }
 }
 
-// Beside the library or program that this code is part of, unless the environment names a file.
+// In the folder of the library or program that contains this code, unless the environment names a
+// file.
 Library LoadLibrary() {
   const char* given = std::getenv("HEARTH_DEVICE_LIBRARY");
   std::string file = given != nullptr ? given : "";

@@ -1,5 +1,6 @@
-// The library that computes on devices: loaded when the first device is asked for, and kept. It
-// comes with the wheel for some versions of torch; `hearth build-device` compiles it for others.
+// The library that computes on devices: loaded when the first device is requested, and never
+// unloaded. The wheel has it for some versions of torch; `hearth build-device` compiles it for
+// others.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace hearth::caffe {
 
-// Empty where the library is there and works; else why not, and what to do, as one sentence.
-// Loads it. Thread-safe.
+// Empty if the library is available; otherwise the reason and the remedy, as one sentence. Loads
+// the library. Thread-safe.
 const std::string& DeviceLibraryProblem();
 
-// Runs one operation of the library. Throws TensorError where it fails, kUnavailable where the
-// library is not there.
+// Runs one operation of the library. Throws TensorError if it fails, kUnavailable without the
+// library.
 struct DeviceResults {
   HearthDeviceValue values[6];
   int32_t count;
@@ -27,7 +28,7 @@ inline HearthDeviceValue DeviceInteger(int64_t value) {
   return {HearthDeviceValue::kInteger, 0, {.integer = value}};
 }
 
-// The threads that the library computes with on the host; does nothing while it is not loaded.
+// Sets the number of threads that the library uses on the host; no effect while it is not loaded.
 void SetDeviceLibraryThreads(int count);
 
 void ReleaseDeviceTensor(void* handle) noexcept;

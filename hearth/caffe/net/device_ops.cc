@@ -55,7 +55,7 @@ std::array<Tensor, 3> FirstThree(const DeviceResults& results) {
   return tensors;
 }
 
-// Whole numbers are passed as such: a tensor of integers takes no other.
+// Integers are passed as such: a tensor of integers accepts no other numbers.
 Operand Factor(double factor) {
   const auto whole = static_cast<int64_t>(factor);
   return static_cast<double>(whole) == factor ? Operand(whole) : Operand(factor);

@@ -1,5 +1,5 @@
-// Operations on tensors in a device's memory, by the names and with the meaning of ATen's
-// functions. For the device forms of layers; on the host they throw kInternal.
+// Operations on tensors in a device's memory, with the names and semantics of ATen's functions. For
+// the device forms of layers; on the host they throw kInternal.
 #pragma once
 
 #include <array>
@@ -54,12 +54,12 @@ Tensor operator>=(const Tensor& a, const Operand& b);
 
 namespace device {
 
-// For tensor.cc. A view of `x` or a copy, by integers.
+// For tensor.cc. A view or a copy of `x`, with integer arguments.
 Tensor Viewed(const Tensor& x, HearthDeviceOperation operation, const Shape& integers);
 const Tensor& Copy(const Tensor& to, const Tensor& from);
 const Tensor& Fill(const Tensor& to, double value);
 
-// --- into `out` ---
+// Results written into `out`.
 void abs_out(const Tensor& out, const Tensor& x);
 void add_out(const Tensor& out, const Operand& a, const Operand& b, double factor = 1);
 void addcmul_out(const Tensor& out, const Tensor& x, const Tensor& a, const Tensor& b);
@@ -82,7 +82,7 @@ void sum_out(const Tensor& out, const Tensor& x, int64_t axis);
 void tanh_out(const Tensor& out, const Tensor& x);
 void tanh_backward_out(const Tensor& out, const Tensor& dy, const Tensor& y);
 
-// --- new tensors ---
+// Results in new tensors.
 Tensor arange(int64_t count, const Tensor& like);  // of HEARTH_LONG
 Tensor bitwise_right_shift(const Tensor& x, int64_t bits);
 Tensor full(const Shape& sizes, double value, const Tensor& like);
@@ -94,17 +94,17 @@ Tensor where(const Tensor& condition, const Operand& then, const Operand& otherw
 Tensor zeros_like(const Tensor& like);
 Tensor zeros_like(const Tensor& like, HearthDeviceDtype type);
 
-// --- layers ---
+// Layers.
 struct PoolWindow {
   std::array<int64_t, 2> kernel, stride, pad;
   bool rounds_up;
 };
 void avg_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window);
-// The sum of each window of `size` x `size` around a value.
+// Sums over the `size` x `size` window around each value.
 Tensor sum_pool2d(const Tensor& x, int64_t size);
 void avg_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
                              const PoolWindow& window);
-// Returns where in its plane each value came from.
+// Returns the position in its plane that each value came from.
 Tensor max_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window);
 void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
                              const Tensor& chosen, const PoolWindow& window);
@@ -117,7 +117,7 @@ struct ConvolutionWindow {
 // `bias` may be undefined.
 Tensor convolution(const Tensor& x, const Tensor& weight, const Tensor& bias,
                    const ConvolutionWindow& window);
-// The gradients of x, weight and bias; undefined where they are not wanted.
+// The gradients of x, weight and bias; undefined if they are not requested.
 std::array<Tensor, 3> convolution_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                            const ConvolutionWindow& window,
                                            const std::array<bool, 3>& wanted);
@@ -129,13 +129,13 @@ struct BatchNorm {
 // Writes this minibatch's mean and unbiased variance.
 BatchNorm batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                      const Tensor& variance, double eps);
-// Of batch_norm() with eps 0 of values whose mean is 0 and variance 1: the gradients of x, weight
-// and bias.
+// The gradients of x, weight and bias of batch_norm() with eps 0, for values with mean 0 and
+// variance 1.
 std::array<Tensor, 3> batch_norm_backward(const BatchNorm& of, const Tensor& x, const Tensor& dy,
                                           const Tensor& weight, const Tensor& zeros,
                                           const Tensor& ones);
 
-// --- lists of tensors ---
+// Lists of tensors.
 using Tensors = std::vector<Tensor>;
 void foreach_add_(const Tensors& to, const Tensors& values, double factor);
 Tensors foreach_mul(const Tensors& values, double factor);

@@ -1,4 +1,4 @@
-// Tensors in a device's memory: their facts and operations, asked of the device's library.
+// Tensors in a device's memory: their properties and operations, through the device library.
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -20,7 +20,7 @@ Shape Integers(HearthDeviceOperation operation, const Tensor& tensor) {
   return {list.integers, list.integers + list.count};
 }
 
-// In place: the first argument is the result's tensor, too.
+// In place: the first argument is also the result's tensor.
 template <typename... Arguments>
 const Tensor& InPlace(HearthDeviceOperation operation, const Tensor& tensor,
                       const Arguments&... arguments) {
@@ -74,7 +74,8 @@ float* Tensor::DevicePointer() const {
 }
 
 double Tensor::item() const {
-  Require(numel() == 1, ErrorCode::kInternal, "a tensor of {} values is not one number", numel());
+  Require(numel() == 1, ErrorCode::kInternal, "a tensor of {} values is not a single number",
+          numel());
   if (on_host()) return *values_;
   return CallDevice(HEARTH_OP_item, {ValueOf(*this)}).values[0].number;
 }

@@ -1,11 +1,11 @@
-// The device that tests compute on beside the CPU.
+// For tests: a device besides the CPU.
 #pragma once
 
 #include "hearth/caffe/net/compute_device.h"
 
 namespace hearth::caffe {
 
-// The first CUDA device, or a simulated one where there is none.
+// The first CUDA device, or a simulated one if there is none.
 inline ComputeDevice DeviceForTests() {
   return CountCudaDevices() > 0 ? CudaDevice(0) : ComputeDevice::Simulated();
 }

@@ -23,8 +23,8 @@ void FillNormal(float mean, float std, Blob& blob, Random& random) {
   std::generate_n(blob.data_ptr(), blob.count(), [&] { return distribution(random.engine()); });
 }
 
-// `sparse` is the expected number of inputs that are not zero per output; as in Caffe, the number
-// of outputs is taken from the first axis.
+// `sparse` is the expected number of nonzero inputs per output; as in Caffe, the number of outputs
+// is the size of the first axis.
 void FillGaussian(const FillerParameter& filler, Blob& blob, Random& random) {
   FillNormal(filler.mean(), filler.std(), blob, random);
   if (filler.sparse() < 0) return;
@@ -106,7 +106,7 @@ void Fill(const FillerParameter& filler, Blob& blob, Random& random) {
   } else if (type == "bilinear") {
     FillBilinear(blob);
   } else {
-    Throw(ErrorCode::kInvalidArgument, "there is no filler '{}'{}", type,
+    Throw(ErrorCode::kInvalidArgument, "unknown filler '{}'{}", type,
           DidYouMean(type, {"constant", "uniform", "gaussian", "xavier", "msra",
                             "positive_unitball", "bilinear"}));
   }

@@ -45,13 +45,13 @@ TEST(Fill, ScalesByFan) {
   EXPECT_LE(LargestMagnitude(Filled("type: 'xavier'", shape)), std::sqrt(3 / in));
 }
 
-TEST(Fill, UniformStaysInItsRange) {
+TEST(Fill, UniformIsInItsRange) {
   const Tensor values = Filled("type: 'uniform' min: -2 max: 3", {1000});
   EXPECT_THAT(ListOf(values), testing::Each(testing::AllOf(testing::Ge(-2), testing::Le(3))));
   EXPECT_NEAR(TotalOf(values) / 1000, 0.5, 0.2);
 }
 
-TEST(Fill, SparseGaussianKeepsAFewPerOutput) {
+TEST(Fill, SparseGaussianHasAFewValuesPerOutput) {
   const Tensor values = Filled("type: 'gaussian' std: 1 sparse: 5", {50, 200});
   const std::vector<float> list = ListOf(values);
   EXPECT_NEAR(list.size() - std::count(list.begin(), list.end(), 0.f), 50 * 200 * 5 / 50.0, 100);
@@ -62,7 +62,7 @@ TEST(Fill, PositiveUnitballSumsToOnePerRow) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(TotalOf(rows[i]), 1, 1e-5);
 }
 
-TEST(Fill, BilinearIsTheKernelOfInterpolation) {
+TEST(Fill, BilinearIsTheInterpolationKernel) {
   const Tensor kernel = Filled("type: 'bilinear'", {1, 1, 4, 4})[0][0];
   EXPECT_TRUE(AllClose(kernel[1], Tensor::Copy({0.1875, 0.5625, 0.5625, 0.1875})));
   const Tensor odd = Filled("type: 'bilinear'", {1, 1, 3, 3})[0][0];
@@ -70,10 +70,10 @@ TEST(Fill, BilinearIsTheKernelOfInterpolation) {
   EXPECT_THROW(Filled("type: 'bilinear'", {1, 1, 4, 3}), Error);
 }
 
-TEST(Fill, RefusesWhatCannotBe) {
-  EXPECT_THAT(
-      [] { Filled("type: 'xavir'", {2}); },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("no filler 'xavir'; did you mean xavier?")));
+TEST(Fill, RejectsInvalidFillers) {
+  EXPECT_THAT([] { Filled("type: 'xavir'", {2}); },
+              testing::ThrowsMessage<Error>(
+                  testing::HasSubstr("unknown filler 'xavir'; did you mean xavier?")));
   EXPECT_THROW(Filled("type: 'xavier' sparse: 3", {2}), Error);
   EXPECT_THROW(Filled("type: 'xavier'", {}), Error);
   EXPECT_THROW(Filled("type: 'uniform' min: 1 max: 0", {2}), Error);

@@ -9,8 +9,8 @@ bool Has(const std::vector<int>& ids, int blob) {
   return std::find(ids.begin(), ids.end(), blob) != ids.end();
 }
 
-// The one layer behind position `first` that reads the blob before another one writes it; null
-// where there are more.
+// The only layer after position `first` that reads the blob before another one writes it; null if
+// there are several.
 NetLayer* OnlyReader(NetGraph& graph, size_t first, int blob) {
   NetLayer* reader = nullptr;
   for (size_t i = first; i < graph.layers.size(); ++i) {

@@ -1,5 +1,5 @@
-// BatchNorm and the Scale layer that follows it are one operation elsewhere. On a device their
-// gradients are computed as one: three passes over memory instead of eight.
+// Computes the gradients of a BatchNorm and its following Scale layer, which are one operation in
+// other frameworks, together on a device: three passes over memory instead of eight.
 #pragma once
 
 #include "hearth/caffe/net/net_graph.h"
@@ -7,7 +7,7 @@
 
 namespace hearth::caffe {
 
-// What a layer offers whose top has mean 0 and variance 1 in each channel.
+// Interface of a layer whose top has mean 0 and variance 1 in each channel.
 class Normalization {
  public:
   struct Gradients {
@@ -16,23 +16,22 @@ class Normalization {
   virtual ~Normalization() = default;
   virtual bool has_minibatch_statistics() const = 0;
   virtual int64_t channels() const = 0;
-  // From the gradient of scale * top + bias to that of its own bottom, which is written, so that
-  // the layer's own Backward has nothing left to do. After a Forward.
+  // Computes the gradient of the layer's bottom from that of scale * top + bias, and writes it, so
+  // that the layer's Backward has nothing left to do. After a Forward.
   virtual Gradients BackwardScaled(const Tensor& gradient, const Tensor& scale) = 0;
 };
 
-// A layer that scales and shifts channels; it asks its normalization, where it has one, in
-// Backward.
+// A layer that scales and shifts channels; in Backward it calls its normalization, if it has one.
 class ScalesNormalized {
  public:
   virtual ~ScalesNormalized() = default;
-  // Whether it has a learned scale and shift per channel.
+  // Returns true if it has a learned scale and shift per channel.
   virtual bool scales_channels(int64_t channels) const = 0;
   virtual void set_normalization(Normalization* normalization) = 0;
 };
 
-// Tells each Scale layer its normalization. The diff of a blob between the two is never written
-// then.
+// Sets the normalization of each Scale layer. The diff of the blob between the two is then never
+// written.
 void JoinNormalizations(NetGraph& graph);
 
 }  // namespace hearth::caffe

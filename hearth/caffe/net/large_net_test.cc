@@ -1,4 +1,4 @@
-// Nets of very many layers are built in a time that grows as they do.
+// Building a net of very many layers takes time proportional to their number.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -10,11 +10,11 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int kLayers = 20000;
-// Of processor time, which other processes do not lengthen: what looks at all layers for each layer
-// takes more.
+// Of processor time, which is independent of other processes: a loop over all layers for each layer
+// exceeds it.
 constexpr double kMostSeconds = 6;
 
-// A net made of the data, and of `layer` with its number for each {0}, the one before for each {1}.
+// A net of the data and of `layer`, with its number for each {0} and the previous one for each {1}.
 std::string ManyLayers(const char* layer) {
   std::string text =
       "force_backward: true layer { name: 'data' type: 'Input' top: 'b0' input_param { shape { "
@@ -37,29 +37,29 @@ void ExpectSoon(const std::string& text, bool forward_only = false) {
   EXPECT_LT(took, kMostSeconds);
 }
 
-TEST(LargeNet, OfLayersInARowIsBuiltSoon) {
+TEST(LargeNet, OfLayersInARowIsBuiltQuickly) {
   const std::string text =
       ManyLayers("layer {{ name: 'l{0}' type: 'Power' bottom: 'b{1}' top: 'b{0}' }}");
   ExpectSoon(text);
 }
 
-TEST(LargeNet, OfLayersInPlaceIsBuiltSoon) {
+TEST(LargeNet, OfLayersInPlaceIsBuiltQuickly) {
   ExpectSoon(ManyLayers("layer {{ name: 'l{0}' type: 'ReLU' bottom: 'b0' top: 'b0' }}"));
 }
 
-TEST(LargeNet, OfReadersOfOneBlobIsBuiltSoon) {
+TEST(LargeNet, OfReadersOfOneBlobIsBuiltQuickly) {
   ExpectSoon(ManyLayers("layer {{ name: 'l{0}' type: 'Power' bottom: 'b0' top: 'b{0}' }}"));
 }
 
-TEST(LargeNet, OfSharedParametersIsBuiltSoon) {
+TEST(LargeNet, OfSharedParametersIsBuiltQuickly) {
   ExpectSoon(
       ManyLayers("layer {{ name: 'l{0}' type: 'InnerProduct' bottom: 'b{1}' top: 'b{0}' "
                  "param {{ name: 'w' }} param {{ name: 'own{0}' }} "
                  "inner_product_param {{ num_output: 2 }} }}"));
 }
 
-// All live from their layer to the last one.
-TEST(LargeNet, OfBlobsThatLiveLongIsBuiltSoon) {
+// All are in use from their layer to the last one.
+TEST(LargeNet, OfLongLivedBlobsIsBuiltQuickly) {
   std::string text =
       ManyLayers("layer {{ name: 'l{0}' type: 'Power' bottom: 'b{1}' top: 'b{0}' }}");
   text += "layer { name: 'sum' type: 'Eltwise' top: 'sum' ";

@@ -35,14 +35,14 @@ class Layer {
   virtual void SetUp(const Blobs& bottom, const Blobs& top) {}
   virtual void Reshape(const Blobs& bottom, const Blobs& top) = 0;
   virtual void Forward(const Blobs& bottom, const Blobs& top) = 0;
-  // `propagate_down[i]`: whether bottom i's diff is wanted. Layers that cannot produce one that is
-  // wanted throw kInvalidArgument.
+  // `propagate_down[i]`: whether bottom i's diff is requested. Layers that cannot produce a
+  // requested one throw kInvalidArgument.
   virtual void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                         const Blobs& bottom) = 0;
 
-  // --- what the net tells a layer ---
-  // Whether a later layer of the net writes over the top in place: Backward must then not read it.
-  // Set by the net after SetUp.
+  // Set by the net.
+  // True if a later layer of the net overwrites the top in place: Backward must then not read it.
+  // Set after SetUp.
   bool top_overwritten() const { return top_overwritten_; }
   void set_top_overwritten(bool value) { top_overwritten_ = value; }
 
@@ -53,12 +53,12 @@ class Layer {
   bool gates_bottom() const { return gates_bottom_; }
   void set_gates_bottom(bool value) { gates_bottom_ = value; }
 
-  // Layers that are fed (MemoryData, CoSData): takes the next minibatch and returns its rows, which
-  // Forward then delivers; 0 once this epoch's rows are used up (Forward must then not be called).
-  // nullopt: the layer is not fed.
+  // For layers that are fed by rows (MemoryData, CoSData): reads the next minibatch and returns its
+  // number of rows, which Forward then delivers; 0 at the end of this epoch (Forward must then not
+  // be called). nullopt: the layer is not fed.
   virtual std::optional<int64_t> Fetch() { return std::nullopt; }
-  // The rows of the last Fetch, in the order of the tops and without rows that were skipped as bad:
-  // for the names of results. Valid until the next Fetch; null if the layer is not fed.
+  // The rows of the last Fetch, in the order of the tops and without skipped invalid rows: for the
+  // names of results. Valid until the next Fetch; null if the layer is not fed.
   virtual const dataset::Minibatch* fetched_rows() const { return nullptr; }
   virtual void NextEpoch() {}
 
@@ -67,7 +67,7 @@ class Layer {
   const std::string& type() const { return param_.type(); }
   // Learnable parameters, in the order of the .caffemodel.
   std::vector<std::shared_ptr<Blob>>& blobs() { return blobs_; }
-  // False where a parameter's diff is not needed (lr_mult 0); Backward may skip it.
+  // False if a parameter's diff is not needed (lr_mult 0); Backward may skip it.
   bool param_propagate_down(size_t i) const {
     return i >= param_propagate_down_.size() || param_propagate_down_[i];
   }
@@ -78,8 +78,8 @@ class Layer {
 
  protected:
   const NetContext& context() const { return context_; }
-  // Whether to compute with the blobs' device_data() and device_diff(), by ATen's kernels. Layers
-  // that have no such form use the host's copies wherever the net computes.
+  // True if it should compute with the blobs' device_data() and device_diff(), by ATen's kernels.
+  // Layers without a device form use the host's copies wherever the net computes.
   bool on_device() const { return context_.device.separate; }
 
   LayerParameter param_;

@@ -1,4 +1,4 @@
-// What failed in a layer. Which one is data; the message names it, too.
+// An error of a layer. The layer's name is a field, and also part of the message.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class LayerError : public Error {
   std::string layer_;
 };
 
-// Require() for a condition that is about the layer of that name.
+// Require() for a condition about the layer of that name.
 template <typename... Args>
 void RequireInLayer(const std::string& layer, bool condition, ErrorCode code,
                     fmt::format_string<Args...> format, Args&&... args) {

@@ -18,7 +18,7 @@ std::unique_ptr<Layer> LayerRegistry::Create(const LayerParameter& param,
   const auto found = factories_.find(param.type());
   if (found == factories_.end()) {
     RequireInLayer(param.name(), false, ErrorCode::kInvalidArgument,
-                   "layer '{}': there is no layer type '{}'{}", param.name(), param.type(),
+                   "layer '{}': unknown layer type '{}'{}", param.name(), param.type(),
                    DidYouMean(param.type(), types()));
   }
   return found->second(param, context);

@@ -1,5 +1,5 @@
-// The layer types that exist. One explicit list (layers/all_layers.cc) calls one Register function
-// per family; nothing registers itself from a static constructor.
+// Registry of the layer types. One explicit list (layers/all_layers.cc) calls one Register function
+// per family; static constructors register nothing.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class LayerRegistry {
  public:
   using Factory = std::function<std::unique_ptr<Layer>(const LayerParameter&, const NetContext&)>;
 
-  // The registry with every layer of layers/all_layers.cc. Built once, then read-only: safe to
+  // The registry with every layer of layers/all_layers.cc. Built once, then read-only and safe to
   // share.
   static const LayerRegistry& Default();
 

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(LayerRegistry, MakesLayersByType) {
+TEST(LayerRegistry, CreatesLayersByType) {
   LayerParameter param;
   param.set_type("TestRows");
   EXPECT_EQ(TestRegistry().Create(param, ContextOf(TRAIN))->type(), "TestRows");
@@ -18,13 +18,12 @@ TEST(LayerRegistry, SuggestsTheNearestType) {
   LayerParameter param;
   param.set_name("a");
   param.set_type("Inner_Product");
-  EXPECT_THAT(
-      [&] { TestRegistry().Create(param, ContextOf(TRAIN)); },
-      testing::ThrowsMessage<Error>(testing::HasSubstr(
-          "layer 'a': there is no layer type 'Inner_Product'; did you mean InnerProduct?")));
+  EXPECT_THAT([&] { TestRegistry().Create(param, ContextOf(TRAIN)); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr(
+                  "layer 'a': unknown layer type 'Inner_Product'; did you mean InnerProduct?")));
 }
 
-TEST(LayerRegistry, RefusesATypeTwice) {
+TEST(LayerRegistry, RejectsADuplicateType) {
   LayerRegistry registry;
   registry.Add<TestRowsLayer>("TestRows");
   EXPECT_THROW(registry.Add<TestRowsLayer>("TestRows"), Error);

@@ -66,8 +66,8 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
   } catch (const std::exception& error) {
     fail(ErrorCode::kInternal, error.what(), false);
   }
-  std::terminate();  // not reached: what is no std::exception has left by
-                     // `throw`
+  std::terminate();  // not reached: `throw` propagates
+                     // exceptions not derived from std::exception
 }
 
 void LayerSpan::Draw() const noexcept {
@@ -76,7 +76,7 @@ void LayerSpan::Draw() const noexcept {
   if (begin_ == timeline::Clock::time_point() || end - begin_ < kShortest) return;
   try {
     timeline::Add({"layer", layer_.name() + " " + doing_, begin_, end});
-  } catch (const std::exception&) {  // without memory there is no picture
+  } catch (const std::exception&) {  // out of memory: no event
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs a step of a layer so that whatever it throws names the layer.
+// Runs a step of a layer so that anything it throws names the layer.
 #pragma once
 
 #include "hearth/base/timeline.h"
@@ -6,20 +6,21 @@
 
 namespace hearth::caffe {
 
-// Rethrows the exception being handled as LayerError "layer 'conv1' (Convolution), forward: ...".
-// `bottoms` are part of the message when the failure came from the tensor library.
+// Rethrows the current exception as LayerError "layer 'conv1' (Convolution), forward: ...". The
+// message includes `bottoms` if the failure came from the tensor library.
 [[noreturn]] void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms);
 
-// What a thread does in a layer: for reports of crashes, which may read it in a signal handler.
+// The step that a thread executes in a layer: for crash reports, which may read it in a signal
+// handler.
 struct LayerStep {
   const Layer* layer = nullptr;
   const char* doing = "";
 };
 // This thread's step. A thread without one, such as a helper of the tensor library, gets the step
-// of some other thread.
+// of another thread.
 LayerStep CurrentLayerStep() noexcept;
 
-// Sets this thread's step while it lives.
+// Sets this thread's step during its lifetime.
 class LayerStepScope {
  public:
   LayerStepScope(const Layer& layer, const char* doing) noexcept;
@@ -31,7 +32,7 @@ class LayerStepScope {
   const LayerStep before_;
 };
 
-// An event of the timeline, unless the step is so short that it would only be in the way.
+// Records an event of the timeline, unless the step is too short to be of interest.
 class LayerSpan {
  public:
   LayerSpan(const Layer& layer, const char* doing) noexcept : layer_(layer), doing_(doing) {

@@ -12,15 +12,15 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // floats: one cache line
 
-// Layers between which a blob's memory is in use, and its place in the shared memory.
+// Range of layers in which a blob's memory is in use, and its offset in the shared memory.
 struct Span {
-  std::vector<int> blobs;         // one, or all that have the same memory
-  int lowest = -1, highest = -1;  // layers; -1: never made, never read
+  std::vector<int> blobs;         // one, or all that share the same memory
+  int lowest = -1, highest = -1;  // layers; -1: never written, never read
   int64_t count = 0, offset = 0;
-  bool own = false;  // keeps memory of its own
+  bool own = false;  // has separate memory
 };
 
-// One span per blob, from the layer that makes it to the last one that touches it.
+// One span per blob, from the layer that writes it to the last one that uses it.
 std::vector<Span> FindSpans(const NetGraph& graph) {
   std::vector<Span> spans(graph.blobs.size());
   for (size_t i = 0; i < graph.layers.size(); ++i) {
@@ -44,14 +44,14 @@ void EraseThoseWithMemoryOfTheirOwn(std::vector<Span>* spans) {
   std::erase_if(*spans, [](const Span& s) { return s.own || s.lowest < 0 || s.count == 0; });
 }
 
-// Which spans are in use at each layer, of those that have a place.
-class Placed {
+// Spans in use at each layer, among those that have an offset.
+class Placement {
  public:
-  explicit Placed(size_t layers) : at_(layers) {}
+  explicit Placement(size_t layers) : at_(layers) {}
 
-  // Places the span at the lowest offset at which it meets none of the others. False, and no place,
-  // where that would take too long: in nets of many thousand blobs of which most live all the time,
-  // which have little to share.
+  // Sets the lowest offset at which the span overlaps no other. Returns false, without an offset,
+  // if that would take too long: in nets of many thousand blobs, most of which are always in use,
+  // and which therefore have little to share.
   bool Add(Span* span) {
     std::vector<const Span*> others;
     for (int layer = span->lowest; layer <= span->highest; ++layer) {
@@ -70,7 +70,7 @@ class Placed {
 
   static int64_t LowestOffset(const Span& span, std::vector<const Span*>* others) {
     std::sort(others->begin(), others->end(), [](const Span* a, const Span* b) {
-      return a->offset < b->offset;  // one span may be there several times
+      return a->offset < b->offset;  // a span may occur several times
     });
     int64_t offset = 0;
     for (const Span* other : *others) {
@@ -85,7 +85,7 @@ class Placed {
   int64_t steps_ = 0;
 };
 
-// `spans` are those that share it, the largest first.
+// `spans` share the memory, the largest first.
 Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph& graph) {
   try {
     return Tensor::Empty({count});
@@ -99,15 +99,15 @@ Tensor TakeMemory(int64_t count, const std::vector<Span>& spans, const NetGraph&
         graph.blob_names[largest], graph.blobs[largest]->ShapeString());
 }
 
-// Gives every span a place, the largest ones first.
+// Sets every span's offset, the largest ones first.
 MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Tensor, Tensor)) {
   std::stable_sort(spans.begin(), spans.end(),
                    [](const Span& a, const Span& b) { return a.count > b.count; });
   MemoryPlan plan;
-  Placed placed(graph.layers.size());
+  Placement placement(graph.layers.size());
   int64_t total = 0;
   for (Span& span : spans) {
-    if (!placed.Add(&span)) {
+    if (!placement.Add(&span)) {
       span.own = true;
       continue;
     }
@@ -119,8 +119,8 @@ MemoryPlan Place(std::vector<Span> spans, NetGraph& graph, void (Blob::*bind)(Te
   plan.planned_bytes = total * static_cast<int64_t>(sizeof(float));
   const Tensor memory = TakeMemory(total, spans, graph);
   for (const Span& span : spans) {
-    const Tensor place = memory.narrow(0, span.offset, span.count);
-    for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(place, {});
+    const Tensor slice = memory.narrow(0, span.offset, span.count);
+    for (const int blob : span.blobs) (graph.blobs[blob].get()->*bind)(slice, {});
   }
   return plan;
 }
@@ -148,7 +148,7 @@ MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed) {
   }
   EraseThoseWithMemoryOfTheirOwn(&spans);
   MemoryPlan plan = Place(spans, graph, &Blob::BindDiff);
-  // Each Forward writes them anew, so there is nothing to keep.
+  // Each Forward overwrites them, so no values need to be kept.
   for (const int id : freed) {
     Blob& blob = *graph.blobs[id];
     blob.BindData(blob.diff().in_memory_order());
@@ -170,7 +170,7 @@ MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept) {
     if (!layer.bottom_ids.empty()) continue;
     for (const int id : layer.top_ids) spans[id].own = true;
   }
-  // Split, Reshape and their like hand on the memory of their bottom: that is one span.
+  // Split, Reshape and similar layers pass on the memory of their bottom: one span.
   std::map<const void*, size_t> first;
   for (size_t i = 0; i < spans.size(); ++i) {
     const void* memory = graph.blobs[i]->data_identity();

@@ -1,4 +1,4 @@
-// Buffers for the values and gradients of a net's blobs, shared where lifetimes allow.
+// Shares memory between values and gradients of a net's blobs whose lifetimes do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 namespace hearth::caffe {
 
 struct MemoryPlan {
-  int64_t blobs = 0;           // that the plan covers
-  int64_t values = 0;          // of these, blobs whose values share the memory too
-  int64_t separate_bytes = 0;  // what they would take one by one
-  int64_t planned_bytes = 0;   // what they take
+  int64_t blobs = 0;           // covered by the plan
+  int64_t values = 0;          // blobs among these whose values are shared too
+  int64_t separate_bytes = 0;  // without sharing
+  int64_t planned_bytes = 0;   // with sharing
 };
 
 // Both are called once, after SetUp.
 //
-// A blob's gradient is written by the last layer that reads the blob and dead once the layer that
-// makes the blob has run backward; gradients that do not live at the same time get the same memory.
-// After that, diffs are valid only while Backward runs. Blobs that share their diff with
-// another one, loss tops and outputs of the net keep memory of their own.
+// A blob's gradient is in use from the backward step of the last layer that reads the blob to that
+// of the layer that writes it; gradients that are not in use at the same time share memory. Diffs
+// are then valid only while Backward runs. Blobs that share their diff with another one, loss tops
+// and outputs of the net keep separate memory.
 //
-// The values of the blobs `freed` are dead once their last reader has run forward: they share the
+// The values of the blobs `freed` are unused once their last reader has run forward: they share the
 // memory of the gradients, and are valid only while Forward runs.
 MemoryPlan ShareDiffs(NetGraph& graph, const std::vector<int>& freed);
 
-// For nets that only run forward: a blob's values are dead once the last layer has read them. What
-// layers without bottoms make, loss tops, outputs of the net and the blobs `kept` keep memory of
-// their own.
+// For nets that only run forward: a blob's values are unused once the last layer has read them.
+// Tops of layers without bottoms, loss tops, outputs of the net and the blobs `kept` keep separate
+// memory.
 MemoryPlan ShareData(NetGraph& graph, const std::vector<std::string>& kept);
 
 }  // namespace hearth::caffe

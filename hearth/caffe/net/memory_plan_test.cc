@@ -35,7 +35,7 @@ NetContext Context(bool share_diffs) {
   return context;
 }
 
-TEST(DiffPlan, GradientsOfTheParametersAreTheSame) {
+TEST(DiffPlan, ParameterGradientsAreEqual) {
   Net plain(ParseNet(kDeepNet, "net"), Context(false));
   Net shared(ParseNet(kDeepNet, "net"), Context(true));
   for (int i = 0; i < 2; ++i) {
@@ -45,19 +45,19 @@ TEST(DiffPlan, GradientsOfTheParametersAreTheSame) {
   }
 }
 
-TEST(DiffPlan, TakesLessMemoryThanSeparateBuffers) {
+TEST(DiffPlan, NeedsLessMemoryThanSeparateBuffers) {
   Net net(ParseNet(kDeepNet, "net"), Context(true));
   EXPECT_GE(net.diff_plan().blobs, 5);
   EXPECT_LT(net.diff_plan().planned_bytes, net.diff_plan().separate_bytes * 7 / 10);
   EXPECT_GT(net.diff_plan().planned_bytes, 0);
 }
 
-TEST(DiffPlan, IsMadeOnlyWhereItIsAskedFor) {
+TEST(DiffPlan, IsCreatedOnlyOnRequest) {
   Net net(ParseNet(kDeepNet, "net"), Context(false));
   EXPECT_EQ(net.diff_plan().blobs, 0);
 }
 
-TEST(DataPlan, OutputsAreTheSameInLessMemory) {
+TEST(DataPlan, OutputsAreEqualInLessMemory) {
   NetContext context = Context(false);
   Net plain(ParseNet(kDeepNet, "net"), context);
   context.random = std::make_shared<Random>(1);

@@ -13,7 +13,7 @@ bool IsFinite(Blob& blob) {
   return std::all_of(values, values + blob.count(), [](float v) { return std::isfinite(v); });
 }
 
-// Where others' values lie in the place of the layer's top by now.
+// Returns true if other values have overwritten the layer's top by now.
 void MakeAgain(Net& net, int layer) {
   const std::vector<int>& tops = net.layers()[static_cast<size_t>(layer)].top_ids;
   const auto& gone = net.short_lived();
@@ -33,7 +33,8 @@ NonFinite FirstNonFinite(Net& net) {
         fmt::format("layer '{}' ({})", layer.layer->name(), layer.layer->type());
     for (size_t k = 0; k < layer.layer->blobs().size(); ++k) {
       if (IsFinite(*layer.layer->blobs()[k])) continue;
-      return {fmt::format("{} has it first, in parameter {}, since the last update", name, k),
+      return {fmt::format("{} is the first to have it, in parameter {}, since the last update",
+                          name, k),
               layer.layer->name()};
     }
     for (size_t k = 0; k < layer.top.size(); ++k) {
@@ -43,7 +44,7 @@ NonFinite FirstNonFinite(Net& net) {
       return {fmt::format("{} {}, in top '{}'", name, how, top), layer.layer->name()};
     }
   }
-  return {"no layer holds it any more", ""};
+  return {"no layer has it any more", ""};
 }
 
 }  // namespace hearth::caffe

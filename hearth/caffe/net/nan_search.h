@@ -9,10 +9,10 @@ namespace hearth::caffe {
 
 struct NonFinite {
   std::string text;   // "layer 'fc6' (InnerProduct) is the first to produce it, in top 'fc6'"
-  std::string layer;  // empty: no layer holds one any more
+  std::string layer;  // empty: no layer has one any more
 };
 
-// After a Forward with a loss that is not finite: the first layer in order with such a value in its
+// After a Forward with a non-finite loss: the first layer in order with such a value in its
 // parameters or tops.
 NonFinite FirstNonFinite(Net& net);
 

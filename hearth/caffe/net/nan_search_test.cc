@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// 1 / x of the input's first value: infinite where that is 0.
+// 1 / x of the input's first value: infinite if that is 0.
 constexpr char kNanNet[] = R"(
   layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
   layer { name: "ip" type: "InnerProduct" bottom: "x" top: "h"
@@ -29,23 +29,24 @@ class NanSearch : public testing::Test {
   Net net_{ParseNet(kNanNet, "net"), ContextOf(TRAIN)};
 };
 
-TEST_F(NanSearch, NamesTheLayerThatMadeItOfFiniteValues) {
+TEST_F(NanSearch, NamesTheLayerThatProducedItFromFiniteValues) {
   EXPECT_EQ(After(0), "layer 'inverse' (Power) is the first to produce it, in top 'y'");
 }
 
-TEST_F(NanSearch, NamesTheLayerWhoseParametersHoldIt) {
+TEST_F(NanSearch, NamesTheLayerWhoseParametersHaveIt) {
   net_.layer("ip").blobs()[1]->data().fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(After(1),
-            "layer 'ip' (InnerProduct) has it first, in parameter 1, since the last update");
+  EXPECT_EQ(
+      After(1),
+      "layer 'ip' (InnerProduct) is the first to have it, in parameter 1, since the last update");
 }
 
-TEST_F(NanSearch, NamesTheInputThatBringsIt) {
+TEST_F(NanSearch, NamesTheInputThatDeliversIt) {
   EXPECT_EQ(After(std::numeric_limits<float>::infinity()),
             "layer 'in' (Input) delivers it, in top 'x'");
 }
 
-// Each of the two convolutions multiplies by its weight; the second one's values take the place of
-// the first one's.
+// Each of the two convolutions multiplies by its weight; the second one's values overwrite those of
+// the first.
 std::string AfterTwoStages(float first_weight, float second_weight) {
   const auto stage = [](const std::string& name, const std::string& bottom) {
     const std::string relu = "r" + name, pool = "p" + name;
@@ -74,13 +75,13 @@ std::string AfterTwoStages(float first_weight, float second_weight) {
   return FirstNonFinite(net).text;
 }
 
-TEST(NanSearchInSharedMemory, NamesTheLayerThatMadeItThoughOthersLieInItsPlace) {
+TEST(NanSearchInSharedMemory, NamesTheLayerThatProducedItThoughItsTopWasOverwritten) {
   EXPECT_THAT(AfterTwoStages(1, 3e38f), HasSubstr("layer 'b' (Convolution) is the first"));
   EXPECT_THAT(AfterTwoStages(3e38f, 1), HasSubstr("layer 'a' (Convolution) is the first"));
-  EXPECT_THAT(AfterTwoStages(1, 1), HasSubstr("no layer holds it"));
+  EXPECT_THAT(AfterTwoStages(1, 1), HasSubstr("no layer has it"));
 }
 
-TEST_F(NanSearch, FindsNothingInFiniteValues) { EXPECT_EQ(After(1), "no layer holds it any more"); }
+TEST_F(NanSearch, FindsNothingInFiniteValues) { EXPECT_EQ(After(1), "no layer has it any more"); }
 
 }  // namespace
 }  // namespace hearth::caffe

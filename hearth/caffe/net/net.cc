@@ -27,7 +27,7 @@ NetParameter Prepare(const NetParameter& param, Phase phase) {
   return InsertSplits(FilterNet(with_state));
 }
 
-// Whether the losses are still there when all layers have run.
+// Returns true if the losses still exist when all layers have run.
 bool KeepsLosses(const NetGraph& graph) {
   std::set<int> read;
   for (const NetLayer& layer : graph.layers) {
@@ -73,7 +73,7 @@ Net::~Net() = default;
 
 void Net::PlanMemory(const NetContext& context, bool debug_info) {
   PlanLayouts(graph_);
-  // A net's own debug lines tell of every layer's diffs.
+  // The net's debug lines report every layer's diffs.
   if (context.share_diffs && !debug_info) {
     short_lived_ = MoveReluGates(graph_);
     diff_plan_ = ShareDiffs(graph_, short_lived_);
@@ -111,7 +111,7 @@ void Net::StartForward(int from, int to) {
   loss_ = 0;
   for (int i = from; i <= to; ++i) {
     NetLayer& layer = graph_.layers[i];
-    Tell(LayerEvent::kBeforeForward, i);
+    Notify(LayerEvent::kBeforeForward, i);
     InLayer(*layer.layer, "forward", layer.bottom, [&] {
       const WorkThreads threads(layer);
       layer.layer->Reshape(layer.bottom, layer.top);
@@ -119,11 +119,11 @@ void Net::StartForward(int from, int to) {
       SetLossGradient(layer);
       if (!reads_loss_last_) loss_ += LossOf(layer);
     });
-    Tell(LayerEvent::kAfterForward, i);
+    Notify(LayerEvent::kAfterForward, i);
   }
 }
 
-// Returns the layer's part of the loss, and puts into its tops' diffs what Backward starts from.
+// Returns the layer's part of the loss, and initializes its tops' diffs for Backward.
 void Net::SetLossGradient(NetLayer& layer) {
   if (!layer.need_backward) return;
   for (size_t i = 0; i < layer.top.size(); ++i) {
@@ -162,14 +162,14 @@ void Net::Backward(int from, int to) {
   }
   for (int i = from; i >= to; --i) {
     NetLayer& layer = graph_.layers[i];
-    Tell(LayerEvent::kBeforeBackward, i);
+    Notify(LayerEvent::kBeforeBackward, i);
     if (layer.need_backward) {
       InLayer(*layer.layer, "backward", layer.bottom, [&] {
         const WorkThreads threads(layer);
         layer.layer->Backward(layer.top, layer.bottom_need_backward, layer.bottom);
       });
     }
-    Tell(LayerEvent::kAfterBackward, i);
+    Notify(LayerEvent::kAfterBackward, i);
     if (!on_gradient_ready_) continue;
     for (size_t index : gradients_final_after_[i]) on_gradient_ready_(index);
   }
@@ -184,7 +184,7 @@ void Net::FindGradientOrder() {
     if (!layer.need_backward || !layer.layer->param_propagate_down(param.index)) continue;
     lowest[param.learnable] = std::min(lowest[param.learnable], param.layer);
   }
-  // The last parameters of a net come first, as backward goes.
+  // A net's last parameters come first, in the order of backward.
   for (size_t i = lowest.size(); i-- > 0;) {
     (lowest[i] == kNever ? gradients_never_written_ : gradients_final_after_[lowest[i]])
         .push_back(i);

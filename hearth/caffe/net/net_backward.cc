@@ -7,8 +7,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Downwards from the data: a layer needs backward if it learns or if one of its bottoms comes from
-// a layer that does.
+// From the data to the losses: a layer needs backward if it has learned parameters or if one of its
+// bottoms comes from a layer that does.
 void MarkLearning(const NetParameter& param, NetGraph* graph) {
   std::vector<bool> blob_needs(graph->blobs.size(), false);
   for (size_t i = 0; i < graph->layers.size(); ++i) {
@@ -30,8 +30,8 @@ void MarkLearning(const NetParameter& param, NetGraph* graph) {
   }
 }
 
-// Upwards from the losses: no backward where no loss depends on the layer, or where every path to a
-// loss is cut by propagate_down.
+// From the losses to the data: no backward if no loss depends on the layer, or if propagate_down
+// cuts every path to a loss.
 void PruneBelowLosses(NetGraph* graph) {
   std::set<int> under_loss, skipped;
   for (auto layer = graph->layers.rbegin(); layer != graph->layers.rend(); ++layer) {

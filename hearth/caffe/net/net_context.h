@@ -1,4 +1,4 @@
-// What a net is given by whoever runs it, beside its prototxt.
+// Settings of a net from its user, in addition to its prototxt.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,39 @@
 
 namespace hearth::caffe {
 
-// Of the products in convolutions. Sums, weights and all else are float32.
+// Precision of the products in convolutions. Sums, weights and everything else are float32.
 enum class Precision { kFloat32, kBfloat16 };
 // "float32" or "bf16". Throws kInvalidArgument for other names.
 inline Precision ParsePrecision(std::string_view name) {
   Require(name == "float32" || name == "bf16", ErrorCode::kInvalidArgument,
-          "precision is float32 or bf16, not '{}'", name);
+          "precision must be float32 or bf16, not '{}'", name);
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 
 struct NetContext {
   Phase phase = TRAIN;
-  // If it has memory of its own, share_diffs and share_data have no effect.
+  // If it has its own memory, share_diffs and share_data have no effect.
   ComputeDevice device;
-  // Opens the row source of a fed data layer; empty where the net is not fed by rows.
+  // Opens the row source of a fed data layer; empty if the net is not fed by rows.
   std::function<std::shared_ptr<dataset::MinibatchSource>(const LayerParameter&)> open_source;
   // Random numbers of this net: fillers, dropout, augmentation. Shared by its layers.
   std::shared_ptr<Random> random;
-  // Layers that read files themselves share them between the solvers of a run: in TRAIN, rank r
-  // takes every ranks-th item from item r. Their random choices follow from `seed` and the item,
-  // so that any number of ranks sees the same pictures.
+  // Layers that read files distribute the items over the solvers of a run: in TRAIN, rank r reads
+  // every ranks-th item from item r. Their random choices follow from `seed` and the item, so that
+  // any number of ranks sees the same images.
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
-  // Blobs' diffs share memory where lifetimes allow: they are then gone once Backward has passed.
+  // Blobs' diffs share memory if lifetimes allow: they are then invalid after Backward.
   bool share_diffs = false;
-  // For nets that only run forward: blobs' values share memory where lifetimes allow. Those of the
-  // net's outputs and of `kept_blobs` stay until the next Forward.
+  // For nets that only run forward: blobs' values share memory if lifetimes allow. Those of the
+  // net's outputs and of `kept_blobs` are valid until the next Forward.
   bool share_data = false;
   std::vector<std::string> kept_blobs;
   Precision precision = Precision::kFloat32;
   bool resize_images = false;  // CaffeOnSpark's -resize
-  int transform_threads = 1;   // threads that decode and transform images
-  // Called for rows that cannot be used (undecodable or wrong-sized image): (row id, reason).
-  std::function<void(const std::string&, const std::string&)> on_bad_row;
+  int transform_threads = 1;   // for decoding and transforming images
+  // Called for invalid rows (undecodable or wrong-sized image): (row id, reason).
+  std::function<void(const std::string&, const std::string&)> on_invalid_row;
 };
 
 }  // namespace hearth::caffe

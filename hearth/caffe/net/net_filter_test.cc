@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Whether a layer with these rules is in a net with this state.
+// Returns true if a layer with these rules is in a net with this state.
 bool Included(const std::string& rules, const std::string& state) {
   const NetParameter net =
       ParseNet("state { " + state + " } layer { name: 'a' type: 'Input' " + rules + " }", "net");
@@ -35,7 +35,7 @@ TEST(FilterNet, NeedsOnlyOneOfSeveralRules) {
       Included("exclude { phase: TRAIN } exclude { stage: 'x' }", "phase: TEST stage: 'x'"));
 }
 
-TEST(FilterNet, RefusesBothKindsOfRules) {
+TEST(FilterNet, RejectsBothKindsOfRules) {
   EXPECT_THROW(Included("include { } exclude { }", ""), Error);
 }
 

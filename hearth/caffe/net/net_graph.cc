@@ -30,8 +30,8 @@ class GraphBuilder {
   const NetContext& context_;
   const LayerRegistry& registry_;
   NetGraph graph_;
-  std::vector<int> last_writer_;  // of each blob: the last layer so far that has it as a top
-  std::set<std::string> unused_;  // blobs that no layer has consumed; ordered as Caffe's outputs
+  std::vector<int> last_writer_;  // per blob: the last layer so far that has it as a top
+  std::set<std::string> unused_;  // blobs without a reader; ordered like Caffe's outputs
 };
 
 void CheckCount(const char* what, int count, int least, int most) {
@@ -39,8 +39,8 @@ void CheckCount(const char* what, int count, int least, int most) {
   const std::string wanted = least == most             ? fmt::format("exactly {}", least)
                              : most == Arity::kNoLimit ? fmt::format("at least {}", least)
                                                        : fmt::format("{} to {}", least, most);
-  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), the prototxt gives it {}", wanted,
-        what, count);
+  Throw(ErrorCode::kInvalidArgument, "the layer takes {} {}(s), the prototxt has {}", wanted, what,
+        count);
 }
 
 void CheckArity(const NetLayer& connected) {
@@ -50,11 +50,10 @@ void CheckArity(const NetLayer& connected) {
   CheckCount("bottom", bottoms, arity.min_bottoms, std::max(arity.min_bottoms, arity.max_bottoms));
   CheckCount("top", tops, arity.min_tops, std::max(arity.min_tops, arity.max_tops));
   Require(!arity.equal_bottoms_and_tops || bottoms == tops, ErrorCode::kInvalidArgument,
-          "the layer needs as many tops as bottoms, the prototxt gives it {} and {}", tops,
-          bottoms);
+          "the layer needs as many tops as bottoms, the prototxt has {} and {}", tops, bottoms);
 }
 
-// In-place tops are right only where the layer says so: it may read its bottom after writing its
+// In-place tops require the layer's support: it may otherwise read its bottom after writing its
 // top.
 void CheckInPlace(const NetLayer& connected) {
   if (connected.traits.allows_in_place) return;
@@ -65,7 +64,7 @@ void CheckInPlace(const NetLayer& connected) {
   }
 }
 
-// The values that the net's text gives for the layer's parameters (`blobs`), all or none.
+// The values in the net's text for the layer's parameters (`blobs`): for all or none.
 void TakeParams(const std::vector<BlobProto>& given, Layer* layer) {
   if (given.empty()) return;
   Require(given.size() == layer->blobs().size(), ErrorCode::kInvalidArgument,
@@ -74,13 +73,13 @@ void TakeParams(const std::vector<BlobProto>& given, Layer* layer) {
   for (size_t i = 0; i < given.size(); ++i) {
     Blob& blob = *layer->blobs()[i];
     Require(HasShapeOf(blob, given[i]), ErrorCode::kInvalidArgument,
-            "its parameter {} has shape {}, the one given as blobs {}", i, blob.ShapeString(),
+            "its parameter {} has shape {}, that of its blobs field {}", i, blob.ShapeString(),
             ShapeString(given[i]));
     ReadBlobData(given[i], &blob);
   }
 }
 
-// A loss layer's first top weighs 1 unless the prototxt says otherwise.
+// A loss layer's first top has weight 1 by default.
 std::vector<float> LossWeights(const LayerParameter& param, bool is_loss, size_t tops) {
   std::vector<float> weights(param.loss_weight());
   if (weights.empty() && is_loss) weights = {1};
@@ -150,11 +149,11 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   const bool in_place = index < param.bottom_size() && name == param.bottom(index);
   const auto found = graph_.blob_ids.find(name);
   Require(in_place || found == graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
-          "its top '{}' is already made by an earlier layer", name);
+          "its top '{}' is already the top of an earlier layer", name);
   int id = 0;
   if (in_place) {
     id = found->second;
-    // Those before the last that wrote it know already.
+    // Earlier writers of it are marked already.
     graph_.layers[last_writer_[id]].layer->set_top_overwritten(true);
   } else {
     id = AddBlob(name);

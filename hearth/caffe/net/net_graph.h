@@ -1,4 +1,4 @@
-// Layers and blobs of a net and how they are connected: what Net runs.
+// The connected layers and blobs of a net, which Net runs.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ struct NetLayer {
   Blobs bottom, top;
   std::vector<int> bottom_ids, top_ids;    // positions in NetGraph::blobs
   std::vector<float> loss_weights;         // one per top
-  std::vector<bool> bottom_need_backward;  // which bottom diffs Backward must write
+  std::vector<bool> bottom_need_backward;  // bottom diffs that Backward must write
   bool need_backward = false;
 };
 
@@ -34,7 +34,7 @@ struct NetGraph {
   std::vector<std::string> inputs, outputs;
 };
 
-// Builds and sets up the layers of `param`, which is filtered and has its splits, in order.
+// Builds and sets up the layers of `param`, which is already filtered and has its splits, in order.
 NetGraph BuildNetGraph(const NetParameter& param, const NetContext& context,
                        const LayerRegistry& registry);
 

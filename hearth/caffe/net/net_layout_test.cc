@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr char kPictureNet[] = R"(
+constexpr char kImageNet[] = R"(
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer { name: "c" type: "Convolution" bottom: "x" top: "c"
         convolution_param { num_output: 4 kernel_size: 3 } }
@@ -27,22 +27,22 @@ layer { name: "s" type: "Scale" bottom: "d" top: "s" }
 
 Layout LayoutOf(Net& net, const std::string& blob) { return net.blob(blob).layout(); }
 
-TEST(NetLayout, ChannelsAreLastBetweenLayersThatTakeThem) {
-  Net net(ParseNet(kPictureNet, "net"), {});
+TEST(NetLayout, IsChannelsLastBetweenLayersThatSupportIt) {
+  Net net(ParseNet(kImageNet, "net"), {});
   EXPECT_EQ(LayoutOf(net, "c"), Layout::kChannelsLast);
   EXPECT_EQ(LayoutOf(net, "p"), Layout::kChannelsLast);
 }
 
-TEST(NetLayout, InputsOutputsAndBlobsOfOtherLayersStayRowMajor) {
-  Net net(ParseNet(kPictureNet, "net"), {});
+TEST(NetLayout, InputsOutputsAndBlobsOfOtherLayersAreRowMajor) {
+  Net net(ParseNet(kImageNet, "net"), {});
   for (const char* blob : {"x", "q", "i", "s"}) {
     EXPECT_EQ(LayoutOf(net, blob), Layout::kContiguous) << blob;
   }
 }
 
-TEST(NetLayout, OneLayerThatRefusesSpeaksForAllWhoShareItsBlob) {
+TEST(NetLayout, OneUnsupportedLayerDecidesForAllThatShareItsBlob) {
   // Scale reads d, so d, its splits, and with them n and a, are row-major.
-  Net net(ParseNet(kPictureNet, "net"), {});
+  Net net(ParseNet(kImageNet, "net"), {});
   for (const char* blob : {"d", "d_d_0_split_0", "n", "a"}) {
     EXPECT_EQ(LayoutOf(net, blob), Layout::kContiguous) << blob;
   }

@@ -24,15 +24,15 @@ void CheckSharedShape(const ParamSpec& spec, const Blob& blob, const Blob& owner
   Require(fits, ErrorCode::kInvalidArgument,
           "parameter '{}' of shape {} cannot be shared with layer '{}', where its shape is {}{}",
           spec.name(), blob.ShapeString(), owner_layer, owner.ShapeString(),
-          permissive ? "" : "; share_mode: PERMISSIVE asks only for the same count");
+          permissive ? "" : "; share_mode: PERMISSIVE requires only the same count");
 }
 
-// A multiplier that several layers give must be the same in all of them.
+// A multiplier set by several layers must be the same in all of them.
 void MergeMultiplier(const char* what, const ParamSpec& spec, std::optional<float> given,
                      bool owner_gave_it, float* value) {
   if (!given) return;
   Require(!owner_gave_it || *given == *value, ErrorCode::kInvalidArgument,
-          "shared parameter '{}' has {} {} here and {} elsewhere", spec.name(), what, *given,
+          "shared parameter '{}' has {} {} here and {} in another layer", spec.name(), what, *given,
           *value);
   *value = *given;
 }
@@ -56,13 +56,13 @@ Tensor DeviceZeros(int64_t count, const ComputeDevice& device) {
 
 }  // namespace
 
-// The flat memory of the diffs, taken when one of them is first asked for.
+// The flat memory of the diffs, allocated when one of them is first requested.
 struct NetParams::Diffs {
   std::string net;
   int64_t count;
   ComputeDevice device;
   Tensor host,
-      remote;  // remote: undefined where the device has no memory of its own
+      remote;  // remote: undefined without a separate device memory
 
   void Allocate() {
     if (host.defined()) return;
@@ -88,11 +88,11 @@ NetParams::NetParams(NetGraph& graph, const ComputeDevice& device)
     });
   }
   BindData(Zeros(layout_.size, graph.name));
-  PlaceDiffs();
+  AllocateDiffs();
 }
 
-// Layers that share a parameter add to one buffer, and what is asked for early stays in its place.
-void NetParams::PlaceDiffs() {
+// Layers that share a parameter add to one buffer, which is not moved once it was requested.
+void NetParams::AllocateDiffs() {
   diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, {}, {}});
   for (size_t i = 0; i < learnable_.size(); ++i) {
     const ParamLayout::Slice slice = layout_.slices[i];
@@ -107,7 +107,7 @@ void NetParams::PlaceDiffs() {
   ShareWithOwners(&Blob::ShareDiff);
 }
 
-// One that is no other's.
+// A parameter that has no owner.
 void NetParams::Add(NetGraph& graph, int layer_index, int index) {
   Layer& layer = *graph.layers[layer_index].layer;
   const ParamSpec& spec = SpecOf(layer, index);
@@ -167,10 +167,10 @@ void NetParams::BindData(Tensor flat) {
   for (size_t i = 0; i < learnable_.size(); ++i) {
     Blob& blob = *learnable_[i].blob;
     Tensor slice = SliceOf(data_, i);
-    slice.copy_(blob.data().view({-1}));  // values move along
+    slice.copy_(blob.data().view({-1}));  // keeps the values
     blob.BindData(std::move(slice), SliceOf(on_device, i));
   }
-  ShareWithOwners(&Blob::ShareData);  // those of a sharing layer's own filler are dropped
+  ShareWithOwners(&Blob::ShareData);  // drops the values of a sharing layer's filler
 }
 
 void NetParams::ShareData(NetParams& owner) {
@@ -182,7 +182,7 @@ void NetParams::ShareData(NetParams& owner) {
 }
 
 void NetParams::BindDiff(Tensor flat) {
-  if (diffs_->host.defined()) flat.narrow(0, 0, layout_.size).copy_(diff());  // values move along
+  if (diffs_->host.defined()) flat.narrow(0, 0, layout_.size).copy_(diff());  // keeps the values
   diffs_ = std::make_shared<Diffs>(Diffs{graph_->name, layout_.size, device_, std::move(flat),
                                          DeviceZeros(layout_.size, device_)});
   for (size_t i = 0; i < learnable_.size(); ++i) {

@@ -1,5 +1,5 @@
-// The parameters of a net: which are shared, how fast each learns, and the flat buffers that hold
-// the learnable ones. Belongs to its net.
+// The parameters of a net: sharing, learning rates, and the flat buffers of the learnable ones.
+// Belongs to its net.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct LearnableParam {
 struct NetParam {
   int layer, index;  // blobs()[index] of layers[layer]
   std::string name;  // ParamSpec.name, or ""
-  int owner;         // position of the NetParam whose memory it uses, -1 if its own
+  int owner;         // position of the NetParam whose memory it uses, -1: its own
   size_t learnable;
 };
 
@@ -37,21 +37,21 @@ class NetParams {
   const ParamLayout& layout() const { return layout_; }
   const ComputeDevice& device() const { return device_; }
 
-  // The flat float32 buffers, laid out by layout(). Diffs are allocated (zeroed) on first use, all
-  // of them together, and stay at their addresses until BindDiff(). As with a blob's, the device's
-  // copy is stale after these.
+  // The flat float32 buffers, laid out by layout(). All diffs are allocated (zeroed) together on
+  // first use and keep their addresses until BindDiff(). As for a blob, the device's copy is stale
+  // after these.
   const Tensor& data() const;
   const Tensor& diff();
   // The device's copy of all diffs.
   const Tensor& device_diff();
-  // Moves the parameters, or their diffs, into `flat` (layout().size floats), values included.
+  // Moves the parameters, or their diffs, into `flat` (layout().size floats), keeping the values.
   void BindData(Tensor flat);
   void BindDiff(Tensor flat);
   void ClearDiffs();
-  // Uses the values of `owner`, the parameters of the same net in another thread, instead of its
-  // own. The writer must make sure that nobody reads meanwhile.
+  // Uses the values of `owner`, the parameters of the same net in another thread. The writer must
+  // ensure that there are no concurrent readers.
   void ShareData(NetParams& owner);
-  // Drops the data buffer once every parameter uses another net's memory.
+  // Releases the data buffer once every parameter uses another net's memory.
   void ReleaseData() { data_.reset(); }
 
  private:
@@ -60,7 +60,7 @@ class NetParams {
   void Add(NetGraph& graph, int layer_index, int index);
   void Share(NetGraph& graph, NetParam& param);
   void ShareWithOwners(void (Blob::*share)(Blob&));
-  void PlaceDiffs();
+  void AllocateDiffs();
   Tensor SliceOf(const Tensor& flat, size_t learnable) const;
 
   NetGraph* graph_;
@@ -68,7 +68,7 @@ class NetParams {
   std::vector<NetParam> all_;
   std::vector<LearnableParam> learnable_;
   std::vector<bool> has_lr_mult_,
-      has_decay_mult_;  // per learnable: given in the prototxt
+      has_decay_mult_;  // per learnable parameter: set in the prototxt
   ParamLayout layout_;
   Tensor data_;
   std::shared_ptr<Diffs> diffs_;  // also owned by the blobs, which may outlive the net

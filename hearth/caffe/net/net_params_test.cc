@@ -36,7 +36,7 @@ TEST(NetParams, PutsEachParameterOnItsOwnCacheLines) {
   EXPECT_EQ(net.params().learnable()[1].decay_mult, 0.0f);
 }
 
-TEST(NetParams, MovesValuesAlongWhenTheyAreBoundElsewhere) {
+TEST(NetParams, KeepsValuesWhenBoundToOtherMemory) {
   Net net(ParseNet(RowsNet(4, 4), "net"), ContextOf(TRAIN), TestRegistry());
   net.Fetch();
   const float loss = net.Forward();
@@ -47,7 +47,7 @@ TEST(NetParams, MovesValuesAlongWhenTheyAreBoundElsewhere) {
   EXPECT_NE(net.Forward(), loss);
 }
 
-TEST(NetParams, GathersAllGradientsInTheBufferGiven) {
+TEST(NetParams, CollectsAllGradientsInTheGivenBuffer) {
   Net net(ParseNet(RowsNet(4, 4), "net"), ContextOf(TRAIN), TestRegistry());
   Tensor arena = Tensor::Zeros({net.params().layout().size});
   net.params().BindDiff(arena);
@@ -62,7 +62,7 @@ TEST(NetParams, GathersAllGradientsInTheBufferGiven) {
   EXPECT_EQ(LargestMagnitude(arena), 0.0f);
 }
 
-TEST(NetParams, ForgetsClearedGradientsOfLayersThatDoNotLearn) {
+TEST(NetParams, DropsClearedGradientsOfLayersThatDoNotLearn) {
   Net net(ParseNet(RowsNet(4, 4), "net"), ContextOf(TRAIN), TestRegistry());
   net.Fetch();
   net.Forward();
@@ -75,7 +75,7 @@ TEST(NetParams, ForgetsClearedGradientsOfLayersThatDoNotLearn) {
   EXPECT_GT(LargestMagnitude(net.layer("ip1").blobs()[0]->diff()), 0.0f);
 }
 
-// The first writes over what was cleared, the second adds.
+// The first overwrites the cleared values, the second adds.
 TEST(NetParams, AddsTheGradientsOfLayersThatShareAParameter) {
   auto net = Shared("", "");
   net->params().diff().fill_(9);
@@ -93,7 +93,7 @@ TEST(NetParams, AddsTheGradientsOfLayersThatShareAParameter) {
   EXPECT_TRUE(Equal(diff, Full({4, 3}, 22.f)));  // two rows
 }
 
-TEST(NetParams, KeepsDiffsWhereTheyWereFirstAskedFor) {
+TEST(NetParams, KeepsDiffsAtTheirFirstAddress) {
   auto net = Shared("", "");
   const Tensor early = net->layer("b").blobs()[0]->diff();
   net->layer("b").blobs()[0]->diff().fill_(2);
@@ -103,7 +103,7 @@ TEST(NetParams, KeepsDiffsWhereTheyWereFirstAskedFor) {
   EXPECT_EQ(net->params().diff().data_ptr(), early.data_ptr());
 }
 
-TEST(NetParams, MovesDiffsAlongWhicheverLayerTheyWereWrittenIn) {
+TEST(NetParams, KeepsDiffValuesWhicheverLayerWroteThem) {
   auto net = Shared("", "");
   net->layer("b").blobs()[0]->diff().fill_(2);
   Tensor arena = Tensor::Zeros({net->params().layout().size});
@@ -121,10 +121,10 @@ TEST(NetParams, SharesMemoryByName) {
   EXPECT_EQ(net->layer("a").blobs()[0]->diff_ptr(), net->layer("b").blobs()[0]->diff_ptr());
 }
 
-TEST(NetParams, RefusesToShareWhatDoesNotFit) {
-  EXPECT_THAT(
-      [] { Shared("lr_mult: 1", "lr_mult: 2"); },
-      ThrowsMessage<Error>(HasSubstr("shared parameter 'w' has lr_mult 2 here and 1 elsewhere")));
+TEST(NetParams, RejectsIncompatibleSharing) {
+  EXPECT_THAT([] { Shared("lr_mult: 1", "lr_mult: 2"); },
+              ThrowsMessage<Error>(
+                  HasSubstr("shared parameter 'w' has lr_mult 2 here and 1 in another layer")));
   EXPECT_THAT(
       [] { Shared("", "", false); },
       ThrowsMessage<Error>(HasSubstr("layer 'b' (InnerProduct), parameters: parameter 'w' of "

@@ -15,7 +15,7 @@
 namespace hearth::caffe {
 namespace {
 
-// One value of a blob: in-place layers give a blob a new value under its old name.
+// One value of a blob: in-place layers give a blob a new value under the same name.
 struct Value {
   int consumers = 0;
   int next_split = 0;  // number of the next split top to hand out
@@ -34,30 +34,30 @@ class SplitInserter {
   }
 
  private:
-  using Place = std::pair<int, int>;  // layer and top
+  using TopPosition = std::pair<int, int>;  // layer and top
 
   void CountConsumers();
   void AddLayer(int index, NetParameter* result);
   void AddSplit(int index, int top, const Value& value, NetParameter* result);
-  std::string SplitName(const Place& place) const {
-    const LayerParameter& layer = param_.layer(place.first);
-    return fmt::format("{}_{}_{}_split", layer.top(place.second), layer.name(), place.second);
+  std::string SplitName(const TopPosition& position) const {
+    const LayerParameter& layer = param_.layer(position.first);
+    return fmt::format("{}_{}_{}_split", layer.top(position.second), layer.name(), position.second);
   }
 
   const NetParameter& param_;
-  std::map<Place, Value> values_;
-  std::map<Place, Place> source_;  // (layer, bottom) -> the value it uses
+  std::map<TopPosition, Value> values_;
+  std::map<TopPosition, TopPosition> source_;  // (layer, bottom) -> the value it uses
 };
 
 void SplitInserter::CountConsumers() {
-  std::map<std::string, Place> latest;
+  std::map<std::string, TopPosition> latest;
   for (int i = 0; i < param_.layer_size(); ++i) {
     const LayerParameter& layer = param_.layer(i);
     for (int j = 0; j < layer.bottom_size(); ++j) {
       const auto found = latest.find(layer.bottom(j));
       if (found == latest.end()) {
         std::vector<std::string> known;
-        for (const auto& [name, place] : latest) known.push_back(name);
+        for (const auto& [name, position] : latest) known.push_back(name);
         RequireInLayer(layer.name(), false, ErrorCode::kInvalidArgument,
                        "layer '{}' ({}): no earlier layer has the top '{}' that is its bottom {}{}",
                        layer.name(), layer.type(), layer.bottom(j), j,
@@ -79,13 +79,13 @@ void SplitInserter::AddLayer(int index, NetParameter* result) {
   LayerParameter* layer = result->add_layer();
   *layer = param_.layer(index);
   for (int j = 0; j < layer->bottom_size(); ++j) {
-    const Place place = source_.at({index, j});
-    Value& value = values_.at(place);
+    const TopPosition position = source_.at({index, j});
+    Value& value = values_.at(position);
     if (value.consumers > 1) {
-      layer->set_bottom(j, fmt::format("{}_{}", SplitName(place), value.next_split++));
+      layer->set_bottom(j, fmt::format("{}_{}", SplitName(position), value.next_split++));
     }
   }
-  // AddSplit makes `layer` invalid: it is not used below.
+  // AddSplit invalidates `layer`: it is not used below.
   bool moves_loss_weight = false;
   for (int j = 0; j < layer->top_size(); ++j) {
     const Value& value = values_[{index, j}];

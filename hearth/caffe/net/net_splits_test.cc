@@ -43,7 +43,7 @@ TEST(InsertSplits, MovesALossWeightToTheFirstSplit) {
   EXPECT_THAT(net.layer(3).bottom(), ElementsAre("l_l_0_split_1"));
 }
 
-TEST(InsertSplits, NamesABottomThatNobodyMakes) {
+TEST(InsertSplits, NamesAnUnknownBottom) {
   const NetParameter net = ParseNet(
       std::string(kInput) + "layer { name: 'b' type: 'ReLU' bottom: 'xx' top: 'b' }", "net");
   EXPECT_THAT(

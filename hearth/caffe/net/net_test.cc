@@ -54,7 +54,7 @@ TEST(Net, ScalesGradientsButNotTheLoss) {
   EXPECT_TRUE(AllClose(Gradient(*net), Scaled(whole, 0.25), 1e-6, 1e-8));
 }
 
-TEST(Net, TellsWhenEachLayerBeginsAndEnds) {
+TEST(Net, NotifiesOfEachLayersBeginningAndEnd) {
   auto net = NetOf(RowsNet(4, 4));
   net->Fetch();
   std::vector<std::pair<Net::LayerEvent, int>> events;
@@ -69,7 +69,7 @@ TEST(Net, TellsWhenEachLayerBeginsAndEnds) {
               ElementsAre(Pair(kBeforeForward, 1), Pair(kAfterForward, 1), Pair(kBeforeForward, 2),
                           Pair(kAfterForward, 2), Pair(kBeforeBackward, 2), Pair(kAfterBackward, 2),
                           Pair(kBeforeBackward, 1), Pair(kAfterBackward, 1)));
-  EXPECT_EQ(calls, 8);  // the other one is told, too
+  EXPECT_EQ(calls, 8);  // both observers are called
 }
 
 TEST(Net, AddsGradientsUntilTheyAreCleared) {
@@ -83,8 +83,8 @@ TEST(Net, AddsGradientsUntilTheyAreCleared) {
   EXPECT_TRUE(AllClose(Gradient(*net), Scaled(once, 2), 1e-6, 1e-8));
 }
 
-TEST(Net, TellsWhenEachGradientIsFinal) {
-  // One parameter is shared, one does not learn, one is not under the loss.
+TEST(Net, NotifiesWhenEachGradientIsFinal) {
+  // One parameter is shared, one does not learn, one does not affect the loss.
   auto net = NetOf(RowsNet(4, 4, 0, R"(
     layer { name: "a" type: "InnerProduct" bottom: "h" top: "a" param { name: "w" }
             inner_product_param { num_output: 4 bias_term: false } }
@@ -115,14 +115,14 @@ std::string GivenWeights(const std::string& blobs) {
       blobs);
 }
 
-TEST(Net, TakesParametersFromItsText) {
+TEST(Net, ReadsParametersFromItsText) {
   auto net =
       NetOf(GivenWeights("blobs { shape { dim: 1 dim: 2 } data: 3 data: 4 }"
                          "blobs { shape { dim: 1 } data: 5 }"));
   net->blob("x").data().fill_(1);
   net->Forward();
   EXPECT_EQ(*net->blob("y").data_ptr(), 12);
-  EXPECT_TRUE(net->layer("ip").param().blobs().empty());  // held once
+  EXPECT_TRUE(net->layer("ip").param().blobs().empty());  // stored once
   EXPECT_THAT([] { NetOf(GivenWeights("blobs { shape { dim: 1 } data: 5 }")); },
               ThrowsMessage<Error>(HasSubstr("blobs is given 1 time(s), but the layer has 2")));
   const std::string wrong = "blobs { shape { dim: 1 } data: 5 }";
@@ -130,7 +130,7 @@ TEST(Net, TakesParametersFromItsText) {
               ThrowsMessage<Error>(HasSubstr("its parameter 0 has shape 1 2 (2)")));
 }
 
-TEST(Net, LetsALayerHaveAPhaseOfItsOwn) {
+TEST(Net, ALayerMayHaveItsOwnPhase) {
   const auto zeros = [](const std::string& phase, Phase of_net) {
     auto net = NetOf(fmt::format("layer {{ name: 'x' type: 'Input' top: 'x' "
                                  "input_param {{ shape {{ dim: 99 }} "
@@ -152,16 +152,16 @@ TEST(Net, NamesTheLayerThatFails) {
   EXPECT_THAT([] { NetOf(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slice' bottom: 'h' }")); },
               ThrowsMessage<Error>(HasSubstr("layer 'bad' (Slice), setting up: the layer takes")));
   EXPECT_THAT([] { NetOf(RowsNet(4, 4, 0, "layer { name: 'bad' type: 'Slyce' bottom: 'h' }")); },
-              ThrowsMessage<Error>(HasSubstr("no layer type 'Slyce'; did you mean Slice")));
+              ThrowsMessage<Error>(HasSubstr("unknown layer type 'Slyce'; did you mean Slice")));
 }
 
-TEST(Net, RefusesWrongConnections) {
+TEST(Net, RejectsWrongConnections) {
   const auto fails = [](const std::string& layer, const std::string& message) {
     EXPECT_THAT([&] { NetOf(RowsNet(4, 4, 0, layer)); }, ThrowsMessage<Error>(HasSubstr(message)));
   };
   fails("layer { name: 'a' type: 'ReLU' bottom: 'hh' top: 'a' }", "did you mean h");
   fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'x' }",
-        "already made by an earlier layer");
+        "already the top of an earlier layer");
   fails("layer { name: 'a' type: 'Flatten' bottom: 'h' top: 'h' }", "cannot run in place");
   fails("layer { name: 'a' type: 'ReLU' bottom: 'h' top: 'a' param { } }", "has 0 parameter(s)");
   fails(
@@ -194,7 +194,7 @@ TEST(Net, RunsRangesOfLayers) {
   EXPECT_EQ(net->Forward(3, net->last_layer()), loss);
 }
 
-TEST(Net, AllocatesNothingForDiffsInATestNet) {
+TEST(Net, ATestNetAllocatesNoDiffs) {
   auto net = NetOf(
       "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { "
       "dim: 2 dim: 3 } } }"

@@ -1,4 +1,4 @@
-// For tests of nets and solvers: a layer that is fed, and nets around it.
+// For tests of nets and solvers: a layer that is fed by rows, and nets that use it.
 #pragma once
 
 #include <fmt/format.h>
@@ -88,7 +88,7 @@ inline void SetInputs(Net& net) {
   }
 }
 
-// Forward and backward on these.
+// Runs forward and backward on these.
 inline void Step(Net& net) {
   SetInputs(net);
   net.ClearParamDiffs();

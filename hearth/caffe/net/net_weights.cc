@@ -1,4 +1,4 @@
-// The part of Net that moves weights between nets and files.
+// The part of Net that copies weights between nets and files.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -28,14 +28,14 @@ void RequireSameBlobCount(const std::string& layer, size_t mine, size_t theirs) 
       layer, mine, theirs);
 }
 
-// The layers of a net by name; the first one where several have it.
+// The layers of a net by name; the first one if several have it.
 class LayersByName {
  public:
   explicit LayersByName(const std::vector<NetLayer>& layers) {
     for (const NetLayer& layer : layers) layers_.emplace(layer.layer->name(), &layer);
   }
 
-  // Null where there is none.
+  // Null if there is none.
   const NetLayer* Find(const std::string& name) const {
     const auto found = layers_.find(name);
     return found == layers_.end() ? nullptr : found->second;
@@ -45,7 +45,7 @@ class LayersByName {
   std::unordered_map<std::string_view, const NetLayer*> layers_;
 };
 
-// HDF5 models hold a shared parameter at its owner only: the others' are filled with that one.
+// HDF5 models store a shared parameter only at its owner: the others are filled from it.
 bool IsLeftOut(const BlobProto& proto) { return ShapeOf(proto).empty() && proto.data().empty(); }
 
 bool SharesParam(const NetLayer& layer, size_t i) {
@@ -53,14 +53,14 @@ bool SharesParam(const NetLayer& layer, size_t i) {
   return i < params.size() && !params[i].name().empty();
 }
 
-// As many as the source has, and the shared ones that are missing behind them.
+// The source's parameters, followed by missing shared ones.
 size_t CountWithShared(const LayerParameter& source, const NetLayer& target) {
   size_t count = source.blobs().size();
   while (count < target.layer->blobs().size() && SharesParam(target, count)) ++count;
   return count;
 }
 
-// Weights of which not one is used are another net's.
+// If no weights at all match, the file belongs to another net.
 void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>& layers,
                         const LayersByName& by_name) {
   std::vector<std::string> theirs, ours;
@@ -133,7 +133,7 @@ NetParameter Net::ToProto(bool write_diff) const {
     LayerParameter* param = proto.add_layer();
     *param = layer.layer->param();
     param->clear_blobs();
-    // As Caffe writes it: a loss layer's default weight is spelled out.
+    // As Caffe writes it, with a loss layer's default weight explicit.
     if (layer.traits.is_loss && param->loss_weight().empty()) param->add_loss_weight(1);
     for (const auto& blob : layer.layer->blobs()) WriteBlob(*blob, write_diff, param->add_blobs());
   }

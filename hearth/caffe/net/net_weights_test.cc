@@ -25,7 +25,7 @@ TEST(NetWeights, AreCopiedByLayerName) {
   EXPECT_TRUE(Equal(from->layer("ip2").blobs()[0]->data(), to->layer("ip2").blobs()[0]->data()));
 }
 
-TEST(NetWeights, OfAnotherShapeAreRefused) {
+TEST(NetWeights, OfAnotherShapeAreRejected) {
   auto net = NetWithWeights(1);
   NetParameter trained = net->ToProto();
   trained.mutable_layer(1)->mutable_blobs(0)->mutable_shape()->set_dim(0, 5);
@@ -38,7 +38,7 @@ TEST(NetWeights, OfAnotherShapeAreRefused) {
               ThrowsMessage<Error>(HasSubstr("layer 'ip1' has 2 parameter(s), the trained layer")));
 }
 
-// As HDF5 models have them: left out, last or not, where another layer owns them.
+// As in HDF5 models: left out, at the end or not, if another layer owns them.
 TEST(NetWeights, ThatAnotherLayerOwnsMayBeLeftOut) {
   const char* const shared =
       "layer { name: 'a' type: 'InnerProduct' bottom: 'h' top: 'a' param { name: 'w' }"
@@ -77,7 +77,7 @@ TEST(NetWeights, AreSharedWithoutACopy) {
   EXPECT_EQ(test->Forward(), train->Forward());
 }
 
-TEST(NetWeights, ComeWithDiffsWhenAsked) {
+TEST(NetWeights, IncludeDiffsOnRequest) {
   auto net = NetWithWeights(1);
   net->Fetch();
   net->Forward();

@@ -1,5 +1,5 @@
-// Parallel loops of the engine, on OpenMP's threads. The number of threads is the process's; a
-// thread takes it over the first time it asks. Any thread may call these.
+// Parallel loops of the engine, on OpenMP's threads. The number of threads is process-wide; a
+// thread adopts it the first time it uses it. Thread-safe.
 #pragma once
 
 #include <omp.h>
@@ -10,18 +10,18 @@
 
 namespace hearth::caffe {
 
-// Threads that a loop of the calling thread may use: what SetThreadCount() set, else OpenMP's
-// default (OMP_NUM_THREADS, or the cores that the process may use).
+// Number of threads that a loop of the calling thread may use: the value of SetThreadCount(), else
+// OpenMP's default (OMP_NUM_THREADS, or the cores that the process may use).
 int ThreadCount();
-// For the calling thread, and for threads that first ask after it.
+// For the calling thread, and for threads that first use it afterwards.
 void SetThreadCount(int count);
 
-// Whether the caller is inside a loop that runs on several threads: loops in it run on one.
+// Returns true inside a loop that runs on several threads, where nested loops run on one.
 inline bool InParallelRegion() { return omp_in_parallel() != 0; }
 // The calling thread's number in its innermost loop, from 0 to below the loop's ThreadCount().
 int ThreadNumber();
 
-// Sets ThreadNumber() while it lives.
+// Sets ThreadNumber() during its lifetime.
 class ThreadNumberScope {
  public:
   explicit ThreadNumberScope(int number);
@@ -33,9 +33,9 @@ class ThreadNumberScope {
   const int before_;
 };
 
-// f(first, last) for ranges that make up [begin, end), of at least `grain` items each, one per
-// thread. The ranges follow from the arguments and ThreadCount() alone. An exception of `f` reaches
-// the caller after all threads have returned; of several, one does.
+// Calls f(first, last) for ranges that make up [begin, end), of at least `grain` items each, one
+// per thread. The ranges depend only on the arguments and ThreadCount(). If `f` throws, one of its
+// exceptions is rethrown to the caller after all threads have returned.
 template <typename Function>
 void ParallelFor(int64_t begin, int64_t end, int64_t grain, const Function& f) {
   if (begin >= end) return;

@@ -17,7 +17,7 @@ class Parallel : public testing::Test {
  protected:
   ~Parallel() override { SetThreadCount(before_); }
 
-  // The ranges of a loop, and that their numbers differ.
+  // Runs a loop, checks that thread numbers differ, and returns its ranges.
   static std::set<std::pair<int64_t, int64_t>> Ranges(int64_t begin, int64_t end, int64_t grain) {
     std::mutex mutex;
     std::set<std::pair<int64_t, int64_t>> ranges;
@@ -36,7 +36,7 @@ class Parallel : public testing::Test {
 
 using RangeSet = std::set<std::pair<int64_t, int64_t>>;
 
-TEST_F(Parallel, RangesFollowFromTheNumberOfThreadsAndTheGrain) {
+TEST_F(Parallel, RangesDependOnTheNumberOfThreadsAndTheGrain) {
   SetThreadCount(3);
   EXPECT_EQ(Ranges(2, 12, 1), RangeSet({{2, 6}, {6, 10}, {10, 12}}));
   EXPECT_EQ(Ranges(0, 10, 5), RangeSet({{0, 5}, {5, 10}}));
@@ -47,7 +47,7 @@ TEST_F(Parallel, RangesFollowFromTheNumberOfThreadsAndTheGrain) {
   EXPECT_EQ(Ranges(0, 10, 1), RangeSet({{0, 10}}));
 }
 
-TEST_F(Parallel, LoopsInLoopsRunOnOneThread) {
+TEST_F(Parallel, NestedLoopsRunOnOneThread) {
   SetThreadCount(2);
   std::atomic<int> inner = 0;
   EXPECT_FALSE(InParallelRegion());
@@ -71,7 +71,7 @@ TEST_F(Parallel, AnExceptionReachesTheCaller) {
   EXPECT_THROW(ParallelFor(0, 10, 1, fail), std::out_of_range);
 }
 
-TEST_F(Parallel, AThreadTakesOverTheProcesssCount) {
+TEST_F(Parallel, AThreadAdoptsTheProcesssCount) {
   SetThreadCount(2);
   int seen = 0;
   std::thread([&] { seen = ThreadCount(); }).join();

@@ -1,4 +1,4 @@
-// Where each learnable parameter lies in the flat buffers of a net: weights, gradients and solver
+// Offsets of the learnable parameters in a net's flat buffers. Weights, gradients and solver
 // history share one layout, so that a gradient can be reduced across ranks without a copy.
 #pragma once
 
@@ -15,7 +15,7 @@ struct ParamLayout {
   static constexpr int64_t kAlignment = 16;  // floats: one cache line
 
   std::vector<Slice> slices;  // one per learnable parameter, in the order of the net
-  int64_t size = 0;           // floats in all; the gaps between slices are always zero
+  int64_t size = 0;           // total floats; the gaps between slices are always zero
 
   void Append(int64_t count) {
     slices.push_back({size, count});

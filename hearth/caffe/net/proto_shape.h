@@ -1,4 +1,4 @@
-// Shapes of blobs as files state them.
+// Shapes of blobs in files.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hearth::caffe {
 
-// Whether the shape is in the legacy num, channels, height, width.
+// Returns true if the shape is in the legacy fields num, channels, height, width.
 bool HasLegacyShape(const BlobProto& proto);
 // In either form.
 std::vector<int64_t> ShapeOf(const BlobProto& proto);

@@ -8,7 +8,7 @@ namespace hearth::caffe {
 
 class Random {
  public:
-  // Ranks get different streams from one seed by mixing the rank in: Random(MixSeed(seed, rank)).
+  // Mixing the rank into one seed gives each rank another stream: Random(MixSeed(seed, rank)).
   explicit Random(uint64_t seed) : engine_(seed) {}
 
   std::mt19937_64& engine() { return engine_; }

@@ -7,7 +7,7 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(MixSeed, GivesEveryRankAnotherSeed) {
+TEST(MixSeed, DiffersByRank) {
   std::set<uint64_t> seeds;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (uint64_t rank = 0; rank < 10; ++rank) seeds.insert(MixSeed(seed, rank));

@@ -5,7 +5,7 @@
 namespace hearth::caffe {
 namespace {
 
-// By blob, the layers that touch it, in order.
+// For each blob, the layers that use it, in order.
 std::vector<std::vector<NetLayer*>> FindUsers(NetGraph& graph) {
   std::vector<std::vector<NetLayer*>> users(graph.blobs.size());
   for (NetLayer& layer : graph.layers) {
@@ -23,7 +23,7 @@ bool PassesGradient(const NetLayer& layer) {
          layer.bottom_need_backward[0] && layer.loss_weights[0] == 0;
 }
 
-// Which blobs lie in memory of others, as those of Reshape do.
+// Returns true for blobs that use others' memory, as those of Reshape do.
 class SharedMemory {
  public:
   explicit SharedMemory(const NetGraph& graph) {
@@ -56,7 +56,7 @@ std::vector<int> MoveReluGates(NetGraph& graph) {
   for (size_t i = 0; i < graph.blobs.size(); ++i) {
     const int blob = static_cast<int>(i);
     const std::vector<NetLayer*>& users = all_users[i];
-    // Who makes the blob does not read it in Backward either: it is written over in place.
+    // The writer of the blob does not read it in Backward either: it is overwritten in place.
     if (users.size() != 3 || users[0]->top_ids.empty()) continue;
     const NetLayer &relu = *users[1], &pooling = *users[2];
     const bool in_place = relu.bottom_ids == relu.top_ids && users[0]->loss_weights[0] == 0;

@@ -36,7 +36,7 @@ bool IsFreed(Net& net) {
   return blob.data_ptr() == blob.diff_ptr();
 }
 
-TEST(ReluGates, GradientsAreTheSameWhereTheValuesMemoryIsUsed) {
+TEST(ReluGates, GradientsAreEqualIfTheValuesMemoryIsReused) {
   const std::string middle = std::string(kRelu) + kPool;
   const auto plain = GatedNet(middle, false), shared = GatedNet(middle, true);
   EXPECT_FALSE(IsFreed(*plain));
@@ -53,7 +53,7 @@ TEST(ReluGates, GradientsAreTheSameWhereTheValuesMemoryIsUsed) {
 
 class ReluGatesStay : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(ReluGatesStay, WhereValuesAreReadAgain) {
+TEST_P(ReluGatesStay, IfValuesAreReadAgain) {
   const auto plain = GatedNet(GetParam(), false), shared = GatedNet(GetParam(), true);
   EXPECT_FALSE(IsFreed(*shared));
   Step(*plain);
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
         "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' relu_param { negative_slope: 0.1 } }" +
             std::string(kPool),
         "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'a' }" + std::string(kPool),
-        // Two that work in place, none, and a pooling whose own top is written over.
+        // Two in-place layers, none, and a pooling whose own top is overwritten.
         std::string(kRelu) + "layer { name: 's' type: 'Sigmoid' bottom: 'a' top: 'a' }" + kPool,
         kPool,
         std::string(kRelu) + kPool + "layer { name: 's' type: 'Sigmoid' bottom: 'p' top: 'p' }",

@@ -1,4 +1,4 @@
-// Loops over two arrays of one shape in any order in memory, on several threads. For tensor.cc.
+// Multithreaded loops over two arrays of one shape with any memory order. For tensor.cc.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace hearth::caffe {
 
-// The sizes that both arrays have, and their strides; 0 repeats a value.
+// The sizes of both arrays, and their strides; a stride of 0 repeats a value.
 class StridedPlan {
  public:
   using Numbers = std::vector<int64_t>;
-  // Axes that lie in memory as one in both arrays become one, and the last one is that along which
-  // the first array is densest.
+  // Merges axes that are contiguous in both arrays, and orders them so that the last one has the
+  // first array's smallest stride.
   StridedPlan(const Numbers& sizes, const Numbers& to, const Numbers& from);
 
-  int64_t rows() const { return rows_; }  // 0 where there are no values
+  int64_t rows() const { return rows_; }  // 0 if there are no values
   int64_t row_size() const { return axes_.back().size; }
   int64_t to_stride() const { return axes_.back().to; }
   int64_t from_stride() const { return axes_.back().from; }
 
-  // Where a row begins in both arrays.
+  // Offset of a row in both arrays.
   struct Offsets {
     int64_t to = 0, from = 0;
   };

@@ -29,7 +29,7 @@ void SyncedArray::FillZero() { device_to_overwrite().zero_(); }
 
 const Tensor& SyncedArray::device_to_overwrite() {
   is_zero_ = false;
-  if (remote_.defined()) remote_is_new_ = true;  // soon; nothing is brought from the host
+  if (remote_.defined()) remote_is_new_ = true;  // after the write; nothing is copied from the host
   return device();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 float FirstOf(const Tensor& tensor) { return tensor.flatten()[0].item(); }
 
-TEST(SyncedArray, BringsEachSideUpToDateWhenItIsAskedFor) {
+TEST(SyncedArray, UpdatesEachSideOnRequest) {
   SyncedArray array(3, DeviceForTests());
   array.host().fill_(1);
   EXPECT_EQ(FirstOf(array.device()), 1);
@@ -27,7 +27,7 @@ TEST(SyncedArray, StartsWithZerosOnEitherSide) {
   EXPECT_EQ(FirstOf(array.device()), 0);
 }
 
-TEST(SyncedArray, TakesTheMemoryOfBothSidesOnFirstUse) {
+TEST(SyncedArray, AllocatesBothSidesOnFirstUse) {
   int taken = 0;
   const Tensor host = Tensor::Zeros({2}), device = Tensor::Zeros({2});
   SyncedArray array(2, ComputeDevice::Simulated(), [&] {
@@ -42,19 +42,19 @@ TEST(SyncedArray, TakesTheMemoryOfBothSidesOnFirstUse) {
   EXPECT_EQ(taken, 1);
 }
 
-TEST(SyncedArray, CopiesNothingAfterReading) {
+TEST(SyncedArray, DoesNotCopyAfterReading) {
   SyncedArray array(1, DeviceForTests());
   array.device().fill_(2);
   EXPECT_EQ(FirstOf(array.host_to_read()), 2);
-  array.host_to_read().fill_(7);  // against the rule, to see whether it is copied
+  array.host_to_read().fill_(7);  // violates the contract, to detect a copy
   EXPECT_EQ(FirstOf(array.device()), 2);
 }
 
-TEST(SyncedArray, LeavesTheHostsCopyValidWhereTheDeviceOnlyReads) {
+TEST(SyncedArray, KeepsTheHostsCopyValidIfTheDeviceOnlyReads) {
   SyncedArray array(1, DeviceForTests());
   array.host().fill_(2);
   EXPECT_EQ(FirstOf(array.device_to_read()), 2);
-  array.device_to_read().fill_(7);  // against the rule, to see whether it is copied
+  array.device_to_read().fill_(7);  // violates the contract, to detect a copy
   EXPECT_EQ(FirstOf(array.host_to_read()), 2);
   array.host().fill_(3);
   EXPECT_EQ(FirstOf(array.device_to_read()), 3);
@@ -71,7 +71,7 @@ class ClearedArray : public testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(ClearedArray, IsZeroOnWhicheverSideItIsAskedFor) {
+TEST_P(ClearedArray, IsZeroOnWhicheverSideIsRequested) {
   EXPECT_EQ(FirstOf(Cleared().host()), 0);
   EXPECT_EQ(FirstOf(Cleared().device()), 0);
   EXPECT_EQ(FirstOf(Cleared().host_to_read()), 0);
@@ -85,7 +85,7 @@ TEST_P(ClearedArray, IsFilledOnlyOnce) {
   EXPECT_EQ(FirstOf(array.host()), 3);
 }
 
-TEST_P(ClearedArray, IsNotFilledForWhoWritesOverIt) {
+TEST_P(ClearedArray, IsNotFilledForACallerThatOverwritesIt) {
   SyncedArray array = Cleared();
   EXPECT_EQ(FirstOf(array.device_to_overwrite()), 5);
   array.device_to_overwrite().fill_(3);
@@ -94,7 +94,7 @@ TEST_P(ClearedArray, IsNotFilledForWhoWritesOverIt) {
 
 INSTANTIATE_TEST_SUITE_P(Memories, ClearedArray, testing::Values(false, true));
 
-TEST(Blob, SaysWhetherItsGradientIsToBeAddedTo) {
+TEST(Blob, ReportsWhetherToAddToItsGradient) {
   Blob a({2}), b({2});
   b.ShareDiff(a);
   a.diff().fill_(5);
@@ -119,7 +119,7 @@ TEST(Blob, SharesBothSides) {
   EXPECT_EQ(FirstOf(a.device_data()), 4);
 }
 
-TEST(Blob, TakesADevicesValuesWithoutACopyAndShowsThemToWhoSharesIt) {
+TEST(Blob, AdoptsADevicesValuesWithoutACopyForAllThatShareIt) {
   Blob a({2}), b({1, 2});
   for (Blob* blob : {&a, &b}) blob->set_device(DeviceForTests());
   b.ShareData(a);
@@ -133,7 +133,7 @@ TEST(Blob, TakesADevicesValuesWithoutACopyAndShowsThemToWhoSharesIt) {
   EXPECT_EQ(FirstOf(a.device_data()), 6);
 }
 
-TEST(Blob, CopiesADevicesValuesThatAreNotInItsOrder) {
+TEST(Blob, CopiesADevicesValuesOfAnotherLayout) {
   Blob blob({2, 2});
   blob.set_device(DeviceForTests());
   blob.device_data();
@@ -153,7 +153,7 @@ TEST(Blob, OverwritesAClearedGradientAndAddsToOthers) {
   }
 }
 
-TEST(Blob, KeepsItsValuesWhenItGetsADevice) {
+TEST(Blob, KeepsItsValuesWhenSetToADevice) {
   Blob blob({2});
   blob.data().fill_(5);
   blob.set_device(DeviceForTests());

@@ -38,10 +38,10 @@ Shape RowMajor(const Shape& sizes) {
 }
 
 [[noreturn]] void ThrowNoMemory(size_t bytes) {
-  throw TensorError(true, fmt::format("out of memory: you tried to allocate {} bytes", bytes));
+  throw TensorError(true, fmt::format("out of memory: tried to allocate {} bytes", bytes));
 }
 
-// Zeros come from calloc: large ones then take no pages until they are written.
+// calloc gives zeros: large allocations take no pages until they are written.
 std::shared_ptr<void> TakeBytes(size_t bytes, bool zeros, float** values) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + kCacheLine - 1) / kCacheLine * kCacheLine;
   void* memory =
@@ -61,7 +61,7 @@ Tensor Taken(Shape sizes, bool zeros) {
   return Tensor::Over(values, std::move(sizes), std::move(owner));
 }
 
-// The one size that is -1 is what the others leave of `count`.
+// The one size that is -1 is inferred from `count`.
 Shape Inferred(Shape sizes, int64_t count) {
   const auto open = std::find(sizes.begin(), sizes.end(), -1);
   if (open != sizes.end()) {
@@ -70,18 +70,18 @@ Shape Inferred(Shape sizes, int64_t count) {
     *open = known == 0 ? 0 : count / known;
   }
   Require(CountOf(sizes) == count, ErrorCode::kInternal,
-          "{} values cannot be seen as a tensor of shape [{}]", count, fmt::join(sizes, ", "));
+          "{} values cannot be viewed as a tensor of shape [{}]", count, fmt::join(sizes, ", "));
   return sizes;
 }
 
-// Strides that show memory of `sizes` and `strides` under other sizes; nullopt where only a copy
-// could.
+// Strides for viewing memory of `sizes` and `strides` with other sizes; nullopt if only a copy
+// would do.
 std::optional<Shape> StridesFor(const Shape& wanted, const Shape& sizes, const Shape& strides) {
   if (CountOf(wanted) == 0) return RowMajor(wanted);
   Shape found(wanted.size(), 1);
   size_t axis = wanted.size();
   for (size_t i = sizes.size(); i > 0;) {
-    // A run of axes that lie in memory as one.
+    // A run of axes that are contiguous in memory.
     int64_t run = 1, stride = 1;
     bool begun = false;
     for (; i > 0; --i) {
@@ -101,7 +101,7 @@ std::optional<Shape> StridesFor(const Shape& wanted, const Shape& sizes, const S
   return axis == 0 || CountOf(wanted) == 1 ? std::optional(found) : std::nullopt;
 }
 
-// `from` as it repeats to the sizes of `to`.
+// `from` broadcast to the sizes of `to`.
 Shape RepeatedStrides(const Tensor& to, const Tensor& from) {
   const Shape sizes = from.sizes(), given = from.strides(), wanted = to.sizes();
   Shape strides(wanted.size(), 0);
@@ -111,7 +111,7 @@ Shape RepeatedStrides(const Tensor& to, const Tensor& from) {
     fits = sizes[i] == wanted[axis] || sizes[i] == 1;
     strides[axis] = sizes[i] == 1 ? 0 : given[i];
   }
-  Require(fits, ErrorCode::kInternal, "a tensor of shape [{}] cannot repeat to [{}]",
+  Require(fits, ErrorCode::kInternal, "a tensor of shape [{}] cannot be broadcast to [{}]",
           fmt::join(sizes, ", "), fmt::join(wanted, ", "));
   return strides;
 }
@@ -216,7 +216,7 @@ Tensor Tensor::slice(int64_t axis, int64_t begin, int64_t end, int64_t step) con
   const auto i = static_cast<size_t>(axis);
   const int64_t count = (end - begin + step - 1) / step;
   Require(begin >= 0 && begin <= end && end <= sizes_[i], ErrorCode::kInternal,
-          "positions {} to {} lie outside axis {} of shape [{}]", begin, end, axis,
+          "positions {} to {} are outside axis {} of shape [{}]", begin, end, axis,
           fmt::join(sizes_, ", "));
   Tensor tensor = *this;
   tensor.values_ += begin * strides_[i];
@@ -266,11 +266,11 @@ Tensor Tensor::expand(const Shape& sizes) const {
 }
 
 Tensor Tensor::unsqueeze(int64_t axis) const {
-  const int64_t place = axis < 0 ? axis + dim() + 1 : axis;
-  if (!on_host()) return device::Viewed(*this, HEARTH_OP_unsqueeze, {place});
+  const int64_t position = axis < 0 ? axis + dim() + 1 : axis;
+  if (!on_host()) return device::Viewed(*this, HEARTH_OP_unsqueeze, {position});
   Tensor tensor = *this;
-  tensor.sizes_.insert(tensor.sizes_.begin() + place, 1);
-  tensor.strides_.insert(tensor.strides_.begin() + place, 1);
+  tensor.sizes_.insert(tensor.sizes_.begin() + position, 1);
+  tensor.strides_.insert(tensor.strides_.begin() + position, 1);
   return tensor;
 }
 

@@ -1,9 +1,9 @@
-// Arrays that layers compute with: float32 in the host's memory, or whatever a device's library
-// keeps in that device's memory. A tensor is a view: copies of it share memory, which lives as long
-// as one of them does, and constness is the view's. One thread at a time.
+// Arrays that layers compute with: float32 in the host's memory, or tensors of a device library in
+// that device's memory. A tensor is a view: copies of it share memory, which lives as long as any
+// of them, and constness is the view's. One thread at a time.
 //
-// Views, copies and sums work wherever a tensor lies; the operations in device_ops.h for devices
-// alone. Failures are TensorError, or hearth::Error where a caller's mistake is found here.
+// Views, copies and sums work on host and device; the operations in device_ops.h only on devices.
+// Failures are TensorError, or hearth::Error for a caller's mistake that is detected here.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace hearth::caffe {
 
 using Shape = std::vector<int64_t>;
 
-// A device as its library names it. kCpu: memory of the library's own on the host, for tests.
+// A device as its library names it. kCpu: the library's own memory on the host, for tests.
 struct Device {
   HearthDeviceKind kind = HEARTH_CPU;
   int index = 0;
@@ -35,7 +35,7 @@ class Tensor {
   // In the host's memory, aligned to cache lines, row-major.
   static Tensor Empty(Shape sizes);
   static Tensor Zeros(Shape sizes);
-  // The caller's memory, which `owner` keeps alive if it is given.
+  // The caller's memory; `owner`, if set, keeps it alive.
   static Tensor Over(float* values, Shape sizes, std::shared_ptr<void> owner = {});
   static Tensor ZerosOn(const Device& device, const Shape& sizes);
   static Tensor Copy(const std::vector<float>& values);
@@ -43,7 +43,7 @@ class Tensor {
   bool defined() const { return values_ != nullptr || device_ != nullptr; }
   void reset() { *this = Tensor(); }
   bool on_host() const { return values_ != nullptr; }
-  // Of the tensors on a device.
+  // For tensors on a device.
   Device device() const;
   // The device library's handle; null on the host.
   void* handle() const { return device_.get(); }
@@ -63,7 +63,7 @@ class Tensor {
   float* data_ptr() const { return values_ != nullptr ? values_ : DevicePointer(); }
   double item() const;
 
-  // --- views ---
+  // Views.
   Tensor view(Shape sizes) const;  // one size may be -1
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor reshape(Shape sizes) const;
@@ -78,12 +78,12 @@ class Tensor {
   Tensor unsqueeze(int64_t axis) const;
   Tensor squeeze(int64_t axis) const;
   Tensor flatten() const { return reshape({-1}); }
-  // All values along one axis, as they lie: of a dense tensor on the host.
+  // All values along one axis: of a dense tensor on the host.
   Tensor in_memory_order() const { return WithView(values_, {numel()}, {1}); }
   std::vector<Tensor> chunk(int64_t chunks, int64_t axis) const;
 
-  // --- values ---
-  const Tensor& copy_(const Tensor& from) const;  // of the same shape, or one that repeats to it
+  // Values.
+  const Tensor& copy_(const Tensor& from) const;  // of the same shape, or broadcast to it
   const Tensor& zero_() const;
   const Tensor& fill_(double value) const;
   const Tensor& add_(const Operand& other, double factor = 1) const;
@@ -91,7 +91,7 @@ class Tensor {
   Tensor clone() const;  // on the host, row-major
   Tensor contiguous() const;
 
-  // --- on devices alone, as ATen's functions of these names; device_ops.h has more ---
+  // Only on devices, as ATen's functions of these names; device_ops.h has more.
   Tensor abs() const;
   Tensor clamp_min(const Operand& least) const;
   Tensor exp() const;
@@ -139,7 +139,7 @@ class Tensor {
   const Tensor& sub_(const Operand& other, double factor = 1) const;
   const Tensor& tanh_() const;
 
-  // A result of the device's library, which becomes the tensor's.
+  // Owns a result of the device library.
   static Tensor Adopt(void* handle);
 
  private:
@@ -149,12 +149,12 @@ class Tensor {
   Tensor HostView(Shape sizes) const;
 
   float* values_ = nullptr;      // the first, in the host's memory
-  std::shared_ptr<void> owner_;  // of values_; null where the caller keeps the memory
+  std::shared_ptr<void> owner_;  // of values_; null if the caller owns the memory
   Shape sizes_, strides_;        // on the host
   std::shared_ptr<void> device_;
 };
 
-// Bytes that host tensors have taken in this process, for tests.
+// Bytes that host tensors have allocated in this process, for tests.
 int64_t TensorBytesTaken();
 
 }  // namespace hearth::caffe

@@ -1,4 +1,4 @@
-// Failures of tensors: of the host's memory, and of whatever a device's library reports.
+// Failures of tensors: of the host's memory, and those reported by a device library.
 #pragma once
 
 #include <stdexcept>

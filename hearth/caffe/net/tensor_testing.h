@@ -1,4 +1,4 @@
-// Host tensors for tests: values, and whether two are the same.
+// For tests: creates and compares host tensors.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline Tensor Arange(int64_t count) {
   return tensor;
 }
 
-// a + factor * b, where b may repeat.
+// a + factor * b, where b may be broadcast.
 inline Tensor Sum(const Tensor& a, const Tensor& b, double factor = 1) {
   return a.clone().add_(b, factor);
 }
@@ -78,7 +78,7 @@ inline bool AllClose(const Tensor& a, const Tensor& b, double relative = 1e-5,
   return true;
 }
 
-// Flat tensors, one after another.
+// Flat tensors, concatenated.
 inline Tensor Joined(const std::vector<Tensor>& parts) {
   std::vector<float> values;
   for (const Tensor& part : parts) {

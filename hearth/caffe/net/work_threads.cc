@@ -11,12 +11,12 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
-// Some 40 microseconds on one core: below it a second one saves less than it may cost.
+// About 40 microseconds on one core: below it a second core may save less than it costs.
 constexpr int64_t kLeastForThreads = 1 << 20;
-// An element that is read and written takes as long as so many products that hit the cache.
+// Reading and writing an element takes as long as this many products that hit the cache.
 constexpr int64_t kProductsPerElement = 16;
 
-// How often each weight of a matrix or of kernels is used.
+// Number of uses of each weight of a matrix or of kernels.
 int64_t UsesOfWeights(const LayerTraits& traits, const Blob& bottom) {
   if (traits.matrix_axis) return bottom.count(0, bottom.CanonicalAxis(*traits.matrix_axis));
   const bool has_channels = bottom.num_axes() > 1;
@@ -26,13 +26,13 @@ int64_t UsesOfWeights(const LayerTraits& traits, const Blob& bottom) {
 }  // namespace
 
 int64_t WorkOf(const NetLayer& layer) {
-  // Users' code may do anything, and what has no bottom is not known by it.
+  // User code may take any time, and a layer without bottoms gives no estimate.
   if (layer.bottom.empty() || layer.traits.runs_user_code) return kUnknown;
   int64_t work = 0;
   for (const Blob* bottom : layer.bottom) {
     work += bottom->count() * kProductsPerElement;
     for (const auto& blob : layer.layer->blobs()) {
-      // Vectors are applied to an element once.
+      // Vectors are applied to each element once.
       if (blob->num_axes() < 2) continue;
       work += blob->count() * UsesOfWeights(layer.traits, *bottom);
       if (work >= kLeastForThreads) return work;  // before it can overflow
@@ -43,7 +43,7 @@ int64_t WorkOf(const NetLayer& layer) {
 
 WorkThreads::WorkThreads(const NetLayer& layer) {
   if (WorkOf(layer) >= kLeastForThreads) return;
-  const int threads = ThreadCount();  // which a thread's first question sets
+  const int threads = ThreadCount();  // the first call sets a thread's count
   if (threads == 1) return;
   before_ = threads;
   omp_set_num_threads(1);

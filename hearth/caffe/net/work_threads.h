@@ -1,6 +1,6 @@
-// Small layers run on one thread. Waking the others and waiting for them costs some microseconds
-// where the cores are free; where another process uses them, it costs a time slice, milliseconds
-// for each region: logistic regression became 30 times slower.
+// Runs small layers on one thread. Waking the others and waiting for them costs some microseconds
+// if the cores are idle; if another process uses them, it costs a time slice, milliseconds per
+// region: logistic regression became 30 times slower.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace hearth::caffe {
 
-// About how many multiplications a pass through the layer takes; rather too many than too few. It
-// follows from the shapes of its bottoms and parameters alone, so that a layer has the same
-// threads, and with them the same order of sums, in every run. The largest number if they do not
-// tell.
+// Approximate number of multiplications in a pass through the layer, rather too high than too low.
+// It depends only on the shapes of its bottoms and parameters, so that a layer uses the same
+// threads, and therefore the same order of sums, in every run. The largest number if the shapes
+// give no estimate.
 int64_t WorkOf(const NetLayer& layer);
 
-// While it lives, what the calling thread starts runs on this thread alone if the work is small,
-// whether by ATen, oneDNN or OpenMP. Kernels that are made for a number of threads must be made and
-// run under one of these of the same layer.
+// During its lifetime, if the work is small, everything that the calling thread starts runs on this
+// thread alone, whether by ATen, oneDNN or OpenMP. Kernels that are created for a number of threads
+// must be created and run under an instance for the same layer.
 class WorkThreads {
  public:
   explicit WorkThreads(const NetLayer& layer);

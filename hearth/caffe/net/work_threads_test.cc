@@ -11,13 +11,13 @@
 namespace hearth::caffe {
 namespace {
 
-// Four threads, whatever the machine has.
+// Four threads, regardless of the machine.
 class WorkThreadsTest : public testing::Test {
  protected:
   WorkThreadsTest() { SetThreadCount(4); }
   ~WorkThreadsTest() override { SetThreadCount(before_); }
 
-  // The threads that each layer's Forward sees, by its name.
+  // The number of threads that each layer's Forward sees, by its name.
   static std::map<std::string, int> ThreadsIn(const std::string& text) {
     Net net(ParseNet(text, "net"), ContextOf(TRAIN), TestRegistry());
     std::map<std::string, int> threads;
@@ -44,14 +44,14 @@ std::string ProductNet(int outputs, bool transpose) {
       outputs, transpose);
 }
 
-TEST_F(WorkThreadsTest, SmallLayersHaveOneThread) {
+TEST_F(WorkThreadsTest, SmallLayersUseOneThread) {
   auto threads = ThreadsIn(Input("dim: 10 dim: 4") + ProductNet(2, false));
   EXPECT_EQ(threads["ip"], 1);
   EXPECT_EQ(threads["relu"], 1);
   EXPECT_EQ(ThreadCount(), 4);
 }
 
-TEST_F(WorkThreadsTest, LargeProductsHaveAll) {
+TEST_F(WorkThreadsTest, LargeProductsUseAll) {
   for (const bool transpose : {false, true}) {
     auto threads = ThreadsIn(Input("dim: 64 dim: 784") + ProductNet(100, transpose));
     EXPECT_EQ(threads["ip"], 4);
@@ -60,7 +60,7 @@ TEST_F(WorkThreadsTest, LargeProductsHaveAll) {
   EXPECT_EQ(ThreadsIn(Input("dim: 1000 dim: 4") + ProductNet(1000, false))["relu"], 4);
 }
 
-TEST_F(WorkThreadsTest, ConvolutionsCountTheirPlaces) {
+TEST_F(WorkThreadsTest, ConvolutionsCountTheirPositions) {
   const auto convolution = [](int size) {
     return Input(fmt::format("dim: 1 dim: 3 dim: {0} dim: {0}", size)) +
            "layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { "
@@ -70,11 +70,11 @@ TEST_F(WorkThreadsTest, ConvolutionsCountTheirPlaces) {
   EXPECT_EQ(ThreadsIn(convolution(100))["conv"], 4);
 }
 
-TEST_F(WorkThreadsTest, LayersThatAreNotKnownHaveAll) {
+TEST_F(WorkThreadsTest, UnknownLayersUseAll) {
   EXPECT_EQ(ThreadsIn(Input("dim: 10 dim: 4"))["x"], 4);
 }
 
-// A layer that says how many threads there are when it runs.
+// A layer that records the number of threads when it runs.
 class ThreadCountLayer : public Layer {
  public:
   using Layer::Layer;
@@ -87,7 +87,7 @@ class ThreadCountLayer : public Layer {
   }
 };
 
-TEST_F(WorkThreadsTest, ForwardAndBackwardRunSo) {
+TEST_F(WorkThreadsTest, ForwardAndBackwardUseThem) {
   LayerRegistry registry = LayerRegistry::Default();
   registry.Add<ThreadCountLayer>("ThreadCount");
   for (const auto& [rows, threads] : {std::pair{10, 1}, std::pair{100000, 4}}) {

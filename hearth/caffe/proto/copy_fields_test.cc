@@ -9,9 +9,9 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(CopyFields, TakesWhatBothTypesHaveAndNothingElse) {
+TEST(CopyFields, CopiesOnlyFieldsThatBothTypesHave) {
   V1LayerParameter old;
-  // type and param exist in both, with other types.
+  // type and param exist in both, with different types.
   ParseText(
       "name: 'c' type: RELU param: 'w' blobs_lr: 2 bottom: 'x' bottom: 'y' loss_weight: 0.5 "
       "convolution_param { num_output: 2 kernel_size: 3 weight_filler { type: 'xavier' } } "
@@ -28,7 +28,7 @@ TEST(CopyFields, TakesWhatBothTypesHaveAndNothingElse) {
   EXPECT_EQ(WriteText(layer), WriteText(expected));
 }
 
-TEST(CopyField, PutsASingularValueIntoARepeatedField) {
+TEST(CopyField, AppendsASingularValueToARepeatedField) {
   V0LayerParameter old;
   old.set_pad(2);
   ConvolutionParameter param;

@@ -1,4 +1,4 @@
-// What readers throw, for their tests.
+// For tests of readers: a matcher of errors.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,6 +1,5 @@
-// What every generated message has in common: descriptors that readers and writers work from, so
-// that text, binary and Python share one table of fields. Messages are plain values: copyable,
-// movable, not thread-safe for writing.
+// Base of all generated messages. Their descriptors let text, binary and Python share one table of
+// fields. Messages are plain values: copyable, movable, not thread-safe for writing.
 #pragma once
 
 #include <bitset>
@@ -44,11 +43,11 @@ struct EnumDescriptor {
   const EnumValue* Find(int32_t number) const;
 };
 
-// Access to nested messages without knowing their type.
+// Access to nested messages of unknown type.
 struct SubmessageAccess {
   size_t (*size)(const void* storage);
   const Message& (*at)(const void* storage, size_t index);
-  Message& (*add)(void* storage);  // singular: the message, made if absent
+  Message& (*add)(void* storage);  // singular: the message, created if absent
 };
 
 struct FieldDescriptor {
@@ -154,7 +153,7 @@ inline constexpr SubmessageAccess kRepeatedAccess = {
     },
     [](void* s) -> Message& { return static_cast<std::vector<M>*>(s)->emplace_back(); }};
 
-// Calls visit(std::type_identity<T>()) with the type that values of `type` are stored as.
+// Calls visit(std::type_identity<T>()) with the storage type of `type`'s values.
 template <typename Visit>
 decltype(auto) VisitScalarType(FieldType type, Visit visit) {
   switch (type) {

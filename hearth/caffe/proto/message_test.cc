@@ -7,7 +7,7 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(Message, KnowsDefaultsAndPresence) {
+TEST(Message, HasDefaultsAndPresence) {
   SolverParameter solver;
   EXPECT_FLOAT_EQ(solver.delta(), 1e-8f);
   EXPECT_EQ(solver.regularization_type(), "L2");
@@ -32,7 +32,7 @@ TEST(Message, CopiesDeeply) {
   EXPECT_EQ(copy.convolution_param().num_output(), 3u);
 }
 
-TEST(Message, CarriesTheFieldsOfCaffeOnSpark) {
+TEST(Message, HasTheFieldsOfCaffeOnSpark) {
   EXPECT_EQ(LayerParameter::Descriptor().Find(std::string_view("source_class"))->number, 10001);
   EXPECT_EQ(LayerParameter::Descriptor().Find(std::string_view("cos_data_param"))->number, 10010);
   EXPECT_EQ(MemoryDataParameter::Descriptor().Find(10002)->name,

@@ -15,7 +15,7 @@ constexpr size_t kMaxSuggestions = 3;
 
 char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-// Levenshtein's distance, blind to case, with one row of the table at a time.
+// Case-insensitive Levenshtein distance, one row of the table at a time.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -34,7 +34,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 std::vector<std::string> NearestNames(std::string_view name,
                                       const std::vector<std::string>& known) {
-  // A hostile name could be long; the distance costs |name| * |known|.
+  // Bounds the cost, |name| * |known|, for malicious names.
   name = name.substr(0, 64);
   const size_t limit = std::max<size_t>(2, name.size() / 3);
   std::vector<std::pair<size_t, std::string>> near;

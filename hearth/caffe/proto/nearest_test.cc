@@ -8,7 +8,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(NearestNames, PutsTheNearestFirst) {
+TEST(NearestNames, SortsByDistance) {
   EXPECT_THAT(NearestNames("num_outptu", {"num_axes", "num_output", "output"}),
               ElementsAre("num_output"));
   EXPECT_THAT(NearestNames("kernel_z", {"kernel_size", "kernel_w", "kernel_h"}),
@@ -20,7 +20,7 @@ TEST(NearestNames, IgnoresCase) {
               ElementsAre("Convolution", "Deconvolution"));
 }
 
-TEST(NearestNames, SaysNothingWhenNothingIsNear) {
+TEST(NearestNames, IsEmptyIfNothingIsNear) {
   EXPECT_THAT(NearestNames("zzzzzz", {"Convolution"}), IsEmpty());
   EXPECT_EQ(DidYouMean("zzzzzz", {"Convolution"}), "");
 }

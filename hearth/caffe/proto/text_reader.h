@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// Adds the fields in `text` to `message`. Throws kInvalidArgument as
-// "file:line:column: found ..., expected ..."; for a misspelt name, with the nearest ones.
+// Adds the fields in `text` to `message`. Throws kInvalidArgument as "file:line:column: found ...,
+// expected ..."; for a misspelt name, with suggestions.
 void ParseText(std::string_view text, const std::string& file, Message* message);
 
 }  // namespace hearth::caffe

@@ -40,7 +40,7 @@ NetParameter ParseNet(std::string_view text) {
   return net;
 }
 
-TEST(ParseText, ReadsEveryWayOfWriting) {
+TEST(ParseText, ReadsEverySyntax) {
   const NetParameter net = ParseNet(kNet);
   EXPECT_EQ(net.name(), "a \"net\" in two parts");
   ASSERT_EQ(net.layer_size(), 2);
@@ -72,14 +72,14 @@ TEST(ParseText, ReadsInfinityAndNan) {
   EXPECT_EQ(net.layer(0).loss_weight(2), INFINITY);
 }
 
-TEST(ParseText, TellsTheNearestNamesOfAMisspeltField) {
+TEST(ParseText, SuggestsNamesForAMisspeltField) {
   EXPECT_THAT(
       [] { ParseNet("layer {\n  convolution_parm { }\n}"); },
       Fails("net.prototxt:2:3: found 'convolution_parm', expected a field of LayerParameter; "
             "did you mean convolution_param"));
 }
 
-TEST(ParseText, TellsTheNamesOfAnEnum) {
+TEST(ParseText, SuggestsNamesOfAnEnum) {
   EXPECT_THAT(
       [] { ParseNet("layer { pooling_param { pool: MAXX } }"); },
       Fails("net.prototxt:1:31: found 'MAXX', expected one of MAX, AVE, STOCHASTIC for 'pool'; "
@@ -88,7 +88,7 @@ TEST(ParseText, TellsTheNamesOfAnEnum) {
               Fails("found '7', expected one of"));
 }
 
-TEST(ParseText, SaysWhatKindOfValueItExpected) {
+TEST(ParseText, NamesTheExpectedKindOfValue) {
   EXPECT_THAT([] { ParseNet("name: lenet"); },
               Fails("net.prototxt:1:7: found 'lenet', expected a string in quotes for 'name'"));
   EXPECT_THAT([] { ParseNet("force_backward: maybe"); },
@@ -105,33 +105,33 @@ TEST(ParseText, SaysWhatKindOfValueItExpected) {
               Fails("found '3', expected '{' to begin a LayerParameter"));
 }
 
-TEST(ParseText, RefusesASingularFieldTwice) {
+TEST(ParseText, RejectsARepeatedSingularField) {
   EXPECT_THAT([] { ParseNet("name: 'a'\nname: 'b'"); },
               Fails("net.prototxt:2:1: found 'name' a second time"));
   EXPECT_THAT([] { ParseNet("state { } state { }"); }, Fails("found 'state' a second time"));
 }
 
-TEST(ParseText, AsksForRequiredFields) {
+TEST(ParseText, RequiresRequiredFields) {
   EXPECT_THAT([] { ParseNet("layer { clip_param { min: 0 } }"); },
               Fails("found a ClipParameter without 'max'"));
 }
 
-TEST(ParseText, SaysWhereAnOpenMessageBegan) {
+TEST(ParseText, NamesTheLineWhereAnOpenMessageBegan) {
   EXPECT_THAT(
       [] { ParseNet("layer {\n name: 'a'\n"); },
       Fails("net.prototxt:3:1: found the end of the file, expected '}' for the LayerParameter "
             "that begins at line 1"));
 }
 
-TEST(ParseText, RefusesBytesThatAreNotText) {
+TEST(ParseText, RejectsBytesThatAreNotText) {
   EXPECT_THAT([] { ParseNet(std::string("\x0a\x05lenet", 7)); }, Fails("is this a prototxt file?"));
   EXPECT_THAT([] { ParseNet("name: \"abc\nlayer {}"); }, Fails("without its closing quote"));
   EXPECT_THAT([] { ParseNet("name: '\\q'"); }, Fails("unknown \\ escape"));
   EXPECT_THAT([] { ParseNet("name: '\\777'"); }, Fails("unknown \\ escape"));
 }
 
-// Whatever is cut off or damaged, the reader either reads or throws Error.
-TEST(ParseText, SurvivesRandomCutsAndDamage) {
+// Truncated or corrupted input is either read or throws Error.
+TEST(ParseText, SurvivesRandomTruncationAndCorruption) {
   std::mt19937 random(1);
   const std::string text = kNet;
   int failures = 0;

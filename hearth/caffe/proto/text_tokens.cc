@@ -17,7 +17,7 @@ int HexValue(char c) {
   return -1;
 }
 
-// One of the escapes that stand for a single fixed character; 0 for others.
+// The character of a single-character escape, or 0.
 char SimpleEscape(char c) {
   constexpr std::string_view kNames = "abfnrtv\\'\"?";
   constexpr std::string_view kBytes = "\a\b\f\n\r\t\v\\'\"?";
@@ -25,7 +25,7 @@ char SimpleEscape(char c) {
   return at == kNames.npos ? '\0' : kBytes[at];
 }
 
-// Reads up to `most` digits of `base` at `at`, and moves it behind them; -1 when there are none.
+// Reads up to `most` digits of `base` at `at`, and moves it past them; -1 if there are none.
 int DigitsAt(std::string_view text, size_t* at, int base, size_t most) {
   int value = -1;
   for (size_t count = 0; count < most && *at < text.size(); ++count, ++*at) {
@@ -123,7 +123,7 @@ void TextTokens::Scan() {
     current_.kind = Token::kSymbol;
   } else if (c > ' ' && c <= '~') {
     FailWith(current_,
-             fmt::format("found the character '{}', which has no place outside of a string", c));
+             fmt::format("found the character '{}', which is allowed only inside a string", c));
   } else {
     FailWith(current_,
              fmt::format("found the byte 0x{:02x}, expected text: is this a prototxt file?",

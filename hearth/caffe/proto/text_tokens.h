@@ -1,4 +1,4 @@
-// Cuts prototxt into tokens, each with its place for error messages.
+// Splits prototxt into tokens, each with its position for error messages.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,15 +13,15 @@ namespace hearth::caffe {
 struct Token {
   enum Kind { kIdentifier, kNumber, kString, kSymbol, kEnd };
   Kind kind = kEnd;
-  std::string_view text;  // with the quotes of a string
+  std::string_view text;  // including the quotes of a string
   int line = 1, column = 1;
 
   bool Is(char symbol) const { return kind == kSymbol && text[0] == symbol; }
-  // As it is quoted in messages: "'{'", "the end of the file", ...
+  // As quoted in messages: "'{'", "the end of the file", ...
   std::string Describe() const;
 };
 
-// Refers to the text, which must outlive it. Comments and white space are skipped.
+// Refers to the text, which must outlive it. Skips comments and white space.
 class TextTokens {
  public:
   TextTokens(std::string_view text, const std::string& file);
@@ -46,7 +46,7 @@ class TextTokens {
   Token current_;
 };
 
-// The bytes that a quoted token stands for. Throws through `tokens` for a malformed escape.
+// The bytes that a quoted token represents. Throws through `tokens` for a malformed escape.
 std::string Unquote(const Token& token, const TextTokens& tokens);
 
 }  // namespace hearth::caffe

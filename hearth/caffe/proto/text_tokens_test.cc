@@ -14,19 +14,19 @@ std::vector<std::string> Cut(std::string_view text) {
   return found;
 }
 
-TEST(TextTokens, CutsNamesNumbersStringsAndSymbols) {
+TEST(TextTokens, SplitsNamesNumbersStringsAndSymbols) {
   EXPECT_EQ(Cut("a_1:-1.5e-3{'x y'}#rest"),
             (std::vector<std::string>{"a_1", ":", "-", "1.5e-3", "{", "'x y'", "}"}));
 }
 
-TEST(TextTokens, KnowsLinesAndColumns) {
+TEST(TextTokens, HaveLinesAndColumns) {
   TextTokens tokens("a\n  # comment\n\tb", "file");
   tokens.Next();
   EXPECT_EQ(tokens.peek().line, 3);
   EXPECT_EQ(tokens.peek().column, 2);
 }
 
-TEST(Unquote, UndoesEscapes) {
+TEST(Unquote, DecodesEscapes) {
   const std::string text = R"("a\n\t\"\'\101\x42\\\0")";
   TextTokens tokens(text, "file");
   EXPECT_EQ(Unquote(tokens.Next(), tokens), std::string("a\n\t\"'AB\\\0", 9));

@@ -32,7 +32,7 @@ std::string ValueText(const FieldDescriptor& field, const T& value) {
     const EnumValue* named = field.enumeration ? field.enumeration->Find(value) : nullptr;
     return named ? named->name : fmt::format("{}", value);
   } else {
-    // For floats this is the shortest text that reads back as the same value.
+    // The shortest text that a float is read back from exactly.
     return fmt::format("{}", value);
   }
 }

@@ -7,8 +7,8 @@
 
 namespace hearth::caffe {
 
-// Fields that are present, by number, one per line, indented by two spaces.
-// ParseText gives an equal message.
+// Writes the fields that are present, by number, one per line, indented by two spaces. ParseText
+// returns an equal message.
 std::string WriteText(const Message& message);
 
 }  // namespace hearth::caffe

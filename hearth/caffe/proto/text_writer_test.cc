@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(WriteText, WritesPresentFieldsOnly) {
+TEST(WriteText, WritesOnlyPresentFields) {
   SolverParameter solver;
   solver.set_net("net.prototxt");
   solver.set_base_lr(0.01f);
@@ -24,7 +24,7 @@ TEST(WriteText, WritesPresentFieldsOnly) {
             "snapshot_format: HDF5\n");
 }
 
-TEST(WriteText, GivesBackWhatParseTextRead) {
+TEST(WriteText, RoundTripsWithParseText) {
   NetParameter net, again;
   ParseText(R"(name: "\001\n\"\\" force_backward: true
                layer { loss_weight: 0.1 loss_weight: -inf propagate_down: false

@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
 enum WireType : uint32_t {
   kVarint = 0,
@@ -19,7 +19,7 @@ enum WireType : uint32_t {
   kFixed32 = 5
 };
 
-// Unknown groups may nest; nothing else in the formats can.
+// Limits the nesting of unknown groups; nothing else in the formats can nest indefinitely.
 constexpr int kDeepestGroup = 64;
 
 WireType WireTypeOf(FieldType type) {
@@ -49,7 +49,7 @@ class WireReader {
           what, path_.empty() ? "the file" : path_);
   }
   void Need(size_t count, size_t end) const {
-    if (count > end - at_) Fail("the bytes end too early");
+    if (count > end - at_) Fail("unexpected end of data");
   }
   uint64_t Varint(size_t end);
   size_t Length(size_t end);
@@ -78,7 +78,7 @@ uint64_t WireReader::Varint(size_t end) {
 
 size_t WireReader::Length(size_t end) {
   const uint64_t length = Varint(end);
-  if (length > end - at_) Fail("the bytes end too early");
+  if (length > end - at_) Fail("unexpected end of data");
   return static_cast<size_t>(length);
 }
 
@@ -108,7 +108,7 @@ void WireReader::ReadField(Message* message, const FieldDescriptor& field, uint3
   if (wire_type == kLength && expected != kLength && field.repeated) {
     ReadPacked(message, field, end);
   } else if (wire_type != expected) {
-    Fail("found a value of the wrong kind");
+    Fail("found a value of the wrong type");
   } else if (field.type == FieldType::kMessage) {
     const size_t length = Length(end);
     ReadMessage(&field.AddSubmessage(*message), at_ + length);
@@ -116,7 +116,7 @@ void WireReader::ReadField(Message* message, const FieldDescriptor& field, uint3
     VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) {
       T value = ReadScalar<T>(field, end);
       if constexpr (std::is_same_v<T, int32_t>) {
-        // As in protobuf, a value that an enum does not know is an unknown field.
+        // As in protobuf, an unknown enum value is an unknown field.
         if (field.enumeration && !field.enumeration->Find(value)) return;
       }
       PutValue<T>(*message, field, std::move(value));
@@ -147,8 +147,8 @@ void WireReader::ReadPacked(Message* message, const FieldDescriptor& field, size
   VisitScalarType(field.type, [&]<typename T>(std::type_identity<T>) {
     auto& values = field.Repeated<T>(*message);
     if constexpr (std::is_floating_point_v<T>) {
-      // Weights come this way: one copy, straight to their place.
-      if (length % sizeof(T) != 0) Fail("packed numbers do not fill their length");
+      // Weights are packed: copy them once, directly to their destination.
+      if (length % sizeof(T) != 0) Fail("the length is not a multiple of the packed numbers' size");
       const size_t before = values.size();
       values.resize(before + length / sizeof(T));
       if (length > 0) std::memcpy(values.data() + before, bytes_.data() + at_, length);
@@ -178,14 +178,14 @@ void WireReader::Skip(uint32_t wire_type, size_t end, int depth) {
       return;
     }
     case kStartGroup:
-      if (depth >= kDeepestGroup) Fail("groups nest too deep");
+      if (depth >= kDeepestGroup) Fail("groups are nested too deeply");
       for (;;) {
         const auto inner = static_cast<uint32_t>(Varint(end) & 7);
         if (inner == kEndGroup) return;
         Skip(inner, end, depth + 1);
       }
     default:
-      Fail("found a field of no known kind");
+      Fail("found a field of unknown wire type");
   }
 }
 

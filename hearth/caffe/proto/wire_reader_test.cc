@@ -36,9 +36,9 @@ NetParameter SmallModel() {
   return net;
 }
 
-TEST(ParseWire, ReadsBytesThatProtobufWrites) {
-  // BlobProto{shape{dim: 2 dim: 1} data: [1, -2]} and BlobShape with dims one by one, by hand from
-  // the encoding's description.
+TEST(ParseWire, ReadsProtobufsEncoding) {
+  // BlobProto{shape{dim: 2 dim: 1} data: [1, -2]} and BlobShape with unpacked dims, encoded by hand
+  // from protobuf's specification.
   const auto packed =
       Parse<BlobProto>(std::string("\x2a\x08\0\0\x80\x3f\0\0\0\xc0\x3a\x04\x0a\x02\x02\x01", 16));
   EXPECT_THAT(packed.data(), ElementsAre(1.0f, -2.0f));
@@ -58,9 +58,9 @@ TEST(ParseWire, ReadsNegativeNumbersOfTenBytes) {
   EXPECT_EQ(again.device_id(), -1);
 }
 
-TEST(ParseWire, SkipsUnknownFieldsOfEveryKind) {
-  // Numbers 900 (varint), 901 (64 bit), 902 (bytes), 903 (32 bit), 904 (a group with a group in
-  // it).
+TEST(ParseWire, SkipsUnknownFieldsOfEveryWireType) {
+  // Numbers 900 (varint), 901 (64 bit), 902 (bytes), 903 (32 bit), 904 (a group that contains a
+  // group).
   const std::string unknown(
       "\xa0\x38\x05\xa9\x38\1\2\3\4\5\6\7\x08\xb2\x38\x02hi\xbd\x38\1\2\3\4"
       "\xc3\x38\x0b\x08\x01\x0c\xc4\x38",
@@ -76,25 +76,26 @@ TEST(ParseWire, TreatsAnUnknownEnumValueAsAbsent) {
   EXPECT_EQ(state.level(), 2);
 }
 
-TEST(ParseWire, NamesTheFieldWhereAFileIsCutOff) {
+TEST(ParseWire, NamesTheFieldWhereAFileIsTruncated) {
   const std::string bytes = WireBytes(SmallModel());
   EXPECT_THAT([&] { Parse<NetParameter>(bytes.substr(0, bytes.size() - 30)); },
               Fails("file: damaged at byte"));
   EXPECT_THAT([] { Parse<BlobProto>(std::string("\x2a\x08\0\0\x80", 5)); },
-              Fails("damaged at byte 2 of 5: the bytes end too early in data"));
+              Fails("damaged at byte 2 of 5: unexpected end of data in data"));
 }
 
-TEST(ParseWire, RefusesAWrongKindOfValue) {
+TEST(ParseWire, RejectsAWrongWireType) {
   EXPECT_THAT([] { Parse<NetState>(std::string("\x0a\x01\x01", 3)); },
-              Fails("wrong kind in phase"));
-  EXPECT_THAT([] { Parse<BlobProto>(std::string("\x2a\x03\0\0\x80", 5)); }, Fails("do not fill"));
+              Fails("wrong type in phase"));
+  EXPECT_THAT([] { Parse<BlobProto>(std::string("\x2a\x03\0\0\x80", 5)); },
+              Fails("not a multiple"));
   EXPECT_THAT([] { Parse<NetState>(std::string("\x06\x01", 2)); },
               Fails("impossible field number"));
   EXPECT_THAT([] { Parse<NetState>(std::string(200, '\x83')); }, Fails("damaged"));
 }
 
-// Each cut either falls between fields or is told; no byte makes the reader crash or hang.
-TEST(ParseWire, SurvivesRandomCutsAndDamage) {
+// A truncation is either between fields or reported; no byte makes the reader crash or hang.
+TEST(ParseWire, SurvivesRandomTruncationAndCorruption) {
   const std::string bytes = WireBytes(SmallModel());
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
@@ -110,10 +111,10 @@ TEST(ParseWire, SurvivesRandomCutsAndDamage) {
   }
 }
 
-TEST(ParseWire, RefusesGroupsThatNestWithoutEnd) {
+TEST(ParseWire, RejectsDeeplyNestedGroups) {
   std::string bytes;
   for (int i = 0; i < 10000; ++i) bytes += "\xc3\x38";
-  EXPECT_THAT([&] { Parse<NetState>(bytes); }, Fails("nest too deep"));
+  EXPECT_THAT([&] { Parse<NetState>(bytes); }, Fails("nested too deeply"));
 }
 
 }  // namespace

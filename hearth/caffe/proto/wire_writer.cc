@@ -6,7 +6,7 @@
 namespace hearth::caffe {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
 constexpr size_t kBufferBytes = 64 << 10;
 
@@ -14,7 +14,7 @@ size_t VarintSize(uint64_t value) {
   return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
 }
 
-// Negative numbers are sign-extended to 64 bits, as protobuf has it.
+// Negative numbers are sign-extended to 64 bits, as in protobuf.
 template <typename T>
 uint64_t VarintValue(T value) {
   return static_cast<uint64_t>(static_cast<int64_t>(value));
@@ -178,7 +178,7 @@ void WriteWire(const Message& message, const std::function<void(std::string_view
 std::string WireBytes(const Message& message) {
   std::string bytes;
   bytes.reserve(MessageSize(message));
-  WriteWire(message, [&](std::string_view piece) { bytes += piece; });
+  WriteWire(message, [&](std::string_view chunk) { bytes += chunk; });
   return bytes;
 }
 

@@ -9,7 +9,7 @@
 
 namespace hearth::caffe {
 
-// Hands the bytes to `append` piece by piece; large arrays go out from where they lie.
+// Passes the bytes to `append` in chunks; large arrays are passed without a copy.
 void WriteWire(const Message& message, const std::function<void(std::string_view)>& append);
 std::string WireBytes(const Message& message);
 

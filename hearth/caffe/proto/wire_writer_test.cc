@@ -8,7 +8,7 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(WireBytes, AreThoseThatProtobufWrites) {
+TEST(WireBytes, EqualProtobufsEncoding) {
   BlobProto blob;
   *blob.mutable_data() = {1, -2};
   blob.mutable_shape()->add_dim(2);
@@ -26,15 +26,15 @@ TEST(WireBytes, WritesFieldsSetToTheirDefault) {
   EXPECT_EQ(WireBytes(state), std::string("\x10\0", 2));
 }
 
-TEST(WriteWire, HandsOutLargeArraysWithoutACopy) {
+TEST(WriteWire, PassesLargeArraysWithoutACopy) {
   NetParameter net;
   BlobProto* blob = net.add_layer()->add_blobs();
   blob->mutable_data()->resize(100'000, 0.5f);
   bool direct = false;
   std::string bytes;
-  WriteWire(net, [&](std::string_view piece) {
-    direct |= static_cast<const void*>(piece.data()) == blob->data().data();
-    bytes += piece;
+  WriteWire(net, [&](std::string_view chunk) {
+    direct |= static_cast<const void*>(chunk.data()) == blob->data().data();
+    bytes += chunk;
   });
   EXPECT_TRUE(direct);
   EXPECT_EQ(bytes, WireBytes(net));

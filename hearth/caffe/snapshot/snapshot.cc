@@ -41,8 +41,8 @@ void WriteModel(const NetParameter& model, const std::string& uri) {
 NetParameter ReadModel(const std::string& uri) {
   if (IsHdf5Name(uri)) return ReadModelHdf5(uri);
   const std::string bytes = storage::ReadFile(uri);
-  Require(!bytes.empty(), ErrorCode::kDataLoss, "{} is empty; trained weights are needed", uri);
-  if (bytes.starts_with("\x89HDF\r\n\x1a\n")) return ReadModelHdf5(uri);  // by any name
+  Require(!bytes.empty(), ErrorCode::kDataLoss, "{} is empty; give a file of trained weights", uri);
+  if (bytes.starts_with("\x89HDF\r\n\x1a\n")) return ReadModelHdf5(uri);  // whatever its name
   NetParameter model;
   ParseWire(bytes, uri, &model);
   UpgradeNet(&model, uri);
@@ -69,11 +69,10 @@ SolverState ReadState(const std::string& uri) {
     }
     return state;
   } catch (const Error& error) {
-    // The two files of a snapshot are easily mixed up.
-    throw Error(
-        error.code(),
-        fmt::format("{} is not a solver state that can be read (a .caffemodel is not one)", uri),
-        error);
+    // The two files of a snapshot are easily confused.
+    throw Error(error.code(),
+                fmt::format("{} is not a readable solver state (a .caffemodel is not one)", uri),
+                error);
   }
 }
 

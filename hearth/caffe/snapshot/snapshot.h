@@ -11,8 +11,8 @@ namespace hearth::caffe {
 // "<prefix>_iter_<iteration>.<extension>".
 std::string SnapshotName(const std::string& prefix, int iteration, const std::string& extension);
 
-// Makes the folder of a file that is about to be written, in case it was removed since the training
-// began: hours of training must not end at that.
+// Creates the folder of a file that is about to be written, in case it was removed since the
+// training began: that must not end hours of training.
 void MakeFolderOf(const std::string& uri);
 
 // Files whose names end in .h5 are HDF5. Damaged files throw kDataLoss.

@@ -20,32 +20,32 @@ bool HasDiffs(const NetParameter& model) {
   });
 }
 
-// Shared by name: the first layer that has the name owns the parameter.
+// Shared by name: the first layer with the name owns the parameter.
 bool IsOwned(const LayerParameter& layer, size_t i, std::set<std::string>* names) {
   if (i >= layer.param().size() || layer.param()[i].name().empty()) return true;
   return names->insert(layer.param()[i].name()).second;
 }
 
-// 3 of "3"; nothing for what is no number.
+// 3 of "3"; empty if the name is not a number.
 std::optional<size_t> Index(const std::string& name) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-  // Far more than any layer has: a number from a damaged file must not become an allocation.
+  // More than any layer has: a number from a damaged file must not become an allocation.
   constexpr size_t kMost = 1 << 16;
   if (error != std::errc() || end != name.data() + name.size() || index > kMost) return {};
   return index;
 }
 
-// Sees to it that every group and dataset is read under one name only. Links could make a group
-// hold itself, or a small file mean any number of layers; what Caffe writes has none.
+// Rejects a group or dataset that has a second name. Links could make a group contain itself, or a
+// small file describe any number of layers; Caffe writes none.
 class SeenObjects {
  public:
   explicit SeenObjects(const Hdf5File& file) : file_(file) {}
 
   void Add(const std::string& path) {
     Require(seen_.insert(file_.Identity(path)).second, ErrorCode::kDataLoss,
-            "{}: {} is there under another name, too; links between layers cannot be read",
-            file_.name(), path);
+            "{}: {} also has another name; links between layers are not supported", file_.name(),
+            path);
   }
 
  private:
@@ -58,8 +58,8 @@ class LayerReader {
   LayerReader(const Hdf5File& file, NetParameter* model)
       : file_(file), model_(model), seen_(file) {}
 
-  // The layers in the group /data/<name>: itself if it has parameters or nothing, and those below.
-  // A name makes a group of each part between slashes.
+  // The layers in the group /data/<name>: itself if it has parameters or is empty, and those below.
+  // A name with slashes is a group per part.
   void Read(const std::string& name, int depth) {
     const std::string group = name.empty() ? "/data" : "/data/" + name;
     Require(depth <= kDeepest, ErrorCode::kDataLoss,
@@ -94,7 +94,7 @@ class LayerReader {
     *blob->mutable_data() = file_.ReadFloats(data);
     if (!file_.Has(diff)) return;
     Require(file_.ShapeOf(diff) == blob->shape().dim(), ErrorCode::kDataLoss,
-            "{}: the dataset {} has another shape than {}", file_.name(), diff, data);
+            "{}: the shape of dataset {} differs from that of {}", file_.name(), diff, data);
     *blob->mutable_diff() = file_.ReadFloats(diff);
   }
 

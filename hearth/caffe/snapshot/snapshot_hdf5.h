@@ -1,4 +1,4 @@
-// Caffe's HDF5 forms of models (.caffemodel.h5) and solver states (.solverstate.h5). Failures are
+// Caffe's HDF5 formats of models (.caffemodel.h5) and solver states (.solverstate.h5). Failures are
 // those of Hdf5File.
 #pragma once
 
@@ -10,10 +10,10 @@ namespace hearth::caffe {
 
 bool IsHdf5Name(const std::string& uri);
 
-// /data/<layer>/<i>, and /diff/<layer>/<i> where the blobs have diffs. As in Caffe, a parameter
-// that an earlier layer owns is left out of /data. Names with a slash become groups in groups.
+// /data/<layer>/<i>, and /diff/<layer>/<i> if the blobs have diffs. As in Caffe, a parameter that
+// an earlier layer owns is left out of /data. Names with a slash become nested groups.
 void WriteModelHdf5(const NetParameter& model, const std::string& uri);
-// Layers without their parameters' owners have blobs without values in the places left out.
+// In layers that do not own all their parameters, the omitted blobs have no values.
 NetParameter ReadModelHdf5(const std::string& uri);
 
 // /iter, /learned_net, /current_step and /history/<i>.

@@ -27,7 +27,7 @@ class SnapshotHdf5 : public testing::Test {
     *blob->mutable_data() = std::move(values);
   }
 
-  // Two layers, "one" and "two", whose first parameter is the same one.
+  // Two layers, "one" and "two", that share their first parameter.
   static NetParameter SharingModel() {
     NetParameter model;
     for (const char* name : {"one", "two"}) {
@@ -55,7 +55,7 @@ TEST_F(SnapshotHdf5, ReadsTheLayersThatCaffeWrote) {
   EXPECT_EQ(weights.diff().size(), 54);
 }
 
-TEST_F(SnapshotHdf5, KeepsLayersWhoseNamesHaveSlashes) {
+TEST_F(SnapshotHdf5, KeepsLayerNamesWithSlashes) {
   NetParameter model;
   for (const char* name : {"a/b", "a", "a/c/d"}) {
     LayerParameter* layer = model.add_layer();
@@ -94,7 +94,7 @@ TEST_F(SnapshotHdf5, StoresTheDiffOfASharedParameterAtAllLayers) {
   EXPECT_THAT(file.ReadFloats("/diff/two/0"), ElementsAre(3, 4));
 }
 
-// A model with a layer "a" of one parameter, and links from path to path in it.
+// A model whose layer "a" has one parameter, with links from path to path.
 void WriteLinkedModel(const std::string& path,
                       const std::vector<std::pair<std::string, std::string>>& links) {
   {
@@ -115,17 +115,17 @@ void WriteLinkedModel(const std::string& path,
   }
 }
 
-TEST_F(SnapshotHdf5, RefusesGroupsThatHoldThemselves) {
+TEST_F(SnapshotHdf5, RejectsGroupsThatContainThemselves) {
   for (const char* to : {"/data", "/data/a", "/"}) {
     WriteLinkedModel(path_, {{"/data/a/b", to}});
     EXPECT_THAT([&] { ReadModelHdf5(path_); },
-                ThrowsMessage<Error>(HasSubstr("is there under another name, too")))
+                ThrowsMessage<Error>(HasSubstr("also has another name")))
         << to;
   }
 }
 
-// 2^40 ways lead through 40 groups, each of which holds the next one twice.
-TEST_F(SnapshotHdf5, RefusesGroupsThatMeetAgain) {
+// There are 2^40 paths through 40 groups that each link to the next one twice.
+TEST_F(SnapshotHdf5, RejectsGroupsWithSeveralPaths) {
   {
     Hdf5File file = Hdf5File::Create(path_);
     for (int i = 0; i < 40; ++i) file.MakeGroup("/groups/" + std::to_string(i));
@@ -145,18 +145,18 @@ TEST_F(SnapshotHdf5, RefusesGroupsThatMeetAgain) {
     }
   }
   EXPECT_THAT([&] { ReadModelHdf5(path_); },
-              ThrowsMessage<Error>(HasSubstr("is there under another name, too")));
+              ThrowsMessage<Error>(HasSubstr("also has another name")));
 }
 
-TEST_F(SnapshotHdf5, RefusesDatasetsThatAreLinked) {
+TEST_F(SnapshotHdf5, RejectsLinkedDatasets) {
   WriteLinkedModel(path_, {{"/data/a/1", "/data/a/0"}, {"/history/1", "/history/0"}});
   EXPECT_THAT([&] { ReadModelHdf5(path_); },
-              ThrowsMessage<Error>(HasSubstr("/data/a/1 is there under another name, too")));
+              ThrowsMessage<Error>(HasSubstr("/data/a/1 also has another name")));
   EXPECT_THAT([&] { ReadStateHdf5(path_); },
-              ThrowsMessage<Error>(HasSubstr("/history/1 is there under another name, too")));
+              ThrowsMessage<Error>(HasSubstr("/history/1 also has another name")));
 }
 
-TEST_F(SnapshotHdf5, RefusesLinksIntoOtherFiles) {
+TEST_F(SnapshotHdf5, RejectsLinksToOtherFiles) {
   WriteLinkedModel(path_, {});
   {
     const Hdf5Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
@@ -168,7 +168,7 @@ TEST_F(SnapshotHdf5, RefusesLinksIntoOtherFiles) {
               ThrowsMessage<Error>(HasSubstr("1 in /data/a is a link into another file")));
 }
 
-TEST_F(SnapshotHdf5, RefusesDeepNesting) {
+TEST_F(SnapshotHdf5, RejectsDeepNesting) {
   {
     Hdf5File file = Hdf5File::Create(path_);
     std::string group = "/data";
@@ -179,7 +179,7 @@ TEST_F(SnapshotHdf5, RefusesDeepNesting) {
               ThrowsMessage<Error>(HasSubstr("groups are nested deeper than 64, at /data/g/g")));
 }
 
-TEST_F(SnapshotHdf5, GivesBackAState) {
+TEST_F(SnapshotHdf5, RoundTripsAState) {
   SolverState state = ReadStateHdf5(kGolden + "net_iter_5.solverstate.h5");
   EXPECT_EQ(state.iter(), 5);
   EXPECT_EQ(state.current_step(), 1);
@@ -192,7 +192,7 @@ TEST_F(SnapshotHdf5, GivesBackAState) {
   EXPECT_EQ(read.history()[0].shape().dim(), state.history()[0].shape().dim());
 }
 
-TEST_F(SnapshotHdf5, TellsAModelFromAState) {
+TEST_F(SnapshotHdf5, DistinguishesAModelFromAState) {
   EXPECT_THAT([] { ReadStateHdf5(kGolden + "net.caffemodel.h5"); },
               ThrowsMessage<Error>(HasSubstr("no dataset /iter")));
   EXPECT_THAT([] { ReadModelHdf5(kGolden + "net_iter_5.solverstate.h5"); },

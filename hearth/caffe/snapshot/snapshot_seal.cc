@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Far above any iter_size.
+// Larger than any realistic iter_size.
 constexpr int64_t kMostFetchesOfIteration = 1 << 16;
 constexpr char kSealExtension[] = ".hearth.json";
 constexpr char kStateExtension[] = ".solverstate";
@@ -26,7 +26,7 @@ std::string SealOf(const std::string& state) {
   return state.substr(0, state.rfind(kStateExtension)) + kSealExtension;
 }
 
-// Whether a file that cannot be read may be whole all the same.
+// Returns true if a file that could not be read may nevertheless be intact.
 bool IsUnreachable(const Error& error) {
   return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
 }
@@ -44,7 +44,7 @@ std::string HashFile(const std::string& uri, uint64_t* size) {
     return hash.Hex();
   } catch (const Error& error) {
     if (IsUnreachable(error)) throw;
-    throw Error(ErrorCode::kDataLoss, uri + " is not there or cannot be read", error);
+    throw Error(ErrorCode::kDataLoss, uri + " does not exist or cannot be read", error);
   }
 }
 
@@ -64,7 +64,7 @@ void CheckFile(const std::string& uri, const json& sealed) {
           "{} is damaged: its SHA-256 is not the one in its seal", uri);
 }
 
-// Hashes as text: not every reader of JSON takes whole numbers of 64 bits.
+// Hashes are text: not every JSON reader supports 64-bit integers.
 json ToJson(const std::vector<SealedRows>& rows) {
   json list = json::array();
   for (const SealedRows& each : rows) {
@@ -96,15 +96,14 @@ json ToJson(const TrainingPosition& position) {
   return fields;
 }
 
-// A whole number from `least` to `most`: no other can be what a training wrote.
+// An integer from `least` to `most`: a training writes no other.
 int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int64_t most) {
   const json& value = fields.at(name);
   const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
   const bool fits = value.is_number_integer() && !too_large && value.get<int64_t>() >= least &&
                     value.get<int64_t>() <= most;
-  Require(fits, ErrorCode::kDataLoss, "its field \"{}\" is {}, not a whole number from {} to {}",
-          name, value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100), least,
-          most);
+  Require(fits, ErrorCode::kDataLoss, "its field \"{}\" is {}, not an integer from {} to {}", name,
+          value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100), least, most);
   return value.get<int64_t>();
 }
 
@@ -122,7 +121,7 @@ std::vector<SealedRows> RowsFromJson(const json& fields) {
   return rows;
 }
 
-// The first hash had no number in seals.
+// Seals with the first hash do not contain its version.
 int RowHashFrom(const json& fields) {
   if (!fields.contains("row_hash")) return 1;
   return static_cast<int>(NumberIn(fields, "row_hash", 0, std::numeric_limits<int>::max()));
@@ -137,8 +136,8 @@ RowCounts CountsFrom(const json& fields) {
   return counts;
 }
 
-// A place in the feed that was never known is -1, -1: not so in a seal.
-TrainingPosition FromJson(const json& fields, int64_t least_place) {
+// An unknown feed position is -1, -1 in memory, but never in a seal.
+TrainingPosition FromJson(const json& fields, int64_t least_position) {
   constexpr int64_t kMostInt = std::numeric_limits<int>::max();
   TrainingPosition position;
   fields.at("run").get_to(position.run);
@@ -146,12 +145,12 @@ TrainingPosition FromJson(const json& fields, int64_t least_place) {
   position.iteration = static_cast<int>(NumberIn(fields, "iteration", 0, kMostInt));
   position.current_step = static_cast<int>(NumberIn(fields, "current_step", 0, kMostInt));
   position.ranks = static_cast<int>(NumberIn(fields, "ranks", 1, kMostInt));
-  // Every epoch takes an iteration at least, and no iteration takes more minibatches than that.
-  position.epoch = NumberIn(fields, "epoch", least_place, position.iteration);
+  // An epoch takes at least one iteration, and an iteration at most this many minibatches.
+  position.epoch = NumberIn(fields, "epoch", least_position, position.iteration);
   position.fetches =
-      NumberIn(fields, "fetches", least_place, position.iteration * kMostFetchesOfIteration);
+      NumberIn(fields, "fetches", least_position, position.iteration * kMostFetchesOfIteration);
   if (fields.contains("counts")) position.counts = CountsFrom(fields.at("counts"));
-  for (const json& loss : fields.at("losses")) {  // JSON writes a loss that is no number as null
+  for (const json& loss : fields.at("losses")) {  // JSON has null for a non-finite loss
     position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()
                                              : loss.get<float>());
   }
@@ -166,8 +165,8 @@ TrainingPosition FromJson(const json& fields, int64_t least_place) {
   return position;
 }
 
-// Discarded where the text is no JSON. A seal is four deep; what copies and writes JSON calls
-// itself once for each depth, which a damaged file may have any number of.
+// Discarded if the text is not JSON. A seal is nested four deep; copying and writing JSON recurses
+// once per level, of which a damaged file may have any number.
 json ParseShallow(const std::string& text) {
   static constexpr int kDeepest = 16;
   const auto check_depth = [](int depth, json::parse_event_t, const json&) {
@@ -177,11 +176,11 @@ json ParseShallow(const std::string& text) {
   return json::parse(text, check_depth, /*allow_exceptions=*/false);
 }
 
-// The seal's own checksum is that of its text without it.
+// The seal's own checksum covers its text without the checksum.
 json ReadSeal(const std::string& uri) {
   json seal = ParseShallow(storage::ReadFile(uri));
   const bool has_hash = seal.is_object() && seal.contains("sha256") && seal["sha256"].is_string();
-  Require(has_hash, ErrorCode::kDataLoss, "{} is cut off or damaged", uri);
+  Require(has_hash, ErrorCode::kDataLoss, "{} is truncated or damaged", uri);
   const std::string hash = seal["sha256"];
   seal.erase("sha256");
   const std::string text = seal.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -204,7 +203,7 @@ std::string Beside(const std::string& state, const std::string& file) {
   return storage::Join(storage::FolderOf(state), file);
 }
 
-// The run that made a snapshot, if its seal is whole.
+// The run that made a snapshot, if its seal is intact.
 std::optional<std::string> RunOf(const std::string& state) {
   try {
     return ReadSeal(SealOf(state)).value("run", "");
@@ -213,7 +212,7 @@ std::optional<std::string> RunOf(const std::string& state) {
   }
 }
 
-// The seals under `prefix` by iteration, the newest first.
+// The seals under `prefix` by iteration, newest first.
 std::map<int64_t, std::string, std::greater<>> SealsOf(const std::string& prefix) {
   const std::string named = storage::FolderOf(prefix), folder = named.empty() ? "." : named;
   const std::string start = storage::NameOf(prefix) + "_iter_";
@@ -272,7 +271,7 @@ SnapshotFiles CheckSnapshot(SnapshotFiles files) {
     files.position = PositionIn(seal, uri);
     return files;
   } catch (const json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("{} lacks a field", uri), error);
+    throw Error(ErrorCode::kDataLoss, fmt::format("{} has a missing field", uri), error);
   }
 }
 
@@ -285,8 +284,8 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
       if (seal.value("run", "") != run) continue;
       return CheckSnapshot({"", Beside(uri, seal.at("state").at("file").get<std::string>())});
     } catch (const Error& error) {
-      // It would go on from an old one, or from the beginning, where the newest is only out of
-      // reach.
+      // Fail: if the newest snapshot is only unreachable, the run would otherwise resume from an
+      // old one, or restart.
       if (IsUnreachable(error)) throw;
       log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.message());
     } catch (const std::exception& error) {
@@ -308,7 +307,7 @@ SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
       before = FindSnapshot(name.substr(0, number), *run, std::atoll(name.c_str() + number + 6));
     }
     if (!before) {
-      throw Error(error.code(), "there is no whole snapshot of its run to resume from", error);
+      throw Error(error.code(), "there is no intact snapshot of its run to resume from", error);
     }
     log::Warning("Resuming from {} instead of a damaged snapshot: {}", before->state,
                  error.message());

@@ -1,5 +1,5 @@
-// The third file of a snapshot, <prefix>_iter_<N>.hearth.json: written last, it holds the checksums
-// of Caffe's two files and what these have no place for. docs/format_snapshot.md has its fields.
+// The seal of a snapshot, <prefix>_iter_<N>.hearth.json: written last, with checksums of Caffe's
+// two files and the state that these cannot hold. docs/format_snapshot.md lists its fields.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace hearth::caffe {
 
-// Rows of all ranks that were drawn from the feed, unusable ones among them.
+// Rows of all ranks that were read from the feed, including invalid ones.
 struct RowCounts {
   int64_t rows = 0, bad = 0;  // in this epoch
-  int64_t whole_epoch = 0;    // rows of a whole epoch; 0: none has ended yet
-  int64_t all_bad = 0;        // in the run so far, those of validations too
+  int64_t whole_epoch = 0;    // rows of a complete epoch; 0: none has ended yet
+  int64_t all_bad = 0;        // in the run so far, including validations
 };
 
 // Rows that a rank has read, and the rolling hash of their content.
@@ -23,54 +23,54 @@ struct SealedRows {
   bool operator==(const SealedRows&) const = default;
 };
 
-// Where a run stood after an iteration, weights and history apart. Random streams need no state of
-// their own: they follow from seed, rank and iteration.
+// The position of a run after an iteration, without weights and history. Random streams have no
+// saved state: they follow from seed, rank and iteration.
 struct TrainingPosition {
-  std::string run;  // tells the snapshots of one run from those of others under the same prefix
+  std::string run;  // distinguishes runs with the same prefix
   int iteration = 0;
   int current_step = 0;  // of a multistep learning rate
   uint64_t seed = 0;
   int ranks = 1;
-  int64_t epoch = 0, fetches = 0;  // of the feed; -1: not known, Caffe wrote the snapshot
-  std::vector<float> losses;       // behind the displayed average
-  // For each rank, the first `count` rows of its stream, which it had taken; all of them if it was
-  // past the first epoch. Empty: not known.
+  int64_t epoch = 0, fetches = 0;  // of the feed; -1: unknown, written by Caffe
+  std::vector<float> losses;       // that the displayed average covers
+  // For each rank, the number and hash of the rows it had read: of the first rows of its stream, or
+  // of all of them after the first epoch. Empty: unknown.
   std::vector<SealedRows> rows;
-  int row_hash = 0;                 // the version of their hash: batch::kRowHashVersion or older
-  int64_t batch_size = 0;           // rows that a fetch asks for; 0: not known
-  std::string notes;                // what the trainer needs when it resumes
-  std::string datasets;             // which versions of which rows; empty: not known
-  std::optional<RowCounts> counts;  // nothing in older seals
-  std::string seal;                 // the file that it was read from; not part of it
+  int row_hash = 0;                 // version of the hash: batch::kRowHashVersion or older
+  int64_t batch_size = 0;           // rows per fetch; 0: unknown
+  std::string notes;                // state that the trainer needs to resume
+  std::string datasets;             // versions of the datasets; empty: unknown
+  std::optional<RowCounts> counts;  // absent in older seals
+  std::string seal;                 // the file that it was read from; not written
 
   bool has_feed_position() const { return epoch >= 0; }
 };
 
-// Caffe's files of a snapshot, and what their seal says; nothing where they have none.
+// Caffe's files of a snapshot, and the position in their seal; empty if they have none.
 struct SnapshotFiles {
   std::string model, state;
   std::optional<TrainingPosition> position = {};
 };
 
-// As JSON text, to other ranks; `seal` travels too. PositionFromText throws kDataLoss.
+// As JSON text, for other ranks; includes `seal`. PositionFromText throws kDataLoss.
 std::string PositionToText(const TrainingPosition& position);
 TrainingPosition PositionFromText(const std::string& text);
 
-// Writes the seal of files that are complete.
+// Writes the seal of completely written files.
 void SealSnapshot(const TrainingPosition& position, const SnapshotFiles& files);
 
-// Checks the files against the seal beside the state, if there is one, and sets the position. An
-// empty `model` stands for the sealed one. Throws kDataLoss, naming the file and what is wrong,
-// also for an impossible field.
+// Checks the files against the seal beside the state, if there is one, and sets the position. If
+// `model` is empty, sets the sealed one. Throws kDataLoss with the file and the reason, also for an
+// impossible field.
 SnapshotFiles CheckSnapshot(SnapshotFiles files);
 
-// The newest whole snapshot "<prefix>_iter_<N>" with N < `below` of that run. Logs a line for each
-// that is damaged and passed over.
+// The newest intact snapshot "<prefix>_iter_<N>" of that run with N < `below`. Logs a line for each
+// damaged one that it skips.
 std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::string& run,
                                           int64_t below = INT64_MAX);
 
-// The snapshot itself if it is whole or was never sealed, else the one before it of the same run; a
-// log line says so. Only a whole seal names the run.
+// The snapshot itself if it is intact or was never sealed, else the previous one of the same run,
+// with a log line. Only an intact seal names the run.
 SnapshotFiles WholeSnapshot(const SnapshotFiles& files);
 
 }  // namespace hearth::caffe

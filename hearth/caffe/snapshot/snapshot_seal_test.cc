@@ -40,7 +40,7 @@ class SnapshotSealTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << text;
   }
 
-  // Three files that could be a snapshot of `run` after `iteration`.
+  // Three files in place of a snapshot of `run` after `iteration`.
   SnapshotFiles Make(int iteration, const std::string& run = "r") {
     const std::string stem = path("a_iter_" + std::to_string(iteration));
     SnapshotFiles files{stem + ".caffemodel", stem + ".solverstate"};
@@ -63,7 +63,7 @@ class SnapshotSealTest : public testing::Test {
     return files;
   }
 
-  // Changes a seal and gives it the checksum of what it is then.
+  // Changes a seal and updates its checksum.
   void Reseal(int iteration, const std::function<void(nlohmann::json&)>& change) {
     const std::string name = path(fmt::format("a_iter_{}.hearth.json", iteration));
     auto seal = nlohmann::json::parse(storage::ReadFile(name));
@@ -82,7 +82,7 @@ class SnapshotSealTest : public testing::Test {
   std::string log_;
 };
 
-TEST_F(SnapshotSealTest, KeepsThePosition) {
+TEST_F(SnapshotSealTest, RoundTripsThePosition) {
   SnapshotFiles files = Make(7);
   files.model.clear();
   const SnapshotFiles checked = CheckSnapshot(files);
@@ -120,8 +120,8 @@ TEST_F(SnapshotSealTest, OfAnEarlierVersionHasNoCounts) {
   EXPECT_FALSE(CheckSnapshot(files).position->counts);
 }
 
-// As someone may write it who knows how: its checksum is right.
-TEST_F(SnapshotSealTest, AFieldThatCannotBeIsRefusedByNameAtOnce) {
+// An attacker may compute the right checksum.
+TEST_F(SnapshotSealTest, AnImpossibleFieldIsRejectedByName) {
   const SnapshotFiles files = Make(7);
   const std::string whole = storage::ReadFile(path("a_iter_7.hearth.json"));
   const std::vector<std::pair<const char*, nlohmann::json>> cases = {
@@ -150,15 +150,15 @@ TEST_F(SnapshotSealTest, AFieldThatCannotBeIsRefusedByNameAtOnce) {
   }
 }
 
-TEST_F(SnapshotSealTest, IsNotNeeded) {
+TEST_F(SnapshotSealTest, IsOptional) {
   const SnapshotFiles files = Make(7);
   fs::remove(path("a_iter_7.hearth.json"));
   EXPECT_FALSE(CheckSnapshot(files).position);
   EXPECT_EQ(WholeSnapshot(files).state, files.state);
 }
 
-// A bit of every byte of each file in turn, and each file cut off at every length.
-TEST_F(SnapshotSealTest, RecognizesEveryFlippedBitAndEveryTruncation) {
+// Flips a bit of every byte of each file, and truncates each file at every length.
+TEST_F(SnapshotSealTest, DetectsEveryFlippedBitAndEveryTruncation) {
   const SnapshotFiles files = Make(7);
   for (const char* extension : {"caffemodel", "solverstate", "hearth.json"}) {
     SCOPED_TRACE(extension);
@@ -169,7 +169,7 @@ TEST_F(SnapshotSealTest, RecognizesEveryFlippedBitAndEveryTruncation) {
       std::string damaged = whole;
       damaged[i] = static_cast<char>(damaged[i] ^ (1 << i % 8));
       for (const std::string& content : {damaged, whole.substr(0, i)}) {
-        // White space of the seal may go or become another one: nothing is lost with it.
+        // White space of the seal may disappear or change into other white space: no data is lost.
         if (std::string(extension) == "hearth.json" &&
             (std::isspace(whole[i]) || i + 1 >= whole.size())) {
           continue;
@@ -184,7 +184,7 @@ TEST_F(SnapshotSealTest, RecognizesEveryFlippedBitAndEveryTruncation) {
   }
 }
 
-TEST_F(SnapshotSealTest, OfTheNewestWholeSnapshotOfARunIsFound) {
+TEST_F(SnapshotSealTest, TheNewestIntactSnapshotOfARunIsFound) {
   for (const int iteration : {5, 20, 100}) Make(iteration);
   Make(1000, "another");
   Write(path("a_iter_x.hearth.json"), "{}");
@@ -199,7 +199,7 @@ TEST_F(SnapshotSealTest, OfTheNewestWholeSnapshotOfARunIsFound) {
   EXPECT_FALSE(FindSnapshot(path("nowhere/a"), "r"));
 }
 
-TEST_F(SnapshotSealTest, ADamagedSnapshotGivesWayToTheOneBefore) {
+TEST_F(SnapshotSealTest, ADamagedSnapshotIsReplacedByThePreviousOne) {
   const SnapshotFiles first = Make(9), second = Make(10), third = Make(11);
   Write(second.state, "state");
   EXPECT_EQ(WholeSnapshot(second).state, first.state);
@@ -209,24 +209,24 @@ TEST_F(SnapshotSealTest, ADamagedSnapshotGivesWayToTheOneBefore) {
   Write(first.model, "x");
   EXPECT_THAT([&] { WholeSnapshot(second); },
               ThrowsMessage<Error>(
-                  HasSubstr("no whole snapshot of its run to resume from: " + second.state)));
+                  HasSubstr("no intact snapshot of its run to resume from: " + second.state)));
 }
 
-TEST_F(SnapshotSealTest, ADamagedSnapshotDoesNotGiveWayToOneOfAnotherRun) {
+TEST_F(SnapshotSealTest, ADamagedSnapshotIsNotReplacedByOneOfAnotherRun) {
   Make(8, "another");
   Make(9, "");
   const SnapshotFiles damaged = Make(10);
   Write(damaged.state, "state");
   EXPECT_THAT([&] { WholeSnapshot(damaged); },
-              ThrowsMessage<Error>(HasSubstr("no whole snapshot of its run")));
-  // Of which run it is nobody knows where the seal itself is damaged.
+              ThrowsMessage<Error>(HasSubstr("no intact snapshot of its run")));
+  // If the seal itself is damaged, the run is unknown.
   const SnapshotFiles unknown = Make(11);
   Write(path("a_iter_11.hearth.json"), "{}");
   EXPECT_THAT([&] { WholeSnapshot(unknown); },
-              ThrowsMessage<Error>(HasSubstr("a_iter_11.hearth.json is cut off or damaged")));
+              ThrowsMessage<Error>(HasSubstr("a_iter_11.hearth.json is truncated or damaged")));
 }
 
-TEST_F(SnapshotSealTest, ASealNestedWithoutEndIsDamaged) {
+TEST_F(SnapshotSealTest, ADeeplyNestedSealIsDamaged) {
   const SnapshotFiles files = Make(9);
   const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
   Write(path("a_iter_9.hearth.json"), R"({"sha256": "", "notes": )" + deep + "}");
@@ -234,7 +234,7 @@ TEST_F(SnapshotSealTest, ASealNestedWithoutEndIsDamaged) {
   EXPECT_THAT([&] { PositionFromText(deep); }, ThrowsMessage<Error>(HasSubstr("nested deeper")));
 }
 
-TEST(TrainingPosition, OfAnOlderSealSaysNothingOfRows) {
+TEST(TrainingPosition, OfAnOlderSealHasNoRows) {
   const std::string text =
       R"({"run": "r", "iteration": 7, "current_step": 0, "seed": 1, "ranks": 2, "epoch": 0,
           "fetches": 7, "losses": [1.5]})";
@@ -245,7 +245,7 @@ TEST(TrainingPosition, OfAnOlderSealSaysNothingOfRows) {
   EXPECT_EQ(position.batch_size, 0);
 }
 
-TEST(TrainingPosition, WithRowsThatAreNoneIsRefused) {
+TEST(TrainingPosition, WithInvalidRowsIsRejected) {
   TrainingPosition position;
   position.rows = {{12, 0xabc}};
   const std::string text = PositionToText(position);
@@ -255,7 +255,7 @@ TEST(TrainingPosition, WithRowsThatAreNoneIsRefused) {
   EXPECT_THROW(PositionFromText(std::string(text).replace(at, 16, "10000000000000000")), Error);
 }
 
-TEST(TrainingPosition, FromGarbageIsRefused) {
+TEST(TrainingPosition, FromGarbageIsRejected) {
   for (const char* text : {"", "[]", "{}", "{\"run\": 1}"}) {
     EXPECT_THAT([&] { PositionFromText(text); },
                 ThrowsMessage<Error>(HasSubstr("position cannot be read")));

@@ -12,11 +12,11 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(SnapshotName, IsCaffes) {
+TEST(SnapshotName, EqualsCaffes) {
   EXPECT_EQ(SnapshotName("a/b", 20, "caffemodel"), "a/b_iter_20.caffemodel");
 }
 
-TEST(ReadState, IsNotConfusedByAModel) {
+TEST(ReadState, RejectsAModel) {
   const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel";
   NetParameter model;
   model.set_name("net");
@@ -26,7 +26,7 @@ TEST(ReadState, IsNotConfusedByAModel) {
   std::filesystem::remove(path);
 }
 
-TEST(ReadState, IsNotConfusedByAModelInHdf5) {
+TEST(ReadState, RejectsAModelInHdf5) {
   const std::string path = testing::TempDir() + "hearth_snapshot_test.caffemodel.h5";
   NetParameter model;
   model.add_layer()->set_name("layer");
@@ -36,7 +36,7 @@ TEST(ReadState, IsNotConfusedByAModelInHdf5) {
   std::filesystem::remove(path);
 }
 
-TEST(ReadModel, KnowsHdf5ByItsContent) {
+TEST(ReadModel, DetectsHdf5ByContent) {
   const std::string path = testing::TempDir() + "hearth_snapshot_test.h5";
   const std::string other_name = testing::TempDir() + "hearth_snapshot_test.weights";
   NetParameter model;
@@ -47,7 +47,7 @@ TEST(ReadModel, KnowsHdf5ByItsContent) {
   std::filesystem::remove(other_name);
 }
 
-TEST(WriteState, RefusesForeignSchemes) {
+TEST(WriteState, RejectsUnsupportedSchemes) {
   EXPECT_THAT([] { WriteState({}, "hdfs://host/a"); }, ThrowsMessage<Error>(HasSubstr("hdfs:")));
 }
 

@@ -1,4 +1,4 @@
-// Trained weights, from a file into a net.
+// Loads trained weights from a file into a net.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace hearth::caffe {
 
-// Reads a model and copies the weights of the layers that the net has, too, by name. An error names
-// the file; where weights do not fit their layer it is a LayerError.
+// Reads a model and copies the weights of layers that the net also has, by name. Errors name the
+// file; a shape mismatch is a LayerError.
 void LoadTrainedWeights(const std::string& uri, Net* net);
 
 }  // namespace hearth::caffe

@@ -1,4 +1,4 @@
-// What a training allocates once it runs.
+// Checks that a running training does not allocate.
 #include <gtest/gtest.h>
 
 #include "hearth/caffe/net/tensor.h"
@@ -33,7 +33,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 )";
 
 // The scalar of a loss takes 4 bytes; buffers of values take kilobytes.
-TEST(Allocation, ATrainingTakesNoMemoryAfterItsSecondIteration) {
+TEST(Allocation, ATrainingDoesNotAllocateAfterItsSecondIteration) {
   SolverParameter param =
       ParseSolver(std::string("base_lr: 0.01 momentum: 0.9 weight_decay: 0.001 lr_policy: 'fixed' "
                               "clip_gradients: 5 iter_size: 2 display: 0 max_iter: 9 net_param {") +
@@ -42,7 +42,7 @@ TEST(Allocation, ATrainingTakesNoMemoryAfterItsSecondIteration) {
   Solver solver(param, {});
   const int64_t before = TensorBytesTaken();
   solver.Step(2);
-  ASSERT_GT(TensorBytesTaken(), before) << "nothing is counted";
+  ASSERT_GT(TensorBytesTaken(), before) << "allocations are not counted";
   const int64_t warm = TensorBytesTaken();
   solver.Step(4);
   EXPECT_LT(TensorBytesTaken() - warm, 4 * 256);

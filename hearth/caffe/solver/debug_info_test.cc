@@ -38,7 +38,7 @@ class DebugInfoTest : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(DebugInfoTest, LogsMeanMagnitudesInCaffesWords) {
+TEST_F(DebugInfoTest, LogsMeanMagnitudesInCaffesFormat) {
   Net net(ParseNet(std::string("debug_info: true ") + kPrintedNet, "net"), ContextOf(TRAIN));
   lines_.clear();
   net.Forward();
@@ -56,7 +56,7 @@ TEST_F(DebugInfoTest, LogsMeanMagnitudesInCaffesWords) {
                                   "L2 norm = (0.707107, 1.41421)"));
 }
 
-TEST_F(DebugInfoTest, ASolverLogsItWhereItDisplaysAndInTests) {
+TEST_F(DebugInfoTest, ASolverLogsItAtDisplayAndInTests) {
   SolverParameter param = ParseSolver(
       "base_lr: 0.01 lr_policy: 'fixed' snapshot_after_train: false debug_info: true max_iter: 3 "
       "display: 2 test_iter: 5 test_interval: 10",
@@ -67,7 +67,7 @@ TEST_F(DebugInfoTest, ASolverLogsItWhereItDisplaysAndInTests) {
   EXPECT_EQ(Count("[Forward] Layer loss"), 2 + 5);
 }
 
-TEST_F(DebugInfoTest, IsSilentUnlessAskedFor) {
+TEST_F(DebugInfoTest, IsOffByDefault) {
   Net net(ParseNet(kPrintedNet, "net"), ContextOf(TRAIN));
   net.Forward();
   EXPECT_EQ(Count("[Forward]"), 0);

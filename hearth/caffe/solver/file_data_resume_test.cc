@@ -43,7 +43,7 @@ class FileDataInASolver : public FileLayerTest {
   }
 };
 
-TEST_F(FileDataInASolver, GoesOnWithTheNextItemAfterARestore) {
+TEST_F(FileDataInASolver, ContinuesWithTheNextItemAfterARestore) {
   const auto straight = MakeSolver();
   straight->Step(3);
   const std::string state = straight->Snapshot().second;

@@ -1,4 +1,4 @@
-// The size of a gradient, for clip_gradients.
+// The norm of a gradient, for clip_gradients.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace hearth::caffe {
 
-// Sum of squares in double precision. The same bits for any number of threads, so that ranks which
-// hold the same gradient clip it alike.
+// Sum of squares in double precision. Has the same bits for any number of threads, so that ranks
+// with the same gradient clip it equally.
 double SumOfSquares(const float* values, int64_t count);
 
-// The root of it, by ATen, wherever the tensor lies.
+// Its square root, computed by ATen on the tensor's device.
 double NormOf(const Tensor& values);
 
 }  // namespace hearth::caffe

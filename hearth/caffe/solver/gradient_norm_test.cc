@@ -9,7 +9,7 @@
 namespace hearth::caffe {
 namespace {
 
-TEST(SumOfSquares, CountsEveryValue) {
+TEST(SumOfSquares, IncludesEveryValue) {
   for (int64_t count : {0, 1, 7, 8, 65536, 65537, 200'001}) {
     const std::vector<float> values(static_cast<size_t>(count), 2.0f);
     EXPECT_EQ(SumOfSquares(values.data(), count), 4.0 * static_cast<double>(count));

@@ -14,7 +14,7 @@ namespace {
 
 struct Policy {
   const char* name;
-  // The numbers that it cannot do without, by field name.
+  // Required numbers, by field name.
   std::initializer_list<const char*> needs;
 };
 
@@ -36,7 +36,7 @@ void CheckPolicy(const SolverParameter& param) {
     }
     return;
   }
-  Throw(ErrorCode::kInvalidArgument, "there is no lr_policy '{}'{}", param.lr_policy(),
+  Throw(ErrorCode::kInvalidArgument, "unknown lr_policy '{}'{}", param.lr_policy(),
         DidYouMean(param.lr_policy(), known));
 }
 

@@ -7,11 +7,11 @@ namespace hearth::caffe {
 
 class LearningRate {
  public:
-  // Throws kInvalidArgument for an unknown policy or a missing number. `param` is copied.
+  // Throws kInvalidArgument for an unknown policy or a missing number. Copies `param`.
   explicit LearningRate(const SolverParameter& param);
 
-  // The rate at `iteration`. As in Caffe, step and multistep remember the step they are in, and
-  // multistep moves on by at most one step per call.
+  // The rate at `iteration`. As in Caffe, step and multistep remember their current step, and
+  // multistep advances by at most one step per call.
   float At(int iteration);
 
   void set_base_lr(float base_lr) { param_.set_base_lr(base_lr); }

@@ -31,16 +31,16 @@ TEST(LearningRate, MultistepTakesOneStepAtATime) {
   EXPECT_FLOAT_EQ(rate.At(7), 0.025f);
 }
 
-TEST(LearningRate, GoesOnFromASavedStep) {
+TEST(LearningRate, ContinuesFromASavedStep) {
   LearningRate rate = RateOf("lr_policy: 'multistep' stepvalue: 2 stepvalue: 3");
   rate.set_current_step(2);
   EXPECT_FLOAT_EQ(rate.At(9), 0.025f);
 }
 
-TEST(LearningRate, RefusesUnknownPoliciesAndMissingNumbers) {
-  EXPECT_THAT(
-      [] { RateOf("lr_policy: 'stepp'"); },
-      testing::ThrowsMessage<Error>(testing::HasSubstr("no lr_policy 'stepp'; did you mean step")));
+TEST(LearningRate, RejectsUnknownPoliciesAndMissingNumbers) {
+  EXPECT_THAT([] { RateOf("lr_policy: 'stepp'"); },
+              testing::ThrowsMessage<Error>(
+                  testing::HasSubstr("unknown lr_policy 'stepp'; did you mean step")));
   EXPECT_THAT([] { RateOf("lr_policy: 'step'"); },
               testing::ThrowsMessage<Error>(
                   testing::HasSubstr("lr_policy 'step' needs a stepsize above 0")));

@@ -1,4 +1,4 @@
-// Solvers of several threads with one set of weights and history between them.
+// Solvers on several threads that share one set of weights and history.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -26,12 +26,13 @@ std::unique_ptr<Solver> MakeSharing(const std::string& text, const std::string& 
 
 class SharedWeights : public testing::TestWithParam<const char*> {};
 
-TEST_P(SharedWeights, AreOneArrayAndTrainAsThoseOfOneSolver) {
+TEST_P(SharedWeights, AreOneArrayAndTrainLikeThoseOfOneSolver) {
   auto alone = MakeSharing(GetParam());
   alone->Step(6);
   std::array<std::unique_ptr<Solver>, kThreads> solvers;
   for (auto& solver : solvers) solver = MakeSharing(GetParam());
-  // As a gradient's sum does it, one more makes sure that nobody reads what others update already.
+  // As the gradient reduction does, a second barrier ensures that no solver reads what another
+  // already updates.
   std::barrier<> updated(kThreads), computed(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     solvers[i]->ShareWeights(*solvers[0], i, kThreads, [&] { updated.arrive_and_wait(); });
@@ -39,7 +40,7 @@ TEST_P(SharedWeights, AreOneArrayAndTrainAsThoseOfOneSolver) {
   std::vector<std::thread> threads;
   for (auto& solver : solvers) {
     solver->net().set_on_gradient_ready([&](size_t index) {
-      if (index == 0) computed.arrive_and_wait();  // the last one of backward
+      if (index == 0) computed.arrive_and_wait();  // the last one in backward
     });
     threads.emplace_back([&] { solver->Step(6); });
   }
@@ -59,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Solvers, SharedWeights,
                          testing::Values("momentum: 0.9", "type: 'Adam' momentum: 0.9",
                                          "momentum: 0.9 clip_gradients: 0.1"));
 
-TEST(CanShareWeights, SaysNoWhereForwardWritesThem) {
+TEST(CanShareWeights, IsFalseIfForwardWritesThem) {
   EXPECT_TRUE(MakeSharing("")->CanShareWeights());
   EXPECT_FALSE(MakeSharing("", "layer { name: 'bn' type: 'BatchNorm' bottom: 'h' top: 'h' }")
                    ->CanShareWeights());

@@ -1,4 +1,4 @@
-// Nets and solvers on a device with memory of its own: values go to and fro as on a GPU.
+// Nets and solvers on a simulated device with its own memory: values are transferred as for a GPU.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Layers of both kinds: those that compute on the device and, pooling with so wide a padding, those
+// Layers of both kinds: those that compute on the device and, pooling with very wide padding, those
 // that do not.
 constexpr char kMiddle[] = R"(
   layer { name: 'square' type: 'Reshape' bottom: 'h' top: 'q'
@@ -26,7 +26,7 @@ constexpr char kMiddle[] = R"(
   layer { name: 'sum' type: 'Eltwise' bottom: 'h' bottom: 'm' top: 'z' }
   layer { name: 'd' type: 'Dropout' bottom: 'z' top: 'z' dropout_param { dropout_ratio: 0.3 } })";
 
-// A regression whose hidden values `middle` turns from "h" into "z".
+// A regression whose hidden values are transformed from "h" to "z" by `middle`.
 std::string NetAround(const std::string& middle) {
   return fmt::format(R"(
     layer {{ name: "rows" type: "TestRows" top: "x" top: "t"
@@ -68,7 +68,7 @@ void ExpectEqualTraining(Solver& a, Solver& b, int iterations) {
 
 class SimulatedSolver : public testing::TestWithParam<const char*> {};
 
-TEST_P(SimulatedSolver, TrainsAsTheCpu) {
+TEST_P(SimulatedSolver, TrainsLikeTheCpu) {
   auto cpu = MakeOn({}, GetParam()), device = MakeOn(DeviceForTests(), GetParam());
   ExpectEqualTraining(*cpu, *device, 7);
 }
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "type: 'AdaDelta' momentum: 0.9", "type: 'Adam' momentum: 0.9",
                     "momentum: 0.9 debug_info: true display: 2 test_iter: 2 test_interval: 2"));
 
-TEST(SimulatedDevice, GoesOnFromItsSnapshot) {
+TEST(SimulatedDevice, ResumesFromItsSnapshot) {
   std::string folder = (std::filesystem::temp_directory_path() / "hearth_device_XXXXXX").string();
   mkdtemp(folder.data());
   const std::string text = fmt::format("momentum: 0.9 snapshot_prefix: '{}/a'", folder);
@@ -98,7 +98,7 @@ TEST(SimulatedDevice, GoesOnFromItsSnapshot) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(SimulatedDevice, TakesWeightsThatTheHostWrites) {
+TEST(SimulatedDevice, UsesWeightsThatTheHostWrites) {
   auto cpu = MakeOn({}, "momentum: 0.9"), device = MakeOn(DeviceForTests(), "momentum: 0.9");
   for (Solver* solver : {cpu.get(), device.get()}) {
     solver->Step(2);
@@ -118,8 +118,8 @@ TEST(SimulatedDevice, KeepsLayersWithOneParameterTogether) {
   ExpectEqualTraining(*cpu, *device, 5);
 }
 
-// With share_diffs their gradients are computed as one.
-TEST(SimulatedDevice, ScalesNormalizedValuesAsTheCpuDoes) {
+// With share_diffs their gradients are computed together.
+TEST(SimulatedDevice, ScalesNormalizedValuesLikeTheCpu) {
   constexpr char kScale[] = "scale_param { bias_term: true filler { value: 1.5 } }";
   for (const auto& [normalized, scaled] : {std::pair("n", "z"), {"n", "n"}, {"h", "h"}}) {
     const std::string last =
@@ -136,18 +136,18 @@ TEST(SimulatedDevice, ScalesNormalizedValuesAsTheCpuDoes) {
   }
 }
 
-TEST(SimulatedDevice, LeavesAScaleAloneThatOthersReadBesides) {
+TEST(SimulatedDevice, DoesNotFuseAScaleWithOtherReaders) {
   const std::string middle = R"(
     layer { name: 'norm' type: 'BatchNorm' bottom: 'h' top: 'n' }
     layer { name: 'scale' type: 'Scale' bottom: 'n' top: 's' scale_param { bias_term: true } }
     layer { name: 'sum' type: 'Eltwise' bottom: 'n' bottom: 's' top: 'z' })";
   auto cpu = MakeOn({}, "momentum: 0.9", middle);
   auto device = MakeOn(DeviceForTests(), "momentum: 0.9", middle);
-  // Four rows have so small a variance that rounding grows by each further step.
+  // With four rows the variance is so small that rounding errors grow with each further step.
   ExpectEqualTraining(*cpu, *device, 1);
 }
 
-TEST(CudaDevice, OfANumberThatIsNotThereIsRefused) {
+TEST(CudaDevice, OfANonexistentIndexIsRejected) {
   const size_t count = CountCudaDevices();
   EXPECT_THAT([=] { CudaDevice(count); },
               ThrowsMessage<Error>(HasSubstr(fmt::format("no CUDA device {}", count))));

@@ -27,7 +27,7 @@ std::unique_ptr<Net> BuildNet(const NetParameter& param, NetContext context, Pha
   return std::make_unique<Net>(param, context, registry ? *registry : LayerRegistry::Default());
 }
 
-// Snapshots of one program never pass for those of another under the same prefix.
+// Distinguishes the snapshots of different programs with the same prefix.
 std::string NewRunName() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
@@ -60,7 +60,7 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   context.rank = static_cast<int>(options_.rank);
   context.ranks = options_.ranks;
   context.seed = options_.test_context.seed = seed_;
-  if (param_.debug_info()) context.share_diffs = false;  // as a net's own
+  if (param_.debug_info()) context.share_diffs = false;  // like a single net
   net_ = BuildNet(TrainNetOf(param_), context, TRAIN, options_.registry);
   for (const std::string& uri : param_.weights()) LoadWeights(uri);
   BuildTestNets(MixSeed(seed_, options_.rank + (uint64_t{1} << 32)));
@@ -70,12 +70,12 @@ Solver::Solver(SolverParameter param, SolverOptions options)
   reduced_on_device_ = separate && sync_->TakeDeviceDiff(net_->params().device_diff());
   for (int i = 0; i < rule_->history_count(); ++i) {
     history_.emplace_back(Shape{layout.size}).set_device(context.device);
-    history_.back().device_data();  // threads that share it must not take its
+    history_.back().device_data();  // threads that share it must not allocate its
                                     // memory on first use
   }
   update_end_ = layout.size;
   FindStatistics();
-  net_->set_on_gradient_ready([this](size_t index) { TellGradient(index); });
+  net_->set_on_gradient_ready([this](size_t index) { ReportGradient(index); });
   if (options_.is_root && param_.debug_info()) {
     LogDebugInfo(*net_, [this] { return DisplayIsDue(); });
   }
@@ -144,7 +144,7 @@ void Solver::RunIteration() {
   const std::string title =
       timeline::On() ? fmt::format("iteration {}", iteration_ + 1) : std::string();
   const timeline::Span span("solver", title);
-  // Each rank and iteration has its own random stream: a resumed run gets the same one, for any
+  // A separate random stream per rank and iteration: a resumed run gets the same one, for any
   // number of ranks, without state in the snapshot.
   random_->engine().seed(
       MixSeed(MixSeed(seed_, options_.rank), 1 + static_cast<uint64_t>(iteration_)));
@@ -165,7 +165,7 @@ void Solver::RunIteration() {
   if (has_rows) UpdateSmoothedLoss(loss);
   const float rate = learning_rate_.At(iteration_);
   if (options_.is_root && DisplayIsDue()) Display(rate);
-  // Ranks that sum their gradients now and then only may have none of their own.
+  // Ranks that average periodically may have no gradient in this iteration.
   if (gradient_.weight > 0) ApplyUpdate(rate);
   ++iteration_;
   sync_->Updated(WeightsAreShown());
@@ -194,17 +194,17 @@ void Solver::RunPass() {
   gradient_.rows_wait_s += std::chrono::duration<double>(Clock::now() - before).count();
   ++fetches_;
   if (rows && *rows == 0) {
-    for (size_t i = net_->params().learnable().size(); i-- > 0;) TellGradient(i);
+    for (size_t i = net_->params().learnable().size(); i-- > 0;) ReportGradient(i);
     return;
   }
   const double weight =
       rows ? static_cast<double>(*rows) / static_cast<double>(net_->batch_size()) : 1.0;
   net_->SetLossScale(static_cast<float>(weight));
   if (options_.before_forward) options_.before_forward(*net_);
-  gradient_.local_weight += weight;  // before Backward, which gives statistics that weight
+  gradient_.local_weight += weight;  // before Backward, which weights statistics by it
   gradient_.rows += rows.value_or(0);
   net_->StartForward();
-  // Reading the loss waits for a device: not before it has all its work.
+  // Reading the loss waits for the device, so do it after all work has been submitted.
   const bool is_on_device = options_.train_context.device.separate;
   if (is_on_device) net_->Backward();
   last_loss_ = net_->FinishForward();
@@ -226,12 +226,12 @@ void Solver::CheckLoss() {
   const std::string what =
       fmt::format("iteration {}: the loss is {}; {}", iteration_, last_loss_, found.text);
   RequireInLayer(found.layer, !options_.stop_on_nan, ErrorCode::kDataLoss,
-                 "{}; try a lower base_lr or clip_gradients, or look at the rows", what);
+                 "{}; try a lower base_lr or clip_gradients, or check the rows", what);
   log::Warning("{}", what);
 }
 
-// BatchNorm's running statistics differ between ranks that see different rows. They travel in the
-// gradient's place, which backward leaves zero, each rank's weighed as its gradient is.
+// BatchNorm's running statistics differ between ranks with different rows. They are reduced in
+// place of their gradient, which backward leaves zero, with the same weights.
 void Solver::FindStatistics() {
   if (options_.ranks == 1) return;
   for (const NetParam& param : net_->params().all()) {
@@ -240,15 +240,15 @@ void Solver::FindStatistics() {
   }
 }
 
-void Solver::TellGradient(size_t index) {
+void Solver::ReportGradient(size_t index) {
   if (!in_last_pass_) return;
   Blob& param = *net_->params().learnable()[index].blob;
   if (std::binary_search(statistics_.begin(), statistics_.end(),
-                         index)) {  // they ascend
+                         index)) {  // in ascending order
     param.diff().copy_(param.data()).mul_(gradient_.local_weight);
   }
-  // Asked for, a gradient that was only marked as zero is filled, and a device's comes to where the
-  // collective takes it.
+  // When requested, fills a gradient that was only marked as zero, and copies a device's to where
+  // the collective reads it.
   const bool on_host = options_.ranks > 1 && !reduced_on_device_;
   on_host ? param.diff() : param.device_diff();
   sync_->GradientReady(index);
@@ -265,7 +265,7 @@ void Solver::TakeStatistics() {
 }
 
 // The diffs hold the sum over all ranks and passes of gradients that are means over full
-// minibatches. Caffe's clipping sees the sum over passes of the mean over ranks.
+// minibatches. Caffe clips the sum over passes of the mean over ranks.
 float Solver::GradientScale() {
   const double iter_size = param_.iter_size();
   double scale = iter_size / gradient_.weight;

@@ -1,6 +1,6 @@
 // The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
-// display, tests and snapshots at their intervals. One thread calls it; only the Request functions
-// may come from other threads.
+// display, tests and snapshots at their intervals. One thread; only the Request functions may be
+// called from other threads.
 #pragma once
 
 #include <atomic>
@@ -21,105 +21,106 @@
 
 namespace hearth::caffe {
 
-// What one iteration did, for progress and for tests.
+// Results of one iteration, for progress and tests.
 struct IterationReport {
-  int iteration;        // the one just done, counted from 1
-  float loss;           // mean over this solver's rows of the iteration; NaN when it had
-                        // none
+  int iteration;        // the one just completed, counted from 1
+  float loss;           // mean over this solver's rows; NaN if it had none
   float smoothed_loss;  // over average_loss iterations
   float learning_rate;
-  int64_t rows;            // of this solver; 0 also where the net is not fed by rows
-  double rows_wait_s = 0;  // how long it waited for them
+  int64_t rows;            // of this solver; 0 if the net is not fed by rows
+  double rows_wait_s = 0;  // time that it waited for them
 };
 
 struct SolverOptions {
-  NetContext train_context;            // phase is set by the solver; a missing `random` is
-                                       // made from the seed
-  NetContext test_context;             // for the solver's own test nets
-  std::shared_ptr<GradientSync> sync;  // LocalSync when empty
-  std::string solver_file;             // where the prototxt came from: the default snapshot_prefix
-  bool is_root = true;                 // logs, tests and snapshots; false on all but one of
-                                       // several solvers
-  uint64_t seed = 0;                   // used where the prototxt has no random_seed
-  uint64_t rank = 0;  // mixed into the seed: augmentation and dropout differ by rank
-  int ranks = 1;      // that share the sync; a snapshot's feed position holds for this many
-  std::string run;    // tells this run's snapshots from those of others; the
-                      // solver's own where empty
-  bool shuffles_first_epoch = false;  // by the seed; else only later ones are
-  bool stop_on_nan = false;           // a loss that is not finite is an error; else a warning
-  // Replaces the solver's own test nets: called (on every solver) when a test is due, also before
-  // the first iteration where test_initialization is on.
+  NetContext train_context;  // the solver sets phase and, from the seed, a missing `random`
+  NetContext test_context;   // for the solver's test nets
+  std::shared_ptr<GradientSync> sync;  // empty: LocalSync
+  // path of the prototxt: determines the default snapshot_prefix
+  std::string solver_file;
+  bool is_root = true;  // logs, tests, writes snapshots; false on all but one of several solvers
+  uint64_t seed = 0;    // used if the prototxt has no random_seed
+  uint64_t rank = 0;    // mixed into the seed: augmentation and dropout differ by rank
+  // number of ranks that share the sync; a snapshot's feed position holds only for it
+  int ranks = 1;
+  // distinguishes the snapshots of runs with the same prefix; empty: a new name
+  std::string run;
+  bool shuffles_first_epoch = false;  // by the seed; otherwise only later epochs are shuffled
+  bool stop_on_nan = false;           // a non-finite loss is an error; otherwise a warning
+  // Replaces the solver's test nets: called on every solver when a test is due, also before the
+  // first iteration if test_initialization is set.
   std::function<void(int iteration)> validate;
-  // Adds to a snapshot's position what the trainer needs when it resumes.
+  // Adds the trainer's state to a snapshot's position.
   std::function<void(TrainingPosition*)> complete_position;
-  // What every rank has read by now, for a snapshot's seal. Called on every solver when one is due.
+  // Returns the rows that every rank has read so far, for a snapshot's seal. Called on every solver
+  // when one is due.
   std::function<std::vector<SealedRows>(int64_t epoch)> gather_rows;
-  // Asked before every minibatch of the solver's own tests; true ends the test there.
+  // Called before every minibatch of the solver's tests; true interrupts the test.
   std::function<bool()> test_interrupted;
   std::function<void(const IterationReport&)> on_iteration;
-  // Called after each of the solver's own tests: which net, and its outputs' means, one after the
-  // other.
+  // Called after each of the solver's tests: index of the net, and the means of its outputs,
+  // concatenated.
   std::function<void(size_t index, Net& net, const std::vector<double>& means)> on_test;
   // Called before every forward pass of the train net: for programs that set the data themselves.
   std::function<void(Net& net)> before_forward;
   // Called on the root with the names of model and state when a snapshot is complete.
   std::function<void(const std::string& model, const std::string& state)> on_snapshot;
-  const LayerRegistry* registry = nullptr;  // LayerRegistry::Default() when null
+  const LayerRegistry* registry = nullptr;  // null: LayerRegistry::Default()
 };
 
-// What was drawn again to reach a position.
+// Rows replayed to reach a position.
 struct Skipped {
   int64_t rows = 0, minibatches = 0;
 };
 
 class Solver {
  public:
-  // Reads and builds the train net that `param` names (net, net_param, train_net, train_net_param)
-  // and, unless options.validate is set, its test nets.
+  // Reads and builds the train net of `param` (net, net_param, train_net, train_net_param) and,
+  // unless options.validate is set, its test nets.
   Solver(SolverParameter param, SolverOptions options);
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // Trains to max_iter: first test, iterations, last snapshot, last display and test.
-  // Returns at the end of an iteration once RequestStop was called, after a snapshot.
+  // Trains to max_iter: first test, iterations, last snapshot, last display and test. After
+  // RequestStop, writes a snapshot and returns at the end of an iteration.
   void Solve();
   // Runs `iterations` more iterations.
   void Step(int iterations);
 
-  // What an iteration does after its passes, for programs that run forward and backward themselves:
-  // updates the weights from the net's diffs, the sum of iter_size passes, and counts the
-  // iteration.
+  // The part of an iteration after its passes, for programs that run forward and backward
+  // themselves: updates the weights from the net's diffs, the sum of iter_size passes, and
+  // increments the iteration.
   void ApplyUpdate();
-  // Changes the base_lr that the learning rate policy starts from.
+  // Changes the base_lr of the learning rate policy.
   void set_base_lr(float base_lr);
 
-  // Whether the weights change in the update alone, on the CPU, so that solvers can share them.
+  // Returns true if only the update changes the weights, on the CPU, so that solvers can share
+  // them.
   bool CanShareWeights() const;
-  // For the solvers of a process's threads, of one net and with equal weights and history: from now
-  // on they use those of `owner`, one of them, and each update does part `part` of `parts`. `wait`
-  // must return once every one of them has called it; it is called after each update.
+  // Shares weights and history among the solvers of a process's threads, which have the same net
+  // and equal values: they use those of `owner`, one of the solvers, and each updates part `part`
+  // of `parts`. `wait` must return once all of them have called it; it is called after each update.
   void ShareWeights(Solver& owner, int part, int parts, std::function<void()> wait);
 
-  // Weights by layer name from a comma-separated list of .caffemodel files.
+  // Copies weights by layer name from a comma-separated list of .caffemodel files.
   void LoadWeights(const std::string& uris);
-  // Goes on from a .solverstate: LoadSnapshot, then GoOnAt.
+  // Resumes from a .solverstate: LoadSnapshot, then ResumeAt.
   void Restore(const std::string& state, const std::string& model = "");
-  // Reads weights (`model`, or the learned_net that the state names) and history. If the files are
-  // damaged, those of the snapshot before them; a log line says so.
+  // Reads weights (`model`, or the state's learned_net) and history. If the files are damaged,
+  // reads the previous snapshot and logs a line.
   TrainingPosition LoadSnapshot(const std::string& state, const std::string& model = "");
-  // Moves iteration and feed to where a run stood: every rank calls it after one loaded the files.
-  Skipped GoOnAt(const TrainingPosition& position);
-  // Warns, naming the seal, if all ranks ran out of rows before the position: `minibatches` is the
-  // largest number that any of them drew. The next epoch begins there.
-  void TellIfShort(const TrainingPosition& position, int64_t minibatches) const;
+  // Moves iteration and feed to a position: every rank calls it after one loaded the files.
+  Skipped ResumeAt(const TrainingPosition& position);
+  // Warns, naming the seal, if all ranks ran out of rows before the position; the next epoch begins
+  // there. `minibatches` is the largest number that any rank read.
+  void WarnIfShort(const TrainingPosition& position, int64_t minibatches) const;
   // Writes <snapshot_prefix>_iter_<N>.caffemodel and .solverstate, seals them, returns their names.
   std::pair<std::string, std::string> Snapshot();
   // snapshot_prefix, or Caffe's default for it.
   std::string snapshot_prefix() const;
 
   void RequestStop() { stop_requested_ = true; }
-  // If ranks gather their rows for it (gather_rows), ask all of them in the same iteration.
+  // If gather_rows is collective, request the snapshot on all ranks in the same iteration.
   void RequestSnapshot() { snapshot_requested_ = true; }
 
   // Runs every test net for its test_iter; logs the outputs' means as Caffe does.
@@ -132,7 +133,7 @@ class Solver {
   float learning_rate() { return learning_rate_.At(iteration_); }
   float last_loss() const { return last_loss_; }  // of the last forward pass
   bool stopped() const { return stopped_; }
-  // Flat history buffers in the layout of net().params(), one per history group: to be made equal
+  // Flat history buffers in the layout of net().params(), one per history group. Must be made equal
   // on all ranks together with the weights. Valid until the next iteration.
   std::vector<Tensor> history();
 
@@ -156,7 +157,7 @@ class Solver {
   void RunPass();
   void CheckLoss();
   void FindStatistics();
-  void TellGradient(size_t index);
+  void ReportGradient(size_t index);
   void TakeStatistics();
   float GradientScale();
   void ApplyUpdate(float rate);
@@ -179,26 +180,25 @@ class Solver {
   SolverParameter param_;
   SolverOptions options_;
   std::shared_ptr<GradientSync> sync_;
-  std::shared_ptr<Random> random_;  // the train net's
+  std::shared_ptr<Random> random_;  // of the train net
   std::unique_ptr<Net> net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
   LearningRate learning_rate_;
   std::unique_ptr<UpdateRule> rule_;
   std::vector<Blob> history_;
-  bool reduced_on_device_ = false;  // the gradients, by sync_
-  // The part of the flat buffers that this solver updates; what it waits for after that.
+  bool reduced_on_device_ = false;  // gradients are reduced by sync_ on the device
+  // The part of the flat buffers that this solver updates, and the barrier after the update.
   int64_t update_begin_ = 0, update_end_ = 0;
   std::function<void()> wait_for_update_;
 
   uint64_t seed_ = 0;
-  std::vector<size_t> statistics_;  // learnable parameters that ranks average
-                                    // instead: BatchNorm's
+  std::vector<size_t> statistics_;  // learnable parameters that ranks average: BatchNorm's
 
   int iteration_ = 0, stop_at_ = 0;
   int64_t epoch_ = 0,
           fetches_ = 0;           // position in the feed: fetches in this epoch
-  std::vector<SealedRows> rows_;  // of all ranks, at the snapshot that is being made
-  Gradient gradient_;             // of the present iteration
+  std::vector<SealedRows> rows_;  // of all ranks, for the snapshot being written
+  Gradient gradient_;             // of the current iteration
   bool in_last_pass_ = false;     // of iter_size: gradients become final
   bool loss_is_finite_ = true;
   std::deque<float> losses_;

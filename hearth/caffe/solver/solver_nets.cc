@@ -14,7 +14,7 @@ void MergeState(const NetState& from, NetState* to) {
   for (const std::string& stage : from.stage()) to->add_stage(stage);
 }
 
-// The net's own state, then the solver's, on top of the phase.
+// The net's state, then the solver's, in addition to the phase.
 NetParameter WithState(NetParameter net, Phase phase, const NetState& given) {
   NetState state;
   state.set_phase(phase);
@@ -48,14 +48,13 @@ std::vector<NetParameter> TestNetsOf(const SolverParameter& solver) {
   for (const std::string& file : solver.test_net()) nets.push_back(ReadNet(file));
   const auto iterations = solver.test_iter().size();
   const bool shared = solver.has_net() || solver.has_net_param();
-  Require(shared ? nets.size() <= iterations : nets.size() == iterations,
-          ErrorCode::kInvalidArgument,
-          "the solver gives {} test_iter for {} test net(s); give one for each", iterations,
-          nets.size());
+  Require(
+      shared ? nets.size() <= iterations : nets.size() == iterations, ErrorCode::kInvalidArgument,
+      "the solver has {} test_iter for {} test net(s); set one for each", iterations, nets.size());
   while (nets.size() < iterations) nets.push_back(SharedNetOf(solver));
   Require(solver.test_state().empty() || solver.test_state().size() == nets.size(),
           ErrorCode::kInvalidArgument,
-          "the solver gives {} test_state for {} test net(s); give one for each or none",
+          "the solver has {} test_state for {} test net(s); set one for each or none",
           solver.test_state().size(), nets.size());
   for (size_t i = 0; i < nets.size(); ++i) {
     const bool has_state = i < solver.test_state().size();

@@ -1,4 +1,4 @@
-// The nets that a solver's prototxt names, each with the state that it runs in.
+// The nets of a solver's prototxt, each with its state.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace hearth::caffe {
 
-// Exactly one of net, net_param, train_net, train_net_param must be given. Files are read.
+// Exactly one of net, net_param, train_net, train_net_param must be set. Reads files.
 NetParameter TrainNetOf(const SolverParameter& solver);
 
-// One net per test_iter: test_net_param, then test_net, then the train net's own file for the rest.
+// One net per test_iter: test_net_param, then test_net, then the train net's file for the rest.
 std::vector<NetParameter> TestNetsOf(const SolverParameter& solver);
 
 }  // namespace hearth::caffe

@@ -31,7 +31,7 @@ TEST(TestNetsOf, PutsTheSharedNetLast) {
   EXPECT_THAT(nets[1].state().stage(), ElementsAre("y"));
 }
 
-TEST(TestNetsOf, CountsTestIterAndStates) {
+TEST(TestNetsOf, ChecksTheNumberOfTestItersAndStates) {
   EXPECT_THROW(TestNetsOf(ParseSolver("net_param { } test_net_param { } ", "s")), Error);
   EXPECT_THROW(TestNetsOf(ParseSolver("train_net: 'a' test_iter: 1", "s")), Error);
   EXPECT_THROW(

@@ -1,4 +1,4 @@
-// The part of Solver that tests and reports, in the words of Caffe's logs.
+// The part of Solver that tests and reports, in Caffe's log format.
 #include <cmath>
 #include <iterator>
 #include <numeric>
@@ -27,7 +27,7 @@ void LogOutputs(const char* kind, Net& net, const std::vector<double>& values) {
   }
 }
 
-// The values of all output blobs, one after the other, times `weight`, are added to `sums`.
+// Adds the values of all output blobs, concatenated, times `weight` to `sums`.
 void AddOutputs(Net& net, double weight, std::vector<double>* sums) {
   size_t index = 0;
   for (const std::string& name : net.output_names()) {
@@ -40,15 +40,14 @@ void AddOutputs(Net& net, double weight, std::vector<double>* sums) {
   }
 }
 
-// Rows of the next minibatch, from the next epoch where this one is over.
+// Reads the next minibatch, from the next epoch if this one has ended.
 std::optional<int64_t> FetchAround(Net& net) {
   std::optional<int64_t> rows = net.Fetch();
   if (rows && *rows == 0) {
     net.NextEpoch();
     rows = net.Fetch();
   }
-  Require(!rows || *rows > 0, ErrorCode::kInvalidArgument, "there are no rows to test net '{}' on",
-          net.name());
+  Require(!rows || *rows > 0, ErrorCode::kInvalidArgument, "test net '{}' has no rows", net.name());
   return rows;
 }
 
@@ -77,11 +76,12 @@ void Solver::Display(float rate) {
 
 void Solver::DisplayLastLoss() {
   if (!options_.is_root || !DisplayIsDue()) return;
-  // As in Caffe, one more forward shows the loss after the last update; a feed may have no more
-  // rows.
+  // As in Caffe, one more forward pass shows the loss after the last update; a feed may have no
+  // more rows.
   const std::optional<int64_t> rows = net_->Fetch();
   if (!rows || *rows > 0) {
-    // Statistics that all ranks must keep equal move in a forward pass, and only the root runs it.
+    // Only the root runs a forward pass here, which must not change statistics that all ranks keep
+    // equal.
     Tensor before;
     if (!statistics_.empty()) before = net_->params().data().clone();
     UpdateSmoothedLoss(net_->Forward());

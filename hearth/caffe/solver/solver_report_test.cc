@@ -46,7 +46,7 @@ TEST(SolverReport, HasTheLinesThatParseLogReads) {
   }
 }
 
-TEST(SolverReport, IsSilentOnOtherRanks) {
+TEST(SolverReport, OtherRanksDoNotLog) {
   EXPECT_THAT(LinesOf("max_iter: 4 display: 1", RowsNet(4, 10), false), testing::IsEmpty());
 }
 

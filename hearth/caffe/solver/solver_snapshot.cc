@@ -1,4 +1,4 @@
-// The part of Solver that writes snapshots and goes on from them.
+// The part of Solver that writes snapshots and resumes from them.
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Caffe's rule: the solver's file without its extension, inside snapshot_prefix where that is a
+// Caffe's rule: the solver's file without its extension, inside snapshot_prefix if that is a
 // folder.
 std::string PrefixOf(const SolverParameter& param, const std::string& solver_file) {
   const std::string name = fs::path(storage::NameOf(solver_file)).stem();
@@ -29,14 +29,15 @@ std::string PrefixOf(const SolverParameter& param, const std::string& solver_fil
   return there && there->is_folder ? storage::Join(prefix, name) : prefix;
 }
 
-// The model that a state names: as written, or beside the state when both were moved together.
+// The model of a state: at its recorded path, or beside the state if both were moved together.
 std::string FindModel(const std::string& named, const std::string& state_uri) {
   Require(!named.empty(), ErrorCode::kInvalidArgument,
-          "{} names no model; give the model with -weights", state_uri);
+          "{} has no learned_net; give the model with -weights", state_uri);
   if (storage::Exists(named)) return named;
   const std::string beside = storage::Join(storage::FolderOf(state_uri), storage::NameOf(named));
   Require(storage::Exists(beside), ErrorCode::kNotFound,
-          "the model {} of the solver state {} is neither there nor beside the state; give it with "
+          "the model {} of the solver state {} exists neither at its path nor beside the state; "
+          "give it with "
           "-weights",
           named, state_uri);
   return beside;
@@ -46,12 +47,12 @@ std::string FindModel(const std::string& named, const std::string& state_uri) {
 
 void Solver::CheckSnapshotPrefix() const {
   if (!options_.is_root || param_.snapshot() == 0) return;
-  // Hours of training must not end at a folder that cannot be written.
+  // An unwritable folder must not be found only after hours of training.
   try {
     storage::AtomicFile probe(snapshot_prefix() + ".probe");
   } catch (const Error& error) {
     throw Error(error.code(),
-                fmt::format("snapshots cannot be written to {}_iter_*; make that folder, or set "
+                fmt::format("cannot write snapshots to {}_iter_*; create the folder, or set "
                             "another snapshot_prefix",
                             snapshot_prefix()),
                 error);
@@ -75,13 +76,13 @@ std::pair<std::string, std::string> Solver::Snapshot() {
     MakeFolderOf(model);
     WriteModel(net_->ToProto(param_.snapshot_diff()), model);
     written.push_back(model);
-    // Second, so that a state always has its model; the seal last.
+    // Written second, so that a state always has its model; the seal last.
     log::Info("Snapshotting solver state to {} file {}", format, state);
     WriteState(MakeState(model), state);
     written.push_back(state);
     SealSnapshot(Position(), {model, state});
   } catch (...) {
-    // Half a snapshot is of no use, and a full disk needs its space.
+    // A partial snapshot is useless, and a full disk needs its space.
     for (const std::string& file : written) storage::RemoveQuietly(file);
     throw;
   }
@@ -96,14 +97,14 @@ void Solver::SnapshotIfDue() {
   try {
     SnapshotOnRoot();
   } catch (const Error& error) {
-    // A disk that is full now may not be when the next one is due; the last one is still there.
+    // The disk may no longer be full at the next snapshot; the previous one still exists.
     if (error.code() != ErrorCode::kResourceExhausted) throw;
     log::Warning("No snapshot after iteration {}, training continues without it: {}", iteration_,
                  error.message());
   }
 }
 
-// Every solver has its part in it: the root writes what all of them have read.
+// Every solver participates: the root writes what all of them have read.
 void Solver::SnapshotOnRoot() {
   if (options_.gather_rows) rows_ = options_.gather_rows(epoch_);
   if (options_.is_root) Snapshot();
@@ -156,7 +157,7 @@ void Solver::LoadWeights(const std::string& uris) {
 
 void Solver::Restore(const std::string& state, const std::string& model) {
   const TrainingPosition position = LoadSnapshot(state, model);
-  TellIfShort(position, GoOnAt(position).minibatches);
+  WarnIfShort(position, ResumeAt(position).minibatches);
 }
 
 TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::string& model) {
@@ -176,19 +177,18 @@ TrainingPosition Solver::LoadSnapshot(const std::string& state_uri, const std::s
   return position;
 }
 
-Skipped Solver::GoOnAt(const TrainingPosition& position) {
+Skipped Solver::ResumeAt(const TrainingPosition& position) {
   iteration_ = position.iteration;
   learning_rate_.set_current_step(position.current_step);
   losses_.assign(position.losses.begin(), position.losses.end());
   if (!position.has_feed_position()) return {};
-  // Rows that are kept come as they are stored first, in later epochs in an order drawn from the
-  // seed.
+  // Spooled rows are read in stored order first, in later epochs in an order drawn from the seed.
   const bool as_stored = position.epoch == 0 && !options_.shuffles_first_epoch;
   const bool same_order = position.seed == seed_ || as_stored;
   if (options_.is_root && position.seed != seed_) {
     log::Warning(
         "The snapshot was made with seed {}, this run has {}: rows and random numbers "
-        "come in another order{}",
+        "have another order{}",
         position.seed, seed_, same_order ? "" : ", and its epoch begins again");
   }
   const bool same_ranks = position.ranks == options_.ranks;
@@ -207,10 +207,11 @@ Skipped Solver::GoOnAt(const TrainingPosition& position) {
 void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {
   const NetParams& params = net_->params();
   const size_t count = params.learnable().size();
-  Require(state.history().size() == count * history_.size(), ErrorCode::kInvalidArgument,
-          "{} holds {} history blobs, solver type {} on this net needs {}; is it of another net or "
-          "solver type?",
-          uri, state.history().size(), param_.type(), count * history_.size());
+  Require(
+      state.history().size() == count * history_.size(), ErrorCode::kInvalidArgument,
+      "{} holds {} history blobs, solver type {} on this net needs {}; it may be of another net "
+      "or solver type",
+      uri, state.history().size(), param_.type(), count * history_.size());
   for (size_t i = 0; i < state.history().size(); ++i) {
     const BlobProto& blob = state.history()[i];
     const ParamLayout::Slice slice = params.layout().slices[i % count];
@@ -224,14 +225,14 @@ void Solver::RestoreHistory(const SolverState& state, const std::string& uri) {
   }
 }
 
-// Draws the rows of an unbroken run again, so that the next minibatch is the one it would have had.
-// A rank may be out of rows before the others are: it draws no more then.
+// Replays the rows of an uninterrupted run, so that the next minibatch is the one it would have
+// had. A rank may run out of rows before the others; it then stops reading.
 Skipped Solver::SkipToFeedPosition(int64_t epoch, int64_t fetches) {
   Skipped skipped;
   for (; epoch_ < epoch; ++epoch_) net_->NextEpoch();
   for (fetches_ = 0; fetches_ < fetches; ++fetches_) {
     const std::optional<int64_t> rows = net_->Fetch();
-    // Files go on without an end, but no iteration took more minibatches than this.
+    // Files have no end, but no iteration took more minibatches than this.
     const bool over = rows ? *rows == 0 : fetches_ >= int64_t{iteration_} * param_.iter_size();
     if (over) break;
     skipped.rows += rows.value_or(0);
@@ -241,14 +242,15 @@ Skipped Solver::SkipToFeedPosition(int64_t epoch, int64_t fetches) {
   return skipped;
 }
 
-void Solver::TellIfShort(const TrainingPosition& position, int64_t minibatches) const {
+void Solver::WarnIfShort(const TrainingPosition& position, int64_t minibatches) const {
   const bool went_there = position.has_feed_position() && position.ranks == options_.ranks &&
                           position.epoch == epoch_ && position.fetches == fetches_;
-  // In the last iteration before the position some rank had rows, not in all of its passes.
+  // In the last iteration before the position some rank had rows, though not in all of its passes.
   if (!options_.is_root || !went_there) return;
   if (position.fetches - minibatches < param_.iter_size()) return;
   log::Warning(
-      "{}: its field \"fetches\" is {}, but the epoch has rows for {} minibatches: are these other "
+      "{}: its field \"fetches\" is {}, but the epoch has rows for {} minibatches: are these "
+      "different "
       "rows, or another batch_size or iter_size? The next epoch begins",
       position.seal, position.fetches, minibatches);
 }

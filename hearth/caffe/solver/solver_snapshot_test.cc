@@ -54,7 +54,7 @@ class SolverSnapshotTest : public testing::Test {
 
 class Resume : public SolverSnapshotTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(Resume, EqualsAnUnbrokenRunBitForBit) {
+TEST_P(Resume, EqualsAnUninterruptedRunBitForBit) {
   for (int at : {1, 3, 4, 7}) {
     auto straight = Make(GetParam());
     straight->Step(at);
@@ -62,7 +62,7 @@ TEST_P(Resume, EqualsAnUnbrokenRunBitForBit) {
     straight->Step(11 - at);
     const IterationReport expected = last_;
     auto resumed = Make(GetParam());
-    resumed->Step(2);  // whatever it did before is forgotten
+    resumed->Step(2);  // overwritten by the resume
     resumed = Make(GetParam());
     resumed->Restore(state);
     EXPECT_EQ(resumed->iteration(), at);
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Solvers, Resume,
                          testing::Values("momentum: 0.9", "momentum: 0.9 snapshot_format: HDF5",
                                          "type: 'Adam' momentum: 0.9 iter_size: 2"));
 
-TEST_F(SolverSnapshotTest, AppearsAtItsIntervalUnderCaffesNames) {
+TEST_F(SolverSnapshotTest, IsWrittenAtItsIntervalUnderCaffesNames) {
   auto solver = Make("snapshot: 2 max_iter: 5");
   solver->Solve();
   for (const char* name :
@@ -90,7 +90,7 @@ TEST_F(SolverSnapshotTest, AppearsAtItsIntervalUnderCaffesNames) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 9);
 }
 
-TEST_F(SolverSnapshotTest, AStateWithANegativeNumberIsRefusedByName) {
+TEST_F(SolverSnapshotTest, AStateWithANegativeNumberIsRejectedByName) {
   for (const char* ending : {"", ".h5"}) {
     const std::string file = (folder_ / "a_iter_1.solverstate").string() + ending;
     for (const auto& [iter, step] : {std::pair{-3, 0}, std::pair{3, -1}}) {
@@ -105,7 +105,7 @@ TEST_F(SolverSnapshotTest, AStateWithANegativeNumberIsRefusedByName) {
   }
 }
 
-TEST_F(SolverSnapshotTest, APlaceBehindTheRowsOfItsEpochIsToldAndTheNextEpochBegins) {
+TEST_F(SolverSnapshotTest, APositionBeyondItsEpochIsReportedAndTheNextEpochBegins) {
   auto solver = Make();
   solver->Step(2);
   const auto [model, state] = solver->Snapshot();
@@ -114,8 +114,8 @@ TEST_F(SolverSnapshotTest, APlaceBehindTheRowsOfItsEpochIsToldAndTheNextEpochBeg
   position.fetches = 1'000'000'000'000'000;
   std::string log;
   log::SetSink([&log](const log::Record& record) { log += std::string(record.text) + "\n"; });
-  const Skipped skipped = resumed->GoOnAt(position);
-  resumed->TellIfShort(position, skipped.minibatches);
+  const Skipped skipped = resumed->ResumeAt(position);
+  resumed->WarnIfShort(position, skipped.minibatches);
   log::SetSink({});
   EXPECT_EQ(skipped.rows, 10);
   EXPECT_EQ(skipped.minibatches, 3);
@@ -124,8 +124,8 @@ TEST_F(SolverSnapshotTest, APlaceBehindTheRowsOfItsEpochIsToldAndTheNextEpochBeg
   EXPECT_EQ(last_.rows, 4);
 }
 
-// Another seed draws another order in all epochs but the first: no row may come twice in one.
-TEST_F(SolverSnapshotTest, WithAnotherSeedALaterEpochBeginsAgain) {
+// Another seed gives all epochs but the first another order: no row may come twice in one.
+TEST_F(SolverSnapshotTest, WithAnotherSeedALaterEpochRestarts) {
   for (const auto& [iterations, rows] : {std::pair{2, 8}, std::pair{5, 0}}) {
     auto solver = Make("random_seed: 7");
     solver->Step(iterations);
@@ -133,14 +133,14 @@ TEST_F(SolverSnapshotTest, WithAnotherSeedALaterEpochBeginsAgain) {
     auto resumed = Make("random_seed: 8");
     std::string log;
     log::SetSink([&log](const log::Record& record) { log += std::string(record.text) + "\n"; });
-    const Skipped skipped = resumed->GoOnAt(resumed->LoadSnapshot(state));
+    const Skipped skipped = resumed->ResumeAt(resumed->LoadSnapshot(state));
     log::SetSink({});
     EXPECT_EQ(skipped.rows, rows);
     EXPECT_EQ(log.find("its epoch begins again") != std::string::npos, rows == 0) << log;
   }
 }
 
-TEST_F(SolverSnapshotTest, AppearsWhenItIsAskedFor) {
+TEST_F(SolverSnapshotTest, IsWrittenOnRequest) {
   auto solver = Make();
   solver->RequestSnapshot();
   solver->Step(3);
@@ -148,18 +148,18 @@ TEST_F(SolverSnapshotTest, AppearsWhenItIsAskedFor) {
   EXPECT_FALSE(fs::exists(folder_ / "a_iter_2.solverstate"));
 }
 
-TEST_F(SolverSnapshotTest, ThatFailsHalfwayLeavesNoFile) {
+TEST_F(SolverSnapshotTest, AFailedSnapshotLeavesNoFile) {
   for (const char* name : {"a_iter_1.caffemodel", "a_iter_1.solverstate", "a_iter_1.hearth.json"}) {
     auto solver = Make();
     solver->Step(1);
-    fs::create_directories(folder_ / name / "in the way");  // nothing can be renamed to this
+    fs::create_directories(folder_ / name / "in the way");  // renaming to this name fails
     EXPECT_THAT([&] { solver->Snapshot(); }, ThrowsMessage<Error>(HasSubstr(name)));
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << name;
     fs::remove_all(folder_ / name);
   }
 }
 
-TEST_F(SolverSnapshotTest, IsFoundAfterItWasMoved) {
+TEST_F(SolverSnapshotTest, IsFoundAfterBeingMoved) {
   auto solver = Make();
   solver->Step(1);
   solver->Snapshot();
@@ -172,10 +172,10 @@ TEST_F(SolverSnapshotTest, IsFoundAfterItWasMoved) {
   EXPECT_EQ(resumed->iteration(), 1);
   fs::remove(folder_ / "moved" / "a_iter_1.caffemodel");
   EXPECT_THAT([&] { resumed->Restore((folder_ / "moved" / "a_iter_1.solverstate").string()); },
-              ThrowsMessage<Error>(HasSubstr("neither there nor beside the state")));
+              ThrowsMessage<Error>(HasSubstr("neither at its path nor beside the state")));
 }
 
-TEST_F(SolverSnapshotTest, OfAnotherSolverTypeIsRefused) {
+TEST_F(SolverSnapshotTest, OfAnotherSolverTypeIsRejected) {
   auto sgd = Make();
   const std::string state = sgd->Snapshot().second;
   auto adam = Make("type: 'Adam'");

@@ -31,38 +31,38 @@ std::unique_ptr<Solver> MakeSolver(const std::string& solver, const std::string&
 
 Tensor Weights(Solver& solver) { return solver.net().params().data().clone(); }
 
-// Adds up the gradients of solvers that run in threads, in the order of ranks.
-class Meeting {
+// Sums the gradients of solvers on several threads, in rank order.
+class InProcessSync {
  public:
-  explicit Meeting(int ranks) : diffs_(ranks), weights_(ranks), barrier_(ranks) {}
+  explicit InProcessSync(int ranks) : diffs_(ranks), weights_(ranks), barrier_(ranks) {}
 
   class Sync final : public GradientSync {
    public:
-    Sync(Meeting* meeting, int rank) : meeting_(meeting), rank_(rank) {}
+    Sync(InProcessSync* owner, int rank) : owner_(owner), rank_(rank) {}
     Tensor AllocateDiff(const ParamLayout& layout) override {
       ready_.assign(layout.slices.size(), 0);
-      return meeting_->diffs_[rank_] = Tensor::Zeros({layout.size});
+      return owner_->diffs_[rank_] = Tensor::Zeros({layout.size});
     }
     void GradientReady(size_t index) override { ++ready_[index]; }
     Weights Finish(double local_weight) override {
-      EXPECT_THAT(ready_, testing::Each(1)) << "each gradient must be told once";
+      EXPECT_THAT(ready_, testing::Each(1)) << "each gradient must be reported once";
       std::fill(ready_.begin(), ready_.end(), 0);
-      meeting_->weights_[rank_] = local_weight;
-      meeting_->barrier_.arrive_and_wait();
-      Tensor sum = Tensor::Zeros(meeting_->diffs_[rank_].sizes());
+      owner_->weights_[rank_] = local_weight;
+      owner_->barrier_.arrive_and_wait();
+      Tensor sum = Tensor::Zeros(owner_->diffs_[rank_].sizes());
       double weight = 0;
-      for (size_t i = 0; i < meeting_->diffs_.size(); ++i) {
-        sum.add_(meeting_->diffs_[i]);
-        weight += meeting_->weights_[i];
+      for (size_t i = 0; i < owner_->diffs_.size(); ++i) {
+        sum.add_(owner_->diffs_[i]);
+        weight += owner_->weights_[i];
       }
-      meeting_->barrier_.arrive_and_wait();
-      meeting_->diffs_[rank_].copy_(sum);
-      meeting_->barrier_.arrive_and_wait();
+      owner_->barrier_.arrive_and_wait();
+      owner_->diffs_[rank_].copy_(sum);
+      owner_->barrier_.arrive_and_wait();
       return {weight, weight};
     }
 
    private:
-    Meeting* meeting_;
+    InProcessSync* owner_;
     int rank_;
     std::vector<int> ready_;
   };
@@ -77,14 +77,14 @@ class Meeting {
 std::vector<Tensor> TrainTogether(const std::string& solver, const std::vector<std::string>& nets,
                                   int steps, std::vector<std::vector<int64_t>>* rows = nullptr) {
   const auto ranks = static_cast<int>(nets.size());
-  Meeting meeting(ranks);
+  InProcessSync owner(ranks);
   std::vector<Tensor> results(ranks);
   if (rows) rows->resize(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       SolverOptions options;
-      options.sync = std::make_shared<Meeting::Sync>(&meeting, rank);
+      options.sync = std::make_shared<InProcessSync::Sync>(&owner, rank);
       if (rows) {
         options.on_iteration = [&](const IterationReport& r) { (*rows)[rank].push_back(r.rows); };
       }
@@ -97,7 +97,7 @@ std::vector<Tensor> TrainTogether(const std::string& solver, const std::vector<s
   return results;
 }
 
-TEST(Solver, UpdatesByHandAsAnIterationDoes) {
+TEST(Solver, UpdateByHandEqualsAnIteration) {
   const std::string settings = std::string(kSgd) + "iter_size: 2 snapshot_after_train: false";
   auto stepped = MakeSolver(settings, RowsNet(4, 100)),
        by_hand = MakeSolver(settings, RowsNet(4, 100));
@@ -116,7 +116,7 @@ TEST(Solver, UpdatesByHandAsAnIterationDoes) {
   EXPECT_TRUE(AllClose(Weights(*by_hand), Weights(*stepped), 1e-6, 1e-8));
 }
 
-TEST(Solver, TrainsTheWeightsThatItShares) {
+TEST(Solver, TrainsSharedWeights) {
   auto solver = MakeSolver(kSgd, RowsNet(4, 100));
   Net other(ParseNet(RowsNet(4, 100), "net"), ContextOf(TRAIN, 9), TestRegistry());
   solver->net().ShareTrainedLayersWith(other);
@@ -136,7 +136,7 @@ TEST(Solver, LearnsARegression) {
   EXPECT_LT(losses.back(), 0.7f * losses.front());
 }
 
-TEST(Solver, BeginsTheNextEpochAndWeighsAPartialMinibatchByItsRows) {
+TEST(Solver, BeginsTheNextEpochAndWeightsAPartialMinibatchByItsRows) {
   std::vector<int64_t> rows;
   SolverOptions options;
   options.on_iteration = [&](const IterationReport& report) { rows.push_back(report.rows); };
@@ -145,7 +145,7 @@ TEST(Solver, BeginsTheNextEpochAndWeighsAPartialMinibatchByItsRows) {
   EXPECT_THAT(rows, ElementsAre(4, 4, 2, 4, 4, 2, 4));
 }
 
-TEST(Solver, FailsWhenAWholeEpochHasNoRows) {
+TEST(Solver, FailsIfAWholeEpochHasNoRows) {
   auto solver = MakeSolver(kSgd, RowsNet(4, 0));
   EXPECT_THAT([&] { solver->Step(1); }, ThrowsMessage<Error>(HasSubstr("no rows to train on")));
 }
@@ -158,9 +158,9 @@ TEST(Solver, TreatsTwoHalfBatchesAsOneBatch) {
   EXPECT_TRUE(AllClose(Weights(*whole), Weights(*halves), 1e-5, 1e-7));
 }
 
-// The promise of data-parallel training: N solvers at batch B/N are one solver at batch B,
-// clipping, iter_size, decay and history included.
-TEST(Solver, TogetherWithOthersEqualsOneSolverOnAllRows) {
+// Data-parallel training is exact: N solvers at batch B/N equal one solver at batch B, including
+// clipping, iter_size, decay and history.
+TEST(Solver, SeveralEqualOneSolverOnAllRows) {
   const std::string options = std::string(kSgd) + "clip_gradients: 0.05 iter_size: 2";
   const auto alone = TrainTogether(options, {RowsNet(4, 4)}, 10);
   const auto together = TrainTogether(options, {RowsNet(2, 2, 0), RowsNet(2, 2, 2)}, 10);
@@ -168,7 +168,7 @@ TEST(Solver, TogetherWithOthersEqualsOneSolverOnAllRows) {
   EXPECT_TRUE(Equal(together[0], together[1]));
 }
 
-TEST(Solver, WithoutRowsFollowsTheOthers) {
+TEST(Solver, WithoutRowsAppliesTheOthersGradients) {
   std::vector<std::vector<int64_t>> rows;
   const auto together =
       TrainTogether(kSgd, {RowsNet(2, 6), RowsNet(2, 3, 6), RowsNet(2, 0)}, 4, &rows);
@@ -191,7 +191,7 @@ TEST(Solver, ClipsTheGradientToItsLimit) {
                        Scaled(Sum(Weights(*free), before, -1), 0.01 / norm), 1e-3, 1e-7));
 }
 
-TEST(Solver, StopsAfterTheIterationInWhichItIsAsked) {
+TEST(Solver, StopsAfterTheIterationOfTheRequest) {
   Solver* running = nullptr;
   SolverOptions options;
   options.on_iteration = [&](const IterationReport& report) {
@@ -205,7 +205,7 @@ TEST(Solver, StopsAfterTheIterationInWhichItIsAsked) {
   EXPECT_TRUE(solver->stopped());
 }
 
-TEST(Solver, AsksForValidationAtItsIntervals) {
+TEST(Solver, RequestsValidationAtItsIntervals) {
   std::vector<int> at;
   SolverOptions options;
   options.validate = [&](int iteration) { at.push_back(iteration); };
@@ -218,7 +218,7 @@ TEST(Solver, AsksForValidationAtItsIntervals) {
   EXPECT_TRUE(solver->test_nets().empty());
 }
 
-TEST(Solver, RefusesParametersThatCannotBe) {
+TEST(Solver, RejectsInvalidParameters) {
   const auto fails = [](const std::string& text, const std::string& message) {
     EXPECT_THAT([&] { MakeSolver(text, RowsNet(4, 8)); }, ThrowsMessage<Error>(HasSubstr(message)));
   };

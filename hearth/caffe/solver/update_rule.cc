@@ -13,12 +13,12 @@ namespace {
 // Below this many weights, waking other threads costs more than the update.
 constexpr int64_t kMinUpdateValues = 65536;
 
-// Calls step(i, gradient) for every weight, regularised. The choice between L1 and L2 is made
-// outside of the loops, so that they vectorise.
+// Calls step(i, gradient) for every weight with its regularized gradient. L1 or L2 is chosen
+// outside of the loops, so that they vectorize.
 template <typename Step>
 void ForEachGradient(const ParamUpdate& u, bool l1, Step step_of_all) {
   ParallelFor(0, u.count, kMinUpdateValues, [&](int64_t begin, int64_t end) {
-    const Step step = step_of_all;  // a copy, which stores to the arrays cannot alias
+    const Step step = step_of_all;  // a copy cannot alias the arrays that it stores to
     const float *diff = u.diff, *data = u.data;
     const float scale = u.gradient_scale, decay = u.decay;
     if (decay == 0) {
@@ -53,7 +53,7 @@ void ForEachParameter(const TensorUpdate& u, bool l1, Step step) {
   }
 }
 
-// All regularised gradients, in a few launches.
+// All regularized gradients, in a few launches.
 std::vector<Tensor> GradientsOf(const TensorUpdate& u, bool l1) {
   std::vector<Tensor> gradients = device::foreach_mul(u.diff, u.gradient_scale);
   if (u.decay != 0) {
@@ -74,7 +74,7 @@ class RuleBase : public UpdateRule {
   float momentum_, delta_;
 };
 
-// The learning rate is inside the momentum, unlike in most other frameworks.
+// The momentum buffer includes the learning rate, unlike in most other frameworks.
 class Sgd final : public RuleBase {
  public:
   using RuleBase::RuleBase;
@@ -207,7 +207,7 @@ class Adam final : public RuleBase {
   }
 
  private:
-  // Of the two means, which begin at zero.
+  // Corrects the bias of the two means, which start at zero.
   double Correction(int iteration) const {
     const double t = iteration + 1;
     return std::sqrt(1 - std::pow(double{momentum2_}, t)) / (1 - std::pow(double{momentum_}, t));
@@ -241,7 +241,7 @@ std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
   if (type == "RMSProp") return Make<RmsProp>(param);
   if (type == "AdaDelta") return Make<AdaDelta>(param);
   if (type == "Adam") return Make<Adam>(param);
-  Throw(ErrorCode::kInvalidArgument, "there is no solver type '{}'{}", type,
+  Throw(ErrorCode::kInvalidArgument, "unknown solver type '{}'{}", type,
         DidYouMean(type, {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}));
 }
 

@@ -1,4 +1,4 @@
-// Caffe's six update rules, each as one pass over memory.
+// Caffe's six update rules, each in one pass over memory.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,19 @@
 
 namespace hearth::caffe {
 
-// One learnable parameter in one iteration. The gradient used is
-// diff * gradient_scale + decay * (weight, or its sign for L1).
+// One learnable parameter in one iteration. The gradient is diff * gradient_scale + decay *
+// (weight, or its sign for L1).
 struct ParamUpdate {
   float* data;
   const float* diff;
-  float* history[2];  // as many as history_count()
+  float* history[2];  // history_count() of them
   int64_t count;
   float gradient_scale;
   float rate;   // learning rate * lr_mult
   float decay;  // weight_decay * decay_mult
 };
 
-// The same for any number of parameters that have their rates in common, as flat tensors on any
-// device.
+// The same for any number of parameters with equal rates, as flat tensors on any device.
 struct TensorUpdate {
   std::vector<Tensor> data, diff;
   std::vector<Tensor> history[2];
@@ -41,7 +40,7 @@ class UpdateRule {
   virtual void Apply(const TensorUpdate& update, int iteration) const = 0;
 };
 
-// By SolverParameter.type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam.
+// Rule of SolverParameter.type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam.
 std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param);
 
 }  // namespace hearth::caffe

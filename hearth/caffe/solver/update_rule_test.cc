@@ -22,7 +22,7 @@ struct Weight {
   }
 };
 
-TEST(UpdateRule, SgdHasTheRateInsideTheMomentum) {
+TEST(UpdateRule, SgdAppliesTheRateInsideTheMomentum) {
   Weight w;
   w.Step("momentum: 0.9");
   EXPECT_FLOAT_EQ(w.history[0], 0.9f * 0.025f + 0.025f);
@@ -53,12 +53,12 @@ TEST(UpdateRule, UpdatesEveryWeightOfALargeParameter) {
   EXPECT_THAT(history, testing::Each(0.25f));
 }
 
-TEST(MakeUpdateRule, RefusesWhatCannotBe) {
+TEST(MakeUpdateRule, RejectsInvalidParameters) {
   const auto fails = [](const std::string& text, const std::string& message) {
     EXPECT_THAT([&] { MakeUpdateRule(ParseSolver(text, "solver")); },
                 testing::ThrowsMessage<Error>(testing::HasSubstr(message)));
   };
-  fails("type: 'Adamm'", "no solver type 'Adamm'; did you mean Adam");
+  fails("type: 'Adamm'", "unknown solver type 'Adamm'; did you mean Adam");
   fails("type: 'AdaGrad' momentum: 0.9", "does not use momentum");
   fails("regularization_type: 'L3'", "must be L1 or L2, found 'L3'");
 }

@@ -23,7 +23,7 @@ std::unique_ptr<Net> MakeClassifier(const ClassifyOptions& options) {
   std::unique_ptr<Net> net = TrainedTestNet(options.net, options.weights, context);
   Require(net->input_names().size() == 1 && net->output_names().size() == 1,
           ErrorCode::kInvalidArgument,
-          "{} has {} inputs and {} outputs; to classify it must have one of each", options.net,
+          "{} has {} inputs and {} outputs; classification needs one of each", options.net,
           net->input_names().size(), net->output_names().size());
   return net;
 }
@@ -36,7 +36,7 @@ std::vector<std::string> ReadLabels(const std::string& path) {
 }
 
 std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
-  const MeanPicture mean = ReadMeanFile(path);
+  const MeanImage mean = ReadMeanFile(path);
   Require(mean.channels == channels, ErrorCode::kInvalidArgument,
           "the mean of {} has {} channels, the net's input has {}", path, mean.channels, channels);
   const auto plane = mean.height * mean.width;
@@ -47,7 +47,7 @@ std::vector<float> ChannelMeans(const std::string& path, int64_t channels) {
   return means;
 }
 
-// The picture in the input's size, by planes, less the means.
+// The image resized to the input, planar, minus the means.
 void SetInput(const image::Image& image, const std::vector<float>& means, Blob* input) {
   float* values = input->data_ptr();
   for (int64_t c = 0; c < image.channels; ++c) {
@@ -64,7 +64,7 @@ std::vector<Prediction> Classify(const ClassifyOptions& options) {
   Blob& input = net->blob(net->input_names()[0]);
   Shape shape = input.shape();
   Require(shape.size() == 4 && (shape[1] == 1 || shape[1] == 3), ErrorCode::kInvalidArgument,
-          "the input of {} has the shape {}; it must be pictures of 1 or 3 channels", options.net,
+          "the input of {} has the shape {}; it must be images of 1 or 3 channels", options.net,
           input.ShapeString());
   shape[0] = 1;
   input.Reshape(shape);

@@ -1,4 +1,4 @@
-// Says what a trained net finds in one picture, as Caffe's cpp_classification does.
+// Classifies an image with a trained net, as Caffe's cpp_classification does.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct ClassifyOptions {
   std::string net;      // deploy prototxt: one input, one output
   std::string weights;  // trained model
   std::string mean;     // binaryproto; each channel's mean is subtracted
-  std::string labels;   // a line for each class
+  std::string labels;   // one line per class
   std::string image;
   ComputeDevice device;
 };
@@ -22,8 +22,8 @@ struct Prediction {
   float confidence = 0;
 };
 
-// The five likeliest classes (all, where there are fewer), likeliest first. Throws kInvalidArgument
-// where net, mean and labels do not fit together.
+// The five most likely classes (all, if there are fewer), most likely first. Throws
+// kInvalidArgument if net, mean and labels do not match.
 std::vector<Prediction> Classify(const ClassifyOptions& options);
 
 }  // namespace hearth::caffe

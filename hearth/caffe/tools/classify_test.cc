@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// The net's classes are the sums over each channel, each times a weight, of a picture of one pixel.
+// The net's classes are weighted sums of each channel of a one-pixel image.
 class ClassifyTest : public FileLayerTest {
  protected:
   ClassifyTest() {
@@ -43,7 +43,7 @@ class ClassifyTest : public FileLayerTest {
   ClassifyOptions options_;
 };
 
-TEST_F(ClassifyTest, TheFiveLikeliestClassesLessTheChannelsMeans) {
+TEST_F(ClassifyTest, ReturnsTheFiveMostLikelyClassesWithMeansSubtracted) {
   const std::vector<std::pair<std::string, float>> expected = {
       {"both", 80}, {"twice", 60}, {"blue", 50}, {"green", 30}, {"red", 20}};
   const auto found = Classify(options_);
@@ -54,15 +54,15 @@ TEST_F(ClassifyTest, TheFiveLikeliestClassesLessTheChannelsMeans) {
   }
 }
 
-TEST_F(ClassifyTest, PicturesAreResizedToTheInput) {
+TEST_F(ClassifyTest, ResizesImagesToTheInput) {
   image::Image image{4, 6, 3, {}};
   for (int i = 0; i < 24; ++i) image.pixels.insert(image.pixels.end(), {52, 40, 20});
   Write("p.png", image::EncodePng(image));
   EXPECT_FLOAT_EQ(Classify(options_)[0].confidence, 80);
 }
 
-TEST_F(ClassifyTest, WhatDoesNotFitTogetherIsOneSentence) {
-  Write("p.png", "no picture");
+TEST_F(ClassifyTest, MismatchesAreReportedInOneSentence) {
+  Write("p.png", "not an image");
   ExpectRefused("cannot decode " + options_.image);
   Write("labels.txt", "one\ntwo\n");
   ExpectRefused("labels.txt has 2 labels, but the net's output 'ip' has 6 classes");

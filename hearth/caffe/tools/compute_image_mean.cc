@@ -16,14 +16,14 @@ namespace {
 class Sum {
  public:
   void Add(const Pixels& pixels) {
-    const PictureSize size = pixels.size();
+    const ImageSize size = pixels.size();
     if (count_ == 0) {
       size_ = size;
       sum_.resize(size.count());
       values_.resize(size.count());
     }
     Require(size == size_, ErrorCode::kDataLoss,
-            "a picture of {} x {} x {} among pictures of {} x {} x {}", size.channels, size.height,
+            "an image of {} x {} x {} among images of {} x {} x {}", size.channels, size.height,
             size.width, size_.channels, size_.height, size_.width);
     pixels.Transform(plain_, 0, values_.data());
     for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += values_[i];
@@ -32,8 +32,8 @@ class Sum {
 
   int64_t count() const { return count_; }
 
-  MeanPicture Mean() const {
-    MeanPicture mean{size_.channels, size_.height, size_.width, {}};
+  MeanImage Mean() const {
+    MeanImage mean{size_.channels, size_.height, size_.width, {}};
     for (const double sum : sum_) {
       mean.values.push_back(static_cast<float>(sum / static_cast<double>(count_)));
     }
@@ -42,13 +42,13 @@ class Sum {
 
  private:
   const DataTransformer plain_{TransformationParameter(), TEST};
-  PictureSize size_;
-  std::vector<double> sum_;  // floats would lose small values behind a million pictures
+  ImageSize size_;
+  std::vector<double> sum_;  // floats would lose small values after a million images
   std::vector<float> values_;
   int64_t count_ = 0;
 };
 
-void LogChannels(const MeanPicture& mean) {
+void LogChannels(const MeanImage& mean) {
   log::Info("Number of channels: {}", mean.channels);
   const auto plane = static_cast<std::ptrdiff_t>(mean.height * mean.width);
   for (int64_t c = 0; c < mean.channels; ++c) {
@@ -60,7 +60,7 @@ void LogChannels(const MeanPicture& mean) {
 
 }  // namespace
 
-MeanPicture ComputeImageMean(DataParameter::DB backend, const std::string& database) {
+MeanImage ComputeImageMean(DataParameter::DB backend, const std::string& database) {
   const auto cursor = OpenDatabase(backend, database);
   Require(cursor->valid(), ErrorCode::kInvalidArgument, "the database {} is empty", database);
   log::Info("Starting iteration");
@@ -77,7 +77,7 @@ MeanPicture ComputeImageMean(DataParameter::DB backend, const std::string& datab
     progress.Done(sum.count());
   }
   progress.Finish(sum.count());
-  MeanPicture mean = sum.Mean();
+  MeanImage mean = sum.Mean();
   LogChannels(mean);
   return mean;
 }

@@ -1,4 +1,4 @@
-// The mean of the pictures in a database of Datum records.
+// Computes the mean of the images in a database of Datum records.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// Logs the mean of each channel too. Throws kDataLoss, naming the record, for one that is not a
-// picture of the first one's size.
-MeanPicture ComputeImageMean(DataParameter::DB backend, const std::string& database);
+// Also logs the mean of each channel. Throws kDataLoss, naming the record, for one that is not an
+// image of the first one's size.
+MeanImage ComputeImageMean(DataParameter::DB backend, const std::string& database);
 
 }  // namespace hearth::caffe

@@ -15,7 +15,7 @@ using testing::ThrowsMessage;
 
 class ComputeImageMeanTest : public FileLayerTest {
  protected:
-  MeanPicture MeanOf(const std::vector<Datum>& datums) const {
+  MeanImage MeanOf(const std::vector<Datum>& datums) const {
     {
       auto writer = CreateDatabase(DataParameter::LEVELDB, Path("db"));
       for (size_t i = 0; i < datums.size(); ++i) {
@@ -36,13 +36,13 @@ class ComputeImageMeanTest : public FileLayerTest {
   }
 };
 
-TEST_F(ComputeImageMeanTest, IsTakenPixelByPixel) {
-  const MeanPicture mean = MeanOf({Raw("\x01\x02\x03\xff"), Raw("\x02\x02\x04\xff")});
+TEST_F(ComputeImageMeanTest, IsComputedPerPixel) {
+  const MeanImage mean = MeanOf({Raw("\x01\x02\x03\xff"), Raw("\x02\x02\x04\xff")});
   EXPECT_THAT((std::vector<int64_t>{mean.channels, mean.height, mean.width}), ElementsAre(2, 1, 2));
   EXPECT_THAT(mean.values, ElementsAre(1.5f, 2, 3.5f, 255));
 }
 
-TEST_F(ComputeImageMeanTest, TakesEncodedPicturesAndFloats) {
+TEST_F(ComputeImageMeanTest, AcceptsEncodedImagesAndFloats) {
   Datum file, floats;
   file.set_encoded(true);
   file.set_data(image::EncodePng({1, 1, 1, {10}}));
@@ -53,16 +53,16 @@ TEST_F(ComputeImageMeanTest, TakesEncodedPicturesAndFloats) {
   EXPECT_THAT(MeanOf({file, floats}).values, ElementsAre(5.25f));
 }
 
-TEST_F(ComputeImageMeanTest, NamesTheRecordThatDoesNotFit) {
+TEST_F(ComputeImageMeanTest, NamesTheRecordThatDoesNotMatch) {
   EXPECT_THAT(
       [&] {
         MeanOf({Raw("ab"), Raw("abcd")});
       },
       ThrowsMessage<Error>(HasSubstr("record '001' of " + Path("db") +
-                                     ": a picture of 2 x 1 x 2 among pictures of 2 x 1 x 1")));
+                                     ": an image of 2 x 1 x 2 among images of 2 x 1 x 1")));
 }
 
-TEST_F(ComputeImageMeanTest, NeedsPictures) {
+TEST_F(ComputeImageMeanTest, FailsWithoutImages) {
   EXPECT_THAT([&] { MeanOf({}); }, ThrowsMessage<Error>(HasSubstr("is empty")));
 }
 

@@ -14,19 +14,19 @@ namespace hearth::caffe {
 namespace {
 
 constexpr int kBatches = 5, kSide = 32, kClasses = 10;
-constexpr size_t kRecords = 10'000;  // of each of CIFAR-10's own files
+constexpr size_t kRecords = 10'000;  // in each of CIFAR-10's files
 constexpr size_t kPixels = 3 * kSide * kSide;
 constexpr size_t kRecord = 1 + kPixels;  // a label, then red, green and blue
 
-// A file's records, which are whole and have labels that can be.
+// The records of a file; checks its length and their labels.
 std::string ReadBatch(const std::string& path) {
   std::string bytes = storage::ReadFile(path);
   Require(!bytes.empty() && bytes.size() % kRecord == 0, ErrorCode::kDataLoss,
-          "{} has {} bytes, which is no whole number of CIFAR-10's records of {} bytes: it is cut "
-          "short, or no such file",
+          "{} has {} bytes, not a multiple of CIFAR-10's record size of {} bytes: it is "
+          "truncated, or not a CIFAR-10 file",
           path, bytes.size(), kRecord);
   if (bytes.size() != kRecords * kRecord) {
-    log::Warning("{} has {} pictures instead of CIFAR-10's {}: is it cut short?", path,
+    log::Warning("{} has {} images instead of CIFAR-10's {}: it may be truncated", path,
                  bytes.size() / kRecord, kRecords);
   }
   for (size_t at = 0; at < bytes.size(); at += kRecord) {
@@ -53,7 +53,7 @@ void StoreCifar(const std::vector<std::string>& batches, DataParameter::DB backe
     }
     database->Commit();
   }
-  log::Info("{} has {} pictures", name, number);
+  log::Info("{} has {} images", name, number);
 }
 
 }  // namespace
@@ -69,10 +69,10 @@ void ConvertCifar(const CifarOptions& options) {
   const auto name = [&](std::string_view part) {
     return fmt::format("{}/cifar10_{}_{}", options.output, part, kind);
   };
-  // Both are there or none: what exists is noticed before the first is made.
+  // Checks that neither database exists before the first is created.
   for (const std::string_view part : {"train", "test"}) {
     Require(!storage::Exists(name(part)), ErrorCode::kInvalidArgument,
-            "{} already exists; remove it, or name another folder", name(part));
+            "{} already exists; remove it, or choose another folder", name(part));
   }
   log::Info("Writing Training data");
   StoreCifar(training, options.backend, name("train"));

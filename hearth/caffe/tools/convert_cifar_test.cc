@@ -12,7 +12,7 @@ using testing::ThrowsMessage;
 
 constexpr size_t kPixels = 3072;
 
-std::string Picture(char label, char shade) { return label + std::string(kPixels, shade); }
+std::string Image(char label, char shade) { return label + std::string(kPixels, shade); }
 
 class ConvertCifarTest : public FileLayerTest {
  protected:
@@ -21,11 +21,11 @@ class ConvertCifarTest : public FileLayerTest {
     std::filesystem::create_directories(Path("out"));
     options_ = {.input = Path("in"), .output = Path("out")};
     for (char batch = 1; batch <= 5; ++batch) {
-      const std::string second = batch == 2 ? Picture(9, '\xff') : "";
+      const std::string second = batch == 2 ? Image(9, '\xff') : "";
       Write(fmt::format("in/data_batch_{}.bin", static_cast<int>(batch)),
-            Picture(batch, batch) + second);
+            Image(batch, batch) + second);
     }
-    Write("in/test_batch.bin", Picture(0, 'x'));
+    Write("in/test_batch.bin", Image(0, 'x'));
   }
 
   void ExpectRefused(const std::string& sentence) {
@@ -36,13 +36,13 @@ class ConvertCifarTest : public FileLayerTest {
   CifarOptions options_;
 };
 
-// channels 3, height 32, width 32, 3072 bytes (a varint of two), label: as protobuf writes them.
+// channels 3, height 32, width 32, 3072 bytes (a two-byte varint), label, as protobuf encodes them.
 std::string CifarRecord(char label, char shade) {
   return std::string("\x08\x03\x10\x20\x18\x20\x22\x80\x18") + std::string(kPixels, shade) +
          '\x28' + label;
 }
 
-TEST_F(ConvertCifarTest, StoresTheBytesThatCaffeStores) {
+TEST_F(ConvertCifarTest, StoresTheSameBytesAsCaffe) {
   for (const auto backend : {DataParameter::LMDB, DataParameter::LEVELDB}) {
     options_.backend = backend;
     ConvertCifar(options_);
@@ -62,18 +62,18 @@ TEST_F(ConvertCifarTest, StoresTheBytesThatCaffeStores) {
   }
 }
 
-TEST_F(ConvertCifarTest, DamagedFilesAreRefusedBeforeADatabaseIsMade) {
-  Write("in/test_batch.bin", Picture(1, 'x') + "y");
-  ExpectRefused("test_batch.bin has 3074 bytes, which is no whole number");
+TEST_F(ConvertCifarTest, DamagedFilesAreRejectedBeforeADatabaseIsCreated) {
+  Write("in/test_batch.bin", Image(1, 'x') + "y");
+  ExpectRefused("test_batch.bin has 3074 bytes, not a multiple");
   Write("in/test_batch.bin", "");
   ExpectRefused("test_batch.bin has 0 bytes");
-  Write("in/test_batch.bin", Picture(1, 'x') + Picture(10, 'x'));
+  Write("in/test_batch.bin", Image(1, 'x') + Image(10, 'x'));
   ExpectRefused("test_batch.bin: record 1 has label 10");
   std::filesystem::remove(Path("in/data_batch_4.bin"));
   ExpectRefused("data_batch_4.bin");
 }
 
-TEST_F(ConvertCifarTest, ADatabaseThatIsThereEndsItBeforeAnythingIsMade) {
+TEST_F(ConvertCifarTest, AnExistingDatabaseIsAnErrorBeforeAnythingIsCreated) {
   std::filesystem::create_directories(Path("out/cifar10_test_lmdb"));
   ExpectRefused("cifar10_test_lmdb already exists");
 }

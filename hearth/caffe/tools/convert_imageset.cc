@@ -9,7 +9,7 @@
 #include "hearth/base/for_each.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/data/picture_list.h"
+#include "hearth/caffe/data/image_list.h"
 #include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/caffe/tools/progress_log.h"
@@ -21,7 +21,7 @@
 namespace hearth::caffe {
 namespace {
 
-// Read side by side, then committed together.
+// Number of images read in parallel, then committed together.
 constexpr size_t kGroup = 256;
 
 bool IsOfType(std::string_view path, std::string_view type) {
@@ -48,16 +48,16 @@ class Converter {
  public:
   explicit Converter(const ConvertOptions& options) : options_(options) {
     Require((options.height > 0) == (options.width > 0), ErrorCode::kInvalidArgument,
-            "resize_height {} and resize_width {}: give both, or none", options.height,
+            "resize_height {} and resize_width {}: set both, or neither", options.height,
             options.width);
     if (!options.encode_type.empty()) image::EncodeImage({1, 1, 1, {0}}, options.encode_type);
   }
 
-  Datum Read(const ListedPicture& picture) const {
+  Datum Read(const ListedImage& listed) const {
     Datum datum;
-    datum.set_label(picture.label);
-    std::string bytes = storage::ReadFile(options_.root + picture.path);
-    const std::string type = EncodingOf(picture.path);
+    datum.set_label(listed.label);
+    std::string bytes = storage::ReadFile(options_.root + listed.path);
+    const std::string type = EncodingOf(listed.path);
     image::Image image = image::DecodeImage(
         bytes, options_.gray ? image::ColorMode::kGray : image::ColorMode::kColor);
     if (options_.height > 0) image = image::Resize(image, options_.height, options_.width);
@@ -65,8 +65,8 @@ class Converter {
       StorePixels(image, &datum);
       return datum;
     }
-    // A file that is as wanted is stored as it is.
-    const bool as_it_is = !options_.gray && options_.height == 0 && IsOfType(picture.path, type);
+    // A file in the requested format is stored unchanged.
+    const bool as_it_is = !options_.gray && options_.height == 0 && IsOfType(listed.path, type);
     datum.set_data(as_it_is ? std::move(bytes) : image::EncodeImage(image, type));
     datum.set_encoded(true);
     return datum;
@@ -83,11 +83,11 @@ class Converter {
   const ConvertOptions& options_;
 };
 
-// Caffe's check is of the number of stored bytes.
+// Like Caffe, compares the number of stored bytes.
 void CheckSize(const Datum& datum, const std::string& path, size_t* size) {
   if (*size == 0) *size = datum.data().size();
   Require(datum.data().size() == *size, ErrorCode::kInvalidArgument,
-          "{} has {} bytes of pixels, the pictures before it have {}; resize them, or leave out "
+          "{} has {} bytes of pixels, the images before it have {}; resize them, or leave out "
           "check_size",
           path, datum.data().size(), *size);
 }
@@ -96,30 +96,30 @@ void CheckSize(const Datum& datum, const std::string& path, size_t* size) {
 
 int64_t ConvertImageset(const ConvertOptions& options) {
   const Converter converter(options);
-  std::vector<ListedPicture> pictures = ReadPictureList(options.list);
+  std::vector<ListedImage> images = ReadImageList(options.list);
   if (options.shuffle) {
     log::Info("Shuffling data");
-    std::shuffle(pictures.begin(), pictures.end(), Random(1).engine());
+    std::shuffle(images.begin(), images.end(), Random(1).engine());
   }
-  log::Info("A total of {} images.", pictures.size());
+  log::Info("A total of {} images.", images.size());
   const auto database = CreateDatabase(options.backend, options.database);
   ProgressLog progress;
   int64_t stored = 0;
   size_t size = 0;
-  for (size_t first = 0; first < pictures.size(); first += kGroup) {
-    std::vector<std::optional<Datum>> datums(std::min(kGroup, pictures.size() - first));
+  for (size_t first = 0; first < images.size(); first += kGroup) {
+    std::vector<std::optional<Datum>> datums(std::min(kGroup, images.size() - first));
     ForEach(static_cast<int64_t>(datums.size()), options.threads, [&](int64_t i) {
-      const ListedPicture& picture = pictures[first + i];
+      const ListedImage& listed = images[first + i];
       try {
-        datums[i] = converter.Read(picture);
+        datums[i] = converter.Read(listed);
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kInvalidArgument) throw;
-        log::Warning("Leaving out {}{}: {}", options.root, picture.path, error.message());
+        log::Warning("Leaving out {}{}: {}", options.root, listed.path, error.message());
       }
     });
     for (size_t i = 0; i < datums.size(); ++i) {
       if (!datums[i]) continue;
-      const std::string& path = pictures[first + i].path;
+      const std::string& path = images[first + i].path;
       if (options.check_size) CheckSize(*datums[i], path, &size);
       database->Put(fmt::format("{:08}_{}", first + i, path), WireBytes(*datums[i]));
       ++stored;
@@ -128,8 +128,8 @@ int64_t ConvertImageset(const ConvertOptions& options) {
     progress.Done(stored);
   }
   progress.Finish(stored);
-  Require(stored > 0, ErrorCode::kInvalidArgument, "none of the {} pictures of {} can be read",
-          pictures.size(), options.list);
+  Require(stored > 0, ErrorCode::kInvalidArgument, "none of the {} images of {} can be read",
+          images.size(), options.list);
   return stored;
 }
 

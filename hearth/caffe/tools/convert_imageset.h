@@ -1,4 +1,4 @@
-// Turns pictures that a list names into a database of Datum records, for Data layers.
+// Converts the images of a list to a database of Datum records, for Data layers.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 namespace hearth::caffe {
 
 struct ConvertOptions {
-  std::string root;      // put before every path of the list
+  std::string root;      // prefix of every path of the list
   std::string list;      // lines "path label"
-  std::string database;  // to be made
+  std::string database;  // to be created
   DataParameter::DB backend = DataParameter::LMDB;
   bool gray = false;
-  bool shuffle = false;           // into the same order every time
-  int64_t height = 0, width = 0;  // of the stored pictures; 0: as they are
+  bool shuffle = false;           // the same order every time
+  int64_t height = 0, width = 0;  // of the stored images; 0: unchanged
   bool check_size = false;        // all must have the same size
   bool encoded = false;           // store JPEG or PNG files instead of pixels
-  std::string encode_type;        // which of them; empty: as the path's extension says
+  std::string encode_type;        // empty: by the path's extension
   int threads = 1;
 };
 
-// Pictures that cannot be read are named in the log and left out. Returns how many were stored.
+// Images that cannot be read are logged by name and left out. Returns the number stored.
 int64_t ConvertImageset(const ConvertOptions& options);
 
 }  // namespace hearth::caffe

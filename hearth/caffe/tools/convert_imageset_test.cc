@@ -41,7 +41,7 @@ class ConvertImagesetTest : public FileLayerTest {
   ConvertOptions options_;
 };
 
-TEST_F(ConvertImagesetTest, StoresPixelsByPlanesUnderNumberAndPath) {
+TEST_F(ConvertImagesetTest, StoresPlanarPixelsWithNumberAndPathAsKey) {
   for (const DataParameter::DB backend : {DataParameter::LMDB, DataParameter::LEVELDB}) {
     options_.backend = backend;
     options_.database = Path(fmt::format("db{}", static_cast<int>(backend)));
@@ -60,11 +60,11 @@ TEST_F(ConvertImagesetTest, StoresPixelsByPlanesUnderNumberAndPath) {
         EXPECT_EQ(static_cast<uint8_t>(datum.data()[c * 6 + i]), image.pixels[i * 3 + c]);
       }
     }
-    EXPECT_EQ(datums.rbegin()->second.channels(), 3);  // grey files become colour
+    EXPECT_EQ(datums.rbegin()->second.channels(), 3);  // gray files become color
   }
 }
 
-TEST_F(ConvertImagesetTest, ResizesAndMakesGrey) {
+TEST_F(ConvertImagesetTest, ResizesAndConvertsToGray) {
   options_.gray = true;
   options_.height = 5;
   options_.width = 4;
@@ -75,7 +75,7 @@ TEST_F(ConvertImagesetTest, ResizesAndMakesGrey) {
   }
 }
 
-TEST_F(ConvertImagesetTest, StoresTheFilesThemselvesWhereNothingIsToChange) {
+TEST_F(ConvertImagesetTest, StoresFilesUnchangedIfPossible) {
   options_.encoded = true;
   const auto datums = Convert();
   const Datum& datum = datums.at("00000000_a.png");
@@ -83,7 +83,7 @@ TEST_F(ConvertImagesetTest, StoresTheFilesThemselvesWhereNothingIsToChange) {
   EXPECT_EQ(datum.data(), image::EncodePng(image::GradientImage(2, 3, 3)));
 }
 
-TEST_F(ConvertImagesetTest, EncodesAnew) {
+TEST_F(ConvertImagesetTest, ReencodesImages) {
   options_.encode_type = "jpg";
   options_.height = options_.width = 16;
   for (const auto& [key, datum] : Convert()) {
@@ -93,7 +93,7 @@ TEST_F(ConvertImagesetTest, EncodesAnew) {
   }
 }
 
-TEST_F(ConvertImagesetTest, ShufflesKeysWithTheirPictures) {
+TEST_F(ConvertImagesetTest, ShufflesKeysWithTheirImages) {
   std::string list;
   for (int i = 0; i < 30; ++i) list += fmt::format("a.png {}\n", i);
   Write("list.txt", list);
@@ -105,28 +105,28 @@ TEST_F(ConvertImagesetTest, ShufflesKeysWithTheirPictures) {
   for (int i = 0; i < 30; ++i) EXPECT_EQ(labels[i], i);
 }
 
-TEST_F(ConvertImagesetTest, LeavesOutPicturesThatCannotBeRead) {
+TEST_F(ConvertImagesetTest, LeavesOutUnreadableImages) {
   Write("list.txt", "a.png 1\nmissing.png 2\nlist.txt 3\nb.png 4\n");
   const auto datums = Convert();
   EXPECT_EQ(datums.size(), 2);
   EXPECT_EQ(datums.count("00000003_b.png"), 1);
 }
 
-TEST_F(ConvertImagesetTest, RefusesWhatCannotWork) {
+TEST_F(ConvertImagesetTest, RejectsInvalidOptions) {
   const auto expect = [this](const std::string& message) {
     EXPECT_THAT([this] { ConvertImageset(options_); }, ThrowsMessage<Error>(HasSubstr(message)));
     std::filesystem::remove_all(Path("db"));
   };
   options_.check_size = true;
-  expect("b.png has 36 bytes of pixels, the pictures before it have 18");
+  expect("b.png has 36 bytes of pixels, the images before it have 18");
   options_.height = 3;
-  expect("give both, or none");
+  expect("set both, or neither");
   options_.height = 0;
   options_.encode_type = "gif";
   expect("'gif'");
   options_.encode_type = "";
   Write("list.txt", "missing.png 1");
-  expect("none of the 1 pictures");
+  expect("none of the 1 images");
 }
 
 }  // namespace

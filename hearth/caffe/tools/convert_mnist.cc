@@ -26,7 +26,7 @@ uint32_t BigEndian(std::string_view bytes, size_t at) {
   return value;
 }
 
-// A file of bytes: 4 bytes that say so, its sizes, the bytes themselves.
+// An idx file of bytes: a magic number of 4 bytes, its sizes, the data.
 class IdxFile {
  public:
   IdxFile(const std::string& path, size_t axes) : bytes_(storage::ReadFile(path)) {
@@ -35,18 +35,18 @@ class IdxFile {
             "{} is gzipped: gunzip it first", path);
     const uint32_t magic = 0x800 + static_cast<uint32_t>(axes);
     Require(bytes_.size() >= header_ && BigEndian(bytes_, 0) == magic, ErrorCode::kDataLoss,
-            "{} is no idx file of bytes with {} axes: it does not begin with the number {}", path,
-            axes, magic);
+            "{} is not an idx file of bytes with {} axes: it does not begin with the number {}",
+            path, axes, magic);
     uint64_t count = 1;
     for (size_t axis = 0; axis < axes; ++axis) {
       sizes_.push_back(BigEndian(bytes_, 4 + 4 * axis));
       const uint64_t size = sizes_.back();
       Require(size > 0 && count <= std::numeric_limits<int64_t>::max() / size, ErrorCode::kDataLoss,
-              "{}: the size of axis {} is {}, which cannot be", path, axis, size);
+              "{}: axis {} has the invalid size {}", path, axis, size);
       count *= size;
     }
     Require(bytes_.size() - header_ == count, ErrorCode::kDataLoss,
-            "{} has {} bytes of data, but its sizes promise {}: it is cut short, or damaged", path,
+            "{} has {} bytes of data, but its header says {}: it is truncated or damaged", path,
             bytes_.size() - header_, count);
   }
 
@@ -63,17 +63,18 @@ class IdxFile {
   std::vector<uint32_t> sizes_;
 };
 
-// Its pictures have labels, one each.
+// An image file and its label file, with one label per image.
 class Mnist {
  public:
   explicit Mnist(const MnistOptions& options)
       : images_(options.images, 3), labels_(options.labels, 1) {
     Require(images_.size(0) == labels_.size(0), ErrorCode::kInvalidArgument,
-            "{} has {} pictures, {} has {} labels: these files do not belong together",
-            options.images, images_.size(0), options.labels, labels_.size(0));
+            "{} has {} images, {} has {} labels: these files do not match", options.images,
+            images_.size(0), options.labels, labels_.size(0));
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     Require(images_.size(1) <= kMost && images_.size(2) <= kMost, ErrorCode::kDataLoss,
-            "{}: pictures of {} x {} cannot be", options.images, images_.size(1), images_.size(2));
+            "{}: images of {} x {} are not supported", options.images, images_.size(1),
+            images_.size(2));
     log::Info("A total of {} items.", count());
     log::Info("Rows: {} Cols: {}", images_.size(1), images_.size(2));
   }

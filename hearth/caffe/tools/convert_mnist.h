@@ -1,4 +1,4 @@
-// Turns MNIST's files, or others of that form (idx), into databases of Datum records.
+// Converts MNIST files, or others in the idx format, to databases of Datum records.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace hearth::caffe {
 struct MnistOptions {
   std::string images;    // idx of bytes: count, rows, columns
   std::string labels;    // idx of bytes: as many
-  std::string database;  // to be made
+  std::string database;  // to be created
   DataParameter::DB backend = DataParameter::LMDB;
 };
 
-// Both store records under their number in eight digits, return how many, and throw kDataLoss for a
-// damaged file before a database is made.
+// Both use record numbers of eight digits as keys, return the number of records, and throw
+// kDataLoss for a damaged file before a database is created.
 int64_t ConvertMnist(const MnistOptions& options);
-// For siamese nets: each record has two pictures as its channels, drawn at random, the same ones
-// every time, and label 1 where theirs are the same, else 0. As many records as pictures.
+// For siamese nets: each record has two randomly chosen images as its channels, the same choice
+// every time, and label 1 if their labels are equal, else 0. As many records as images.
 int64_t ConvertMnistSiamese(const MnistOptions& options);
 
 }  // namespace hearth::caffe

@@ -46,12 +46,12 @@ class ConvertMnistTest : public FileLayerTest {
   MnistOptions options_;
 };
 
-// channels 1, height 2, width 2, four bytes of data, label: as protobuf writes them.
+// channels 1, height 2, width 2, four bytes of data, label, as protobuf encodes them.
 std::string MnistRecord(const std::string& pixels, char label) {
   return std::string("\x08\x01\x10\x02\x18\x02\x22\x04") + pixels + '\x28' + label;
 }
 
-TEST_F(ConvertMnistTest, StoresTheBytesThatCaffeStores) {
+TEST_F(ConvertMnistTest, StoresTheSameBytesAsCaffe) {
   for (const auto backend : {DataParameter::LMDB, DataParameter::LEVELDB}) {
     options_.backend = backend;
     options_.database = Path(fmt::format("db{}", static_cast<int>(backend)));
@@ -64,8 +64,8 @@ TEST_F(ConvertMnistTest, StoresTheBytesThatCaffeStores) {
   }
 }
 
-TEST_F(ConvertMnistTest, PairsAreLabelledByWhetherTheirPicturesAreAlike) {
-  constexpr int kItems = 50;  // each with its own byte, and one of three labels
+TEST_F(ConvertMnistTest, PairsAreLabelledByWhetherTheirLabelsAreEqual) {
+  constexpr int kItems = 50;  // each with its own byte value, and one of three labels
   const std::string count = {0, 0, 0, kItems}, one = {0, 0, 0, 1};
   std::string pixels, labels;
   for (int i = 0; i < kItems; ++i) {
@@ -97,25 +97,25 @@ TEST_F(ConvertMnistTest, PairsAreLabelledByWhetherTheirPicturesAreAlike) {
   EXPECT_EQ(Records(), records);
 }
 
-TEST_F(ConvertMnistTest, DamagedFilesAreRefusedBeforeADatabaseIsMade) {
+TEST_F(ConvertMnistTest, DamagedFilesAreRejectedBeforeADatabaseIsCreated) {
   Write("images", images_.substr(0, images_.size() - 1));
-  ExpectRefused("images has 11 bytes of data, but its sizes promise 12");
+  ExpectRefused("images has 11 bytes of data, but its header says 12");
   Write("images", labels_);
-  ExpectRefused("images is no idx file of bytes with 3 axes");
+  ExpectRefused("images is not an idx file of bytes with 3 axes");
   Write("images", "\x1f\x8b\x08");
   ExpectRefused("images is gzipped: gunzip it first");
   Write("images", "");
-  ExpectRefused("images is no idx file");
+  ExpectRefused("images is not an idx file");
   Write("images", images_.substr(0, 4) + std::string(4, '\0') + images_.substr(8, 8));
-  ExpectRefused("the size of axis 0 is 0, which cannot be");
+  ExpectRefused("axis 0 has the invalid size 0");
   Write("images", images_.substr(0, 4) + std::string(12, '\xff') + "abc");
-  ExpectRefused("images: the size of axis 1 is 4294967295, which cannot be");
+  ExpectRefused("images: axis 1 has the invalid size 4294967295");
   Write("images", images_);
   Write("labels", labels_.substr(0, 4) + Number(kBigEndian2) + "\x01\x02");
-  ExpectRefused("has 3 pictures");
+  ExpectRefused("has 3 images");
 }
 
-TEST_F(ConvertMnistTest, ADatabaseThatIsThereIsLeftAlone) {
+TEST_F(ConvertMnistTest, AnExistingDatabaseIsLeftUnchanged) {
   ConvertMnist(options_);
   EXPECT_THAT([&] { ConvertMnist(options_); }, ThrowsMessage<Error>(HasSubstr("db")));
   EXPECT_EQ(Records().size(), 3);

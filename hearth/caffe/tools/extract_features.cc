@@ -16,10 +16,10 @@
 namespace hearth::caffe {
 namespace {
 
-// Everything is checked before the first database is made.
+// Checks everything before the first database is created.
 void CheckOptions(const FeatureOptions& options, const Net& net) {
   Require(options.blobs.size() == options.databases.size(), ErrorCode::kInvalidArgument,
-          "{} blobs and {} databases: give one database for each blob", options.blobs.size(),
+          "{} blobs and {} databases: give one database per blob", options.blobs.size(),
           options.databases.size());
   Require(options.batches > 0, ErrorCode::kInvalidArgument, "{} batches: give at least one",
           options.batches);
@@ -29,11 +29,11 @@ void CheckOptions(const FeatureOptions& options, const Net& net) {
   }
   for (const std::string& database : options.databases) {
     Require(!std::filesystem::exists(storage::LocalPath(database)), ErrorCode::kInvalidArgument,
-            "{} already exists; remove it, or name another database", database);
+            "{} already exists; remove it, or choose another database", database);
   }
 }
 
-// The rows of one blob, in one database.
+// Writes the rows of one blob to a database.
 class FeatureWriter {
  public:
   FeatureWriter(DataParameter::DB backend, const std::string& database)

@@ -1,4 +1,4 @@
-// Runs a trained net over its own data and stores what some of its blobs hold.
+// Runs a trained net over its own data and stores the values of some of its blobs.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@ namespace hearth::caffe {
 
 struct FeatureOptions {
   std::string weights;  // trained model
-  std::string net;      // prototxt; its TEST net reads the data itself
+  std::string net;      // prototxt; its TEST net reads the data
   std::vector<std::string> blobs;
-  std::vector<std::string> databases;  // to be made, one for each blob
+  std::vector<std::string> databases;  // to be created, one per blob
   int64_t batches = 0;
   DataParameter::DB backend = DataParameter::LMDB;
-  int threads = 1;  // that decode pictures
+  int threads = 1;  // for decoding images
   ComputeDevice device;
 };
 
-// One Datum with floats for each row of a blob, under its number in ten digits. Returns the rows.
+// Stores one Datum of floats per row of a blob; keys are row numbers of ten digits. Returns the
+// rows.
 int64_t ExtractFeatures(const FeatureOptions& options);
 
 }  // namespace hearth::caffe

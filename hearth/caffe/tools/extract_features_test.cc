@@ -65,7 +65,7 @@ TEST_F(ExtractFeaturesTest, StoresTheRowsOfEachBlob) {
               ElementsAre(1, 1, 2));
 }
 
-TEST_F(ExtractFeaturesTest, ChecksEverythingBeforeItWrites) {
+TEST_F(ExtractFeaturesTest, ChecksEverythingBeforeWriting) {
   const auto expect = [this](const std::string& message) {
     EXPECT_THAT([this] { ExtractFeatures(options_); }, ThrowsMessage<Error>(HasSubstr(message)));
     EXPECT_FALSE(std::filesystem::exists(Path("ip")));

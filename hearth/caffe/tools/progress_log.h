@@ -9,9 +9,9 @@ namespace hearth::caffe {
 
 class ProgressLog {
  public:
-  // To be called as often as one likes, with the items done so far.
+  // Call it as often as convenient, with the number of items completed.
   void Done(int64_t items);
-  // The last line, unless it was logged already.
+  // Logs the last line unless it was logged already.
   void Finish(int64_t items);
 
  private:

@@ -23,7 +23,7 @@ class ProgressLogTest : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(ProgressLogTest, SpeaksAfterEveryThousandAndAtTheEnd) {
+TEST_F(ProgressLogTest, LogsAfterEveryThousandAndAtTheEnd) {
   ProgressLog progress;
   for (const int items : {256, 999, 1024, 1500, 2100}) progress.Done(items);
   progress.Finish(2300);
@@ -31,7 +31,7 @@ TEST_F(ProgressLogTest, SpeaksAfterEveryThousandAndAtTheEnd) {
                                   "Processed 2300 files."));
 }
 
-TEST_F(ProgressLogTest, DoesNotRepeatItself) {
+TEST_F(ProgressLogTest, DoesNotRepeatALine) {
   ProgressLog progress;
   progress.Done(1000);
   progress.Done(1000);
@@ -39,7 +39,7 @@ TEST_F(ProgressLogTest, DoesNotRepeatItself) {
   EXPECT_THAT(lines_, ElementsAre("Processed 1000 files."));
 }
 
-TEST_F(ProgressLogTest, SpeaksAfterTwoSeconds) {
+TEST_F(ProgressLogTest, LogsAfterTwoSeconds) {
   ProgressLog progress;
   progress.Done(1);
   std::this_thread::sleep_for(std::chrono::milliseconds(2050));

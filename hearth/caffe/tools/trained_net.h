@@ -1,4 +1,4 @@
-// The nets that the tools apply.
+// Builds trained nets for the tools.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace hearth::caffe {
 
-// The TEST net of a prototxt with the weights of a model; `context` says the device and threads.
-// Throws as ReadNet() and LoadTrainedWeights() do.
+// The TEST net of a prototxt with the weights of a model; `context` has the device and threads.
+// Throws like ReadNet() and LoadTrainedWeights().
 std::unique_ptr<Net> TrainedTestNet(const std::string& net, const std::string& weights,
                                     NetContext context);
 

@@ -10,10 +10,10 @@
 namespace hearth::caffe {
 namespace {
 
-// Valid as an empty message, but never what somebody meant.
+// An empty file is a valid empty message, but never intended.
 void RequireText(std::string_view text, const std::string& name) {
   Require(text.find_first_not_of(" \t\r\n") != std::string_view::npos, ErrorCode::kInvalidArgument,
-          "{} is empty; a net or solver as prototxt is needed", name);
+          "{} is empty; give the prototxt of a net or solver", name);
 }
 
 template <typename Message>
@@ -41,7 +41,7 @@ bool UpgradeSolver(SolverParameter* solver, const std::string& name) {
   bool upgraded = solver->has_solver_type();
   if (upgraded) {
     Require(!solver->has_type(), ErrorCode::kInvalidArgument,
-            "{}: it has type and the old solver_type; remove solver_type", name);
+            "{}: it has both type and the old solver_type; remove solver_type", name);
     solver->set_type(kTypes[solver->solver_type()]);
     solver->clear_solver_type();
   }

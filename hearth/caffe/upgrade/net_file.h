@@ -1,4 +1,4 @@
-// Prototxt files of nets and solvers, brought to the current format.
+// Reads prototxt files of nets and solvers and upgrades them to the current format.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace hearth::caffe {
 
-// `name` stands in error messages. Nets in the V0 and V1 formats and those with `input` fields are
-// brought to today's, and a solver's solver_type becomes type.
+// `name` is used in error messages. Upgrades nets in the V0 and V1 formats and nets with `input`
+// fields, and a solver's solver_type to type.
 NetParameter ParseNet(std::string_view text, const std::string& name);
 SolverParameter ParseSolver(std::string_view text, const std::string& name);
 
 NetParameter ReadNet(const std::string& uri);
 SolverParameter ReadSolver(const std::string& uri);
 
-// Does the upgrades above, in place; false where there was nothing to do.
+// Performs the upgrades above, in place; false if there was nothing to upgrade.
 bool UpgradeNet(NetParameter* net, const std::string& name);
 bool UpgradeSolver(SolverParameter* solver, const std::string& name);
 

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(ParseNet, MakesALayerOfLegacyInputs) {
+TEST(ParseNet, ConvertsLegacyInputsToALayer) {
   const NetParameter net = ParseNet(
       "input: 'a' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4 layer { name: 'r' type: "
       "'ReLU' }",
@@ -25,12 +25,12 @@ TEST(ParseNet, MakesALayerOfLegacyInputs) {
   EXPECT_THAT(shaped.layer(0).input_param().shape(0).dim(), ElementsAre(5));
 }
 
-TEST(ParseNet, CountsTheDimensionsOfLegacyInputs) {
+TEST(ParseNet, ChecksTheNumberOfLegacyDimensions) {
   EXPECT_THAT([] { ParseNet("input: 'a' input_dim: 1 input_dim: 2", "net"); },
               ThrowsMessage<Error>(HasSubstr("1 input(s) need 4 input_dim")));
 }
 
-TEST(ParseSolver, TurnsSolverTypeIntoType) {
+TEST(ParseSolver, ConvertsSolverTypeToType) {
   EXPECT_EQ(ParseSolver("solver_type: ADAGRAD", "solver").type(), "AdaGrad");
   EXPECT_EQ(ParseSolver("max_iter: 1", "solver").type(), "SGD");
   EXPECT_THROW(ParseSolver("solver_type: ADAM type: 'Adam'", "solver"), Error);

@@ -6,7 +6,7 @@
 namespace hearth::caffe {
 namespace {
 
-// The layer that stands for the net's `input` fields.
+// The layer that replaces the net's `input` fields.
 LayerParameter MakeInputLayer(const NetParameter& net) {
   LayerParameter layer;
   layer.set_name("input");
@@ -27,7 +27,7 @@ bool UpgradeInputs(NetParameter* net, const std::string& name) {
   const int inputs = net->input_size();
   const int shapes = net->input_shape_size(), dims = net->input_dim_size();
   if (inputs + shapes + dims == 0) return false;
-  // A model file may name its inputs without shapes: it is read for its weights only.
+  // A model file may have inputs without shapes: only its weights are used.
   if (inputs > 0 && shapes + dims > 0) {
     Require(shapes > 0 ? shapes == inputs : dims == 4 * inputs, ErrorCode::kInvalidArgument,
             "{}: {} input(s) need {} input_dim or {} input_shape, found {} and {}", name, inputs,

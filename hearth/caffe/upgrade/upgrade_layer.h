@@ -1,5 +1,5 @@
-// Parts of UpgradeOldLayers: one layer of an old format as one of today's. The old layer's blobs
-// move, since they may be large.
+// Parts of UpgradeOldLayers: convert one layer of an old format to the current one. Moves the old
+// layer's blobs, since they may be large.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 namespace hearth::caffe {
 
 LayerParameter UpgradeV1Layer(V1LayerParameter* old);
-// Whether it has fields in its data parameters that today belong to transform_param. Caffe then
-// gives every data layer of the net both messages, though they be empty.
+// Returns true if its data parameters have fields that belong to transform_param now. Caffe then
+// gives both messages to every data layer of the net, even if they are empty.
 bool HasOldTransform(const V1LayerParameter& old);
 void AddTransform(LayerParameter* layer);
-// Of a connection that has a `layer`, which is how V0 wrote a layer.
+// For a connection with a `layer`, which is how V0 wrote a layer.
 LayerParameter UpgradeV0Layer(V1LayerParameter* old, const std::string& name);
 
-// V0 padded by a layer of its own: such layers go, and the layers that they feed pad instead.
+// V0 had padding layers: removes them and sets the pad of the layers that they feed.
 void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& name);
 
-// Learning rates and weight decays by blob become ParamSpecs. OldLayer: V0 or V1.
+// Converts learning rates and weight decays per blob to ParamSpecs. OldLayer: V0 or V1.
 template <typename OldLayer>
 void UpgradeMultipliers(const OldLayer& old, LayerParameter* layer) {
   auto& params = *layer->mutable_param();

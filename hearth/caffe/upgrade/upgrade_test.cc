@@ -13,7 +13,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// The text of the net as it is read, without what an old format changes.
+// The text of the net as read, after the upgrade.
 std::string Upgraded(const std::string& text) { return WriteText(ParseNet(text, "old")); }
 std::string Plain(const std::string& text) {
   NetParameter net;
@@ -59,12 +59,12 @@ TEST(UpgradeV1, ATransformOfOneDataLayerGivesAllOfThemOne) {
   EXPECT_EQ(Upgraded("layers { type: DATA }"), Plain("layer { type: 'Data' }"));
 }
 
-TEST(UpgradeV1, RefusesBothFormatsInOneNet) {
+TEST(UpgradeV1, RejectsBothFormatsInOneNet) {
   EXPECT_THAT([] { ParseNet("layer { name: 'a' } layers { name: 'b' }", "mixed"); },
               ThrowsMessage<Error>(HasSubstr("mixed: it has 1 `layer` and 1 `layers`")));
 }
 
-TEST(UpgradeV0, PaddingLayersGoAndTheirConsumersPad) {
+TEST(UpgradeV0, PaddingLayersBecomePadsOfTheirConsumers) {
   EXPECT_EQ(
       Upgraded("layers { layer { name: 'p' type: 'padding' pad: 2 } bottom: 'x' top: 'p' }"
                "layers { layer { name: 'c' type: 'conv' kernelsize: 3 } bottom: 'p' top: 'c' }"
@@ -76,7 +76,7 @@ TEST(UpgradeV0, PaddingLayersGoAndTheirConsumersPad) {
             "  pooling_param { pad: 1 pool: AVE } }"));
 }
 
-TEST(UpgradeV0, RefusesPaddingBeforeOtherLayers) {
+TEST(UpgradeV0, RejectsPaddingBeforeOtherLayers) {
   EXPECT_THAT(
       [] {
         ParseNet(
@@ -108,7 +108,7 @@ TEST(UpgradeV0, DataLayersKeepTheirFields) {
           "}"));
 }
 
-TEST(UpgradeV0, WeightsComeAlong) {
+TEST(UpgradeV0, KeepsWeights) {
   const NetParameter net = ParseNet(
       "layers { layer { name: 'ip' type: 'innerproduct' num_output: 2 "
       "  blobs { num: 1 channels: 1 height: 2 width: 1 data: 3 data: 4 } blobs_lr: 0.5 } }",
@@ -117,7 +117,7 @@ TEST(UpgradeV0, WeightsComeAlong) {
   EXPECT_EQ(net.layer(0).param(0).lr_mult(), 0.5F);
 }
 
-TEST(UpgradeV0, SaysWhatALayerHasNoUseFor) {
+TEST(UpgradeV0, WarnsOfFieldsThatALayerIgnores) {
   std::string said;
   log::SetSink([&](const log::Record& record) { said += record.text; });
   ParseNet("layers { layer { name: 'r' type: 'relu' num_output: 3 } }", "old.prototxt");
@@ -125,19 +125,19 @@ TEST(UpgradeV0, SaysWhatALayerHasNoUseFor) {
   EXPECT_THAT(said, AllOf(HasSubstr("old.prototxt: layer 'r'"), HasSubstr("num_output")));
 }
 
-TEST(UpgradeV0, AnUnknownTypeIsToldItsNearest) {
+TEST(UpgradeV0, SuggestsTheNearestNameOfAnUnknownType) {
   EXPECT_THAT([] { ParseNet("layers { layer { name: 'r' type: 'rleu' } }", "old"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("V0 layer type 'rleu'"), HasSubstr("relu"))));
 }
 
-TEST(UpgradeInputs, ShapesGoBeforeDimensionsAndNamesAloneAreDropped) {
+TEST(UpgradeInputs, PrefersShapesToDimensionsAndDropsNamesWithoutEither) {
   EXPECT_EQ(Upgraded("input: 'a' input: 'b' input_shape { dim: 5 } input_shape { dim: 6 dim: 7 }"),
             Plain("layer { name: 'input' type: 'Input' top: 'a' top: 'b' "
                   "input_param { shape { dim: 5 } shape { dim: 6 dim: 7 } } }"));
   EXPECT_EQ(Upgraded("input: 'a'"), "");
 }
 
-TEST(UpgradeNet, SaysWhetherItHadAnythingToDo) {
+TEST(UpgradeNet, ReturnsWhetherItChangedTheNet) {
   const auto upgrade = [](const char* text) {
     NetParameter net;
     ParseText(text, "net", &net);

@@ -11,7 +11,7 @@
 namespace hearth::caffe {
 namespace {
 
-// A V0 type, today's, and the message that takes the fields of its own.
+// A V0 type, its current name, and the message for its type-specific fields.
 struct TypeRow {
   std::string_view v0;
   const char* type;
@@ -47,7 +47,7 @@ constexpr std::array<TypeRow, 24> kTypes = {{
 
 using Rename = std::pair<std::string_view, std::string_view>;
 
-// Fields that are called differently today; others kept their names.
+// Fields that were renamed; others kept their names.
 constexpr std::array<Rename, 9> kOwnFields = {{
     {"biasterm", "bias_term"},
     {"kernelsize", "kernel_size"},
@@ -68,7 +68,7 @@ constexpr std::array<Rename, 4> kTransformFields = {{
     {"mirror", "mirror"},
 }};
 
-// Taken by other functions than UpgradeField.
+// Handled by other functions than UpgradeField.
 constexpr std::array<std::string_view, 5> kCommonFields = {"name", "type", "blobs", "blobs_lr",
                                                            "weight_decay"};
 
@@ -78,7 +78,7 @@ const TypeRow& RowOf(const V0LayerParameter& old, const std::string& name) {
     if (row.v0 == old.type()) return row;
     known.emplace_back(row.v0);
   }
-  Throw(ErrorCode::kInvalidArgument, "{}: layer '{}': there is no V0 layer type '{}'{}", name,
+  Throw(ErrorCode::kInvalidArgument, "{}: layer '{}': unknown V0 layer type '{}'{}", name,
         old.name(), old.type(), DidYouMean(old.type(), known));
 }
 
@@ -90,7 +90,7 @@ const Rename* FindRename(const std::array<Rename, N>& renames, std::string_view 
   return nullptr;
 }
 
-// False where the layer's type has no use for the field.
+// False if the layer's type does not use the field.
 bool UpgradeField(const V0LayerParameter& old, const FieldDescriptor& field, const TypeRow& row,
                   LayerParameter* layer) {
   if (const Rename* rename = FindRename(kTransformFields, field.name)) {
@@ -129,7 +129,7 @@ LayerParameter UpgradeV0Layer(V1LayerParameter* connection, const std::string& n
     const bool common =
         std::find(kCommonFields.begin(), kCommonFields.end(), field.name) != kCommonFields.end();
     if (common || field.Count(old) == 0 || UpgradeField(old, field, row, &layer)) continue;
-    log::Warning("{}: layer '{}': a V0 layer of type {} has no use for {}; it is left out", name,
+    log::Warning("{}: layer '{}': a V0 layer of type {} does not use {}; it is left out", name,
                  old.name(), old.type(), field.name);
   }
   return layer;

@@ -11,7 +11,7 @@ bool IsPadding(const V1LayerParameter& layer) {
   return layer.has_layer() && layer.layer().type() == "padding";
 }
 
-// `padding` made the only bottom of `layer`.
+// The only bottom of `layer` is the top of `padding`.
 void PadIn(const V1LayerParameter& padding, const std::string& name, V1LayerParameter* layer) {
   const std::string& type = layer->layer().type();
   Require((type == "conv" || type == "pool") && layer->bottom_size() == 1,
@@ -26,7 +26,8 @@ void PadIn(const V1LayerParameter& padding, const std::string& name, V1LayerPara
 }  // namespace
 
 void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& name) {
-  std::map<std::string, const V1LayerParameter*> maker;  // of each blob, among the layers so far
+  // the layer that wrote each blob, among the layers so far
+  std::map<std::string, const V1LayerParameter*> maker;
   for (V1LayerParameter& layer : *layers) {
     if (IsPadding(layer)) {
       Require(layer.bottom_size() == 1 && layer.top_size() == 1, ErrorCode::kInvalidArgument,

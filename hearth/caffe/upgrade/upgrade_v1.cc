@@ -51,7 +51,7 @@ constexpr std::array<std::pair<V1::LayerType, const char*>, 39> kTypeNames = {{
     {V1::WINDOW_DATA, "WindowData"},
 }};
 
-// What a file without a type gets; building a net of it is an error, reading weights is not.
+// The type of a file without one; building its net is an error, reading its weights is not.
 const char* TypeName(V1::LayerType type) {
   for (const auto& [known, name] : kTypeNames) {
     if (known == type) return name;
@@ -69,7 +69,7 @@ void UpgradeSharing(const V1& old, LayerParameter* layer) {
   }
 }
 
-// Scale, mean file, crop size and mirror were the data layers' own fields.
+// Scale, mean file, crop size and mirror were fields of the data layers.
 template <typename DataParam>
 void MoveTransform(DataParam* from, LayerParameter* layer) {
   const auto to = [&] { return layer->mutable_transform_param(); };

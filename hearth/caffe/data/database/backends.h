@@ -1,4 +1,4 @@
-// The two kinds of databases. `path` exists and is of the kind (open), or is free (create).
+// The two database backends. `path` exists and has the right format (open), or is free (create).
 #pragma once
 
 #include <memory>

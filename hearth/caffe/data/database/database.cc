@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What tells the two kinds apart.
+// Files by which the two formats are recognized.
 bool IsLmdb(const fs::path& path) {
   return fs::is_regular_file(path) || fs::exists(path / "data.mdb");
 }
@@ -25,11 +25,10 @@ void RequireKind(DataParameter::DB backend, const std::string& path) {
   Require(is_lmdb || is_level_db, ErrorCode::kNotFound,
           "{} is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)", path);
   Require(backend == DataParameter::LMDB ? is_lmdb : is_level_db, ErrorCode::kInvalidArgument,
-          "{} is a database of the other kind; set backend: {}", path,
-          is_lmdb ? "LMDB" : "LEVELDB");
+          "{} has the other database format; set backend: {}", path, is_lmdb ? "LMDB" : "LEVELDB");
 }
 
-// A database that an exception cuts short is none: its folder goes.
+// Removes the folder of a database that an exception leaves incomplete.
 class WholeOrNone : public DatabaseWriter {
  public:
   WholeOrNone(std::unique_ptr<DatabaseWriter> writer, std::string path)
@@ -54,7 +53,7 @@ class WholeOrNone : public DatabaseWriter {
 DataParameter::DB BackendNamed(std::string_view name) {
   if (name == "lmdb") return DataParameter::LMDB;
   Require(name == "leveldb", ErrorCode::kInvalidArgument,
-          "there is no database backend '{}'; give lmdb or leveldb", name);
+          "unknown database backend '{}'; use lmdb or leveldb", name);
   return DataParameter::LEVELDB;
 }
 
@@ -67,7 +66,7 @@ std::unique_ptr<DatabaseCursor> OpenDatabase(DataParameter::DB backend, const st
 std::unique_ptr<DatabaseWriter> CreateDatabase(DataParameter::DB backend, const std::string& uri) {
   const std::string path = storage::LocalPath(uri);
   Require(!fs::exists(path), ErrorCode::kInvalidArgument,
-          "{} already exists; remove it, or name another database", path);
+          "{} already exists; remove it, or choose another database", path);
   auto writer = backend == DataParameter::LMDB ? CreateLmdb(path) : CreateLevelDb(path);
   return std::make_unique<WholeOrNone>(std::move(writer), path);
 }

@@ -1,4 +1,4 @@
-// What both kinds of databases promise.
+// Tests of both database backends.
 #include "hearth/caffe/data/database/database.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Records ReadAll(DatabaseCursor& cursor) {
   Records records;
   for (; cursor.valid(); cursor.Next()) {
     const std::string key(cursor.key());
-    EXPECT_TRUE(records.empty() || records.rbegin()->first < key) << "keys must come in order";
+    EXPECT_TRUE(records.empty() || records.rbegin()->first < key) << "keys must be in order";
     records[key] = std::string(cursor.value());
   }
   return records;
@@ -51,7 +51,7 @@ class Database : public testing::TestWithParam<DataParameter::DB> {
   const std::string path_ = testing::TempDir() + "hearth_database_test";
 };
 
-TEST_P(Database, GivesItsRecordsInTheOrderOfTheirKeys) {
+TEST_P(Database, ReadsRecordsInKeyOrder) {
   Write({"b", "c", "a"});
   EXPECT_EQ(ReadAll(*Open()),
             (Records{{"a", "value of a"}, {"b", "value of b"}, {"c", "value of c"}}));
@@ -83,7 +83,7 @@ TEST_P(Database, KeepsLargeAndBinaryValues) {
   EXPECT_TRUE(ReadAll(*Open()) == expected);
 }
 
-TEST_P(Database, HoldsOnlyWhatWasCommitted) {
+TEST_P(Database, ContainsOnlyCommittedRecords) {
   {
     auto writer = CreateDatabase(GetParam(), path_);
     writer->Put("a", "1");
@@ -93,12 +93,12 @@ TEST_P(Database, HoldsOnlyWhatWasCommitted) {
   EXPECT_EQ(ReadAll(*Open()), (Records{{"a", "1"}}));
 }
 
-TEST_P(Database, MayBeEmpty) {
+TEST_P(Database, CanBeEmpty) {
   Write({});
   EXPECT_FALSE(Open()->valid());
 }
 
-TEST_P(Database, IsReadByTwoCursorsAtOnceThatLeaveItsFilesAlone) {
+TEST_P(Database, IsReadByTwoCursorsAtOnceWithoutChangingItsFiles) {
   Write({"a", "b"});
   const FileTimes before = FilesOf(path_);
   {
@@ -115,13 +115,13 @@ TEST_P(Database, IsNotOverwritten) {
   EXPECT_THAT([this] { Write({"b"}); }, ThrowsMessage<Error>(HasSubstr("already exists")));
 }
 
-TEST_P(Database, ThatIsMissingIsNamed) {
+TEST_P(Database, NamesAMissingDatabase) {
   EXPECT_THAT([this] { Open(); }, ThrowsMessage<Error>("there is no database " + path_));
   fs::create_directory(path_);
   EXPECT_THAT([this] { Open(); }, ThrowsMessage<Error>(HasSubstr("is not a database")));
 }
 
-TEST_P(Database, OfTheOtherKindIsToldFromThisOne) {
+TEST_P(Database, RejectsADatabaseOfTheOtherFormat) {
   const bool is_lmdb = GetParam() == DataParameter::LMDB;
   Write({"a"});
   EXPECT_THAT(
@@ -129,7 +129,7 @@ TEST_P(Database, OfTheOtherKindIsToldFromThisOne) {
       ThrowsMessage<Error>(HasSubstr(is_lmdb ? "set backend: LMDB" : "set backend: LEVELDB")));
 }
 
-TEST_P(Database, ThatIsDamagedIsAnError) {
+TEST_P(Database, RejectsADamagedDatabase) {
   Write({"a"});
   for (const auto& entry : fs::directory_iterator(path_)) {
     if (entry.path().filename() != "LOCK") fs::resize_file(entry.path(), 5);
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Both, Database,
                            return info.param == DataParameter::LMDB ? "Lmdb" : "LevelDb";
                          });
 
-TEST(BackendNamed, KnowsTwoNames) {
+TEST(BackendNamed, AcceptsTwoNames) {
   EXPECT_EQ(BackendNamed("lmdb"), DataParameter::LMDB);
   EXPECT_EQ(BackendNamed("leveldb"), DataParameter::LEVELDB);
   EXPECT_THAT([] { BackendNamed("rocksdb"); }, ThrowsMessage<Error>(HasSubstr("'rocksdb'")));

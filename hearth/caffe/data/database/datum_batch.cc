@@ -18,7 +18,7 @@ constexpr char kNumberTags[] = {1 << 3, 2 << 3, 3 << 3};
 constexpr char kDataTag = 4 << 3 | 2;
 constexpr size_t kLongestVarint = 10;
 
-// Reads a number at `at`, and goes past it; nothing where there is none.
+// Reads a number at `at`, and moves past it; empty if there is none.
 std::optional<uint64_t> Varint(std::string_view bytes, size_t* at) {
   uint64_t value = 0;
   for (size_t i = 0; i < kLongestVarint && *at < bytes.size(); ++i) {
@@ -32,7 +32,7 @@ std::optional<uint64_t> Varint(std::string_view bytes, size_t* at) {
 // A record and its data, which need not be parsed.
 struct Split {
   std::string_view before;
-  std::optional<std::string_view> data;  // not found in a record of another form than the usual one
+  std::optional<std::string_view> data;  // empty if the record does not have the usual form
   std::string_view behind;
 };
 
@@ -50,7 +50,7 @@ Split SplitAtData(std::string_view record) {
   return {record, std::nullopt, {}};
 }
 
-// Whether it is a Datum. `data`: its pixels where they lie in the record, else `datum` has them.
+// Returns true for a Datum. `data`: its pixels inside the record, else `datum` has them.
 bool ParseDatum(std::string_view record, Datum* datum, std::string_view* data) {
   static const std::string kWhere = "its Datum";
   const Split split = SplitAtData(record);
@@ -61,7 +61,7 @@ bool ParseDatum(std::string_view record, Datum* datum, std::string_view* data) {
     *datum = {};
     return false;
   }
-  if (split.data && !datum->has_data()) {  // of a field that comes twice the last one counts
+  if (split.data && !datum->has_data()) {  // the last value of a repeated field counts
     *data = *split.data;
     datum->set_data("");
   }
@@ -78,7 +78,7 @@ std::string TextOfKey(std::string_view key) {
   return text;
 }
 
-std::string_view DatumBatch::Kept(std::string_view bytes) {
+std::string_view DatumBatch::Referenced(std::string_view bytes) {
   return records_->keeps_values() ? bytes : copies_.emplace_back(bytes);
 }
 
@@ -88,7 +88,7 @@ void DatumBatch::Add(std::string_view key, std::string_view value) {
   std::string_view data;
   const bool sound = ParseDatum(value, &datum, &data);
   if (!data.empty()) {
-    data = Kept(data);
+    data = Referenced(data);
   } else if (!datum.data().empty()) {
     data = copies_.emplace_back(std::move(*datum.mutable_data()));
   }

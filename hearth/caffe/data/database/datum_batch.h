@@ -1,4 +1,4 @@
-// Records of a database as the columns of a MemoryData layer.
+// Converts records of a database to the columns of a MemoryData layer.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,12 @@
 
 namespace hearth::caffe {
 
-// Columns id (the key), label, channels, height, width, encoded and data. A record that is no Datum
-// has null in all columns but the id; one whose pixels are floats has no data. One thread adds.
+// Columns id (the key), label, channels, height, width, encoded and data. A record that is not a
+// Datum has null in all columns but the id; one whose pixels are floats has null data. One thread
+// adds.
 class DatumBatch {
  public:
-  // Pixels stay where the records lie, as far as these keep their values; else they are copied.
+  // References the record's pixels if the records keep their values; else copies them.
   explicit DatumBatch(std::shared_ptr<const DatabaseCursor> records)
       : records_(std::move(records)) {}
 
@@ -27,16 +28,16 @@ class DatumBatch {
   int64_t rows() const { return static_cast<int64_t>(ids_.size()); }
   size_t data_bytes() const { return data_bytes_; }
 
-  // By Arrow's C data interface; the data are of its type "binary view". The receiver releases both
-  // structs, which keep the batch and the records.
+  // Exports by Arrow's C data interface, with data of type "binary view". The receiver releases
+  // both structs, which own the batch and the records.
   static void Export(const std::shared_ptr<const DatumBatch>& batch, ArrowSchema* schema,
                      ArrowArray* array);
 
  private:
-  std::string_view Kept(std::string_view bytes);
+  std::string_view Referenced(std::string_view bytes);
 
   const std::shared_ptr<const DatabaseCursor> records_;
-  std::deque<std::string> copies_;  // addresses stay
+  std::deque<std::string> copies_;  // a deque keeps addresses stable
   std::vector<std::string> ids_;
   std::vector<std::string_view> data_;
   std::vector<int32_t> labels_, channels_, heights_, widths_, encoded_;
@@ -44,7 +45,7 @@ class DatumBatch {
   size_t data_bytes_ = 0;
 };
 
-// Keys are made of digits and file names; what is no text is told by its bytes.
+// Keys consist of digits and file names; one that is not valid UTF-8 is shown as its bytes.
 std::string TextOfKey(std::string_view key);
 
 }  // namespace hearth::caffe

@@ -43,7 +43,7 @@ std::shared_ptr<const batch::BatchView> RowsOfRecords(const std::vector<std::str
 
 const std::string kDatumSize = DatumNumber(1, 3) + DatumNumber(2, 4) + DatumNumber(3, 5);
 
-TEST(DatumBatch, TheFieldsOfARecordMayComeInAnyOrder) {
+TEST(DatumBatch, FieldsMayBeInAnyOrder) {
   const std::string data(100, 'x'), label = DatumNumber(5, 7), encoded = DatumNumber(7, 1);
   const auto rows =
       RowsOfRecords({kDatumSize + DatumField(4, data) + label + encoded,
@@ -61,7 +61,7 @@ TEST(DatumBatch, TheFieldsOfARecordMayComeInAnyOrder) {
   }
 }
 
-TEST(DatumBatch, DataThatAreEmptyMissingOrBroken) {
+TEST(DatumBatch, DataCanBeEmptyMissingOrInvalid) {
   const auto rows = RowsOfRecords(
       {kDatumSize + DatumField(4, ""), kDatumSize, DatumField(4, "abc").substr(0, 4),
        kDatumSize + DatumField(4, "abc") + "\x2d",
@@ -77,7 +77,7 @@ TEST(DatumBatch, DataThatAreEmptyMissingOrBroken) {
   }
 }
 
-TEST(DatumBatch, DataStayWhereTheRecordKeepsThem) {
+TEST(DatumBatch, ReferencesDataThatTheRecordsKeep) {
   const std::string record = kDatumSize + DatumField(4, std::string(100, 'x'));
   for (const bool keeps : {true, false}) {
     auto batch = std::make_shared<DatumBatch>(std::make_shared<RecordsInMemory>(keeps));
@@ -92,7 +92,7 @@ TEST(DatumBatch, DataStayWhereTheRecordKeepsThem) {
   }
 }
 
-TEST(DatumBatch, WhatIsExportedKeepsTheRecordsUntilItsLastColumnIsReleased) {
+TEST(DatumBatch, ExportedBatchesOwnTheRecordsUntilTheirLastColumnIsReleased) {
   auto records = std::make_shared<RecordsInMemory>(true);
   const std::weak_ptr<RecordsInMemory> watched = records;
   const std::string record = kDatumSize + DatumField(4, std::string(100, 'x'));
@@ -114,7 +114,7 @@ TEST(DatumBatch, WhatIsExportedKeepsTheRecordsUntilItsLastColumnIsReleased) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST(DatumBatch, KeysThatAreNoTextAreToldByTheirBytes) {
+TEST(DatumBatch, InvalidUtf8KeysAreShownAsBytes) {
   EXPECT_EQ(TextOfKey("00000001_cat.jpg"), "00000001_cat.jpg");
   EXPECT_EQ(TextOfKey(std::string_view("\xff\0", 2)), "ff00");
 }

@@ -10,14 +10,14 @@
 namespace hearth::caffe {
 namespace {
 
-// Many digits, or some pictures; with the other columns one entry of a ring.
+// Many digits, or some images; with the other columns one entry of a ring.
 constexpr size_t kBatchBytes = (size_t{4} << 20) - (size_t{256} << 10);
 constexpr int64_t kBatchRows = 4096;
 
 }  // namespace
 
 uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts) {
-  // Without a product of both numbers, which may be too large.
+  // Avoids the product of both numbers, which may overflow.
   return records / parts * part + records % parts * part / parts;
 }
 
@@ -30,7 +30,7 @@ LmdbParts DivideLmdb(const std::string& path, uint64_t parts) {
     const uint64_t begin = PartBegin(divided.records, part, parts);
     const uint64_t count = PartBegin(divided.records, part + 1, parts) - begin;
     Require(pages.valid() || count == 0, ErrorCode::kDataLoss,
-            "the LMDB {} is damaged: it says that it has {} records, but ends after {} or before;"
+            "the LMDB {} is damaged: its header says {} records, but it ends after at most {};"
             " create it again from its source",
             path, divided.records, begin);
     pages.Skip(count);
@@ -64,7 +64,7 @@ DatumRows::DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, 
   records_->Seek(range_.first_key);
   if (range_.or_behind) return;
   Require(records_->valid() && records_->key() == range_.first_key, ErrorCode::kDataLoss,
-          "{} has no record '{}' any more, with which a part of it begins; it must not be written "
+          "{} no longer has the record '{}', where a part begins; it must not be written "
           "while it is read",
           name_, TextOfKey(range_.first_key));
 }

@@ -1,4 +1,4 @@
-// The Datum records of a database as rows for a MemoryData layer: a range of keys at a time.
+// Reads ranges of a database's Datum records as rows for a MemoryData layer.
 #pragma once
 
 #include <cstdint>
@@ -13,48 +13,49 @@
 
 namespace hearth::caffe {
 
-// What the parts of an LMDB are: part i begins at the key first_keys[i], if it has any record.
+// Parts of an LMDB: part i begins at the key first_keys[i], if it has any record.
 struct LmdbParts {
   uint64_t records = 0;
   std::vector<std::string> first_keys;
 };
 
-// How many of `records` come before part `part` of `parts`; sizes of parts differ by at most one.
+// Number of `records` before part `part` of `parts`; sizes of parts differ by at most one.
 uint64_t PartBegin(uint64_t records, uint64_t part, uint64_t parts);
 
-// Finds where the parts begin; reads no values. `path`: the data file or its URI. Throws as
-// LmdbPages does.
+// Finds the first keys of the parts without reading values. `path`: the data file or its URI.
+// Throws like LmdbPages.
 LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
 
-// Where an LMDB may be cut into some number of parts or up to twice as many, of about equal size,
-// by its tree alone.
+// Divides an LMDB into some number of parts, or up to twice as many, of similar size, using only
+// its tree.
 struct LmdbCuts {
-  std::vector<LmdbSubtree> parts;  // each goes to the next one's first key; empty: it is too small
+  // each ends at the next one's first key; empty: the file is too small
+  std::vector<LmdbSubtree> parts;
   uint64_t records = 0;
   size_t page_size = 0;
 };
-// Throws as LmdbPages does; kUnimplemented for keys of another order than their bytes'.
+// Throws like LmdbPages; kUnimplemented for keys that are not in byte order.
 LmdbCuts CutLmdb(const std::string& path, size_t wanted);
 
-// Some records that lie beside each other.
+// A contiguous key range.
 struct DatumRange {
   std::string first_key;
-  std::optional<std::string> end_key;  // of the record behind them; none: not known, or they go on
-                                       // to the end of the database
-  std::optional<uint64_t> count;       // where it is known
-  bool or_behind = false;  // no record need have the first key: those that come after it count
+  std::optional<std::string> end_key;  // exclusive; none: unknown, or
+                                       // the end of the database
+  std::optional<uint64_t> count;       // if known
+  bool or_behind = false;              // first_key is a lower bound: no record needs to have it
 };
 
-// Reads some records as batches. One thread. Throws kDataLoss where the file is damaged.
+// Reads a range of records as batches. One thread. Throws kDataLoss if the file is damaged.
 class DatumRows {
  public:
-  // Of an LMDB's data file. Throws kDataLoss where there is no record of the first key.
+  // Reads an LMDB's data file. Throws kDataLoss if no record has the first key.
   DatumRows(const std::string& path, DatumRange range);
   DatumRows(const std::string& path, const std::string& first_key, uint64_t count);
-  // The same of any database; `name` is for messages: "the LevelDB /path".
+  // Reads any database; `name` is for messages: "the LevelDB /path".
   DatumRows(std::unique_ptr<DatabaseCursor> records, std::string name, DatumRange range);
 
-  // Bytes that came from another file system.
+  // Bytes read from a remote file system.
   uint64_t fetched() const { return records_->fetched(); }
   // The next rows, some megabytes of them; null at the end.
   std::shared_ptr<const DatumBatch> Next();
@@ -62,9 +63,9 @@ class DatumRows {
  private:
   bool AtEnd() const;
 
-  const std::shared_ptr<DatabaseCursor> records_;  // batches keep it, too
+  const std::shared_ptr<DatabaseCursor> records_;  // shared with the batches
   const std::string name_;
-  DatumRange range_;  // what is left of it
+  DatumRange range_;  // the part not yet read
 };
 
 }  // namespace hearth::caffe

@@ -18,7 +18,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// The number of records in a meta page: behind its header, its 24 bytes and the free pages' 48.
+// The number of records in a meta page: after its header, its 24 bytes and the 48 of the free
+// pages.
 constexpr std::streamoff kRecordsAt = 16 + 24 + 48 + 32;
 
 class DatumRowsTest : public testing::Test {
@@ -77,7 +78,7 @@ TEST_F(DatumRowsTest, PartsHaveEachRecordOnceAndInOrder) {
   }
 }
 
-TEST_F(DatumRowsTest, CutsHaveEachRecordOnceAndAreAboutEqual) {
+TEST_F(DatumRowsTest, CutsHaveEachRecordOnceAndSimilarSizes) {
   std::vector<std::pair<std::string, std::string>> records;
   std::vector<std::string> keys;
   for (int i = 0; i < 20'000; ++i) {
@@ -85,7 +86,7 @@ TEST_F(DatumRowsTest, CutsHaveEachRecordOnceAndAreAboutEqual) {
     records.emplace_back(keys.back(), RecordOf("abcdefgh", i));
   }
   Write(records);
-  EXPECT_TRUE(CutLmdb(file_, 100'000).parts.empty());  // so many pages it has not
+  EXPECT_TRUE(CutLmdb(file_, 100'000).parts.empty());  // more pages than it has
   for (const size_t wanted : {1UL, 3UL, 60UL}) {
     const LmdbCuts cuts = CutLmdb(file_, wanted);
     EXPECT_EQ(cuts.records, 20'000U);
@@ -106,7 +107,7 @@ TEST_F(DatumRowsTest, CutsHaveEachRecordOnceAndAreAboutEqual) {
   }
 }
 
-TEST_F(DatumRowsTest, ARecordThatIsNoDatumHasNullsAndKeysAreTexts) {
+TEST_F(DatumRowsTest, ARecordThatIsNotADatumHasNullsAndKeysAreText) {
   Write({{"good", RecordOf("xyz", 7)},
          {"no data", RecordOf("", 3)},
          {"none", "no Datum"},
@@ -130,7 +131,7 @@ TEST_F(DatumRowsTest, ARecordThatIsNoDatumHasNullsAndKeysAreTexts) {
   EXPECT_EQ(rows.Next(), nullptr);
 }
 
-TEST_F(DatumRowsTest, ABatchEndsBeforeWhatDoesNotFitAndALargeRecordHasOneOfItsOwn) {
+TEST_F(DatumRowsTest, ABatchEndsBeforeItsLimitAndALargeRecordHasItsOwn) {
   const std::string large(5 << 20, 'l'), small(1 << 20, 's');
   Write({{"a", RecordOf(small, 1)},
          {"b", RecordOf(small, 2)},
@@ -144,7 +145,7 @@ TEST_F(DatumRowsTest, ABatchEndsBeforeWhatDoesNotFitAndALargeRecordHasOneOfItsOw
   EXPECT_THAT(rows, ElementsAre(2, 1, 1));
 }
 
-TEST_F(DatumRowsTest, ABatchOutlivesTheRowsThatItIsOf) {
+TEST_F(DatumRowsTest, ABatchOutlivesItsReader) {
   Write({{"a", RecordOf(std::string(9000, 'x'), 7)}});
   auto rows = std::make_unique<DatumRows>(file_, "a", 1);
   const auto batch = rows->Next();
@@ -152,7 +153,7 @@ TEST_F(DatumRowsTest, ABatchOutlivesTheRowsThatItIsOf) {
   EXPECT_EQ(ViewOf(batch)->column("data").Bytes(0), std::string(9000, 'x'));
 }
 
-TEST_F(DatumRowsTest, FewerRecordsThanToldAreAnError) {
+TEST_F(DatumRowsTest, MissingRecordsAreAnError) {
   Write({{"a", RecordOf("x", 1)}});
   DatumRows rows(file_, "a", 2);
   EXPECT_THROW(rows.Next(), Error);
@@ -160,8 +161,8 @@ TEST_F(DatumRowsTest, FewerRecordsThanToldAreAnError) {
   EXPECT_EQ(DatumRows(file_, "", 0).Next(), nullptr);
 }
 
-// Each part would else begin at the first record again.
-TEST_F(DatumRowsTest, AFalseCountDoublesNoRecord) {
+// Otherwise each part would begin at the first record again.
+TEST_F(DatumRowsTest, AWrongCountDoesNotDuplicateRecords) {
   std::vector<std::pair<std::string, std::string>> records;
   for (int i = 0; i < 100; ++i) records.emplace_back(fmt::format("{:08}", i), RecordOf("a", i));
   Write(records);
@@ -171,13 +172,13 @@ TEST_F(DatumRowsTest, AFalseCountDoublesNoRecord) {
     file.write("\xc8", 1);  // 200
   }
   file.close();
-  EXPECT_THAT([&] { DivideLmdb(file_, 2); },
-              ThrowsMessage<Error>(HasSubstr("says that it has 200")));
+  EXPECT_THAT([&] { DivideLmdb(file_, 2); }, ThrowsMessage<Error>(HasSubstr("header says 200")));
 }
 
-TEST_F(DatumRowsTest, APartWhoseFirstRecordIsGoneIsAnError) {
+TEST_F(DatumRowsTest, AMissingFirstRecordOfAPartIsAnError) {
   Write({{"a", RecordOf("x", 1)}, {"c", RecordOf("y", 2)}});
-  EXPECT_THAT([&] { DatumRows(file_, "b", 1); }, ThrowsMessage<Error>(HasSubstr("no record 'b'")));
+  EXPECT_THAT([&] { DatumRows(file_, "b", 1); },
+              ThrowsMessage<Error>(HasSubstr("no longer has the record 'b'")));
   EXPECT_THROW(DatumRows(file_, "d", 1), Error);
   EXPECT_THROW(DatumRows(file_, "", 1), Error);
 }

@@ -1,4 +1,4 @@
-// Batches of Datum records for tests.
+// For tests: batches of Datum records.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hearth::caffe {
 
-// What a receiver of the batch gets: null of none.
+// The batch as its receiver sees it; null if it is empty.
 inline std::shared_ptr<const batch::BatchView> ViewOf(
     const std::shared_ptr<const DatumBatch>& batch) {
   if (batch == nullptr) return nullptr;

@@ -34,7 +34,7 @@ class LevelDbCursor : public DatabaseCursor {
   explicit LevelDbCursor(const std::string& path) : path_(path) {
     leveldb::Options options;
     options.env = &env_;
-    options.paranoid_checks = true;  // else it leaves out what is damaged in its log
+    options.paranoid_checks = true;  // otherwise damaged log records are skipped
     options.max_open_files = 100;
     database_ = Open(options, path);
     env_.Seal();
@@ -57,7 +57,7 @@ class LevelDbCursor : public DatabaseCursor {
     iterator_->SeekToLast();
     CheckStatus(iterator_->status(), path_, "read");
   }
-  // How many bytes of its files come before `key`, to about a block.
+  // Number of bytes of its files before `key`, to about a block.
   uint64_t BytesBefore(std::string_view key) {
     const leveldb::Range range("", ToSlice(key));
     uint64_t bytes = 0;
@@ -109,7 +109,7 @@ class LevelDbWriter : public DatabaseWriter {
   leveldb::WriteBatch batch_;
 };
 
-// The first keys of parts of equal numbers of records; "" for those that have none.
+// The first keys of parts of equal numbers of records; "" for empty parts.
 std::vector<DatumRange> DivideByRecords(LevelDbCursor* cursor, uint64_t parts) {
   uint64_t records = 0;
   for (cursor->SeekToFirst(); cursor->valid(); cursor->Next()) ++records;
@@ -125,7 +125,7 @@ std::vector<DatumRange> DivideByRecords(LevelDbCursor* cursor, uint64_t parts) {
   return ranges;
 }
 
-// Keys between the first and the last one, by the eight bytes behind what all have in common.
+// Keys between the first and the last one, by the eight bytes after their common prefix.
 class KeyScale {
  public:
   KeyScale(std::string_view first, std::string_view last)
@@ -152,7 +152,7 @@ std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uin
   for (uint64_t part = 1; part < parts; ++part) {
     const uint64_t wanted = bytes / parts * part;
     uint64_t low = 0, high = std::numeric_limits<uint64_t>::max();
-    while (low < high) {  // the least number whose key has so many bytes before it
+    while (low < high) {  // the least number whose key has that many bytes before it
       const uint64_t middle = low + (high - low) / 2;
       if (cursor->BytesBefore(scale.KeyAt(middle)) < wanted) {
         low = middle + 1;
@@ -164,7 +164,7 @@ std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uin
     if (cursor->valid()) {
       ranges[part].first_key = std::max(ranges[part - 1].first_key, std::string(cursor->key()));
     } else {
-      ranges[part].first_key = last;  // with the records before it to the part before
+      ranges[part].first_key = last;  // the previous part also has the records before it
     }
     ranges[part - 1].end_key = ranges[part].first_key;
   }

@@ -1,4 +1,4 @@
-// The Datum records of a LevelDB as rows, in ranges of keys that tasks of Spark read on their own.
+// Reads a LevelDB's Datum records as rows, in key ranges for independent Spark tasks.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace hearth::caffe {
 
-// What is read whole to be divided.
+// Databases below this size are scanned in full to find split points.
 inline constexpr uint64_t kSmallLevelDb = uint64_t{64} << 20;
 
-// As many ranges as `parts`, in the order of keys, some of them empty where there are few records.
-// A database of less than `small` bytes is divided by its number of records, as an LMDB is; another
-// one, of which that would take a reading of all, by its bytes. `path`: the folder. Throws
-// kDataLoss where it cannot be read.
+// Returns `parts` ranges in key order, some of them empty if there are few records. A database of
+// less than `small` bytes is divided by its number of records, like an LMDB; a larger one, for
+// which that would need a full scan, by its bytes. `path`: the folder. Throws kDataLoss if it
+// cannot be read.
 std::vector<DatumRange> DivideLevelDb(const std::string& path, uint64_t parts,
                                       uint64_t small = kSmallLevelDb);
 
-// Throws as DivideLevelDb does.
+// Throws like DivideLevelDb.
 std::unique_ptr<DatumRows> ReadLevelDb(const std::string& path, DatumRange range);
 
 }  // namespace hearth::caffe

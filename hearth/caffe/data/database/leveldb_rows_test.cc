@@ -24,7 +24,7 @@ class LevelDbRowsTest : public testing::Test {
   LevelDbRowsTest() { fs::remove_all(path_); }
   ~LevelDbRowsTest() override { fs::remove_all(path_); }
 
-  // Pictures of a kilobyte; returns their keys.
+  // Writes images of a kilobyte; returns their keys.
   std::vector<std::string> Write(int records) const {
     Datum datum;
     std::string data(1000, '\0');
@@ -69,13 +69,13 @@ TEST_F(LevelDbRowsTest, RangesHaveEachRecordOnceAndInOrder) {
         largest = std::max(largest, part.size());
       }
       EXPECT_EQ(ids, keys);
-      // By bytes to some blocks of 64 KiB.
+      // By bytes, up to some blocks of 64 KiB.
       EXPECT_LE(largest, keys.size() / ranges.size() + (small > 0 ? 1 : 200));
     }
   }
 }
 
-TEST_F(LevelDbRowsTest, OfNothingThereAreEmptyRanges) {
+TEST_F(LevelDbRowsTest, AnEmptyDatabaseHasEmptyRanges) {
   Write(0);
   for (const uint64_t small : {kSmallLevelDb, uint64_t{0}}) {
     const std::vector<DatumRange> ranges = DivideLevelDb(path_, 3, small);
@@ -85,8 +85,8 @@ TEST_F(LevelDbRowsTest, OfNothingThereAreEmptyRanges) {
   EXPECT_THROW(DivideLevelDb(path_, 0), Error);
 }
 
-// LevelDB by itself passes over what its log has lost.
-TEST_F(LevelDbRowsTest, ADamagedLogIsAnErrorAndNotADatabaseOfFewerRecords) {
+// By default LevelDB skips damaged parts of its log.
+TEST_F(LevelDbRowsTest, ADamagedLogIsAnErrorRatherThanMissingRecords) {
   Write(200);
   for (const auto& entry : fs::directory_iterator(path_)) {
     if (entry.path().extension() != ".log") continue;
@@ -98,8 +98,8 @@ TEST_F(LevelDbRowsTest, ADamagedLogIsAnErrorAndNotADatabaseOfFewerRecords) {
               ThrowsMessage<Error>(HasSubstr("cannot open the LevelDB")));
 }
 
-// As a writer that was killed leaves it.
-TEST_F(LevelDbRowsTest, ALogThatWasCutOffEndsWithTheLastWholeCommit) {
+// As a killed writer leaves it.
+TEST_F(LevelDbRowsTest, ATruncatedLogEndsWithTheLastCompleteCommit) {
   const std::vector<std::string> keys = Write(200);
   for (const auto& entry : fs::directory_iterator(path_)) {
     if (entry.path().extension() != ".log") continue;
@@ -108,12 +108,12 @@ TEST_F(LevelDbRowsTest, ALogThatWasCutOffEndsWithTheLastWholeCommit) {
   EXPECT_EQ(IdsOf(DivideLevelDb(path_, 1).front()), keys);
 }
 
-TEST_F(LevelDbRowsTest, ARangeThatIsNotThereAnyMoreIsAnError) {
+TEST_F(LevelDbRowsTest, AMissingRangeIsAnError) {
   Write(3);
   DatumRange range;
   range.first_key = "gone";
   EXPECT_THAT([&] { ReadLevelDb(path_, range); },
-              ThrowsMessage<Error>(HasSubstr("has no record 'gone'")));
+              ThrowsMessage<Error>(HasSubstr("no longer has the record 'gone'")));
   range = DivideLevelDb(path_, 1).front();
   range.count = 4;
   EXPECT_THAT([&] { IdsOf(range); }, ThrowsMessage<Error>(HasSubstr("ends 1 records too early")));

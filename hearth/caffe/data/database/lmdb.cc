@@ -21,7 +21,7 @@ void CheckResult(int result, const std::string& path, const char* what) {
 }
 
 MDB_val ToVal(std::string_view bytes) {
-  return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB does not write through it
+  return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB does not write to it
 }
 
 class Environment {
@@ -52,8 +52,8 @@ class LmdbWriter : public DatabaseWriter {
     pending_.emplace_back(key, value);
   }
 
-  // The map has a size that is fixed while a transaction runs: one that fills it is done again in a
-  // larger one.
+  // The size of the map is fixed during a transaction: if one fills it, it is repeated with a
+  // larger map.
   void Commit() override {
     for (;;) {
       const int result = TryCommit();
@@ -70,7 +70,7 @@ class LmdbWriter : public DatabaseWriter {
 
  private:
   static const std::string& MadeFolder(const std::string& path) {
-    if (mkdir(path.c_str(), 0755) != 0) ThrowErrno(errno, fmt::format("cannot make {}", path));
+    if (mkdir(path.c_str(), 0755) != 0) ThrowErrno(errno, fmt::format("cannot create {}", path));
     return path;
   }
 

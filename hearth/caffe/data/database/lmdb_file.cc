@@ -10,9 +10,9 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr size_t kKeptPages = 64;
+constexpr size_t kCachedPages = 64;
 
-// A plain path may hold a colon, so a scheme is believed only with its slashes.
+// A plain path may contain a colon, so a scheme is recognized only with its slashes.
 bool IsElsewhere(std::string_view path) {
   return path.find("://") != std::string_view::npos && !storage::IsLocal(path);
 }
@@ -44,7 +44,7 @@ const std::byte* LmdbFile::Page(uint64_t number, size_t size) {
   if (found == pages_.end() || found->second.bytes.size() != size) {
     std::string bytes(size, '\0');
     Fetch(tree_.get(), number * size, &bytes);
-    if (found == pages_.end() && pages_.size() >= kKeptPages) DropOldest();
+    if (found == pages_.end() && pages_.size() >= kCachedPages) DropOldest();
     found = pages_.insert_or_assign(number, Slot{std::move(bytes)}).first;
   }
   found->second.used = ++clock_;

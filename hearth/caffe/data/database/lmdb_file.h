@@ -1,5 +1,5 @@
-// The bytes of an LMDB's data file: mapped where it lies on this machine; of another file system
-// the pages that are asked for, of which some are kept. One thread. The file must not change.
+// The bytes of an LMDB's data file: memory-mapped if it is local; otherwise fetched by pages, some
+// of which are cached. One thread. The file must not change.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,21 @@ namespace hearth::caffe {
 
 class LmdbFile {
  public:
-  // A path, or a URI that hearth::storage knows. Throws as that does; kDataLoss for an empty file.
+  // A path, or a URI that hearth::storage supports. Throws like storage; kDataLoss for an empty
+  // file.
   explicit LmdbFile(const std::string& path);
-  // A file as those elsewhere are read.
+  // Reads a file by pages, like a remote one.
   LmdbFile(std::string name, std::unique_ptr<storage::InputFile> tree,
            std::unique_ptr<storage::InputFile> values);
 
   const std::string& name() const { return name_; }
   uint64_t size() const { return size_; }
-  // The whole file where it is mapped, else null.
+  // The whole file if it is mapped, else null.
   const std::byte* mapped() const { return mapped_ == nullptr ? nullptr : mapped_->data(); }
-  // Page `number` of pages of `size` bytes, of a file that is not mapped. It lies in the file, and
-  // stays until 32 others were asked for.
+  // Page `number` of pages of `size` bytes, of a file that is not mapped. It must be inside the
+  // file, and is valid until 32 others were requested.
   const std::byte* Page(uint64_t number, size_t size);
-  // `size` bytes from `offset` on, which lie in the file. They stay until the next call.
+  // `size` bytes from `offset` on, which must be inside the file. Valid until the next call.
   const std::byte* Value(uint64_t offset, size_t size);
   // Bytes of pages and values that were fetched.
   uint64_t fetched() const { return fetched_; }
@@ -44,7 +45,7 @@ class LmdbFile {
 
   const std::string name_;
   std::shared_ptr<const formats::MappedFile> mapped_;
-  // Two, as each reads ahead where it is read in order, and values lie in another order than pages.
+  // Two readers, as each reads ahead sequentially, and values are in a different order than pages.
   std::unique_ptr<storage::InputFile> tree_, values_;
   uint64_t size_ = 0;
   std::unordered_map<uint64_t, Slot> pages_;

@@ -14,26 +14,27 @@ constexpr uint32_t kVersion = 1;
 constexpr uint64_t kNoPage = ~uint64_t{0};
 constexpr size_t kDeepestTree = 32;  // the library's own limit
 
-// A page's header: its number (8 bytes), padding (2), flags (2), and then where the list of nodes
-// ends and the nodes begin (2, 2), or for a large value the number of its pages (4).
+// A page's header: its number (8 bytes), padding (2), flags (2), and then the end of the node list
+// and the beginning of the nodes (2, 2), or for a large value its number of pages (4).
 constexpr size_t kFlagsAt = 10, kLowerAt = 12, kPagesAt = 12, kHeaderBytes = 16;
 enum PageKind : uint16_t { kBranch = 1, kLeaf = 2, kOverflow = 4, kAnyKind = 15 };
 
-// A meta page behind its header: magic (4), version (4), address and size of the map (8, 8), two
-// descriptions of databases (48 each), the last page (8), the transaction (8).
+// A meta page after its header: magic (4), version (4), address and size of the map (8, 8), two
+// database descriptors (48 each), the last page (8), the transaction (8).
 constexpr size_t kMetaAt = kHeaderBytes, kDatabasesAt = kMetaAt + 24, kDatabaseBytes = 48;
 constexpr size_t kTransactionAt = kDatabasesAt + 2 * kDatabaseBytes + 8;
-// A database: page size, in that of the free pages (4), flags (2), depth (2), three counts of
-// pages (8 each), records (8), root (8).
+// A database descriptor: page size, in that of the free pages (4), flags (2), depth (2), three
+// counts of pages (8 each), records (8), root (8).
 constexpr size_t kMainAt = kDatabasesAt + kDatabaseBytes;
 constexpr size_t kDatabaseFlagsAt = 4, kDepthAt = 6, kRecordsAt = 32, kRootAt = 40;
 constexpr uint16_t kReversedKeys = 2, kSortedDuplicates = 4, kIntegerKeys = 8;
 
-// A node: the value's size or, with the flags, the child's page (2, 2, 2), key size (2), key.
+// A node: the value's size or, for branches, the child's page (2, 2, 2, including flags), key size
+// (2), key.
 constexpr size_t kNodeBytes = 8;
 enum NodeFlag : uint16_t { kLargeValue = 1, kSubDatabase = 2, kDuplicates = 4 };
 
-// Numbers may lie at odd addresses.
+// Numbers may be unaligned.
 template <typename T>
 T Read(const std::byte* from) {
   T value;
@@ -57,10 +58,10 @@ void LmdbPages::RequireSound(bool sound, const char* what, uint64_t page) const 
           file_->name(), what, page, pages_);
 }
 
-// `page` lies in the file.
+// `page` must be inside the file.
 template <typename T>
 T LmdbPages::At(uint64_t page, size_t offset) const {
-  RequireSound(offset + sizeof(T) <= page_size_, "a number lies outside", page);
+  RequireSound(offset + sizeof(T) <= page_size_, "a number is out of bounds", page);
   return Read<T>(PageAt(page) + offset);
 }
 
@@ -70,16 +71,16 @@ const std::byte* LmdbPages::PageAt(uint64_t page) const {
 
 uint16_t LmdbPages::KindOf(uint64_t page) const { return At<uint16_t>(page, kFlagsAt) & kAnyKind; }
 
-// Of the two meta pages the one with the later transaction counts.
+// Of the two meta pages, the one with the later transaction is valid.
 void LmdbPages::ReadMeta() {
   page_size_ = kMetaAt + kTransactionAt;
   Require(file_->size() >= page_size_, ErrorCode::kDataLoss,
           "{} is not an LMDB: {} bytes cannot hold its first page", file_->name(), file_->size());
   Require(At<uint32_t>(0, kMetaAt) == kMagic && At<uint32_t>(0, kMetaAt + 4) == kVersion,
-          ErrorCode::kDataLoss, "{} is not an LMDB of a version that can be read", file_->name());
+          ErrorCode::kDataLoss, "{} is not an LMDB of a supported version", file_->name());
   const size_t size = At<uint32_t>(0, kDatabasesAt);
   const bool possible = size >= 512 && size <= 65536 && (size & (size - 1)) == 0;
-  RequireSound(possible && file_->size() >= 2 * size, "its page size is not possible", 0);
+  RequireSound(possible && file_->size() >= 2 * size, "its page size is invalid", 0);
   page_size_ = size;
   pages_ = file_->size() / page_size_;
   const bool second_valid = At<uint32_t>(1, kMetaAt) == kMagic;
@@ -93,7 +94,7 @@ void LmdbPages::ReadMeta() {
   RequireSound((flags & kSortedDuplicates) == 0, "it holds something other than one value per key",
                meta);
   RequireSound(depth_ <= kDeepestTree, "its tree is too deep", meta);
-  RequireSound(records_ <= file_->size() / kNodeBytes, "it claims more records than fit", meta);
+  RequireSound(records_ <= file_->size() / kNodeBytes, "its record count exceeds its size", meta);
 }
 
 void LmdbPages::SeekToFirst() {
@@ -112,17 +113,17 @@ void LmdbPages::Skip(uint64_t records) {
     records -= here;
     read_ += here;
     LeaveRecord();
-    // Pages that name each other in a circle would give records for ever.
-    RequireSound(!valid() || read_ <= records_, "it has more records than it says", root_);
+    // Pages that reference each other in a cycle would yield records forever.
+    RequireSound(!valid() || read_ <= records_, "it has more records than its header says", root_);
   }
   if (valid()) ReadRecord();
 }
 
 void LmdbPages::RequirePlainOrder() const {
-  Require(
-      plain_order_, ErrorCode::kUnimplemented,
-      "the LMDB {} orders its keys backwards or as integers; it is read from its beginning only",
-      file_->name());
+  Require(plain_order_, ErrorCode::kUnimplemented,
+          "the LMDB {} orders its keys backwards or as integers; it can only be read from its "
+          "beginning",
+          file_->name());
 }
 
 void LmdbPages::Seek(std::string_view key) {
@@ -132,7 +133,7 @@ void LmdbPages::Seek(std::string_view key) {
   if (root_ == kNoPage) return;
   Enter(root_);
   while (levels_.size() < depth_) {
-    // The first child holds whatever comes before the second one's key; its own is empty.
+    // The first child has all keys before the second one's; its own is empty.
     Level& branch = levels_.back();
     branch.index =
         std::max<size_t>(1, CountWhile(branch, [&](const Node& node) { return node.key <= key; })) -
@@ -164,7 +165,7 @@ std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
         // The key of a branch's first child is empty: it begins where the branch does.
         below.push_back({branch.index == 0 ? tree.first_key : std::string(node.key), node.number});
       }
-      RequireSound(below.size() <= pages_, "its pages name each other in a circle", tree.page);
+      RequireSound(below.size() <= pages_, "its pages reference each other in a cycle", tree.page);
     }
     found = std::move(below);
   }
@@ -172,7 +173,7 @@ std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
   return found;
 }
 
-// How many of the page's first nodes are `before` what is looked for; their order is theirs.
+// The number of the page's first nodes that are `before` the search key; the nodes are sorted.
 template <typename Before>
 size_t LmdbPages::CountWhile(Level level, Before before) const {
   size_t low = 0, high = level.count;
@@ -193,18 +194,18 @@ void LmdbPages::LeaveRecord() {
 }
 
 void LmdbPages::Enter(uint64_t page) {
-  RequireSound(page >= 2 && page < pages_, "a page is named that is not there", page);
+  RequireSound(page >= 2 && page < pages_, "a page number is out of bounds", page);
   const bool leaf = levels_.size() + 1 == depth_;
   RequireSound(levels_.size() < depth_ && KindOf(page) == (leaf ? kLeaf : kBranch),
-               "a page is of the wrong kind", page);
+               "a page has the wrong type", page);
   const size_t lower = At<uint16_t>(page, kLowerAt);
-  // Leaves without any record, which no count bounds, could be met for ever.
+  // An unlimited number of leaves without records could be visited.
   RequireSound(lower >= kHeaderBytes + sizeof(uint16_t) && lower <= page_size_,
                "a page has no nodes", page);
   levels_.push_back({page, 0, (lower - kHeaderBytes) / sizeof(uint16_t)});
 }
 
-// To the first record below `page`.
+// Moves to the first record below `page`.
 void LmdbPages::Descend(uint64_t page) {
   for (Enter(page); levels_.size() < depth_;) Enter(NodeAt(levels_.back()).number);
 }
@@ -219,7 +220,7 @@ LmdbPages::Node LmdbPages::NodeAt(const Level& level) const {
   if (levels_.size() < depth_) node.number |= part(2) << 32;
   const size_t key_bytes = At<uint16_t>(page, at + 6);
   node.data = at + kNodeBytes + key_bytes;
-  RequireSound(node.data <= page_size_, "a key lies outside", page);
+  RequireSound(node.data <= page_size_, "a key is out of bounds", page);
   const auto* bytes = reinterpret_cast<const char*>(PageAt(page));
   node.key = {bytes + at + kNodeBytes, key_bytes};
   return node;
@@ -227,7 +228,7 @@ LmdbPages::Node LmdbPages::NodeAt(const Level& level) const {
 
 void LmdbPages::ReadRecord() {
   const uint64_t page = levels_.back().page;
-  RequireSound(read_ <= records_, "it has more records than it says", page);
+  RequireSound(read_ <= records_, "it has more records than its header says", page);
   const Node node = NodeAt(levels_.back());
   RequireSound((node.flags & (kSubDatabase | kDuplicates)) == 0,
                "it holds something other than one value per key", page);
@@ -236,19 +237,19 @@ void LmdbPages::ReadRecord() {
     value_ = LargeValue(At<uint64_t>(page, node.data), node.number);
     return;
   }
-  RequireSound(node.number <= page_size_ - node.data, "a value lies outside", page);
+  RequireSound(node.number <= page_size_ - node.data, "a value is out of bounds", page);
   value_ = {reinterpret_cast<const char*>(PageAt(page)) + node.data, node.number};
 }
 
-// A value that fills pages of its own, in a row, read with their header: read as a page of the tree
-// this would make a file elsewhere read all values once more, ahead of it.
+// A value on consecutive pages, read with their header. Reading it as a page of the tree would
+// fetch all values of a remote file a second time by read-ahead.
 std::string_view LmdbPages::LargeValue(uint64_t page, uint64_t bytes) const {
-  constexpr auto kOutside = "a large value lies outside";
+  constexpr auto kOutside = "a large value is out of bounds";
   RequireSound(page >= 2 && page < pages_, kOutside, page);
   RequireSound(bytes <= (pages_ - page) * page_size_ - kHeaderBytes, kOutside, page);
   const std::byte* header = file_->Value(page * page_size_, kHeaderBytes + bytes);
   const auto kind = Read<uint16_t>(header + kFlagsAt);
-  RequireSound((kind & kAnyKind) == kOverflow, "a large value is not where it should be", page);
+  RequireSound((kind & kAnyKind) == kOverflow, "a large value's page has the wrong type", page);
   const uint64_t room = Read<uint32_t>(header + kPagesAt) * uint64_t{page_size_};
   RequireSound(kHeaderBytes + bytes <= room, kOutside, page);
   return {reinterpret_cast<const char*>(header) + kHeaderBytes, bytes};

@@ -1,5 +1,5 @@
 // Reads the B+tree in an LMDB file without the LMDB library. The library trusts every page, so that
-// a damaged file would end the process; here each bound is checked. The file must not change.
+// a damaged file would crash the process; here each bound is checked. The file must not change.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,28 @@
 
 namespace hearth::caffe {
 
-// A part of the tree: its page, and a key that none of its records comes before.
+// A part of the tree: its page, and a lower bound of its keys.
 struct LmdbSubtree {
   std::string first_key;
   uint64_t page = 0;
 };
 
 // A cursor over the records of the unnamed database, in key order. One thread. It takes no lock:
-// a database is not written meanwhile. Throws kDataLoss, naming the file, when it meets
+// the database must not be written meanwhile. Throws kDataLoss, naming the file, if it finds
 // damage.
 class LmdbPages : public DatabaseCursor {
  public:
-  // `path`: the data file, or its URI. At the first record.
+  // `path`: the data file, or its URI. Positioned at the first record.
   explicit LmdbPages(const std::string& path);
   explicit LmdbPages(std::unique_ptr<LmdbFile> file);
 
   void SeekToFirst() override;
   void Next() override { Skip(1); }
-  // Passes over records by what their pages' headers say, without looking at them.
+  // Skips records using only the page headers.
   void Skip(uint64_t records);
   void Seek(std::string_view key) override;
-  // All of the tree in key order, cut where its pages are: on the first level with so many, or into
-  // its leaves. Reads the levels above alone. The cursor stands behind the last record then.
+  // The whole tree in key order, divided at its pages: on the first level with that many, or into
+  // its leaves. Reads only the levels above. Leaves the cursor after the last record.
   std::vector<LmdbSubtree> Subtrees(size_t wanted);
   uint64_t records() const { return records_; }
   size_t page_size() const { return page_size_; }
@@ -51,10 +51,10 @@ class LmdbPages : public DatabaseCursor {
     size_t index, count;
   };
   struct Node {
-    uint64_t number;  // bytes of the value, or the child's page
+    uint64_t number;  // size of the value, or the child's page
     uint16_t flags;
     std::string_view key;
-    size_t data;  // where the value begins in its page
+    size_t data;  // offset of the value in its page
   };
 
   template <typename T>
@@ -74,15 +74,15 @@ class LmdbPages : public DatabaseCursor {
   void RequireSound(bool sound, const char* what, uint64_t page) const;
 
   const std::unique_ptr<LmdbFile> file_;
-  const std::byte* const mapped_;  // null: by pages
+  const std::byte* const mapped_;  // null: read by pages
   size_t page_size_ = 0;
   uint64_t pages_ = 0;  // in the file
   uint64_t root_ = 0;
   size_t depth_ = 0;
-  uint64_t records_ = 0;       // the file's own count
-  uint64_t read_ = 0;          // since SeekToFirst or Seek, this one and those passed over
-  bool plain_order_ = true;    // keys are ordered by their bytes, from the first on
-  std::vector<Level> levels_;  // from the root to the record's leaf; none after the last record
+  uint64_t records_ = 0;       // according to the header
+  uint64_t read_ = 0;          // since SeekToFirst or Seek, including the current and skipped ones
+  bool plain_order_ = true;    // keys are in byte order
+  std::vector<Level> levels_;  // from the root to the record's leaf; empty after the last record
   std::string_view key_, value_;
 };
 

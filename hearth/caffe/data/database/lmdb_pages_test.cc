@@ -24,7 +24,7 @@ class LmdbPagesTest : public testing::Test {
   LmdbPagesTest() { fs::remove_all(path_); }
   ~LmdbPagesTest() override { fs::remove_all(path_); }
 
-  // Enough for a tree of three levels, with values in the leaves and on pages of their own.
+  // Enough for a tree of three levels, with values both in the leaves and on separate pages.
   void Write(int records) {
     auto writer = CreateDatabase(DataParameter::LMDB, path_);
     std::mt19937 random(1);
@@ -45,7 +45,7 @@ class LmdbPagesTest : public testing::Test {
     for (; pages->valid(); pages->Next()) all.emplace(pages->key(), pages->value());
     return all;
   }
-  // The file as one of another file system is read.
+  // Reads the file like a remote one.
   std::unique_ptr<LmdbFile> ByPages() {
     const auto open = [this] { return storage::For(file_).Open(file_); };
     return std::make_unique<LmdbFile>(file_, open(), open());
@@ -62,7 +62,7 @@ class LmdbPagesTest : public testing::Test {
   std::map<std::string, std::string> records_;
 };
 
-TEST_F(LmdbPagesTest, ReadsWhatTheLibraryWrote) {
+TEST_F(LmdbPagesTest, ReadsFilesOfTheLibrary) {
   for (const int records : {0, 1, 20, 20'000}) {
     fs::remove_all(path_);
     records_.clear();
@@ -86,7 +86,7 @@ TEST_F(LmdbPagesTest, ReadsTheSameByPagesWithoutMappingTheFile) {
   }
 }
 
-TEST_F(LmdbPagesTest, ReadsALargeValueOnceWithoutThePageThatItBeginsOn) {
+TEST_F(LmdbPagesTest, ReadsALargeValueOnceWithoutItsFirstPage) {
   auto writer = CreateDatabase(DataParameter::LMDB, path_);
   for (int i = 0; i < 500; ++i) writer->Put(fmt::format("{:03}", i), std::string(9000, 'v'));
   writer->Commit();
@@ -95,7 +95,7 @@ TEST_F(LmdbPagesTest, ReadsALargeValueOnceWithoutThePageThatItBeginsOn) {
   EXPECT_LE(pages.fetched(), fs::file_size(file_));
 }
 
-TEST_F(LmdbPagesTest, SubtreesAreTheWholeTreeOnEachOfItsLevels) {
+TEST_F(LmdbPagesTest, SubtreesCoverTheWholeTreeOnEachLevel) {
   Write(20'000);
   for (const size_t wanted : {1UL, 2UL, 100UL, 1'000'000UL}) {
     LmdbPages pages(ByPages());
@@ -118,23 +118,23 @@ TEST_F(LmdbPagesTest, SubtreesAreTheWholeTreeOnEachOfItsLevels) {
   EXPECT_LT(LmdbPages(ByPages()).fetched(), 40'000U);
 }
 
-TEST_F(LmdbPagesTest, SkipsAndSeeksToTheRecordsThatTheLibraryWouldGive) {
+TEST_F(LmdbPagesTest, SkipsAndSeeksToTheSameRecordsAsTheLibrary) {
   Write(20'000);
   std::vector<std::string> keys;
   for (const auto& [key, value] : records_) keys.push_back(key);
   LmdbPages pages(file_);
-  for (const size_t place : {0UL, 1UL, 97UL, 9999UL, 19'998UL, 19'999UL}) {
+  for (const size_t position : {0UL, 1UL, 97UL, 9999UL, 19'998UL, 19'999UL}) {
     pages.SeekToFirst();
-    pages.Skip(place);
-    ASSERT_EQ(pages.key(), keys[place]);
-    pages.Seek(keys[place]);
-    ASSERT_EQ(pages.key(), keys[place]);
-    EXPECT_EQ(pages.value(), records_[keys[place]]);
-    // What lies between two keys is found at the second one.
-    pages.Seek(keys[place] + '\1');
-    ASSERT_EQ(pages.valid(), place + 1 < keys.size());
+    pages.Skip(position);
+    ASSERT_EQ(pages.key(), keys[position]);
+    pages.Seek(keys[position]);
+    ASSERT_EQ(pages.key(), keys[position]);
+    EXPECT_EQ(pages.value(), records_[keys[position]]);
+    // Seeking between two keys finds the second one.
+    pages.Seek(keys[position] + '\1');
+    ASSERT_EQ(pages.valid(), position + 1 < keys.size());
     if (pages.valid()) {
-      EXPECT_EQ(pages.key(), keys[place + 1]);
+      EXPECT_EQ(pages.key(), keys[position + 1]);
     }
   }
   pages.Seek("");
@@ -145,7 +145,7 @@ TEST_F(LmdbPagesTest, SkipsAndSeeksToTheRecordsThatTheLibraryWouldGive) {
   EXPECT_FALSE(pages.valid());
 }
 
-TEST_F(LmdbPagesTest, DamageIsAnErrorThatNamesTheFile) {
+TEST_F(LmdbPagesTest, DamageIsAnErrorNamingTheFile) {
   Write(2000);
   const std::string sound = Bytes();
   std::mt19937 random(2);
@@ -177,8 +177,8 @@ TEST_F(LmdbPagesTest, DamageIsAnErrorThatNamesTheFile) {
   EXPECT_GE(refused_by_pages, refused);
 }
 
-// Where all leaves say that they have half a node, a tree whose branches name them again and again
-// would be walked for ever.
+// If all leaves claim half a node, a tree whose branches reference them repeatedly would be
+// traversed forever.
 TEST_F(LmdbPagesTest, ALeafWithoutRecordsIsAnError) {
   Write(20);
   std::string bytes = Bytes();

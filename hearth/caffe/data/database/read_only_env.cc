@@ -22,16 +22,16 @@ ReadOnlyEnv::ReadOnlyEnv()
     : leveldb::EnvWrapper(leveldb::Env::Default()),
       memory_(leveldb::NewMemEnv(leveldb::Env::Default())) {}
 
-leveldb::Env* ReadOnlyEnv::Place(const std::string& name) {
+leveldb::Env* ReadOnlyEnv::EnvOf(const std::string& name) {
   return memory_->FileExists(name) ? memory_.get() : target();
 }
 
 Status ReadOnlyEnv::NewSequentialFile(const std::string& name, leveldb::SequentialFile** file) {
-  return Place(name)->NewSequentialFile(name, file);
+  return EnvOf(name)->NewSequentialFile(name, file);
 }
 
 Status ReadOnlyEnv::NewRandomAccessFile(const std::string& name, leveldb::RandomAccessFile** file) {
-  return Place(name)->NewRandomAccessFile(name, file);
+  return EnvOf(name)->NewRandomAccessFile(name, file);
 }
 
 Status ReadOnlyEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** file) {
@@ -43,7 +43,7 @@ Status ReadOnlyEnv::NewAppendableFile(const std::string& name, leveldb::Writable
   return NewWritableFile(name, file);
 }
 
-bool ReadOnlyEnv::FileExists(const std::string& name) { return Place(name)->FileExists(name); }
+bool ReadOnlyEnv::FileExists(const std::string& name) { return EnvOf(name)->FileExists(name); }
 
 Status ReadOnlyEnv::GetChildren(const std::string& folder, std::vector<std::string>* names) {
   const Status status = target()->GetChildren(folder, names);
@@ -55,7 +55,7 @@ Status ReadOnlyEnv::GetChildren(const std::string& folder, std::vector<std::stri
   return status;
 }
 
-// A file on disk stays, and LevelDB does not ask for it again.
+// A file on disk is kept, and LevelDB does not request it again.
 Status ReadOnlyEnv::RemoveFile(const std::string& name) {
   return memory_->FileExists(name) ? memory_->RemoveFile(name) : Status::OK();
 }
@@ -64,7 +64,7 @@ Status ReadOnlyEnv::CreateDir(const std::string&) { return Status::OK(); }
 Status ReadOnlyEnv::RemoveDir(const std::string&) { return Status::OK(); }
 
 Status ReadOnlyEnv::GetFileSize(const std::string& name, uint64_t* size) {
-  return Place(name)->GetFileSize(name, size);
+  return EnvOf(name)->GetFileSize(name, size);
 }
 
 Status ReadOnlyEnv::RenameFile(const std::string& from, const std::string& to) {

@@ -1,4 +1,4 @@
-// Lets LevelDB, which has no mode for reading only, open a database without touching its files.
+// Lets LevelDB, which has no read-only mode, open a database without changing its files.
 #pragma once
 
 #include <leveldb/env.h>
@@ -10,13 +10,14 @@
 
 namespace hearth::caffe {
 
-// Reads come from the disk; what LevelDB writes while it opens a database (the log replayed into a
-// table, a new manifest) goes to memory and is read from there. Thread-safe, as LevelDB asks.
+// Reads come from the disk; whatever LevelDB writes while it opens a database (the log replayed
+// into a table, a new manifest) goes to memory and is read from there. Thread-safe, as LevelDB
+// requires.
 class ReadOnlyEnv : public leveldb::EnvWrapper {
  public:
   ReadOnlyEnv();
 
-  // From here on nothing can be written any more: LevelDB gives up compactions that reading starts.
+  // Rejects further writes: LevelDB abandons compactions that reading triggers.
   void Seal() { sealed_ = true; }
 
   leveldb::Status NewSequentialFile(const std::string& name,
@@ -37,8 +38,8 @@ class ReadOnlyEnv : public leveldb::EnvWrapper {
   leveldb::Status NewLogger(const std::string& name, leveldb::Logger** logger) override;
 
  private:
-  // Where the file of that name is.
-  leveldb::Env* Place(const std::string& name);
+  // Whether the file is on disk or in memory.
+  leveldb::Env* EnvOf(const std::string& name);
 
   std::unique_ptr<leveldb::Env> memory_;
   std::atomic<bool> sealed_{false};

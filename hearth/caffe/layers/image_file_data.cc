@@ -1,4 +1,4 @@
-#include "hearth/caffe/layers/picture_file_data.h"
+#include "hearth/caffe/layers/image_file_data.h"
 
 #include <fmt/ranges.h>
 
@@ -10,21 +10,21 @@
 namespace hearth::caffe {
 namespace {
 
-// A list of which most entries are wrong is no list of pictures.
-constexpr size_t kMostBadItems = 1000;
+// If most entries are invalid, the list is not a list of images.
+constexpr size_t kMostInvalidItems = 1000;
 
 }  // namespace
 
-PictureFileLayer::PictureFileLayer(const LayerParameter& param, const NetContext& context)
+ImageFileLayer::ImageFileLayer(const LayerParameter& param, const NetContext& context)
     : FileDataLayer(param, context), transformer_(param.transform_param(), context.phase) {}
 
-Shape PictureFileLayer::ShapeOf(const Pixels& pixels) const {
-  const PictureSize size = pixels.size();
+Shape ImageFileLayer::ShapeOf(const Pixels& pixels) const {
+  const ImageSize size = pixels.size();
   return {batch_size(), size.channels, transformer_.OutputSize(size.height),
           transformer_.OutputSize(size.width)};
 }
 
-void PictureFileLayer::ShapeTops(Item first, const Blobs& top) const {
+void ImageFileLayer::ShapeTops(Item first, const Blobs& top) const {
   try {
     top[0]->Reshape(ShapeOf(Read(&first)));
   } catch (const Error& error) {
@@ -33,18 +33,18 @@ void PictureFileLayer::ShapeTops(Item first, const Blobs& top) const {
   if (top.size() > 1) top[1]->Reshape({batch_size()});
 }
 
-// False for a picture that cannot be used, where somebody is told of those.
-bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
-                                std::string* reason) const {
+// Returns false for an invalid image, if invalid rows are reported.
+bool ImageFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
+                              std::string* reason) const {
   DataBatch::Top& data = batch->tops[0];
   try {
     const Pixels pixels = Read(item);
-    const PictureSize size = pixels.size();
+    const ImageSize size = pixels.size();
     transformer_.RequireFits(size.channels, size.height, size.width);
     const Shape shape = ShapeOf(pixels);
     if (row == 0) data.Reshape(shape);
     Require(shape == data.shape, ErrorCode::kDataLoss,
-            "a picture of {} does not fit into a minibatch of {}; give all pictures one size, or "
+            "an image of {} does not fit into a minibatch of {}; make all images the same size, or "
             "set crop_size or batch_size: 1",
             fmt::join(shape.begin() + 1, shape.end(), " x "), fmt::join(data.shape, " x "));
     const auto stride = static_cast<int64_t>(data.values.size()) / batch_size();
@@ -53,7 +53,7 @@ bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
     return true;
   } catch (const Error& error) {
     const std::string what = fmt::format("{}: {}", item->name, error.message());
-    if (error.code() != ErrorCode::kDataLoss || !context().on_bad_row) {
+    if (error.code() != ErrorCode::kDataLoss || !context().on_invalid_row) {
       throw Error(error.code(), what);
     }
     *reason = error.message();
@@ -61,7 +61,7 @@ bool PictureFileLayer::ReadInto(Item* item, int64_t row, DataBatch* batch,
   }
 }
 
-void PictureFileLayer::LoadBatch(DataBatch* batch) {
+void ImageFileLayer::LoadBatch(DataBatch* batch) {
   batch->tops.resize(2);
   batch->tops[1].Reshape({batch_size()});
   std::vector<Item> items(batch_size());
@@ -69,13 +69,13 @@ void PictureFileLayer::LoadBatch(DataBatch* batch) {
   std::vector<std::string> reasons(items.size());
   const auto read = [&](int64_t row) { return ReadInto(&items[row], row, batch, &reasons[row]); };
   const auto replace = [&](int64_t row) {
-    Require(batch->bad_rows.size() < kMostBadItems, ErrorCode::kDataLoss,
-            "{} pictures in a row cannot be used, the last one because: {}", kMostBadItems,
+    Require(batch->invalid_rows.size() < kMostInvalidItems, ErrorCode::kDataLoss,
+            "{} consecutive images are invalid, the last one because: {}", kMostInvalidItems,
             reasons[row]);
-    batch->bad_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
+    batch->invalid_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
     items[row] = TakeItem();
   };
-  // The first one gives the minibatch its shape.
+  // The first one determines the minibatch's shape.
   while (!read(0)) replace(0);
   ForEach(batch_size() - 1, context().transform_threads, [&](int64_t i) { read(i + 1); });
   for (int64_t row = 1; row < batch_size(); ++row) {

@@ -1,4 +1,4 @@
-#include "hearth/caffe/data/picture_reader.h"
+#include "hearth/caffe/data/image_reader.h"
 
 #include <gmock/gmock.h>
 
@@ -11,14 +11,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-PictureReader Reader(PictureSize size, const std::string& transform = "", bool resize = false) {
+ImageReader Reader(ImageSize size, const std::string& transform = "", bool resize = false) {
   TransformationParameter param;
   ParseText(transform, "test", &param);
-  return PictureReader(param, TEST, size, resize);
+  return ImageReader(param, TEST, size, resize);
 }
 
 template <typename Function>
-std::string PictureError(Function read) {
+std::string ReaderError(Function read) {
   try {
     read();
   } catch (const Error& error) {
@@ -28,7 +28,7 @@ std::string PictureError(Function read) {
   return "";
 }
 
-TEST(PictureReader, PutsEncodedPicturesIntoPlanes) {
+TEST(ImageReader, ConvertsEncodedImagesToPlanes) {
   const image::Image image = image::GradientImage(4, 5, 3);
   std::vector<float> out(60);
   Reader({3, 4, 5}, "scale: 0.5").ReadEncoded(image::EncodePng(image), 0, out.data());
@@ -39,7 +39,7 @@ TEST(PictureReader, PutsEncodedPicturesIntoPlanes) {
   }
 }
 
-TEST(PictureReader, ReadsRawBytesAndFloatsAsPlanes) {
+TEST(ImageReader, ReadsRawBytesAndFloatsAsPlanes) {
   std::vector<float> out(12);
   const std::string bytes = "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\xfe\xff";
   Reader({3, 2, 2}).ReadRaw(bytes, {3, 2, 2}, 0, out.data());
@@ -50,7 +50,7 @@ TEST(PictureReader, ReadsRawBytesAndFloatsAsPlanes) {
   EXPECT_EQ(out[5], -0.75f);
 }
 
-TEST(PictureReader, ResizesWhereAskedTo) {
+TEST(ImageReader, ResizesOnRequest) {
   std::vector<float> out(4);
   const std::string bytes(16, '\x05');
   Reader({1, 2, 2}, "", true).ReadRaw(bytes, {1, 4, 4}, 0, out.data());
@@ -59,38 +59,38 @@ TEST(PictureReader, ResizesWhereAskedTo) {
       .ReadEncoded(image::EncodePng(image::GradientImage(7, 3, 3)), 0, out.data());
 }
 
-TEST(PictureReader, TakesAnySizeThatTheCropFitsInto) {
-  const PictureReader reader = Reader({1, 3, 3}, "crop_size: 3");
-  EXPECT_EQ(reader.output(), (PictureSize{1, 3, 3}));
+TEST(ImageReader, AcceptsAnySizeThatTheCropFitsInto) {
+  const ImageReader reader = Reader({1, 3, 3}, "crop_size: 3");
+  EXPECT_EQ(reader.output(), (ImageSize{1, 3, 3}));
   std::vector<float> out(9);
   const image::Image image = image::GradientImage(6, 5, 1);
   reader.ReadEncoded(image::EncodePng(image), 0, out.data());
   EXPECT_EQ(out[0], image.pixels[1 * 5 + 1]);
-  EXPECT_THAT(PictureError([&] {
+  EXPECT_THAT(ReaderError([&] {
                 reader.ReadEncoded(image::EncodePng(image::GradientImage(2, 5, 1)), 0, out.data());
               }),
-              "a picture of 2 x 5 pixels is smaller than crop_size 3");
+              "an image of 2 x 5 pixels is smaller than crop_size 3");
 }
 
-TEST(PictureReader, RefusesPicturesOfAnotherSize) {
+TEST(ImageReader, RejectsImagesOfAnotherSize) {
   std::vector<float> out(100);
-  const PictureReader reader = Reader({1, 4, 4});
-  EXPECT_THAT(PictureError([&] {
+  const ImageReader reader = Reader({1, 4, 4});
+  EXPECT_THAT(ReaderError([&] {
                 reader.ReadEncoded(image::EncodePng(image::GradientImage(4, 5, 1)), 0, out.data());
               }),
-              "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4");
-  EXPECT_THAT(PictureError([&] {
+              "an image of 1 x 4 x 5 does not match the layer's 1 x 4 x 4");
+  EXPECT_THAT(ReaderError([&] {
                 reader.ReadRaw("abc", {1, 4, 4}, 0, out.data());
               }),
-              "3 bytes are not a picture of 1 x 4 x 4");
-  EXPECT_THAT(PictureError([&] {
+              "3 bytes are not an image of 1 x 4 x 4");
+  EXPECT_THAT(ReaderError([&] {
                 reader.ReadFloats({}, {1, 4, 4}, 0, out.data());
               }),
-              HasSubstr("0 numbers are not a picture"));
+              HasSubstr("0 numbers are not an image"));
 }
 
-TEST(PictureReader, DrawsFromTheSeedAlone) {
-  const PictureReader reader = Reader({1, 4, 4}, "mirror: true");
+TEST(ImageReader, DependsOnTheSeedAlone) {
+  const ImageReader reader = Reader({1, 4, 4}, "mirror: true");
   const std::string bytes = image::EncodePng(image::GradientImage(4, 4, 1));
   std::vector<float> first(16), second(16);
   int changes = 0;
@@ -104,7 +104,7 @@ TEST(PictureReader, DrawsFromTheSeedAlone) {
   EXPECT_GT(changes, 5);
 }
 
-TEST(PictureReader, NeedsTheWholeSize) { EXPECT_THROW(Reader({1, 0, 4}), Error); }
+TEST(ImageReader, RequiresAllDimensions) { EXPECT_THROW(Reader({1, 0, 4}), Error); }
 
 }  // namespace
 }  // namespace hearth::caffe

@@ -1,11 +1,11 @@
-"""The order of the rooms holds in includes and imports, and the check notices when it does not."""
+"""The order of the modules holds in includes and imports; the check reports what breaks it."""
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-import check_rooms  # noqa: E402
+import check_modules  # noqa: E402
 
 
 def write(path, text):
@@ -14,10 +14,10 @@ def write(path, text):
 
 
 def test_every_arrow_points_up_the_list():
-    assert check_rooms.wrong_arrows(ROOT) == []
+    assert check_modules.wrong_arrows(ROOT) == []
 
 
-def rooms_of_the_page(table):
+def modules_of_the_page(table):
     """The names in the first column of one of ARCHITECTURE.md's tables."""
     page = (ROOT / "ARCHITECTURE.md").read_text()
     _, _, rest = page.partition(f"| `{table}/` | owns | may use |\n")
@@ -25,19 +25,19 @@ def rooms_of_the_page(table):
     return [row.split("`")[1].rstrip("/") for row in rows]
 
 
-def test_the_page_lists_the_rooms_that_there_are():
+def test_the_page_lists_the_modules_that_exist():
     for table, known in (
-        ("hearth", check_rooms.MAY_USE),
-        ("python/hearth", check_rooms.PYTHON_MAY_USE),
+        ("hearth", check_modules.MAY_USE),
+        ("python/hearth", check_modules.PYTHON_MAY_USE),
     ):
         folders = {init.parent.name for init in (ROOT / table).glob("*/*.*")} - {"__pycache__"}
-        assert sorted(rooms_of_the_page(table)) == sorted(folders)
+        assert sorted(modules_of_the_page(table)) == sorted(folders)
         assert folders <= set(known)
 
 
 def test_an_include_that_points_down_is_named(tmp_path):
     write(tmp_path / "ring" / "ring.h", '#include "hearth/trainer/job.h"\n')
-    (wrong,) = check_rooms.wrong_includes(tmp_path)
+    (wrong,) = check_modules.wrong_includes(tmp_path)
     assert "ring.h includes trainer, which ring may not use" in wrong
 
 
@@ -45,15 +45,15 @@ def test_an_arrow_within_caffe_that_points_down_is_named(tmp_path):
     write(tmp_path / "caffe" / "net" / "a.h", '#include "hearth/caffe/solver/solver.h"\n')
     write(tmp_path / "caffe" / "solver" / "b.h", '#include "hearth/caffe/net/net.h"\n')
     write(tmp_path / "caffe" / "misc.h", '#include "hearth/caffe/net/net.h"\n')
-    misc, wrong = check_rooms.wrong_includes(tmp_path)
-    assert "misc.h is not a room of caffe" in misc
+    misc, wrong = check_modules.wrong_includes(tmp_path)
+    assert "misc.h is not a module of caffe" in misc
     assert "a.h includes caffe/solver, which caffe/net may not use" in wrong
 
 
-def test_an_unknown_room_is_named(tmp_path):
+def test_an_unknown_module_is_named(tmp_path):
     write(tmp_path / "misc" / "a.cc", "int a;\n")
-    (wrong,) = check_rooms.wrong_includes(tmp_path)
-    assert "misc is not a room" in wrong
+    (wrong,) = check_modules.wrong_includes(tmp_path)
+    assert "misc is not a module" in wrong
 
 
 def test_an_import_that_points_down_is_named_also_within_a_function(tmp_path):
@@ -64,7 +64,7 @@ def test_an_import_that_points_down_is_named_also_within_a_function(tmp_path):
         package / "rows" / "pickles.py",
         "def load():\n    from hearth.cluster import watch\n    return watch\n",
     )
-    (wrong,) = check_rooms.wrong_imports(package)
+    (wrong,) = check_modules.wrong_imports(package)
     assert "pickles.py imports hearth.cluster.watch, which rows may not use" in wrong
 
 
@@ -76,7 +76,7 @@ def test_a_side_of_the_cluster_may_not_use_a_later_one(tmp_path):
     write(package / "cluster" / "driver" / "watch.py", "from hearth.cluster.task import start\n")
     write(package / "cluster" / "task" / "start.py", "from hearth.cluster.node import names\n")
     write(package / "cluster" / "node" / "names.py", "")
-    assert [line.rpartition("/")[2] for line in check_rooms.wrong_imports(package)] == [
+    assert [line.rpartition("/")[2] for line in check_modules.wrong_imports(package)] == [
         "channel.py imports hearth.cluster.node.feed, which cluster may not use",
         "feed.py imports hearth.cluster.driver.watch, which cluster may not use",
     ]
@@ -87,8 +87,8 @@ def test_a_circle_of_imports_is_named_but_type_hints_make_none(tmp_path):
     write(package / "__init__.py", "")
     write(package / "rows" / "a.py", "from hearth.rows import b\n")
     write(package / "rows" / "b.py", "from hearth.rows.a import thing\n")
-    (wrong,) = check_rooms.wrong_imports(package)
+    (wrong,) = check_modules.wrong_imports(package)
     assert "circle" in wrong and "hearth.rows.a" in wrong
     text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hearth.rows import a\n"
     write(package / "rows" / "b.py", text)
-    assert check_rooms.wrong_imports(package) == []
+    assert check_modules.wrong_imports(package) == []

@@ -1,4 +1,4 @@
-#include "hearth/trainer/bad_rows.h"
+#include "hearth/trainer/invalid_rows.h"
 
 #include <algorithm>
 
@@ -9,13 +9,13 @@ namespace hearth::trainer {
 namespace {
 
 constexpr size_t kNamedRows = 10;
-// Fewer rows say little about a fraction: the first row may be the only bad one.
+// Below this number of rows a fraction means little: the first row may be the only invalid one.
 constexpr int64_t kEnoughRows = 1000;
 constexpr auto kEventInterval = std::chrono::seconds(1);
 
 }  // namespace
 
-void BadRows::Report(const std::string& row_id, const std::string& reason) {
+void InvalidRows::Report(const std::string& row_id, const std::string& reason) {
   int64_t count;
   bool send, name;
   {
@@ -30,13 +30,13 @@ void BadRows::Report(const std::string& row_id, const std::string& reason) {
   if (send) send_({{"event", "bad_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
 }
 
-void BadRows::Recall(const std::string& row_id, const std::string& reason) {
+void InvalidRows::Recall(const std::string& row_id, const std::string& reason) {
   std::lock_guard lock(mutex_);
   AddName(row_id, reason);
 }
 
-// Whether it is new among those that are named.
-bool BadRows::AddName(const std::string& row_id, const std::string& reason) {
+// Returns true if the row is new among those that are named.
+bool InvalidRows::AddName(const std::string& row_id, const std::string& reason) {
   const bool known =
       std::any_of(named_.begin(), named_.end(), [&](const Named& row) { return row.id == row_id; });
   if (known || named_.size() == kNamedRows) return false;
@@ -44,13 +44,13 @@ bool BadRows::AddName(const std::string& row_id, const std::string& reason) {
   return true;
 }
 
-bool BadRows::IsTooMany(int64_t rows, int64_t bad, bool no_more) const {
+bool InvalidRows::IsTooMany(int64_t rows, int64_t bad, bool no_more) const {
   if (limit_.rows >= 0 && bad > limit_.rows) return true;
   if (limit_.fraction < 0 || (rows < kEnoughRows && !no_more)) return false;
   return static_cast<double>(bad) > limit_.fraction * static_cast<double>(rows);
 }
 
-void BadRows::Check(int64_t rows, int64_t bad, bool no_more) const {
+void InvalidRows::Check(int64_t rows, int64_t bad, bool no_more) const {
   if (!IsTooMany(rows, bad, no_more)) return;
   std::lock_guard lock(mutex_);
   if (named_.empty()) return;
@@ -62,25 +62,25 @@ void BadRows::Check(int64_t rows, int64_t bad, bool no_more) const {
         bad, rows, allowed, NamesAndReason());
 }
 
-void BadRows::RefuseAll(int64_t rows) const {
+void InvalidRows::RejectAllInvalid(int64_t rows) const {
   std::lock_guard lock(mutex_);
   if (named_.empty()) return;
   Throw(ErrorCode::kDataLoss, "no rows to train on: none of {} can be used: {}", rows,
         NamesAndReason());
 }
 
-std::string BadRows::NamesAndReason() const {
+std::string InvalidRows::NamesAndReason() const {
   std::string names;
   for (const Named& row : named_) names += (names.empty() ? "" : ", ") + row.id;
   return fmt::format("{} ({}: {})", names, named_.front().id, named_.front().reason);
 }
 
-int64_t BadRows::count() const {
+int64_t InvalidRows::count() const {
   std::lock_guard lock(mutex_);
   return count_;
 }
 
-void BadRows::SetCount(int64_t count) {
+void InvalidRows::SetCount(int64_t count) {
   std::lock_guard lock(mutex_);
   count_ = count;
 }

@@ -1,4 +1,4 @@
-// Pictures that cannot be used are skipped with their labels, named and counted, up to a limit.
+// Invalid images are skipped with their labels, named and counted, up to a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,12 +21,12 @@ using ::testing::HasSubstr;
 using Streams = TrainerHarness::Streams;
 
 struct Row {
-  std::string id, picture;
+  std::string id, image;
   int32_t label;
 };
 using Rows = std::vector<Row>;
 
-std::string Picture(int number, int64_t width = 4) {
+std::string Image(int number, int64_t width = 4) {
   image::Image image{4, width, 1, std::vector<uint8_t>(4 * static_cast<size_t>(width))};
   for (size_t i = 0; i < image.pixels.size(); ++i) {
     image.pixels[i] = static_cast<uint8_t>(37 * static_cast<size_t>(number) + 11 * i);
@@ -34,7 +34,7 @@ std::string Picture(int number, int64_t width = 4) {
   return image::EncodePng(image);
 }
 
-Row Good(int number) { return {fmt::format("good{}", number), Picture(number), number % 4}; }
+Row Good(int number) { return {fmt::format("good{}", number), Image(number), number % 4}; }
 
 Rows GoodRows(int begin, int end) {
   Rows rows;
@@ -42,18 +42,18 @@ Rows GoodRows(int begin, int end) {
   return rows;
 }
 
-// One of each kind: no picture at all, cut off, with a flipped bit, of another size, and null.
-Rows BadRowsOf(const std::string& name) {
-  std::string flipped = Picture(1);
+// One of each kind: not an image, truncated, with a flipped bit, of another size, and null.
+Rows InvalidRowsOf(const std::string& name) {
+  std::string flipped = Image(1);
   flipped[flipped.size() / 2] ^= 0x10;
-  return {{name + "-text", "no picture", 3},
-          {name + "-cut", Picture(1).substr(0, 50), 3},
+  return {{name + "-text", "not an image", 3},
+          {name + "-cut", Image(1).substr(0, 50), 3},
           {name + "-flipped", flipped, 3},
-          {name + "-wide", Picture(1, 5), 3},
+          {name + "-wide", Image(1, 5), 3},
           {name + "-empty", "", 3}};
 }
 
-// The bad rows spread among the good ones.
+// The invalid rows, spread among the valid ones.
 Rows MixedRows(const Rows& good, const Rows& bad) {
   Rows rows;
   for (size_t i = 0; i < good.size(); ++i) {
@@ -64,15 +64,15 @@ Rows MixedRows(const Rows& good, const Rows& bad) {
 }
 
 void FeedBatches(ring::RingWriter& writer, const Rows& rows) {
-  std::vector<std::string> ids, pictures;
+  std::vector<std::string> ids, images;
   std::vector<int32_t> labels;
   for (const Row& row : rows) {
     ids.push_back(row.id);
-    pictures.push_back(row.picture);
+    images.push_back(row.image);
     labels.push_back(row.label);
   }
   batch::BatchBuilder builder;
-  builder.AddString("id", ids).AddBinary("data", pictures).AddInt32("label", labels);
+  builder.AddString("id", ids).AddBinary("data", images).AddInt32("label", labels);
   ArrowSchema schema;
   ArrowArray array;
   builder.Export(&schema, &array);
@@ -80,7 +80,7 @@ void FeedBatches(ring::RingWriter& writer, const Rows& rows) {
   writer.WriteEnd(Deadline::After(10));
 }
 
-std::string PictureNet() {
+std::string ImageFedNet() {
   std::string net;
   for (const char* phase : {"TRAIN", "TEST"}) {
     net += fmt::format(R"(
@@ -98,11 +98,11 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 )";
 }
 
-class BadRecordsTest : public TrainerProcessTest {
+class InvalidRecordsTest : public TrainerProcessTest {
  protected:
-  // Turns a job of the fixture into one on pictures.
-  static json OnPictures(json job, int max_iter, const std::string& more = "") {
-    job["net"]["text"] = PictureNet();
+  // Makes a job of the fixture train on images.
+  static json OnImages(json job, int max_iter, const std::string& more = "") {
+    job["net"]["text"] = ImageFedNet();
     job["solver"]["text"] = TestSolver(max_iter, more);
     return job;
   }
@@ -115,11 +115,11 @@ class BadRecordsTest : public TrainerProcessTest {
     return warnings;
   }
 
-  // One process with snapshots; `attempt` 1 goes on from the last one, as after a failure.
+  // One process with snapshots; `attempt` 1 resumes from the last one, as after a failure.
   json RunAgain(int attempt, const json& limit, int max_iter, const Rows& rows) {
     const std::string prefix = folder_.path("snap");
-    json job = OnPictures(TrainJob(), max_iter,
-                          fmt::format("snapshot: {} snapshot_prefix: \"{}\"", snapshot_, prefix));
+    json job = OnImages(TrainJob(), max_iter,
+                        fmt::format("snapshot: {} snapshot_prefix: \"{}\"", snapshot_, prefix));
     job.update(limit);
     job["run"] = run_;
     job["generation"] = attempt;
@@ -135,7 +135,7 @@ class BadRecordsTest : public TrainerProcessTest {
   std::string run_ = "a run";
 
   json DoneOn(const Rows& rows, std::vector<std::string>* warnings = nullptr) {
-    TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
+    TrainerHarness trainer(OnImages(TrainJob(), 3), Streams{});
     FeedBatches(trainer.train(), rows);
     json done = trainer.WaitFor("done");
     if (warnings != nullptr) *warnings = WarningsOf(trainer);
@@ -143,8 +143,8 @@ class BadRecordsTest : public TrainerProcessTest {
   }
 };
 
-TEST_F(BadRecordsTest, AreSkippedWithTheirLabelsAsIfTheyWereNotThere) {
-  const Rows good = GoodRows(0, 12), bad = BadRowsOf("bad");
+TEST_F(InvalidRecordsTest, SkipsThemWithTheirLabels) {
+  const Rows good = GoodRows(0, 12), bad = InvalidRowsOf("bad");
   std::vector<std::string> warnings;
   const json without = DoneOn(good), with = DoneOn(MixedRows(good, bad), &warnings);
   EXPECT_EQ(without["bad_rows"], 0);
@@ -154,23 +154,23 @@ TEST_F(BadRecordsTest, AreSkippedWithTheirLabelsAsIfTheyWereNotThere) {
            {"bad-text", "neither a JPEG nor a PNG image"},
            {"bad-cut", "PNG image of 4 x 4 pixels"},
            {"bad-flipped", "PNG image"},
-           {"bad-wide", "a picture of 1 x 4 x 5 is not the layer's 1 x 4 x 4"},
+           {"bad-wide", "an image of 1 x 4 x 5 does not match the layer's 1 x 4 x 4"},
            {"bad-empty", "0 bytes"}}) {
     EXPECT_THAT(warnings, Contains(AllOf(HasSubstr("Skipping row " + id + " with its labels"),
                                          HasSubstr(reason))));
   }
 }
 
-TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
+TEST_F(InvalidRecordsTest, CountsThemOverAllRanksAgainstTheLimit) {
   for (const int allowed : {10, 9}) {
     std::vector<std::unique_ptr<TrainerHarness>> ranks;
     coordinator_.reset();
     for (int rank = 0; rank < 2; ++rank) {
-      json job = OnPictures(RankJob(rank, 2), 3);
+      json job = OnImages(RankJob(rank, 2), 3);
       job["max_bad_records"] = allowed;
       ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
       FeedBatches(ranks.back()->train(),
-                  MixedRows(GoodRows(0, 12), BadRowsOf(fmt::format("r{}", rank))));
+                  MixedRows(GoodRows(0, 12), InvalidRowsOf(fmt::format("r{}", rank))));
     }
     if (allowed == 10) {
       for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["bad_rows"], 10);
@@ -183,21 +183,21 @@ TEST_F(BadRecordsTest, AreCountedOverAllRanksAgainstTheLimit) {
   }
 }
 
-TEST_F(BadRecordsTest, ALaterEpochCountsThemAnew) {
-  json job = OnPictures(TrainJob(), 12);  // four epochs of twelve rows
+TEST_F(InvalidRecordsTest, CountsThemAgainInEachEpoch) {
+  json job = OnImages(TrainJob(), 12);  // four epochs of twelve rows
   job["max_bad_records"] = 5;
   TrainerHarness trainer(job, Streams{});
-  FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), BadRowsOf("bad")));
-  // In the last epoch those behind the last good row are not met.
+  FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
+  // The last epoch ends before it reaches the invalid rows behind the last valid one.
   EXPECT_GE(trainer.WaitFor("done")["bad_rows"], 3 * 5);
   EXPECT_EQ(WarningsOf(trainer).size(), 5u);
 }
 
-TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
-  json job = OnPictures(TrainJob(), 12);
+TEST_F(InvalidRecordsTest, FailsAtTheEndOfTheEpochAboveAFraction) {
+  json job = OnImages(TrainJob(), 12);
   job["max_bad_fraction"] = 0.25;  // 5 of 17 are more
   TrainerHarness trainer(job, Streams{});
-  FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), BadRowsOf("bad")));
+  FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
   const json error = ErrorOf(trainer);
   EXPECT_EQ(error["iteration"], 3);
   EXPECT_THAT(error["message"].get<std::string>(),
@@ -206,11 +206,11 @@ TEST_F(BadRecordsTest, AFractionTooLargeFailsAtTheEndOfTheEpoch) {
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-// 44 rows, 4 of them bad, ten iterations an epoch: what was drawn before the snapshot is part of
-// what is judged after it, and is counted once.
-TEST_F(BadRecordsTest, ARestartJudgesAndCountsAsAnUnbrokenRun) {
+// 44 rows, 4 of them invalid, ten iterations per epoch: rows that are replayed to reach the
+// snapshot's position count towards the limit once.
+TEST_F(InvalidRecordsTest, CountsInARestartAsInAnUninterruptedRun) {
   const Rows rows = MixedRows(GoodRows(0, 40), [] {
-    Rows bad = BadRowsOf("bad");
+    Rows bad = InvalidRowsOf("bad");
     bad.pop_back();
     return bad;
   }());
@@ -233,8 +233,9 @@ TEST_F(BadRecordsTest, ARestartJudgesAndCountsAsAnUnbrokenRun) {
   }
 }
 
-TEST_F(BadRecordsTest, ARestartStillFailsBeyondTheLimitAndNamesRowsOfBeforeIt) {
-  const Rows rows = MixedRows(GoodRows(0, 40), BadRowsOf("bad"));  // 5 of 45, early in the epoch
+TEST_F(InvalidRecordsTest, FailsAboveTheLimitInARestartAndNamesEarlierRows) {
+  const Rows rows =
+      MixedRows(GoodRows(0, 40), InvalidRowsOf("bad"));  // 5 of 45, early in the epoch
   snapshot_ = 7;
   ASSERT_EQ(RunAgain(0, {{"max_bad_records", 5}}, 7, rows)["event"], "done");
   const json error = RunAgain(1, {{"max_bad_fraction", 0.1}}, 22, rows);
@@ -242,11 +243,11 @@ TEST_F(BadRecordsTest, ARestartStillFailsBeyondTheLimitAndNamesRowsOfBeforeIt) {
               AllOf(HasSubstr("5 of 45 rows cannot be used"), HasSubstr("bad-text")));
 }
 
-// Bad rows may come first in a later epoch: no reason to judge its first minibatches alone.
-TEST_F(BadRecordsTest, ThePartOfALaterEpochIsNotJudgedAlone) {
-  const Rows rows = MixedRows(GoodRows(0, 40), BadRowsOf("bad"));
+// A later epoch may begin with invalid rows; its first minibatches alone must not exceed the limit.
+TEST_F(InvalidRecordsTest, DoesNotCheckTheBeginningOfALaterEpochAlone) {
+  const Rows rows = MixedRows(GoodRows(0, 40), InvalidRowsOf("bad"));
   for (int iterations = 11; iterations <= 19; iterations += 2) {
-    json job = OnPictures(TrainJob(), iterations);
+    json job = OnImages(TrainJob(), iterations);
     job["max_bad_fraction"] = 0.12;  // 5 of 45 are allowed
     TrainerHarness trainer(job, Streams{});
     FeedBatches(trainer.train(), rows);
@@ -254,27 +255,27 @@ TEST_F(BadRecordsTest, ThePartOfALaterEpochIsNotJudgedAlone) {
   }
 }
 
-TEST_F(BadRecordsTest, ASourceOfNothingElseIsAnErrorAndNoEndlessLoop) {
-  TrainerHarness trainer(OnPictures(TrainJob(), 3), Streams{});
-  FeedBatches(trainer.train(), BadRowsOf("bad"));
+TEST_F(InvalidRecordsTest, FailsIfAllRowsAreInvalid) {
+  TrainerHarness trainer(OnImages(TrainJob(), 3), Streams{});
+  FeedBatches(trainer.train(), InvalidRowsOf("bad"));
   EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(),
               AllOf(HasSubstr("no rows to train on: none of"), HasSubstr("can be used: bad")));
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-// An error that is not of one picture: the thread that met it ends, and with it the run.
-TEST_F(BadRecordsTest, ATransformerThreadThatFailsIsToldWithRankIterationAndLayer) {
+// An error that does not concern a single image ends the transformer thread and the run.
+TEST_F(InvalidRecordsTest, ATransformerThreadsFailureNamesRankIterationAndLayer) {
   std::vector<std::unique_ptr<TrainerHarness>> ranks;
   for (int rank = 0; rank < 2; ++rank) {
-    json job = OnPictures(RankJob(rank, 2), 100000);
+    json job = OnImages(RankJob(rank, 2), 100000);
     job["transform_threads"] = 3;
     ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
   }
   FeedBatches(ranks[0]->train(), GoodRows(0, 40));
   batch::BatchBuilder good, odd;
-  const std::vector<std::string> pictures(8, Picture(1));
-  good.AddBinary("data", pictures).AddInt32("label", std::vector<int32_t>(8, 1));
-  odd.AddBinary("data", pictures).AddInt32("label", std::vector<int32_t>(8, 1));
+  const std::vector<std::string> images(8, Image(1));
+  good.AddBinary("data", images).AddInt32("label", std::vector<int32_t>(8, 1));
+  odd.AddBinary("data", images).AddInt32("label", std::vector<int32_t>(8, 1));
   odd.AddString("encoded", std::vector<std::string>(8, "yes"));
   for (batch::BatchBuilder* builder : {&good, &odd}) {
     ArrowSchema schema;
@@ -291,30 +292,30 @@ TEST_F(BadRecordsTest, ATransformerThreadThatFailsIsToldWithRankIterationAndLaye
   EXPECT_THAT(own["message"].get<std::string>(),
               HasSubstr("column 'encoded' has type string, but a whole number is needed"));
   EXPECT_EQ(ErrorOf(*ranks[0])["rank"], 1);
-  EXPECT_LT(SecondsSince(start), kToldWithin);
+  EXPECT_LT(SecondsSince(start), kReportedWithin);
 }
 
-TEST_F(BadRecordsTest, ValidationRowsCountToo) {
-  json job = OnPictures(TrainJob(), 3, "test_interval: 2 test_iter: 3");
+TEST_F(InvalidRecordsTest, CountsValidationRows) {
+  json job = OnImages(TrainJob(), 3, "test_interval: 2 test_iter: 3");
   job["validate"] = true;
   job["max_bad_records"] = 4;
   TrainerHarness trainer(job, Streams{.test = true});
-  FeedBatches(trainer.test(), MixedRows(GoodRows(0, 7), BadRowsOf("held-out")));
+  FeedBatches(trainer.test(), MixedRows(GoodRows(0, 7), InvalidRowsOf("held-out")));
   FeedBatches(trainer.train(), GoodRows(0, 12));
   EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(),
               AllOf(HasSubstr("5 of 12 rows cannot be used"), HasSubstr("held-out-text")));
   EXPECT_EQ(trainer.Wait(), 1);
 }
 
-TEST_F(BadRecordsTest, FeaturesLeaveThemOutAndFailBeyondTheLimit) {
+TEST_F(InvalidRecordsTest, FeaturesSkipThemAndFailAboveTheLimit) {
   for (const int allowed : {5, 4}) {
-    json job = OnPictures(TrainJob(), 3);
+    json job = OnImages(TrainJob(), 3);
     job.erase("solver");
     job["mode"] = "features";
     job["features"] = {"ip"};
     job["max_bad_records"] = allowed;
     TrainerHarness trainer(job, Streams{.train = false, .test = true, .results = true});
-    FeedBatches(trainer.test(), MixedRows(GoodRows(0, 12), BadRowsOf("bad")));
+    FeedBatches(trainer.test(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
     if (allowed == 5) {
       const json done = trainer.WaitFor("done");
       EXPECT_EQ(done["rows"], 12);

@@ -1,9 +1,9 @@
-# hearth_room(NAME [ENGINE] [TESTS_ALONE] SOURCES ... [DEPS ...] [TESTS ...] [TEST_DEPS ...])
-# One static library per room, named hearth_NAME, and one test program per room, hearth_NAME_test,
-# built from the *_test.cc files that stand beside their sources. TESTS_ALONE: they measure time
-# or use all cores, so ctest runs nothing beside them.
+# hearth_module(NAME [ENGINE] [TESTS_ALONE] SOURCES ... [DEPS ...] [TESTS ...] [TEST_DEPS ...])
+# Defines a static library hearth_NAME and, from its *_test.cc files, the test program
+# hearth_NAME_test. TESTS_ALONE: the tests measure time or use all cores, so ctest runs nothing else
+# at the same time.
 set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
-add_custom_target(hearth_room_tests)  # the test programs of all rooms
+add_custom_target(hearth_module_tests)  # test programs of all modules
 
 # `first` has the headers compiled, all others with its flags use them.
 function(hearth_precompile target first)
@@ -14,9 +14,8 @@ function(hearth_precompile target first)
   endif()
 endfunction()
 
-# Headers take longer than what is a file's own: half of the time of most rooms. So eight files are
-# compiled as one; hence no two files of a room have one name in their anonymous namespaces
-# (tools/check_names.py).
+# Most of a file's compile time is its headers, so eight files are compiled as one. Names in
+# anonymous namespaces must therefore be unique within a module (tools/check_names.py).
 function(hearth_unity target)
   get_target_property(files ${target} SOURCES)
   list(LENGTH files count)
@@ -25,43 +24,43 @@ function(hearth_unity target)
   endif()
 endfunction()
 
-function(hearth_room name)
-  cmake_parse_arguments(ROOM "ENGINE;TESTS_ALONE" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
-  add_library(hearth_${name} STATIC ${ROOM_SOURCES})
+function(hearth_module name)
+  cmake_parse_arguments(MODULE "ENGINE;TESTS_ALONE" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  add_library(hearth_${name} STATIC ${MODULE_SOURCES})
   target_include_directories(hearth_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-  target_link_libraries(hearth_${name} PUBLIC ${ROOM_DEPS})
-  if(ROOM_ENGINE)
+  target_link_libraries(hearth_${name} PUBLIC ${MODULE_DEPS})
+  if(MODULE_ENGINE)
     hearth_precompile(hearth_${name} hearth_caffe <fmt/format.h> <string> <vector> <memory>)
   endif()
   hearth_unity(hearth_${name})
-  if(HEARTH_TESTS AND ROOM_TESTS)
-    add_executable(hearth_${name}_test ${ROOM_TESTS})
-    target_link_libraries(hearth_${name}_test PRIVATE hearth_${name} ${ROOM_TEST_DEPS}
+  if(HEARTH_TESTS AND MODULE_TESTS)
+    add_executable(hearth_${name}_test ${MODULE_TESTS})
+    target_link_libraries(hearth_${name}_test PRIVATE hearth_${name} ${MODULE_TEST_DEPS}
                           GTest::gmock GTest::gtest_main)
     target_compile_definitions(hearth_${name}_test PRIVATE
                                HEARTH_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-    # Tests run once or twice: what -O3 saves them is less than it costs.
+    # Compiling tests at -O3 takes longer than it saves when they run.
     target_compile_options(hearth_${name}_test PRIVATE -O1)
     set(headers <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <nlohmann/json.hpp>)
-    if(ROOM_ENGINE)
+    if(MODULE_ENGINE)
       hearth_precompile(hearth_${name}_test hearth_caffe_test ${headers})
-      # By which the loader finds the device library.
+      # For dlopen of the device library.
       set_target_properties(hearth_${name}_test PROPERTIES BUILD_RPATH ${HEARTH_NATIVE_DIR})
       if(TARGET hearth_device_torch)
         add_dependencies(hearth_${name}_test hearth_device_torch)
       endif()
-    elseif(ROOM_DEPS)  # else it has not the flags of fmt
+    elseif(MODULE_DEPS)  # others lack fmt's compile flags
       hearth_precompile(hearth_${name}_test hearth_base_test ${headers})
     endif()
     hearth_unity(hearth_${name}_test)
-    add_dependencies(hearth_room_tests hearth_${name}_test)
+    add_dependencies(hearth_module_tests hearth_${name}_test)
     add_test(NAME ${name} COMMAND hearth_${name}_test)
     set(timeout 300)
     if(HEARTH_SANITIZE)
       set(timeout 3600)
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout})
-    if(ROOM_TESTS_ALONE)
+    if(MODULE_TESTS_ALONE)
       set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
     endif()
   endif()

@@ -1,4 +1,4 @@
-// What Data and ImageData share: minibatches of pictures with one number as label.
+// Base of Data and ImageData: minibatches of images with one number as label.
 #pragma once
 
 #include <string>
@@ -8,25 +8,25 @@
 
 namespace hearth::caffe {
 
-// Pictures of a minibatch must agree in size; minibatches need not. A picture that cannot be used
-// is reported to context.on_bad_row and replaced by the next; where nobody listens, it is an error.
-class PictureFileLayer : public FileDataLayer {
+// Images of a minibatch must have the same size; minibatches need not. An invalid image is reported
+// to context.on_invalid_row and replaced by the next; without on_invalid_row it is an error.
+class ImageFileLayer : public FileDataLayer {
  public:
-  PictureFileLayer(const LayerParameter& param, const NetContext& context);
+  ImageFileLayer(const LayerParameter& param, const NetContext& context);
 
  protected:
   struct Item {
     uint64_t number = 0;
     std::string name;   // in errors
-    std::string bytes;  // as stored; may be left for Read to fetch
+    std::string bytes;  // as stored; may be left empty for Read to fetch
     float label = 0;
   };
   // The next item of this rank. On the loader's thread.
   virtual Item TakeItem() = 0;
-  // On any thread. May set the label. Throws kDataLoss for what is no picture.
+  // On any thread. May set the label. Throws kDataLoss for an invalid image.
   virtual Pixels Read(Item* item) const = 0;
 
-  // From SetUp: shapes as the first picture has them. Throws naming it where it cannot be read.
+  // From SetUp: sets shapes by the first image. Throws naming it if it cannot be read.
   void ShapeTops(Item first, const Blobs& top) const;
   void LoadBatch(DataBatch* batch) override;
   const DataTransformer& transformer() const { return transformer_; }

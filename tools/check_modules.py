@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Includes and imports between rooms may only point up the lists of ARCHITECTURE.md.
+"""Includes and imports between modules may only point up the lists of ARCHITECTURE.md.
 
 Prints one line per arrow that points the wrong way, and per circle of Python modules, and exits
 with 1 if there is any.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-# Each room of the core and the rooms it may include.
+# Each module of the core and the modules it may include.
 MAY_USE = {
     "base": set(),
     "settings": set(),
@@ -44,7 +44,7 @@ MAY_USE = {
         "caffe",
     },
 }
-# The rooms within caffe, in their order: each may use those before it, proto first.
+# The modules within caffe, in their order: each may use those before it, proto first.
 CAFFE_ORDER = [
     "proto",
     "upgrade",
@@ -57,7 +57,7 @@ CAFFE_ORDER = [
     "solver",
     "tools",
 ]
-# The same for the rooms of the Python package.
+# The same for the subpackages of the Python package.
 _BELOW_APIS = {"native", "files", "spark", "sources", "rows"}
 PYTHON_MAY_USE = {
     "native": set(),
@@ -97,28 +97,28 @@ def wrong_arrows(root: Path) -> list[str]:
 
 
 def wrong_includes(root: Path) -> list[str]:
-    """Returns 'FILE includes ROOM' for each include that the list does not allow."""
+    """Returns 'FILE includes MODULE' for each include that the list does not allow."""
     wrong = []
     for path in sorted(p for p in root.rglob("*") if p.suffix in (".h", ".cc")):
-        room = path.relative_to(root).parts[0]
-        if room not in MAY_USE:
-            wrong.append(f"{path}: {room} is not a room")
+        module = path.relative_to(root).parts[0]
+        if module not in MAY_USE:
+            wrong.append(f"{path}: {module} is not a module")
             continue
         for used, rest in INCLUDE.findall(path.read_text()):
-            if used != room and used not in MAY_USE[room]:
-                wrong.append(f"{path} includes {used}, which {room} may not use")
-            elif used == room == "caffe":
+            if used != module and used not in MAY_USE[module]:
+                wrong.append(f"{path} includes {used}, which {module} may not use")
+            elif used == module == "caffe":
                 wrong += _wrong_within_caffe(path, path.relative_to(root).parts[1], rest)
     return wrong
 
 
-def _wrong_within_caffe(path: Path, room: str, included: str) -> list[str]:
+def _wrong_within_caffe(path: Path, module: str, included: str) -> list[str]:
     used = included.partition("/")[0]
-    for name in (room, used):
+    for name in (module, used):
         if name not in CAFFE_ORDER:
-            return [f"{path}: {name} is not a room of caffe"]
-    if CAFFE_ORDER.index(used) > CAFFE_ORDER.index(room):
-        return [f"{path} includes caffe/{used}, which caffe/{room} may not use"]
+            return [f"{path}: {name} is not a module of caffe"]
+    if CAFFE_ORDER.index(used) > CAFFE_ORDER.index(module):
+        return [f"{path} includes caffe/{used}, which caffe/{module} may not use"]
     return []
 
 
@@ -129,15 +129,15 @@ def wrong_imports(root: Path) -> list[str]:
     imports = {name: set(_imports(path, package, files)) for name, path in files.items()}
     wrong = []
     for name in sorted(imports):
-        room = _room(name)
-        if room and room not in PYTHON_MAY_USE:
-            wrong.append(f"{files[name]}: {room} is not a room")
+        part = _subpackage(name)
+        if part and part not in PYTHON_MAY_USE:
+            wrong.append(f"{files[name]}: {part} is not a subpackage of ARCHITECTURE.md")
             continue
-        allowed = PYTHON_MAY_USE.get(room, {"native"}) | {room, ""}
+        allowed = PYTHON_MAY_USE.get(part, {"native"}) | {part, ""}
         wrong += [
-            f"{files[name]} imports {used}, which {room or package} may not use"
+            f"{files[name]} imports {used}, which {part or package} may not use"
             for used in sorted(imports[name])
-            if _room(used) not in allowed or _from_later_side(name, used)
+            if _subpackage(used) not in allowed or _from_later_side(name, used)
         ]
     try:
         TopologicalSorter(imports).prepare()
@@ -151,14 +151,14 @@ def _module(root: Path, path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _room(module: str) -> str:
+def _subpackage(module: str) -> str:
     """The first name below the package; empty for the package itself."""
     return module.partition(".")[2].partition(".")[0]
 
 
 def _from_later_side(module: str, used: str) -> bool:
     """Whether a module of the cluster uses one of a side that comes after its own."""
-    if _room(module) != "cluster" or _room(used) != "cluster":
+    if _subpackage(module) != "cluster" or _subpackage(used) != "cluster":
         return False
     sides = [(name.split(".")[2:] or [""])[0] for name in (module, used)]
     own, other = (CLUSTER_ORDER.index(s) if s in CLUSTER_ORDER else 0 for s in sides)
@@ -192,7 +192,7 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 def main() -> int:
     wrong = wrong_arrows(Path(__file__).resolve().parents[1])
-    print("\n".join(wrong) if wrong else "rooms: every include and import points the right way")
+    print("\n".join(wrong) if wrong else "modules: every include and import points the right way")
     return 1 if wrong else 0
 
 

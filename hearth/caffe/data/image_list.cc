@@ -1,4 +1,4 @@
-#include "hearth/caffe/data/picture_list.h"
+#include "hearth/caffe/data/image_list.h"
 
 #include <charconv>
 #include <sstream>
@@ -20,25 +20,25 @@ std::string_view Trim(std::string_view text) {
 
 }  // namespace
 
-std::vector<ListedPicture> ReadPictureList(const std::string& uri) {
+std::vector<ListedImage> ReadImageList(const std::string& uri) {
   std::istringstream text(storage::ReadFile(uri));
-  std::vector<ListedPicture> pictures;
+  std::vector<ListedImage> images;
   std::string whole;
   for (int number = 1; std::getline(text, whole); ++number) {
     const std::string_view line = Trim(whole);
     if (line.empty()) continue;
     const size_t gap = line.find_last_of(kBlanks);
-    ListedPicture picture;
+    ListedImage image;
     const char* const end = line.data() + line.size();
     const char* const label = gap == std::string_view::npos ? end : line.data() + gap + 1;
-    const auto [stop, error] = std::from_chars(label, end, picture.label);
+    const auto [stop, error] = std::from_chars(label, end, image.label);
     Require(error == std::errc() && stop == end, ErrorCode::kInvalidArgument,
-            "{}:{}: '{}' does not end in a whole number, the label", uri, number, line);
-    picture.path = Trim(line.substr(0, gap));
-    pictures.push_back(std::move(picture));
+            "{}:{}: '{}' does not end in an integer label", uri, number, line);
+    image.path = Trim(line.substr(0, gap));
+    images.push_back(std::move(image));
   }
-  Require(!pictures.empty(), ErrorCode::kInvalidArgument, "the list {} names no picture", uri);
-  return pictures;
+  Require(!images.empty(), ErrorCode::kInvalidArgument, "the list {} has no images", uri);
+  return images;
 }
 
 std::vector<std::string> ReadLines(const std::string& uri) {

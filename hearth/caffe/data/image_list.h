@@ -1,0 +1,21 @@
+// Reads the list files of ImageData and convert_imageset: an image's path and label per line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hearth::caffe {
+
+struct ListedImage {
+  std::string path;  // as in the file; may contain blanks
+  int32_t label = 0;
+};
+
+// Throws kInvalidArgument "file:line: ..." for a line without a label, and for an empty list.
+std::vector<ListedImage> ReadImageList(const std::string& uri);
+
+// The lines of a text file, stripped and without empty ones.
+std::vector<std::string> ReadLines(const std::string& uri);
+
+}  // namespace hearth::caffe

@@ -1,0 +1,58 @@
+// Names and counts invalid rows, and ends the run if there are more than allowed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hearth/trainer/job.h"
+
+namespace hearth::trainer {
+
+// Thread-safe: all devices of the process report here.
+class InvalidRows {
+ public:
+  using SendEvent = std::function<void(const nlohmann::json&)>;
+
+  InvalidRows(InvalidRowLimit limit, SendEvent send) : limit_(limit), send_(std::move(send)) {}
+
+  // Logs the first ten rows by name, each once, and sends a "invalid_row" event at most once per
+  // second.
+  void Report(const std::string& row_id, const std::string& reason);
+  // Keeps the row's name for Check only: it was reported before a restart.
+  void Recall(const std::string& row_id, const std::string& reason);
+
+  // Throws kDataLoss, naming rows, if `bad` of `rows` rows are more than allowed. Both are summed
+  // over one epoch and all ranks. A fraction is checked from 1000 rows on, and at the end. A
+  // process without invalid rows never throws, so that the error comes from one that can name them.
+  void Check(int64_t rows, int64_t bad, bool no_more) const;
+  // Throws kDataLoss, with names as in Check, if all of an epoch's `rows` are invalid.
+  void RejectAllInvalid(int64_t rows) const;
+
+  // Number of reports so far (a row counts again in each epoch), or the value of SetCount plus the
+  // reports since.
+  int64_t count() const;
+  // Sets the count over all ranks, including reports before a restart.
+  void SetCount(int64_t count);
+
+ private:
+  struct Named {
+    std::string id, reason;
+  };
+  bool AddName(const std::string& row_id, const std::string& reason);  // requires mutex_
+  std::string NamesAndReason() const;                                  // requires mutex_
+  bool IsTooMany(int64_t rows, int64_t bad, bool no_more) const;
+
+  const InvalidRowLimit limit_;
+  const SendEvent send_;
+  mutable std::mutex mutex_;
+  int64_t count_ = 0;
+  std::vector<Named> named_;
+  std::chrono::steady_clock::time_point last_event_{};
+};
+
+}  // namespace hearth::trainer

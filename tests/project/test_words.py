@@ -1,0 +1,54 @@
+"""The terms of comments, strings and test names are checked, and the check notices others."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import check_words  # noqa: E402
+
+
+def words(source: str, path: str = "hearth/net.cc") -> list[str]:
+    """The words that the check reports, each with its line."""
+    found = [line.split(":") for line in check_words.problems_in(path, source)]
+    return [f"{line} {rest.strip()}" for _, line, rest, *_ in found]
+
+
+def test_the_checked_folders_use_the_terms():
+    assert check_words.problems() == []
+
+
+def test_comments_strings_and_test_names_are_checked_but_code_is_not():
+    source = "int picture = 0;  // a picture\n"
+    assert words(source) == ["1 'picture'"]
+    assert words('Throw("bad rows: {}", bad_rows);\n') == ["1 'bad rows'"]
+    assert words('const char* kText = R"(one\nhears two)";\n') == ["2 'hears'"]
+    assert words("TEST(Net, TellsOfItsPieces) {}\n") == ["1 'Tells Of'", "1 'Pieces'"]
+    assert words("char quote = '\"';  // fine\nint pieces;\n") == []
+
+
+def test_python_and_markdown_can_be_read():
+    source = 'def f(pieces):\n    """Reads pieces."""\n    return pieces  # a piece\n'
+    assert words(source, "python/a.py") == ["2 'pieces'", "3 'piece'"]
+    assert words("def test_it_hears_nothing():\n    pass\n", "tests/a.py") == ["1 'hears'"]
+    page = "A `piece`.\n\n```python\npiece = 1\n```\n\nA piece.\n"
+    assert words(page, "docs/a.md") == ["7 'piece'"]
+
+
+def test_a_phrase_is_found_across_lines_of_a_comment():
+    assert words("// One of\n// its own.\nint a;\n// its own\n") == ["1 'of its own'"]
+
+
+def test_the_same_word_in_another_sense_is_not_reported():
+    assert words("// Sorts in place. So far there is room for both. Deals with nulls.\n") == []
+
+
+def test_a_file_begins_with_what_it_is():
+    assert words("// What a layer does.\n") == ["1 begins with What"]
+    assert words("// Layers.\n// What a layer does.\n") == []
+
+
+def test_allowances_hold_for_their_paths_alone(monkeypatch):
+    monkeypatch.setattr(check_words, "ALLOWED", {"hearth/ring/": [r"\bpiece\b"]})
+    assert words("// A piece.\n", "hearth/ring/ring.h") == []
+    assert words("// A piece.\n", "hearth/base/error.h") == ["1 'piece'"]

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Comments, strings and test names use the project's terms: one name for each thing.
+
+Prints one line per word to replace, and exits with 1 if there is any. To check more of the
+repository, add its folders or files to CHECKED: C++, Python and Markdown can be read.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+from sizes import tracked  # noqa: E402
+
+CPP, PYTHON, MARKDOWN = (".h", ".cc"), (".py",), (".md",)
+# Beginnings of paths, and the files there that are checked.
+CHECKED = {
+    "hearth/": CPP,
+    "apps/": CPP,
+    "plugins/": CPP,
+    "python/bindings/": CPP,
+}
+
+# (what not to write, what to write instead)
+WORDS = [
+    (r"(far|near) (files?|folders?|rows?|snapshots?|splits?|hosts?)|elsewhere", "remote, local"),
+    (r"pictures?", "image"),
+    (r"told|tells? of|hears?|heard|the word that|what is said", "reported, notified, message"),
+    (r"rooms|room(?! (for|on|in|to))|houses?", "module"),
+    (r"(?<!in )(?<!in-)(?<!out of )places?(?! (a|the)\b)", "position, offset, location, slot"),
+    (r"strangers?|friends?|crowds?|doors?", "unauthenticated client, peer, listener"),
+    (r"lent|lends?|borrow(s|ed)?", "forwarded (delegation) tokens"),
+    (r"meeting places?|meetings?|attendance|rosters?", "rendezvous, step tracker, membership"),
+    (r"pieces?", "split, row group, chunk, part"),
+    (r"deals?(?! with)|dealt|dealing(?! with)", "distribute round-robin"),
+    (r"kept (rows|batches)", "spooled rows, persisted batches"),
+    (r"foretells?|foretold", "predicted, modelled"),
+    (r"beside the trainers?", "in the same process tree, on the same host"),
+    (r"g(ives?|iven|ave|iving) up", "abandoned, timed out, released"),
+    (r"time (is|was) over", "before the deadline, deadline exceeded"),
+    (r"an own|of (its|their|one's) own", "a separate, dedicated or private one"),
+    (r"(bad|unusable) (rows?|records?)", "invalid rows"),
+    (r"strikers?|soak draws?", "fault injector, randomized fault tests"),
+    (r"whoever|nobody|somebody|everybody", "the caller, the reader, no rank, no other thread"),
+    (r"(which|that) (is|are) none|is no number", "is not one, is missing, is not finite"),
+    (r"anew", "again"),
+]
+WRONG = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in WORDS]
+# A file's first comment names what the file is, does or contains.
+OPENING = re.compile(r'(?://|"""|#) ?(What|Which|How|Whoever|Where|Whatever)\b')
+
+# Text that may stay, by the beginning of a path.
+ALLOWED = {
+    # Ranges of a gradient, of a message in flight, of a large value: they are of no file.
+    "hearth/collective/": [r"\bpieces?\b", r"^place$"],
+    "hearth/batch/chunks_image.h": [r"`piece`"],
+    "hearth/ring/": [r"\bpiece\b"],
+    "hearth/storage/": [r"\bpieces\b"],
+    "python/bindings/": [r"\bpieces?\b"],
+    "hearth/formats/mapped_file_test.cc": [r"elsewhere"],
+}
+
+# A string, a comment, a test's name: what people read. The rest is code.
+TEXT = re.compile(
+    r'R"(\w*)\((?P<raw>.*?)\)\1"'
+    r'|"(?P<string>(?:\\.|[^"\\\n])*)"'
+    r"|'(?:\\.|[^'\\\n])'"
+    r"|//(?P<comment>[^\n]*)"
+    r"|\bTEST(?:_F|_P)?\(\s*\w+,\s*(?P<name>\w+)\)",
+    re.DOTALL,
+)
+# Code in Markdown.
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def in_cpp(source: str) -> Iterator[tuple[int, bool, str]]:
+    """(line, whether it is a comment, text) of what people read in C++."""
+    for found in TEXT.finditer(source):
+        line = source.count("\n", 0, found.start()) + 1
+        if found["comment"] is not None:
+            yield line, True, found["comment"].strip()
+        elif found["name"]:
+            yield line, False, CAPITAL.sub(" ", found["name"])
+        elif (text := found["raw"] or found["string"]) and not text.endswith(CPP):
+            yield line, False, text
+
+
+def in_python(source: str) -> Iterator[tuple[int, bool, str]]:
+    """The same in Python: comments, strings and the names of tests."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], True, token.string.lstrip("#").strip()
+        elif token.type == tokenize.NAME and token.string.startswith("test_"):
+            yield token.start[0], False, token.string.replace("_", " ")
+        elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
+            yield token.start[0], False, token.string
+
+
+def in_markdown(source: str) -> Iterator[tuple[int, bool, str]]:
+    """The same in Markdown: everything but code."""
+    yield 1, False, CODE.sub(lambda found: "\n" * found[0].count("\n"), source)
+
+
+def texts(path: str, source: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of what is checked. Consecutive comment lines are one text, so that a phrase is
+    found across a line break."""
+    read = {".py": in_python, ".md": in_markdown}.get(Path(path).suffix, in_cpp)
+    comment, first, last = "", 0, -1
+    for line, is_comment, text in read(source):
+        if not is_comment:
+            yield line, text
+        elif comment and line == last + 1:
+            comment, last = f"{comment}\n{text}", line
+        else:
+            if comment:
+                yield first, comment
+            comment, first, last = text, line, line
+    if comment:
+        yield first, comment
+
+
+def problems_in(path: str, source: str) -> list[str]:
+    """One line per word of a file to replace."""
+    allowed = [
+        re.compile(text, re.IGNORECASE)
+        for at, some in ALLOWED.items()
+        if path.startswith(at)
+        for text in some
+    ]
+    lines = []
+    if opening := OPENING.match(source):
+        lines.append(f"{path}:1: begins with {opening[1]}: name what the file is, does or contains")
+    for line, text in texts(path, source):
+        for pattern in allowed:
+            text = pattern.sub("", text)
+        flat = text.replace("\n", " ")
+        for wrong, instead in WRONG:
+            lines += [
+                f"{path}:{line + text.count(chr(10), 0, found.start())}: "
+                f"{found[0]!r}: write {instead} instead"
+                for found in wrong.finditer(flat)
+            ]
+    return lines
+
+
+def problems(root: Path = ROOT) -> list[str]:
+    """Those of all files that are checked."""
+    files = [
+        f
+        for f in tracked(*CPP, *PYTHON, *MARKDOWN)
+        if any(f.startswith(at) and f.endswith(some) for at, some in CHECKED.items())
+    ]
+    return [line for f in files for line in problems_in(f, (root / f).read_text(encoding="utf-8"))]
+
+
+if __name__ == "__main__":
+    found = problems()
+    print("\n".join(found) if found else "words: in order")
+    sys.exit(bool(found))
