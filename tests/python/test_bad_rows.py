@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from hearth import caffe
+from hearth.caffe_jobs.trainer_process import RankError, TrainerProcess, stream_of
 from hearth.native import _core as core
 from hearth.native.failure import Failure
-from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
 MOST_SECONDS = 10
 WEIGHTS = Path(__file__).resolve().parents[1] / "data" / "golden" / "files" / "net.caffemodel"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from hearth.caffe_jobs.predict_task import PredictSpec
 from hearth.caffeonspark import jobs
 from hearth.ml import caffe_rows
 from hearth.ml.caffe_rows import Beside, blobs_beside_rows
 from hearth.rows.unusable_rows import PLACE
-from hearth.trainer.predict_task import PredictSpec
 
 SPEC = Beside(PredictSpec("key", {"features": ["a", "b"]}), ("data",), ("kept",))
 LISTS = pa.list_(pa.float32())

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hearth.caffe_jobs.trainer_process import RankError, TrainerProcess, stream_of
 from hearth.native import _core as core
-from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
 NET = """
 layer { name: "data" type: "CoSData" top: "x" source_class: "com.yahoo.ml.caffe.DataFrameSource"

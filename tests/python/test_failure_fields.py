@@ -18,7 +18,8 @@ def sparks_text(error):
     return (
         "Job aborted due to stage failure: Task 1 failed 4 times, most recent failure: "
         f"Lost task 1.0: org.apache.spark.api.python.PythonException: Traceback ...\n"
-        f"hearth.trainer.trainer_process.RankError: {error}\n\tat org.apache.spark.x(Y.scala:1)\n"
+        f"hearth.caffe_jobs.trainer_process.RankError: {error}\n"
+        "\tat org.apache.spark.x(Y.scala:1)\n"
     )
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from hearth import HearthError
+from hearth.caffe_jobs import far_files
+from hearth.caffe_jobs.far_files import FarFiles, FarPlan
 from hearth.files.hadoop_errors import refusal
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.hadoop_shell import _literal, hadoop_user
 from hearth.files.uri import absolute_uri
-from hearth.trainer import far_files
-from hearth.trainer.far_files import FarFiles, FarPlan
 
 _FOLDER = "hdfs://h/models"
 

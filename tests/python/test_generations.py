@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hearth.native._core import Member
 
-from hearth.trainer import launch
+from hearth.caffe_jobs import launch
 
 GENERATIONS = 1000
 WARM_UP = 100

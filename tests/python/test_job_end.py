@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hearth.trainer import launch
+from hearth.caffe_jobs import launch
 
 
 class Planning:

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
+from hearth.caffe_jobs import kept_events
+from hearth.caffe_jobs.kept_events import KeptEvents
 from hearth.caffeonspark.history import History
-from hearth.trainer import kept_events
-from hearth.trainer.kept_events import KeptEvents
 
 
 class Coordinator:

@@ -12,13 +12,13 @@ from object_store import new_folder, object_stores
 
 from hearth import HearthError
 from hearth import data as sources
+from hearth.caffe_jobs import far_files
 from hearth.caffeonspark.places import Places
 from hearth.files import library_files
 from hearth.files.far_copies import FarCopies
 from hearth.files.library_files import LibraryFiles, library_knows, library_system
 from hearth.files.uri import serving
 from hearth.sources.rank_rows import RankRows
-from hearth.trainer import far_files
 
 
 @pytest.fixture(params=["memory", "local", *object_stores()])

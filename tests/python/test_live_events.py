@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from hearth.trainer.live_events import EventSender, LiveEvents
+from hearth.caffe_jobs.live_events import EventSender, LiveEvents
 
 
 class Access:

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hearth.trainer import run_name
-from hearth.trainer.run_name import RunName
+from hearth.caffe_jobs import run_name
+from hearth.caffe_jobs.run_name import RunName
 
 
 def session(attempt: str | None, application: str = "application_1"):

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import orc
 from table_files import ROWS, TABLE, write_parquet
 
+from hearth.caffe_jobs.ring_feed import FileFeed, Place, ranks_of
 from hearth.caffeonspark.tools import sequence_parts
 from hearth.caffeonspark.tools.sequence_keys import picture_key
 from hearth.files.stored_files import Block
@@ -23,7 +24,6 @@ from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import ParquetFormat
 from hearth.sources.rank_rows import RankRows, epoch_order
 from hearth.sources.sequence_file import SequenceFileFormat
-from hearth.trainer.ring_feed import FileFeed, Place, ranks_of
 
 
 def write_orc(folder):
@@ -219,7 +219,7 @@ def wait_for_readers(monkeypatch):
     """Has the threads of a feed run at once."""
     at_once = SimpleNamespace(Lock=contextlib.nullcontext)
     at_once.Thread = lambda target, args, name: SimpleNamespace(start=lambda: target(*args))
-    monkeypatch.setattr("hearth.trainer.ring_feed.threading", at_once)
+    monkeypatch.setattr("hearth.caffe_jobs.ring_feed.threading", at_once)
 
 
 @pytest.mark.parametrize("at_home", [True, False])

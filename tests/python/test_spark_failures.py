@@ -15,7 +15,10 @@ JAVA = "\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonW
     ("text", "said"),
     [
         (f"{WORKER}ModuleNotFoundError: No module named 'hearth'", "has no hearth, the driver's"),
-        (f"{WORKER}ModuleNotFoundError: No module named 'hearth.trainer'", "PYSPARK_PYTHON before"),
+        (
+            f"{WORKER}ModuleNotFoundError: No module named 'hearth.caffe_jobs'",
+            "PYSPARK_PYTHON before",
+        ),
         ("ModuleNotFoundError: No module named 'pyarrow'\n", "has no pyarrow: install it"),
         (
             'java.io.IOException: Cannot run program "./env/bin/python": error=2, No such file or '

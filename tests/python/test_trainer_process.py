@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from hearth import native
-from hearth.trainer import trainer_process
-from hearth.trainer.trainer_process import RankError, TrainerProcess, compute_threads
+from hearth.caffe_jobs import trainer_process
+from hearth.caffe_jobs.trainer_process import RankError, TrainerProcess, compute_threads
 
 JOB = {"rank": 3, "host": "h", "token": "secret"}
 PROGRAM = """#!{python}

@@ -11,9 +11,9 @@ import pytest
 from faults import trainers
 
 from hearth import HearthError
+from hearth.caffe_jobs.launch import session_conf
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.spark import session as spark_session
-from hearth.trainer.launch import session_conf
 
 from waiting import wait_until  # isort: skip
 

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from hearth import HearthError, data
+from hearth.caffe_jobs import launch
+from hearth.caffe_jobs.rank_task import run_rank
 from hearth.sources.rank_rows import RankRows
-from hearth.trainer import launch
-from hearth.trainer.rank_task import run_rank
 
 # Reads its streams to the end like a trainer, then does what the test wants.
 PROGRAM = """#!{python}

@@ -3,10 +3,10 @@
 import pytest
 from pyspark.sql import functions
 
+from hearth.caffe_jobs.launch import session_conf
+from hearth.caffe_jobs.ring_feed import split_streams
 from hearth.rows.rank_rows import launch_conf, needs_shuffle, rank_rows
 from hearth.spark.slots import SlotWait, slots_now
-from hearth.trainer.launch import session_conf
-from hearth.trainer.ring_feed import split_streams
 
 
 def numbers(spark, begin, end, parts):

@@ -8,8 +8,8 @@ import pytest
 import test_launch
 
 from hearth import HearthError
+from hearth.caffe_jobs import launch
 from hearth.spark import slots
-from hearth.trainer import launch
 
 start = test_launch.start  # a fixture
 

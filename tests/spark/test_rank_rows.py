@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import functions
 from test_launch_frame import rows_by_rank
 
+from hearth.caffe_jobs.launch import session_conf
 from hearth.rows.rank_rows import (
     in_order_of_content,
     is_steady,
@@ -14,7 +15,6 @@ from hearth.rows.rank_rows import (
     needs_shuffle,
     rank_rows,
 )
-from hearth.trainer.launch import session_conf
 
 
 def ids_of(rows, rank=None, stream="train"):

@@ -12,12 +12,12 @@ import pytest
 from faults import trainers
 from pyspark import cloudpickle
 
+from hearth.caffe_jobs import launch
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
 from hearth.caffeonspark.jobs import train_job
 from hearth.caffeonspark.places import Places
 from hearth.sources.rank_rows import RankRows
 from hearth.sources.source import Piece, Split
-from hearth.trainer import launch
 
 FLOATS, BATCH, ITERATIONS = 10_000, 256, 120
 NET = f"""name: "wide"

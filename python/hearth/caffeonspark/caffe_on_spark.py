@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.board.mlflow_run import log_model
 from hearth.board.watch import watched
+from hearth.caffe_jobs import launch
+from hearth.caffe_jobs.far_files import far_plan
+from hearth.caffe_jobs.memory_need import STREAMED_MB, memory_warnings
+from hearth.caffe_jobs.predict_task import MEANS_SCHEMA, features_task, means_task
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.history import SCHEMA, History, Row
@@ -24,10 +28,6 @@ from hearth.sources.rank_rows import RankRows
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
 from hearth.spark.token_lender import lend_tokens
-from hearth.trainer import launch
-from hearth.trainer.far_files import far_plan
-from hearth.trainer.memory_need import STREAMED_MB, memory_warnings
-from hearth.trainer.predict_task import MEANS_SCHEMA, features_task, means_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,13 +8,13 @@ import os
 import uuid
 from typing import Any
 
+from hearth.caffe_jobs.far_files import far_plan
+from hearth.caffe_jobs.predict_task import PredictSpec
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
 from hearth.caffeonspark.places import Places
 from hearth.files.uri import local_path
 from hearth.spark.token_lender import lend_tokens
-from hearth.trainer.far_files import far_plan
-from hearth.trainer.predict_task import PredictSpec
 
 
 def train_job(conf: Config, validate: bool, places: Places) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.predict_task import PredictSpec, features_task
 from hearth.rows.predict_rows import WaitingRows, joined_columns
 from hearth.rows.unusable_rows import PLACE
 from hearth.spark.task_resources import partition_id
-from hearth.trainer.predict_task import PredictSpec, features_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,6 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.live_events import LiveEvents
+from hearth.caffe_jobs.plan import Plan, near_files, pinned
+from hearth.caffe_jobs.rank_task import RankSpec, result_schema, run_rank
+from hearth.caffe_jobs.run_name import run_name
 from hearth.native.failure import Failure
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
@@ -28,10 +32,6 @@ from hearth.spark.session_conf import session_conf
 from hearth.spark.silent_executors import give_up_silent
 from hearth.spark.slots import SlotWait
 from hearth.spark.token_lender import lend_tokens
-from hearth.trainer.live_events import LiveEvents
-from hearth.trainer.plan import Plan, near_files, pinned
-from hearth.trainer.rank_task import RankSpec, result_schema, run_rank
-from hearth.trainer.run_name import run_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
-from hearth.rows.file_reader import STALL_TIMEOUT_S
-from hearth.rows.unusable_rows import PLACE, Tally
-from hearth.trainer.far_files import FarFiles, FarPlan
-from hearth.trainer.trainer_process import (
+from hearth.caffe_jobs.far_files import FarFiles, FarPlan
+from hearth.caffe_jobs.trainer_process import (
     RankError,
     TrainerProcess,
     compute_threads,
     stream_of,
 )
+from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.rows.file_reader import STALL_TIMEOUT_S
+from hearth.rows.unusable_rows import PLACE, Tally
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ import time
 from collections.abc import Hashable
 from typing import Any
 
-from hearth.trainer.live_events import EventSender
+from hearth.caffe_jobs.live_events import EventSender
 
 Event = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """How much memory a trainer will take, from its net: a program, so that the net's own memory and
 libtorch are freed when it ends.
 
-    python3 -m hearth.trainer.memory_need <net.prototxt
+    python3 -m hearth.caffe_jobs.memory_need <net.prototxt
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def memory_warnings(
 
 def trainer_mb(job: Mapping[str, Any], solver_type: str = "") -> int | None:
     """An estimate for one rank of a training; None where the net cannot be built here."""
-    command = [sys.executable, "-m", "hearth.trainer.memory_need"]
+    command = [sys.executable, "-m", "hearth.caffe_jobs.memory_need"]
     with suppress(OSError, subprocess.SubprocessError, ValueError, KeyError):
         done = subprocess.run(
             command,

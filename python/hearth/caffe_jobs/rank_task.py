@@ -9,15 +9,15 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.far_files import FarFiles, FarPlan
+from hearth.caffe_jobs.kept_events import KeptEvents
+from hearth.caffe_jobs.live_events import EventSender, Listener
+from hearth.caffe_jobs.ring_feed import FileFeed, Place, feed, split_streams
+from hearth.caffe_jobs.trainer_process import Event, RankError, TrainerProcess, compute_threads
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, coordinator_ports
-from hearth.trainer.far_files import FarFiles, FarPlan
-from hearth.trainer.kept_events import KeptEvents
-from hearth.trainer.live_events import EventSender, Listener
-from hearth.trainer.ring_feed import FileFeed, Place, feed, split_streams
-from hearth.trainer.trainer_process import Event, RankError, TrainerProcess, compute_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.trainer_process import Event, stream_of
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.sources.rank_rows import RankRows
-from hearth.trainer.trainer_process import Event, stream_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

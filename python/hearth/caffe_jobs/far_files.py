@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hearth.caffe_jobs.trainer_process import RankError
 from hearth.files.far_copies import FarCopies
 from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
 from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import is_far, scheme, serving
 from hearth.native.failure import Failure, hearth_error
-from hearth.trainer.trainer_process import RankError
 
 # How often a new snapshot is looked for; and how long a store that does not answer is asked again,
 # as a NameNode that starts anew does for a while.

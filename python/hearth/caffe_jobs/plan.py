@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.far_files import FarPlan
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.executors import rank_hosts
-from hearth.trainer.far_files import FarPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
