@@ -86,8 +86,8 @@ def optimizer_step(job: dict[str, Any]) -> Callable[[str], Step]:
 
 def place(job: dict[str, Any]) -> Any:
     """This rank's place; the ranks meet by a file."""
-    from hearth.collective.place import Place
-    from hearth.collective.ranks import Meeting
+    from hearth.ranks.group import Meeting
+    from hearth.ranks.place import Place
 
     def meeting(name: str) -> Meeting:
         path = Path(job["folder"], name.replace("/", "_"))

@@ -11,8 +11,8 @@ START = """
 import itertools, json, os, sys, time
 from pathlib import Path
 import numpy as np
-from hearth.collective import place
-from hearth.collective.ranks import Meeting
+from hearth.ranks import place
+from hearth.ranks.group import Meeting
 
 rank, world, folder, case = json.loads(sys.argv[1])
 

@@ -8,7 +8,7 @@ import pytest
 
 from hearth import HearthError
 from hearth.cluster.driver import bench_collective
-from hearth.collective import bench
+from hearth.ranks import bench
 
 
 def test_each_transport_has_its_row_or_says_why_not(capsys):

@@ -13,7 +13,7 @@ from hearth.cluster.driver.watch import ClusterWatch
 from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
 from hearth.cluster.node import data_feed
 from hearth.cluster.node.data_feed import waited_s
-from hearth.collective.steps import AHEAD
+from hearth.ranks.steps import AHEAD
 
 STALL = (
     "rank 0 on host h has waited for 30 s in all-reduce of 8 bytes: rank 1 on host h "

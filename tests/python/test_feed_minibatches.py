@@ -185,7 +185,7 @@ def test_ragged_lists_may_be_written_to(tmp_path):
 
 def test_a_rank_without_rows_gets_the_repeated_ones_as_they_were():
     """in_step() gives them in each step without rows, whatever the program has done to them."""
-    from hearth.collective import steps
+    from hearth.ranks import steps
     from hearth.torch.steps import _rows, _two_rows
 
     class Two:
@@ -222,7 +222,7 @@ def test_a_row_that_is_larger_than_the_ring_comes_in_every_epoch(tmp_path):
 
 
 def test_a_checkpoint_of_a_feed_of_files_is_reported_from_its_first_step_on(tmp_path):
-    from hearth.collective.steps import Ahead
+    from hearth.ranks.steps import Ahead
 
     pq.write_table(pa.table({"x": [1.0] * 5}), tmp_path / "rows.parquet")
     noted = []

@@ -6,11 +6,11 @@ import queue
 
 import pytest
 
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting
 from hearth.horovod import current, elastic
 from hearth.horovod.coordinator import Coordinator, _fused
 from hearth.horovod.engine import Engine
+from hearth.ranks.group import Meeting
+from hearth.ranks.place import Place
 
 
 class Group:

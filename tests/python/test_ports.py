@@ -136,7 +136,7 @@ def test_the_settings_of_a_session_reach_the_processes_of_its_ranks(monkeypatch)
 
 
 def test_a_rank_listens_on_the_ports_of_the_environment_alone(monkeypatch):
-    from hearth.collective.ranks import Meeting, Ranks
+    from hearth.ranks.group import Meeting, Ranks
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hearth import HearthError
-from hearth.collective.ranks import Meeting, Ranks
 from hearth.native import _core
+from hearth.ranks.group import Meeting, Ranks
 
 
 def two_ranks(pool: ThreadPoolExecutor) -> list[Ranks]:

@@ -134,7 +134,7 @@ say(other.item())
 
 def test_a_key_that_the_ranks_know_is_not_left_in_the_store(ranks):
     program = """
-from hearth.collective.ranks import Meeting, Ranks as Connected
+from hearth.ranks.group import Meeting, Ranks as Connected
 store = dist.TCPStore("127.0.0.1", port, world, is_master=False)
 def meet(key):
     return Meeting(lambda text: store.set("own", text), lambda: store.get("own").decode(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hearth.cluster.driver import bench_collective
-from hearth.collective.bench import parsed
+from hearth.ranks.bench import parsed
 
 
 def test_executors_say_their_figures_as_they_have_them(spark):

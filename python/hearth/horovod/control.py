@@ -15,9 +15,9 @@ from typing import Any
 
 from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, handshake_terms
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting, derived_key
 from hearth.horovod.coordinator import Coordinator, Message
+from hearth.ranks.group import Meeting, derived_key
+from hearth.ranks.place import Place
 from hearth.spark.links import mesh_ports
 from hearth.spark.ports import MESH, first_free
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from hearth.collective.place import Place
-from hearth.collective.ranks import Ranks, note_loss
 from hearth.horovod import operations
 from hearth.horovod.control import Follower, Leader
 from hearth.horovod.coordinator import Message
 from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.operations import Array, Exchange
+from hearth.ranks.group import Ranks, note_loss
+from hearth.ranks.place import Place
 
 _JOIN = (0, "join")
 

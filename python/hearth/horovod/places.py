@@ -10,8 +10,8 @@ from typing import Any
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.node.meetings import Meetings
-from hearth.collective.place import Place, here
-from hearth.collective.ranks import Meeting
+from hearth.ranks.group import Meeting
+from hearth.ranks.place import Place, here
 
 # The descriptor of a socket to the process that started this one by hearth.horovod.run().
 LAUNCHER = "HEARTH_HOROVOD_LAUNCHER"

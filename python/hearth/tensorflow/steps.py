@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hearth.collective import steps
+from hearth.ranks import steps
 from hearth.tensorflow import group
 
 
@@ -97,7 +97,7 @@ class InStep(Iterator[tuple[Any, float]]):
 
 
 class _Arrays:
-    """The side of NumPy arrays; see hearth.collective.steps.Exchange."""
+    """The side of NumPy arrays; see hearth.ranks.steps.Exchange."""
 
     def __init__(self, ranks: Any):
         self._ranks = ranks

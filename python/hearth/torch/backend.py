@@ -19,7 +19,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import Backend
 from torch.distributed import ProcessGroup, Work
 
-from hearth.collective.ranks import Meeting, Ranks
+from hearth.ranks.group import Meeting, Ranks
 from hearth.torch import ddp_steps, meetings, stores
 from hearth.torch.exchange import (
     FOLDED,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from hearth.collective.ranks import Meeting, Ranks
+from hearth.ranks.group import Meeting, Ranks
 
 # How often a wait looks whether a rank is lost.
 _FAILURE_POLL_S = 0.2

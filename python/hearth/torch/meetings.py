@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from hearth.collective.ranks import Meeting
+from hearth.ranks.group import Meeting
 from hearth.spark.addresses import address_towards
 
 # A secret of a Hearth cluster; without one rank 0 publishes a key.

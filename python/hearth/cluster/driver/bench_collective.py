@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hearth import HearthError
-from hearth.collective import bench
+from hearth.ranks import bench
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -194,7 +194,7 @@ class NodeContext:
     def place(self) -> Any:
         """This node's Place among those that take rows, for the collective; None for the others,
         and outside of a running node."""
-        from hearth.collective.place import Place
+        from hearth.ranks.place import Place
 
         meetings = getattr(self.mgr, "meetings", None)
         if self.role in roles.UNFED_ROLES or meetings is None or not self.collective_key:
@@ -202,7 +202,7 @@ class NodeContext:
         return Place(*self.share(), self._meeting)
 
     def _meeting(self, name: str) -> Any:
-        from hearth.collective.ranks import Meeting
+        from hearth.ranks.group import Meeting
 
         own = self.cluster_spec[self.role][self.index].rpartition(":")[0]
         meetings = self.mgr.meetings

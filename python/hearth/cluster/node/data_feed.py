@@ -11,8 +11,8 @@ from typing import Any
 
 from hearth.cluster.errors import ClusterError
 from hearth.cluster.node.minibatches import Chunk, Minibatches, fit_together
-from hearth.collective import steps
 from hearth.native import timeline
+from hearth.ranks import steps
 from hearth.rows import pickled_arrays, pickles
 from hearth.rows.column_results import ColumnResults
 from hearth.rows.columns import Columns

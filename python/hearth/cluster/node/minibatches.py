@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hearth.collective import steps
+from hearth.ranks import steps
 from hearth.rows import pickled_arrays
 from hearth.rows.columns import Columns, ColumnsBefore
 from hearth.rows.pickled_arrays import PickledArrays

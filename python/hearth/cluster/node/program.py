@@ -64,8 +64,8 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
     """Calls the main function; returns what to report."""
     from hearth.cluster import results
     from hearth.cluster.node.node_manager import NodeManager
-    from hearth.collective import place
-    from hearth.collective.ranks import lost_a_rank
+    from hearth.ranks import place
+    from hearth.ranks.group import lost_a_rank
 
     if go["release_port"]:
         port.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hearth.collective.ranks import Meeting
+from hearth.ranks.group import Meeting
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How fast the ranks of a group all-reduce, by transport and size: what `hearth bench-collective`
 runs in each process, and the table that it shows.
 
-As a program (`python -m hearth.collective.bench`) it is one rank of several on this machine.
+As a program (`python -m hearth.ranks.bench`) it is one rank of several on this machine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hearth import HearthError
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting, Ranks
+from hearth.ranks.group import Meeting, Ranks
+from hearth.ranks.place import Place
 
 # Bytes of a float32 array, and how often it is reduced in a row.
 SIZES = {
@@ -150,7 +150,7 @@ def between_processes(ranks: int, asked: Asked) -> Iterator[dict[str, Any]]:
         processes = []
         for rank in range(ranks):
             process = subprocess.Popen(
-                [sys.executable, "-m", "hearth.collective.bench"],
+                [sys.executable, "-m", "hearth.ranks.bench"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
