@@ -84,7 +84,7 @@ def test_a_seal_that_names_files_elsewhere_writes_none_there(far, name, capfd):
     assert fetched(far.tmp) == [f"m_iter_10.{end}" for end in ("caffemodel", "hearth.json")] + [
         "m_iter_10.solverstate"
     ]
-    assert "no file beside it" in capfd.readouterr().err
+    assert "which is not a file in its folder" in capfd.readouterr().err
 
 
 def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):

@@ -299,7 +299,7 @@ def test_log_lines_that_came_too_fast_are_counted(start, monkeypatch):
     monkeypatch.setattr(_core.Coordinator, "take_dropped_log_lines", lambda _: next(counts, 0))
     _, events = start("join()", world=1)
     told = [event["text"] for event in events if event["event"] == "log"]
-    assert told == ["7 log lines came too fast to be shown here; executors' logs have them"]
+    assert told == ["7 log lines arrived too fast to be shown here; see the executors' logs"]
 
 
 def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):

@@ -23,7 +23,7 @@ def test_where_a_lost_host_is_not_replaced_the_error_names_it(start, monkeypatch
         if event["event"] == "restart":
             restarted.append(event)
 
-    said = r"rank 1 on host \S+ .* There is no restart: 2 ranks need 2 .*the cluster has 1 and got"
+    said = r"rank 1 on host \S+ .* not restarted: 2 ranks need 2 .*the cluster has 1 and got"
     with pytest.raises(HearthError, match=said):
         start(test_launch.DIES_UNTIL.format(generation=5), max_restarts=3, on_event=on_event)
 

@@ -1,4 +1,4 @@
-"""The events of a training whose driver has no coordinator: kept beside rank 0 until it ends."""
+"""Events of a training with Spark Connect, recorded in rank 0's task until it ends."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hearth.caffe_jobs.live_events import EventSender
 Event = dict[str, Any]
 
 _WAIT_S = 5.0
-# For ranks that are done a moment after rank 0. They would take an end before for its loss.
+# For ranks that finish shortly after rank 0: they would take an earlier end for its loss.
 _DONE_WAIT_S = 60.0
-# Of each kind, and rank; and of all histograms, in bytes of JSON. Where there are more, those that
-# come again and again are thinned out.
+# Limits per kind of event and rank, and of all histograms in bytes of JSON. Above them, recurring
+# events are thinned out.
 _MOST = 2000
 _MOST_HISTOGRAM_BYTES = 8 << 20
 _AGAIN = ("progress", "rank")
@@ -24,10 +24,10 @@ _ONCE = ("validation", "ready", "net")
 
 
 class KeptEvents:
-    """Takes a coordinator's events in a thread of its own, until finish()."""
+    """Records a coordinator's events in a thread until finish()."""
 
     def __init__(self, coordinator: Any, sender: EventSender | None = None):
-        """`sender`: tells of all of them as they come, too."""
+        """`sender`: also gets each event as it arrives."""
         self._coordinator = coordinator
         self._sender = sender
         self._count = 0
@@ -41,13 +41,13 @@ class KeptEvents:
         self._thread.start()
 
     def finish_done(self) -> list[Event]:
-        """finish(), once all ranks are done, as rank 0 is, or one has failed; or after a minute."""
+        """finish(), once all ranks are done, or one has failed, or a minute has passed."""
         self._over.wait(_DONE_WAIT_S)
         return self.finish()
 
     def finish(self) -> list[Event]:
-        """Closes the coordinator. The events, each with its `number`, under which it was sent, too,
-        and the `seconds` after which it came."""
+        """Closes the coordinator and returns the events, each with the `number` under which it was
+        sent and the `seconds` after which it arrived."""
         self._ending.set()
         self._coordinator.close()
         self._thread.join()
@@ -93,22 +93,22 @@ class KeptEvents:
 
 
 class _Thinned:
-    """Events in groups of which, where they are too many, every second, fourth ... stays, and the
-    newest."""
+    """Groups of events. Above the limit only every second, fourth ... group remains, and always
+    the newest."""
 
     def __init__(self, most: int):
-        """`most`: the sum of their sizes, if not the first and the newest group have more."""
+        """`most`: limit of the sum of sizes; the first and the newest group are never dropped."""
         self._most = most
-        self._kept: list[tuple[int, int, Event]] = []  # with their group's number, and size
+        self._kept: list[tuple[int, int, Event]] = []  # (number of the group, size, event)
         self._size = 0
         self._stride = 1
         self._number = -1
         self._group: Hashable = None
 
     def add(self, event: Event, group: Hashable, size: int = 1) -> None:
-        """The events of a group come one after the other."""
+        """Adds an event; the events of a group must be consecutive."""
         if group != self._group:
-            while self._kept and self._kept[-1][0] % self._stride:  # it was there as the newest
+            while self._kept and self._kept[-1][0] % self._stride:  # was only the newest
                 self._size -= self._kept.pop()[1]
             self._number, self._group = self._number + 1, group
         self._kept.append((self._number, size, event))

@@ -1,4 +1,4 @@
-"""What one Spark task does for its rank: start the trainer, feed it, report how it went."""
+"""The Spark task of one rank: starts the trainer, feeds it, reports its end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 
 def result_schema() -> StructType:
-    """Of what run_rank() yields. Text would have to be sent to Spark Connect's server to be read.
-
-    That takes seconds where the server has just started.
+    """The schema of what run_rank() yields. As text it would have to be parsed by Spark Connect's
+    server, which takes seconds if the server has just started.
     """
     from pyspark.sql.types import IntegerType, StringType, StructType
 
@@ -45,10 +44,10 @@ class RankSpec:
     coordinator: tuple[str, int] | None  # None: rank 0's task hosts it (Spark Connect)
     job: dict[str, Any]
     files: dict[str, RankRows]
-    frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
-    far: FarPlan | None = None  # where files of the job lie elsewhere
-    hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place
-    ports: tuple[int, ...] = (0,)  # that the coordinator of rank 0's task tries
+    frames: tuple[str, ...]  # streams in the task's rows; if two, one struct column each
+    far: FarPlan | None = None  # access to the job's remote files
+    hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files; see Place
+    ports: tuple[int, ...] = (0,)  # candidates for the coordinator in rank 0's task
     listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
     tokens: TokenLoan | None = None  # for HDFS with Kerberos
     links: dict[str, str] = field(default_factory=dict)  # see link_environment()
@@ -58,9 +57,9 @@ class RankSpec:
 
 
 def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of the barrier stage: yields events as rows of JSON: rank 0's last one, "done", or
-    "error" where another rank went away, whose own task says why; and of each rank "files_read",
-    where it read files of other file systems.
+    """The body of the barrier stage: yields events as rows of JSON. Rank 0 yields its last one,
+    "done", or "error" if another rank was lost, whose own task says why; each rank yields
+    "files_read" if it read remote files.
 
     Raises:
         RankError: this rank's trainer, or the first one of the cluster, failed.
@@ -110,10 +109,10 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _last_event(trainer: TrainerProcess, spec: RankSpec, rank: int) -> Event:
-    """Leaves it to the task of a rank that closed its connection to end the job.
+    """If another rank was lost, leaves it to the task of that rank to end the job.
 
-    It knows more, but Spark tells the driver of the first task that fails only. Where the driver
-    cannot end the job, as it hears of no failure itself, whoever knows of one does.
+    That task knows the reason, but Spark reports only the first failed task to the driver. With
+    Spark Connect the driver does not learn of failures, so any rank that knows of one ends the job.
     """
     try:
         return trainer.wait()
@@ -146,7 +145,7 @@ def _job_of_rank(
 
 
 def _address_towards(host: str, port: int) -> str:
-    """This host's own address on the interface by which it reaches `host`."""
+    """This host's address on the interface towards `host`."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((host, port))  # sends nothing
@@ -156,9 +155,9 @@ def _address_towards(host: str, port: int) -> str:
 def _host_coordinator(
     spec: RankSpec, context: BarrierTaskContext, stack: ExitStack
 ) -> tuple[tuple[str, int], KeptEvents | None]:
-    """Rank 0 hosts the coordinator and all ranks learn where, by the only barrier call there is.
+    """Rank 0 hosts the coordinator and sends its address to all ranks in a barrier call.
 
-    Rank 0's task also keeps the events, for a driver that may hear of nothing before the end.
+    Rank 0's task also records the events, for a driver that may get none before the end.
     """
     from hearth.native._core import Coordinator
 
@@ -177,7 +176,7 @@ def _host_coordinator(
         stack.enter_context(closing(coordinator))
         sender = EventSender(spec.listener) if spec.listener is not None else None
         port, kept = coordinator.port(), KeptEvents(coordinator, sender)
-        stack.callback(kept.finish)  # where the rank fails
+        stack.callback(kept.finish)  # if the rank fails
     answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
     host, _, port_text = answer.rpartition(":")
     return (host, int(port_text)), kept
