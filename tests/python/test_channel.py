@@ -90,7 +90,7 @@ def test_descriptors_that_nobody_asked_for_are_closed(pair):
     os.set_blocking(read, False)
     pair[0].send({"op": "hello"}, (write, write))
     os.close(write)
-    with pytest.raises(ValueError, match="2 descriptors came with 'hello', at most 1 may"):
+    with pytest.raises(ValueError, match="2 descriptors with 'hello', at most 1 allowed"):
         pair[1].receive(5, descriptors=1)
     assert os.read(read, 1) == b""  # nobody can write any more
     os.close(read)

@@ -75,7 +75,9 @@ def test_a_file_that_has_changed_before_the_driver_was_started_again_is_an_error
 )
 def test_a_damaged_plan_is_an_error_that_names_it(tmp_path, datasets):
     (tmp_path / "datasets.json").write_text(json.dumps({"version": 1, "datasets": datasets}))
-    with pytest.raises(HearthError, match=r"datasets\.json is no plan of datasets .*: remove it"):
+    with pytest.raises(
+        HearthError, match=r"datasets\.json is no valid plan of datasets .*: remove it"
+    ):
         KeptPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 1, 0, 1])
 
 

@@ -171,7 +171,9 @@ def test_a_share_that_no_message_holds_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(split_plans, "_LARGEST_SHARE", 100)
     cluster = Cluster(monkeypatch, {"worker": 1})
     (node,) = cluster.contexts()
-    with pytest.raises(HearthError, match=r"has 2 files for one node, more than .*use more nodes"):
+    with pytest.raises(
+        HearthError, match=r"has 2 files for one node, which exceeds .*use more nodes"
+    ):
         node.get_file_feed(remote(tmp_path))
     cluster.end()
 

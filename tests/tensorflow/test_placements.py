@@ -164,7 +164,7 @@ def test_spark_connect_takes_dataframes(tmp_path):
     )
     assert f"total {2 * sum(range(1000))}\n" in said
     assert "squares True\n" in said
-    assert "give inference() the schema of its results" in said
+    assert "pass inference() the schema of its results" in said
     assert "failed: NodeError worker:0 on host" in said
     assert "ValueError: cannot go on" in said
     assert "refused: True timed out waiting for reservations to complete" in said
@@ -320,8 +320,8 @@ class ClusterOf:
             ClusterOf(1, spark_dynamicAllocation_enabled="TRUE"),
             "spark.dynamicAllocation.enabled is true: set it to false, or .*maxExecutors to 3",
         ),
-        (ClusterOf(3), "3 task slots: perhaps other jobs hold them, or .* driver at head:77"),
-        (ClusterOf(None), "Spark does not tell how many task slots"),
+        (ClusterOf(3), "3 task slots: other jobs may hold them, or .* driver at head:77"),
+        (ClusterOf(None), "Spark does not report its number of task slots"),
     ],
 )
 def test_the_likely_reason_of_missing_nodes(spark, words):

@@ -62,7 +62,7 @@ def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
         nodes.train(spark.range(100), epochs=2)
         # Other columns, and a row that is larger than a feed's ring.
         nodes.train(spark.sql("SELECT repeat('x', 20000000) AS text, 100L AS id"), epochs=2)
-        with pytest.raises(ValueError, match="no feed 'inputs': its feeds are input"):
+        with pytest.raises(ValueError, match="no feed 'inputs'; its feeds: input"):
             nodes.train(spark.range(1), feed="inputs")
         with pytest.raises(ValueError, match="column 'day' has the type date, which no feed"):
             nodes.train(spark.sql("SELECT current_date() AS day"))
@@ -159,10 +159,14 @@ def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
         (
             pd.DataFrame({"x": [1]}),
             TypeError,
-            r"not a pandas\.DataFrame: make one by spark\.create",
+            r"not a pandas\.DataFrame: use spark\.create",
         ),
         ([1, 2], TypeError, r"not a builtins\.list"),
-        (stream, ValueError, r"no streaming DataFrame: feed its batches, .*foreachBatch\("),
+        (
+            stream,
+            ValueError,
+            r"not accept a streaming DataFrame: feed its batches .*foreachBatch\(",
+        ),
         (
             spark.sparkContext.parallelize(range(10), 1).map(fails_at_seven),
             cluster.ClusterError,

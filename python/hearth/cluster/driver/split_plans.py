@@ -1,4 +1,4 @@
-"""The driver's answers to nodes that ask which splits of remote files they read."""
+"""Assigns splits of remote files to nodes that request them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LARGEST_SHARE = 900_000  # as text: the rendezvous carries a megabyte
+_LARGEST_SHARE = 900_000  # as text: the rendezvous carries up to a megabyte
 
 
 class SplitPlans:
-    """All file feeds of one cluster. One thread for each start of its nodes answers them.
+    """All file feeds of one cluster. One thread per start of the nodes answers them.
 
-    The files of a path are pinned once, so that all nodes, and those of a later start, read the
-    same ones. `near` and `far` are bytes that nodes read from their own hosts and from others.
+    The files of a path are pinned once, so that all nodes, also after restarts, read the same
+    files. `near` and `far` are bytes that nodes read from their own hosts and from others.
     """
 
     def __init__(self, session: Any):
@@ -35,7 +35,7 @@ class SplitPlans:
         self.near = self.far = 0
 
     def serve(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> threading.Thread:
-        """Answers what the nodes of a start ask until its watch is closed, in a thread."""
+        """Answers requests of a start's nodes in a thread, until its watch is closed."""
         run = self._run
         thread = threading.Thread(target=run, args=(running, nodes), name="hearth-files")
         thread.daemon = True
@@ -44,7 +44,7 @@ class SplitPlans:
 
     def _run(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> None:
         fed = roles.fed_nodes(nodes)
-        plans: dict[str, list[str]] = {}  # one for each path: nodes may ask at different times
+        plans: dict[str, list[str]] = {}  # by path: nodes may ask at different times
         while (entry := running.watch.files.get()) is not None:
             rank, event = entry
             if event["event"] == "files_read":
@@ -58,18 +58,18 @@ class SplitPlans:
                 if uri not in plans:
                     plans[uri] = self._plan(uri, [_names(node) for node in fed])
                 answer |= {"source": plans[uri][place], "host": sorted(_names(fed[place]))}
-            except Exception as error:  # whatever it is, the node must hear of it
+            except Exception as error:  # any error must reach the node
                 answer["error"] = str(error) or type(error).__name__
-            with suppress(RuntimeError):  # the cluster may be over
+            with suppress(RuntimeError):  # the cluster may have ended
                 running.broadcast(answer)
         if total := self.near + self.far:
             share = 100 * self.near / total
             logger.info("nodes read %d bytes of files, %.0f %% on their own hosts", total, share)
 
     def _plan(self, uri: str, hosts: Sequence[frozenset[str]]) -> list[str]:
-        """For each node that takes rows, the source with its splits alone, as text."""
+        """For each node that takes rows, the source with only its splits, as text."""
         if uri not in self._sources:
-            lend_tokens(self._session)  # what is listed is looked into
+            lend_tokens(self._session)  # listed files are also opened
             self._sources[uri] = pin_by_names(uri, self._session)
         source = self._sources[uri]
         parts = shares(source.splits(), hosts, len(hosts))
@@ -88,14 +88,14 @@ class SplitPlans:
 
 
 def _packed(source: FileSource) -> str:
-    """Raises ValueError where it is too large for one message."""
+    """Raises ValueError if it is too large for one message."""
     from pyspark import cloudpickle
 
     text = base64.b64encode(cloudpickle.dumps(source)).decode()
     if len(text) > _LARGEST_SHARE:
         raise ValueError(
-            f"{source.uri} has {len(source.pinned.files)} files for one node, more than a message "
-            "holds: use more nodes, or write fewer and larger files"
+            f"{source.uri} has {len(source.pinned.files)} files for one node, which exceeds the "
+            "limit of a message: use more nodes, or write fewer and larger files"
         )
     return text
 
@@ -108,4 +108,4 @@ def _place(fed: Sequence[Mapping[str, Any]], rank: int) -> int:
     for place, node in enumerate(fed):
         if node["executor_id"] == rank:
             return place
-    raise ValueError("a node of this role takes no rows, so it has no share of the files")
+    raise ValueError("a node of this role takes no rows, so no files are assigned to it")
