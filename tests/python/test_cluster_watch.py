@@ -74,7 +74,7 @@ def test_the_driver_asks_who_waits_for_rows_and_names_in_step(caplog):
     ]
     error, asked = failure_after(events)
     assert asked == [{"op": "waits"}]
-    hint = "worker:1 has waited for rows for 29 s: a rank without rows keeps the others waiting"
+    hint = "worker:1 has waited for rows for 29 s: a rank without rows blocks the others"
     assert hint in error and "in_step()" in error and "worker:0 has" not in error
     assert hint in caplog.text
 

@@ -286,7 +286,7 @@ def test_a_kept_file_that_has_changed_is_not_used(node, caplog, cut):
     after = Node()
     after.files.adopt([replace(kept, fd=os.dup(kept.fd))])
     assert after.files.show_adopted("train", [0]) == set() and after.events == []
-    assert "dataset train: the kept file of partition 0 is not used" in caplog.text
+    assert "dataset train: the persisted file of partition 0 is invalid" in caplog.text
     again = Writer(after.files, 2)
     again.write(batch(0, 20))
     again.end()

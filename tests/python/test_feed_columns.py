@@ -197,5 +197,7 @@ def test_python_rows_keep_their_bytes_and_are_refused_where_they_are_ragged(tmp_
     feed = fed.feed()
     ids, texts = feed.next_numpy(3)
     assert (ids.tolist(), texts.tolist()) == ([1, 2, "x"], [b"a\0", b"bc", b"d"])
-    with pytest.raises(ValueError, match="lists of different lengths, which make no array: pad"):
+    with pytest.raises(
+        ValueError, match="lists of different lengths, which do not fit an array: pad"
+    ):
         feed.next_numpy(2)

@@ -77,7 +77,7 @@ def test_numbers_of_all_kinds_arrive_as_they_are(ends):
 @pytest.mark.parametrize(
     ("values", "step", "words"),
     [
-        ({"loss": "0.5"}, 1, r"got a str as 'loss': a metric is one number"),
+        ({"loss": "0.5"}, 1, r"got a str as 'loss': a metric must be a number"),
         ({"loss": None}, 1, r"got a NoneType as 'loss'"),
         ({"loss": 1j}, 1, r"got a complex as 'loss'"),
         ({"loss": [1.0]}, 1, r"got a list as 'loss'"),
@@ -87,8 +87,8 @@ def test_numbers_of_all_kinds_arrive_as_they_are(ends):
         ({" ": 1}, 1, r"empty name"),
         ({3: 1}, 1, r"a int as the name of a metric"),
         ({"\ud800": 1}, 1, r"invalid Unicode"),
-        ({"x": 1}, -1, r"step=-1: steps count from 0"),
-        ({"x": 1}, 2**63, r"steps count from 0"),
+        ({"x": 1}, -1, r"step=-1: a step must be from 0"),
+        ({"x": 1}, 2**63, r"a step must be from 0"),
         ({"x": 1}, 1.5, r"step=1.5: a step is a whole number"),
         ({"x": 1}, True, r"step=True: a step is a whole number"),
         ({"n" * 200_000: 1}, 1, r"more than 131072: report fewer at once"),

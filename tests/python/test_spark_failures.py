@@ -85,7 +85,7 @@ ValueError: column 't' has Arrow type timestamp
 def test_any_other_failure_of_a_feed_job_is_a_cluster_error_in_one_line(text, line):
     error = job_error(RuntimeError(text))
     assert type(error) is ClusterError and "\n" not in str(error)
-    assert f"could not compute or bring the rows: {line}" in str(error)
+    assert f"could not compute or send the rows: {line}" in str(error)
 
 
 def test_the_clusters_own_errors_stay_as_they_are():

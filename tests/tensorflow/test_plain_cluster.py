@@ -170,7 +170,7 @@ def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
         (
             spark.sparkContext.parallelize(range(10), 1).map(fails_at_seven),
             cluster.ClusterError,
-            r"could not compute or bring the rows: ZeroDivisionError: [^\n]*$",
+            r"could not compute or send the rows: ZeroDivisionError: [^\n]*$",
         ),
         (
             spark.range(9).selectExpr("bigint(raise_error('mine'))"),
