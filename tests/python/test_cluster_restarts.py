@@ -92,11 +92,11 @@ def test_ten_restarts_are_the_limit_since_the_last_checkpoint_not_in_all():
     assert run_through(*starts[:9], (RAISED, True))[0] == 9
     assert run_through(*[(LOST, False)] * 11) == (
         10,
-        "worker:1 went away (given up after 10 restarts)",
+        "worker:1 went away (failed after 10 restarts)",
     )
     assert run_through(*starts, (LOST, False)) == (
         19,
-        "worker:1 went away (given up after 10 restarts since the last checkpoint)",
+        "worker:1 went away (failed after 10 restarts since the last checkpoint)",
     )
     assert run_through(*[(LOST, True)] * 40, (RAISED, True)) == (40, "worker:1 raised")
 

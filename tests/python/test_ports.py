@@ -38,7 +38,7 @@ def test_sixteen_are_tried_without_a_word():
 
 @pytest.mark.parametrize("text", ["many", "7302-7300", "-5", "70000", "7300-"])
 def test_what_is_no_port_is_refused(text):
-    with pytest.raises(HearthError, match=f"{MESH}={text} names no port: write 7300"):
+    with pytest.raises(HearthError, match=rf"{MESH}={text} is invalid: use a port \(7300\)"):
         ports.ports_of({MESH: text}.get, MESH)
 
 

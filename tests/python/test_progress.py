@@ -50,7 +50,7 @@ def test_a_restart_is_told_with_its_reason():
     with Progress(stream) as progress:
         progress.show(RESTART)
     assert stream.getvalue() == (
-        "rank 1 on host h went away; starting again from the last snapshot (2 of 3)\n"
+        "rank 1 on host h went away; restarting from the last snapshot (2 of 3)\n"
     )
 
 

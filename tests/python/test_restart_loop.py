@@ -42,7 +42,7 @@ def test_a_generation_that_is_over_already_counts_as_the_first_loss(waits):
     first = Lost(Failure("a node went away"))
     first.__cause__ = cause
     assert restarts.run(lambda generation: generation, lambda lost: None, first) == 1
-    with pytest.raises(Lost, match=r"a node went away \(given up after 1 restarts\)") as found:
+    with pytest.raises(Lost, match=r"a node went away \(failed after 1 restarts\)") as found:
         restarts.run(lambda generation: generation, lambda lost: None, first)
     assert found.value.__cause__ is cause
     assert waits == [1]

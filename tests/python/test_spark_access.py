@@ -25,7 +25,7 @@ def test_what_is_no_session_is_refused(given):
 
 
 def test_a_session_that_has_ended_is_refused():
-    with pytest.raises(HearthError, match="session has ended: start another"):
+    with pytest.raises(HearthError, match="session has ended: start a new one"):
         ClassicSpark(session("local[2]", jsc=None))
 
 
@@ -53,5 +53,5 @@ def test_an_error_about_it_names_both_interpreters_and_the_setting(monkeypatch):
 
     monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(pythonExec="py9"))
     line = wrong_python("ModuleNotFoundError: No module named 'hearth'")
-    assert f"executors' Python py9 has no hearth, the driver's {sys.executable} has" in line
+    assert f"executors' Python py9 has no hearth, but the driver's {sys.executable} has" in line
     assert "PYSPARK_PYTHON" in line and "spark.pyspark.python" in line

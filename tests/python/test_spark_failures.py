@@ -14,7 +14,10 @@ JAVA = "\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonW
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"{WORKER}ModuleNotFoundError: No module named 'hearth'", "has no hearth, the driver's"),
+        (
+            f"{WORKER}ModuleNotFoundError: No module named 'hearth'",
+            "has no hearth, but the driver's",
+        ),
         (
             f"{WORKER}ModuleNotFoundError: No module named 'hearth.caffe_jobs'",
             "PYSPARK_PYTHON before",
@@ -28,7 +31,7 @@ JAVA = "\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonW
         (
             "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has "
             "different version: 3.12 than that in driver: 3.11, PySpark cannot run with different",
-            "Python is 3.12, the driver's 3.11: they must be",
+            "Python is 3.12, the driver's 3.11: the minor versions must be",
         ),
     ],
 )

@@ -269,7 +269,7 @@ def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
     assert "tokens of Spark's JVM cannot be handed on" in caplog.text
     with borrowed(None):
         assert not os.environ[VARIABLE]
-    with pytest.raises(HearthError, match="tokenLook is 'soon': give a time"):
+    with pytest.raises(HearthError, match="tokenLook is 'soon': set a time"):
         lend_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
 
 

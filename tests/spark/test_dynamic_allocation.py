@@ -69,7 +69,7 @@ ON = {dynamic_allocation.SETTING: "TRUE"}
 @pytest.mark.parametrize(
     ("settings", "can_keep", "said"),
     [
-        (ON, False, "Spark Connect offers nothing .* start its server with .*enabled=false"),
+        (ON, False, "Spark Connect cannot hold .* start its server with .*enabled=false"),
         (ON | {CACHED: "60s"}, True, f"{CACHED}=60s, so Spark would end nodes .* leave .* out"),
     ],
 )

@@ -348,7 +348,7 @@ def test_lost_ranks_are_replaced_in_a_new_generation(start):
 
 
 def test_ranks_are_not_replaced_for_ever(start):
-    with pytest.raises(HearthError, match=r"rank 1 on host .* \(given up after 1 restarts\)"):
+    with pytest.raises(HearthError, match=r"rank 1 on host .* \(failed after 1 restarts\)"):
         start(DIES_UNTIL.format(generation=5), max_restarts=1)
 
 

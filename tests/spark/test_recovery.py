@@ -171,7 +171,7 @@ def test_after_max_restarts_the_failure_is_clear(train):
             self.strikes += self.landed
 
     striker = Relentless("trainer", 1)
-    with pytest.raises(HearthError, match=r"rank \d on host .*given up after 1 restarts"):
+    with pytest.raises(HearthError, match=r"rank \d on host .*failed after 1 restarts"):
         train(striker, maxRestarts="1")
     assert striker.strikes == 2
     assert wait_until(lambda: not trainers(), 30)

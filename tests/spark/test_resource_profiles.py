@@ -135,9 +135,9 @@ def test_nodes_hold_what_their_profile_asks_for(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        ({CPUS: "many"}, f"{CPUS}=many: it is a number"),
-        ({CPUS: "0.5"}, f"{CPUS}=0.5: it is a number"),
-        ({GPUS: "0.7"}, f"{GPUS}=0.7: it is a whole number, or a fraction of a GPU up to 0.5"),
+        ({CPUS: "many"}, f"{CPUS}=many: it must be a number"),
+        ({CPUS: "0.5"}, f"{CPUS}=0.5: it must be a number"),
+        ({GPUS: "0.7"}, f"{GPUS}=0.7: it must be a whole number, or a fraction of a GPU up to 0.5"),
         ({GPUS: "-1"}, f"{GPUS}=-1: "),
     ],
 )

@@ -294,7 +294,7 @@ def test_rows_whose_partitions_may_change_are_refused_before_a_row_is_given(sc, 
     shuffled = sc.parallelize(range(400), 8).map(lambda n: (n, n)).partitionBy(8)
     with TFCluster.run(sc, takes_ids, notes, 1, 0, input_mode=SPARK, restart=True) as cluster:
         for rows in (shuffled.repartition(16), shuffled.repartition(16).map(lambda n: n)):
-            with pytest.raises(ValueError, match=r"other partitions when Spark computes.*files"):
+            with pytest.raises(ValueError, match=r"other partitions when Spark recomputes.*files"):
                 cluster.train(rows, num_epochs=1)
         assert not Path(notes.folder, "kept0").exists()
         cluster.train(shuffled.map(lambda pair: pair[0]), num_epochs=1)

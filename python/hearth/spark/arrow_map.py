@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def map_in_arrow(frame: Any, task: Task, schema: Any) -> Any:
-    """As frame.mapInArrow(task, schema), which fails for a name with a dot and for one that two
-    columns have: it looks its columns up by their names."""
+    """As frame.mapInArrow(task, schema), which looks columns up by name, and so fails for names
+    with a dot and for duplicates."""
     use_own_python(frame.sparkSession)
     names = frame.columns
     numbered = frame.toDF(*(f"{i}" for i in range(len(names))))
