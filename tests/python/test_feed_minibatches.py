@@ -65,7 +65,7 @@ def test_tuples_of_other_columns_than_before_are_refused(tmp_path):
     feed = fed(tmp_path, *map(pa.record_batch, frames))
     assert feed.next_batch(5) == [(1, "a"), (2, "b"), (3, "c")]
     assert feed.next_batch(3) == [(1, 1), (2, 2), (3, 3)]
-    with pytest.raises(ValueError, match="the columns x, id, but those before them had id, x"):
+    with pytest.raises(ValueError, match="the columns x, id, but earlier rows had id, x"):
         feed.next_batch(3)
 
 

@@ -95,4 +95,4 @@ def test_who_says_it_himself_is_not_told():
 def test_a_session_that_can_count_nothing_says_so(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.observation", None)  # as in Spark 3.5
     assert not Report(SimpleNamespace(), print).counts
-    assert "3.5 cannot count rows" in caplog.text
+    assert "3.5 cannot count invalid rows" in caplog.text

@@ -291,7 +291,7 @@ def test_failures_of_a_node_reach_another_host(two_hosts):
     )
     assert re.search(r"failed: True NodeError worker:0 on host .*ValueError: cannot go on", said)
     assert "stopped\n" in said
-    assert re.search(r"refused: True NodeError .*fractions\.Fraction are not taken", said)
+    assert re.search(r"refused: True NodeError .*fractions\.Fraction are not accepted", said)
     assert re.search(r"stuck: True FeedTimeoutError .*took no rows for 10 s", said)
     assert no_node_left()
 

@@ -64,7 +64,7 @@ def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
         nodes.train(spark.sql("SELECT repeat('x', 20000000) AS text, 100L AS id"), epochs=2)
         with pytest.raises(ValueError, match="no feed 'inputs'; its feeds: input"):
             nodes.train(spark.range(1), feed="inputs")
-        with pytest.raises(ValueError, match="column 'day' has the type date, which no feed"):
+        with pytest.raises(ValueError, match="column 'day' has the type date, which feeds"):
             nodes.train(spark.sql("SELECT current_date() AS day"))
     assert sorted(map(int, sink.read())) == sorted([*range(101)] * 2)
     assert no_node_left()
