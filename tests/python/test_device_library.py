@@ -68,7 +68,7 @@ def test_the_engine_loads_no_torch():
 def test_building_it_without_a_compiler_says_what_to_install(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert build_device.main(["--output", str(tmp_path)]) == 1
-    assert "no C++ compiler no-such-compiler: install g++" in capsys.readouterr().err
+    assert "no C++ compiler no-such-compiler found: install g++" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

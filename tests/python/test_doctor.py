@@ -166,7 +166,7 @@ def test_the_table_and_the_advice_are_printed(survey, capsys):
     survey.executors[1]["open_files"] = 99
     show(checks.judge(survey))
     out = capsys.readouterr().out
-    assert "open files: raise the limit" in out and "no problem was found" in out
+    assert "open files: raise the limit" in out and "no problem found" in out
 
 
 @pytest.mark.parametrize("words", [["--conf", "a"], ["--tasks", "0"]])

@@ -203,7 +203,7 @@ def test_a_program_of_ones_own_is_named_as_it_is():
     ("flags", "said"),
     [
         (["-o", "hearth.zip"], "end in .tar.gz, .tgz, .tar"),
-        (["-o", "/nowhere/hearth.tar"], "there is no folder /nowhere"),
+        (["-o", "/nowhere/hearth.tar"], "the folder /nowhere does not exist"),
         (["--", "-train", "-conf", "gone.prototxt"], "-conf gone.prototxt: there is no such file"),
     ],
 )
@@ -228,7 +228,7 @@ def test_a_net_in_another_folder_would_not_be_found(solver, tmp_path):
     (tmp_path / "nets").mkdir()
     (tmp_path / "net.prototxt").rename(tmp_path / "nets" / "net.prototxt")
     solver.write_text('net: "nets/net.prototxt" max_iter: 1')
-    with pytest.raises(HearthError, match="name the net without a folder"):
+    with pytest.raises(HearthError, match="set the net without a folder"):
         prototxts(str(solver))
 
 

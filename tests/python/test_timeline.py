@@ -156,7 +156,7 @@ def test_hosts_whose_wall_clocks_differ_are_brought_together_by_their_operations
     begins = {(e["pid"], e["args"]["step"]): e["ts"] for e in spans(trace)}
     assert begins[1, 1] == 0
     assert abs(begins[2, 1] - 300) <= clock.error_us
-    assert "fit to" in timeline.describe(processes, timeline.clocks(processes))
+    assert "aligned to" in timeline.describe(processes, timeline.clocks(processes))
 
 
 def test_hosts_that_share_no_operation_have_their_wall_clocks(tmp_path):
