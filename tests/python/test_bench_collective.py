@@ -34,8 +34,8 @@ def test_each_transport_has_its_row_or_says_why_not(capsys):
     ("arguments", "said"),
     [
         (["--ranks", "1"], "--ranks 1"),
-        (["--sizes", "3KB"], "'3kb': it is one of 4kb, 256kb"),
-        (["--transports", "tcp,gloo"], "'gloo': it is one of auto, shm, tcp, rdma"),
+        (["--sizes", "3KB"], "'3kb': it must be one of 4kb, 256kb"),
+        (["--transports", "tcp,gloo"], "'gloo': it must be one of auto, shm, tcp, rdma"),
     ],
 )
 def test_a_mistake_is_one_line(capsys, arguments, said):

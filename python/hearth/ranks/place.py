@@ -1,4 +1,4 @@
-"""This process's place among the processes that were started together with it."""
+"""This process's rank among the processes that were started together."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hearth.ranks.group import Meeting
 
 @dataclass(frozen=True)
 class Place:
-    """One of `world` ranks. `meeting_of` gives the place for a text by a name, where there are more
-    ranks than one."""
+    """One of `world` ranks. `meeting_of` returns the Meeting for a group's name, if there are
+    several ranks."""
 
     rank: int
     world: int
@@ -22,11 +22,11 @@ _place: Place | None = None
 
 
 def offer(place: Place | None) -> None:
-    """Who starts this process says what its place is."""
+    """Sets this process's place; called by its starter."""
     global _place
     _place = place
 
 
 def here() -> Place | None:
-    """The place; None in a process that nobody started as one of several."""
+    """This process's place; None if it was not started as one of several ranks."""
     return _place
