@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from hearth.spark import slots
-from hearth.spark.dynamic_allocation import KeptExecutors, ask_for_slots
+from hearth.spark.dynamic_allocation import HeldExecutors, ask_for_slots
 from hearth.spark.slots import SlotWait, most_slots
 
 ON = {"spark.dynamicAllocation.enabled": "true"}
@@ -110,7 +110,7 @@ class Block:
 
 
 def test_executors_of_a_start_are_kept_until_the_next_one_has_its_own():
-    executors, first, second = KeptExecutors(), Block(), Block()
+    executors, first, second = HeldExecutors(), Block(), Block()
     executors.action(first, list)()
     act = executors.action(second, list)
     assert first.kept and second.kept

@@ -9,7 +9,7 @@ from hearth.caffe_jobs.predict_task import PredictSpec
 from hearth.caffeonspark import jobs
 from hearth.ml import caffe_rows
 from hearth.ml.caffe_rows import Beside, blobs_beside_rows
-from hearth.rows.unusable_rows import PLACE
+from hearth.rows.invalid_rows import PLACE
 
 SPEC = Beside(PredictSpec("key", {"features": ["a", "b"]}), ("data",), ("kept",))
 LISTS = pa.list_(pa.float32())

@@ -14,7 +14,7 @@ from hearth.native._core import EpochReader, PartitionSender, PartitionWriter
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.node.datasets import keeper
-from hearth.cluster.node.datasets.files import KeptFile, PartitionFiles
+from hearth.cluster.node.datasets.files import CompleteFile, PartitionFiles
 from hearth.cluster.node.datasets.program import NodeDatasets
 
 KEY = "ab" * 32
@@ -191,7 +191,7 @@ def test_a_keeper_hands_complete_files_to_those_who_know_its_key(node, monkeypat
 
 def test_files_of_partitions_that_another_rank_owns_are_closed(node):
     with open("/dev/null", "rb") as file:
-        kept = KeptFile("train", 3, 0, 0, "00", os.dup(file.fileno()))
+        kept = CompleteFile("train", 3, 0, 0, "00", os.dup(file.fileno()))
         node.files.adopt([kept])
         assert node.files.show_adopted("train", [0]) == set()
         with pytest.raises(OSError):
@@ -200,7 +200,7 @@ def test_files_of_partitions_that_another_rank_owns_are_closed(node):
 
 def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
     with open("/dev/null", "rb") as file:
-        node.files.adopt([KeptFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
+        node.files.adopt([CompleteFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
         closed = threading.Event()
         answers = []
 

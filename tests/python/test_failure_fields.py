@@ -5,7 +5,7 @@ import pytest
 from hearth import HearthError
 from hearth.cluster import errors
 from hearth.native.failure import Failure, TaskError
-from hearth.spark.failures import loss_line, tells_of_loss
+from hearth.spark.failures import loss_line, reports_loss
 
 CONV = Failure(
     "rank 1 on host a failed: iteration 7: layer 'conv \\\"1\\\"' (Convolution): odd",
@@ -58,7 +58,7 @@ def test_what_the_rendezvous_tells_keeps_its_details():
 @pytest.mark.parametrize("kind", [errors.NodeError, errors.FeedTimeoutError, errors.ClusterError])
 def test_a_clusters_error_leaves_a_task_as_what_it_is(kind):
     known = Failure("worker:1 on host h failed: odd", node="worker:1", host="h", rank=1)
-    with pytest.raises(TaskError) as caught, errors.told_to_driver():
+    with pytest.raises(TaskError) as caught, errors.reported_to_driver():
         raise kind.of(known)
     error = errors.own_error(RuntimeError(sparks_text(caught.value)))
     assert type(error) is kind and str(error) == known.text
@@ -87,9 +87,9 @@ LOSSES = [
 @pytest.mark.parametrize("line", LOSSES)
 def test_spark_tells_of_a_loss(line):
     text = f"Job aborted due to stage failure\n  {line}\n\tat x.y(Z.scala:1)"
-    assert tells_of_loss(text)
+    assert reports_loss(text)
     assert loss_line(text) == f"Spark lost a task: {line}"
 
 
 def test_an_error_of_the_programs_is_no_loss():
-    assert not tells_of_loss("PythonException: ValueError: the column x is not there")
+    assert not reports_loss("PythonException: ValueError: the column x is not there")

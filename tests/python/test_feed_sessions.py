@@ -15,7 +15,7 @@ from hearth.cluster.node.feed_server import FeedServer
 @contextmanager
 def attached(server):
     theirs, ours = socket.socketpair()
-    server.attach(theirs, from_afar=False)
+    server.attach(theirs, from_remote=False)
     with closing(Channel(ours)) as channel:
         yield channel
 

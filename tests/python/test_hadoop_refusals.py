@@ -9,7 +9,7 @@ import pytest
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.places import Places
 from hearth.files.hadoop_errors import refusal
-from hearth.spark.failures import memory_kill, tells_of_loss
+from hearth.spark.failures import memory_kill, reports_loss
 
 _DENIED = (
     "org.apache.hadoop.security.AccessControlException: Permission denied: user=me, access=WRITE, "
@@ -73,7 +73,7 @@ def test_yarns_words_for_a_memory_kill():
         "killed by YARN for exceeding physical memory limits. 1.5 GB of 1.4 GB physical memory "
         "used."
     )
-    assert tells_of_loss(_KILLED)
+    assert reports_loss(_KILLED)
     assert memory_kill("Container marked as failed. Exit status: 137") is None
 
 

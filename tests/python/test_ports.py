@@ -136,11 +136,11 @@ def test_the_settings_of_a_session_reach_the_processes_of_its_ranks(monkeypatch)
 
 
 def test_a_rank_listens_on_the_ports_of_the_environment_alone(monkeypatch):
-    from hearth.ranks.group import Meeting, Ranks
+    from hearth.ranks.group import Ranks, Rendezvous
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEARTH_MESH_PORT", f"{port}-{port}")
-        meeting = Meeting(lambda text: None, str, lambda: None, "127.0.0.1")
+        meeting = Rendezvous(lambda text: None, str, lambda: None, "127.0.0.1")
         with pytest.raises(OSError, match=rf"no port of {MESH} \({port}-{port}\) is free"):
             Ranks(meeting, 0, 1, 5)

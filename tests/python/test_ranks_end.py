@@ -10,12 +10,12 @@ import pytest
 
 from hearth import HearthError
 from hearth.native import _core
-from hearth.ranks.group import Meeting, Ranks
+from hearth.ranks.group import Ranks, Rendezvous
 
 
 def two_ranks(pool: ThreadPoolExecutor) -> list[Ranks]:
     published: queue.SimpleQueue[str] = queue.SimpleQueue()
-    meeting = Meeting(published.put, lambda: published.get(timeout=60), lambda: None, key="0123")
+    meeting = Rendezvous(published.put, lambda: published.get(timeout=60), lambda: None, key="0123")
     opened = [pool.submit(Ranks, meeting, rank, 2, 60.0) for rank in range(2)]
     return [each.result() for each in opened]
 

@@ -9,8 +9,8 @@ import pytest
 
 from hearth import HearthError
 from hearth.spark.access import ClassicSpark, spark_access
+from hearth.spark.driver_python import use_driver_python
 from hearth.spark.failures import wrong_python
-from hearth.spark.own_python import use_own_python
 
 
 def session(master, jsc="a context"):
@@ -44,7 +44,7 @@ def test_executors_of_this_machine_run_the_drivers_python(monkeypatch, master, n
     if named is not None:
         monkeypatch.setenv("PYSPARK_PYTHON", named)
     spark = session(master)
-    use_own_python(spark)
+    use_driver_python(spark)
     assert spark.sparkContext.pythonExec == runs
 
 

@@ -102,7 +102,7 @@ def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
     cluster.end()
     sizes = {file.name: file.stat().st_size for file in tmp_path.glob("part*")}
     near = sizes["part-r-00000"] + sizes["part-r-00001"]
-    assert (cluster.plans.near, cluster.plans.far) == (near, sum(sizes.values()) - near)
+    assert (cluster.plans.local, cluster.plans.remote) == (near, sum(sizes.values()) - near)
 
 
 def test_the_files_stay_those_that_the_driver_found_first(tmp_path, monkeypatch):
@@ -144,8 +144,8 @@ def test_a_restart_shares_the_same_files_over_the_new_hosts(tmp_path, monkeypatc
     feed = node.get_file_feed(remote(tmp_path), ["id"])
     assert sum(len(feed.next_batch(64)) for _ in range(20)) == ROWS
     cluster.end()
-    assert cluster.plans.near > 0
-    assert cluster.plans.far == 0
+    assert cluster.plans.local > 0
+    assert cluster.plans.remote == 0
 
 
 def test_who_waits_hears_that_the_cluster_has_failed():

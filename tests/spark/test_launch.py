@@ -356,7 +356,7 @@ def test_ranks_that_are_done_and_fall_silent_cost_no_result(start, monkeypatch):
     for wait in ("_EVENT_WAIT_S", "_RESULT_WAIT_S"):
         monkeypatch.setattr(launch, wait, 1.0)
     left = []
-    monkeypatch.setattr(launch, "give_up_silent", lambda *_, **how: left.append(how))
+    monkeypatch.setattr(launch, "replace_silent", lambda *_, **how: left.append(how))
     body = 'join()\nmember.done(json.dumps({"event": "done", "rank": rank}))\ntime.sleep(60)'
     begin = time.monotonic()
     result, _ = start(body)

@@ -9,11 +9,11 @@ from test_launch_frame import rows_by_rank
 
 from hearth.caffe_jobs.launch import session_conf
 from hearth.rows.rank_rows import (
-    in_order_of_content,
     is_steady,
     launch_conf,
     needs_shuffle,
     rank_rows,
+    sorted_by_content,
 )
 
 
@@ -110,7 +110,7 @@ def test_a_frame_that_spark_keeps_has_the_order_of_one_that_it_does_not(spark):
 
 
 def test_a_users_column_is_not_taken_for_the_place(spark):
-    names = ["Hearth Place", "hearth place'"]
+    names = ["Hearth Position", "hearth position'"]
     frame = spark.range(9).selectExpr(*(f"id as `{name}`" for name in names))
     assert is_steady(frame)
     rows = order_of(spark, {"train": frame})
@@ -133,7 +133,7 @@ def test_rows_of_every_type_come_in_one_order(spark):
     frames = [everything(spark.range(*way, 1)) for way in ((0, 900, 1), (899, -1, -1))]
     up, down = ([str(row) for row in frame.collect()] for frame in frames)
     assert up == down[::-1] != down
-    up, down = ([str(row) for row in in_order_of_content(frame).collect()] for frame in frames)
+    up, down = ([str(row) for row in sorted_by_content(frame).collect()] for frame in frames)
     assert len(up) == 900
     assert up == down
 
@@ -142,11 +142,11 @@ def test_columns_that_cannot_be_compared_are_left_out(spark):
     number = functions.col("id")
     maps = functions.array(functions.struct(functions.create_map(number, number).alias("m")))
     frame = spark.range(0, 50, 1, 1).select("id", maps.alias("s"))
-    ids = [row.id for row in in_order_of_content(frame).collect()]
+    ids = [row.id for row in sorted_by_content(frame).collect()]
     assert sorted(ids) == list(range(50))
     assert ids != sorted(ids)
     only_maps = frame.select("s")
-    assert in_order_of_content(only_maps) is only_maps
+    assert sorted_by_content(only_maps) is only_maps
 
 
 # A DataFrame's plan says nothing of the shuffles of the RDD that it was made from.

@@ -119,7 +119,7 @@ def peak_kb():
 def test_a_frame_that_a_node_does_not_understand_is_answered_with_an_error(frame):
     server = FeedServer(["input"], lambda event: None)
     task, theirs = pair()
-    server.attach(theirs, from_afar=False)
+    server.attach(theirs, from_remote=False)
     task.send(frame)
     (told,) = wait_for_end(task)
     assert "a feed's connection failed: " in told["error"]
@@ -133,7 +133,7 @@ def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
     server = FeedServer(["input"], lambda event: None)
     ours, theirs = socket.socketpair()
     task = Channel(ours)
-    server.attach(theirs, from_afar=False)
+    server.attach(theirs, from_remote=False)
     ring, results = RingWriter(1 << 20), RingReader(1 << 20)
     task.send({"op": "rings"}, fds=(*ring.fds(), *results.fds()))
     where = {"feed": "f", "index": 0, "queue": "input", "mode": "train", "fenced": False}

@@ -108,7 +108,7 @@ def test_two_nodes_in_the_slots_of_one_executor(tmp_path):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         # Executors may leave their logs there, which `hearth pack` would find in pyspark's own.
         os.environ["SPARK_HOME"] = str(spark_session.writable_home())
-        conf = spark_session._own_cluster_conf(1) | {"spark.task.cpus": "1"}
+        conf = spark_session._local_cluster_conf(1) | {"spark.task.cpus": "1"}
         builder = SparkSession.builder.master(os.environ["MASTER"])
         for key, value in conf.items():
             builder = builder.config(key, value)

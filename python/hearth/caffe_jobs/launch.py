@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffe_jobs.live_events import LiveEvents
-from hearth.caffe_jobs.plan import Plan, near_files, pinned
+from hearth.caffe_jobs.plan import Plan, assign_files, pinned
 from hearth.caffe_jobs.rank_task import RankSpec, result_schema, run_rank
 from hearth.caffe_jobs.run_name import run_name
 from hearth.native.failure import Failure
@@ -22,16 +22,16 @@ from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
-from hearth.spark.failures import loss_line, tells_of_loss, wrong_python
+from hearth.spark.failures import loss_line, reports_loss, wrong_python
 from hearth.spark.job import SparkJob
 from hearth.spark.links import link_environment
 from hearth.spark.ports import COORDINATOR, coordinator_ports, ports_of
 from hearth.spark.profiles import mapped, task_profile
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
-from hearth.spark.silent_executors import give_up_silent
+from hearth.spark.silent_executors import replace_silent
 from hearth.spark.slots import SlotWait
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,7 @@ Event = dict[str, Any]
 _JOB_END_WAIT_S = 1.5
 # When a rank's connection ends, wait this long for the reason from its task, or for Spark's report
 # that the task was lost.
-_OWN_WORDS_WAIT_S = 15.0
+_TASK_FAILURE_WAIT_S = 15.0
 _EVENT_WAIT_S = 5.0
 # How long Spark may take to return the result once all ranks are done.
 _RESULT_WAIT_S = 10.0
@@ -83,7 +83,7 @@ def run(
         first_generation=name.first_generation(max_restarts),
     )
     profile = task_profile(spark.conf.get)
-    preflight.check(spark, plan.world, partial(_tell_waiting, on_event), profile)
+    preflight.check(spark, plan.world, partial(_report_waiting, on_event), profile)
     if warning := preflight.unused_cores(spark, profile):
         on_event({"event": "log", "level": "W", "text": warning})
     if name.attempt > 1:
@@ -92,7 +92,7 @@ def run(
             "the training resumes from its last snapshot, if there is one"
         )
         on_event({"event": "log", "level": "W", "text": text})
-    plan = near_files(spark, plan, on_event)
+    plan = assign_files(spark, plan, on_event)
     conf = launch_conf(spark, plan.world, plan.frames.values())
     with session_conf(spark, conf):  # resolved once: all attempts use the same rows
         rows = rank_rows(spark, plan.frames, plan.world)
@@ -109,7 +109,7 @@ def _generations(
     """Runs attempts until one ends without a lost rank."""
     from hearth import HearthError
 
-    restarts = Restarts(spark, plan.world, max_restarts, partial(_tell_waiting, on_event))
+    restarts = Restarts(spark, plan.world, max_restarts, partial(_report_waiting, on_event))
     restarts.slots.profile = task_profile(spark.conf.get)
     last: list[_Attempt] = []
 
@@ -120,7 +120,7 @@ def _generations(
     def on_restart(lost: Lost) -> None:
         restart = {"generation": restarts.count, "max_restarts": max_restarts}
         on_event({"event": "restart", "reason": str(lost), **restart})
-        last[0].give_up_silent()
+        last[0].replace_silent()
 
     try:
         return restarts.run(attempt, on_restart)
@@ -132,7 +132,7 @@ def _generations(
         raise HearthError(f"{error.lost}. The training is not restarted: {error}") from None
 
 
-def _tell_waiting(on_event: Callable[[Event], None], line: str) -> None:
+def _report_waiting(on_event: Callable[[Event], None], line: str) -> None:
     on_event({"event": "waiting", "text": line})
 
 
@@ -154,7 +154,7 @@ class _Attempt:
         self._job: SparkJob | None = None
         self._ending = threading.Event()
         self._done: Event | None = None  # rank 0's, once all ranks are done
-        self._begun = False  # ranks have connected, or the job has ended
+        self._started = False  # ranks have connected, or the job has ended
         self._overdue = False  # all ranks are done, but Spark has returned no result
 
     def run(self, on_event: Callable[[Event], None]) -> Event:
@@ -165,9 +165,9 @@ class _Attempt:
     def _run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
         if endpoint is None:
-            self._begun = True  # the start of ranks is not reported here
+            self._started = True  # the start of ranks is not reported here
             self._live = LiveEvents(self._access)
-        job = SparkJob(self._access, partial(self._act, endpoint), self._tell_end)
+        job = SparkJob(self._access, partial(self._act, endpoint), self._put_end)
         self._job = job
         pump = threading.Thread(target=self._pump_events, name="hearth-pump")
         pump.start()
@@ -185,24 +185,24 @@ class _Attempt:
 
     def leave_silent(self) -> None:
         """Keeps the rest of this session, and its end, from waiting for lost hosts."""
-        give_up_silent(self._spark, self._job.tag, unless_they_answer=True)
+        replace_silent(self._spark, self._job.tag, unless_they_answer=True)
 
-    def give_up_silent(self) -> None:
+    def replace_silent(self) -> None:
         """Makes Spark replace the executors on which tasks of this ended attempt remain."""
-        give_up_silent(self._spark, self._job.tag)
+        replace_silent(self._spark, self._job.tag)
 
     def _watch(self, on_event: Callable[[Event], None]) -> Event:
         from hearth import HearthError
 
         result, drained = None, False
-        slots = SlotWait(self._spark, self._plan.world, partial(_tell_waiting, on_event))
+        slots = SlotWait(self._spark, self._plan.world, partial(_report_waiting, on_event))
         slots.profile = self._access.profile
         while result is None or not drained:
             kind, value = self._next(slots)
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
-                failure = self._own_words(value)
+                failure = self._task_failure(value)
                 raise Lost(failure) if failure.is_loss else failure.error()
             elif kind == "error":
                 reason = self._reason(value)
@@ -229,16 +229,16 @@ class _Attempt:
         Spark checks the slots of a barrier stage once, and then waits for them forever. It also
         waits forever for the result if the host of a finished rank drops off the network.
         """
-        while not self._begun:
+        while not self._started:
             try:
                 word = self._inbox.get(timeout=_SLOTS_WAIT_S)
             except queue.Empty:
                 slots.look()
             else:
-                self._begun = True
+                self._started = True
                 return word
         # Remote files are still being stored when all ranks are done, which may take longer.
-        ends_now = self._plan.far is None and not self._ending.is_set()
+        ends_now = self._plan.remote is None and not self._ending.is_set()
         late = self._done is not None and ends_now
         try:
             return self._inbox.get(timeout=_RESULT_WAIT_S if late else None)
@@ -246,21 +246,23 @@ class _Attempt:
             self._overdue = True
             return "result", [self._done]
 
-    def _own_words(self, failure: dict[str, Any]) -> Failure:
+    def _task_failure(self, failure: dict[str, Any]) -> Failure:
         """The failure. If a rank was lost, the error of its task, which ends the job, says more."""
         known = Failure.of_rendezvous(failure)
-        deadline = time.monotonic() + _OWN_WORDS_WAIT_S
+        deadline = time.monotonic() + _TASK_FAILURE_WAIT_S
         while known.closed:
             try:
                 kind, value = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 break
             if kind == "error":  # the job has ended: no more events follow
-                told = Failure.find(str(value))
+                reported = Failure.find(str(value))
                 # A rank that reported an error to its task before it ended is not lost; nor is one
                 # that ended because another did, whose task reported first.
-                speaks = told is not None and (told.rank == known.rank or not told.is_loss)
-                return told if speaks else known
+                explains = reported is not None and (
+                    reported.rank == known.rank or not reported.is_loss
+                )
+                return reported if explains else known
         return known
 
     def _close_coordinator(self) -> None:
@@ -275,18 +277,20 @@ class _Attempt:
         if first is not None and not (known := Failure.of_rendezvous(first)).is_loss:
             return known.error()
         text, cause = str(error), None
-        told = Failure.find(text)
-        if told is None and (python := wrong_python(text)):
-            told, cause = Failure(python, code="invalid_argument"), error
-        elif told is None and tells_of_loss(text):
-            told, cause = Failure(loss_line(text), code="unavailable", lost=True), error
+        reported = Failure.find(text)
+        if reported is None and (python := wrong_python(text)):
+            reported, cause = Failure(python, code="invalid_argument"), error
+        elif reported is None and reports_loss(text):
+            reported, cause = Failure(loss_line(text), code="unavailable", lost=True), error
         if self._coordinator is not None:  # ends the other ranks before Spark kills them
-            self._coordinator.fail(-1, "driver", told.text if told else "Spark's job failed")
-        if told is None:
+            self._coordinator.fail(
+                -1, "driver", reported.text if reported else "Spark's job failed"
+            )
+        if reported is None:
             return error
-        if not told.is_loss:
-            return told.error()
-        reason = Lost(told)
+        if not reported.is_loss:
+            return reported.error()
+        reason = Lost(reported)
         reason.__cause__ = cause
         return reason
 
@@ -316,25 +320,26 @@ class _Attempt:
             job=plan.job,
             files=plan.files,
             frames=tuple(plan.frames),
-            far=plan.far,
+            remote=plan.remote,
             hosts=plan.hosts,
             ports=tuple(ports_of(self._spark.conf.get, COORDINATOR)),
             links=link_environment(self._spark.conf.get),
             listener=self._live.listener if self._live is not None else None,
-            tokens=lend_tokens(self._spark) if plan.far or plan.files else None,
+            tokens=forward_tokens(self._spark) if plan.remote or plan.files else None,
         )
         task = partial(run_rank, spec)
         asked = mapped(self._spark, self._access.profile)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True, **asked)
         events = [json.loads(row.event) for row in stage.collect()]
         if read := [event for event in events if event.get("event") == "files_read"]:
-            near, far = (sum(event[key] for event in read) for key in ("near", "far"))
-            text = f"ranks read {near + far} bytes of files, {100 * near / (near + far):.0f} % of"
+            local, remote = (sum(event[key] for event in read) for key in ("local", "remote"))
+            total = local + remote
+            text = f"ranks read {total} bytes of files, {100 * local / total:.0f} % of"
             line = {"event": "log", "level": "I", "text": f"{text} them on their own hosts"}
             self._inbox.put(("event", line))
         return [event for event in events if event not in read]
 
-    def _tell_end(self, job: SparkJob) -> None:
+    def _put_end(self, job: SparkJob) -> None:
         failed = job.error is not None
         self._inbox.put(("error", job.error) if failed else ("result", job.result))
 
@@ -346,7 +351,7 @@ class _Attempt:
         while self._coordinator is not None:
             ending = self._ending.is_set()
             event = self._coordinator.next_event(_EVENT_WAIT_S)
-            self._tell_left_out(self._coordinator.take_dropped_log_lines())
+            self._report_dropped(self._coordinator.take_dropped_log_lines())
             if event is not None:
                 value = json.loads(event[1])
                 ended = isinstance(value, dict) and value.get("event") == "done"
@@ -366,7 +371,7 @@ class _Attempt:
                 done = None
         self._inbox.put(("drained", None))
 
-    def _tell_left_out(self, lines: int) -> None:
+    def _report_dropped(self, lines: int) -> None:
         if lines:
             text = f"{lines} log lines arrived too fast to be shown here; see the executors' logs"
             self._inbox.put(("event", {"event": "log", "level": "W", "text": text}))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hearth.caffe_jobs.far_files import FarPlan
+from hearth.caffe_jobs.remote_files import RemotePlan
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.executors import rank_hosts
 
@@ -20,7 +20,7 @@ Event = dict[str, Any]
 class Plan:
     """The job that all ranks share, and their rows by stream ("train", "test").
 
-    `datasets`: identifies the rows, for snapshots. `far`: access to the job's remote files.
+    `datasets`: identifies the rows, for snapshots. `remote`: access to the job's remote files.
     `first_generation`: 0 for a new run.
     """
 
@@ -29,12 +29,12 @@ class Plan:
     files: dict[str, RankRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     datasets: str = ""
-    far: FarPlan | None = None
+    remote: RemotePlan | None = None
     first_generation: int = 0
     hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files
 
 
-def near_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None]) -> Plan:
+def assign_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None]) -> Plan:
     """The plan with files assigned to ranks by the executors' current hosts.
 
     Restarted ranks keep their files on any host, as other rows would be another training.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hearth.caffe_jobs.far_files import FarFiles, FarPlan
+from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
 from hearth.caffe_jobs.trainer_process import (
     RankError,
     TrainerProcess,
@@ -18,7 +18,7 @@ from hearth.caffe_jobs.trainer_process import (
 )
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.rows.file_reader import STALL_TIMEOUT_S
-from hearth.rows.unusable_rows import PLACE, Tally
+from hearth.rows.invalid_rows import POSITION, Tally
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +38,7 @@ class PredictSpec:
     job: dict[str, Any]
     parts: Any = None  # features(): accumulator of invalid rows; None with Spark Connect
     once: bool = False  # one action computes all partitions: their numbers are unique
-    far: FarPlan | None = None  # access to the job's remote files
+    remote: RemotePlan | None = None  # access to the job's remote files
     tokens: TokenLoan | None = None  # for HDFS with Kerberos
 
 
@@ -61,10 +61,10 @@ class Predictor:
             "streams": {"test": stream_of(self._input)},
             "results": stream_of(self._output),
         }
-        self._far = FarFiles(job, spec.far) if spec.far else None
+        self._remote = RemoteFiles(job, spec.remote) if spec.remote else None
         try:
             with borrowed(spec.tokens):
-                job = self._far.local_job() if self._far else job
+                job = self._remote.local_job() if self._remote else job
             self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
         except BaseException:
             self._remove_files()
@@ -114,8 +114,8 @@ class Predictor:
         self._remove_files()
 
     def _remove_files(self) -> None:
-        if self._far is not None:
-            self._far.close()
+        if self._remote is not None:
+            self._remote.close()
 
 
 def _noting(
@@ -192,7 +192,7 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
     fields = [pa.field("SampleID", pa.string(), nullable=False)]
     fields += [pa.field(blob, pa.list_(pa.float32()), nullable=False) for blob in blobs]
     if spec.parts is None:
-        fields.append(pa.field(PLACE, pa.int64()))
+        fields.append(pa.field(POSITION, pa.int64()))
     schema = pa.schema(fields)
     tally = Tally()
     for batch in _results(spec, tally.watch(batches)):

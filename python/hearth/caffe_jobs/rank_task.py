@@ -9,10 +9,10 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hearth.caffe_jobs.far_files import FarFiles, FarPlan
-from hearth.caffe_jobs.kept_events import KeptEvents
 from hearth.caffe_jobs.live_events import EventSender, Listener
-from hearth.caffe_jobs.ring_feed import FileFeed, Place, feed, split_streams
+from hearth.caffe_jobs.recorded_events import RecordedEvents
+from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
+from hearth.caffe_jobs.ring_feed import FileFeed, TaskRank, feed, split_streams
 from hearth.caffe_jobs.trainer_process import Event, RankError, TrainerProcess, compute_threads
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.sources.rank_rows import RankRows
@@ -45,8 +45,8 @@ class RankSpec:
     job: dict[str, Any]
     files: dict[str, RankRows]
     frames: tuple[str, ...]  # streams in the task's rows; if two, one struct column each
-    far: FarPlan | None = None  # access to the job's remote files
-    hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files; see Place
+    remote: RemotePlan | None = None  # access to the job's remote files
+    hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files; see TaskRank
     ports: tuple[int, ...] = (0,)  # candidates for the coordinator in rank 0's task
     listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
     tokens: TokenLoan | None = None  # for HDFS with Kerberos
@@ -70,10 +70,10 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     from hearth.native._core import RingWriter
 
     context = BarrierTaskContext.get()
-    place = Place.of(context, spec.hosts)
-    rank = place.rank
+    task = TaskRank.of(context, spec.hosts)
+    rank = task.rank
     with ExitStack() as stack:
-        uses_hdfs = spec.files or (spec.far and rank == 0)
+        uses_hdfs = spec.files or (spec.remote and rank == 0)
         stack.enter_context(borrowed(spec.tokens if uses_hdfs else None))
         endpoint, kept = spec.coordinator, None
         if endpoint is None:
@@ -81,25 +81,25 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         rings = {
             name: stack.enter_context(closing(RingWriter())) for name in (*spec.files, *spec.frames)
         }
-        files = FileFeed(spec.files, rings, place, spec.world)
+        files = FileFeed(spec.files, rings, task, spec.world)
         job = _job_of_rank(spec, (context, rank), endpoint, files.streams())
         fds = [fd for ring in rings.values() for fd in ring.fds()]
-        far = stack.enter_context(FarFiles(job, spec.far)) if spec.far else None
-        local_job = far.local_job() if far else job
+        remote = stack.enter_context(RemoteFiles(job, spec.remote)) if spec.remote else None
+        local_job = remote.local_job() if remote else job
         trainer = stack.enter_context(
             TrainerProcess(local_job, fds, files.start_epochs, spec.links)
         )
         for ring in rings.values():
             ring.close_child_fds()
-        if far is not None and rank == 0:
-            far.watch()
+        if remote is not None and rank == 0:
+            remote.watch()
         files.start()
         if spec.frames:
             frame_rings = {name: rings[name] for name in spec.frames}
             feed(frame_rings, split_streams(batches, spec.frames))
         last = _last_event(trainer, spec, rank)
-        if far is not None and rank == 0:
-            last = far.finish(last)
+        if remote is not None and rank == 0:
+            last = remote.finish(last)
         if kept is not None:
             last = {**last, "events": kept.finish_done()}
     told = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
@@ -154,7 +154,7 @@ def _address_towards(host: str, port: int) -> str:
 
 def _host_coordinator(
     spec: RankSpec, context: BarrierTaskContext, stack: ExitStack
-) -> tuple[tuple[str, int], KeptEvents | None]:
+) -> tuple[tuple[str, int], RecordedEvents | None]:
     """Rank 0 hosts the coordinator and sends its address to all ranks in a barrier call.
 
     Rank 0's task also records the events, for a driver that may get none before the end.
@@ -175,7 +175,7 @@ def _host_coordinator(
         )
         stack.enter_context(closing(coordinator))
         sender = EventSender(spec.listener) if spec.listener is not None else None
-        port, kept = coordinator.port(), KeptEvents(coordinator, sender)
+        port, kept = coordinator.port(), RecordedEvents(coordinator, sender)
         stack.callback(kept.finish)  # if the rank fails
     answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
     host, _, port_text = answer.rpartition(":")

@@ -22,35 +22,35 @@ _TRAINING_S = 30 * 86400.0
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskRank:
     """A task's rank, and whether it runs on a host that stores the rank's files."""
 
     rank: int
-    at_home: bool = False
+    is_local: bool = False
 
     @classmethod
-    def of(cls, context: BarrierTaskContext, wanted: Sequence[frozenset[str]]) -> Place:
-        """`wanted`: per rank, the names of the host that stores its files; or empty.
+    def of(cls, context: BarrierTaskContext, preferred: Sequence[frozenset[str]]) -> TaskRank:
+        """`preferred`: per rank, the names of the host that stores its files; or empty.
 
         All tasks of a stage compute the same assignment, in which each rank occurs once.
         """
         partition = context.partitionId()
-        if not wanted:
+        if not preferred:
             return cls(partition)
         hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
-        rank = ranks_of(hosts, wanted)[partition]
-        return cls(rank, hosts[partition] in wanted[rank])
+        rank = ranks_of(hosts, preferred)[partition]
+        return cls(rank, hosts[partition] in preferred[rank])
 
 
-def ranks_of(hosts: Sequence[str], wanted: Sequence[frozenset[str]]) -> list[int]:
+def ranks_of(hosts: Sequence[str], preferred: Sequence[frozenset[str]]) -> list[int]:
     """The rank of each partition: one that prefers its host if any is left, else any."""
-    free = list(range(len(wanted)))
+    free = list(range(len(preferred)))
     ranks: list[int | None] = []
     for host in hosts:
-        near = next((rank for rank in free if host in wanted[rank]), None)
-        if near is not None:
-            free.remove(near)
-        ranks.append(near)
+        local = next((rank for rank in free if host in preferred[rank]), None)
+        if local is not None:
+            free.remove(local)
+        ranks.append(local)
     return [free.pop(0) if rank is None else rank for rank in ranks]
 
 
@@ -58,19 +58,19 @@ class FileFeed:
     """The streams of one rank that are read from files, by threads that fill their rings."""
 
     def __init__(
-        self, files: Mapping[str, RankRows], rings: Mapping[str, Any], place: Place, world: int
+        self, files: Mapping[str, RankRows], rings: Mapping[str, Any], task: TaskRank, world: int
     ):
         """`rings`: those of all streams, including those that are not read from files."""
         self._files = files
         self._rings = rings
-        self._place, self._world = place, world
+        self._task, self._world = task, world
         self._lock = threading.Lock()
         self._bytes = {True: 0, False: 0}  # read locally, remotely
 
     def streams(self) -> dict[str, Any]:
         """The job's field for all streams: the rings, and the folder of spooled rows, or the hash
         that identifies streamed rows."""
-        rank, streams = self._place.rank, {}
+        rank, streams = self._task.rank, {}
         for turn, (name, ring) in enumerate(self._rings.items()):
             rows = self._files.get(name)
             if rows is not None and rows.seed is not None:
@@ -89,14 +89,16 @@ class FileFeed:
     def start_epochs(self, event: Event) -> None:
         """Starts to feed streamed rows, from the epoch that the trainer asks for."""
         name = event["stream"]
-        rows, rank = self._files[name], self._place.rank
+        rows, rank = self._files[name], self._task.rank
         epochs = rows.epochs(rank, self._world, event["epoch"], self._count)
         self._start(name, epochs, _feed_epochs)
 
     def read(self) -> list[Event]:
         """An event with the bytes read from remote file systems, if any."""
-        near, far = self._bytes[True], self._bytes[False]
-        return [{"event": "files_read", "near": near, "far": far}] if near or far else []
+        local, remote = self._bytes[True], self._bytes[False]
+        return (
+            [{"event": "files_read", "local": local, "remote": remote}] if local or remote else []
+        )
 
     def _start(self, name: str, rows: Any, feed_rows: Callable[[Any, Any], None]) -> None:
         ring = self._rings[name]
@@ -106,14 +108,14 @@ class FileFeed:
 
     def _feed_once(self, ring: Any, rows: Any) -> None:
         def batches() -> Iterator[tuple[str, pa.RecordBatch]]:  # feed() reports its failures
-            for batch in rows.read(self._place.rank, self._world, self._count):
+            for batch in rows.read(self._task.rank, self._world, self._count):
                 yield "", batch
 
         feed({"": ring}, batches())
 
-    def _count(self, size: int, near: bool) -> None:
+    def _count(self, size: int, local: bool) -> None:
         with self._lock:
-            self._bytes[near and self._place.at_home] += size
+            self._bytes[local and self._task.is_local] += size
 
 
 def _feed_epochs(ring: Any, epochs: Iterator[Iterator[pa.RecordBatch]]) -> None:

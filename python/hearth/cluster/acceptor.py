@@ -18,9 +18,9 @@ from typing import Any
 from hearth.cluster.channel import Channel
 
 # Limit of unauthenticated clients per listener.
-MAX_STRANGERS = 32
+MAX_UNAUTHENTICATED = 32
 # Limit of refusals that are logged; all are counted.
-_TOLD_REFUSALS = 10
+_LOGGED_REFUSALS = 10
 # Pause after a failed accept(), e.g. out of descriptors.
 _PAUSE_S = 0.05
 
@@ -43,7 +43,7 @@ class Acceptor:
         self._admit = admit
         self._name = name
         self._lock = threading.Lock()
-        self._strangers: dict[Channel, None] = {}  # oldest first
+        self._unauthenticated: dict[Channel, None] = {}  # oldest first
         self._closed = threading.Event()
         listener.listen(128)
         self._thread = threading.Thread(target=self._run, name="hearth-accept", daemon=True)
@@ -69,7 +69,7 @@ class Acceptor:
         sock, address = self._listener.accept()
         try:
             who = _name_of(sock, address)
-            if not _may_knock(sock):
+            if not _is_same_user(sock):
                 self._count_refusal(who, "it belongs to another user")
                 return
             peer = Channel(sock, who)
@@ -77,8 +77,8 @@ class Acceptor:
             sock.close()  # unless the channel owns it
         try:
             with self._lock:
-                self._strangers[peer] = None
-                if len(self._strangers) > MAX_STRANGERS:
+                self._unauthenticated[peer] = None
+                if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
                     self._end_oldest()
             serve = threading.Thread(
                 target=self._serve, args=(peer, who), name="hearth-handshake", daemon=True
@@ -86,13 +86,13 @@ class Acceptor:
             serve.start()
         except BaseException:
             with self._lock:
-                self._strangers.pop(peer, None)
+                self._unauthenticated.pop(peer, None)
             peer.close()
             raise
 
     def _end_oldest(self) -> None:
-        for oldest in self._strangers:
-            del self._strangers[oldest]
+        for oldest in self._unauthenticated:
+            del self._unauthenticated[oldest]
             oldest.end()  # ends its thread's wait, which closes it
             return
 
@@ -105,7 +105,7 @@ class Acceptor:
                 return
             finally:
                 with self._lock:
-                    self._strangers.pop(peer, None)
+                    self._unauthenticated.pop(peer, None)
             try:
                 self._admit(peer)
             except (OSError, EOFError):
@@ -117,7 +117,7 @@ class Acceptor:
     def _count_refusal(self, who: str, reason: str) -> None:
         with self._lock:
             self.refused += 1
-            told = self.refused <= _TOLD_REFUSALS
+            told = self.refused <= _LOGGED_REFUSALS
         if told:
             self._tell(f"{who} was refused at {self._name}: {reason}")
 
@@ -126,7 +126,7 @@ class Acceptor:
             print(f"hearth: {text}", file=sys.stderr)
 
 
-def _may_knock(peer: socket.socket) -> bool:
+def _is_same_user(peer: socket.socket) -> bool:
     """Whether the client belongs to this process's user; always True on TCP, where it is
     unknown."""
     return peer.family != socket.AF_UNIX or _credentials(peer)[1] == os.geteuid()

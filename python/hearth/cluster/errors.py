@@ -72,7 +72,7 @@ _KINDS = {
 
 
 @contextmanager
-def told_to_driver() -> Iterator[None]:
+def reported_to_driver() -> Iterator[None]:
     """In a Spark task: lets a cluster's error pass so that own_error() finds it."""
     try:
         yield

@@ -57,16 +57,16 @@ class RingMemory:
 _rows_memory, _results_memory = RingMemory(_NODE_BYTES), RingMemory(_NODE_BYTES)
 
 
-def at_task(far: Channel) -> Channel:
+def at_task(remote: Channel) -> Channel:
     """Starts the relay of a feed task; returns the channel that replaces the node's."""
     from hearth.native._core import RingReader, RingWriter
 
-    def rings(near: Channel) -> tuple[Any, Any]:
-        _, fds = near.receive(descriptors=4)
+    def rings(local: Channel) -> tuple[Any, Any]:
+        _, fds = local.receive(descriptors=4)
         return RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
 
-    near, task = _pair()
-    return _start(_Relay(far, near, rings, to_task=near), task)
+    local, task = _pair()
+    return _start(_Relay(remote, local, rings, to_task=local), task)
 
 
 def at_node(sock: socket.socket) -> socket.socket:
@@ -83,17 +83,17 @@ def at_node(sock: socket.socket) -> socket.socket:
         for memory, size in taken:
             memory.give_back(size)
 
-    def rings(near: Channel) -> tuple[Any, Any]:
+    def rings(local: Channel) -> tuple[Any, Any]:
         results = RingReader(take(_results_memory, _LEAST_RESULTS_BYTES))
         rows = RingWriter(take(_rows_memory, _LEAST_ROWS_BYTES))
-        near.send({"op": "rings"}, fds=(*rows.fds(), *results.fds()))
+        local.send({"op": "rings"}, fds=(*rows.fds(), *results.fds()))
         rows.close_child_fds()
         results.close_child_fds()
         return results, rows
 
-    far = Channel(sock)
-    near, node = _pair()
-    relay = _Relay(far, near, rings, to_task=far, at_end=give_back)
+    remote = Channel(sock)
+    local, node = _pair()
+    relay = _Relay(remote, local, rings, to_task=remote, at_end=give_back)
     return socket.socket(fileno=_start(relay, node).detach())
 
 
@@ -116,14 +116,14 @@ class _Relay:
 
     def __init__(
         self,
-        far: Channel,
-        near: Channel,
+        remote: Channel,
+        local: Channel,
         rings: Callable[[Channel], tuple[Any, Any]],
         to_task: Channel,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._far = far
-        self._near = near
+        self._far = remote
+        self._near = local
         self._rings = rings
         self._to_task = to_task
         self._at_end = at_end

@@ -54,16 +54,16 @@ def python(survey: Survey) -> Finding | None:
     own = survey.driver["python"]
     others = _by_value(survey, lambda facts: facts["python"])
     if all(value.split(".")[:2] == own.split(".")[:2] for value in others):
-        return Finding("Python", f"{own} at the driver, {_told(others)}")
+        return Finding("Python", f"{own} at the driver, {_with_hosts(others)}")
     advice = f"set PYSPARK_PYTHON (spark.pyspark.python) to a Python {own} on every host"
-    return Finding("Python", f"{own} at the driver, {_told(others)}", "problem", advice)
+    return Finding("Python", f"{own} at the driver, {_with_hosts(others)}", "problem", advice)
 
 
 def hearth(survey: Survey) -> Finding | None:
     own = survey.driver["hearth"] or __version__
     others = _by_value(survey, lambda facts: facts["hearth"] or "missing")
     broken = _by_value(survey, lambda facts: facts["hearth"] and facts["native"])
-    text = f"{own} at the driver, {_told(others)}"
+    text = f"{own} at the driver, {_with_hosts(others)}"
     if set(others) - {own}:
         advice = (
             f"install hearth-spark {own} in {_interpreters(survey)} of every host, or ship it "
@@ -72,7 +72,7 @@ def hearth(survey: Survey) -> Finding | None:
         return Finding("hearth", text, "problem", advice)
     if any(broken):
         advice = "install the wheel made for this Python and platform, or build it there"
-        return Finding("hearth", f"{text}; {_told(broken)}", "problem", advice)
+        return Finding("hearth", f"{text}; {_with_hosts(broken)}", "problem", advice)
     return Finding("hearth", text)
 
 
@@ -82,7 +82,7 @@ def packages(survey: Survey) -> Finding | None:
     for name, version in own.items():
         others = _by_value(survey, lambda facts, name=name: facts["packages"][name] or "missing")
         if version is not None and set(others) - {version}:
-            differing.append(f"{name}: {version} at the driver, {_told(others)}")
+            differing.append(f"{name}: {version} at the driver, {_with_hosts(others)}")
     if differing:
         advice = (
             "install the same versions on all hosts: values pickled at the driver are loaded there"
@@ -95,17 +95,17 @@ def packages(survey: Survey) -> Finding | None:
 def glibc(survey: Survey) -> Finding | None:
     found = _by_value(survey, lambda facts: facts["glibc"] or "another C library")
     if all(_is_at_least(value, LEAST_GLIBC) for value in found):
-        return Finding("glibc", _told(found))
+        return Finding("glibc", _with_hosts(found))
     least = ".".join(map(str, LEAST_GLIBC))
     advice = f"the wheel needs glibc {least}: use an image of a newer system, or build Hearth there"
-    return Finding("glibc", _told(found), "problem", advice)
+    return Finding("glibc", _with_hosts(found), "problem", advice)
 
 
 def cores_and_memory(survey: Survey) -> Finding | None:
     found = _by_value(
         survey, lambda f: f"{f['cores']} cores, {f['memory_gib']} GiB, {f['machine']}"
     )
-    return Finding("cores and memory", _told(found))
+    return Finding("cores and memory", _with_hosts(found))
 
 
 def open_files(survey: Survey) -> Finding | None:
@@ -115,7 +115,7 @@ def open_files(survey: Survey) -> Finding | None:
     if not few:
         return Finding("open files", f"at least {LEAST_OPEN_FILES} everywhere")
     advice = f"raise the limit of the executors' user: ulimit -n {LEAST_OPEN_FILES * 16}"
-    return Finding("open files", f"limit {_told(few)}", "warning", advice)
+    return Finding("open files", f"limit {_with_hosts(few)}", "warning", advice)
 
 
 def scratch(survey: Survey) -> Finding | None:
@@ -146,7 +146,7 @@ def home(survey: Survey) -> Finding | None:
         "set spark.executorEnv.HOME to a writable folder: PyTorch, Keras and "
         "HuggingFace store caches there"
     )
-    return Finding("home folder", _told(found), "warning", advice)
+    return Finding("home folder", _with_hosts(found), "warning", advice)
 
 
 def user(survey: Survey) -> Finding | None:
@@ -158,7 +158,7 @@ def user(survey: Survey) -> Finding | None:
         "add the user to it, in the image or by a mounted file: Spark's encryption and "
         "Hadoop's login fail otherwise (Invalid UID)"
     )
-    return Finding("user", _told(nameless), "warning", advice)
+    return Finding("user", _with_hosts(nameless), "warning", advice)
 
 
 def shared_memory(survey: Survey) -> Finding | None:
@@ -167,12 +167,12 @@ def shared_memory(survey: Survey) -> Finding | None:
         advice = (
             "allow memfd_create in the container's seccomp profile: ranks of a host share memory"
         )
-        return Finding("shared memory", _told(none), "problem", advice)
+        return Finding("shared memory", _with_hosts(none), "problem", advice)
     small = _by_value(
         survey, lambda f: f["shm_mib"], lambda mib: mib is None or mib < LEAST_SHM_MIB
     )
     if small:
-        found = f"anonymous memory works; free MiB of /dev/shm: {_told(small)}"
+        found = f"anonymous memory works; free MiB of /dev/shm: {_with_hosts(small)}"
         advice = (
             "enough for Hearth; workers of a torch DataLoader need more: --shm-size, or an "
             "emptyDir of medium Memory at /dev/shm"
@@ -196,14 +196,14 @@ def driver_address(survey: Survey) -> Finding | None:
         "set spark.driver.host to an address that executors reach, and open the firewall for "
         "spark.hearth.coordinator.port (a range, as 7300-7320)"
     )
-    return Finding("driver's address", f"{host}:{port}: {_told(lost)}", "problem", advice)
+    return Finding("driver's address", f"{host}:{port}: {_with_hosts(lost)}", "problem", advice)
 
 
 def between_executors(survey: Survey) -> Finding | None:
     taken = _by_value(survey, lambda facts: facts["mesh_problem"], bool)
     if taken:
         advice = "free the ports, or name others by spark.hearth.mesh.port"
-        return Finding("between executors", _told(taken), "problem", advice)
+        return Finding("between executors", _with_hosts(taken), "problem", advice)
     lost = [
         f"{facts['host']} to {peer}: {why}"
         for facts in survey.executors
@@ -266,7 +266,7 @@ def gpus(survey: Survey) -> Finding | None:
     broken = _by_value(survey, lambda facts: _gpu_problem(facts["gpus"]), bool)
     if broken:
         advice = "install the NVIDIA driver, and a torch built for a CUDA version that it supports"
-        return Finding("GPUs", _told(broken), "problem", advice)
+        return Finding("GPUs", _with_hosts(broken), "problem", advice)
     if not any(facts["gpus"] for facts in survey.executors):
         if asked:
             advice = (
@@ -279,8 +279,8 @@ def gpus(survey: Survey) -> Finding | None:
             "set spark.executor.resource.gpu.amount and spark.hearth.task.resource.gpu.amount, so "
             "that each rank gets dedicated GPUs (docs/cluster.md)"
         )
-        return Finding("GPUs", _told(found), "warning", advice)
-    return Finding("GPUs", f"{_told(found)}; {asked} per task")
+        return Finding("GPUs", _with_hosts(found), "warning", advice)
+    return Finding("GPUs", f"{_with_hosts(found)}; {asked} per task")
 
 
 def _gpu_text(gpus: Any) -> str:
@@ -307,7 +307,7 @@ def _by_value(
     return found
 
 
-def _told(found: dict[Any, list[str]]) -> str:
+def _with_hosts(found: dict[Any, list[str]]) -> str:
     """Formats values, with their hosts if there are several values."""
     if len(found) == 1:
         return f"{next(iter(found))} at all executors"

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hearth import HearthError
-from hearth.ranks.group import Meeting, Ranks
+from hearth.ranks.group import Ranks, Rendezvous
 from hearth.ranks.place import Place
 
 # Size in bytes of a float32 array, and number of consecutive operations.
@@ -71,7 +71,7 @@ def measure(place: Place, asked: Asked, say: Say) -> None:
         for transport in asked.transports:
             os.environ["HEARTH_TRANSPORT"] = transport
             try:
-                meeting = place.meeting_of(f"bench-collective/{transport}")
+                meeting = place.rendezvous_of(f"bench-collective/{transport}")
                 ranks = Ranks(meeting, place.rank, place.world, _TIMEOUT_S)
             except (HearthError, ConnectionError, TimeoutError, ValueError) as error:
                 if place.rank == 0:
@@ -193,15 +193,15 @@ def main() -> None:
     def say(message: dict[str, Any]) -> None:
         print(json.dumps(message), flush=True)
 
-    def meeting_of(_: str) -> Meeting:
-        return Meeting(
+    def rendezvous_of(_: str) -> Rendezvous:
+        return Rendezvous(
             publish=lambda text: say({"published": text}),
             read=lambda: json.loads(sys.stdin.readline())["published"],
             withdraw=lambda: None,
             key=given["key"],
         )
 
-    place = Place(given["rank"], given["world"], meeting_of)
+    place = Place(given["rank"], given["world"], rendezvous_of)
     measure(place, Asked(given["sizes"], given["transports"]), say)
 
 

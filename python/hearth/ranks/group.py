@@ -37,7 +37,7 @@ _ENDED_FIRST = (
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """The store through which the ranks of a group find rank 0.
 
     Attributes:
@@ -68,7 +68,7 @@ class Ranks:
 
     def __init__(
         self,
-        meeting: Meeting,
+        meeting: Rendezvous,
         rank: int,
         world: int,
         timeout_s: float,
@@ -248,7 +248,7 @@ def _disown_all() -> None:
 os.register_at_fork(after_in_child=_disown_all)
 
 
-def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:
+def _open(meeting: Rendezvous, world: int, timeout_s: float) -> tuple[Any, str]:
     """Rank 0's rendezvous and its key."""
     host = meeting.host or "127.0.0.1"
     nonce = secrets.token_hex(16)
@@ -266,7 +266,7 @@ def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:
     return coordinator, key
 
 
-def _found(meeting: Meeting) -> tuple[str, int, str]:
+def _found(meeting: Rendezvous) -> tuple[str, int, str]:
     """The address of rank 0's rendezvous, and its key."""
     text = meeting.read()
     try:

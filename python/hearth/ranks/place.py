@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hearth.ranks.group import Meeting
+from hearth.ranks.group import Rendezvous
 
 
 @dataclass(frozen=True)
 class Place:
-    """One of `world` ranks. `meeting_of` returns the Meeting for a group's name, if there are
+    """One of `world` ranks. `rendezvous_of` returns the Rendezvous for a group's name, if there are
     several ranks."""
 
     rank: int
     world: int
-    meeting_of: Callable[[str], Meeting]
+    rendezvous_of: Callable[[str], Rendezvous]
 
 
 _place: Place | None = None

@@ -146,13 +146,13 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         ) from None
 
 
-def loaded(data: Any, from_afar: bool) -> ColumnResults:
+def loaded(data: Any, from_remote: bool) -> ColumnResults:
     """The inverse of dumped(). Raises ValueError for other data."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
         batch = stream.read_next_batch()
-    if from_afar:
+    if from_remote:
         batch.validate(full=True)
     return ColumnResults(batch)
 
@@ -160,10 +160,10 @@ def loaded(data: Any, from_afar: bool) -> ColumnResults:
 class ResultUnpickler(pickles.Unpickler):
     """Results of a node in the order sent: ColumnResults, or pickled values."""
 
-    def load(self, data: Any, from_afar: bool) -> Any:
+    def load(self, data: Any, from_remote: bool) -> Any:
         if bytes(data[:1]) == _STREAM:
-            return loaded(data, from_afar)
-        return super().load(data, from_afar)
+            return loaded(data, from_remote)
+        return super().load(data, from_remote)
 
 
 def result_columns(

@@ -69,11 +69,11 @@ def pieces_of(batch: Any) -> tuple[list[Any], list[bool]]:
     return [piece.as_buffer() for piece in batch.column(0)], batch.column(1).to_pylist()
 
 
-def load(data: Any, from_afar: bool) -> Any:
+def load(data: Any, from_remote: bool) -> Any:
     """The value of a complete pickle; plain data in half the time of pickle.loads().
 
     Raises:
-        pickle.UnpicklingError: it is `from_afar` (remote) and corrupt, or has objects of classes
+        pickle.UnpicklingError: it is `from_remote` and corrupt, or has objects of classes
             that are not allowed.
     """
     from hearth.native._core import load_plain, pickle_is_sound
@@ -81,7 +81,7 @@ def load(data: Any, from_afar: bool) -> Any:
     value = load_plain(data)
     if value is not None:
         return value
-    if not from_afar:
+    if not from_remote:
         return pickle.loads(data)
     if not pickle_is_sound(data):
         raise pickle.UnpicklingError(
@@ -135,11 +135,11 @@ class Unpickler:
         """Whether the next piece continues a pickle of an earlier batch."""
         return bool(self._pieces)
 
-    def load(self, data: Any, from_afar: bool) -> Any:
+    def load(self, data: Any, from_remote: bool) -> Any:
         """The value of a complete pickle, as load()."""
-        return load(data, from_afar)
+        return load(data, from_remote)
 
-    def values(self, batch: Any, from_afar: bool) -> Iterator[Any]:
+    def values(self, batch: Any, from_remote: bool) -> Iterator[Any]:
         """The values of all pickles that end in this batch (see pieces_of()), as load()."""
         for piece, last in zip(*pieces_of(batch), strict=True):
             if not last:
@@ -147,9 +147,9 @@ class Unpickler:
             elif self._pieces:
                 whole = b"".join((*self._pieces, piece))
                 self._pieces = []
-                yield self.load(whole, from_afar)
+                yield self.load(whole, from_remote)
             else:
-                yield self.load(piece, from_afar)
+                yield self.load(piece, from_remote)
 
 
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:

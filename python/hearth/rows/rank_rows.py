@@ -24,7 +24,7 @@ _ROW_BY_ROW = ("ProjectExec", "FilterExec", "ColumnarToRowExec", "WholeStageCode
 _STEADY_STEPS = frozenset((*_STEADY_SCANS, *_ROW_BY_ROW, "InputAdapter"))
 # A cached frame returns the cached rows, partition by partition.
 _KEPT = "InMemoryTableScanExec"
-_PLACE = "hearth place"  # a column
+_POSITION = "hearth position"  # a column
 
 
 def launch_conf(
@@ -74,14 +74,14 @@ def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> 
         rows = next(iter(frames.values()))
         if needs_shuffle(rows, world):
             return _shuffled(rows, world, is_steady(rows))
-        return in_order_of_content(rows) if _was_shuffled(rows) else rows
+        return sorted_by_content(rows) if _was_shuffled(rows) else rows
     return _shuffled(_in_one(frames), world, all(map(is_steady, frames.values())))
 
 
 def _shuffled(rows: DataFrame, world: int, steady: bool) -> DataFrame:
     if steady:
-        return in_order_of_place(rows, world)
-    return in_order_of_content(rows.repartition(world))
+        return sorted_by_position(rows, world)
+    return sorted_by_content(rows.repartition(world))
 
 
 def _in_one(frames: dict[str, DataFrame]) -> DataFrame:
@@ -163,7 +163,7 @@ def _was_shuffled(frame: DataFrame) -> bool:
     return hasattr(frame, "_jdf") and b"+-" in (frame.rdd.toDebugString() or b"")
 
 
-def in_order_of_place(frame: DataFrame, world: int) -> DataFrame:
+def sorted_by_position(frame: DataFrame, world: int) -> DataFrame:
     """The rows of a steady frame in `world` partitions, sorted by a hash of their positions.
 
     A hash, because files may be sorted by label. Positions are unique 64-bit numbers; so are these
@@ -172,7 +172,7 @@ def in_order_of_place(frame: DataFrame, world: int) -> DataFrame:
     """
     from pyspark.sql import functions
 
-    name, taken = _PLACE, {column.lower() for column in frame.columns}
+    name, taken = _POSITION, {column.lower() for column in frame.columns}
     while name in taken:
         name += "'"
     place = functions.xxhash64(functions.monotonically_increasing_id())
@@ -180,7 +180,7 @@ def in_order_of_place(frame: DataFrame, world: int) -> DataFrame:
     return placed.sortWithinPartitions(_column(name)).drop(name)
 
 
-def in_order_of_content(frame: DataFrame) -> DataFrame:
+def sorted_by_content(frame: DataFrame) -> DataFrame:
     """Sorts each partition by a hash of its rows, equal hashes by the columns themselves.
 
     A hash, because rows sorted by value would form minibatches of equal labels; and Spark sorts

@@ -10,8 +10,8 @@ from typing import Any
 
 from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
-from hearth.spark.dynamic_allocation import KeptExecutors, is_on, refuse_for_nodes
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
+from hearth.spark.dynamic_allocation import HeldExecutors, is_on, refuse_for_nodes
 from hearth.spark.profiles import mapped, registered, task_profile
 from hearth.spark.slots import slots_now
 
@@ -48,8 +48,8 @@ class ClassicSpark:
         self.handle = session.sparkContext  # the API's sc
         if self.handle._jsc is None:
             raise HearthError("Spark's session has ended: start a new one by SparkSession.builder")
-        use_own_python(session)
-        self._kept = KeptExecutors()
+        use_driver_python(session)
+        self._kept = HeldExecutors()
         self.profile = task_profile(session.conf.get, profile)
         if self.profile is not None:
             registered(session, self.profile)

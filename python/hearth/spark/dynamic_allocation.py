@@ -86,7 +86,7 @@ def refuse_for_nodes(setting: Setting, can_keep: bool) -> None:
         )
 
 
-class KeptExecutors:
+class HeldExecutors:
     """Holds blocks in the executors of start jobs until release(). Thread-safe."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hearth.spark.own_python import interpreters
+from hearth.spark.driver_python import interpreters
 
 # A lost process or host, or slots lost with it.
 _LOSS = re.compile(
@@ -77,12 +77,12 @@ def memory_kill(text: str) -> str | None:
     return found[0].strip() if found else None
 
 
-def tells_of_loss(text: str) -> bool:
+def reports_loss(text: str) -> bool:
     """Whether a failed job's message reports a lost process or host."""
     return _LOSS.search(text) is not None
 
 
 def loss_line(text: str) -> str:
     """The line of a Spark exception that names the lost process."""
-    lines = [line.strip() for line in text.splitlines() if tells_of_loss(line)]
+    lines = [line.strip() for line in text.splitlines() if reports_loss(line)]
     return "Spark lost a task: " + (lines[0] if lines else text.strip().partition("\n")[0])

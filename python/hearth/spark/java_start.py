@@ -100,20 +100,20 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
 
 
 @contextmanager
-def undone_by_interrupts() -> Iterator[None]:
+def killed_on_interrupt() -> Iterator[None]:
     """Kills the JVM started in the block, in the main thread, if Ctrl-C interrupts it."""
     ours = not is_running()  # otherwise its starter may need it
     try:
         yield
     except KeyboardInterrupt:
         if ours:
-            with _deaf_to_interrupts():
+            with _ignoring_interrupts():
                 kill()
         raise
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def _ignoring_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -100,7 +100,7 @@ class Restarts:
         if killed := self._removed.memory_kill():  # another generation would fail, too
             raise _out_of_memory(lost, killed) from lost.__cause__
         if self.count - self._counted_from >= self._most:
-            raise self._given_up(lost) from lost.__cause__
+            raise self._exhausted(lost) from lost.__cause__
         self.count += 1
         on_restart(lost)
         try:
@@ -108,7 +108,7 @@ class Restarts:
         except HearthError as error:
             raise NotReplaced(lost, str(error)) from None
 
-    def _given_up(self, lost: Lost) -> Lost:
+    def _exhausted(self, lost: Lost) -> Lost:
         since = " since the last checkpoint" if self._counted_from else ""
         tries = f" (failed after {self._most} restarts{since})" if self._most else ""
         return Lost(replace(lost.failure, text=f"{lost}{tries}"))

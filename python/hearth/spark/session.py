@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.spark import java_start
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
 from hearth.spark.user_settings import DRIVER_OPTIONS, joined_options, user_settings, with_users
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def as_session(spark: Any) -> SparkSession:
 
     if spark is None or hasattr(spark, "parallelize"):
         spark = SparkSession.builder.getOrCreate()
-    use_own_python(spark)
+    use_driver_python(spark)
     return spark
 
 
@@ -83,7 +83,7 @@ def start(
     # A running JVM keeps the folders of its start.
     ours = master is None and not java_start.is_running()
     user = user_settings() | conf
-    folders = _own_folders() if ours else []
+    folders = _private_folders() if ours else []
     if ours:
         os.environ["SPARK_HOME"] = str(folders[0])
     defaults |= {"spark.ui.showConsoleProgress": "false", DRIVER_OPTIONS: _QUIET}
@@ -91,11 +91,11 @@ def start(
         defaults["spark.python.daemon.module"] = "hearth.spark.worker_daemon"
     settings = with_users(defaults, user)
     if master is None:
-        own = _own_cluster_conf(executors)
+        own = _local_cluster_conf(executors)
         settings |= own | conf | joined_options(own, user)
     settings |= {key: value for key, value in conf.items() if key not in settings}
-    settings["spark.master"] = master or _own_cluster(executors)
-    with java_start.undone_by_interrupts():
+    settings["spark.master"] = master or _local_cluster(executors)
+    with java_start.killed_on_interrupt():
         java_start.launch({"spark.app.name": app_name, **settings}, folders[1:])
         _before_the_application(check)
         session = _configured(builder, settings).getOrCreate()
@@ -165,7 +165,7 @@ def _cores_per_executor(executors: int) -> int:
     return max(1, (os.cpu_count() or 1) // executors)
 
 
-def _own_cluster(executors: int) -> str:
+def _local_cluster(executors: int) -> str:
     return f"local-cluster[{executors},{_cores_per_executor(executors)},1024]"
 
 
@@ -189,7 +189,7 @@ def writable_home() -> Path:
     return home
 
 
-def _own_folders() -> list[Path]:
+def _private_folders() -> list[Path]:
     """writable_home(), and a folder for Spark's temporary files on each disk."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     parents = [folder for folder in named if folder and os.access(folder, os.W_OK)]
@@ -202,7 +202,7 @@ def _folder_until_exit(parent: str) -> Path:
     return folder
 
 
-def _own_cluster_conf(executors: int) -> dict[str, str]:
+def _local_cluster_conf(executors: int) -> dict[str, str]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cores = _cores_per_executor(executors)
     return {

@@ -27,7 +27,7 @@ _TASK_END_WAIT_S = 5.0
 _ANSWER_WAIT_S = 5.0
 
 
-def give_up_silent(spark: SparkSession, tag: str, unless_they_answer: bool = False) -> None:
+def replace_silent(spark: SparkSession, tag: str, unless_they_answer: bool = False) -> None:
     """Waits until the tasks of the cancelled job with `tag` have ended.
 
     Replaces executors on which they have not ended after five seconds. `unless_they_answer`: asks
@@ -52,7 +52,7 @@ def give_up_silent(spark: SparkSession, tag: str, unless_they_answer: bool = Fal
         logger.warning("cannot find executors that do not respond: %s", error)
 
 
-def give_up_executor(
+def replace_executor(
     spark: SparkSession, tag: str, partition: int, unless_it_answers: bool = False
 ) -> None:
     """Replaces the executor that runs, or ran, a partition of the job with `tag`.

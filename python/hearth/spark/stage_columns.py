@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
 
 _COLUMN, _ARRAY, _COPY = "__hearth_column_", "__hearth_array_", "__hearth_copy_"
 
@@ -45,7 +45,7 @@ def stage_frame(stage: str, dataset: Any, names: Sequence[str]) -> StageFrame:
     Raises:
         ValueError: one is missing or ambiguous.
     """
-    use_own_python(dataset.sparkSession)
+    use_driver_python(dataset.sparkSession)
     places = [position(stage, dataset, name) for name in names]
     kept = tuple(f"{_COLUMN}{i}" for i in range(len(dataset.columns)))
     frame = dataset.toDF(*kept)

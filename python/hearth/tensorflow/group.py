@@ -46,7 +46,7 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
         _load()
         place = place or here() or Place(0, 1, _alone)
         name = f"hearth.tensorflow/{next(_numbers)}"
-        ranks = Ranks(place.meeting_of(name), place.rank, place.world, timeout_s)
+        ranks = Ranks(place.rendezvous_of(name), place.rank, place.world, timeout_s)
         _plugin.hearth_tensorflow_use(ctypes.c_void_p(ranks.c_api()))
         _ranks, _place = ranks, place
 
@@ -104,7 +104,7 @@ def another(purpose: str) -> Any:
 
     own = _group()
     name = f"hearth.tensorflow/{purpose}/{next(_numbers)}"
-    return Ranks(_place.meeting_of(name), own.rank, own.world, own.timeout_s)
+    return Ranks(_place.rendezvous_of(name), own.rank, own.world, own.timeout_s)
 
 
 def ops() -> Any:
@@ -121,9 +121,9 @@ def _group() -> Any:
 
 
 def _alone(_: str) -> Any:
-    from hearth.ranks.group import Meeting
+    from hearth.ranks.group import Rendezvous
 
-    return Meeting(publish=lambda _: None, read=str, withdraw=lambda: None)
+    return Rendezvous(publish=lambda _: None, read=str, withdraw=lambda: None)
 
 
 def _load() -> None:

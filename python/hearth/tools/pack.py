@@ -102,7 +102,7 @@ def _tell_largest(target: Path) -> None:
     largest = [
         f"{name} {_megabytes(size)}"
         for name, size in pack_environment.distribution_sizes()[:6]
-        if name not in pack_environment.LEFT_OUT
+        if name not in pack_environment.EXCLUDED
     ]
     print(f"The largest distributions: {', '.join(largest)}; --without omits one")
 

@@ -24,7 +24,7 @@ from hearth.tools.pack_archive import Entry, files_below
 from hearth.tools.pack_package import compiled, engine_parts, python_entries
 
 # Executors get Spark's Python packages from Spark, and install no packages.
-LEFT_OUT = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
+EXCLUDED = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Parts of Python's library: its tests and GUI modules.
 _UNUSED = ("test", "idlelib", "turtledemo", "tkinter", "ensurepip", "lib2to3", "__pycache__")
@@ -43,7 +43,7 @@ exec "$root/bin/{python}" {arguments}"$@"
 
 
 @dataclass
-class _LeftOut:
+class _Excluded:
     """Files of omitted distributions, and top-level folders that only these have."""
 
     files: set[str] = field(default_factory=set)
@@ -89,16 +89,16 @@ def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]
     """
     packages = f"lib/{_PYTHON}/site-packages"
     program = Path(sys.executable).resolve()
-    left_out = _left_out((*LEFT_OUT, *without))
+    excluded = _excluded((*EXCLUDED, *without))
     yield Entry(f"bin/{_PYTHON}", program)
     yield from _standard_library()
-    yield from _installed(packages, left_out)
+    yield from _installed(packages, excluded)
     ours = [*compiled(), *(engine_parts() if engine else [])]
     dynamic = sorted(Path(sysconfig.get_config_var("DESTSHARED")).glob("*.so"))
     folders = {"lib": None}
     for name, path in libraries_of([program, *dynamic, *ours]).items():
-        place = _place(path)
-        if place is None or place.parent == Path("lib") or os.path.normpath(path) in left_out:
+        place = _archive_path(path)
+        if place is None or place.parent == Path("lib") or os.path.normpath(path) in excluded:
             yield Entry(f"lib/{name}", path.resolve())
         else:
             folders[str(place.parent)] = None
@@ -130,12 +130,12 @@ def _standard_library() -> Iterator[Entry]:
             yield Entry(name, path)
 
 
-def _installed(folder: str, left_out: _LeftOut) -> Iterator[Entry]:
+def _installed(folder: str, excluded: _Excluded) -> Iterator[Entry]:
     """All files of the environment's package folders, except hearth and omitted ones."""
     for root in _folders_of_packages():
         _refuse_links(root)
         for entry in files_below(root, folder, caches=True):
-            if str(entry.path) not in left_out and not entry.name.endswith(".pth"):
+            if str(entry.path) not in excluded and not entry.name.endswith(".pth"):
                 yield entry
 
 
@@ -151,18 +151,18 @@ def _folders_of_packages() -> list[Path]:
     return list(dict.fromkeys(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")))
 
 
-def _left_out(without: Sequence[str]) -> _LeftOut:
+def _excluded(without: Sequence[str]) -> _Excluded:
     """Distributions whose names match, and hearth, which is packed separately."""
-    left_out, kept = _LeftOut(), set()
+    excluded, kept = _Excluded(), set()
     for known in metadata.distributions(path=list(map(str, _folders_of_packages()))):
         name = re.sub(r"[-_.]+", "-", known.name).lower()
         files = {os.path.normpath(str(file.locate())) for file in known.files or []}
         if name == _OWN or any(fnmatch(name, pattern.lower()) for pattern in without):
-            left_out.files |= files
+            excluded.files |= files
         else:
             kept |= files
-    left_out.folders = _top_folders(left_out.files) - _top_folders(kept)
-    return left_out
+    excluded.folders = _top_folders(excluded.files) - _top_folders(kept)
+    return excluded
 
 
 def _top_folders(paths: Iterable[str]) -> set[str]:
@@ -196,7 +196,7 @@ def _refuse_links(root: Path) -> None:
                 )
 
 
-def _place(path: Path) -> Path | None:
+def _archive_path(path: Path) -> Path | None:
     """A file's path relative to the archive's root; None for files outside of this environment."""
     try:
         inside = Path(os.path.normpath(path)).relative_to(sys.prefix)

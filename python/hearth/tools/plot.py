@@ -23,14 +23,14 @@ AXES = {"iterations": "iteration", "seconds": "seconds"}
 Curve = tuple[str, list[float], list[float], bool]
 
 
-def _place(row: Row, x: str) -> float:
+def _x_value(row: Row, x: str) -> float:
     return row.seconds if x == "seconds" else row.iteration
 
 
 def _output_curve(rows: Sequence[Row], name: str, label: str, x: str, test: bool) -> Curve:
     having = [row for row in rows if name in row.outputs]
     values = [row.outputs[name] for row in having]
-    return label, [_place(row, x) for row in having], values, test
+    return label, [_x_value(row, x) for row in having], values, test
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
@@ -44,7 +44,7 @@ def curves(log: TrainingLog, prefix: str, x: str) -> tuple[list[Curve], list[Cur
     """
     losses: list[Curve] = []
     others: list[Curve] = []
-    points = [(_place(row, x), row.loss) for row in log.train if row.loss is not None]
+    points = [(_x_value(row, x), row.loss) for row in log.train if row.loss is not None]
     if points:
         places, values = zip(*points, strict=True)
         losses.append((f"{prefix}train loss", list(places), list(values), False))

@@ -19,7 +19,7 @@ from typing import Any
 
 _PATTERN = "*.trace.json"
 # Synchronizing operations: no rank ends one before the last rank has started it.
-_MEETINGS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier")
+_SYNCHRONIZING = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier")
 
 Event = dict[str, Any]
 # Exceptions for lines that are not valid events.
@@ -119,7 +119,7 @@ def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
     the largest (begin - end) and the smallest (end - begin) of all operations.
     """
     found: dict[str, Clock] = {}
-    spans = {machine: _meetings(processes, machine) for machine in _machines(processes)}
+    spans = {machine: _operation_times(processes, machine) for machine in _machines(processes)}
     walls = {process.machine: process.wall_us for process in reversed(processes)}
     for first in spans:  # repeated for each machine without common operations
         if first in found:
@@ -165,7 +165,7 @@ def _machines(processes: Sequence[Process]) -> list[str]:
     return list(dict.fromkeys(process.machine for process in processes))
 
 
-def _meetings(processes: Sequence[Process], machine: str) -> dict[Any, tuple[float, float]]:
+def _operation_times(processes: Sequence[Process], machine: str) -> dict[Any, tuple[float, float]]:
     """By operation: the start of the machine's last rank, and the end of its first one."""
     begins: dict[Any, float] = defaultdict(lambda: float("-inf"))
     ends: dict[Any, float] = defaultdict(lambda: float("inf"))
@@ -176,7 +176,7 @@ def _meetings(processes: Sequence[Process], machine: str) -> dict[Any, tuple[flo
             details = event.get("args", {})
             if event.get("cat") != "collective" or "step" not in details or "error" in details:
                 continue
-            if event["name"].startswith(_MEETINGS):
+            if event["name"].startswith(_SYNCHRONIZING):
                 key = details["group"], details["step"]
                 begins[key] = max(begins[key], event["ts"])
                 ends[key] = min(ends[key], event["ts"] + event["dur"])

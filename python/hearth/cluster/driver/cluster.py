@@ -20,7 +20,7 @@ from hearth.cluster.driver.datasets.delivery import Datasets
 from hearth.cluster.driver.feed_jobs import FeedJobs
 from hearth.cluster.driver.missing_nodes import check_feeders
 from hearth.cluster.driver.plan import WAIT_S, Plan
-from hearth.cluster.driver.reports.front import Reporting, output_here
+from hearth.cluster.driver.reports.reporting import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
 from hearth.cluster.driver.split_plans import SplitPlans
@@ -362,7 +362,7 @@ class Cluster(Reporting):
         """Bytes of remote files that nodes read: from disks of their own hosts, and of others.
         Complete when the cluster has ended.
         """
-        return self.files.near, self.files.far
+        return self.files.local, self.files.remote
 
     def tensorboard_url(self) -> str | None:
         """The URL of the cluster's TensorBoard; None if it has none."""

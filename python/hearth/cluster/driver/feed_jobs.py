@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.driver.watch import ClusterJob
-from hearth.cluster.errors import NodeError, told_to_driver
+from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.feed_spec import FeedSpec, fed_nodes, feed_spec, feed_timeout_or_never
 from hearth.cluster.task.feed_task import feed, infer, infer_rows
 from hearth.rows.column_results import result_columns
@@ -272,7 +272,7 @@ def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
 def _feed_pickles(
     spec: FeedSpec, index: int, chunks: Iterator[bytes]
 ) -> Iterator[tuple[int, bool]]:
-    with told_to_driver():
+    with reported_to_driver():
         ended = feed(spec, index, batches_of_pickles(chunks))
     if ended is not None:
         yield index, ended
@@ -286,7 +286,7 @@ def _feed_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator
     import pyarrow as pa
 
     index = partition_id()
-    with told_to_driver():
+    with reported_to_driver():
         ended = feed(spec, index, _with_rows(batches))
     if ended is not None:
         columns = {"partition": pa.array([index], pa.int32()), "ended": pa.array([ended])}
@@ -306,13 +306,13 @@ def _infer_columns(
 ) -> Iterator[pa.RecordBatch]:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    with told_to_driver():
+    with reported_to_driver():
         parts = infer(spec, partition_id(), _with_rows(batches))
         yield from result_columns(to_arrow_schema(kind), parts)
 
 
 def _infer(spec: FeedSpec, index: int, batches: Iterator[Any]) -> Iterator[Any]:
-    with told_to_driver():
+    with reported_to_driver():
         yield from infer_rows(spec, index, batches)
 
 

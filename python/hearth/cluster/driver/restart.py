@@ -43,7 +43,7 @@ class Restarts:
         session = cluster.spark.session
         self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
         self._await_slots()
-        self._given_up = False
+        self._exhausted = False
         self._killed = False  # a node's process was killed, without a checkpoint since
 
     def _await_slots(self) -> None:
@@ -132,7 +132,7 @@ class Restarts:
             return Lost(Failure(running.grows))
         watch.wait(lambda: False, _REASON_WAIT_S)
         known = watch.failure
-        if known is None or known.rank < 0 or not known.is_loss or self._given_up:
+        if known is None or known.rank < 0 or not known.is_loss or self._exhausted:
             raise error
         failure = Failure.of(vars(error), text=str(error))
         if watch.committed:
@@ -147,7 +147,7 @@ class Restarts:
 
     def _final(self, failure: Failure) -> NodeError:
         """The exception of train(), and of shutdown() after it."""
-        self._given_up = True
+        self._exhausted = True
         self._cluster.running.watch.conclude(failure)
         return NodeError.of(failure)
 
@@ -191,7 +191,7 @@ class Restarts:
 
     def _give_up(self, failed: ClusterStart, error: Exception) -> None:
         """Makes shutdown() raise the reason why the cluster could not restart."""
-        self._given_up = True
+        self._exhausted = True
         text = f"the cluster could not restart: {error}"
         if self._cluster.running is failed:
             failed.watch.amend(text)

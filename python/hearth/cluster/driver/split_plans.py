@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import roles
 from hearth.sources.named_formats import pin_by_names
 from hearth.sources.owners import shares
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
     from hearth.sources.file_source import FileSource
@@ -26,13 +26,13 @@ class SplitPlans:
     """All file feeds of one cluster. One thread per start of the nodes answers them.
 
     The files of a path are pinned once, so that all nodes, also after restarts, read the same
-    files. `near` and `far` are bytes that nodes read from their own hosts and from others.
+    files. `local` and `remote` are bytes that nodes read from their own hosts and from others.
     """
 
     def __init__(self, session: Any):
         self._session = session
         self._sources: dict[str, FileSource] = {}
-        self.near = self.far = 0
+        self.local = self.remote = 0
 
     def serve(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> threading.Thread:
         """Answers requests of a start's nodes in a thread, until its watch is closed."""
@@ -48,13 +48,13 @@ class SplitPlans:
         while (entry := running.watch.files.get()) is not None:
             rank, event = entry
             if event["event"] == "files_read":
-                self.near += event["near"]
-                self.far += event["far"]
+                self.local += event["local"]
+                self.remote += event["remote"]
                 continue
             uri = event["uri"]
             answer: dict[str, Any] = {"op": "files", "to": rank, "ask": event["ask"]}
             try:
-                place = _place(fed, rank)
+                place = _position(fed, rank)
                 if uri not in plans:
                     plans[uri] = self._plan(uri, [_names(node) for node in fed])
                 answer |= {"source": plans[uri][place], "host": sorted(_names(fed[place]))}
@@ -62,14 +62,14 @@ class SplitPlans:
                 answer["error"] = str(error) or type(error).__name__
             with suppress(RuntimeError):  # the cluster may have ended
                 running.broadcast(answer)
-        if total := self.near + self.far:
-            share = 100 * self.near / total
+        if total := self.local + self.remote:
+            share = 100 * self.local / total
             logger.info("nodes read %d bytes of files, %.0f %% on their own hosts", total, share)
 
     def _plan(self, uri: str, hosts: Sequence[frozenset[str]]) -> list[str]:
         """For each node that takes rows, the source with only its splits, as text."""
         if uri not in self._sources:
-            lend_tokens(self._session)  # listed files are also opened
+            forward_tokens(self._session)  # listed files are also opened
             self._sources[uri] = pin_by_names(uri, self._session)
         source = self._sources[uri]
         parts = shares(source.splits(), hosts, len(hosts))
@@ -78,11 +78,11 @@ class SplitPlans:
             for host, share in zip(hosts, parts, strict=True)
             for split in share
         ]
-        near = sum(size for size, is_near in loads if is_near)
+        local = sum(size for size, is_near in loads if is_near)
         total = max(1, sum(size for size, _ in loads))
         logger.info(
             "%s: %s for %d nodes, %.0f %% of it on their own hosts",
-            uri, source.extent, len(hosts), 100 * near / total,
+            uri, source.extent, len(hosts), 100 * local / total,
         )  # fmt: skip
         return [_packed(source.only(share)) for share in parts]
 
@@ -104,7 +104,7 @@ def _names(node: Mapping[str, Any]) -> frozenset[str]:
     return frozenset((node["host"], node["host_name"]))
 
 
-def _place(fed: Sequence[Mapping[str, Any]], rank: int) -> int:
+def _position(fed: Sequence[Mapping[str, Any]], rank: int) -> int:
     for place, node in enumerate(fed):
         if node["executor_id"] == rank:
             return place

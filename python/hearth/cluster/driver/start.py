@@ -18,8 +18,8 @@ from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.native.failure import TaskError
 from hearth.spark.job import SparkJob
 from hearth.spark.ports import coordinator_ports
-from hearth.spark.silent_executors import give_up_executor
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark.silent_executors import replace_executor
+from hearth.spark.token_forwarder import forward_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class ClusterStart:
         self._spark = spark
         self._timeout_s = timeout_s
         self._template = meta["cluster_template"]
-        meta["tokens"] = lend_tokens(spark.session)
+        meta["tokens"] = forward_tokens(spark.session)
         bind_host, host = spark.coordinator_hosts()
         token = new_token()
         self.coordinator: Any = Coordinator(
@@ -176,7 +176,7 @@ class ClusterStart:
             return
         if failure.rank in self._started:
             partition = self._started.index(failure.rank)
-            give_up_executor(self._spark.session, self.job.tag, partition, not is_gone)
+            replace_executor(self._spark.session, self.job.tag, partition, not is_gone)
 
     def broadcast(self, message: Mapping[str, Any]) -> None:
         """Sends a message to all nodes; does nothing after close()."""

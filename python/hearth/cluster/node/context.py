@@ -201,11 +201,11 @@ class NodeContext:
         return Place(*self.share(), self._meeting)
 
     def _meeting(self, name: str) -> Any:
-        from hearth.ranks.group import Meeting
+        from hearth.ranks.group import Rendezvous
 
         own = self.cluster_spec[self.role][self.index].rpartition(":")[0]
         meetings = self.mgr.meetings
-        return Meeting(
+        return Rendezvous(
             publish=lambda text: meetings.publish(name, text),
             read=lambda: meetings.read(name),
             withdraw=lambda: None,  # each name is used once

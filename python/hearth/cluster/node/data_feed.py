@@ -167,9 +167,9 @@ class RowSource:
         if found is None:
             self._unpickler = pickles.Unpickler()
             return False
-        batch, pickled, batched, from_afar = found
+        batch, pickled, batched, from_remote = found
         if pickled:
-            self._chunk = self._unpickle(batch, batched, from_afar, arrays and batched)
+            self._chunk = self._unpickle(batch, batched, from_remote, arrays and batched)
         else:
             import pyarrow as pa
 
@@ -181,14 +181,14 @@ class RowSource:
         if reason := self._queue.failure:
             raise ClusterError(reason) from None
 
-    def _unpickle(self, batch: Any, batched: bool, from_afar: bool, arrays: bool) -> Chunk:
+    def _unpickle(self, batch: Any, batched: bool, from_remote: bool, arrays: bool) -> Chunk:
         """The rows of all pickles that end in this batch."""
         if arrays and not self._unpickler.within_pickle:
             found = pickled_arrays.load_batch(batch)
             if found is not None:
                 return found
         rows: list[Any] = []
-        for value in self._unpickler.values(batch, from_afar):
+        for value in self._unpickler.values(batch, from_remote):
             if not batched:
                 rows.append(value)
             elif rows:

@@ -82,10 +82,10 @@ class FeedListener:
             acceptor.close()
 
     def _open(self, terms: Any, listener: socket.socket) -> Acceptor:
-        from_afar = listener.family != socket.AF_UNIX
-        return Acceptor(terms, listener, partial(self._admit, from_afar), "a node's listener")
+        from_remote = listener.family != socket.AF_UNIX
+        return Acceptor(terms, listener, partial(self._admit, from_remote), "a node's listener")
 
-    def _admit(self, from_afar: bool, channel: Channel) -> None:
+    def _admit(self, from_remote: bool, channel: Channel) -> None:
         greeting, _ = channel.receive(_REASON_WAIT_S)
         if greeting.get("op") == "why":
             self._failed.wait(_REASON_WAIT_S)
@@ -96,7 +96,7 @@ class FeedListener:
             if self._failure is not None and not self._files.over:
                 channel.send({"error": self._failure})
             else:
-                self._files.serve(channel, greeting, from_afar)
+                self._files.serve(channel, greeting, from_remote)
         elif self._failure is not None:
             try:  # the driver first: it must know the reason before the task fails
                 self._report(greeting, self._failure, timeout=False)
@@ -106,7 +106,7 @@ class FeedListener:
             channel.send({"op": "terminated"})
         else:
             channel.send({"op": "welcome"})
-            self._node.send({"op": "feed", "from_afar": from_afar}, fds=(channel.fileno(),))
+            self._node.send({"op": "feed", "from_remote": from_remote}, fds=(channel.fileno(),))
             os.close(channel.detach())  # the node owns the connection now
 
     def _report(self, greeting: Message, text: str, timeout: bool) -> None:

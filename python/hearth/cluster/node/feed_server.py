@@ -22,7 +22,7 @@ from hearth.cluster import relay
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import returned
 from hearth.cluster.node.datasets.program import NodeDatasets
-from hearth.cluster.node.meetings import Meetings
+from hearth.cluster.node.key_value_store import KeyValueStore
 from hearth.cluster.node.reports.program import ProgramReports
 from hearth.cluster.node.split_requests import SplitRequests
 from hearth.files.local_folders import spill_folder
@@ -34,10 +34,10 @@ _COMMIT_S = 1.0
 class Session:
     """One feed task's connection: a ring of rows, a ring of results, and messages."""
 
-    def __init__(self, channel: Channel, server: FeedServer, from_afar: bool):
+    def __init__(self, channel: Channel, server: FeedServer, from_remote: bool):
         self._channel = channel
         self._server = server
-        self._from_afar = from_afar
+        self._from_remote = from_remote
         self._link: Any = None  # the rings
         self._queue: Any = None
         self._partition: Any = None  # the last announced one
@@ -94,7 +94,7 @@ class Session:
             )
         if rings:
             rows, results = tuple(fds[:2]), tuple(fds[2:])
-            self._link = FeedLink(rows, results, self._from_afar, partial(_tell, self._channel))
+            self._link = FeedLink(rows, results, self._from_remote, partial(_tell, self._channel))
         elif message["op"] == "partition":
             self._queue = self._server.queues[message["queue"]]
             self._partition = self._queue.announce(self._link, json.dumps(message))
@@ -125,7 +125,7 @@ class FeedServer:
         self.report = report
         self.failed = threading.Event()  # set when a node of the cluster has failed
         self.files = SplitRequests(report)
-        self.meetings = Meetings(report)
+        self.meetings = KeyValueStore(report)
         self.datasets = NodeDatasets(datasets)
         self.reports = reports or ProgramReports()
         self._sessions: set[Session] = set()
@@ -136,12 +136,12 @@ class FeedServer:
         """Whether the program has terminated a feed."""
         return any(queue.terminated for queue in self.queues.values())
 
-    def attach(self, sock: socket.socket, from_afar: bool) -> None:
+    def attach(self, sock: socket.socket, from_remote: bool) -> None:
         """Takes ownership of an authenticated connection; closes it on errors, never raises."""
         try:
-            if from_afar:
+            if from_remote:
                 sock = relay.at_node(sock)
-            session = Session(Channel(sock), self, from_afar)
+            session = Session(Channel(sock), self, from_remote)
             self._sessions.add(session)
             try:
                 session.start()

@@ -6,7 +6,7 @@ from typing import Any
 
 from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.feed_server import FeedServer
-from hearth.cluster.node.meetings import Meetings
+from hearth.cluster.node.key_value_store import KeyValueStore
 from hearth.cluster.node.reports.program import ProgramReports
 from hearth.cluster.node.split_requests import SplitRequests
 
@@ -33,7 +33,7 @@ class NodeManager:
         return self._server.datasets
 
     @property
-    def meetings(self) -> Meetings:
+    def meetings(self) -> KeyValueStore:
         """The nodes' key-value store."""
         return self._server.meetings
 

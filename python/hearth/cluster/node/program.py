@@ -134,7 +134,7 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         if not fds:  # at the descriptor limit; the task sees the connection end
             print("hearth: out of descriptors for a feed's connection", file=sys.stderr)
             return
-        server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
+        server.attach(socket.socket(fileno=fds[0]), message["from_remote"])
         return
     for fd in fds:
         os.close(fd)

@@ -88,10 +88,10 @@ class ReadCounter:
         self._bytes = {True: 0, False: 0}
         self._told = time.monotonic()
 
-    def add(self, count: int, near: bool) -> None:
+    def add(self, count: int, local: bool) -> None:
         """Adds bytes read. Thread-safe."""
         with self._lock:
-            self._bytes[near] += count
+            self._bytes[local] += count
         if time.monotonic() - self._told > _TELL_S:
             self.tell()
 
@@ -99,7 +99,7 @@ class ReadCounter:
         """Reports the bytes read since the last report."""
         self._told = time.monotonic()
         with self._lock:
-            near, far = self._bytes[True], self._bytes[False]
+            local, remote = self._bytes[True], self._bytes[False]
             self._bytes = {True: 0, False: 0}
-        if near or far:
-            self._report({"event": "files_read", "near": near, "far": far})
+        if local or remote:
+            self._report({"event": "files_read", "local": local, "remote": remote})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hearth.cluster.channel import Channel, Message
-from hearth.cluster.errors import NodeError, told_to_driver
+from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.node_connection import connect, name_of
 from hearth.spark.task_resources import partition_id
 
@@ -45,7 +45,7 @@ def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterat
 
     context, index = TaskContext.get(), partition_id()
     attempt = context.taskAttemptId() if context is not None else 0
-    with told_to_driver():
+    with reported_to_driver():
         rows, digest = deliver(spec, index, attempt, batches)
     columns = {"partition": pa.array([index], pa.int32()), "rows": [rows], "hash": [digest]}
     yield pa.record_batch(columns)

@@ -40,9 +40,9 @@ class Connection:
 
         self.node = node
         self.token = spec.token
-        self.from_afar = is_remote(node)
+        self.from_remote = is_remote(node)
         self.where = name_of(node)
-        size = relay.REMOTE_RING_BYTES if self.from_afar else relay.RING_BYTES
+        size = relay.REMOTE_RING_BYTES if self.from_remote else relay.RING_BYTES
         self.ring = RingWriter(size)
         self.results = RingReader(size)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
@@ -56,7 +56,7 @@ class Connection:
             raise NodeError(answer["error"])
         if answer["op"] == "terminated":
             raise TerminatedError(f"{self.where} needs no more rows")
-        if self.from_afar:
+        if self.from_remote:
             self._channel = relay.at_task(self._channel)
         self._channel.send({"op": "rings"}, fds=(*self.ring.fds(), *self.results.fds()))
         self.ring.close_child_fds()
@@ -369,4 +369,4 @@ def _results(connection: Connection, spec: FeedSpec) -> Iterator[list[Any] | Col
         kind, entry = connection.results.next(spec.timeout_s)
         if kind != "batch":
             return
-        yield from unpickler.values(entry, connection.from_afar)
+        yield from unpickler.values(entry, connection.from_remote)

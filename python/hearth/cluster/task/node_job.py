@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.errors import told_to_driver
+from hearth.cluster.errors import reported_to_driver
 from hearth.cluster.node.context import NodeContext
 from hearth.cluster.task import unpicklable
 from hearth.spark.task_resources import task_gpus
@@ -65,7 +65,7 @@ def start_body(
 
     def start(iterator: Iterator[int]) -> None:
         _check_meta(meta)  # complete once the cluster's key exists
-        with told_to_driver():
+        with reported_to_driver():
             for node_id in iterator:
                 start_node(make_job(meta, node_id, options, task_gpus()), pickled)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
 from hearth.cluster.channel import Message
-from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task
@@ -120,7 +120,7 @@ class Datasets:
         """
         self._spark = spark
         self._deliveries: list[Delivery] = []  # of the current start
-        self._kept = KeptPlan(folder if rows else "", _attempt_of(spark.session))
+        self._kept = StoredPlan(folder if rows else "", _attempt_of(spark.session))
         rows = {name: _resolved(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():

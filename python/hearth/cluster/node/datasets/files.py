@@ -31,7 +31,7 @@ _MAX_FILES = 65536
 
 
 @dataclass(frozen=True)
-class KeptFile:
+class CompleteFile:
     """A complete partition file that one supervisor passes to the next."""
 
     dataset: str
@@ -47,7 +47,7 @@ class KeptFile:
         return {"op": "file", **fields}
 
     @classmethod
-    def of(cls, message: Message, fd: int) -> KeptFile:
+    def of(cls, message: Message, fd: int) -> CompleteFile:
         """From a message() and its descriptor."""
         fields = {key: value for key, value in message.items() if key != "op"}
         return cls(**fields, fd=fd)
@@ -90,7 +90,7 @@ class PartitionFiles:
         self.over = False  # the program has returned and needs no more rows
         raise_file_limit()
 
-    def adopt(self, files: Iterable[KeptFile]) -> None:
+    def adopt(self, files: Iterable[CompleteFile]) -> None:
         """Takes ownership of complete files and their descriptors."""
         for file in files:
             with self._lock:
@@ -104,12 +104,12 @@ class PartitionFiles:
                 attempt = _Attempt(_ADOPTED, file.fd, file.size, file.rows, file.digest)
                 partition.attempts[_ADOPTED] = partition.shown = attempt
 
-    def complete(self) -> list[KeptFile]:
+    def complete(self) -> list[CompleteFile]:
         """All complete files; this object still owns the descriptors."""
         with self._lock:
             shown = [(key, partition.shown) for key, partition in self._partitions.items()]
             return [
-                KeptFile(*key, attempt.size, attempt.rows, attempt.digest, attempt.fd)
+                CompleteFile(*key, attempt.size, attempt.rows, attempt.digest, attempt.fd)
                 for key, attempt in shown
                 if attempt is not None and attempt.complete
             ]
@@ -129,7 +129,7 @@ class PartitionFiles:
             for key, attempt in shown
             if key[0] == dataset and attempt is not None and attempt.number == _ADOPTED
         ]
-        sound = {key for key, attempt in adopted if key[1] in mine and _is_sound(key, attempt)}
+        sound = {key for key, attempt in adopted if key[1] in mine and _is_intact(key, attempt)}
         with self._lock:
             self._unplanned.discard(dataset)
             self._planned.notify_all()
@@ -270,7 +270,7 @@ class PartitionFiles:
             self._program.send(message, fds=fds)
 
 
-def _is_sound(key: tuple[str, int], attempt: _Attempt) -> bool:
+def _is_intact(key: tuple[str, int], attempt: _Attempt) -> bool:
     """Whether the rows in the file have the hash that their writer reported. Reads all rows, at
     memory speed if cached."""
     from hearth import HearthError

@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 
 from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, handshake_terms
-from hearth.cluster.node.datasets.files import KeptFile
+from hearth.cluster.node.datasets.files import CompleteFile
 
 _SERVICE = "datasets"
 # Limit for the next start, whose executors may take minutes.
@@ -27,7 +27,7 @@ _CONNECT_S = 5.0
 _LISTENERS = "/proc/net/unix"
 
 
-def keep(files: Iterable[KeptFile], cluster: str, key: str, executor_pid: int) -> None:
+def keep(files: Iterable[CompleteFile], cluster: str, key: str, executor_pid: int) -> None:
     """Offers the files to supervisors of this host; returns when they are no longer needed.
 
     Args:
@@ -56,9 +56,9 @@ def keep(files: Iterable[KeptFile], cluster: str, key: str, executor_pid: int) -
         acceptor.close()
 
 
-def take_over(cluster: str, key: str) -> list[KeptFile]:
+def take_over(cluster: str, key: str) -> list[CompleteFile]:
     """The files that keepers of this cluster hold on this host; the caller owns the descriptors."""
-    found: list[KeptFile] = []
+    found: list[CompleteFile] = []
     for name in _keepers(cluster):
         # A keeper may end meanwhile: its rows are delivered again.
         with suppress(OSError, EOFError, ValueError, KeyError):
@@ -66,18 +66,18 @@ def take_over(cluster: str, key: str) -> list[KeptFile]:
     return found
 
 
-def _take(name: str, key: str) -> list[KeptFile]:
+def _take(name: str, key: str) -> list[CompleteFile]:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(_CONNECT_S)
     sock.connect("\0" + name)
-    files: list[KeptFile] = []
+    files: list[CompleteFile] = []
     with closing(Channel(sock, "a keeper of datasets")) as channel:
         channel.offer_handshake(handshake_terms(key, _SERVICE))
         while True:
             message, fds = channel.receive(_CONNECT_S, descriptors=1)
             if message["op"] == "end":
                 return files
-            files.append(KeptFile.of(message, fds[0]))
+            files.append(CompleteFile.of(message, fds[0]))
 
 
 def _prefix(cluster: str) -> str:

@@ -19,11 +19,11 @@ _DONE_WAIT_S = 60.0
 # events are thinned out.
 _MOST = 2000
 _MOST_HISTOGRAM_BYTES = 8 << 20
-_AGAIN = ("progress", "rank")
-_ONCE = ("validation", "ready", "net")
+_RECURRING = ("progress", "rank")
+_SINGLE = ("validation", "ready", "net")
 
 
-class KeptEvents:
+class RecordedEvents:
     """Records a coordinator's events in a thread until finish()."""
 
     def __init__(self, coordinator: Any, sender: EventSender | None = None):
@@ -31,8 +31,8 @@ class KeptEvents:
         self._coordinator = coordinator
         self._sender = sender
         self._count = 0
-        self._once: dict[str, list[Event]] = {}
-        self._again: dict[tuple[str, Any], _Thinned] = {}
+        self._single: dict[str, list[Event]] = {}
+        self._recurring: dict[tuple[str, Any], _Thinned] = {}
         self._histograms = _Thinned(_MOST_HISTOGRAM_BYTES)
         self._start = time.monotonic()
         self._ending = threading.Event()
@@ -54,21 +54,21 @@ class KeptEvents:
         if self._sender is not None:
             self._sender.close()
         kept = self._histograms.events()
-        for of_kind in self._once.values():
+        for of_kind in self._single.values():
             kept += of_kind
-        for series in self._again.values():
+        for series in self._recurring.values():
             kept += series.events()
         return sorted(kept, key=lambda event: event["number"])
 
     def _take_all(self) -> None:
         while True:
             ending = self._ending.is_set()
-            told = self._coordinator.next_event(_WAIT_S)
-            if told is not None:
-                self._take(told[0], told[1])
+            received = self._coordinator.next_event(_WAIT_S)
+            if received is not None:
+                self._take(received[0], received[1])
             if self._coordinator.finished() or self._coordinator.failure() is not None:
                 self._over.set()
-            if told is None and ending:
+            if received is None and ending:
                 return
 
     def _take(self, rank: int, text: str) -> None:
@@ -83,11 +83,11 @@ class KeptEvents:
         event = {**event, "number": self._count, "seconds": seconds}
         if kind == "histogram":
             self._histograms.add(event, event["iteration"], len(text))
-        elif kind in _AGAIN:
-            series = self._again.setdefault((kind, event.get("rank")), _Thinned(_MOST))
+        elif kind in _RECURRING:
+            series = self._recurring.setdefault((kind, event.get("rank")), _Thinned(_MOST))
             series.add(event, self._count)
-        elif kind in _ONCE or (kind == "log" and event.get("level") == "W"):
-            of_kind = self._once.setdefault(kind, [])
+        elif kind in _SINGLE or (kind == "log" and event.get("level") == "W"):
+            of_kind = self._single.setdefault(kind, [])
             if len(of_kind) < _MOST:
                 of_kind.append(event)
 

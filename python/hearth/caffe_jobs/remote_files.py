@@ -25,9 +25,9 @@ from hearth.native.failure import Failure, hearth_error
 
 # Interval of the scan for new snapshots, and how long requests to an unavailable store are retried,
 # e.g. while a NameNode restarts.
-_LOOK_S = 0.5
-_PATIENCE_S = 180.0
-_AGAIN_S = 5.0
+_SCAN_S = 0.5
+_RETRY_LIMIT_S = 180.0
+_RETRY_S = 5.0
 _SEAL = ".hearth.json"
 # Error codes that a retry cannot resolve.
 _FINAL = (
@@ -40,7 +40,7 @@ _FINAL = (
 
 
 @dataclass(frozen=True)
-class FarPlan:
+class RemotePlan:
     """What ranks need to reach remote files; travels in Spark's task closure.
 
     `settings`: Hadoop settings added to the executors' own; `prefix`: the solver's snapshot_prefix;
@@ -52,20 +52,20 @@ class FarPlan:
     libraries: frozenset[str] = frozenset()
 
 
-def far_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> FarPlan | None:
+def remote_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> RemotePlan | None:
     """The plan for a job with remote files; None if all its files are local."""
     named = [*job.get("weights", []), job.get("snapshot", ""), job.get("model", "")]
     if not any(is_far(uri) for uri in named):
         return None
     files = HadoopFiles.of(spark)
     by_library = (uri for uri in named if isinstance(serving(files, uri), LibraryFiles))
-    return FarPlan(hadoop_settings(spark), prefix, frozenset(map(scheme, by_library)))
+    return RemotePlan(hadoop_settings(spark), prefix, frozenset(map(scheme, by_library)))
 
 
-class FarFiles:
+class RemoteFiles:
     """Local copies of one rank's remote files; a context manager that removes them on exit."""
 
-    def __init__(self, job: dict[str, Any], plan: FarPlan):
+    def __init__(self, job: dict[str, Any], plan: RemotePlan):
         """`job`: this rank's job, with URIs."""
         self._job = job
         self._prefix = plan.prefix
@@ -73,11 +73,11 @@ class FarFiles:
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
-        self._brought: dict[Path, tuple[int, int]] = {}  # fetched seals and their versions
+        self._fetched_seals: dict[Path, tuple[int, int]] = {}  # fetched seals and their versions
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> FarFiles:
+    def __enter__(self) -> RemoteFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -133,9 +133,9 @@ class FarFiles:
         self._stop()
         path = done["model"]
         try:
-            deadline = time.monotonic() + _PATIENCE_S
-            _patiently(self._take_snapshots, deadline)
-            _patiently(lambda: self._copies.store([path], self._target(Path(path))), deadline)
+            deadline = time.monotonic() + _RETRY_LIMIT_S
+            _retrying(self._take_snapshots, deadline)
+            _retrying(lambda: self._copies.store([path], self._target(Path(path))), deadline)
         except hearth_error() as error:
             raise self._rank_error(error) from None
         done = {**done, "model": self._uri_of(path)}
@@ -176,7 +176,7 @@ class FarFiles:
                 if _read_seal(path).get("run") == run:
                     for part in _sealed_by(path):
                         self._copies.fetch(f"{folder}/{part.name}", str(part))
-                    self._brought[path] = _version(path)
+                    self._fetched_seals[path] = _version(path)
                     return
             except ValueError as error:  # fall back to an older snapshot
                 print(f"hearth: {folder}/{path.name}: {error}", file=sys.stderr, flush=True)
@@ -189,14 +189,14 @@ class FarFiles:
         return f"{folder}/{below}" if below else folder
 
     def _watch(self) -> None:
-        wait = _LOOK_S
+        wait = _SCAN_S
         while not self._ending.wait(wait):
             try:
                 self._take_snapshots()
-                wait = _LOOK_S
+                wait = _SCAN_S
             except hearth_error() as error:  # finish() retries, and reports the error
                 print(f"hearth: cannot store a snapshot yet: {error}", file=sys.stderr, flush=True)
-                wait = _AGAIN_S
+                wait = _RETRY_S
 
     def _take_snapshots(self) -> None:
         """Stores the sealed snapshots, their seals last, and removes the local files.
@@ -205,7 +205,7 @@ class FarFiles:
         """
         folders: dict[str, list[Path]] = {}
         for seal in sorted(self._out.rglob(f"*_iter_*{_SEAL}"), key=os.path.getmtime):
-            if self._brought.get(seal) == _version(seal):
+            if self._fetched_seals.get(seal) == _version(seal):
                 continue
             folders.setdefault(self._target(seal), []).append(seal)
         for folder, seals in folders.items():
@@ -262,7 +262,7 @@ def _sealed_by(seal: Path) -> list[Path]:
     return [seal.parent / name for name in names]
 
 
-def _patiently(act: Callable[[], None], deadline: float) -> None:
+def _retrying(act: Callable[[], None], deadline: float) -> None:
     """Retries `act` until it succeeds, if its error is transient."""
     while True:
         try:
@@ -271,4 +271,4 @@ def _patiently(act: Callable[[], None], deadline: float) -> None:
             code: str = getattr(error, "code", "internal")
             if code in _FINAL or time.monotonic() > deadline:
                 raise
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)

@@ -12,7 +12,7 @@ import pytest
 import hearth.data
 from hearth import HearthError
 from hearth.cluster.driver.datasets.delivery import Datasets
-from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 
 
 class Driver:
@@ -27,7 +27,7 @@ class Driver:
         datasets = Datasets.__new__(Datasets)
         datasets._spark = SimpleNamespace(session=None)
         conf = self.session.conf
-        datasets._kept = KeptPlan(self._folder, tuple(conf.values()))
+        datasets._kept = StoredPlan(self._folder, tuple(conf.values()))
         plan = datasets._plan("train", hearth.data.parquet(uri), {}, 2)
         datasets._kept.owners("train", 2, plan.partitions, lambda: plan.owners([frozenset()] * 2))
         return plan
@@ -78,12 +78,12 @@ def test_a_damaged_plan_is_an_error_that_names_it(tmp_path, datasets):
     with pytest.raises(
         HearthError, match=r"datasets\.json is no valid plan of datasets .*: remove it"
     ):
-        KeptPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 1, 0, 1])
+        StoredPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 1, 0, 1])
 
 
 def test_ranks_keep_their_partitions(tmp_path):
-    assert KeptPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 0, 1, 1]) == [0, 0, 1, 1]
-    kept = KeptPlan(str(tmp_path))
+    assert StoredPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 0, 1, 1]) == [0, 0, 1, 1]
+    kept = StoredPlan(str(tmp_path))
     assert kept.partitions("train") == 4
     assert kept.owners("train", 2, 4, lambda: [0, 1, 0, 1]) == [0, 0, 1, 1]
     assert kept.owners("train", 1, 4, lambda: [0] * 4) == [0] * 4

@@ -12,7 +12,7 @@ from hearth.cluster.channel import Message
 _WAIT_S = 600.0
 
 
-class Meetings:
+class KeyValueStore:
     """A node's side. Thread-safe. `report` sends an event to the driver."""
 
     def __init__(self, report: Callable[[Message], None]):

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 
-def use_own_python(session: Any) -> None:
+def use_driver_python(session: Any) -> None:
     """With a local master, makes executors run this interpreter, unless the user set one.
 
     Spark's default is the first `python3` in PATH, which may lack the packages of the driver's

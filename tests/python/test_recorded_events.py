@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from hearth.caffe_jobs import kept_events
-from hearth.caffe_jobs.kept_events import KeptEvents
+from hearth.caffe_jobs import recorded_events
+from hearth.caffe_jobs.recorded_events import RecordedEvents
 from hearth.caffeonspark.history import History
 
 
@@ -59,7 +59,7 @@ def test_what_draws_curves_is_kept_and_warnings():
         progress(1), {"event": "log", "level": "I", "text": "much"},
         {"event": "log", "level": "W", "text": "mind"}, VALIDATION, ["no event"],
     ]  # fmt: skip
-    kept = KeptEvents(Coordinator(told)).finish()
+    kept = RecordedEvents(Coordinator(told)).finish()
     assert [event["event"] for event in kept] == ["progress", "log", "validation"]
     assert [event["seconds"] for event in kept] == sorted(event["seconds"] for event in kept)
 
@@ -67,7 +67,7 @@ def test_what_draws_curves_is_kept_and_warnings():
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_coordinator_stays_until_all_ranks_are_done_or_one_has_failed(fails):
     coordinator = Coordinator([{"event": "done"}])
-    kept = KeptEvents(coordinator)
+    kept = RecordedEvents(coordinator)
     thread = threading.Thread(target=kept.finish_done)
     thread.start()
     thread.join(0.2)
@@ -81,19 +81,19 @@ def test_the_coordinator_stays_until_all_ranks_are_done_or_one_has_failed(fails)
 
 
 def test_finishing_twice_gives_the_same():
-    keeper = KeptEvents(Coordinator([VALIDATION]))
+    keeper = RecordedEvents(Coordinator([VALIDATION]))
     assert keeper.finish() == keeper.finish()
 
 
 def test_of_very_many_the_newest_stays_and_every_second_goes():
-    kept = KeptEvents(Coordinator([progress(i) for i in range(1, 5001)])).finish()
+    kept = RecordedEvents(Coordinator([progress(i) for i in range(1, 5001)])).finish()
     iterations = [event["iteration"] for event in kept]
     assert iterations == [*range(1, 5001, 4), 5000]
 
 
 def test_of_a_very_long_training_the_begin_is_not_lost():
     told = [{**progress(i), "event": "rank", "rank": i % 2} for i in range(100_000)]
-    kept = KeptEvents(Coordinator(told)).finish()
+    kept = RecordedEvents(Coordinator(told)).finish()
     for rank in (0, 1):
         iterations = [event["iteration"] for event in kept if event["rank"] == rank]
         assert iterations[0] == rank and iterations[-1] == 99_998 + rank
@@ -107,9 +107,9 @@ def histogram(iteration, parts=30):
 
 
 def test_histograms_are_kept_by_their_bytes(monkeypatch):
-    monkeypatch.setattr(kept_events, "_MOST_HISTOGRAM_BYTES", 100_000)
+    monkeypatch.setattr(recorded_events, "_MOST_HISTOGRAM_BYTES", 100_000)
     told = [histogram(i // 2) for i in range(2, 4002)]
-    kept = KeptEvents(Coordinator(told)).finish()
+    kept = RecordedEvents(Coordinator(told)).finish()
     assert 40_000 < sum(len(json.dumps(event)) for event in kept) <= 130_000
     iterations = [event["iteration"] for event in kept]
     assert iterations[0] == 1 and iterations[-1] == 2000
@@ -119,8 +119,8 @@ def test_histograms_are_kept_by_their_bytes(monkeypatch):
 
 
 def test_of_histograms_that_are_too_large_the_first_and_last_are_kept(monkeypatch):
-    monkeypatch.setattr(kept_events, "_MOST_HISTOGRAM_BYTES", 1000)
-    kept = KeptEvents(Coordinator([histogram(i, 5000) for i in range(1, 6)])).finish()
+    monkeypatch.setattr(recorded_events, "_MOST_HISTOGRAM_BYTES", 1000)
+    kept = RecordedEvents(Coordinator([histogram(i, 5000) for i in range(1, 6)])).finish()
     assert [event["iteration"] for event in kept] == [1, 5]
 
 
@@ -138,7 +138,7 @@ def test_all_but_another_ranks_end_is_sent_on_with_the_numbers_of_what_is_kept()
     coordinator, sender = Coordinator([progress(1), {"event": "log", "level": "I"}]), Sender()
     coordinator.events.put((1, json.dumps({"event": "done"})))
     coordinator.events.put((0, json.dumps(VALIDATION)))
-    kept = KeptEvents(coordinator, sender).finish()
+    kept = RecordedEvents(coordinator, sender).finish()
     assert sender.sent == [(1, "progress"), (2, "log"), (4, "validation"), "end"]
     assert [event["number"] for event in kept] == [1, 4]
 

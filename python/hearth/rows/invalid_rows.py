@@ -19,13 +19,13 @@ logger = logging.getLogger(__name__)
 NAMED_ROWS = 10
 # Spark Connect has no accumulators: there a task also yields its invalid rows, with their position
 # among them in this column. They are observed and then filtered out.
-PLACE = "hearth_unusable"
+POSITION = "hearth_unusable"
 # Partitions end one by one; one line reports all that end within this time of each other.
 _QUIET_S = 0.5
 
 
 @dataclass(frozen=True)
-class Unusable:
+class InvalidRows:
     """`count` of `given` rows were invalid; `names` are the first few."""
 
     given: int = 0
@@ -42,11 +42,11 @@ class Unusable:
         return ", ".join([*self.names, *["..."] * (self.count > len(self.names))])
 
 
-def add_up(parts: Iterable[Unusable]) -> Unusable:
+def add_up(parts: Iterable[InvalidRows]) -> InvalidRows:
     """The sum of all parts."""
     parts = list(parts)
     names = [name for part in parts for name in part.names]
-    return Unusable(
+    return InvalidRows(
         sum(part.given for part in parts),
         sum(part.count for part in parts),
         tuple(names[:NAMED_ROWS]),
@@ -83,14 +83,14 @@ class Tally:
             while self._waiting and (given := self._waiting.popleft()) != name:
                 self._pass_over(given)
 
-    def result(self) -> Unusable:
+    def result(self) -> InvalidRows:
         """The result, after all output rows."""
         while self._waiting:
             self._pass_over(self._waiting.popleft())
         count = self._given - self._used
         # Names of a type that the trainer formats differently never match, and are omitted then.
         names = self._names if self._passed_over == count else []
-        return Unusable(self._given, count, tuple(names))
+        return InvalidRows(self._given, count, tuple(names))
 
     def key(self) -> str:
         """Identifies the partition by its rows: the same when it is recomputed."""
@@ -110,17 +110,17 @@ def _names_of(batch: pa.RecordBatch) -> list[str]:
 
 
 class PartsParam:
-    """An accumulator of {partition: Unusable}, which counts recomputed partitions once."""
+    """An accumulator of {partition: InvalidRows}, which counts recomputed partitions once."""
 
     def __init__(self, on_change: Callable[[], None] | None = None):
         self._on_change = on_change
 
-    def zero(self, value: dict[str, Unusable]) -> dict[str, Unusable]:
+    def zero(self, value: dict[str, InvalidRows]) -> dict[str, InvalidRows]:
         return {}
 
     def addInPlace(
-        self, value: dict[str, Unusable], more: dict[str, Unusable]
-    ) -> dict[str, Unusable]:
+        self, value: dict[str, InvalidRows], more: dict[str, InvalidRows]
+    ) -> dict[str, InvalidRows]:
         value.update(more)
         if self._on_change is not None:
             self._on_change()
@@ -137,16 +137,16 @@ class Report:
     the program's end.
     """
 
-    def __init__(self, spark: SparkSession, tell: Callable[[Unusable], None]):
+    def __init__(self, spark: SparkSession, tell: Callable[[InvalidRows], None]):
         self._tell = tell
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._told = Unusable()
-        self._observed = Unusable()
+        self._told = InvalidRows()
+        self._observed = InvalidRows()
         self.parts: Any = None  # the tasks' accumulator; None with Spark Connect
         self._observation: Any = None  # with Spark Connect, from 4.0
         if hasattr(spark, "_jsc"):
-            self.parts = spark.sparkContext.accumulator({}, PartsParam(self._tell_soon))
+            self.parts = spark.sparkContext.accumulator({}, PartsParam(self._notify_soon))
         else:
             self._observation = _observation(self._on_metrics)
         if not self.counts:
@@ -158,7 +158,7 @@ class Report:
         observations."""
         return self.parts is not None or self._observation is not None
 
-    def found(self) -> Unusable:
+    def found(self) -> InvalidRows:
         """The invalid rows found by actions so far."""
         if self.parts is None:
             return self._observed
@@ -170,7 +170,7 @@ class Report:
             return frame
         from pyspark.sql import functions as f
 
-        place = f.col(PLACE)
+        place = f.col(POSITION)
         named = [
             f.min(f.when(place == slot, f.col("SampleID"))).alias(f"name{slot}")
             for slot in range(NAMED_ROWS)
@@ -180,7 +180,7 @@ class Report:
             frame = frame.observe(self._observation, *counts, *named)
         return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
-    def mute(self) -> Unusable:
+    def mute(self) -> InvalidRows:
         """The invalid rows found so far, without a later call of `tell`, as the caller reports
         them."""
         with self._lock:
@@ -189,26 +189,26 @@ class Report:
 
     def _on_metrics(self, metrics: dict[str, Any]) -> None:
         names = [metrics.get(f"name{slot}") for slot in range(NAMED_ROWS)]
-        self._observed = Unusable(
+        self._observed = InvalidRows(
             metrics.get("given", 0), metrics.get("count", 0), tuple(n for n in names if n)
         )
-        self._tell_soon()
+        self._notify_soon()
 
-    def _tell_soon(self) -> None:
+    def _notify_soon(self) -> None:
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
             else:
-                atexit.register(self._tell_now)
-            self._timer = threading.Timer(_QUIET_S, self._tell_now)
+                atexit.register(self._notify_now)
+            self._timer = threading.Timer(_QUIET_S, self._notify_now)
             self._timer.daemon = True
             self._timer.start()
 
-    def _tell_now(self) -> None:
+    def _notify_now(self) -> None:
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
-                atexit.unregister(self._tell_now)
+                atexit.unregister(self._notify_now)
             self._timer = None
             found = self.found()
             changed = found.count > 0 and found != self._told
@@ -225,15 +225,15 @@ def _observation(on_metrics: Callable[[dict[str, Any]], None]) -> Any:
     except ImportError:
         return None
 
-    class Told(dict[str, Any]):
+    class Metrics(dict[str, Any]):
         def update(self, *args: Any, **kwargs: Any) -> None:
             super().update(*args, **kwargs)
             on_metrics(self)
 
-    class TellingObservation(Observation):
+    class NotifyingObservation(Observation):
         def _on(self, df: Any, *exprs: Any) -> Any:
             observed = super()._on(df, *exprs)
-            self._result = Told()
+            self._result = Metrics()
             return observed
 
-    return TellingObservation()
+    return NotifyingObservation()

@@ -17,8 +17,8 @@ from hearth import HearthError
 from hearth.files import borrowed_tokens
 from hearth.files.borrowed_tokens import VARIABLE, TokenLoan, borrowed
 from hearth.native import _core
-from hearth.spark import token_lender
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark import token_forwarder
+from hearth.spark.token_forwarder import forward_tokens
 
 LIMIT_S = 20.0
 HDFS, MASTER = "HDFS_DELEGATION_TOKEN", "YARN_AM_RM_TOKEN"
@@ -134,8 +134,8 @@ def lent(**values: Any) -> TokenLoan:
 @pytest.fixture(autouse=True)
 def variable(monkeypatch):
     monkeypatch.setenv(VARIABLE, "")  # so that it is as before afterwards
-    monkeypatch.setattr(token_lender, "_lenders", {})
-    monkeypatch.setattr(token_lender, "_LEAST_LOOK_S", 0.02)
+    monkeypatch.setattr(token_forwarder, "_lenders", {})
+    monkeypatch.setattr(token_forwarder, "_LEAST_LOOK_S", 0.02)
     monkeypatch.setattr(_core, "list_folder", list_here)
     monkeypatch.setattr(_core, "read_file", lambda uri, without_jvm: here(uri).read_bytes())
 
@@ -148,7 +148,7 @@ def jvm(tmp_path):
 
 
 def test_a_keytabs_tokens_are_lent_to_this_user_alone(jvm):
-    loan = lend_tokens(jvm.session("one"))
+    loan = forward_tokens(jvm.session("one"))
     assert base64.b64decode(loan.tokens) == b"first"  # and not the application master's
     assert loan.tokens not in repr(loan)
     file = Path(os.environ[VARIABLE])
@@ -159,7 +159,7 @@ def test_a_keytabs_tokens_are_lent_to_this_user_alone(jvm):
 
 def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     session = jvm.session("two")
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     own, folder = Path(os.environ[VARIABLE]), here(loan.folder)
     with borrowed(loan):
         task = Path(os.environ[VARIABLE])
@@ -172,13 +172,15 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert sorted(os.listdir(folder)) == ["1.tokens", "2.tokens"]
     assert folder.stat().st_mode & 0o077 == 0
     assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
-    wait(lambda: lend_tokens(session).number == 2)  # known once HDFS has said that it has the file
-    assert base64.b64decode(lend_tokens(session).tokens) == b"HDTS third"
+    wait(
+        lambda: forward_tokens(session).number == 2
+    )  # known once HDFS has said that it has the file
+    assert base64.b64decode(forward_tokens(session).tokens) == b"HDTS third"
 
 
 def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplog):
     session = jvm.session("three")
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     own, path = Path(os.environ[VARIABLE]), jvm.fs.Path
     jvm.fs.Path = lambda parent, name="": (
         1 / 0 if str(parent).startswith("hdfs://nn") else path(parent, name)
@@ -186,64 +188,64 @@ def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplo
     jvm.give("second")
     wait(lambda: "cannot be handed on yet" in caplog.text)
     assert own.read_bytes() == b"second"
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     assert (base64.b64decode(loan.tokens), loan.number) == (b"second", 0)
     jvm.fs.Path = path
-    wait(lambda: lend_tokens(session).number > 0)
-    newest = here(loan.folder) / f"{lend_tokens(session).number}.tokens"
+    wait(lambda: forward_tokens(session).number > 0)
+    newest = here(loan.folder) / f"{forward_tokens(session).number}.tokens"
     assert newest.read_bytes() == b"second"
     assert caplog.text.count("cannot be handed on yet") == 1
 
 
 def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_number_of_its_own(jvm):
     session = jvm.session("twelve")
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     here(loan.folder).mkdir(parents=True)
     (here(loan.folder) / "1.tokens").write_text("lost")
     jvm.give("second")
-    wait(lambda: lend_tokens(session).number == 2)
+    wait(lambda: forward_tokens(session).number == 2)
     assert (here(loan.folder) / "1.tokens").read_text() == "lost"
     assert (here(loan.folder) / "2.tokens").read_text() == "second"
 
 
 def test_the_next_application_of_a_process_lends_its_own(jvm, tmp_path):
-    lend_tokens(jvm.session("four"))
+    forward_tokens(jvm.session("four"))
     first = Path(os.environ[VARIABLE])
     jvm.over = True
-    wait(lambda: not token_lender._lenders and not first.parent.exists())
+    wait(lambda: not token_forwarder._lenders and not first.parent.exists())
     assert not os.environ.get(VARIABLE)  # nobody renews those any more
     other = Jvm(tmp_path)
     other.give("other")
-    lend_tokens(other.session("five"))
+    forward_tokens(other.session("five"))
     assert Path(os.environ[VARIABLE]).read_bytes() == b"other"
     os.environ[VARIABLE] = "/of/the/user"  # from now on
     other.give("newer")
-    wait(lambda: lend_tokens(other.session("five")).number == 1)
+    wait(lambda: forward_tokens(other.session("five")).number == 1)
     assert os.environ[VARIABLE] == "/of/the/user"
     other.over = True
-    wait(lambda: not token_lender._lenders)
+    wait(lambda: not token_forwarder._lenders)
     assert os.environ[VARIABLE] == "/of/the/user"
 
 
 def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
-    lend_tokens(jvm.session("thirteen"))
+    forward_tokens(jvm.session("thirteen"))
     other = Jvm(tmp_path)
-    lend_tokens(other.session("fourteen"))
+    forward_tokens(other.session("fourteen"))
     jvm.over = other.over = True
-    wait(lambda: not token_lender._lenders and not os.environ.get(VARIABLE))
+    wait(lambda: not token_forwarder._lenders and not os.environ.get(VARIABLE))
 
 
 @pytest.mark.parametrize("file", ["", "/of/yarn/container_tokens"])
 def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch, file):
     monkeypatch.setenv(VARIABLE, "/of/the/user")
     session = jvm.session(f"six{file}")
-    with borrowed(lend_tokens(session)):
+    with borrowed(forward_tokens(session)):
         assert os.environ[VARIABLE] == "/of/the/user"
     jvm.over = True
-    wait(lambda: not token_lender._lenders)  # it would set the variable, too
+    wait(lambda: not token_forwarder._lenders)  # it would set the variable, too
     jvm.over = False
     monkeypatch.setenv(VARIABLE, file)
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     assert Path(os.environ[VARIABLE]).read_bytes() == b"first"
     monkeypatch.setenv(VARIABLE, file)
     with borrowed(loan):
@@ -253,35 +255,35 @@ def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch,
 
 def test_a_ticket_stays_unless_spark_renews_by_it(tmp_path):
     jvm = Jvm(tmp_path, keytab=False)
-    assert lend_tokens(jvm.session("seven")) is None
+    assert forward_tokens(jvm.session("seven")) is None
     renewing = {"spark.kerberos.renewal.credentials": "ccache"}
-    assert lend_tokens(jvm.session("seven", **renewing)) is not None
+    assert forward_tokens(jvm.session("seven", **renewing)) is not None
     assert not os.environ[VARIABLE]
     jvm.over = True
 
 
 def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
-    assert lend_tokens(Jvm(tmp_path, secure=False).session("eight")) is None
-    assert lend_tokens(SimpleNamespace()) is None  # Spark Connect
+    assert forward_tokens(Jvm(tmp_path, secure=False).session("eight")) is None
+    assert forward_tokens(SimpleNamespace()) is None  # Spark Connect
     assert not caplog.text
     jvm.fs.Path = lambda *_: 1 / 0
-    assert lend_tokens(jvm.session("nine")) is None
+    assert forward_tokens(jvm.session("nine")) is None
     assert "tokens of Spark's JVM cannot be handed on" in caplog.text
     with borrowed(None):
         assert not os.environ[VARIABLE]
     with pytest.raises(HearthError, match="tokenLook is 'soon': set a time"):
-        lend_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
+        forward_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
 
 
 def test_another_file_system_than_hdfs_is_told(jvm, monkeypatch, caplog):
-    monkeypatch.setattr(token_lender, "CORE_SCHEMES", ())
-    loan = lend_tokens(jvm.session("ten"))
+    monkeypatch.setattr(token_forwarder, "CORE_SCHEMES", ())
+    loan = forward_tokens(jvm.session("ten"))
     assert loan.folder == "" and "spark.yarn.stagingDir" in caplog.text
 
 
 def test_newer_ones_lie_in_sparks_staging_folder(jvm, tmp_path):
     staging = f"hdfs://nn{tmp_path}/elsewhere"
-    loan = lend_tokens(jvm.session("eleven", **{"spark.yarn.stagingDir": staging}))
+    loan = forward_tokens(jvm.session("eleven", **{"spark.yarn.stagingDir": staging}))
     assert loan.folder.startswith(f"{staging}/.sparkStaging/eleven/")
 
 

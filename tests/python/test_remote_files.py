@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hearth import HearthError
-from hearth.caffe_jobs import far_files
-from hearth.caffe_jobs.far_files import FarFiles, FarPlan
+from hearth.caffe_jobs import remote_files
+from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
 from hearth.files.hadoop_errors import refusal
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.hadoop_shell import _literal, hadoop_user
@@ -46,14 +46,14 @@ class Shell:
 
 @pytest.fixture
 def far(tmp_path, monkeypatch):
-    """FarFiles of rank 0 in its second generation; `root` is what hdfs://h holds."""
+    """RemoteFiles of rank 0 in its second generation; `root` is what hdfs://h holds."""
     root = tmp_path / "hdfs"
     (root / "models").mkdir(parents=True)
     shell = Shell(root)
-    monkeypatch.setattr(far_files, "FarCopies", lambda settings, libraries: shell)
-    monkeypatch.setattr(far_files, "spill_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(remote_files, "FarCopies", lambda settings, libraries: shell)
+    monkeypatch.setattr(remote_files, "spill_folder", lambda: str(tmp_path))
     job = {"rank": 0, "host": "here", "generation": 1, "run": "r", "model": f"{_FOLDER}/m"}
-    with FarFiles(job, FarPlan({}, "m")) as files:
+    with RemoteFiles(job, RemotePlan({}, "m")) as files:
         yield SimpleNamespace(files=files, root=root / "models", shell=shell, tmp=tmp_path)
 
 
@@ -120,15 +120,15 @@ def test_only_the_reason_of_a_refusal_ends_the_patience(monkeypatch):
         if len(asked) < 3:
             raise error
 
-    monkeypatch.setattr(far_files, "_AGAIN_S", 0.0)
-    far_time = far_files.time.monotonic() + 1000
+    monkeypatch.setattr(remote_files, "_RETRY_S", 0.0)
+    deadline = remote_files.time.monotonic() + 1000
     busy = refusal("hdfs://h/token/quota cannot be written", "java.io.IOException: busy", "me")
-    far_files._patiently(lambda: refused(busy), far_time)
+    remote_files._retrying(lambda: refused(busy), deadline)
     assert len(asked) == 3
     asked.clear()
     full = refusal("hdfs://h/a cannot be written", "x.NSQuotaExceededException: full", "me")
     with pytest.raises(HearthError, match="quota"):
-        far_files._patiently(lambda: refused(full), far_time)
+        remote_files._retrying(lambda: refused(full), deadline)
     assert len(asked) == 1
 
 

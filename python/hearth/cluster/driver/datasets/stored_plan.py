@@ -22,7 +22,7 @@ _FILE = "datasets.json"
 _VERSION = 1
 
 
-class KeptPlan:
+class StoredPlan:
     """The plan of one cluster; without a folder it is only in memory. Not thread-safe."""
 
     def __init__(self, folder: str, attempt: Sequence[str] = ("", "")):

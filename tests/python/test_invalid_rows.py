@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from hearth.rows.unusable_rows import NAMED_ROWS, PartsParam, Report, Tally, Unusable, add_up
+from hearth.rows.invalid_rows import NAMED_ROWS, InvalidRows, PartsParam, Report, Tally, add_up
 
 
 def tally_of(given, came, **columns):
@@ -31,11 +31,11 @@ def tally_of(given, came, **columns):
     ],
 )
 def test_rows_that_did_not_come_out_are_counted_and_named(given, came, names):
-    assert tally_of(given, came).result() == Unusable(len(given), len(names), names)
+    assert tally_of(given, came).result() == InvalidRows(len(given), len(names), names)
 
 
 def test_names_that_the_trainer_writes_in_another_way_are_not_guessed():
-    assert tally_of([1.5, 2.5, 3.5], ["1.500", "3.500"]).result() == Unusable(3, 1, ())
+    assert tally_of([1.5, 2.5, 3.5], ["1.500", "3.500"]).result() == InvalidRows(3, 1, ())
 
 
 def test_only_the_first_are_named():
@@ -52,7 +52,7 @@ def test_a_partition_that_comes_again_counts_once():
     value = param.zero({})
     for tally in (first, second, first):
         value = param.addInPlace(value, task_side.addInPlace({}, {tally.key(): tally.result()}))
-    assert add_up(value.values()) == Unusable(4, 3, ("a", "c", "d"))
+    assert add_up(value.values()) == InvalidRows(4, 3, ("a", "c", "d"))
 
 
 def reporting():
@@ -75,19 +75,19 @@ def settle(report):
 
 def test_the_driver_is_told_once_of_each_change():
     report, param, told = reporting()
-    found = Unusable(5, 2, ("a", "b"))
-    for part in ({"x": found}, {"y": Unusable(5)}, {"x": found}):
+    found = InvalidRows(5, 2, ("a", "b"))
+    for part in ({"x": found}, {"y": InvalidRows(5)}, {"x": found}):
         param.addInPlace(report.parts.value, part)
     settle(report)
     param.addInPlace(report.parts.value, {"x": found})
     settle(report)
-    assert told == [Unusable(10, 2, ("a", "b"))]
+    assert told == [InvalidRows(10, 2, ("a", "b"))]
 
 
 def test_who_says_it_himself_is_not_told():
     report, param, told = reporting()
-    param.addInPlace(report.parts.value, {"x": Unusable(5, 1, ("a",))})
-    assert report.mute() == Unusable(5, 1, ("a",))
+    param.addInPlace(report.parts.value, {"x": InvalidRows(5, 1, ("a",))})
+    assert report.mute() == InvalidRows(5, 1, ("a",))
     settle(report)
     assert told == []
 

@@ -49,7 +49,7 @@ _lock = threading.Lock()
 _lenders: dict[str, _Lender] = {}
 
 
-def lend_tokens(spark: Any) -> TokenLoan | None:
+def forward_tokens(spark: Any) -> TokenLoan | None:
     """The tokens of Spark's JVM for a task, if the JVM renews them; from then on tasks and this
     process also get newer ones.
 
