@@ -111,7 +111,7 @@ def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
 
 
 @pytest.mark.parametrize("case", ROWS)
-def test_wrong_rows_are_said_by_the_rank(case: str, tmp_path: Path) -> None:
+def test_a_rank_reports_invalid_rows(case: str, tmp_path: Path) -> None:
     columns, fields, said = ROWS[case]
     failure = failure_with(columns, fields, tmp_path)
     assert "\n" not in failure.text

@@ -230,9 +230,7 @@ def test_a_killed_rank_ends_the_operation_of_the_others(
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_rank_that_asks_for_something_else_is_told_with_both(
-    ranks: list[Ranks], shared: bool
-) -> None:
+def test_a_mismatched_operation_names_both_ranks(ranks: list[Ranks], shared: bool) -> None:
     ranks.append(Ranks(DISAGREEMENT, world=3, shared=shared))
     told = [ranks[0].say(rank) for rank in range(3)]
     both = [text for text in told if "of 32 bytes" in text and "of 40 bytes" in text]

@@ -35,14 +35,14 @@ def time_net(tmp_path):
     return run
 
 
-def test_a_library_that_is_not_there_is_a_sentence_with_the_remedy(time_net):
+def test_a_missing_library_is_an_error_with_the_remedy(time_net):
     done = time_net("--gpu=0", HEARTH_SIMULATED_GPUS="1", HEARTH_DEVICE_LIBRARY="/nowhere/x.so")
     assert done.returncode != 0
     assert "/nowhere/x.so" in done.stderr
     assert "pip install torch" in done.stderr and "hearth build-device" in done.stderr
 
 
-def test_a_file_that_is_no_device_library_is_refused(time_net):
+def test_an_invalid_device_library_is_refused(time_net):
     other = next(native.DIRECTORY.glob("libhearth_feed.so"))
     done = time_net("--gpu=0", HEARTH_SIMULATED_GPUS="1", HEARTH_DEVICE_LIBRARY=str(other))
     assert done.returncode != 0 and "hearth build-device" in done.stderr

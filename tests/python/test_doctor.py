@@ -121,7 +121,7 @@ def test_executors_that_cannot_answer_are_a_problem(own, survey):
     assert of(broken, "executors").level == "problem"
 
 
-def test_facts_run_as_text_where_hearth_is_not(monkeypatch):
+def test_facts_run_as_text_without_hearth(monkeypatch):
     """As executors run them: the file imports the standard library alone."""
     from pathlib import Path
 
@@ -132,7 +132,7 @@ def test_facts_run_as_text_where_hearth_is_not(monkeypatch):
     assert json.loads(json.dumps(found["facts"]()))["python"]
 
 
-def test_a_clock_is_compared_and_silence_is_told():
+def test_a_clock_is_compared_and_a_missing_answer_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -152,7 +152,7 @@ def test_a_clock_is_compared_and_silence_is_told():
     assert "refused" in host_facts.connect_problem("127.0.0.1", port)
 
 
-def test_ports_that_are_taken_are_passed_over():
+def test_used_ports_are_skipped():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         server, problem = host_facts.listen("127.0.0.1", [port])

@@ -83,7 +83,7 @@ def open_feed(where, batches, folder):
 
 @pytest.mark.parametrize("where", KINDS)
 @pytest.mark.parametrize(("kind", "values", "dtype", "tensor"), HELD, ids=lambda v: str(v)[:40])
-def test_a_column_with_an_array_type_has_it_in_every_feed(
+def test_a_columns_array_type_is_the_same_in_every_feed(
     where, kind, values, dtype, tensor, tmp_path
 ):
     batches = [rows_of(kind, values[:1]), rows_of(kind, values[1:])]
@@ -143,7 +143,7 @@ def test_a_dataframe_with_a_column_that_no_ring_carries_is_refused_before_its_jo
     + [(kind, [[values[0][0]], [None]]) for kind, values, *_ in LISTS[:5]],
     ids=lambda v: str(v)[:40],
 )
-def test_nulls_that_no_array_holds_are_refused_with_their_number(where, kind, values, tmp_path):
+def test_unsupported_nulls_are_refused_with_their_number(where, kind, values, tmp_path):
     feed = open_feed(where, [rows_of(kind, values)], tmp_path)
     with pytest.raises(ValueError, match=r"'x' \(.*\) has nulls \(1 of 2 values\).*fill them"):
         feed.next_numpy(3)
@@ -166,7 +166,7 @@ def ragged(first, count):
 
 @pytest.mark.parametrize("where", KINDS)
 @pytest.mark.parametrize("rows", [1, 100])
-def test_ragged_lists_have_one_form_wherever_arrow_batches_end(where, rows, tmp_path):
+def test_ragged_lists_do_not_depend_on_arrow_batches(where, rows, tmp_path):
     made = [ragged(first, min(rows, 101 - first)) for first in range(0, 101, rows)]
     batches, wanted = [b for b, _ in made], [row for _, lists in made for row in lists]
     feed, found = open_feed(where, batches, tmp_path), []
@@ -181,7 +181,7 @@ def test_ragged_lists_have_one_form_wherever_arrow_batches_end(where, rows, tmp_
 
 
 @pytest.mark.parametrize("where", KINDS)
-def test_lists_of_other_lengths_are_refused_wherever_arrow_batches_end(where, tmp_path):
+def test_lists_of_other_lengths_are_refused_in_any_arrow_batches(where, tmp_path):
     """Also where every batch and every minibatch has lists of one length."""
     batches = [pa.record_batch({"x": [[1.0]]}), pa.record_batch({"x": [[1.0, 2.0]]})]
     feed = open_feed(where, batches, tmp_path)

@@ -40,7 +40,7 @@ def taken(feed, count):
     return found
 
 
-def test_a_minibatch_ends_where_rows_of_other_columns_follow(tmp_path):
+def test_a_minibatch_ends_before_rows_of_other_columns(tmp_path):
     """Other columns, other types, the same ones in another order: each under its own name."""
     frames = [
         {"id": IDS, "x": IDS},
@@ -69,7 +69,7 @@ def test_tuples_of_other_columns_than_before_are_refused(tmp_path):
         feed.next_batch(3)
 
 
-def test_python_rows_behind_columns_begin_a_minibatch(tmp_path):
+def test_python_rows_after_columns_start_a_minibatch(tmp_path):
     rows = Pieces([pickle.dumps([(4, 5.0), (6, 7.0)])])
     frame = pa.record_batch({"id": IDS})
     first, (ids, values), last = taken(fed(tmp_path, frame, rows, frame), 10)
@@ -90,7 +90,7 @@ def test_an_input_mapping_takes_columns_by_name_in_tuples_too(tmp_path):
         feed.next_batch(3)
 
 
-def test_columns_that_are_not_there_or_there_twice_are_named(tmp_path):
+def test_missing_and_duplicate_columns_are_named(tmp_path):
     twice = pa.RecordBatch.from_arrays([IDS, IDS], ["id", "id"])
     with pytest.raises(ValueError, match="the rows have 2 columns 'id': they have id, id"):
         fed(tmp_path, twice).next_numpy(1)
@@ -136,7 +136,7 @@ def images(count):
     return pa.record_batch({"image": lists, "label": labels})
 
 
-def test_writes_to_tensors_stay_and_reach_no_other_minibatch_of_any_epoch(tmp_path):
+def test_writes_to_tensors_do_not_affect_other_minibatches(tmp_path):
     """Pages of rows that are read again are dropped after 256 MB; those of tensors must not be."""
     rows, kept = FedRows(tmp_path), []
     sender = threading.Thread(target=rows.partition, args=([images(400)],), kwargs={"keep": True})
@@ -155,7 +155,7 @@ def test_writes_to_tensors_stay_and_reach_no_other_minibatch_of_any_epoch(tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["arrow", "parquet"])
-def test_writes_to_tensors_of_files_leave_the_files_and_later_epochs_alone(kind, tmp_path):
+def test_writes_to_tensors_do_not_affect_files_or_later_epochs(kind, tmp_path):
     path, rows = tmp_path / f"rows.{kind}", images(40)
     if kind == "arrow":
         with pa.ipc.new_file(str(path), rows.schema) as file:
@@ -170,7 +170,7 @@ def test_writes_to_tensors_of_files_leave_the_files_and_later_epochs_alone(kind,
     assert path.read_bytes() == before
 
 
-def test_columns_that_a_file_feed_reads_twice_are_written_to_apart(tmp_path):
+def test_columns_read_twice_do_not_share_memory(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0]}), tmp_path / "rows.parquet")
     batch = FileFeed(str(tmp_path), ("x", "x as y"), (0, 1), 1).next_numpy(2)
     batch["x"] *= 2
@@ -183,7 +183,7 @@ def test_ragged_lists_may_be_written_to(tmp_path):
     assert [row.mul_(2).tolist() for row in batch["x"]] == [[2.0], [4.0, 6.0]]
 
 
-def test_a_rank_without_rows_gets_the_repeated_ones_as_they_were():
+def test_a_rank_without_rows_gets_unmodified_repeated_rows():
     """in_step() gives them in each step without rows, whatever the program has done to them."""
     from hearth.ranks import steps
     from hearth.torch.steps import _rows, _two_rows
@@ -209,7 +209,7 @@ def test_a_rank_without_rows_gets_the_repeated_ones_as_they_were():
     assert found == [[1.0, 2.0, 3.0], [1.0, 3.0], [1.0, 3.0]]
 
 
-def test_a_row_that_is_larger_than_the_ring_comes_in_every_epoch(tmp_path):
+def test_a_row_larger_than_the_ring_arrives_in_every_epoch(tmp_path):
     rows, frame = FedRows(tmp_path), pa.record_batch({"x": [b"a" * (3 * RING_BYTES), b"b"]})
     sender = threading.Thread(target=rows.partition, args=([frame],), kwargs={"keep": True})
     sender.start()
@@ -221,7 +221,7 @@ def test_a_row_that_is_larger_than_the_ring_comes_in_every_epoch(tmp_path):
     assert feed.next_numpy(3)["x"].tolist() == frame.column("x").to_pylist()
 
 
-def test_a_checkpoint_of_a_feed_of_files_is_reported_from_its_first_step_on(tmp_path):
+def test_a_file_feed_reports_checkpoints_from_its_first_step(tmp_path):
     from hearth.ranks.steps import Ahead
 
     pq.write_table(pa.table({"x": [1.0] * 5}), tmp_path / "rows.parquet")

@@ -26,7 +26,7 @@ def open_descriptors():
 
 
 @pytest.mark.parametrize(("op", "count"), [("rings", 3), ("rings", 8), ("end", 2)])
-def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
+def test_descriptors_of_a_refused_message_are_closed(op, count):
     earlier = set(threading.enumerate())  # a connection of another test may be open still
     server = FeedServer(["input"], lambda event: None)
     before = open_descriptors()
@@ -42,7 +42,7 @@ def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
     assert open_descriptors() == before
 
 
-def test_a_connection_for_which_no_thread_is_left_is_closed_and_forgotten(monkeypatch, capfd):
+def test_a_connection_without_a_thread_is_closed(monkeypatch, capfd):
     server = FeedServer(["input"], lambda event: None)
 
     def no_thread(thread):

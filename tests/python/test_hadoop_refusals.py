@@ -68,7 +68,7 @@ def test_a_refusal_is_one_line_with_a_code(told, said, code):
     assert error.code == code
 
 
-def test_yarns_words_for_a_memory_kill():
+def test_yarns_message_of_a_memory_kill():
     assert memory_kill(_KILLED) == (
         "killed by YARN for exceeding physical memory limits. 1.5 GB of 1.4 GB physical memory "
         "used."
@@ -96,7 +96,7 @@ class Hdfs:
         self.asked.append(f"{flag} is written: {uri}")
 
 
-def test_a_name_without_a_scheme_is_of_the_default_file_system(tmp_path, monkeypatch):
+def test_a_path_without_scheme_uses_the_default_file_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     local, hdfs = Places(Hdfs(), "file:///"), Places(Hdfs(), "hdfs://h")
     assert local.output("-model", "x") == str(tmp_path / "x")
@@ -106,7 +106,7 @@ def test_a_name_without_a_scheme_is_of_the_default_file_system(tmp_path, monkeyp
     assert hdfs.input("-weights", "") == ""
 
 
-def test_files_elsewhere_are_tried():
+def test_remote_files_are_checked():
     files = Hdfs()
     places = Places(files, "file:///")
     places.input("-weights", "hdfs://h/w")
@@ -114,7 +114,7 @@ def test_files_elsewhere_are_tried():
     assert files.asked == ["-weights is read: hdfs://h/w", "-model is written: hdfs://h/m"]
 
 
-def test_a_local_file_must_be_there(tmp_path):
+def test_a_local_file_must_exist(tmp_path):
     Path(tmp_path / "there").touch()
     places = Places(None, "file:///")
     assert places.input("-weights", f"file:{tmp_path}/there") == str(tmp_path / "there")

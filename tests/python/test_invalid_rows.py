@@ -30,11 +30,11 @@ def tally_of(given, came, **columns):
         ([], [], ()),
     ],
 )
-def test_rows_that_did_not_come_out_are_counted_and_named(given, came, names):
+def test_rows_without_output_are_counted_and_named(given, came, names):
     assert tally_of(given, came).result() == InvalidRows(len(given), len(names), names)
 
 
-def test_names_that_the_trainer_writes_in_another_way_are_not_guessed():
+def test_names_formatted_differently_are_omitted():
     assert tally_of([1.5, 2.5, 3.5], ["1.500", "3.500"]).result() == InvalidRows(3, 1, ())
 
 
@@ -45,7 +45,7 @@ def test_only_the_first_are_named():
     assert len(add_up([found, found]).names) == NAMED_ROWS
 
 
-def test_a_partition_that_comes_again_counts_once():
+def test_a_recomputed_partition_counts_once():
     first, second = tally_of(["a", "b"], ["b"]), tally_of(["c", "d"], [])
     param = PartsParam()
     task_side = pickle.loads(pickle.dumps(PartsParam(print)))
@@ -73,7 +73,7 @@ def settle(report):
         timer.join(60)
 
 
-def test_the_driver_is_told_once_of_each_change():
+def test_each_change_is_reported_once_to_the_driver():
     report, param, told = reporting()
     found = InvalidRows(5, 2, ("a", "b"))
     for part in ({"x": found}, {"y": InvalidRows(5)}, {"x": found}):
@@ -84,7 +84,7 @@ def test_the_driver_is_told_once_of_each_change():
     assert told == [InvalidRows(10, 2, ("a", "b"))]
 
 
-def test_who_says_it_himself_is_not_told():
+def test_a_muted_report_is_not_repeated():
     report, param, told = reporting()
     param.addInPlace(report.parts.value, {"x": InvalidRows(5, 1, ("a",))})
     assert report.mute() == InvalidRows(5, 1, ("a",))
@@ -92,7 +92,7 @@ def test_who_says_it_himself_is_not_told():
     assert told == []
 
 
-def test_a_session_that_can_count_nothing_says_so(monkeypatch, caplog):
+def test_a_session_without_counters_logs_a_warning(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.observation", None)  # as in Spark 3.5
     assert not Report(SimpleNamespace(), print).counts
     assert "3.5 cannot count invalid rows" in caplog.text

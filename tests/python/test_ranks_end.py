@@ -27,7 +27,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("first", TOLD)
-def test_a_rank_with_more_steps_is_told_that_the_other_has_ended(first: int) -> None:
+def test_a_rank_with_more_steps_gets_the_reason_of_the_others_end(first: int) -> None:
     with ThreadPoolExecutor(2) as pool:
         ranks = two_ranks(pool)
         waits = ranks[1 - first].submit(_core.Request("all_reduce", np.zeros(4, np.float32)))

@@ -54,7 +54,7 @@ def progress(iteration, loss=0.5):
 VALIDATION = {"event": "validation", "iteration": 20, "outputs": {"accuracy": [0.75]}}
 
 
-def test_what_draws_curves_is_kept_and_warnings():
+def test_curves_and_warnings_are_recorded():
     told = [
         progress(1), {"event": "log", "level": "I", "text": "much"},
         {"event": "log", "level": "W", "text": "mind"}, VALIDATION, ["no event"],
@@ -85,13 +85,13 @@ def test_finishing_twice_gives_the_same():
     assert keeper.finish() == keeper.finish()
 
 
-def test_of_very_many_the_newest_stays_and_every_second_goes():
+def test_many_events_are_thinned_but_the_newest_stays():
     kept = RecordedEvents(Coordinator([progress(i) for i in range(1, 5001)])).finish()
     iterations = [event["iteration"] for event in kept]
     assert iterations == [*range(1, 5001, 4), 5000]
 
 
-def test_of_a_very_long_training_the_begin_is_not_lost():
+def test_a_long_training_keeps_its_start():
     told = [{**progress(i), "event": "rank", "rank": i % 2} for i in range(100_000)]
     kept = RecordedEvents(Coordinator(told)).finish()
     for rank in (0, 1):
@@ -106,7 +106,7 @@ def histogram(iteration, parts=30):
     }  # fmt: skip
 
 
-def test_histograms_are_kept_by_their_bytes(monkeypatch):
+def test_histograms_are_limited_by_bytes(monkeypatch):
     monkeypatch.setattr(recorded_events, "_MOST_HISTOGRAM_BYTES", 100_000)
     told = [histogram(i // 2) for i in range(2, 4002)]
     kept = RecordedEvents(Coordinator(told)).finish()
@@ -118,13 +118,13 @@ def test_histograms_are_kept_by_their_bytes(monkeypatch):
     assert len(gaps) == 1
 
 
-def test_of_histograms_that_are_too_large_the_first_and_last_are_kept(monkeypatch):
+def test_of_oversized_histograms_the_first_and_last_stay(monkeypatch):
     monkeypatch.setattr(recorded_events, "_MOST_HISTOGRAM_BYTES", 1000)
     kept = RecordedEvents(Coordinator([histogram(i, 5000) for i in range(1, 6)])).finish()
     assert [event["iteration"] for event in kept] == [1, 5]
 
 
-def test_all_but_another_ranks_end_is_sent_on_with_the_numbers_of_what_is_kept():
+def test_events_are_sent_with_the_numbers_of_the_record():
     class Sender:
         def __init__(self):
             self.sent = []
@@ -143,7 +143,7 @@ def test_all_but_another_ranks_end_is_sent_on_with_the_numbers_of_what_is_kept()
     assert [event["number"] for event in kept] == [1, 4]
 
 
-def test_a_history_has_their_times_and_goes_back_with_a_restart():
+def test_a_history_has_times_and_rewinds_at_a_restart():
     history = History()
     for event in (
         {**progress(10), "seconds": 1.5},

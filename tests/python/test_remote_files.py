@@ -76,7 +76,7 @@ def fetched(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["../../../escaped", "/tmp/hearth-escaped", "..", "", 7, None], ids=repr
 )
-def test_a_seal_that_names_files_elsewhere_writes_none_there(far, name, capfd):
+def test_a_seal_cannot_name_files_outside_its_folder(far, name, capfd):
     whole(far.root, 10)
     (far.root.parent.parent / "escaped").unlink(missing_ok=True)
     seal(far.root, 20, {"run": "r", "model": {"file": name}, "state": {"file": name}})
@@ -104,7 +104,7 @@ def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "r"}', "[" * 100_000], ids=range(5))
-def test_a_damaged_seal_leaves_the_snapshot_before(far, text):
+def test_a_corrupt_seal_falls_back_to_the_previous_snapshot(far, text):
     whole(far.root, 10)
     seal(far.root, 20, text)
     far.files.local_job()
@@ -112,7 +112,7 @@ def test_a_damaged_seal_leaves_the_snapshot_before(far, text):
     assert "m_iter_20.hearth.json" not in fetched(far.tmp)
 
 
-def test_only_the_reason_of_a_refusal_ends_the_patience(monkeypatch):
+def test_only_permanent_errors_end_retries(monkeypatch):
     asked = []
 
     def refused(error: Exception) -> None:
@@ -132,7 +132,7 @@ def test_only_the_reason_of_a_refusal_ends_the_patience(monkeypatch):
     assert len(asked) == 1
 
 
-def test_no_line_tells_a_password():
+def test_no_log_line_has_a_password():
     told = "java.io.IOException: s3a://key:sesame@bucket"
     line = str(refusal("s3a://key:sesame@bucket/x", told, "me"))
     assert "sesame" not in line and "s3a://***@bucket/x" in line
@@ -141,7 +141,7 @@ def test_no_line_tells_a_password():
     assert "hdfs://h:8020/a@b" in str(refusal("hdfs://h:8020/a@b", "gone", "me"))
 
 
-def test_a_name_with_patterns_characters_is_taken_as_it_is():
+def test_glob_characters_in_a_name_are_literal():
     assert _literal(r"hdfs://h/a[1]*\b") == r"hdfs://h/a\[1\]\*\\b"
 
 
@@ -198,7 +198,7 @@ def files_on(system: System) -> HadoopFiles:
 
 
 @pytest.mark.parametrize("stuck", [".part", "a"])
-def test_the_old_file_stays_where_the_new_one_cannot_take_its_name(stuck):
+def test_a_failed_rename_keeps_the_old_file(stuck):
     system = System({"a": b"old"}, stuck)
     with pytest.raises(HearthError, match=r"a \(as user me\): .*cannot be renamed"):
         files_on(system).write("a", b"new")

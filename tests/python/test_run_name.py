@@ -29,7 +29,7 @@ def names(monkeypatch):
     return of
 
 
-def test_an_applications_next_attempt_gives_the_same_names(names):
+def test_the_next_attempt_of_an_application_gets_the_same_names(names):
     jobs = [{"model": "a"}, {"model": "b"}, {"model": "a"}]
     first, second = names(session("1"), *jobs), names(session("2"), *jobs)
     assert [name.text for name in first] == [name.text for name in second]
@@ -51,11 +51,11 @@ def test_files_that_lie_in_another_container_are_the_same(names, tmp_path, monke
 
 
 @pytest.mark.parametrize("spark", [session(None), session("local"), SimpleNamespace()])
-def test_a_driver_that_nobody_starts_again_gives_names_of_its_own(names, spark):
+def test_a_driver_without_restarts_gets_random_names(names, spark):
     first, second = names(spark, {"model": "a"}), names(spark, {"model": "a"})
     assert first[0].text != second[0].text
     assert first[0].attempt == second[0].attempt == 1
 
 
-def test_generations_begin_above_those_of_earlier_attempts():
+def test_generations_start_above_those_of_earlier_attempts():
     assert [RunName("n", attempt).first_generation(3) for attempt in (1, 2, 3)] == [0, 4, 8]

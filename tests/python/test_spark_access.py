@@ -19,7 +19,7 @@ def session(master, jsc="a context"):
 
 
 @pytest.mark.parametrize("given", [None, "a master"])
-def test_what_is_no_session_is_refused(given):
+def test_other_objects_are_refused_as_a_session(given):
     with pytest.raises(TypeError, match=rf"not {given!r}: .*getOrCreate\(\) gives one"):
         spark_access(given)
 

@@ -49,7 +49,7 @@ def test_it_is_one_line(text, said):
         BEFORE,
     ],
 )
-def test_other_failures_are_not_taken_for_it(text):
+def test_other_failures_are_not_attributed_to_python(text):
     assert wrong_python(text) is None
 
 
@@ -91,7 +91,7 @@ def test_any_other_failure_of_a_feed_job_is_a_cluster_error_in_one_line(text, li
     assert f"could not compute or send the rows: {line}" in str(error)
 
 
-def test_the_clusters_own_errors_stay_as_they_are():
+def test_the_clusters_errors_are_unchanged():
     failure = Failure("worker:1 failed", node="worker:1", kind="NodeError")
     error = job_error(RuntimeError(FROM_A_WORKER + str(TaskError(failure))))
     assert (type(error), str(error)) == (NodeError, "worker:1 failed")

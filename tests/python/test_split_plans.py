@@ -105,7 +105,7 @@ def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
     assert (cluster.plans.local, cluster.plans.remote) == (near, sum(sizes.values()) - near)
 
 
-def test_the_files_stay_those_that_the_driver_found_first(tmp_path, monkeypatch):
+def test_the_files_are_those_of_the_first_listing(tmp_path, monkeypatch):
     write_parquet(tmp_path)
     cluster = Cluster(monkeypatch, {"worker": 1})
     (node,) = cluster.contexts()
@@ -148,7 +148,7 @@ def test_a_restart_shares_the_same_files_over_the_new_hosts(tmp_path, monkeypatc
     assert cluster.plans.remote == 0
 
 
-def test_who_waits_hears_that_the_cluster_has_failed():
+def test_waiting_threads_get_the_clusters_failure():
     requests = SplitRequests(lambda event: requests.fail("node 1 was lost"))
     with pytest.raises(HearthError, match="node 1 was lost"):
         requests.ask("hdfs://a/b")
@@ -166,7 +166,7 @@ def test_nodes_are_in_the_order_of_their_shares():
     assert [node["executor_id"] for node in fed_nodes(nodes)] == [1, 2, 3]
 
 
-def test_a_share_that_no_message_holds_is_refused(tmp_path, monkeypatch):
+def test_a_share_too_large_for_a_message_is_refused(tmp_path, monkeypatch):
     write_parquet(tmp_path)
     monkeypatch.setattr(split_plans, "_LARGEST_SHARE", 100)
     cluster = Cluster(monkeypatch, {"worker": 1})

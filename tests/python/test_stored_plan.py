@@ -37,7 +37,7 @@ def write(folder, number):
     pq.write_table(pa.table({"x": range(number, number + 10)}), folder / f"{number}.parquet")
 
 
-def test_a_driver_that_is_started_again_goes_on_with_the_files_of_the_one_before(tmp_path):
+def test_a_restarted_driver_uses_the_files_of_the_previous_one(tmp_path):
     rows, kept = tmp_path / "rows", tmp_path / "kept"
     rows.mkdir()
     write(rows, 1)
@@ -52,7 +52,7 @@ def test_a_driver_that_is_started_again_goes_on_with_the_files_of_the_one_before
         assert Driver(application, attempt, kept).plan(str(rows)).identity != first.identity
 
 
-def test_a_file_that_has_changed_before_the_driver_was_started_again_is_an_error(tmp_path):
+def test_a_file_changed_before_a_driver_restart_is_an_error(tmp_path):
     rows, kept = tmp_path / "rows", tmp_path / "kept"
     rows.mkdir()
     write(rows, 1)
@@ -73,7 +73,7 @@ def test_a_file_that_has_changed_before_the_driver_was_started_again_is_an_error
         {"train": {"partitions": 4, "owners": {"2": [0, 1]}}},
     ],
 )
-def test_a_damaged_plan_is_an_error_that_names_it(tmp_path, datasets):
+def test_a_corrupt_plan_is_named_in_the_error(tmp_path, datasets):
     (tmp_path / "datasets.json").write_text(json.dumps({"version": 1, "datasets": datasets}))
     with pytest.raises(
         HearthError, match=r"datasets\.json is no valid plan of datasets .*: remove it"

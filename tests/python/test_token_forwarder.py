@@ -147,7 +147,7 @@ def jvm(tmp_path):
     jvm.over = True
 
 
-def test_a_keytabs_tokens_are_lent_to_this_user_alone(jvm):
+def test_tokens_of_a_keytab_are_private_to_this_user(jvm):
     loan = forward_tokens(jvm.session("one"))
     assert base64.b64decode(loan.tokens) == b"first"  # and not the application master's
     assert loan.tokens not in repr(loan)
@@ -178,7 +178,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert base64.b64decode(forward_tokens(session).tokens) == b"HDTS third"
 
 
-def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplog):
+def test_a_failed_upload_is_retried_and_tokens_are_still_forwarded(jvm, caplog):
     session = jvm.session("three")
     loan = forward_tokens(session)
     own, path = Path(os.environ[VARIABLE]), jvm.fs.Path
@@ -197,7 +197,7 @@ def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplo
     assert caplog.text.count("cannot be handed on yet") == 1
 
 
-def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_number_of_its_own(jvm):
+def test_after_a_lost_reply_the_next_file_has_a_new_number(jvm):
     session = jvm.session("twelve")
     loan = forward_tokens(session)
     here(loan.folder).mkdir(parents=True)
@@ -208,7 +208,7 @@ def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_number_of_its_own
     assert (here(loan.folder) / "2.tokens").read_text() == "second"
 
 
-def test_the_next_application_of_a_process_lends_its_own(jvm, tmp_path):
+def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
     forward_tokens(jvm.session("four"))
     first = Path(os.environ[VARIABLE])
     jvm.over = True
@@ -236,7 +236,7 @@ def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
 
 
 @pytest.mark.parametrize("file", ["", "/of/yarn/container_tokens"])
-def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch, file):
+def test_a_users_token_file_is_kept_but_yarns_is_replaced(jvm, monkeypatch, file):
     monkeypatch.setenv(VARIABLE, "/of/the/user")
     session = jvm.session(f"six{file}")
     with borrowed(forward_tokens(session)):
@@ -262,7 +262,7 @@ def test_a_ticket_stays_unless_spark_renews_by_it(tmp_path):
     jvm.over = True
 
 
-def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
+def test_without_tokens_to_forward_nothing_changes(jvm, tmp_path, caplog):
     assert forward_tokens(Jvm(tmp_path, secure=False).session("eight")) is None
     assert forward_tokens(SimpleNamespace()) is None  # Spark Connect
     assert not caplog.text
@@ -275,19 +275,19 @@ def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
         forward_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
 
 
-def test_another_file_system_than_hdfs_is_told(jvm, monkeypatch, caplog):
+def test_another_file_system_than_hdfs_is_a_warning(jvm, monkeypatch, caplog):
     monkeypatch.setattr(token_forwarder, "CORE_SCHEMES", ())
     loan = forward_tokens(jvm.session("ten"))
     assert loan.folder == "" and "spark.yarn.stagingDir" in caplog.text
 
 
-def test_newer_ones_lie_in_sparks_staging_folder(jvm, tmp_path):
+def test_newer_tokens_are_in_sparks_staging_folder(jvm, tmp_path):
     staging = f"hdfs://nn{tmp_path}/elsewhere"
     loan = forward_tokens(jvm.session("eleven", **{"spark.yarn.stagingDir": staging}))
     assert loan.folder.startswith(f"{staging}/.sparkStaging/eleven/")
 
 
-def test_the_newest_of_several_is_taken(tmp_path):
+def test_the_newest_of_several_is_used(tmp_path):
     for name in ("2.tokens", "11.tokens", "part", "x.tokens", "\xb2.tokens"):
         (tmp_path / name).write_text(f"HDTS {name}")
     with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
@@ -295,7 +295,7 @@ def test_the_newest_of_several_is_taken(tmp_path):
 
 
 @pytest.mark.parametrize("damaged", ["", "HD", "<html>503</html>"])
-def test_a_damaged_file_does_not_replace_tokens_that_work(tmp_path, capfd, damaged):
+def test_a_corrupt_file_does_not_replace_valid_tokens(tmp_path, capfd, damaged):
     (tmp_path / "1.tokens").write_text(damaged)
     said = []
     with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
@@ -307,7 +307,7 @@ def test_a_damaged_file_does_not_replace_tokens_that_work(tmp_path, capfd, damag
     assert f"1.tokens of {len(damaged)} bytes is no token file" in "".join(said)
 
 
-def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_path):
+def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
     old = lent(lent_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
     with borrowed(old):
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"  # better than none
@@ -326,7 +326,7 @@ def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_pa
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
 
 
-def test_a_host_that_cannot_keep_tokens_goes_on_with_its_own(monkeypatch, tmp_path, capfd):
+def test_a_host_that_cannot_store_tokens_uses_its_own(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv(VARIABLE, "/of/yarn/container_tokens")
     monkeypatch.setattr(borrowed_tokens, "spill_folder", lambda: str(tmp_path))
 
@@ -379,7 +379,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
         wait(lambda: file.read_text() == "HDTS by the shell")
 
 
-def test_what_cannot_be_looked_for_is_told_once(monkeypatch, capfd):
+def test_a_failed_lookup_is_reported_once(monkeypatch, capfd):
     monkeypatch.setattr(Shell, "names", refuse)
     monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
     looks = []

@@ -207,7 +207,7 @@ def said(digits, tmp_path_factory):
     return printed
 
 
-def test_the_first_error_of_a_session_comes_once_and_within_five_seconds(said):
+def test_the_first_error_of_a_session_arrives_once_within_five_seconds(said):
     told = re.search(
         r"^after ([\d.]+) s rank \d on host \S+ failed: (.*)", said["error"], re.MULTILINE
     )
@@ -218,7 +218,7 @@ def test_the_first_error_of_a_session_comes_once_and_within_five_seconds(said):
     assert "\nmade 2\nheard 1 ready\n" in said["error"]  # one layer a rank: nothing was repeated
 
 
-def test_events_come_while_the_training_runs_or_else_with_its_result(said):
+def test_events_arrive_live_or_with_the_result(said):
     assert len(said["live"].splitlines()) == 4, said["live"]
     live, warned, late, told = said["live"].splitlines()
     assert re.fullmatch(r"came True late 0 of \d+ to 400", live), said["live"]

@@ -73,7 +73,7 @@ ON = {dynamic_allocation.SETTING: "TRUE"}
         (ON | {CACHED: "60s"}, True, f"{CACHED}=60s, so Spark would end nodes .* leave .* out"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(settings, can_keep, said):
+def test_executors_that_cannot_be_held_are_refused(settings, can_keep, said):
     with pytest.raises(HearthError, match=said):
         dynamic_allocation.refuse_for_nodes(settings.get, can_keep)
 

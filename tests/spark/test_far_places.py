@@ -33,7 +33,7 @@ def train(spark, digits, tmp_path):
 
 
 @pytest.mark.parametrize("spill", ["on", "off"])
-def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
+def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     unbroken = Quiet()
     whole = train(unbroken, "whole", spill=spill)
     striker = Striker("trainer", 35)
@@ -60,6 +60,6 @@ def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
     assert said[0].endswith("0 % of them on their own hosts")
 
 
-def test_results_go_there(spark, tmp_path):
+def test_results_are_remote(spark, tmp_path):
     write_text(f"local://{tmp_path}/below/means.txt", "loss: 1\n", spark)
     assert (tmp_path / "below" / "means.txt").read_text() == "loss: 1\n"

@@ -56,7 +56,7 @@ def rows_of(folder, start):
 
 
 @pytest.mark.timeout(600)  # a minute where nothing else runs
-def test_a_cluster_outlives_the_loss_of_a_host(far, tmp_path):
+def test_a_cluster_survives_the_loss_of_a_host(far, tmp_path):
     os.environ.update([MARK.split("=")])
     folder, log = tmp_path / "rows", tmp_path / "driver.log"
     folder.mkdir()

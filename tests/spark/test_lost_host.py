@@ -125,7 +125,7 @@ def ranks_at(far):
 
 
 @pytest.mark.timeout(900)  # a minute and a half where nothing else runs
-def test_a_training_outlives_a_pause_of_the_network_and_the_loss_of_a_host(driver, far):
+def test_a_training_survives_a_network_pause_and_a_lost_host(driver, far):
     unbroken = driver.wait_for("done")[1]["weights_sha256"]
 
     driver.train()

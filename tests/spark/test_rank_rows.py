@@ -51,7 +51,7 @@ def everything(numbers):
     )
 
 
-def test_rows_of_many_partitions_come_in_one_order(spark):
+def test_rows_of_many_partitions_have_one_order(spark):
     frame = spark.range(4000).repartition(16)
     rows = rows_by_rank(spark, {"train": frame})
     assert_in_this_order(rows, [row.id for row in order_of(spark, {"train": frame})])
@@ -66,7 +66,7 @@ def test_rows_of_many_partitions_come_in_one_order(spark):
 SORTS = "spark.sql.execution.sortBeforeRepartition"
 
 
-def test_frames_that_bring_their_rows_in_order_are_known(spark, tmp_path):
+def test_steady_frames_are_recognized(spark, tmp_path):
     wanted = kinds.Wanted(spark, tmp_path, 20, 2)
     steady = {kind for kind, make in kinds.KINDS.items() if is_steady(make(wanted))}
     assert steady == {"range", "parquet", "csv", "json", "pandas"}
@@ -78,7 +78,7 @@ def test_frames_that_bring_their_rows_in_order_are_known(spark, tmp_path):
 
 
 @pytest.mark.parametrize("streams", [("train",), ("train", "test")])
-def test_rows_of_steady_frames_are_shared_evenly_and_mixed(spark, streams):
+def test_rows_of_steady_frames_are_distributed_evenly_and_shuffled(spark, streams):
     frames = {stream: spark.range(0, 4000, 1, 16) for stream in streams}
     order = order_of(spark, frames)
     rows = rows_by_rank(spark, frames)
@@ -92,7 +92,7 @@ def test_rows_of_steady_frames_are_shared_evenly_and_mixed(spark, streams):
             assert min(halves) > 400
 
 
-def test_a_frame_that_spark_keeps_has_the_order_of_one_that_it_does_not(spark):
+def test_a_cached_frame_has_the_same_order(spark):
     frame = spark.range(0, 4000, 1, 16).selectExpr("id", "id + 1 as next")
     order = order_of(spark, {"train": frame})
     rows = rows_by_rank(spark, {"train": frame})
@@ -109,7 +109,7 @@ def test_a_frame_that_spark_keeps_has_the_order_of_one_that_it_does_not(spark):
     shuffled.unpersist()
 
 
-def test_a_users_column_is_not_taken_for_the_place(spark):
+def test_a_users_column_is_not_mistaken_for_the_position(spark):
     names = ["Hearth Position", "hearth position'"]
     frame = spark.range(9).selectExpr(*(f"id as `{name}`" for name in names))
     assert is_steady(frame)
@@ -118,7 +118,7 @@ def test_a_users_column_is_not_taken_for_the_place(spark):
     assert rows[0].asDict().keys() == set(names)
 
 
-def test_two_streams_come_in_one_order(spark):
+def test_two_streams_have_one_order(spark):
     test = spark.range(700).repartition(7).withColumn("x", functions.lit(1.5))
     frames = {"train": spark.range(5000).repartition(16), "test": test}
     rows = rows_by_rank(spark, frames)
@@ -129,7 +129,7 @@ def test_two_streams_come_in_one_order(spark):
         assert_in_this_order(rows, ids, stream)
 
 
-def test_rows_of_every_type_come_in_one_order(spark):
+def test_rows_of_every_type_have_one_order(spark):
     frames = [everything(spark.range(*way, 1)) for way in ((0, 900, 1), (899, -1, -1))]
     up, down = ([str(row) for row in frame.collect()] for frame in frames)
     assert up == down[::-1] != down
@@ -138,7 +138,7 @@ def test_rows_of_every_type_come_in_one_order(spark):
     assert up == down
 
 
-def test_columns_that_cannot_be_compared_are_left_out(spark):
+def test_incomparable_columns_are_ignored(spark):
     number = functions.col("id")
     maps = functions.array(functions.struct(functions.create_map(number, number).alias("m")))
     frame = spark.range(0, 50, 1, 1).select("id", maps.alias("s"))
@@ -150,7 +150,7 @@ def test_columns_that_cannot_be_compared_are_left_out(spark):
 
 
 # A DataFrame's plan says nothing of the shuffles of the RDD that it was made from.
-def test_a_shuffled_rdd_comes_in_one_order(spark):
+def test_a_shuffled_rdd_has_one_order(spark):
     rdd = spark.sparkContext.parallelize([(i,) for i in range(3000)], 8).repartition(2)
     frame = rdd.toDF("id long")
     assert not needs_shuffle(frame, 2)

@@ -78,7 +78,7 @@ def many_files(spark, digits):
     return folder
 
 
-def test_rows_from_spark_come_again_the_same(spark, train, many_files):
+def test_rows_from_spark_are_recomputed_identically(spark, train, many_files):
     def rows():  # of shuffles one after the other
         return spark.read.parquet(many_files).repartition(16)
 
@@ -108,7 +108,7 @@ class Changer(Striker):
 
 
 @pytest.mark.parametrize("on_other_rows", ["restartEpoch", "fail"])
-def test_a_rank_that_meets_other_rows_is_named(spark, train, digits, tmp_path, on_other_rows):
+def test_a_rank_with_changed_rows_is_named(spark, train, digits, tmp_path, on_other_rows):
     flag = tmp_path / "flag"
     name = str(flag)
 
@@ -136,14 +136,14 @@ def test_a_rank_that_meets_other_rows_is_named(spark, train, digits, tmp_path, o
     assert "(1 of 2 ranks do); epoch" in texts[0]
 
 
-def test_without_a_snapshot_the_training_begins_again(train, unbroken):
+def test_without_a_snapshot_the_training_starts_over(train, unbroken):
     striker = Striker("trainer", 1)
     train(striker)
     assert striker.landed
     assert striker.of("done")[0]["weights_sha256"] == unbroken[0]
 
 
-def test_a_full_disk_costs_only_the_snapshots_that_meet_it(train, unbroken, digits):
+def test_a_full_disk_costs_only_its_snapshots(train, unbroken, digits):
     disk = FullDisk(40, 120)
     train(disk, prefix="full_disk")
     assert disk.failed_snapshots()
@@ -177,7 +177,7 @@ def test_after_max_restarts_the_failure_is_clear(train):
     assert wait_until(lambda: not trainers(), 30)
 
 
-def test_an_error_of_the_net_is_not_tried_again(spark, digits):
+def test_an_error_of_the_net_is_not_retried(spark, digits):
     solver = digits.solver("memory", max_iter=5)
     with open(solver.replace("_solver", "_net"), "a", encoding="utf-8") as file:
         file.write('layer { name: "o" type: "Concat" bottom: "ip1" bottom: "conv1" top: "o" }\n')
@@ -188,7 +188,7 @@ def test_an_error_of_the_net_is_not_tried_again(spark, digits):
     assert not watcher.of("restart")
 
 
-def test_rows_that_are_not_kept_come_again_the_same(train):
+def test_streamed_rows_are_the_same_after_a_restart(train):
     unbroken = Quiet()
     train(unbroken, spill="off")
     striker = Striker("trainer", random.randint(60, MAX_ITER - 60), 1)

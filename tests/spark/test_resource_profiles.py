@@ -115,7 +115,7 @@ Path("found.json").write_text(json.dumps(found))
 
 
 @pytest.mark.timeout(900)  # three quarters of a minute where nothing else runs
-def test_nodes_hold_what_their_profile_asks_for(tmp_path):
+def test_nodes_hold_the_resources_of_their_profile(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=850
     )
@@ -141,7 +141,7 @@ def test_nodes_hold_what_their_profile_asks_for(tmp_path):
         ({GPUS: "-1"}, f"{GPUS}=-1: "),
     ],
 )
-def test_amounts_that_are_none_are_refused(settings, error):
+def test_invalid_amounts_are_refused(settings, error):
     with pytest.raises(HearthError, match=error):
         task_profile(settings.get)
 

@@ -36,7 +36,7 @@ def cleaner_asks(jvm):
     raise AssertionError("Spark has no cleaner")
 
 
-def test_nothing_waits_for_an_executor_that_was_given_up(spark, monkeypatch):
+def test_nothing_waits_for_a_replaced_executor(spark, monkeypatch):
     sc, jvm = spark.sparkContext, spark._jvm
     pids = executors(sc, "silent")
     dropped = sc._jsc.broadcast("what executors are to forget")

@@ -120,7 +120,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
 
 
 @pytest.mark.parametrize("kind", ["frame", "expression"])
-def test_rows_that_cannot_be_read_again_are_refused_before_the_start(spark, digits, kind):
+def test_rows_that_cannot_be_reread_are_refused_before_the_start(spark, digits, kind):
     conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2", spill="off")
     source = DataSource(spark).getSource(conf, True)
     if kind == "frame":
@@ -132,6 +132,6 @@ def test_rows_that_cannot_be_read_again_are_refused_before_the_start(spark, digi
         CaffeOnSpark(spark).train(source)
 
 
-def test_other_words_than_on_and_off_are_refused(spark, digits):
+def test_other_values_than_on_and_off_are_refused(spark, digits):
     with pytest.raises(FlagError, match=r"-spill is 'never'; it is on or off"):
         digits.config(spark, digits.solver("cos"), spill="never")

@@ -118,7 +118,7 @@ def test_a_training_survives_kills_on_a_standalone_cluster(master):
     assert "well: True" in done.stdout
 
 
-def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):
+def test_ranks_see_only_the_gpus_that_spark_granted(master, tmp_path):
     amounts = " ".join(f"--conf spark.{who}.resource.gpu.amount=2" for who in ("executor", "task"))
     environment = {
         **os.environ,
@@ -130,7 +130,7 @@ def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):
     assert "seen 4,5 6,7" in done.stdout
 
 
-def test_nodes_of_devices_get_the_gpus_that_tasks_do_not_ask_for(master):
+def test_nodes_get_the_gpus_that_tasks_do_not_request(master):
     options = f"--conf spark.executor.resource.gpu.amount=2 {os.environ['PYSPARK_SUBMIT_ARGS']}"
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": options}
     command = [sys.executable, "-c", PREDICT, master]

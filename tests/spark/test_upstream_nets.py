@@ -196,7 +196,7 @@ def drawn(folder):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["caffenet_train", "bvlc_reference"])
-def test_caffenet_trains_on_a_sequence_file_of_pictures(spark, folder, drawn, name):
+def test_caffenet_trains_on_a_sequence_file_of_images(spark, folder, drawn, name):
     output = folder / f"{name}_sequence"
     arguments = [f"-imageRoot=file:{drawn}", f"-labelFile=file:{drawn}/labels.txt"]
     Binary2Sequence.convert(
