@@ -1,4 +1,4 @@
-"""The addresses of the driver, of either version."""
+"""Addresses of the driver, IPv4 and IPv6."""
 
 import socket
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from hearth.spark import addresses
 
 
 def session(**conf):
-    """A session with a master of several hosts and these settings of spark.driver."""
+    """A session with a distributed master and these settings of spark.driver."""
     values = {f"spark.driver.{key}": value for key, value in conf.items()}
     return SimpleNamespace(
         sparkContext=SimpleNamespace(
@@ -19,7 +19,7 @@ def session(**conf):
 
 
 def resolve(monkeypatch, *found):
-    """Has every name resolve to these addresses, in this order."""
+    """Makes every name resolve to these addresses, in this order."""
 
     def answer(host, port, **_):
         families = [socket.AF_INET6 if ":" in each else socket.AF_INET for each in found]

@@ -1,4 +1,4 @@
-"""A model applied to a partition by three threads: what overlaps, and how all of them end."""
+"""A model applied to a partition by three threads: overlap, and end of all threads."""
 
 from __future__ import annotations
 

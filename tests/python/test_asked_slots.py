@@ -1,4 +1,4 @@
-"""Executors that are asked for under dynamic allocation, with a Spark of the test's own."""
+"""Requests for executors with dynamic allocation, on a fake Spark."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ ON = {"spark.dynamicAllocation.enabled": "true"}
 
 
 class Asked(list):
-    """A session that notes how many executors, of three slots each, it is asked for."""
+    """A session that records requested numbers of executors, with three slots each."""
 
     def __init__(self, conf, stages=()):
         super().__init__()

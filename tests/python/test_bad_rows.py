@@ -1,4 +1,4 @@
-"""Rows that a trainer cannot use, as from a Spark task: the rank says in one line why."""
+"""Invalid rows from a Spark task: the rank reports the reason in one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOLVER = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: fals
 X = pa.array([[1.0, 2.0]] * 8, pa.list_(pa.float32()))
 LABEL = pa.array([0, 1, 2, 0, 1, 2, 0, 1], pa.int32())
 
-# Rows as a Spark task would bring them, other fields of the job, and what must be said.
+# Rows of a Spark task, other fields of the job, and the expected message.
 ROWS = {
     "no rows": (None, {}, r"no rows to train on: a whole epoch had none; check the data source"),
     "missing column": ({"x": X}, {}, r"layer 'data'.*no column 'label'; their columns are: x"),
@@ -83,7 +83,7 @@ ROWS = {
 
 
 def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
-    """What a rank says that trains on the columns, its job having these fields, too."""
+    """The error of a rank that trains on the columns with these fields of the job."""
     model = folder / "model.caffemodel"
     writer = core.RingWriter()
     job = {

@@ -1,4 +1,4 @@
-"""Messages between a cluster's processes, as Python sends and receives them."""
+"""Messages between a cluster's processes, sent and received by Python."""
 
 import os
 import signal
@@ -139,7 +139,7 @@ class Interrupted(Exception):
 
 @pytest.fixture
 def alarms():
-    """Begins signals whose handler raises Interrupted, ten a second, until the first one did."""
+    """Starts signals whose handler raises Interrupted, ten a second, until the first one has."""
 
     def raise_it(*_):
         signal.setitimer(signal.ITIMER_REAL, 0)

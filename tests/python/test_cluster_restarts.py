@@ -1,4 +1,4 @@
-"""After which failures a cluster starts again, without Spark."""
+"""Failures after which a cluster restarts, without Spark."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def no_wait(monkeypatch):
 
 
 def run_through(*starts):
-    """How often the cluster of these starts was started again, and what ended it."""
+    """The number of restarts of the cluster with these starts, and its final error."""
     cluster = Cluster(*starts)
     restarts = Restarts(cluster)
     for _ in starts:

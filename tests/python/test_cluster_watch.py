@@ -1,4 +1,4 @@
-"""What the driver makes of nodes' reports before a failure, above all of ranks without rows."""
+"""The driver's use of nodes' reports before a failure, especially of ranks without rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATE = "TimeoutError: all-reduce: rank 1 on host h had not arrived before the de
 
 
 class Coordinator:
-    """Gives the events of a test, then the failure."""
+    """Returns the events of a test, then the failure."""
 
     def __init__(self, events, error):
         self._events = queue.SimpleQueue()

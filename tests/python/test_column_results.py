@@ -21,7 +21,7 @@ ARRAYS = [
 
 
 def travelled(results: ColumnResults | list) -> ColumnResults | list:
-    """As they come to a feed task of another host."""
+    """The results as received by a feed task on another host."""
     data = pickle.dumps(results) if isinstance(results, list) else results.dumped()
     reader = ResultUnpickler()
     (found,) = [

@@ -1,4 +1,4 @@
-"""What the driver knows of a dataset's partitions over several starts of the nodes."""
+"""The driver's records of a dataset's partitions over several starts of the nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hearth.rows.rank_rows import launch_conf
 
 
 class Session:
-    """A session of Spark Connect with so many cores."""
+    """A session of Spark Connect with this number of cores."""
 
     def __init__(self, cores):
         self.settings = {"spark.executor.cores": str(cores)}
@@ -26,7 +26,7 @@ def test_partitions_of_frames_do_not_depend_on_cores():
 
 
 class Running:
-    """A start of the nodes, which notes what it is told."""
+    """A start of the nodes that records messages."""
 
     def __init__(self):
         self.sent, self.failures = [], []

@@ -1,4 +1,4 @@
-"""Partition files of datasets: attempts that are lost or race; files kept for the next start."""
+"""Partition files of datasets: lost and racing attempts; files persisted for the next start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def batch(first, count):
 
 
 class Writer:
-    """A writer of a partition, as a Spark task is one, up to where the test has it go."""
+    """A writer of a partition, like a Spark task, driven step by step."""
 
     def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
@@ -216,7 +216,7 @@ def test_a_writer_waits_for_the_decision_on_persisted_files(node):
 
 
 class RemoteWriter(Writer):
-    """A writer on another host: it sends its rows."""
+    """A writer on another host, which sends its rows."""
 
     def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
@@ -294,7 +294,7 @@ def test_a_changed_persisted_file_is_not_used(node, caplog, cut):
 
 
 class Attempts:
-    """The attempts at one partition, of which each writes its rows in batches of its own."""
+    """Attempts at one partition; each writes its rows in separate batches."""
 
     def __init__(self, node, partition, first, count, chance):
         self._node, self._partition, self._chance = node, partition, chance
@@ -303,7 +303,7 @@ class Attempts:
         self.over = False
 
     def step(self):
-        """One of them begins, writes, dies or ends."""
+        """One attempt begins, writes, dies or ends."""
         fewer = not self._running or (len(self._running) < 3 and self._chance.random() < 0.2)
         if fewer and not self.over:
             self._number += 1
@@ -324,7 +324,7 @@ class Attempts:
             self.over = True
 
     def end(self):
-        """Those that run end, too, as Spark may not stop them in time."""
+        """Running attempts end, too, as Spark may not stop them in time."""
         while self._running:
             self.step()
 

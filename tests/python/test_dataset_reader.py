@@ -1,4 +1,4 @@
-"""The process that reads a node's files: what is said of it where it ends too early."""
+"""The process that reads a node's files: the report of an early end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.cluster.node.datasets.reader import Reader
 
 
 class Source:
-    """Its splits are asked for, which ends the process, or fails."""
+    """A source whose splits() ends the process, or raises."""
 
     def __init__(self, kill=0):
         self.kill = kill

@@ -1,4 +1,4 @@
-"""What `hearth doctor` makes of facts: each fault is named, with its host and what to do."""
+"""Findings of `hearth doctor`: each fault is named, with its host and a remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXECUTOR = {
 
 @pytest.fixture(scope="module")
 def own():
-    """This machine's facts, as of one where all is in order."""
+    """This machine's facts, without faults."""
     found = json.loads(json.dumps(host_facts.facts()))
     found["folders"] = {"/data": {"free_mib": 1 << 20, "problem": None}}
     return {
@@ -122,7 +122,7 @@ def test_executors_that_cannot_answer_are_a_problem(own, survey):
 
 
 def test_facts_run_as_text_without_hearth(monkeypatch):
-    """As executors run them: the file imports the standard library alone."""
+    """As on executors: the file imports only the standard library."""
     from pathlib import Path
 
     source = Path(host_facts.__file__).read_text()

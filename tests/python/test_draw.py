@@ -1,4 +1,4 @@
-"""`hearth draw`: what is in the picture, and where it comes from."""
+"""`hearth draw`: the contents and the source of the image."""
 
 from __future__ import annotations
 

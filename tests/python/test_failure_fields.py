@@ -14,7 +14,7 @@ CONV = Failure(
 
 
 def sparks_text(error):
-    """As Spark quotes a Python task's exception, with more behind it."""
+    """As quoted by Spark from a Python task's exception, with more text after it."""
     return (
         "Job aborted due to stage failure: Task 1 failed 4 times, most recent failure: "
         f"Lost task 1.0: org.apache.spark.api.python.PythonException: Traceback ...\n"
@@ -70,7 +70,7 @@ def test_other_errors_are_unchanged():
     assert errors.own_error(error) is error
 
 
-# Spark 4's own words, as its jobs ended here.
+# Messages of Spark 4 from failed jobs.
 LOSSES = [
     "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command "
     "exited with code 137",

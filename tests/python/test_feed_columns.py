@@ -1,4 +1,4 @@
-"""What a column becomes by its type: the same in the feed of Spark's rows and in that of files."""
+"""Conversion of columns by type: the same in feeds of Spark's rows and of files."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rows_of(kind, values):
 
 
 def open_feed(where, batches, folder):
-    """A feed of the batches: from Spark, or from a file of which each is a batch or row group."""
+    """A feed of the batches: from Spark, or from a file with one batch or row group each."""
     if where == "spark":
         fed = FedRows(folder)
         fed.partition(batches)
@@ -159,7 +159,7 @@ def test_nulls_among_floats_are_nan(where, tmp_path):
 
 
 def ragged(first, count):
-    """Lists of 1 to 3 numbers, the row's own; every seventh is null."""
+    """Lists of 1 to 3 numbers, different in each row; every seventh is null."""
     lists = [None if i % 7 == 6 else [i] * (i % 3 + 1) for i in range(first, first + count)]
     return pa.record_batch({"x": pa.array(lists, pa.list_(pa.float32()))}), lists
 
@@ -182,7 +182,7 @@ def test_ragged_lists_do_not_depend_on_arrow_batches(where, rows, tmp_path):
 
 @pytest.mark.parametrize("where", KINDS)
 def test_lists_of_other_lengths_are_refused_in_any_arrow_batches(where, tmp_path):
-    """Also where every batch and every minibatch has lists of one length."""
+    """Also if every batch and every minibatch has lists of one length."""
     batches = [pa.record_batch({"x": [[1.0]]}), pa.record_batch({"x": [[1.0, 2.0]]})]
     feed = open_feed(where, batches, tmp_path)
     assert feed.next_numpy(1)["x"].tolist() == [[1.0]]

@@ -1,4 +1,4 @@
-"""Minibatches are the program's own, and hold rows of the same columns."""
+"""Minibatches may be modified by the program, and hold rows with the same columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def taken(feed, count):
 
 
 def test_a_minibatch_ends_before_rows_of_other_columns(tmp_path):
-    """Other columns, other types, the same ones in another order: each under its own name."""
+    """Other columns, other types, or another order: each under its own name."""
     frames = [
         {"id": IDS, "x": IDS},
         {"x": NAMES, "id": IDS},
@@ -117,7 +117,7 @@ def test_an_arrow_file_with_other_columns_is_named(tmp_path):
 
 
 def halved(tensors):
-    """Writes to the memory of all tensors, which must have the rows' values."""
+    """Writes to the memory of all tensors, after checking the rows' values."""
     batch = {name: tensor.numpy() for name, tensor in tensors.items()}
     assert (batch["image"] == batch["label"][:, None] % 7).all()
     batch["image"] /= 2
@@ -137,7 +137,7 @@ def images(count):
 
 
 def test_writes_to_tensors_do_not_affect_other_minibatches(tmp_path):
-    """Pages of rows that are read again are dropped after 256 MB; those of tensors must not be."""
+    """Pages of replayed rows are dropped after 256 MB; those of tensors must not be."""
     rows, kept = FedRows(tmp_path), []
     sender = threading.Thread(target=rows.partition, args=([images(400)],), kwargs={"keep": True})
     sender.start()
@@ -184,7 +184,7 @@ def test_ragged_lists_may_be_written_to(tmp_path):
 
 
 def test_a_rank_without_rows_gets_unmodified_repeated_rows():
-    """in_step() gives them in each step without rows, whatever the program has done to them."""
+    """in_step() returns them in each step without rows, even if the program has modified them."""
     from hearth.ranks import steps
     from hearth.torch.steps import _rows, _two_rows
 

@@ -1,4 +1,4 @@
-"""What a node keeps of a feed task's connection where that is not as it should be."""
+"""A node releases the resources of invalid connections of feed tasks."""
 
 import gc
 import os

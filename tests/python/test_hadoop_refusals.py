@@ -1,4 +1,4 @@
-"""What Hadoop says when it refuses, as one line; and where a flag's file lies."""
+"""Hadoop's errors as one line; and the file system of a flag's file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_yarns_message_of_a_memory_kill():
 
 
 class Hdfs:
-    """Stands in for Spark's files: says how it was asked."""
+    """A fake of Spark's files that records calls."""
 
     def __init__(self):
         self.asked: list[str] = []

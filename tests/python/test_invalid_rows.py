@@ -1,4 +1,4 @@
-"""What a prediction leaves out is found by comparing names, and told once."""
+"""Rows without a prediction are found by comparing names, and reported once."""
 
 import pickle
 import sys
@@ -11,7 +11,7 @@ from hearth.rows.invalid_rows import NAMED_ROWS, InvalidRows, PartsParam, Report
 
 
 def tally_of(given, came, **columns):
-    """A partition in batches of three rows, of which the named ones came out."""
+    """A partition in batches of three rows; only the named ones have an output."""
     tally = Tally()
     table = pa.table({"id": given, **columns})
     assert sum(batch.num_rows for batch in tally.watch(table.to_batches(3))) == len(given)
@@ -56,7 +56,7 @@ def test_a_recomputed_partition_counts_once():
 
 
 def reporting():
-    """A report on a stand-in for a session, the parameter of its accumulator, and what it tells."""
+    """A report on a fake session, its accumulator's parameter, and its notifications."""
     told, made = [], []
 
     def accumulator(value, param):
@@ -68,7 +68,7 @@ def reporting():
 
 
 def settle(report):
-    """Waits until the driver has been told of what was found."""
+    """Waits for the driver's notification."""
     if (timer := report._timer) is not None:
         timer.join(60)
 

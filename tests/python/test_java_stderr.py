@@ -1,4 +1,4 @@
-"""What of the standard error of Spark's JVM reaches a user."""
+"""Filtering of the standard error of Spark's JVM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POOL = (
 
 
 def seen(lines: bytes) -> bytes:
-    """What a child's standard error becomes on that of its parent."""
+    """A child's standard error, as copied to its parent's."""
     command = [sys.executable, "-c", PROGRAM]
     return subprocess.run(command, input=lines, stderr=subprocess.PIPE, check=True).stderr
 

@@ -1,4 +1,4 @@
-"""What the Python driver process tells a JVM: settings as plain values, errors as fields."""
+"""Answers of the Python driver process to a JVM: settings as plain values, errors as fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.native.failure import Failure, TaskError
 
 
 class Request:
-    """As the JVM makes it, but without a session."""
+    """A call like the JVM's, but without a session."""
 
     def __init__(self, name, arguments):
         self._name, self._arguments = name, json.dumps(arguments)

@@ -1,4 +1,4 @@
-"""Events of a training reach a client of Spark Connect by a connection of their own, or later."""
+"""Events of a training reach a client of Spark Connect by a separate connection, or later."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def live():
 
 @pytest.fixture
 def taken(live):
-    """The events that the client has heard; its thread ends with the test."""
+    """The events that the client has received; its thread ends with the test."""
     heard = []
     thread = threading.Thread(target=live.take_all, args=(heard.append,))
     thread.start()

@@ -1,4 +1,4 @@
-"""What a node's process does before the cluster is complete."""
+"""A node's process before the cluster is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's line of how fast nodes take rows."""
+"""The driver's line of the nodes' row rates."""
 
 from __future__ import annotations
 

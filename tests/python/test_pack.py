@@ -1,4 +1,4 @@
-"""`hearth pack`: archives that work wherever they are unpacked, for a Python without hearth."""
+"""`hearth pack`: relocatable archives for a Python without hearth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hearth.tools.submit_command import program_of, prototxts
 
 
 def run(*command: str, folder: Path, status: int = 0, **environment: str) -> str:
-    """Output of a program with next to nothing in its environment."""
+    """Output of a program with a minimal environment."""
     known = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **environment}
     done = subprocess.run(command, cwd=folder, env=known, capture_output=True, text=True)
     assert done.returncode == status, done.stdout[-3000:] + done.stderr[-3000:]
@@ -29,7 +29,7 @@ def run(*command: str, folder: Path, status: int = 0, **environment: str) -> str
 
 
 def packed(folder: Path, *flags: str) -> Path:
-    """Where an archive was unpacked."""
+    """The folder of an unpacked archive."""
     assert pack.main(["-o", str(folder / "packed.tar"), *flags]) == 0
     with tarfile.open(folder / "packed.tar") as archive:
         archive.extractall(folder / "unpacked", filter="data")
@@ -56,7 +56,7 @@ def test_nodes_need_python_alone(archive, python, tmp_path):
     assert (tmp_path / "net_iter_2.caffemodel").exists()
 
 
-# The engine in the interpreter, as Python layers have it, and all libraries that were loaded.
+# The engine in the interpreter, as for Python layers, and all loaded libraries.
 MAPS = """
 import caffe, tensorflowonspark
 print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if "/lib" in line})

@@ -1,4 +1,4 @@
-"""Ports of a run by Spark's settings: the first that is free of those that are named."""
+"""Ports of a run from Spark's settings: the first free one is used."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_nodes_of_one_host_take_different_ports(monkeypatch):
         supervisor._reserve_port(range_of_ports) as two,
     ):
         assert one.getsockname()[1] != two.getsockname()[1]
-        # The node's own server may have the port beside us.
+        # The node's server may share the port.
         with socket.socket() as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             server.bind(("", one.getsockname()[1]))

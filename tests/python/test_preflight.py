@@ -1,4 +1,4 @@
-"""What a session's settings say of its ranks before any of them starts."""
+"""Checks of a session's settings before any rank starts."""
 
 import time
 from types import SimpleNamespace
@@ -12,14 +12,14 @@ from hearth.spark.preflight import unused_cores
 
 
 def _executor(cores: int, removed_ms: int | None = None) -> SimpleNamespace:
-    """As Spark's status store has it; `removed_ms` since 1970, where it was lost."""
+    """As in Spark's status store; `removed_ms` since 1970, if it was lost."""
     date = SimpleNamespace(getTime=lambda: removed_ms)
     removal = SimpleNamespace(isDefined=lambda: removed_ms is not None, get=lambda: date)
     return SimpleNamespace(totalCores=lambda: cores, removeTime=lambda: removal)
 
 
 class Session:
-    """A classic session, as far as the checks look at it."""
+    """The part of a classic session that the checks use."""
 
     def __init__(self, cores: list[int], lost_s_ago: float | None = None, **conf: str):
         self.conf = {key.replace("_", "."): value for key, value in conf.items()}

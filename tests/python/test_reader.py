@@ -142,7 +142,7 @@ def test_a_pinned_file_of_equal_size_with_other_rows_is_named(tmp_path):
 
 
 def run_as_program(*arguments):
-    """The module as `hearth train` starts it; returns (ids that came through the ring, error)."""
+    """Runs the module like `hearth train`; returns (ids read from the ring, error)."""
     from hearth.native._core import RingReader
 
     ring = RingReader()

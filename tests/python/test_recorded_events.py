@@ -1,4 +1,4 @@
-"""Events of a training whose driver cannot hear them are kept, and told as a history."""
+"""Events of a training with Spark Connect are recorded, and reported as a history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hearth.caffeonspark.history import History
 
 
 class Coordinator:
-    """Gives the events that it was told; as the core's, None when it is closed and has no more."""
+    """Returns given events; like the core's, None when it is closed and drained."""
 
     def __init__(self, events):
         self.events = queue.SimpleQueue()

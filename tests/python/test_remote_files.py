@@ -1,4 +1,4 @@
-"""A rank's files elsewhere, and small files of the driver's, by stand-ins for Hadoop."""
+"""A rank's remote files, and small files of the driver's, with fakes of Hadoop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOLDER = "hdfs://h/models"
 
 
 class Shell:
-    """Copies to and from a local folder that stands for hdfs://h."""
+    """Copies to and from a local folder that represents hdfs://h."""
 
     def __init__(self, root: Path):
         self._root = root
@@ -46,7 +46,7 @@ class Shell:
 
 @pytest.fixture
 def far(tmp_path, monkeypatch):
-    """RemoteFiles of rank 0 in its second generation; `root` is what hdfs://h holds."""
+    """RemoteFiles of rank 0 in its second generation; `root` has the files of hdfs://h."""
     root = tmp_path / "hdfs"
     (root / "models").mkdir(parents=True)
     shell = Shell(root)
@@ -95,7 +95,7 @@ def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):
     far.files._take_snapshots()
     assert len(list(out.iterdir())) == 3
     assert not (far.root / "m_iter_10.hearth.json").exists()  # nor is it stored once more
-    # The run begins an epoch again, and comes to the same iteration with other rows.
+    # The run repeats an epoch, and reaches the same iteration with other rows.
     (out / "m_iter_10.hearth.json").unlink()
     whole(out, 10)
     far.files._take_snapshots()
@@ -212,7 +212,7 @@ def test_a_new_file_replaces_the_old_one():
 
 
 def test_a_user_without_a_name_is_known_by_its_number(monkeypatch):
-    """As in a container whose user no file knows."""
+    """As in a container whose user has no entry in /etc/passwd."""
     import os
 
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HADOOP_USER_NAME", "SPARK_USER"):

@@ -1,4 +1,4 @@
-"""What the driver makes of reports: history, event file, page, line, callback, MLflow."""
+"""The driver's outputs of reports: history, event file, page, line, callback, MLflow."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class Refused(Exception):
 
 
 class FakeMlflow(types.ModuleType):
-    """As much of MLflow as is used."""
+    """The part of MLflow that is used."""
 
     def __init__(self, active=True, fails=False):
         super().__init__("mlflow")

@@ -1,4 +1,4 @@
-"""Metrics that a program reports: what is taken, what is refused, and that nothing waits."""
+"""Metrics reported by a program: accepted and refused values, without blocking."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def received(sock):
 
 
 class ZeroDimensions:
-    """As a tensor is to this module, which knows no framework."""
+    """A fake tensor, for a module that knows no framework."""
 
     shape = ()
 

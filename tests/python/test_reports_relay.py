@@ -26,7 +26,7 @@ REPORT = (
 
 
 class Run:
-    """A program below a relay, whose own standard output and error are files of the test."""
+    """A program with a relay, whose standard output and error are files of the test."""
 
     def __init__(self, tmp_path, monkeypatch, program, stdin=None, **job):
         self.files = [tmp_path / "stdout", tmp_path / "stderr"]

@@ -13,7 +13,7 @@ class Session:
 
 @pytest.fixture
 def waits(monkeypatch):
-    """How many tasks' slots were awaited, each time."""
+    """Records how many tasks' slots were awaited, each time."""
     found = []
     monkeypatch.setattr(slots.SlotWait, "wait", lambda self: found.append(self._tasks))
     return found

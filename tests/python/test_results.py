@@ -1,4 +1,4 @@
-"""What main functions return: carried as data, and never as code."""
+"""Return values of main functions: sent as data, never as code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large values of local files reach the trainer's side where they lie, as copies of them do."""
+"""Large values of local files are read in place by the trainer, with the same values as copies."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def through_a_ring(batches):
 
 
 def ring_bytes(batches):
-    """How many bytes a ring and a spill file have of them."""
+    """Their number of bytes in a ring and in a spill file."""
     with written(batches) as fds:
         return RingReader.attach(*fds).drain()[1]
 

@@ -1,4 +1,4 @@
-"""Settings that several jobs of one Spark session need at the same time."""
+"""Settings shared by concurrent jobs of one Spark session."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""The wait for task slots, on a clock of the test's own and without Spark."""
+"""The wait for task slots, on a fake clock and without Spark."""
 
 from fractions import Fraction
 
@@ -16,7 +16,7 @@ class Session:
 
 @pytest.fixture
 def spark(monkeypatch):
-    """Sets how many slots there are at which second; the last number stays."""
+    """Sets the number of slots by second; the last number stays."""
 
     def set_slots(**at):
         times = {float(key[1:]): count for key, count in at.items()}

@@ -1,4 +1,4 @@
-"""What a cluster is given as its Spark, and the Python that executors then run; without Spark."""
+"""Access to Spark, and the executors' Python; without Spark."""
 
 from __future__ import annotations
 

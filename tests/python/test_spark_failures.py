@@ -1,4 +1,4 @@
-"""What is wrong with the executors' Python is one line, whoever says it and how long."""
+"""Problems with the executors' Python are reported in one line, whatever Spark's message."""
 
 import pytest
 

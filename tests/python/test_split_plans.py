@@ -1,4 +1,4 @@
-"""Nodes read splits of remote files, which the driver gives them near their blocks."""
+"""Nodes read splits of remote files, which the driver assigns near their blocks."""
 
 import os
 import queue
@@ -20,7 +20,7 @@ from hearth.sources import named_formats
 
 
 def remote(folder):
-    """The folder by fsspec, as that of another file system."""
+    """The folder through fsspec, as a remote file system."""
     return f"local://{folder}"
 
 

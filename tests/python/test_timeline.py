@@ -1,4 +1,4 @@
-"""Timelines of several processes: what each writes, and how they come onto one clock."""
+"""Timelines of several processes: their contents, and their merge onto one clock."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spans(trace):
 
 
 def check_format(trace):
-    """What the Trace Event Format asks of the JSON object format."""
+    """Checks the requirements of the Trace Event Format's JSON object format."""
     assert isinstance(trace["traceEvents"], list)
     named = set()
     for event in trace["traceEvents"]:
@@ -115,7 +115,7 @@ def test_a_killed_rank_leaves_its_timeline(tmp_path):
     assert len(reduced) == 3
     failed = [event for event in spans(trace) if "error" in event["args"]]
     assert [event["pid"] for event in failed] == [1]
-    # Told by the operation that waited, or by the rendezvous, whichever notices first.
+    # Reported by the waiting operation, or by the rendezvous, whichever notices first.
     assert "rank 1 on host host1" in failed[0]["args"]["error"]
 
 
@@ -144,7 +144,7 @@ def write(folder, rank, host, offset_us, steps, wall_error_us=0):
 
 
 def test_clocks_of_hosts_are_aligned_by_common_operations(tmp_path):
-    # Rank 1 comes 300 us late to step 1, rank 0 200 us late to step 2.
+    # Rank 1 is 300 us late at step 1, rank 0 200 us late at step 2.
     write(tmp_path, 0, "a", 0, [(1, 1000, 1510), (2, 2200, 2260)])
     write(tmp_path, 1, "b", 777_000, [(1, 1300, 1505), (2, 2000, 2255)], wall_error_us=5000)
     processes = timeline.read_all(tmp_path)

@@ -1,4 +1,4 @@
-"""Tokens of Spark's JVM: lent to the driver's process and to tasks, and newer ones after them."""
+"""Tokens of Spark's JVM: forwarded to the driver's process and to tasks, and renewed later."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class FakePath:
 
 
 class Jvm:
-    """Hadoop's classes, as tokens are lent by them."""
+    """Fakes of Hadoop's classes for forwarding tokens."""
 
     def __init__(self, home: Path, secure: bool = True, keytab: bool = True):
         self.held, self.over = Credentials(), False
@@ -95,7 +95,7 @@ class Jvm:
         )
 
     def give(self, text: str) -> None:
-        """What Spark does with new tokens."""
+        """Simulates Spark's renewal of tokens."""
         self.held.addToken("nn", Token(HDFS, text))
 
     def session(self, application: str, **conf: str) -> SimpleNamespace:
@@ -341,7 +341,7 @@ def test_a_host_that_cannot_store_tokens_uses_its_own(monkeypatch, tmp_path, cap
 
 
 class Shell:
-    """Hadoop's shell, where WebHDFS does not serve."""
+    """Hadoop's shell, without WebHDFS."""
 
     settings: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""A trainer's end, however it comes, is told in one line that names rank and host."""
+"""Any end of a trainer is reported in one line that names rank and host."""
 
 import sys
 
@@ -24,7 +24,7 @@ def send(**event):
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Starts a stand-in for the program whose part is `body`."""
+    """Starts a fake of the program that runs `body`."""
     started = []
 
     def start(body):

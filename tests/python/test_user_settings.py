@@ -1,4 +1,4 @@
-"""What a user has told Spark stays, beside what a session of ours needs."""
+"""The user's Spark settings are kept, combined with those of Hearth's sessions."""
 
 import pytest
 

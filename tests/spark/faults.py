@@ -1,4 +1,4 @@
-"""Faults for trainings that run: which process, how it is struck, and the proof that it was."""
+"""Fault injection for running trainings: the process, the fault, and its verification."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trainers() -> list[int]:
 
 
 def parent_of(pid: int) -> int:
-    """The parent's id; 0 where the process is gone."""
+    """The parent's id; 0 if the process has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -34,7 +34,7 @@ def parent_of(pid: int) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs (stopped counts), rather than being gone or a zombie."""
+    """Whether the process runs (or is stopped), and has not ended or become a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -69,7 +69,7 @@ def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
 
 
 def victim(kind: str, trainer: int) -> int:
-    """The process to strike: the trainer, its Python worker, or that one's executor."""
+    """The process to kill: the trainer, its Python worker, or the worker's executor."""
     if kind in ("trainer", "frozen trainer"):
         return trainer
     worker = parent_of(trainer)
@@ -105,7 +105,7 @@ class Striker:
             self.strike()
 
     def ranks(self) -> list[int]:
-        """The trainers that may be struck, by their process ids."""
+        """The trainers that may be killed, by process id."""
         return sorted(set(trainers()) - self.spared)
 
     def strike(self) -> None:
@@ -115,7 +115,7 @@ class Striker:
         struck = found.pop(self.index)
         pid = victim(self.kind, struck)
         self.struck_at = time.monotonic()
-        # Beside the driver's own thread, which is about to do what others wait for.
+        # In a separate thread: the driver's is about to do what others wait for.
         self._observer = threading.Thread(target=self._observe, args=(found, self.struck_at))
         self._observer.start()
         if self.kind == "frozen trainer":
@@ -133,7 +133,7 @@ class Striker:
         self.others_ended_s = time.monotonic() - struck_at
 
     def seconds_of_others(self) -> float:
-        """From the strike until the trainers of all other ranks had ended."""
+        """Time from the fault until the trainers of all other ranks had ended."""
         self._observer.join()
         return self.others_ended_s
 
@@ -141,13 +141,13 @@ class Striker:
         return [event for _, event in self.events if event.get("event") == kind]
 
     def seconds_to_recover(self) -> float:
-        """From the strike until an iteration was done again."""
+        """Time from the fault until the next iteration."""
         restarted = next(at for at, e in self.events if e.get("event") == "restart")
         again = (at for at, e in self.events if at > restarted and e.get("event") == "progress")
         return next(again) - self.struck_at
 
     def timeline(self) -> str:
-        """What came after the strike, until an iteration was done again, for a test's message."""
+        """Events from the fault until the next iteration, for a test's message."""
         lines = []
         for at, event in self.events:
             if self.struck_at is None or at < self.struck_at or event.get("event") == "log":
@@ -159,7 +159,7 @@ class Striker:
 
 
 class Quiet(Striker):
-    """Strikes never."""
+    """Injects no fault."""
 
     def __init__(self) -> None:
         super().__init__("none", sys.maxsize)

@@ -1,4 +1,5 @@
-"""Bad sources and pictures in a Spark training: told in a line, or skipped, named and counted."""
+"""Invalid sources and images in a Spark training: one-line errors, or skipped, named and
+counted."""
 
 import io
 import re
@@ -19,7 +20,7 @@ GOOD, BAD = 200, 5
 
 @pytest.fixture(scope="module")
 def spoiled(spark, digits):
-    """Digits with five bad pictures among them, with a label that would fail the loss layer."""
+    """Digits with five invalid images, with a label that would fail the loss layer."""
     good = pq.read_table(digits.table("png", "train")).slice(0, GOOD)
     picture = good.column("image")[0].as_py()
     wide = io.BytesIO()
@@ -93,7 +94,7 @@ def test_features_without_a_limit_warn_in_the_driver_with_number_and_names(
         assert features.coalesce(1).count() == GOOD
         assert wait_until(lambda: events, 60)
     time.sleep(0.6)
-    # Another action finds the same, and does not say it again.
+    # Another action finds the same rows, and does not report them again.
     (text,) = [event["text"] for event in events]
     assert f"{BAD} of {GOOD + BAD} rows cannot be used and were left out: " in text
     assert all(f"bad-{number}" in text for number in range(BAD))

@@ -1,4 +1,4 @@
-"""CaffeOnSpark's tools: what they write is read by plain Spark, and by the sources of a layer."""
+"""CaffeOnSpark's tools: their output is read by plain Spark, and by the sources of a layer."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""examples/captions: what it learns, and that words one by one are as in a whole sentence."""
+"""examples/captions: it learns, and words one by one equal those of a whole sentence."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A driver that is killed takes everything with it: processes, sockets, memory, files."""
+"""After a killed driver nothing remains: processes, sockets, memory, files."""
 
 import os
 import signal

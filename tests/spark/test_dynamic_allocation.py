@@ -1,4 +1,4 @@
-"""Nodes of a cluster under dynamic allocation: their executors are asked for, and stay."""
+"""Nodes of a cluster with dynamic allocation: their executors are requested, and held."""
 
 from __future__ import annotations
 

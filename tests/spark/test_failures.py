@@ -1,4 +1,4 @@
-"""Whatever goes wrong, the driver soon hears which rank failed and why; nothing stays behind."""
+"""After any failure the driver soon reports the rank and the reason; nothing remains."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
-"""A training whose rows, model, snapshots and results lie where neither the core nor Spark reaches,
-but a library does: fsspec's local:, which several processes see."""
+"""A training whose rows, model, snapshots and results are on a file system that only a library
+reaches, neither the core nor Spark: fsspec's local:, shared by several processes."""
 
 import os
 import signal
@@ -42,7 +42,8 @@ def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     def watch(event):
         due = event.get("event") == "progress" and event["iteration"] >= striker.iteration
         if due and striker.struck_at is None:
-            # A snapshot arrives a moment after it was made. The training does not end meanwhile.
+            # A snapshot is stored a moment after it was written. The training does not end
+            # meanwhile.
             for pid in striker.ranks()[:1]:
                 os.kill(pid, signal.SIGSTOP)
             assert wait_until(lambda: list(there.glob("lenet_iter_*.hearth.json")), 8)

@@ -1,5 +1,5 @@
-"""ORC and SequenceFiles elsewhere (fsspec's local:): ranks train on them as on Parquet, bit for
-bit, and no row comes through Spark."""
+"""Remote ORC and SequenceFiles (fsspec's local:): ranks train on them as on Parquet, bit for bit,
+and no row passes through Spark."""
 
 import itertools
 

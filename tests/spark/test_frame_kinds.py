@@ -1,4 +1,4 @@
-"""Ranks get the rows of a DataFrame of any kind again as they were, to the order."""
+"""Ranks get the rows of any DataFrame again unchanged, in the same order."""
 
 import frames
 import pytest

@@ -41,7 +41,7 @@ tf.saved_model.save(doubles, sys.argv[1], signatures=doubles.serve)
 
 
 class Submitted:
-    """A program that spark-submit runs, in a process group of its own, as in a terminal."""
+    """A program run by spark-submit, in a separate process group, as in a terminal."""
 
     def __init__(self, folder: Path, home: Path, main: str, *arguments: str, **environment: str):
         self.folder, self.temporary = folder, folder / "tmp"
@@ -80,7 +80,7 @@ class Submitted:
         assert done and what(), f"{self.said()}\n{self.complained()[-3000:]}"
 
     def result(self, name: str) -> str:
-        """What the program printed of that name; waits for it."""
+        """The program's output of that name; waits for it."""
         line = re.compile(rf"^RESULT {name}: (.*)$", re.MULTILINE)
         self.await_(lambda: line.search(self.said()))
         return line.search(self.said())[1]
@@ -89,7 +89,7 @@ class Submitted:
         return self.process.wait(_END_S)
 
     def await_iterations(self) -> None:
-        """Waits until a training that begins now has come some way."""
+        """Waits until a training that starts now has made progress."""
         before = self.complained().count("Iteration ")
         self.await_(lambda: self.complained().count("Iteration ") > before)
 
@@ -133,7 +133,7 @@ def drivers() -> list[int]:
 
 
 def environment_of(pid: int) -> str:
-    """Empty where the process has ended."""
+    """Empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace")
     except OSError:
@@ -167,7 +167,7 @@ def own_solver(digits, kind: str, layer: str = "memory", **settings: object) -> 
     return solver
 
 
-# What is no source, and what is said.
+# Invalid sources, and the errors.
 NO_SOURCES = {
     "programs.Words": "makeRDD() of layer 'data' gave a java.lang.String where each element is a "
     "tuple (id, label, channels, height, width, encoded, bytes)",

@@ -1,4 +1,4 @@
-"""Launching, feeding and watching ranks, with a stand-in for the trainer that does as told."""
+"""Launching, feeding and watching ranks, with a scripted fake of the trainer."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ from hearth.caffe_jobs import launch
 from hearth.caffe_jobs.rank_task import run_rank
 from hearth.sources.rank_rows import RankRows
 
-# Reads its streams to the end like a trainer, then does what the test wants.
+# Reads its streams to the end like a trainer, then runs the test's script.
 PROGRAM = """#!{python}
 import json, os, signal, socket, sys, time
 import pyarrow as pa
@@ -311,10 +311,10 @@ def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        # before it joined: nobody but its own task knows
+        # before it joined: only its own task knows
         ('if rank == 1: fail("invalid_argument", "layer conv1: odd")\njoin()\nmeet("a")',
          r"rank 1 on host \S+ failed: layer conv1: odd"),
-        # after: the others hear it from the coordinator
+        # after: the coordinator reports it to the others
         ('join()\nif rank == 1: member.send_failure("layer conv1: odd"); fail("internal", "odd")\n'
          'meet("a")', r"rank 1 on host \S+ failed: layer conv1: odd"),
         ('join()\nif rank == 1: os.kill(os.getpid(), signal.SIGKILL)\nmeet("a")',

@@ -1,4 +1,5 @@
-"""Ranks whose task slots went away with an executor: awaited, told of, and missed in the end."""
+"""Ranks whose task slots were lost with an executor: awaited, reported, and an error at the
+limit."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""A node's host that falls off the network: the cluster starts again elsewhere and loses no row."""
+"""A node's host that drops off the network: the cluster restarts elsewhere and loses no row."""
 
 import os
 import re

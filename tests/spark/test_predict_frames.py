@@ -33,7 +33,7 @@ def frame(spark):
 
 
 class Model:
-    """Notes in `folder` who has loaded it; fails for the batch with the row `bad`."""
+    """Records in `folder` each load; fails for the batch with the row `bad`."""
 
     def __init__(self, folder: Path, bad: float = -1.0):
         self.folder, self.bad = str(folder), bad
@@ -62,7 +62,7 @@ def checked(found) -> None:
 
 
 def fail_once(folder: Path, frame):
-    """The frame's rows; the first attempt at one partition fails behind most of them."""
+    """The frame's rows; the first attempt at one partition fails near its end."""
     marker = f"{folder}/failed"
 
     def rows(batches):

@@ -1,6 +1,6 @@
 """predict(devices=) in sessions whose executors have GPUs, and whose tasks ask for them.
 
-Each session is in a process of its own, as it has other settings.
+Each session is in a separate process, as its settings differ.
 """
 
 from __future__ import annotations

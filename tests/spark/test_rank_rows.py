@@ -22,13 +22,13 @@ def ids_of(rows, rank=None, stream="train"):
 
 
 def order_of(spark, frames):
-    """The rows in the order in which one rank would get all of them, without a barrier stage."""
+    """The rows in the order of a single rank, without a barrier stage."""
     with session_conf(spark, launch_conf(spark, 1, frames.values())):
         return rank_rows(spark, frames, 1).collect()
 
 
 def assert_in_this_order(rows, order, stream="train"):
-    """Rows of each rank come in one order, that of all rows, in whichever blocks they came."""
+    """The rows of each rank are in the order of all rows, however blocks arrived."""
     assert sorted(ids_of(rows, stream=stream)) == sorted(order)
     for rank in (0, 1):
         ids = ids_of(rows, rank, stream)
@@ -149,7 +149,7 @@ def test_incomparable_columns_are_ignored(spark):
     assert sorted_by_content(only_maps) is only_maps
 
 
-# A DataFrame's plan says nothing of the shuffles of the RDD that it was made from.
+# A DataFrame's plan does not show shuffles of the RDD that it was made from.
 def test_a_shuffled_rdd_has_one_order(spark):
     rdd = spark.sparkContext.parallelize([(i,) for i in range(3000)], 8).repartition(2)
     frame = rdd.toDF("id long")

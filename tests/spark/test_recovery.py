@@ -1,4 +1,4 @@
-"""A training that loses processes goes on by itself and ends as if nothing had happened."""
+"""A training that loses processes recovers by itself, with the same result."""
 
 import random
 import re
@@ -16,7 +16,7 @@ HEARTBEAT_S = 10
 
 @pytest.fixture(scope="module")
 def train(spark, digits):
-    """Trains on two executors, with snapshots; gives back what the striker saw."""
+    """Trains on two executors, with snapshots; returns the fault injector's observations."""
 
     def train(striker, rows=None, validate=False, prefix="lenet_cos", **flags):
         settings = {"max_iter": MAX_ITER, "snapshot": 20, "random_seed": 5}
@@ -61,11 +61,11 @@ def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
     rows = train(striker, validate=True)
     check_recovered(striker, unbroken)
     assert rows == unbroken[1]  # every validation once, with the same values
-    # By the end of a connection, or of a Spark task: that takes no heartbeat's time.
+    # Detected by the end of a connection, or of a Spark task, without a heartbeat timeout.
     frozen = kind == "frozen trainer"
     silent = f"has been silent for {HEARTBEAT_S} s" in striker.of("restart")[0]["reason"]
     assert silent == frozen, striker.timeline()
-    # Some seconds, and one second, on a machine that nobody else uses.
+    # A few seconds, and one second, on an idle machine.
     assert striker.seconds_to_recover() < 60 + frozen * HEARTBEAT_S, striker.timeline()
     assert striker.seconds_of_others() < 30 + frozen * HEARTBEAT_S, striker.timeline()
 
@@ -95,7 +95,7 @@ def test_rows_from_spark_are_recomputed_identically(spark, train, many_files):
 
 
 class Changer(Striker):
-    """Strikes, and before the restart makes a file that changes the rows of rank 1."""
+    """Kills, and before the restart creates a file that changes the rows of rank 1."""
 
     def __init__(self, file):
         super().__init__("trainer", 60)
@@ -157,7 +157,7 @@ def test_a_full_disk_costs_only_its_snapshots(train, unbroken, digits):
 
 def test_after_max_restarts_the_failure_is_clear(train):
     class Relentless(Striker):
-        """Once in each generation, whatever events of it are still on their way."""
+        """Once in each generation, ignoring its late events."""
 
         strikes = 0
 

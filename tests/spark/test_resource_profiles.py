@@ -1,4 +1,4 @@
-"""GPUs that ranks and nodes alone hold, by stage-level scheduling; a script stands in for GPUs."""
+"""GPUs held only by ranks and nodes, by stage-level scheduling; a script simulates GPUs."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ spark.conf.set("spark.hearth.task.resource.gpu.amount", "0.5")
 found["half"] = run(nodes=6)
 spark.conf.unset("spark.hearth.task.resource.gpu.amount")
 
-# Rows come by tasks that hold no GPU, in a pool of the caller's thread.
+# Rows are sent by tasks without GPUs, in a pool of the caller's thread.
 sc.setLocalProperty("spark.scheduler.pool", "training")
 with cluster.run(spark, takes, None, nodes=2, profile=asking(2, 2)) as nodes:
     found["pool"] = sc._jsc.sc().getPoolForName("training").isDefined()
     nodes.train(sc.parallelize(range(100), 4))
-    # The tasks that brought rows have ended once Spark has heard so.
+    # The tasks that sent rows have ended once Spark reports it.
     found["held"], until = None, time.monotonic() + 60
     while found["held"] != 2 and time.monotonic() < until:
         held = sc._jsc.sc().statusTracker().getExecutorInfos()
@@ -85,7 +85,7 @@ with cluster.run(spark, takes, None, nodes=2, profile=asking(2, 2)) as nodes:
 found["fed"] = [sorted(gpus), sum(rows)]
 sc.setLocalProperty("spark.scheduler.pool", None)
 
-# No slot is left to bring rows.
+# No slot is left to send rows.
 with cluster.run(spark, takes, None, nodes=2, profile=asking(3, 1)) as nodes:
     try:
         nodes.train(sc.parallelize(range(100), 4))
@@ -105,7 +105,7 @@ for thread in threads:
     thread.join()
 found["both"] = both
 
-# What no executor has.
+# More than any executor has.
 try:
     run(nodes=2, profile=asking(1, 3))
 except HearthError as error:

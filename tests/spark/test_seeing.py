@@ -1,4 +1,4 @@
-"""A training that is watched: its page while it runs, its event file and report afterwards."""
+"""A monitored training: its page while it runs, its event file and report afterwards."""
 
 import json
 import urllib.request

@@ -1,4 +1,4 @@
-"""An executor that does not answer, and the session that has dealings with it."""
+"""An executor that does not respond, and the session that uses it."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from hearth.spark.slots import SlotWait, slots_now
 
 
 def executors(sc, tag):
-    """The process of each executor, by the partition that it ran of the job that has the tag."""
+    """The process of each executor, by the partition that it ran of the tagged job."""
 
     def own(_):
         from hearth.cluster.task.node_process import executor_pid

@@ -1,4 +1,4 @@
-"""DataFrames as the source of a fed layer: forms of columns, missing ones, sources of one's own."""
+"""DataFrames as the source of a fed layer: column types, missing columns, custom sources."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def rows(digits):
 
 @pytest.fixture(scope="module")
 def frame(spark, rows):
-    """Labels as text, pictures as bytes and as an array of bytes."""
+    """Labels as text, images as bytes and as an array of bytes."""
     made = spark.createDataFrame(
         [
             (row["id"], str(row["label"]), bytearray(row["image"]), signed(row["image"]))
@@ -207,7 +207,7 @@ def test_a10_partitions_of_large_rows_change_no_value(spark, net, trained):
 
 
 class DigitsOfAQueue(DataSource):
-    """As a topic of a queue would be: rows that a query of the driver finds."""
+    """Like a topic of a queue: rows found by a query of the driver."""
 
     def makeFrame(self, conf, layer, isTraining):
         assert layer["type"] == "MemoryData"

@@ -1,4 +1,4 @@
-"""SequenceFiles of pictures as the source of a fed layer, with keys that Java itself serialized."""
+"""SequenceFiles of images as the source of a fed layer, with keys serialized by Java."""
 
 import pytest
 from hearth.native._core import image_key
@@ -12,7 +12,7 @@ ROWS = 60
 
 
 def serialized(spark, value):
-    """What Java's own ObjectOutputStream makes of a value."""
+    """A value serialized by Java's ObjectOutputStream."""
     jvm = spark._jvm
     stream = jvm.java.io.ByteArrayOutputStream()
     writer = jvm.java.io.ObjectOutputStream(stream)

@@ -1,4 +1,4 @@
-"""Faults on a Master with Workers; in processes of their own, as a session is one per process."""
+"""Faults on a Master with Workers; in separate processes, as a session is one per process."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from faults import check_nothing_left, processes_with
 from standalone import GPU_DISCOVERY, StandaloneCluster
 from waiting import wait_until
 
-# With the cluster's start, on a machine that is busy.
+# Includes the cluster's start, on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +45,7 @@ train(lambda event: print(event["event"], flush=True), max_iter=1000000, snapsho
 """
 
 
-# Begins a training without an end, and prints which GPUs each trainer may see.
+# Starts an endless training, and prints the GPUs visible to each trainer.
 GPUS = """
 class Seen(Exception):
     pass
@@ -70,7 +70,7 @@ except Seen as seen:
 spark.stop()
 """
 
-# Tasks ask for no GPU; prints which of them the two nodes with the model may see.
+# Tasks request no GPU; prints the GPUs visible to the two nodes with the model.
 PREDICT = """
 import sys
 from hearth.ml import predict, release_devices

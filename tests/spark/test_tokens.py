@@ -1,4 +1,4 @@
-"""What the tasks, workers and trainers of a training write on their executors: no token in it."""
+"""Logs of tasks, workers and trainers on their executors hold no token."""
 
 import os
 import secrets
@@ -21,11 +21,11 @@ def executor_logs() -> dict[Path, bytes]:
 
 
 def forms(token: str) -> list[bytes]:
-    """How a token could be written: as text, as bytes, and both in base64, wherever in a line."""
+    """Forms of a token: as text, as bytes, and both in base64, at any offset in a line."""
     raw = bytes.fromhex(token)
     words = [token.encode(), token.upper().encode(), raw]
     for text in (raw, token.encode()):
-        # Base64 goes by three bytes: what is whole of it, for each place in a line.
+        # Base64 encodes three bytes at a time: the complete groups, for each offset in a line.
         words += [b64encode(text[skip : skip + 27]) for skip in range(3)]
     return words
 

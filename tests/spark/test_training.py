@@ -1,4 +1,4 @@
-"""Training on two executors through both doors and both data layers."""
+"""Training on two executors through both APIs and both data layers."""
 
 import json
 
@@ -80,7 +80,7 @@ def test_validation_runs_during_training(spark, digits, door):
     assert rows[-1].accuracy[0] > rows[0].accuracy[0]
 
 
-# An output of 1,000 values, which follow the weights and the rows of each validation.
+# An output of 1,000 values, which depend on the weights and the rows of each validation.
 MANY_VALUES = """
 layer {
   name: "many" type: "InnerProduct" bottom: "ip1" top: "many" include { phase: TEST }

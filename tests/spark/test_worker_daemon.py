@@ -1,4 +1,4 @@
-"""The Python workers of an own cluster come from a daemon that has imported what they need."""
+"""Python workers of a local cluster are forked by a daemon with common modules imported."""
 
 from __future__ import annotations
 
