@@ -27,7 +27,7 @@ def test_each_transport_has_a_row_or_a_reason(capsys):
         assert least - 0.0051 <= bandwidth <= most + 0.0051
         assert fields[6] == over
     assert rdma.startswith("rdma      ")
-    assert "not here: RDMA is required, but rank 0" in rdma or "4 KB" in rdma
+    assert "unavailable: RDMA is required, but rank 0" in rdma or "4 KB" in rdma
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_mistake_is_one_line(capsys, arguments, said):
 def test_the_reason_for_failed_connections_is_reported(monkeypatch, capsys):
     monkeypatch.setenv("HEARTH_STALL_SECONDS", "never")
     assert bench_collective.main(["--sizes", "4KB", "--transports", "tcp"]) == 0
-    assert "tcp       not here: HEARTH_STALL_SECONDS=never" in capsys.readouterr().out
+    assert "tcp       unavailable: HEARTH_STALL_SECONDS=never" in capsys.readouterr().out
 
 
 ENDS = """

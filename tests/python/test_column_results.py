@@ -80,7 +80,9 @@ def test_dataframe_columns_are_made_from_any_form_in_order():
 def test_results_that_do_not_fit_are_refused():
     floats = [("y", pa.float32())]
     for results in (np.array([1e300]), {"y": np.array([1e300])}):
-        with pytest.raises(ValueError, match=r"'y' has the value 1e\+300, which float32 cannot"):
+        with pytest.raises(
+            ValueError, match=r"'y' has the value 1e\+300, which does not fit float32"
+        ):
             columns(floats, ColumnResults.of(results))
     with pytest.raises(ValueError, match="results have the columns z, but the schema has y"):
         columns(floats, ColumnResults.of({"z": np.ones(1)}))

@@ -188,7 +188,7 @@ def test_lists_of_other_lengths_are_refused_in_any_arrow_batches(where, tmp_path
     assert feed.next_numpy(1)["x"].tolist() == [[1.0]]
     with pytest.raises(ValueError, match=r"'x' has lists of different lengths \(\[1, 2\]\)"):
         feed.next_numpy(1)
-    with pytest.raises(ValueError, match=r"lengths \(\[1, 2\]\).* by ragged=\('x',\)"):
+    with pytest.raises(ValueError, match=r"lengths \(\[1, 2\]\).* with ragged=\('x',\)"):
         open_feed(where, batches, tmp_path).next_numpy(2)
 
 

@@ -20,7 +20,7 @@ def session(master, jsc="a context"):
 
 @pytest.mark.parametrize("given", [None, "a master"])
 def test_other_objects_are_refused_as_a_session(given):
-    with pytest.raises(TypeError, match=rf"not {given!r}: .*getOrCreate\(\) gives one"):
+    with pytest.raises(TypeError, match=rf"not {given!r}: create one by .*getOrCreate\(\)"):
         spark_access(given)
 
 

@@ -142,7 +142,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return column if column.type == field.type else column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
-            f"the column {field.name!r} of {len(column)} rows do not fit {field.type}: {error}"
+            f"the column {field.name!r} of {len(column)} rows does not fit {field.type}: {error}"
         ) from None
 
 

@@ -104,5 +104,5 @@ def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
         return column if column.type == field.type else column.cast(field.type)
     except pa.ArrowInvalid as error:
         raise ValueError(
-            f"the column {field.name!r} of {len(column)} rows do not fit {field.type}: {error}"
+            f"the column {field.name!r} of {len(column)} rows does not fit {field.type}: {error}"
         ) from None
