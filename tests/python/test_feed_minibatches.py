@@ -194,7 +194,7 @@ def test_a_rank_without_rows_gets_unmodified_repeated_rows():
         def __init__(self):
             self.others = [steps.State(1, False, True)] * 3 + [steps.State(0, True, True)]
 
-        def tell(self, own):
+        def exchange_states(self, own):
             return [own, self.others.pop(0)]
 
         rows = staticmethod(_rows)

@@ -134,7 +134,7 @@ def lent(**values: Any) -> TokenLoan:
 @pytest.fixture(autouse=True)
 def variable(monkeypatch):
     monkeypatch.setenv(VARIABLE, "")  # so that it is as before afterwards
-    monkeypatch.setattr(token_forwarder, "_lenders", {})
+    monkeypatch.setattr(token_forwarder, "_forwarders", {})
     monkeypatch.setattr(token_forwarder, "_LEAST_LOOK_S", 0.02)
     monkeypatch.setattr(_core, "list_folder", list_here)
     monkeypatch.setattr(_core, "read_file", lambda uri, without_jvm: here(uri).read_bytes())
@@ -212,7 +212,7 @@ def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
     forward_tokens(jvm.session("four"))
     first = Path(os.environ[VARIABLE])
     jvm.over = True
-    wait(lambda: not token_forwarder._lenders and not first.parent.exists())
+    wait(lambda: not token_forwarder._forwarders and not first.parent.exists())
     assert not os.environ.get(VARIABLE)  # nobody renews those any more
     other = Jvm(tmp_path)
     other.give("other")
@@ -223,7 +223,7 @@ def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
     wait(lambda: forward_tokens(other.session("five")).number == 1)
     assert os.environ[VARIABLE] == "/of/the/user"
     other.over = True
-    wait(lambda: not token_forwarder._lenders)
+    wait(lambda: not token_forwarder._forwarders)
     assert os.environ[VARIABLE] == "/of/the/user"
 
 
@@ -232,7 +232,7 @@ def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
     other = Jvm(tmp_path)
     forward_tokens(other.session("fourteen"))
     jvm.over = other.over = True
-    wait(lambda: not token_forwarder._lenders and not os.environ.get(VARIABLE))
+    wait(lambda: not token_forwarder._forwarders and not os.environ.get(VARIABLE))
 
 
 @pytest.mark.parametrize("file", ["", "/of/yarn/container_tokens"])
@@ -242,7 +242,7 @@ def test_a_users_token_file_is_kept_but_yarns_is_replaced(jvm, monkeypatch, file
     with borrowed(forward_tokens(session)):
         assert os.environ[VARIABLE] == "/of/the/user"
     jvm.over = True
-    wait(lambda: not token_forwarder._lenders)  # it would set the variable, too
+    wait(lambda: not token_forwarder._forwarders)  # it would set the variable, too
     jvm.over = False
     monkeypatch.setenv(VARIABLE, file)
     loan = forward_tokens(session)

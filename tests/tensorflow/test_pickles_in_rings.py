@@ -28,7 +28,7 @@ def make_feed(capacity=1 << 16):
     """A feed task's ring for rows and the reader of its node, in this process."""
     writer, results = RingWriter(capacity), RingReader()
     rows, answers = map(os.dup, writer.fds()), map(os.dup, results.fds())
-    link = FeedLink(tuple(rows), tuple(answers), from_remote=False, tell=lambda message: None)
+    link = FeedLink(tuple(rows), tuple(answers), False, tell=lambda message: None)
     queue = FeedQueue(lambda event: None, lambda: "")
     queue.announce(link, json.dumps(ANNOUNCED))
     return writer, FeedReader(queue)

@@ -73,8 +73,8 @@ class LiveEvents:
         """
         while self._coordinator is not None:
             ending = self._ending.is_set()
-            told = self._coordinator.next_event(_WAIT_S)
-            value = json.loads(told[1]) if told is not None else None
+            received = self._coordinator.next_event(_WAIT_S)
+            value = json.loads(received[1]) if received is not None else None
             if value is not None:
                 self._came.add(value["number"])
                 on_event(value["event"])

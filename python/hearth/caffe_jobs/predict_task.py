@@ -202,14 +202,14 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
         if spec.parts is None:
             columns.append(pa.nulls(batch.num_rows, pa.int64()))
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
-    unusable = tally.result()
+    invalid = tally.result()
     if spec.parts is not None:
         number = f"partition {TaskContext.get().partitionId()}: " if spec.once else ""
-        spec.parts.add({number + tally.key(): unusable})
-    elif unusable.count:
-        names = [*unusable.names, *[""] * (unusable.count - len(unusable.names))]
-        empty = pa.array([[]] * unusable.count, pa.list_(pa.float32()))
-        columns = [pa.array(names), *[empty] * len(blobs), pa.array(range(unusable.count))]
+        spec.parts.add({number + tally.key(): invalid})
+    elif invalid.count:
+        names = [*invalid.names, *[""] * (invalid.count - len(invalid.names))]
+        empty = pa.array([[]] * invalid.count, pa.list_(pa.float32()))
+        columns = [pa.array(names), *[empty] * len(blobs), pa.array(range(invalid.count))]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -230,14 +230,14 @@ def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator
         for name in batch.schema.names[1:]:
             total = _sum_lists(batch.column(name))
             sums[name] = sums[name] + total if name in sums else total
-    unusable = tally.result()
-    names = [list(unusable.names), *[[]] * len(sums)]
+    invalid = tally.result()
+    names = [list(invalid.names), *[[]] * len(sums)]
     yield pa.RecordBatch.from_pydict(
         {
             "position": pa.array(range(-1, len(sums)), pa.int32()),
             "blob": pa.array([None, *sums], pa.string()),
             "sums": pa.array([[], *(t.tolist() for t in sums.values())], pa.list_(pa.float64())),
-            "rows": pa.array([unusable.given, *[rows] * len(sums)], pa.int64()),
+            "rows": pa.array([invalid.given, *[rows] * len(sums)], pa.int64()),
             "names": pa.array(names, pa.list_(pa.string())),
         }
     )

@@ -102,9 +102,12 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
             last = remote.finish(last)
         if kept is not None:
             last = {**last, "events": kept.finish_done()}
-    told = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
+    reported = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
     yield pa.RecordBatch.from_pydict(
-        {"rank": pa.array([rank] * len(told), pa.int32()), "event": pa.array(told, pa.string())}
+        {
+            "rank": pa.array([rank] * len(reported), pa.int32()),
+            "event": pa.array(reported, pa.string()),
+        }
     )
 
 

@@ -112,16 +112,16 @@ class Acceptor:
                 pass  # it has disconnected
             except Exception as error:  # the client sees its connection end
                 text = f"{type(error).__name__}: {error}"
-                self._tell(f"{who} could not be served at {self._name}: {text}")
+                self._log(f"{who} could not be served at {self._name}: {text}")
 
     def _count_refusal(self, who: str, reason: str) -> None:
         with self._lock:
             self.refused += 1
-            told = self.refused <= _LOGGED_REFUSALS
-        if told:
-            self._tell(f"{who} was refused at {self._name}: {reason}")
+            logged = self.refused <= _LOGGED_REFUSALS
+        if logged:
+            self._log(f"{who} was refused at {self._name}: {reason}")
 
-    def _tell(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         with suppress(OSError):
             print(f"hearth: {text}", file=sys.stderr)
 

@@ -94,8 +94,8 @@ def show(found: list[Finding]) -> None:
         if finding.advice:
             console.print(Text(f"{finding.check}: {finding.advice}"), soft_wrap=True)
     problems = sum(finding.level == "problem" for finding in found)
-    told = f"{problems} problem{'s' * (problems > 1)}" if problems else "no problem found"
-    console.print(told)
+    summary = f"{problems} problem{'s' * (problems > 1)}" if problems else "no problem found"
+    console.print(summary)
 
 
 if __name__ == "__main__":

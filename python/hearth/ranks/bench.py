@@ -71,8 +71,8 @@ def measure(place: Place, asked: Asked, say: Say) -> None:
         for transport in asked.transports:
             os.environ["HEARTH_TRANSPORT"] = transport
             try:
-                meeting = place.rendezvous_of(f"bench-collective/{transport}")
-                ranks = Ranks(meeting, place.rank, place.world, _TIMEOUT_S)
+                rendezvous = place.rendezvous_of(f"bench-collective/{transport}")
+                ranks = Ranks(rendezvous, place.rank, place.world, _TIMEOUT_S)
             except (HearthError, ConnectionError, TimeoutError, ValueError) as error:
                 if place.rank == 0:
                     say({"transport": transport, "problem": str(error).splitlines()[0]})

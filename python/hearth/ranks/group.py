@@ -68,7 +68,7 @@ class Ranks:
 
     def __init__(
         self,
-        meeting: Rendezvous,
+        rendezvous: Rendezvous,
         rank: int,
         world: int,
         timeout_s: float,
@@ -86,11 +86,11 @@ class Ranks:
         limit = connect_timeout_s or timeout_s
         self._coordinator: Any = None
         if rank == 0:
-            self._coordinator, key = _open(meeting, world, limit)
+            self._coordinator, key = _open(rendezvous, world, limit)
             host, port = self._coordinator.host(), self._coordinator.port()
         else:
-            host, port, key = _found(meeting)
-        own = meeting.host or (host if rank == 0 else address_towards(host, port))
+            host, port, key = _found(rendezvous)
+        own = rendezvous.host or (host if rank == 0 else address_towards(host, port))
         try:
             self._member = _core.Member(
                 host=host,
@@ -103,7 +103,7 @@ class Ranks:
             )
             self._member.reserve("{}")
             if rank == 0:
-                meeting.withdraw()
+                rendezvous.withdraw()
             self._group = _core.Group.connect(self._member, listen_host=own, timeout_s=limit)
         except BaseException:
             self._close_coordinator()
@@ -248,11 +248,11 @@ def _disown_all() -> None:
 os.register_at_fork(after_in_child=_disown_all)
 
 
-def _open(meeting: Rendezvous, world: int, timeout_s: float) -> tuple[Any, str]:
+def _open(rendezvous: Rendezvous, world: int, timeout_s: float) -> tuple[Any, str]:
     """Rank 0's rendezvous and its key."""
-    host = meeting.host or "127.0.0.1"
+    host = rendezvous.host or "127.0.0.1"
     nonce = secrets.token_hex(16)
-    key = derived_key(meeting.key, nonce) if meeting.key else _core.new_token()
+    key = derived_key(rendezvous.key, nonce) if rendezvous.key else _core.new_token()
     coordinator = _core.Coordinator(
         world=world,
         token=key,
@@ -261,17 +261,17 @@ def _open(meeting: Rendezvous, world: int, timeout_s: float) -> tuple[Any, str]:
         reserve_timeout_s=timeout_s,
         **coordinator_ports(mesh_ports(), MESH),
     )
-    shown = nonce if meeting.key else key
-    meeting.publish(f"{coordinator.host()} {coordinator.port()} {shown}")
+    shown = nonce if rendezvous.key else key
+    rendezvous.publish(f"{coordinator.host()} {coordinator.port()} {shown}")
     return coordinator, key
 
 
-def _found(meeting: Rendezvous) -> tuple[str, int, str]:
+def _found(rendezvous: Rendezvous) -> tuple[str, int, str]:
     """The address of rank 0's rendezvous, and its key."""
-    text = meeting.read()
+    text = rendezvous.read()
     try:
         host, port, shown = text.split(" ")
-        return host, int(port), derived_key(meeting.key, shown) if meeting.key else shown
+        return host, int(port), derived_key(rendezvous.key, shown) if rendezvous.key else shown
     except ValueError:
         raise ConnectionError(
             f"rank 0 published {text!r} instead of its address: check that all ranks run the "

@@ -30,7 +30,7 @@ class State:
 class Exchange(Protocol):
     """A framework's minibatches and ranks."""
 
-    def tell(self, own: State) -> list[State]:
+    def exchange_states(self, own: State) -> list[State]:
         """Exchanges states; returns those of all ranks, by rank."""
 
     def rows(self, batch: Any) -> int:
@@ -61,7 +61,7 @@ def in_step(
         if batch is not None and example is None:
             example = exchange.two_rows(batch)
         own = 0 if batch is None else exchange.rows(batch)
-        states = exchange.tell(State(own, ahead.ended, example is not None))
+        states = exchange.exchange_states(State(own, ahead.ended, example is not None))
         total = sum(state.rows for state in states)
         dry = batch is None
         if total == 0:

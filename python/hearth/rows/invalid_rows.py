@@ -131,17 +131,17 @@ class PartsParam:
 
 
 class Report:
-    """The driver's view of one lazily computed frame; calls `tell` with changed results.
+    """The driver's view of one lazily computed frame; calls `notify` with changed results.
 
-    `tell` is called in other threads: a moment after the last partition with invalid rows, or at
+    `notify` is called in other threads: a moment after the last partition with invalid rows, or at
     the program's end.
     """
 
-    def __init__(self, spark: SparkSession, tell: Callable[[InvalidRows], None]):
-        self._tell = tell
+    def __init__(self, spark: SparkSession, notify: Callable[[InvalidRows], None]):
+        self._notify = notify
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._told = InvalidRows()
+        self._reported = InvalidRows()
         self._observed = InvalidRows()
         self.parts: Any = None  # the tasks' accumulator; None with Spark Connect
         self._observation: Any = None  # with Spark Connect, from 4.0
@@ -181,11 +181,11 @@ class Report:
         return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
     def mute(self) -> InvalidRows:
-        """The invalid rows found so far, without a later call of `tell`, as the caller reports
+        """The invalid rows found so far, without a later call of `notify`, as the caller reports
         them."""
         with self._lock:
-            self._told = self.found()
-            return self._told
+            self._reported = self.found()
+            return self._reported
 
     def _on_metrics(self, metrics: dict[str, Any]) -> None:
         names = [metrics.get(f"name{slot}") for slot in range(NAMED_ROWS)]
@@ -211,10 +211,10 @@ class Report:
                 atexit.unregister(self._notify_now)
             self._timer = None
             found = self.found()
-            changed = found.count > 0 and found != self._told
-            self._told = found
+            changed = found.count > 0 and found != self._reported
+            self._reported = found
         if changed:
-            self._tell(found)
+            self._notify(found)
 
 
 def _observation(on_metrics: Callable[[dict[str, Any]], None]) -> Any:

@@ -67,8 +67,10 @@ def cause_line(text: str) -> str:
         return raised[-1]
     lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
     # py4j's line names the called method, not the error.
-    told = [line for line in lines if line and not line.startswith("An error occurred while call")]
-    return told[0] if told else text
+    relevant = [
+        line for line in lines if line and not line.startswith("An error occurred while call")
+    ]
+    return relevant[0] if relevant else text
 
 
 def memory_kill(text: str) -> str | None:

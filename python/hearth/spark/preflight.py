@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def check(
     spark: SparkSession,
     ranks: int,
-    tell: Callable[[str], None] = lambda line: None,
+    notify: Callable[[str], None] = lambda line: None,
     profile: ResourceProfile | None = None,
 ) -> None:
     """Checks that `ranks` tasks of one barrier stage can run at the same time.
 
-    Waits while executors may still be registering, at the start or as replacements; `tell` gets a
+    Waits while executors may still be registering, at the start or as replacements; `notify` gets a
     status line.
 
     Raises:
@@ -33,7 +33,7 @@ def check(
             the remedy.
     """
     refuse_for_ranks(spark.conf.get)
-    wait = SlotWait(spark, ranks, tell, _awaited_s(spark))
+    wait = SlotWait(spark, ranks, notify, _awaited_s(spark))
     wait.profile = profile
     wait.wait()
 

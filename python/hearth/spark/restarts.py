@@ -45,19 +45,19 @@ class Restarts:
         session: SparkSession,
         tasks: int,
         most: int,
-        tell: Callable[[str], None] = lambda line: None,
+        notify: Callable[[str], None] = lambda line: None,
     ):
         """`tasks` of the job run at the same time; the job fails after `most` restarts without
         progress in between.
 
-        `tell` gets status lines of the wait for lost executors, and ends it by raising.
+        `notify` gets status lines of the wait for lost executors, and ends it by raising.
 
         Raises:
             HearthError: `spark.hearth.executorWait` is not a time.
         """
         self.count = 0
         self._counted_from = 0
-        self.slots = SlotWait(session, tasks, tell)
+        self.slots = SlotWait(session, tasks, notify)
         self._most = most
         self._removed = RemovedExecutors(session)
 
@@ -84,7 +84,7 @@ class Restarts:
                 memory; its failure has the reason.
             NotReplaced: there were no slots for another generation within
                 `spark.hearth.executorWait`.
-            Exception: any other exception of `attempt` or `tell`.
+            Exception: any other exception of `attempt` or `notify`.
         """
         while True:
             if lost is not None:

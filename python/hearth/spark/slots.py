@@ -29,7 +29,7 @@ _LEAST_WAIT = "1h"
 
 # Spark's Python API has no event for a new executor, so poll.
 _LOOK_S = 0.1
-_TELL_S = 10.0
+_REPORT_S = 10.0
 
 
 class SlotWait:
@@ -43,7 +43,7 @@ class SlotWait:
         self,
         session: SparkSession,
         tasks: int,
-        tell: Callable[[str], None] = lambda line: None,
+        notify: Callable[[str], None] = lambda line: None,
         waited_s: float = 0.0,
         least: int = 0,
     ):
@@ -53,7 +53,7 @@ class SlotWait:
         Args:
             session: the job's session.
             tasks: number of tasks.
-            tell: gets a status line when slots are first missing, whenever their number changes,
+            notify: gets a status line when slots are first missing, whenever their number changes,
                 and every ten seconds. An exception from it ends the wait.
             waited_s: how long executors have been awaited already, if slots are missing now.
             least: minimum number of tasks: with this many slots the wait ends after
@@ -66,7 +66,7 @@ class SlotWait:
         self._session = session
         self._tasks = tasks
         self._least = least or tasks
-        self._tell = tell
+        self._notify = notify
         self.profile: ResourceProfile | None = None
         self._limit_s, self._limit_setting = executor_wait_s(session), WAIT_SETTING
         self._patience_s = self._limit_s
@@ -75,7 +75,7 @@ class SlotWait:
             self._limit_s = time_setting_s(session, LEAST_WAIT_SETTING, _LEAST_WAIT)
         self._waited_s = waited_s
         self._since: float | None = None  # time when slots were first missing
-        self._told: tuple[int, float] = (-1, 0.0)  # (slots, time of the report)
+        self._reported: tuple[int, float] = (-1, 0.0)  # (slots, time of the report)
 
     def wait(self) -> None:
         """Returns when there are slots for all tasks, or Spark does not report it; raises as
@@ -97,7 +97,7 @@ class SlotWait:
             return True
         now = time.monotonic()
         if self._since is None:
-            self._since, self._told = now - self._waited_s, (-1, 0.0)
+            self._since, self._reported = now - self._waited_s, (-1, 0.0)
         waited = now - self._since
         most = slots if _is_local(self._session) else most_slots(self._session, self.profile)
         never = most is not None and most < self._tasks
@@ -110,13 +110,13 @@ class SlotWait:
         if waited >= limit:
             late = f" and got no more within {limit:.0f} s of waiting for executors"
             raise self._too_few(slots, f"{late} ({self._limit_setting})")
-        if slots != self._told[0] or now - self._told[1] >= _TELL_S:
-            self._told = slots, now
+        if slots != self._reported[0] or now - self._reported[1] >= _REPORT_S:
+            self._reported = slots, now
             if self.profile is None:
                 ask_for_slots(self._session, self._tasks)
             needed = f", {self._least} at least" if self._least < self._tasks else ""
             stands = f"{slots} of {self._tasks} slots{needed} ({waited:.0f} of {limit:.0f} s)"
-            self._tell(f"waiting for executors: {stands}")
+            self._notify(f"waiting for executors: {stands}")
         return False
 
     def _too_few(self, slots: int, late: str = "") -> Exception:
@@ -131,7 +131,7 @@ class SlotWait:
         )
 
 
-def await_executors(session: SparkSession, most: int, tell: Callable[[str], None]) -> None:
+def await_executors(session: SparkSession, most: int, notify: Callable[[str], None]) -> None:
     """With dynamic allocation: waits for slots for `most` tasks, or as many as the settings allow,
     for at most `spark.hearth.executorWait`. Fewer are not an error yet, as Spark starts executors
     for waiting tasks."""
@@ -139,7 +139,7 @@ def await_executors(session: SparkSession, most: int, tell: Callable[[str], None
 
     if is_on(session.conf.get):
         with suppress(HearthError):
-            SlotWait(session, min(most, most_slots(session) or most), tell).wait()
+            SlotWait(session, min(most, most_slots(session) or most), notify).wait()
 
 
 def executor_wait_s(session: SparkSession) -> float:

@@ -46,7 +46,7 @@ _MASTER = "YARN_AM_RM_TOKEN"
 _WHERE = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.")
 
 _lock = threading.Lock()
-_lenders: dict[str, _Lender] = {}
+_forwarders: dict[str, _Forwarder] = {}
 
 
 def forward_tokens(spark: Any) -> TokenLoan | None:
@@ -68,10 +68,10 @@ def forward_tokens(spark: Any) -> TokenLoan | None:
     try:
         with _lock:
             application = str(spark.sparkContext.applicationId)
-            if application not in _lenders:
-                _lenders[application] = _Lender(spark, look_s)
-            lender = _lenders[application]
-        return lender.loan()
+            if application not in _forwarders:
+                _forwarders[application] = _Forwarder(spark, look_s)
+            forwarder = _forwarders[application]
+        return forwarder.tokens()
     except Exception as error:  # of py4j, or of this host's disk
         logger.warning("%s: %s", _CANNOT, _line(error))
         return None
@@ -93,7 +93,7 @@ def _line(error: BaseException) -> str:
     return java_text(error).partition("\n")[0]
 
 
-class _Lender:
+class _Forwarder:
     """Forwards one application's tokens, in a thread, until it ends."""
 
     def __init__(self, spark: Any, look_s: float):
@@ -115,7 +115,7 @@ class _Lender:
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
-    def loan(self) -> TokenLoan:
+    def tokens(self) -> TokenLoan:
         number = self._number  # read first: the tokens may only be newer
         text = base64.b64encode(self._bytes(self._held())).decode()
         return TokenLoan(
@@ -139,18 +139,18 @@ class _Lender:
         return ""
 
     def _watch(self) -> None:
-        told = ""
+        reported = ""
         while not self._is_over():
             try:
                 self._look()
-                told = ""
+                reported = ""
             except Exception as error:
-                if not told and not self._is_over():
-                    told = _line(error)
-                    logger.warning("%s yet: %s", _CANNOT, told)
+                if not reported and not self._is_over():
+                    reported = _line(error)
+                    logger.warning("%s yet: %s", _CANNOT, reported)
             time.sleep(self._look_s / 2)
         with _lock:
-            _lenders.pop(self._application, None)
+            _forwarders.pop(self._application, None)
         self._take_back()
 
     def _take_back(self) -> None:
@@ -193,12 +193,12 @@ class _Lender:
         keys, such as that of Spark's RPC."""
         security = self._jvm.org.apache.hadoop.security
         held = security.UserGroupInformation.getCurrentUser().getCredentials()
-        lent = security.Credentials()
+        forwarded = security.Credentials()
         for alias in held.getTokenMap().keySet().toArray():
             token = held.getToken(alias)
             if str(token.getKind()) != _MASTER:
-                lent.addToken(alias, token)
-        return lent
+                forwarded.addToken(alias, token)
+        return forwarded
 
     def _identity(self, held: Any) -> frozenset[str]:
         """Identifies the tokens without their passwords: py4j may log all that passes through

@@ -102,7 +102,7 @@ class _Arrays:
     def __init__(self, ranks: Any):
         self._ranks = ranks
 
-    def tell(self, own: steps.State) -> list[steps.State]:
+    def exchange_states(self, own: steps.State) -> list[steps.State]:
         every = np.zeros((self._ranks.world, 3), np.int64)
         every[self._ranks.rank] = own.rows, own.ended, own.has_example
         self._run("all_reduce", every)

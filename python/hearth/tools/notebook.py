@@ -66,7 +66,7 @@ def get_image(image: Any) -> str:
 
 def show_df(df: DataFrame, nrows: int = 10) -> Html:
     """The first rows as a table: id, label and the image in `data`, as pixels or a file."""
-    rows = [(row.id, row.label, _picture(row)) for row in df.take(nrows)]
+    rows = [(row.id, row.label, _image_tag(row)) for row in df.take(nrows)]
     return _table(("Index", "Label", "Image"), rows)
 
 
@@ -90,7 +90,7 @@ def show_network(input_net_proto_file: str, rankdir: str = "LR") -> Html:
         return Html(f"<body>{get_image(path.read_bytes())}</body>")
 
 
-def _picture(row: Any) -> str:
+def _image_tag(row: Any) -> str:
     data = bytes(row.data)
     is_file = any(data.startswith(head) for head in _KINDS)
     return get_image(data) if is_file else image_tag(get_np_array(row))
@@ -99,7 +99,7 @@ def _picture(row: Any) -> str:
 def _table(heads: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Html:
     """`rows` end with an image."""
     lines = ["<tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
-    for *texts, picture in rows:
-        cells = [*(html.escape(str(text)) for text in texts), picture]
+    for *texts, image in rows:
+        cells = [*(html.escape(str(text)) for text in texts), image]
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     return Html("<table>" + "".join(lines) + "</table>")

@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         print(f"{target}: {_megabytes(target.stat().st_size)}, by conda-pack")
     else:
         _write(target, pack_environment.environment_entries(engine, flags.without))
-        _tell_largest(target)
+        _print_largest(target)
     for what, command in commands(target, flags.environment, program).items():
         print(f"\n{what}:\n\n{command}")
     return 0
@@ -95,7 +95,7 @@ def _write(target: Path, entries: Iterable[Entry]) -> None:
     )
 
 
-def _tell_largest(target: Path) -> None:
+def _print_largest(target: Path) -> None:
     """Prints the largest distributions, candidates for --without."""
     if target.stat().st_size < _LARGE:
         return

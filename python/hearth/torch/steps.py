@@ -49,7 +49,7 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
 class _Tensors:
     """PyTorch's side of the steps; see hearth.ranks.steps.Exchange."""
 
-    def tell(self, own: steps.State) -> list[steps.State]:
+    def exchange_states(self, own: steps.State) -> list[steps.State]:
         mine = torch.tensor([own.rows, own.ended, own.has_example], dtype=torch.int64)
         mine = mine.to(_device())
         every = [torch.empty_like(mine) for _ in range(dist.get_world_size())]

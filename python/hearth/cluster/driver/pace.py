@@ -26,7 +26,7 @@ class _Node:
     since: float
     taken: float
     waited_s: float
-    heard: float
+    reported_at: float
     starts: bool  # in its first step, which includes one-time work
     rate: float | None = None
     waits: float = 0.0  # fraction of the time
@@ -58,7 +58,7 @@ class Pace:
             if node is None or node.starts:
                 self._nodes[rank] = _Node(now, taken, waited_s, now, starts=node is None)
                 return
-            node.heard, seconds = now, now - node.since
+            node.reported_at, seconds = now, now - node.since
             if seconds >= _WINDOW_S:
                 node.rate = (taken - node.taken) / seconds
                 node.waits = min(1.0, (waited_s - node.waited_s) / seconds)
@@ -85,8 +85,8 @@ class Pace:
         """A node's rows per second, and its state."""
         if node.rate is None:
             return 0.0, "starts"
-        if now - node.heard >= _SILENT_S:  # in a long step, or waiting
-            return 0.0, f"silent for {now - node.heard:.0f} s"
+        if now - node.reported_at >= _SILENT_S:  # in a long step, or waiting
+            return 0.0, f"silent for {now - node.reported_at:.0f} s"
         return node.rate, f"waits {node.waits:.0%}"
 
 

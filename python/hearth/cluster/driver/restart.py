@@ -41,7 +41,7 @@ class Restarts:
         self._jobs: list[FeedJob] = []  # in order of arrival
         tasks = len(cluster.node_ids)
         session = cluster.spark.session
-        self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
+        self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._report_wait)
         self._await_slots()
         self._exhausted = False
         self._killed = False  # a node's process was killed, without a checkpoint since
@@ -51,7 +51,7 @@ class Restarts:
         may change, it continues with fewer after the wait."""
         plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
         session = self._cluster.spark.session
-        wait = SlotWait(session, tasks, self._tell, least=plan.least_workers)
+        wait = SlotWait(session, tasks, self._report_wait, least=plan.least_workers)
         wait.profile = self._cluster.spark.profile
         self._generations.slots = wait
 
@@ -158,7 +158,7 @@ class Restarts:
         self._cluster.reports.note_restart(self.count, str(lost))
         self._cluster.ledger.start_again()
 
-    def _tell(self, line: str) -> None:
+    def _report_wait(self, line: str) -> None:
         """Reports the wait for executors, which ends with the cluster."""
         self._cluster.check_not_over()
         logger.warning("%s", line)

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 _turn = threading.Lock()
 
 _ROSTER_WAIT_S = 0.25
-_TELL_S = 10.0
+_REPORT_S = 10.0
 _JOB_END_WAIT_S = 5.0
 _NODES_END_WAIT_S = 10.0
 
@@ -124,7 +124,7 @@ class ClusterStart:
             ReservationTimeoutError: some did not start, or cannot.
             NodeError: one failed.
         """
-        started = told = time.monotonic()
+        started = reported = time.monotonic()
         slots = fixed_slots(self._spark)
         while True:
             try:
@@ -133,8 +133,8 @@ class ClusterStart:
                 return self.nodes
             except TimeoutError as error:
                 waited = time.monotonic() - started
-                if time.monotonic() - told >= _TELL_S:
-                    told = time.monotonic()
+                if time.monotonic() - reported >= _REPORT_S:
+                    reported = time.monotonic()
                     limit = f"{waited:.0f} of {self._timeout_s:.0f} s"
                     logger.warning("waiting for the cluster's nodes (%s): %s", limit, error)
                 tasks = len(self._started)
@@ -157,11 +157,11 @@ class ClusterStart:
     def _describe_missing(self, known: str, waited_s: float) -> str:
         """The missing nodes, the hosts of the others, and the likely reason."""
         names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
-        roster = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
+        members = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
         reason = likely_reason(self._spark, len(self._started), self._meta["coordinator"])
         return (
             f"timed out waiting for reservations to complete: within {waited_s:.3g} s {known} "
-            f"(of the ranks, {roster}); {reason}"
+            f"(of the ranks, {members}); {reason}"
         )
 
     def _replace_silent(self, is_gone: bool) -> None:

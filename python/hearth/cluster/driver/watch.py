@@ -213,7 +213,7 @@ class ClusterWatch:
                 text = f"the driver cannot read its nodes' events: {type(error).__name__}: {error}"
                 self._failure = self._failure or Failure(text)
                 self._changed.notify_all()
-            self._tell(self._failure)
+            self._announce(self._failure)
 
     def _watch(self) -> None:
         while True:
@@ -232,11 +232,11 @@ class ClusterWatch:
                             self.amend(starved)
                 self._changed.notify_all()
             if news and self._failure is not None:
-                self._tell(self._failure)
+                self._announce(self._failure)
             if event is None and self._closing:
                 return
 
-    def _tell(self, failure: Failure) -> None:
+    def _announce(self, failure: Failure) -> None:
         try:
             self._on_failure(failure)
         except Exception as error:  # e.g. a stopped SparkContext; events must still be handled
@@ -268,9 +268,9 @@ class ClusterWatch:
             self.files.put((rank, event))
         elif event["event"] == "dataset":
             self.datasets[event["dataset"]](event)
-        elif event["event"] == "meeting":
+        elif event["event"] == "publish":
             if not self._closing:
-                self._coordinator.broadcast(json.dumps({**event, "op": "meeting"}))
+                self._coordinator.broadcast(json.dumps({**event, "op": "publish"}))
         elif event["event"] == "warning":
             logger.warning("%s: %s", roles.name_of(self._template, rank), event["text"])
             if _STALLED in event["text"] and not self._closing:

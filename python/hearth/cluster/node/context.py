@@ -195,8 +195,8 @@ class NodeContext:
         nodes, and outside of a running node."""
         from hearth.ranks.place import Place
 
-        meetings = getattr(self.mgr, "meetings", None)
-        if self.role in roles.UNFED_ROLES or meetings is None or not self.collective_key:
+        store = getattr(self.mgr, "store", None)
+        if self.role in roles.UNFED_ROLES or store is None or not self.collective_key:
             return None
         return Place(*self.share(), self._meeting)
 
@@ -204,10 +204,10 @@ class NodeContext:
         from hearth.ranks.group import Rendezvous
 
         own = self.cluster_spec[self.role][self.index].rpartition(":")[0]
-        meetings = self.mgr.meetings
+        store = self.mgr.store
         return Rendezvous(
-            publish=lambda text: meetings.publish(name, text),
-            read=lambda: meetings.read(name),
+            publish=lambda text: store.publish(name, text),
+            read=lambda: store.read(name),
             withdraw=lambda: None,  # each name is used once
             host=own,
             key=self.collective_key,

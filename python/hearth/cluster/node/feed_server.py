@@ -54,7 +54,7 @@ class Session:
 
     def beat(self) -> None:
         """Sends the task a heartbeat."""
-        _tell(self._channel, {"op": "alive"})
+        _send(self._channel, {"op": "alive"})
 
     def end(self) -> None:
         """Ends the session: the program has returned and reads no more rows."""
@@ -72,7 +72,7 @@ class Session:
             pass  # the task has ended
         except Exception as error:  # waiting threads on both sides must be notified
             text = f"a feed's connection failed: {type(error).__name__}: {error}"
-            _tell(self._channel, {"error": text})
+            _send(self._channel, {"error": text})
             self._channel.end()
             if self._link is not None:
                 self._link.close()
@@ -94,7 +94,7 @@ class Session:
             )
         if rings:
             rows, results = tuple(fds[:2]), tuple(fds[2:])
-            self._link = FeedLink(rows, results, self._from_remote, partial(_tell, self._channel))
+            self._link = FeedLink(rows, results, self._from_remote, partial(_send, self._channel))
         elif message["op"] == "partition":
             self._queue = self._server.queues[message["queue"]]
             self._partition = self._queue.announce(self._link, json.dumps(message))
@@ -102,7 +102,7 @@ class Session:
             self._partition.set_total(message["entries"])
 
 
-def _tell(channel: Channel, message: Message) -> None:
+def _send(channel: Channel, message: Message) -> None:
     """Sends a message; ignores a feed task that has ended."""
     with suppress(OSError):
         channel.send(message)
@@ -125,7 +125,7 @@ class FeedServer:
         self.report = report
         self.failed = threading.Event()  # set when a node of the cluster has failed
         self.files = SplitRequests(report)
-        self.meetings = KeyValueStore(report)
+        self.store = KeyValueStore(report)
         self.datasets = NodeDatasets(datasets)
         self.reports = reports or ProgramReports()
         self._sessions: set[Session] = set()
@@ -193,7 +193,7 @@ class FeedServer:
     def fail(self, reason: str) -> None:
         self.failed.set()
         self.files.fail(reason)
-        self.meetings.fail(reason)
+        self.store.fail(reason)
         self.datasets.fail(reason)
         for queue in self.queues.values():
             queue.fail(reason)

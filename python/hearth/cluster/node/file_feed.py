@@ -117,7 +117,7 @@ def _read_remote(
             yield from _epochs(read, list(joined(source.splits(), host)), epochs)
         finally:
             with suppress(OSError):  # the cluster may have ended
-                counter.tell()
+                counter.flush()
 
     return batches()
 

@@ -24,7 +24,7 @@ class KeyValueStore:
     def publish(self, name: str, text: str) -> None:
         """Stores a text of less than a megabyte; each key may be set once per start of the
         cluster."""
-        self._report({"event": "meeting", "name": name, "text": text})
+        self._report({"event": "publish", "name": name, "text": text})
 
     def read(self, name: str) -> str:
         """Waits for the value of a key.

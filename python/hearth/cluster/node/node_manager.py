@@ -33,9 +33,9 @@ class NodeManager:
         return self._server.datasets
 
     @property
-    def meetings(self) -> KeyValueStore:
+    def store(self) -> KeyValueStore:
         """The nodes' key-value store."""
-        return self._server.meetings
+        return self._server.store
 
     @property
     def reports(self) -> ProgramReports:

@@ -9,7 +9,7 @@ from typing import Any
 from hearth.cluster.node import gpu_info
 
 
-def visible_gpus(job: Mapping[str, Any], roster: Iterable[Mapping[str, Any]], host: str) -> str:
+def visible_gpus(job: Mapping[str, Any], members: Iterable[Mapping[str, Any]], host: str) -> str:
     """The CUDA_VISIBLE_DEVICES of a node; empty: it computes on the CPU.
 
     GPUs granted to the task by Spark take precedence. Otherwise, except on Kubernetes, the node
@@ -31,5 +31,5 @@ def visible_gpus(job: Mapping[str, Any], roster: Iterable[Mapping[str, Any]], ho
                 "has none: set spark.executor.resource.gpu.amount, or num_gpus=0"
             )
         return ""
-    neighbours = sorted(node["executor_id"] for node in roster if node["host"] == host)
+    neighbours = sorted(node["executor_id"] for node in members if node["host"] == host)
     return gpu_info.get_gpus(wanted or 1, neighbours.index(job["executor_id"]))

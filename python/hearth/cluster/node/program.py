@@ -42,7 +42,7 @@ def main() -> None:
     reports = ProgramReports(socket.socket(fileno=int(sys.argv[3])))
     server = FeedServer(go["queues"], channel.send, go["datasets"], reports)
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
-    threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
+    threading.Thread(target=_forward_warnings, args=(_warnings(), channel), daemon=True).start()
     with suppress(Exception):  # shows lines as they are written
         cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     ended = _run(program, go, port, server)
@@ -114,7 +114,7 @@ def _warnings() -> int:
     return lines
 
 
-def _tell_warnings(fd: int, channel: Channel) -> None:
+def _forward_warnings(fd: int, channel: Channel) -> None:
     """Sends warnings to the driver."""
     rest = b""
     with suppress(OSError):
@@ -142,8 +142,8 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         server.answer(message)
     elif operation == "files":
         server.files.answer(message)
-    elif operation == "meeting":
-        server.meetings.note(message)
+    elif operation == "publish":
+        server.store.note(message)
     elif operation == "end":
         server.end()
     elif operation == "fail":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Limit for the driver's answer, which may list a large folder.
 _ANSWER_S = 600.0
 # Interval of reports of bytes read.
-_TELL_S = 1.0
+_REPORT_S = 1.0
 
 
 class SplitRequests:
@@ -86,18 +86,18 @@ class ReadCounter:
         self._report = report
         self._lock = threading.Lock()
         self._bytes = {True: 0, False: 0}
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def add(self, count: int, local: bool) -> None:
         """Adds bytes read. Thread-safe."""
         with self._lock:
             self._bytes[local] += count
-        if time.monotonic() - self._told > _TELL_S:
-            self.tell()
+        if time.monotonic() - self._reported > _REPORT_S:
+            self.flush()
 
-    def tell(self) -> None:
+    def flush(self) -> None:
         """Reports the bytes read since the last report."""
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
         with self._lock:
             local, remote = self._bytes[True], self._bytes[False]
             self._bytes = {True: 0, False: 0}

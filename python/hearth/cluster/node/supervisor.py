@@ -127,10 +127,10 @@ class Supervisor:
             "feed_port": self._listener.port,
             "executor_pid": job["executor_pid"],
         }
-        roster = self._join(info)
-        spec = roles.cluster_spec(roster)
+        members = self._join(info)
+        spec = roles.cluster_spec(members)
         links = {key: value for key, value in job["links"].items() if key not in os.environ}
-        environment = {"CUDA_VISIBLE_DEVICES": visible_gpus(job, roster, info["host"]), **links}
+        environment = {"CUDA_VISIBLE_DEVICES": visible_gpus(job, members, info["host"]), **links}
         config = roles.tf_config(spec, job["job_name"], job["task_index"])
         if config is not None:
             environment["TF_CONFIG"] = config
@@ -182,9 +182,9 @@ class Supervisor:
             host_name=self._host_name,
         )
         self._member.send_event(json.dumps({"event": "joined"}))
-        roster = self._member.reserve(json.dumps(info))
+        members = self._member.reserve(json.dumps(info))
         threading.Thread(target=self._watch_driver, daemon=True).start()
-        return roster
+        return members
 
     def _handle(self, kind: str, value: Any) -> bool:
         """Handles one entry of the inbox; False ends the supervisor."""
@@ -196,8 +196,8 @@ class Supervisor:
                 self._keeping = value.get("keep", False)
                 return False
             if value["op"] == "dataset_plan":
-                tell = self._inbox.put
-                value = self._datasets.plan(value, self._node, lambda *why: tell(("unread", why)))
+                put = self._inbox.put
+                value = self._datasets.plan(value, self._node, lambda *why: put(("unread", why)))
             if value.get("to", self._job["executor_id"]) == self._job["executor_id"]:
                 with suppress(OSError):
                     self._channel.send(value)
@@ -240,7 +240,7 @@ class Supervisor:
         self._relay.flush()
         if self._member is not None:
             self._member.done(json.dumps({"event": "done"}))
-        self._tell_task({"event": "done"})
+        self._report_to_task({"event": "done"})
         return self._job["background"]
 
     def _fail(self, reason: str, code: str = "internal") -> bool:
@@ -248,10 +248,10 @@ class Supervisor:
         if self._member is not None:
             # The rendezvous adds node and host; see roles.describe_failure().
             self._member.send_failure(reason.removeprefix(f"{self._where} failed: "), code)
-        self._tell_task({"error": reason})
+        self._report_to_task({"error": reason})
         return self._job["background"]
 
-    def _tell_task(self, message: dict[str, Any]) -> None:
+    def _report_to_task(self, message: dict[str, Any]) -> None:
         """Reports the node's end; a task that holds a node's resources stays until it is
         stopped."""
         if not self._job["holds"]:

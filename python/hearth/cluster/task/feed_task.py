@@ -150,7 +150,7 @@ class Connection:
     def timeout(self, spec: FeedSpec) -> FeedTimeoutError:
         """The error to raise; reports it to the driver at once, before Spark's retries."""
         text = took_none(self.where, "rows", spec.timeout_s)
-        self._tell_driver(spec, text)
+        self._report_to_driver(spec, text)
         return FeedTimeoutError(text)
 
     def _hung(self) -> str:
@@ -159,10 +159,10 @@ class Connection:
             f"{self.where} has sent nothing for {self._silence_s:g} s: its program is stopped or "
             "hangs, or its host is down; the next call starts another node"
         )
-        self._tell_driver(self._spec, text)
+        self._report_to_driver(self._spec, text)
         return text
 
-    def _tell_driver(self, spec: FeedSpec, text: str) -> None:
+    def _report_to_driver(self, spec: FeedSpec, text: str) -> None:
         with suppress(NodeError):
             self._open(spec, {"op": "timeout", "feed": spec.feed, "text": text}).close()
 

@@ -184,7 +184,7 @@ class Datasets:
             message = {**named, "owners": owners, "nodes": ids, "keeps": plan.keeps()}
             running.broadcast(message)
             if not plan.partitions:
-                delivery.tell()
+                delivery.report_totals()
             if plan.frame is None:
                 continue
             spec = DatasetSpec(plan.name, str(fed[0]["authkey"]), _bare(fed), tuple(owners))
@@ -209,15 +209,15 @@ class Delivery:
         self._running = running
         self._lock = threading.Lock()
         self._known: dict[int, tuple[int, str]] = {}
-        self._untold: list[list[Any]] = []  # [partition, rows, hash]
-        self._told = False
+        self._unreported: list[list[Any]] = []  # [partition, rows, hash]
+        self._totals_sent = False
 
     def line(self) -> str:
         """How many partitions are delivered; "" if all are, or none will be."""
         plan = self._plan
         with self._lock:
             known, rows = len(self._known), sum(rows for rows, _ in self._known.values())
-        if self._told or not plan.spool:
+        if self._totals_sent or not plan.spool:
             return ""
         return f"{plan.name} {known} of {plan.partitions} partitions ({rows:,} rows)"
 
@@ -228,14 +228,16 @@ class Delivery:
             self._known[partition] = rows, digest
             over = len(self._known) == self._plan.partitions
             changed = self._plan.check(partition, rows, digest)
-            self._untold.append([partition, rows, digest])
-            some = self._untold if len(self._untold) * _PARTS >= self._plan.partitions else []
+            self._unreported.append([partition, rows, digest])
+            some = (
+                self._unreported if len(self._unreported) * _PARTS >= self._plan.partitions else []
+            )
             if some:
-                self._untold = []
+                self._unreported = []
         if changed:
             self._running.fail(changed)
         elif over:
-            self.tell()
+            self.report_totals()
         elif some:  # from now on part of saved states
             self._send({"op": "dataset_counted", "counted": some})
 
@@ -245,7 +247,7 @@ class Delivery:
             with self._lock:
                 for partition, rows, digest in job.result:
                     self._known.setdefault(partition, (rows, digest))
-            self.tell()
+            self.report_totals()
             return
         watch = self._running.watch
         if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):
@@ -253,12 +255,12 @@ class Delivery:
         reason = f"the rows of dataset {self._plan.name!r}: {job_error(job.error)}"
         self._running.fail(reason)
 
-    def tell(self) -> None:
+    def report_totals(self) -> None:
         """Reports the row counts of all partitions to the ranks, once all are delivered."""
         with self._lock:
-            if self._told:
+            if self._totals_sent:
                 return
-            self._told = True
+            self._totals_sent = True
             # Spark runs no tasks for partitions known to be empty.
             each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
             for partition, known in enumerate(each):

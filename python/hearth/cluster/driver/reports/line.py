@@ -74,7 +74,7 @@ class ReportLine:
         if shown:
             self._progress.show({"event": "output", "text": "\n".join(shown)})
 
-    def tell(self, event: dict[str, Any]) -> None:
+    def show_event(self, event: dict[str, Any]) -> None:
         """Shows an event of Progress."""
         self._progress.show(event)
 

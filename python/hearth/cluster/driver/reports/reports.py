@@ -189,7 +189,7 @@ class Reports:
         elif kind == "restart":
             fed = len(roles.fed_ids(self._template))
             self._resuming = {None, *range(fed)}
-            self._tell({"event": "restart", "generation": about, "reason": what})
+            self._show_event({"event": "restart", "generation": about, "reason": what})
         elif kind == "params":
             if self._watch is not None:
                 self._watch.params(what)
@@ -219,7 +219,7 @@ class Reports:
     def _go_back(self, rank: int | None, step: int) -> None:
         self.history.go_back(rank, step)
         if rank == 0:
-            self._tell({"event": "ready", "iteration": step})
+            self._show_event({"event": "ready", "iteration": step})
 
     def _show(self, step: int, values: dict[str, float], seconds: float, rows: int) -> None:
         world = len(roles.fed_ids(self._template))
@@ -227,7 +227,7 @@ class Reports:
         rate = self._rate.value
         more = {"run/rows_per_s": rate} if news and rate is not None else {}
         named = {name: v if math.isfinite(v) else None for name, v in {**values, **more}.items()}
-        self._tell({"event": "report", "step": step, "values": named, "seconds": seconds})
+        self._show_event({"event": "report", "step": step, "values": named, "seconds": seconds})
         if self._line is not None:
             self._line.show(line_of(step, values, rate))
         if self._options.on_report is not None:
@@ -242,9 +242,9 @@ class Reports:
 
     def _show_link(self, event: dict[str, Any]) -> None:
         if event["event"] == "page" and self._line is not None:
-            self._line.tell(event)
+            self._line.show_event(event)
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _show_event(self, event: dict[str, Any]) -> None:
         if self._watch is not None:
             self._watch(event)
 

@@ -229,7 +229,7 @@ class PartitionFiles:
             if shown is not attempt and shown is not None:
                 if shown.complete or not digest:
                     return
-                self._tell({"op": "dataset_lost", **_named(key), "attempt": shown.number})
+                self._notify_program({"op": "dataset_lost", **_named(key), "attempt": shown.number})
             is_new = shown is not attempt
             partition.shown = attempt
             self._show(key, attempt, with_file=is_new)
@@ -248,7 +248,7 @@ class PartitionFiles:
             os.close(attempt.fd)
             if partition.shown is not attempt:
                 return
-            self._tell({"op": "dataset_lost", **_named(key), "attempt": attempt.number})
+            self._notify_program({"op": "dataset_lost", **_named(key), "attempt": attempt.number})
             others = partition.attempts.values()
             partition.shown = max(others, key=lambda other: other.rows, default=None)
             if partition.shown is not None:
@@ -263,9 +263,9 @@ class PartitionFiles:
             "rows": attempt.rows,
             "hash": attempt.digest,
         }
-        self._tell(message, fds=(attempt.fd,) if with_file else ())
+        self._notify_program(message, fds=(attempt.fd,) if with_file else ())
 
-    def _tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:
+    def _notify_program(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         with suppress(OSError):  # the program has ended; its supervisor notices
             self._program.send(message, fds=fds)
 

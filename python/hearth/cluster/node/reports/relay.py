@@ -174,7 +174,7 @@ class Relay:
                 size += report.pop("size")
                 report["ago"] = round(max(0.0, now - report.pop("at", now)), 3)
                 reports.append(report)
-            self._tell({"event": "report", "reports": reports, "left_out": lost})
+            self._report({"event": "report", "reports": reports, "left_out": lost})
             if not everything:
                 break
         while self._lines or self._left_out:
@@ -183,9 +183,9 @@ class Relay:
             if not self._lines:
                 self._left_out = 0
             said = {"label": self._label, "lines": lines, "left_out": left_out}
-            self._tell({"event": "output", **said})
+            self._report({"event": "output", **said})
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _report(self, event: dict[str, Any]) -> None:
         with suppress(Exception):  # the driver has ended; output must still be copied
             self._send(event)
 
