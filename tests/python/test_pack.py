@@ -147,7 +147,7 @@ def test_files_in_an_excluded_folder_are_excluded(tmp_path, monkeypatch):
         (tmp_path / leftover).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / leftover).touch()
     monkeypatch.setattr(pack_environment, "_folders_of_packages", lambda: [tmp_path])
-    left_out = pack_environment._left_out(["pyspark"])
+    left_out = pack_environment._excluded(["pyspark"])
     names = {entry.name for entry in pack_environment._installed("site", left_out)}
     assert {name for name in names if "numpy-1" not in name} == {
         "site/numpy/core.py", "site/numpy/cache", "site/shared/numpy.py", "site/shared/new",
@@ -202,7 +202,7 @@ def test_a_users_program_is_named_unchanged():
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["-o", "hearth.zip"], "end in .tar.gz, .tgz, .tar"),
+        (["-o", "hearth.zip"], "extensions: .tar.gz, .tgz, .tar"),
         (["-o", "/nowhere/hearth.tar"], "the folder /nowhere does not exist"),
         (["--", "-train", "-conf", "gone.prototxt"], "-conf gone.prototxt: there is no such file"),
     ],
