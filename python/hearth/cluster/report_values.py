@@ -58,11 +58,11 @@ def number_of(name: str, value: Any) -> float:
 def step_of(step: Any) -> int:
     """Converts a step to an int. Raises TypeError or ValueError if it is invalid."""
     if isinstance(step, bool) or not hasattr(type(step), "__index__"):
-        raise TypeError(f"report() got step={step!r}: a step is a whole number")
+        raise TypeError(f"report() got step={step!r}: a step must be an integer")
     try:
         number = operator.index(step)
     except (TypeError, ValueError, RuntimeError):  # e.g. a tensor that is not an integer
-        raise TypeError(f"report() got step={step!r}: a step is a whole number") from None
+        raise TypeError(f"report() got step={step!r}: a step must be an integer") from None
     if not 0 <= number < 2**63:
         raise ValueError(f"report() got step={number}: a step must be from 0 to 2^63 - 1")
     return number

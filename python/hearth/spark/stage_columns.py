@@ -82,8 +82,8 @@ def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
         counted = dict(zip(names, found, strict=True))
         said = ", ".join(f"{name!r} in {count}" for name, count in counted.items() if count)
         raise ValueError(
-            f"{stage} does not accept nulls, but {rows} rows have nulls of {said}: fill them "
-            "(DataFrame.fillna) or drop their rows (DataFrame.dropna)"
+            f"{stage} does not accept nulls, but among {rows} rows there are nulls of {said}: "
+            "fill them (DataFrame.fillna) or drop their rows (DataFrame.dropna)"
         )
 
 

@@ -44,7 +44,9 @@ def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
         if attempt < MAX_RETRIES:  # releases by other processes can only be polled
             time.sleep(_RETRY_WAIT_S * (attempt + 1))
     else:
-        raise RuntimeError(f"{num_gpu} GPUs are wanted, but only {len(free)} are free here: {free}")
+        raise RuntimeError(
+            f"{num_gpu} GPUs are requested, but only {len(free)} are free on this host: {free}"
+        )
     if worker_index < 0:
         chosen = random.sample(free, num_gpu)
     else:
