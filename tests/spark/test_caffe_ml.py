@@ -70,12 +70,12 @@ def test_a_cross_validator_goes_on_when_a_process_is_killed(spark, digits, tmp_p
         os.kill(pid, signal.SIGKILL)
         struck.append(wait_until(lambda: not is_alive(pid), 30))
 
-    striker = threading.Thread(target=strike)
-    striker.start()
+    injector = threading.Thread(target=strike)
+    injector.start()
     stage = estimator(digits, tmp_path, max_iter=300)
     validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
     best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
-    striker.join()
+    injector.join()
     assert struck == [True] and best.avgMetrics[1] > best.avgMetrics[0] + 0.3
 
 

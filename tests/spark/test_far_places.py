@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from faults import Quiet, Striker
+from faults import FaultInjector, Quiet
 from waiting import wait_until
 
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
@@ -36,27 +36,27 @@ def train(spark, digits, tmp_path):
 def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     unbroken = Quiet()
     whole = train(unbroken, "whole", spill=spill)
-    striker = Striker("trainer", 35)
+    injector = FaultInjector("trainer", 35)
     there = whole.parent / "again"
 
     def watch(event):
-        due = event.get("event") == "progress" and event["iteration"] >= striker.iteration
-        if due and striker.struck_at is None:
+        due = event.get("event") == "progress" and event["iteration"] >= injector.iteration
+        if due and injector.injected_at is None:
             # A snapshot is stored a moment after it was written. The training does not end
             # meanwhile.
-            for pid in striker.ranks()[:1]:
+            for pid in injector.ranks()[:1]:
                 os.kill(pid, signal.SIGSTOP)
             assert wait_until(lambda: list(there.glob("lenet_iter_*.hearth.json")), 8)
-        striker(event)
+        injector(event)
 
     again = train(watch, "again", spill=spill)
-    assert striker.landed
-    assert [event["iteration"] for event in striker.of("ready")][-1] >= 20
+    assert injector.landed
+    assert [event["iteration"] for event in injector.of("ready")][-1] >= 20
     names = {file.name for file in again.iterdir()}
     assert {"lenet.caffemodel", "lenet_iter_300.hearth.json"} <= names
     assert not any(name.startswith(".") for name in names)
     assert (whole / "lenet.caffemodel").read_bytes() == (again / "lenet.caffemodel").read_bytes()
-    said = [event["text"] for event in striker.of("log") if "bytes of files" in event["text"]]
+    said = [event["text"] for event in injector.of("log") if "bytes of files" in event["text"]]
     assert len(said) == 1
     assert said[0].endswith("0 % of them on their own hosts")
 

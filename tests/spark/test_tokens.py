@@ -5,7 +5,7 @@ import secrets
 from base64 import b64encode
 from pathlib import Path
 
-from faults import Striker
+from faults import FaultInjector
 from waiting import wait_until
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource
@@ -41,10 +41,10 @@ def test_no_log_of_an_executor_holds_a_token_of_any_generation(spark, digits, mo
     monkeypatch.setattr(secrets, "token_hex", note)
     settings = {"max_iter": 200, "snapshot": 20, "display": 1}
     conf = digits.config(spark, digits.solver("cos", **settings), clusterSize="2")
-    striker = Striker("trainer", 50)
+    injector = FaultInjector("trainer", 50)
     rows = spark.read.parquet(digits.table("raw", "train"))
-    CaffeOnSpark(spark, striker).train(DataSource(spark).fromDataFrame(conf, rows, True))
-    assert striker.landed
+    CaffeOnSpark(spark, injector).train(DataSource(spark).fromDataFrame(conf, rows, True))
+    assert injector.landed
     assert [len(token) for token in tokens] == [64, 64]  # of two generations
     assert wait_until(lambda: any(b"Iteration 199" in log for log in executor_logs().values()), 60)
     logs = executor_logs()
