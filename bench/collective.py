@@ -28,8 +28,8 @@ import torch.distributed as dist
 
 import all_reduce_peers
 import overlap
-from hearth.collective.bench import SIZES as COMMON_SIZES
 from hearth.native import _core
+from hearth.ranks.bench import SIZES as COMMON_SIZES
 from report import Report, alternate, arguments
 
 WORLDS = (2, 4)

@@ -86,10 +86,10 @@ def optimizer_step(job: dict[str, Any]) -> Callable[[str], Step]:
 
 def place(job: dict[str, Any]) -> Any:
     """This rank's place; the ranks meet by a file."""
-    from hearth.collective.place import Place
-    from hearth.collective.ranks import Meeting
+    from hearth.ranks.group import Rendezvous
+    from hearth.ranks.place import Place
 
-    def meeting(name: str) -> Meeting:
+    def meeting(name: str) -> Rendezvous:
         path = Path(job["folder"], name.replace("/", "_"))
 
         def publish(text: str) -> None:
@@ -105,7 +105,7 @@ def place(job: dict[str, Any]) -> Any:
             return path.read_text()
 
         host = job["addresses"][job["rank"]].rpartition(":")[0]
-        return Meeting(publish, read, lambda: None, host=host)
+        return Rendezvous(publish, read, lambda: None, host=host)
 
     return Place(job["rank"], len(job["addresses"]), meeting)
 

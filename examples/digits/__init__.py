@@ -1,1 +1,2 @@
-"""The main job, which a wheel carries as hearth.demo: LeNet learns handwritten digits on Spark."""
+"""The demo: trains LeNet on handwritten digits with Spark; installed by the wheel as
+hearth.demo."""

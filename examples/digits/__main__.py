@@ -1,4 +1,4 @@
-"""`python -m hearth.demo`: the job of run.py, in a folder of its own."""
+"""`python -m hearth.demo`: runs run.py's job in a new folder."""
 
 import sys
 import tempfile

@@ -21,8 +21,8 @@ WORK = Path(__file__).parent / "work"
 DATA = Path(__file__).parent / "digits.npz"
 SIZE = 28
 SEED = 0
-ROWS_PER_GROUP = 256  # ranks read only the groups that their rows lie in
-_BITS = 22  # of the fractions in a weight
+ROWS_PER_GROUP = 256  # ranks read only the row groups with their rows
+_BITS = 22  # fractional bits of a weight
 
 
 def digit_images() -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +46,7 @@ def enlarged(images: np.ndarray) -> np.ndarray:
 
 
 def png_bytes(image: np.ndarray) -> bytes:
-    """The image as a PNG file, of one gray byte per pixel."""
+    """The image as a PNG file with one gray byte per pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         checked = kind + data

@@ -1,6 +1,6 @@
-"""The main job: trains LeNet on two Spark executors, tests it, and uses its features in Spark ML.
+"""Trains LeNet on two Spark executors, tests it, and uses its features in Spark ML.
 
-Runs the three commands as a user would type them. --layer chooses how the rows come in: memory
+Runs the three commands as a user would type them. --layer selects the input format: memory
 (encoded PNG images) or cos (raw bytes). Needs oneDNN and pyspark: the extras [caffe,spark].
 """
 
@@ -21,7 +21,7 @@ from hearth.demo import prepare
 
 HERE = Path(__file__).resolve().parent
 GOAL = 0.97
-KIND = {"memory": "png", "cos": "raw"}  # the table that each layer reads
+KIND = {"memory": "png", "cos": "raw"}  # table by layer
 
 
 def solver_file(layer: str) -> str:
@@ -29,7 +29,7 @@ def solver_file(layer: str) -> str:
 
 
 def require_extras() -> None:
-    """Raises SystemExit where the engine or pyspark is missing, with what to install."""
+    """Raises SystemExit if the engine or pyspark is missing, with the package to install."""
     try:
         native.program()
     except (FileNotFoundError, ImportError) as error:
@@ -46,7 +46,7 @@ def run_command(flags: str, folder: Path) -> float:
     """Runs `python -m hearth.caffeonspark` with `flags` (split as a shell does); returns seconds.
 
     Raises:
-        SystemExit: the command failed; it has said why.
+        SystemExit: the command failed; it has printed the reason.
     """
     print(f"$ python -m hearth.caffeonspark {flags}", flush=True)
     start = time.perf_counter()
@@ -58,14 +58,14 @@ def run_command(flags: str, folder: Path) -> float:
 
 
 def read_means(path: Path) -> dict[str, float]:
-    """The file that -test wrote: `name: value` lines."""
+    """Reads the file of -test: `name: value` lines."""
     pairs = (line.split(": ") for line in path.read_text().splitlines())
     return {name: float(values.split(",")[0]) for name, values in pairs}
 
 
 def logistic_regression(layer: str, model: str, folder: Path, test_features: Path) -> float:
     """Accuracy of Spark ML's LogisticRegression on `ip1`: fitted on the training rows' features,
-    which the Python API extracts here, scored on the held-out ones that -features wrote.
+    extracted here by the Python API, and scored on the held-out rows' features from -features.
     """
     from pyspark.ml.classification import LogisticRegression
     from pyspark.ml.evaluation import MulticlassClassificationEvaluator

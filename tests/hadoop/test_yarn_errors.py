@@ -122,7 +122,7 @@ def test_nothing_says_where_yarn_is(hadoop, digits):
         digits.solver(), folder=digits.folder, HADOOP_CONF_DIR="", YARN_CONF_DIR="",
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("caffeonspark: --master yarn: nothing says")
+    assert done.stderr.splitlines()[-1].startswith("caffeonspark: --master yarn: YARN's location")
     assert "HADOOP_CONF_DIR" in done.stderr
 
 

@@ -31,5 +31,5 @@ def test_a_container_killed_for_its_memory_is_told_as_that(spark, digits, large,
     assert "spark.executor.memoryOverhead" in text
     assert caught.value.code == "resource_exhausted"
     warnings = [event["text"] for event in events if event.get("level") == "W"]
-    assert any("leaves it 640 MB" in warning for warning in warnings), warnings
+    assert any("only 640 MB are left" in warning for warning in warnings), warnings
     assert not [event for event in events if event["event"] == "restart"]

@@ -31,7 +31,7 @@ class FedRows:
         pickled = any(isinstance(batch, Pieces) for batch in batches)
         rows, results = RingWriter(RING_BYTES), RingReader(RING_BYTES)
         fds = tuple(map(os.dup, rows.fds())), tuple(map(os.dup, results.fds()))
-        link = FeedLink(*fds, from_afar=False, tell=lambda message: None)
+        link = FeedLink(*fds, False, tell=lambda message: None)
         message = {"op": "partition", "feed": feed, "index": len(self._rings), "queue": "input"}
         message |= {"mode": "train", "keep": keep, "fenced": False, "batched": True}
         message |= {"format": "pickle" if pickled else "arrow"}

@@ -11,8 +11,8 @@ START = """
 import itertools, json, os, sys, time
 from pathlib import Path
 import numpy as np
-from hearth.collective import place
-from hearth.collective.ranks import Meeting
+from hearth.ranks import place
+from hearth.ranks.group import Rendezvous
 
 rank, world, folder, case = json.loads(sys.argv[1])
 
@@ -25,7 +25,7 @@ def meeting(name):
         while not path.exists():
             time.sleep(0.01)
         return path.read_text()
-    return Meeting(publish, read, lambda: None, key="0123")
+    return Rendezvous(publish, read, lambda: None, key="0123")
 
 place.offer(place.Place(rank, world, meeting))
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 import hearth.tensorflow as hvt
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting
+from hearth.ranks.place import Place
+from hearth.ranks.group import Rendezvous
 
 rank, world, folder, shared, case, seconds = json.loads(sys.argv[1])
 tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -31,7 +31,7 @@ def meeting(name):
         while not path.exists():
             time.sleep(0.01)
         return path.read_text()
-    return Meeting(publish, read, lambda: None, key="0123")
+    return Rendezvous(publish, read, lambda: None, key="0123")
 
 def say(value):
     print(json.dumps(value), flush=True)

@@ -1,4 +1,4 @@
-"""The addresses of the driver, of either version."""
+"""Addresses of the driver, IPv4 and IPv6."""
 
 import socket
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from hearth.spark import addresses
 
 
 def session(**conf):
-    """A session with a master of several hosts and these settings of spark.driver."""
+    """A session with a distributed master and these settings of spark.driver."""
     values = {f"spark.driver.{key}": value for key, value in conf.items()}
     return SimpleNamespace(
         sparkContext=SimpleNamespace(
@@ -19,7 +19,7 @@ def session(**conf):
 
 
 def resolve(monkeypatch, *found):
-    """Has every name resolve to these addresses, in this order."""
+    """Makes every name resolve to these addresses, in this order."""
 
     def answer(host, port, **_):
         families = [socket.AF_INET6 if ":" in each else socket.AF_INET for each in found]
@@ -31,23 +31,23 @@ def resolve(monkeypatch, *found):
     monkeypatch.setattr(socket, "getaddrinfo", answer)
 
 
-def test_sparks_brackets_around_an_ipv6_address_are_left_out():
+def test_brackets_of_an_ipv6_address_are_removed():
     spark = session(host="[fd00::7]", bindAddress="[::]")
     assert addresses.coordinator_hosts(spark) == ("::", "fd00::7")
     assert addresses.coordinator_hosts(session(host="[::1]")) == ("::1", "::1")
 
 
-def test_a_name_is_listened_for_on_its_ipv4_address_where_it_has_one(monkeypatch):
+def test_ipv4_is_preferred_for_a_name(monkeypatch):
     resolve(monkeypatch, "fd00::7", "10.0.0.7")
     assert addresses.coordinator_hosts(session(host="driver")) == ("10.0.0.7", "driver")
 
 
-def test_a_name_that_has_ipv6_alone_is_listened_for_there(monkeypatch):
+def test_ipv6_is_used_for_a_name_without_ipv4(monkeypatch):
     resolve(monkeypatch, "fd00::7")
     assert addresses.coordinator_hosts(session(host="driver")) == ("fd00::7", "driver")
 
 
-def test_a_name_that_nobody_knows_is_an_os_error(monkeypatch):
+def test_an_unknown_name_is_an_os_error(monkeypatch):
     def fail(*_, **__):
         raise socket.gaierror("unknown")
 

@@ -1,4 +1,4 @@
-"""A model applied to a partition by three threads: what overlaps, and how all of them end."""
+"""A model applied to a partition by three threads: overlap, and end of all threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def values(found):
     return pa.Table.from_batches(list(found))["y"].to_pylist()
 
 
-def test_rows_are_read_and_results_taken_while_the_model_computes():
+def test_reading_and_output_overlap_with_the_model():
     began, read_on, taken = threading.Event(), threading.Event(), threading.Event()
 
     def source():
@@ -55,7 +55,7 @@ def test_rows_are_read_and_results_taken_while_the_model_computes():
     assert first["y"].to_pylist() + values(found) == [2.0 * x for x in range(12)]
 
 
-def test_a_model_is_loaded_and_called_in_one_thread_and_only_where_there_are_rows():
+def test_a_model_is_loaded_and_called_in_one_thread_and_only_for_rows():
     threads = []
 
     def load():
@@ -69,7 +69,7 @@ def test_a_model_is_loaded_and_called_in_one_thread_and_only_where_there_are_row
 
 
 @pytest.mark.parametrize("where", ["source", "model"])
-def test_an_error_comes_out_and_the_model_thread_goes_on(where):
+def test_an_error_is_raised_and_the_model_thread_continues(where):
     def source():
         yield from batches(2)
         if where == "source":
@@ -85,7 +85,7 @@ def test_an_error_comes_out_and_the_model_thread_goes_on(where):
     assert values(run(batches(2), lambda arrays: [arrays["x"]])) == list(range(8))
 
 
-def test_who_stops_taking_ends_the_other_threads(monkeypatch):
+def test_a_consumer_that_stops_ends_the_other_threads(monkeypatch):
     monkeypatch.setattr(pipe, "MOST_BYTES", 1)
     ended = threading.Event()
 

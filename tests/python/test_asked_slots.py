@@ -1,18 +1,18 @@
-"""Executors that are asked for under dynamic allocation, with a Spark of the test's own."""
+"""Requests for executors with dynamic allocation, on a fake Spark."""
 
 from types import SimpleNamespace
 
 import pytest
 
 from hearth.spark import slots
-from hearth.spark.dynamic_allocation import KeptExecutors, ask_for_slots
+from hearth.spark.dynamic_allocation import HeldExecutors, ask_for_slots
 from hearth.spark.slots import SlotWait, most_slots
 
 ON = {"spark.dynamicAllocation.enabled": "true"}
 
 
 class Asked(list):
-    """A session that notes how many executors, of three slots each, it is asked for."""
+    """A session that records requested numbers of executors, with three slots each."""
 
     def __init__(self, conf, stages=()):
         super().__init__()
@@ -47,13 +47,13 @@ def stage(tasks, done):
         ({}, [], []),
     ],
 )
-def test_spark_is_asked_for_executors_with_slots_for_nodes_and_for_what_runs(conf, stages, asked):
+def test_executors_are_requested_for_nodes_and_running_tasks(conf, stages, asked):
     session = Asked(conf, stages)
     ask_for_slots(session, 8)
     assert session == asked
 
 
-def test_executors_that_are_lost_are_asked_for_while_they_are_awaited(monkeypatch):
+def test_lost_executors_are_requested_again(monkeypatch):
     found = iter([1, 1, 2])
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: next(found))
     monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
@@ -62,7 +62,7 @@ def test_executors_that_are_lost_are_asked_for_while_they_are_awaited(monkeypatc
     assert session == [1]
 
 
-def test_workers_start_with_those_there_are_where_spark_starts_no_executor_before(monkeypatch):
+def test_workers_start_with_the_current_executors(monkeypatch):
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: 0)
     session = Asked(ON | {"spark.hearth.executorWait": "0s"})
     slots.await_executors(session, 8, lambda line: None)
@@ -70,7 +70,7 @@ def test_workers_start_with_those_there_are_where_spark_starts_no_executor_befor
     slots.await_executors(session, 8, lambda line: pytest.fail(line))
 
 
-def test_a_start_awaits_all_executors_that_dynamic_allocation_may_have(monkeypatch):
+def test_a_start_waits_for_the_maximum_of_dynamic_allocation(monkeypatch):
     found = iter([0, 2, 3])
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: next(found))
     monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
@@ -88,7 +88,7 @@ def test_a_start_awaits_all_executors_that_dynamic_allocation_may_have(monkeypat
         (ON | {"spark.dynamicAllocation.maxExecutors": "8"}, 16),
     ],
 )
-def test_executors_of_yarn_are_as_many_as_dynamic_allocation_allows(conf, most):
+def test_yarn_executors_are_limited_by_dynamic_allocation(conf, most):
     conf = {"spark.master": "yarn", "spark.executor.cores": "2", **conf}
     assert most_slots(SimpleNamespace(conf=conf)) == most
 
@@ -109,8 +109,8 @@ class Block:
         assert self.kept
 
 
-def test_executors_of_a_start_are_kept_until_the_next_one_has_its_own():
-    executors, first, second = KeptExecutors(), Block(), Block()
+def test_executors_are_held_until_the_next_start_has_its_own():
+    executors, first, second = HeldExecutors(), Block(), Block()
     executors.action(first, list)()
     act = executors.action(second, list)
     assert first.kept and second.kept

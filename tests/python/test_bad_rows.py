@@ -1,4 +1,4 @@
-"""Rows that a trainer cannot use, as from a Spark task: the rank says in one line why."""
+"""Invalid rows from a Spark task: the rank reports the reason in one line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from hearth import caffe
+from hearth.caffe_jobs.trainer_process import RankError, TrainerProcess, stream_of
 from hearth.native import _core as core
 from hearth.native.failure import Failure
-from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
 MOST_SECONDS = 10
 WEIGHTS = Path(__file__).resolve().parents[1] / "data" / "golden" / "files" / "net.caffemodel"
@@ -32,7 +32,7 @@ SOLVER = 'base_lr: 0.1 lr_policy: "fixed" max_iter: 5 snapshot_after_train: fals
 X = pa.array([[1.0, 2.0]] * 8, pa.list_(pa.float32()))
 LABEL = pa.array([0, 1, 2, 0, 1, 2, 0, 1], pa.int32())
 
-# Rows as a Spark task would bring them, other fields of the job, and what must be said.
+# Rows of a Spark task, other fields of the job, and the expected message.
 ROWS = {
     "no rows": (None, {}, r"no rows to train on: a whole epoch had none; check the data source"),
     "missing column": ({"x": X}, {}, r"layer 'data'.*no column 'label'; their columns are: x"),
@@ -83,7 +83,7 @@ ROWS = {
 
 
 def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
-    """What a rank says that trains on the columns, its job having these fields, too."""
+    """The error of a rank that trains on the columns with these fields of the job."""
     model = folder / "model.caffemodel"
     writer = core.RingWriter()
     job = {
@@ -111,7 +111,7 @@ def failure_with(columns: Any, fields: dict[str, Any], folder: Path) -> Failure:
 
 
 @pytest.mark.parametrize("case", ROWS)
-def test_wrong_rows_are_said_by_the_rank(case: str, tmp_path: Path) -> None:
+def test_a_rank_reports_invalid_rows(case: str, tmp_path: Path) -> None:
     columns, fields, said = ROWS[case]
     failure = failure_with(columns, fields, tmp_path)
     assert "\n" not in failure.text

@@ -8,10 +8,10 @@ import pytest
 
 from hearth import HearthError
 from hearth.cluster.driver import bench_collective
-from hearth.collective import bench
+from hearth.ranks import bench
 
 
-def test_each_transport_has_its_row_or_says_why_not(capsys):
+def test_each_transport_has_a_row_or_a_reason(capsys):
     assert bench_collective.main(["--sizes", "4KB", "--transports", "shm,tcp,rdma"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "all-reduce of float32 between 2 ranks; each of 5 rounds has several calls"
@@ -27,15 +27,15 @@ def test_each_transport_has_its_row_or_says_why_not(capsys):
         assert least - 0.0051 <= bandwidth <= most + 0.0051
         assert fields[6] == over
     assert rdma.startswith("rdma      ")
-    assert "not here: RDMA is required, but rank 0" in rdma or "4 KB" in rdma
+    assert "unavailable: RDMA is required, but rank 0" in rdma or "4 KB" in rdma
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--ranks", "1"], "--ranks 1"),
-        (["--sizes", "3KB"], "'3kb': it is one of 4kb, 256kb"),
-        (["--transports", "tcp,gloo"], "'gloo': it is one of auto, shm, tcp, rdma"),
+        (["--sizes", "3KB"], "'3kb': it must be one of 4kb, 256kb"),
+        (["--transports", "tcp,gloo"], "'gloo': it must be one of auto, shm, tcp, rdma"),
     ],
 )
 def test_a_mistake_is_one_line(capsys, arguments, said):
@@ -45,10 +45,10 @@ def test_a_mistake_is_one_line(capsys, arguments, said):
     assert len(error.strip().splitlines()) == 1
 
 
-def test_what_keeps_ranks_from_connecting_is_said(monkeypatch, capsys):
+def test_the_reason_for_failed_connections_is_reported(monkeypatch, capsys):
     monkeypatch.setenv("HEARTH_STALL_SECONDS", "never")
     assert bench_collective.main(["--sizes", "4KB", "--transports", "tcp"]) == 0
-    assert "tcp       not here: HEARTH_STALL_SECONDS=never" in capsys.readouterr().out
+    assert "tcp       unavailable: HEARTH_STALL_SECONDS=never" in capsys.readouterr().out
 
 
 ENDS = """
@@ -60,7 +60,7 @@ os._exit(3)
 """
 
 
-def test_a_rank_that_ends_is_told_with_its_status(monkeypatch):
+def test_a_rank_that_ends_is_reported_with_its_status(monkeypatch):
     popen = subprocess.Popen
     monkeypatch.setattr(
         bench.subprocess,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from hearth.caffe_jobs.predict_task import PredictSpec
 from hearth.caffeonspark import jobs
 from hearth.ml import caffe_rows
 from hearth.ml.caffe_rows import Beside, blobs_beside_rows
-from hearth.rows.unusable_rows import PLACE
-from hearth.trainer.predict_task import PredictSpec
+from hearth.rows.invalid_rows import POSITION
 
 SPEC = Beside(PredictSpec("key", {"features": ["a", "b"]}), ("data",), ("kept",))
 LISTS = pa.list_(pa.float32())
@@ -36,11 +36,13 @@ def net(size, usable):
             numbers, names = zip(*found[at : at + size], strict=True)
             blobs = [pa.array([[n, w] for n in numbers], LISTS) for w in (1, 2)]
             places = pa.nulls(len(numbers), pa.int64())
-            yield pa.record_batch([pa.array(names), *blobs, places], ["SampleID", "a", "b", PLACE])
+            yield pa.record_batch(
+                [pa.array(names), *blobs, places], ["SampleID", "a", "b", POSITION]
+            )
         lost = table.num_rows - len(found)
         empty = pa.array([[]] * lost, LISTS)
         last = [pa.array([""] * lost, pa.string()), empty, empty, pa.array(range(lost), pa.int64())]
-        yield pa.record_batch(last, ["SampleID", "a", "b", PLACE])
+        yield pa.record_batch(last, ["SampleID", "a", "b", POSITION])
 
     return features
 

@@ -1,4 +1,4 @@
-"""Messages between a cluster's processes, as Python sends and receives them."""
+"""Messages between a cluster's processes, sent and received by Python."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def pair():
         yield ours, theirs
 
 
-def test_a_message_comes_back_as_it_was(pair):
+def test_a_message_round_trips(pair):
     class Key(str):
         pass
 
@@ -38,7 +38,7 @@ def test_a_message_comes_back_as_it_was(pair):
     assert [type(n) for n in received["numbers"]] == [int] * 4 + [float] * 3
 
 
-def test_text_that_is_no_utf8_still_travels(pair):
+def test_invalid_utf8_round_trips(pair):
     pair[0].send({"path": "caf\udce9", "\ud800": 1})
     assert pair[1].receive(5)[0] == {"path": "caf?", "?": 1}
 
@@ -54,21 +54,21 @@ def test_text_that_is_no_utf8_still_travels(pair):
         ({1: 2}, "must be a str, not a int"),
     ],
 )
-def test_what_json_cannot_carry_is_refused_before_a_byte_of_it_is_sent(pair, value, words):
+def test_values_without_json_form_are_refused_before_sending(pair, value, words):
     with pytest.raises(ValueError, match=words):
         pair[0].send({"value": value})
     pair[0].send({"op": "next"})
     assert pair[1].receive(5)[0] == {"op": "next"}
 
 
-def test_a_list_that_holds_itself_is_refused(pair):
+def test_a_recursive_list_is_refused(pair):
     value = []
     value.append(value)
     with pytest.raises(ValueError, match="nested deeper than 64"):
         pair[0].send({"value": value})
 
 
-def test_a_long_message_comes_whole_with_descriptors_and_rows(pair):
+def test_a_long_message_arrives_complete_with_descriptors_and_rows(pair):
     message, rows = {"text": "x" * (3 << 20)}, bytes(range(256)) * 8192
     read, write = os.pipe()
     sender = threading.Thread(target=pair[0].send, args=(message, (write,), memoryview(rows)))
@@ -85,12 +85,12 @@ def test_a_long_message_comes_whole_with_descriptors_and_rows(pair):
     os.close(read)
 
 
-def test_descriptors_that_nobody_asked_for_are_closed(pair):
+def test_unexpected_descriptors_are_closed(pair):
     read, write = os.pipe()
     os.set_blocking(read, False)
     pair[0].send({"op": "hello"}, (write, write))
     os.close(write)
-    with pytest.raises(ValueError, match="2 descriptors came with 'hello', at most 1 may"):
+    with pytest.raises(ValueError, match="2 descriptors with 'hello', at most 1 allowed"):
         pair[1].receive(5, descriptors=1)
     assert os.read(read, 1) == b""  # nobody can write any more
     os.close(read)
@@ -114,7 +114,7 @@ def test_a_closed_channel_raises_and_touches_no_other_descriptor(pair):
         pair[1].receive(5)
 
 
-def test_waits_let_other_threads_go_on_and_end_with_the_channel(pair):
+def test_waits_do_not_block_other_threads_and_end_with_the_channel(pair):
     ended = []
 
     def wait():
@@ -139,7 +139,7 @@ class Interrupted(Exception):
 
 @pytest.fixture
 def alarms():
-    """Begins signals whose handler raises Interrupted, ten a second, until the first one did."""
+    """Starts signals whose handler raises Interrupted, ten a second, until the first one has."""
 
     def raise_it(*_):
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -151,7 +151,7 @@ def alarms():
     signal.signal(signal.SIGALRM, before)
 
 
-def test_a_signals_handler_runs_while_a_message_is_awaited(pair, alarms):
+def test_a_signal_handler_runs_during_receive(pair, alarms):
     with pytest.raises(Interrupted):
         alarms()
         pair[1].receive(60)
@@ -169,7 +169,7 @@ def test_a_signals_handler_runs_while_a_message_is_awaited(pair, alarms):
     ],
     ids=["message", "data", "room", "handshake"],
 )
-def test_a_peer_that_stops_half_way_keeps_no_signals_handler_waiting(said, wait, alarms):
+def test_a_stalled_peer_does_not_delay_signal_handlers(said, wait, alarms):
     ours, theirs = socket.socketpair()
     patience = threading.Timer(30, ours.shutdown, [socket.SHUT_RDWR])
     patience.start()
@@ -184,7 +184,7 @@ def test_a_peer_that_stops_half_way_keeps_no_signals_handler_waiting(said, wait,
             channel.receive(5)
 
 
-def test_a_key_that_is_none_is_not_repeated():
+def test_an_invalid_key_is_not_printed():
     with pytest.raises(ValueError, match="64 hex digits") as error:
         handshake_terms("5ec2e7", "feed")
     assert "5ec2e7" not in str(error.value)

@@ -1,4 +1,4 @@
-"""After which failures a cluster starts again, without Spark."""
+"""Failures after which a cluster restarts, without Spark."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def no_wait(monkeypatch):
 
 
 def run_through(*starts):
-    """How often the cluster of these starts was started again, and what ended it."""
+    """The number of restarts of the cluster with these starts, and its final error."""
     cluster = Cluster(*starts)
     restarts = Restarts(cluster)
     for _ in starts:
@@ -87,21 +87,21 @@ def test_lost_executors_need_no_checkpoint():
     assert run_through(*[(LOST, False)] * 5, (RAISED, True)) == (5, "worker:1 raised")
 
 
-def test_ten_restarts_are_the_limit_since_the_last_checkpoint_not_in_all():
+def test_the_limit_of_ten_restarts_counts_from_the_last_checkpoint():
     starts = [(LOST, False)] * 9 + [(LOST, True)] + [(LOST, False)] * 10
     assert run_through(*starts[:9], (RAISED, True))[0] == 9
     assert run_through(*[(LOST, False)] * 11) == (
         10,
-        "worker:1 went away (given up after 10 restarts)",
+        "worker:1 went away (failed after 10 restarts)",
     )
     assert run_through(*starts, (LOST, False)) == (
         19,
-        "worker:1 went away (given up after 10 restarts since the last checkpoint)",
+        "worker:1 went away (failed after 10 restarts since the last checkpoint)",
     )
     assert run_through(*[(LOST, True)] * 40, (RAISED, True)) == (40, "worker:1 raised")
 
 
-def test_what_a_resource_manager_ended_for_its_memory_is_final_for_good(monkeypatch):
+def test_an_out_of_memory_kill_is_final(monkeypatch):
     from hearth.spark import restarts
 
     words = iter(["killed by YARN for exceeding physical memory limits. 5.1 of 5 GB used."])
@@ -112,7 +112,7 @@ def test_what_a_resource_manager_ended_for_its_memory_is_final_for_good(monkeypa
 
 
 @pytest.mark.parametrize("least", [0, 1])
-def test_a_start_that_loses_an_executor_goes_on_with_fewer_nodes_where_it_may(least):
+def test_a_start_that_loses_an_executor_continues_with_fewer_nodes(least):
     cluster = Cluster((LOST, False), (RAISED, False))
     cluster.plan.least_workers, launch, late = least, cluster.launch, ["worker:1 did not come"]
     cluster.fit_workers = lambda: None

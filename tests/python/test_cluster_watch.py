@@ -1,4 +1,4 @@
-"""What the driver makes of nodes' reports before a failure, above all of ranks without rows."""
+"""The driver's use of nodes' reports before a failure, especially of ranks without rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hearth.cluster.driver.watch import ClusterWatch
 from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
 from hearth.cluster.node import data_feed
 from hearth.cluster.node.data_feed import waited_s
-from hearth.collective.steps import AHEAD
+from hearth.ranks.steps import AHEAD
 
 STALL = (
     "rank 0 on host h has waited for 30 s in all-reduce of 8 bytes: rank 1 on host h "
@@ -23,7 +23,7 @@ LATE = "TimeoutError: all-reduce: rank 1 on host h had not arrived before the de
 
 
 class Coordinator:
-    """Gives the events of a test, then the failure."""
+    """Returns the events of a test, then the failure."""
 
     def __init__(self, events, error):
         self._events = queue.SimpleQueue()
@@ -59,13 +59,13 @@ def failure_after(events, error=LATE):
     return str(found.value), coordinator.asked
 
 
-def test_a_watch_that_the_interpreter_has_closed_is_closed_again():
+def test_a_watch_closed_by_the_interpreter_can_be_closed_again():
     watch = ClusterWatch(Coordinator([], LATE), {"worker": [0]}, lambda failure: None, None)
     watch.close()
     watch.close()
 
 
-def test_the_driver_asks_who_waits_for_rows_and_names_in_step(caplog):
+def test_a_stall_names_the_rank_without_rows_and_in_step(caplog):
     caplog.set_level(logging.WARNING, "hearth.cluster.watch")
     events = [
         (0, {"event": "warning", "text": STALL}),
@@ -74,12 +74,12 @@ def test_the_driver_asks_who_waits_for_rows_and_names_in_step(caplog):
     ]
     error, asked = failure_after(events)
     assert asked == [{"op": "waits"}]
-    hint = "worker:1 has waited for rows for 29 s: a rank without rows keeps the others waiting"
+    hint = "worker:1 has waited for rows for 29 s: a rank without rows blocks the others"
     assert hint in error and "in_step()" in error and "worker:0 has" not in error
     assert hint in caplog.text
 
 
-def test_other_failures_are_not_told_of_it():
+def test_other_failures_have_no_stall_hint():
     error, _ = failure_after([(1, {"event": "waits", "seconds": 29.0})], "ValueError: bad rows")
     assert "in_step" not in error
 
@@ -109,7 +109,7 @@ def test_a_feeds_timeout_names_in_step_and_itself():
     assert "timeout_s" in text and "in_step()" in text
 
 
-def test_what_nodes_reported_before_the_failure_is_known_with_it():
+def test_reports_before_the_failure_are_included():
     events = [(0, {"event": "joined"})] * 50 + [(1, {"event": "commit"})]
     watch = ClusterWatch(Coordinator(events, LATE), {"worker": [0, 1]}, lambda failure: None, None)
     watch.wait(lambda: False, 30)

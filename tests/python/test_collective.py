@@ -1,4 +1,4 @@
-"""Ranks in processes of their own: every operation on arrays, and what a killed rank does."""
+"""Ranks in separate processes: every operation on arrays, and the effects of a killed rank."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Ranks:
 
 @pytest.fixture
 def ranks() -> Iterator[list[Ranks]]:
-    """Those put in here are ended with the test."""
+    """Groups in this list are ended with the test."""
     started: list[Ranks] = []
     yield started
     for each in started:
@@ -223,17 +223,15 @@ def test_a_killed_rank_ends_the_operation_of_the_others(
     ranks[0].processes[-1].kill()
     start = time.monotonic()
     told = [ranks[0].say(rank) for rank in range(world - 1)]
-    # A thousandth of what the operation may take; it takes some milliseconds.
+    # A thousandth of the operation's limit; it takes a few milliseconds.
     print(f"{case}: {(time.monotonic() - start) * 1e3:.0f} ms")
     assert time.monotonic() - start < 60
-    # The first to notice names it; whoever waits for that one may name it in turn.
+    # The first rank to notice names it; ranks that wait for that one may name it in turn.
     assert any(f"rank {world - 1}" in text and f"host{world - 1}" in text for text in told), told
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_rank_that_asks_for_something_else_is_told_with_both(
-    ranks: list[Ranks], shared: bool
-) -> None:
+def test_a_mismatched_operation_names_both_ranks(ranks: list[Ranks], shared: bool) -> None:
     ranks.append(Ranks(DISAGREEMENT, world=3, shared=shared))
     told = [ranks[0].say(rank) for rank in range(3)]
     both = [text for text in told if "of 32 bytes" in text and "of 40 bytes" in text]

@@ -21,7 +21,7 @@ ARRAYS = [
 
 
 def travelled(results: ColumnResults | list) -> ColumnResults | list:
-    """As they come to a feed task of another host."""
+    """The results as received by a feed task on another host."""
     data = pickle.dumps(results) if isinstance(results, list) else results.dumped()
     reader = ResultUnpickler()
     (found,) = [
@@ -33,7 +33,7 @@ def travelled(results: ColumnResults | list) -> ColumnResults | list:
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}{array.shape}")
-def test_arrays_keep_type_and_shape_and_give_rows_as_numpy_does(array):
+def test_arrays_keep_type_and_shape_and_return_numpy_rows(array):
     found = travelled(ColumnResults.of(array))
     back = found.arrays()["value"]
     assert (back.dtype, back.shape) == (array.dtype, array.shape)
@@ -43,12 +43,12 @@ def test_arrays_keep_type_and_shape_and_give_rows_as_numpy_does(array):
         assert type(row) is type(wanted)
 
 
-def test_results_larger_than_a_piece_come_whole():
+def test_results_larger_than_a_piece_arrive_complete():
     array = np.arange(1 << 20, dtype="f8").reshape(1 << 10, -1)
     np.testing.assert_array_equal(travelled(ColumnResults.of(array)).arrays()["value"], array)
 
 
-def test_what_is_no_array_stays_a_list_of_objects():
+def test_other_values_stay_a_list_of_objects():
     for other in ([1, 2], (np.ones(2), np.ones(2)), np.array(["a"]), np.float32(1), {"a": [1]}):
         assert ColumnResults.of(other) is None
     assert travelled([1, "a"]) == [1, "a"]
@@ -61,7 +61,7 @@ def columns(schema, *parts):
     return [batch.to_pydict() for batch in result_columns(pa.schema(schema), parts)]
 
 
-def test_columns_of_a_dataframe_are_made_of_any_form_in_order():
+def test_dataframe_columns_are_made_from_any_form_in_order():
     schema = [("y", pa.float32()), ("n", pa.int64())]
     named = ColumnResults.of({"n": np.array([1, 2], "i4"), "y": np.array([0.5, 1.5])})
     two = ColumnResults.of(np.array([[3.0, 4.0]]))
@@ -77,10 +77,12 @@ def test_columns_of_a_dataframe_are_made_of_any_form_in_order():
     assert columns(lists, ColumnResults.of({"value": ARRAYS[0]})) == [{"value": ARRAYS[0].tolist()}]
 
 
-def test_results_that_the_columns_cannot_hold_are_refused():
+def test_results_that_do_not_fit_are_refused():
     floats = [("y", pa.float32())]
     for results in (np.array([1e300]), {"y": np.array([1e300])}):
-        with pytest.raises(ValueError, match=r"'y' has the value 1e\+300, which float32 cannot"):
+        with pytest.raises(
+            ValueError, match=r"'y' has the value 1e\+300, which does not fit float32"
+        ):
             columns(floats, ColumnResults.of(results))
     with pytest.raises(ValueError, match="results have the columns z, but the schema has y"):
         columns(floats, ColumnResults.of({"z": np.ones(1)}))
@@ -94,7 +96,7 @@ def test_results_that_the_columns_cannot_hold_are_refused():
         travelled(ColumnResults.error("row 3: a null", 2)).rows()
 
 
-def test_damaged_streams_from_another_host_are_refused():
+def test_corrupt_remote_streams_are_refused():
     data = bytearray(ColumnResults.of(np.ones((4, 4))).dumped())
     data[8:40] = b"\xee" * 32
     with pytest.raises((ValueError, OSError)):

@@ -33,7 +33,7 @@ def test_writes_reads_lists_and_deletes(tmp_path):
     assert _core.stat_file(folder) is None
 
 
-def test_reads_at_offsets_and_gives_a_file_its_name_at_the_end(tmp_path):
+def test_reads_at_offsets_and_renames_on_completion(tmp_path):
     path = str(tmp_path / "a")
     file = _core.OutputFile(path)
     file.append(b"0123456789")

@@ -1,4 +1,4 @@
-"""What the driver knows of a dataset's partitions over several starts of the nodes."""
+"""The driver's records of a dataset's partitions over several starts of the nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hearth.rows.rank_rows import launch_conf
 
 
 class Session:
-    """A session of Spark Connect with so many cores."""
+    """A session of Spark Connect with this number of cores."""
 
     def __init__(self, cores):
         self.settings = {"spark.executor.cores": str(cores)}
@@ -19,14 +19,14 @@ class Session:
         return self.settings.get(key, default)
 
 
-def test_frames_are_cut_alike_whatever_cores_there_are():
+def test_partitions_of_frames_do_not_depend_on_cores():
     few, many = (launch_conf(Session(cores), 48, [], pieces=48) for cores in (1, 64))
     assert few == many
     assert few["spark.sql.leafNodeDefaultParallelism"] == "48"
 
 
 class Running:
-    """A start of the nodes, which notes what it is told."""
+    """A start of the nodes that records messages."""
 
     def __init__(self):
         self.sent, self.failures = [], []
@@ -37,7 +37,7 @@ def partition(number, rows, digest):
     return {"event": "dataset", "partition": number, "rows": rows, "hash": digest}
 
 
-def test_a_partition_that_has_other_rows_after_a_restart_fails_the_cluster():
+def test_a_partition_that_changes_after_a_restart_fails_the_cluster():
     plan, first, second = Plan("train", 2), Running(), Running()
     Delivery(plan, first).note(partition(1, 5, "aa"))
     delivery = Delivery(plan, second)
@@ -48,7 +48,7 @@ def test_a_partition_that_has_other_rows_after_a_restart_fails_the_cluster():
     assert first.failures == [] and len(second.sent) == 1
 
 
-def test_files_of_a_dataset_that_may_change_are_kept_only_where_all_partitions_are_known():
+def test_files_of_a_varying_dataset_persist_only_if_all_partitions_are_known():
     plan = Plan("train", 2, steady=False)
     delivery = Delivery(plan, Running())
     delivery.note(partition(0, 5, "aa"))
@@ -76,7 +76,7 @@ def test_totals_are_sent_once_all_partitions_are_known_of_ranks_that_have_return
     assert running.sent == [some, totals]
 
 
-def test_it_is_shown_how_far_a_delivery_is():
+def test_progress_of_a_delivery_is_shown():
     delivery = Delivery(Plan("train", 2), Running())
     assert delivery.line() == "train 0 of 2 partitions (0 rows)"
     delivery.note(partition(1, 1500, "aa"))

@@ -1,4 +1,4 @@
-"""Partition files of datasets: attempts that are lost or race; files kept for the next start."""
+"""Partition files of datasets: lost and racing attempts; files persisted for the next start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.native._core import EpochReader, PartitionSender, PartitionWriter
 
 from hearth.cluster.channel import Channel
 from hearth.cluster.node.datasets import keeper
-from hearth.cluster.node.datasets.files import KeptFile, PartitionFiles
+from hearth.cluster.node.datasets.files import CompleteFile, PartitionFiles
 from hearth.cluster.node.datasets.program import NodeDatasets
 
 KEY = "ab" * 32
@@ -25,7 +25,7 @@ def batch(first, count):
 
 
 class Writer:
-    """A writer of a partition, as a Spark task is one, up to where the test has it go."""
+    """A writer of a partition, like a Spark task, driven step by step."""
 
     def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
@@ -102,7 +102,7 @@ def test_rows_can_be_taken_before_their_partition_is_complete(node):
     assert [(event["rows"], event["partition"]) for event in node.events] == [(20, 0)]
 
 
-def test_another_attempt_takes_the_place_of_one_that_is_lost(node):
+def test_another_attempt_replaces_a_lost_one(node):
     first = Writer(node.files, 1)
     first.write(batch(0, 10))
     assert node.take(0, 10) == list(range(10))
@@ -114,7 +114,7 @@ def test_another_attempt_takes_the_place_of_one_that_is_lost(node):
     assert node.take(8, 12) == list(range(8, 20))
 
 
-def test_an_attempt_with_other_rows_than_were_taken_is_an_error(node):
+def test_an_attempt_that_differs_from_rows_already_read_is_an_error(node):
     first = Writer(node.files, 1)
     first.write(batch(0, 10))
     node.take(0, 10)
@@ -126,7 +126,7 @@ def test_an_attempt_with_other_rows_than_were_taken_is_an_error(node):
         node.take(0, 20)
 
 
-def test_of_two_attempts_the_first_that_is_complete_wins(node):
+def test_the_first_complete_attempt_wins(node):
     slow, quick = Writer(node.files, 1), Writer(node.files, 2)
     slow.write(batch(0, 5))
     quick.write(batch(0, 20))
@@ -138,7 +138,7 @@ def test_of_two_attempts_the_first_that_is_complete_wins(node):
     assert Writer(node.files, 3).answer["op"] == "have"
 
 
-def test_a_complete_partition_takes_no_more_of_the_disk_than_its_rows(node):
+def test_a_complete_partition_uses_disk_for_its_rows_only(node):
     slow, quick = Writer(node.files, 1), Writer(node.files, 2)
     slow.write(batch(0, 20))
     quick.write(batch(0, 20))
@@ -150,7 +150,7 @@ def test_a_complete_partition_takes_no_more_of_the_disk_than_its_rows(node):
         assert list(node.files._partitions["train", 0].attempts) == [2]
 
 
-def test_rows_for_a_program_that_is_over_are_counted_for_the_other_ranks(node):
+def test_rows_for_an_ended_program_are_counted_for_other_ranks(node):
     writer = Writer(node.files, 1)
     writer.write(batch(0, 20))
     writer.end()
@@ -164,7 +164,7 @@ def test_rows_for_a_program_that_is_over_are_counted_for_the_other_ranks(node):
     assert node.events[-1] == event
 
 
-def test_a_keeper_hands_complete_files_to_those_who_know_its_key(node, monkeypatch):
+def test_a_keeper_passes_complete_files_to_authenticated_supervisors(node, monkeypatch):
     writer = Writer(node.files, 1)
     writer.write(batch(0, 20))
     writer.end()
@@ -191,16 +191,16 @@ def test_a_keeper_hands_complete_files_to_those_who_know_its_key(node, monkeypat
 
 def test_files_of_partitions_that_another_rank_owns_are_closed(node):
     with open("/dev/null", "rb") as file:
-        kept = KeptFile("train", 3, 0, 0, "00", os.dup(file.fileno()))
+        kept = CompleteFile("train", 3, 0, 0, "00", os.dup(file.fileno()))
         node.files.adopt([kept])
         assert node.files.show_adopted("train", [0]) == set()
         with pytest.raises(OSError):
             os.fstat(kept.fd)
 
 
-def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
+def test_a_writer_waits_for_the_decision_on_persisted_files(node):
     with open("/dev/null", "rb") as file:
-        node.files.adopt([KeptFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
+        node.files.adopt([CompleteFile("train", 0, 0, 0, "00", os.dup(file.fileno()))])
         closed = threading.Event()
         answers = []
 
@@ -216,7 +216,7 @@ def test_a_writer_waits_until_it_is_known_whether_kept_files_are_used(node):
 
 
 class RemoteWriter(Writer):
-    """A writer on another host: it sends its rows."""
+    """A writer on another host, which sends its rows."""
 
     def __init__(self, files, attempt, partition=0):
         ours, theirs = socket.socketpair()
@@ -237,7 +237,7 @@ class RemoteWriter(Writer):
         self.served.join()
 
 
-def test_rows_of_another_host_are_the_same(node):
+def test_remote_rows_are_the_same(node):
     writer = RemoteWriter(node.files, 1)
     writer.write(batch(0, 10))
     assert node.take(0, 10) == list(range(10))
@@ -251,7 +251,7 @@ def test_rows_of_another_host_are_the_same(node):
     assert [event["hash"] for event in local.events] == [event["hash"] for event in node.events]
 
 
-def test_a_lost_writer_of_another_host_is_replaced(node):
+def test_a_lost_remote_writer_is_replaced(node):
     writer = RemoteWriter(node.files, 1)
     writer.write(batch(0, 10))
     assert node.take(0, 5) == list(range(5))
@@ -274,7 +274,7 @@ def test_a_partition_is_complete_without_a_program_that_reads_it(node, kind):
 
 
 @pytest.mark.parametrize("cut", [True, False])
-def test_a_kept_file_that_has_changed_is_not_used(node, caplog, cut):
+def test_a_changed_persisted_file_is_not_used(node, caplog, cut):
     writer = Writer(node.files, 1)
     writer.write(batch(0, 20))
     writer.end()
@@ -286,7 +286,7 @@ def test_a_kept_file_that_has_changed_is_not_used(node, caplog, cut):
     after = Node()
     after.files.adopt([replace(kept, fd=os.dup(kept.fd))])
     assert after.files.show_adopted("train", [0]) == set() and after.events == []
-    assert "dataset train: the kept file of partition 0 is not used" in caplog.text
+    assert "dataset train: the persisted file of partition 0 is invalid" in caplog.text
     again = Writer(after.files, 2)
     again.write(batch(0, 20))
     again.end()
@@ -294,7 +294,7 @@ def test_a_kept_file_that_has_changed_is_not_used(node, caplog, cut):
 
 
 class Attempts:
-    """The attempts at one partition, of which each writes its rows in batches of its own."""
+    """Attempts at one partition; each writes its rows in separate batches."""
 
     def __init__(self, node, partition, first, count, chance):
         self._node, self._partition, self._chance = node, partition, chance
@@ -303,7 +303,7 @@ class Attempts:
         self.over = False
 
     def step(self):
-        """One of them begins, writes, dies or ends."""
+        """One attempt begins, writes, dies or ends."""
         fewer = not self._running or (len(self._running) < 3 and self._chance.random() < 0.2)
         if fewer and not self.over:
             self._number += 1
@@ -324,13 +324,13 @@ class Attempts:
             self.over = True
 
     def end(self):
-        """Those that run end, too, as Spark may not stop them in time."""
+        """Running attempts end, too, as Spark may not stop them in time."""
         while self._running:
             self.step()
 
 
 @pytest.mark.parametrize("draw", range(12))
-def test_each_row_is_read_once_whatever_attempts_fail_race_and_end(draw):
+def test_each_row_is_read_once_despite_failed_and_racing_attempts(draw):
     chance = random.Random(draw)
     counts = [chance.randint(1, 60) for _ in range(chance.randint(1, 6))]
     node, taken, sizes = Node(len(counts)), [], random.Random(-draw)

@@ -34,7 +34,7 @@ def test_an_option_for_a_column_that_is_not_given_is_refused(option):
 @pytest.mark.parametrize("option", ["columns", "ragged"])
 def test_one_name_in_place_of_several_is_refused(option):
     context = NodeContext(0, "worker", 0, {}, "", "")
-    with pytest.raises(ValueError, match=rf"{option} is 'text': give a sequence of names"):
+    with pytest.raises(ValueError, match=rf"{option} is 'text': pass a sequence of names"):
         context.dataset("train", 4, **{option: "text"})
 
 

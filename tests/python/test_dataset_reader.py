@@ -1,4 +1,4 @@
-"""The process that reads a node's files: what is said of it where it ends too early."""
+"""The process that reads a node's files: the report of an early end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.cluster.node.datasets.reader import Reader
 
 
 class Source:
-    """Its splits are asked for, which ends the process, or fails."""
+    """A source whose splits() ends the process, or raises."""
 
     def __init__(self, kill=0):
         self.kill = kill
@@ -35,13 +35,13 @@ def told(source, monkeypatch):
         reader.close()
 
 
-def test_a_killed_reader_is_a_loss_after_which_the_cluster_may_start_again(monkeypatch):
+def test_a_killed_reader_counts_as_a_loss(monkeypatch):
     reason, code = told(Source(signal.SIGKILL), monkeypatch)
     assert "the process that reads dataset 'train' was killed by SIGKILL" in reason
     assert code == "unavailable"
 
 
-def test_rows_that_cannot_be_read_are_no_loss(monkeypatch):
+def test_unreadable_rows_do_not_count_as_a_loss(monkeypatch):
     reason, code = told(Source(), monkeypatch)
     assert reason == "dataset 'train' cannot be read: part-7.parquet is no Parquet file"
     assert code == "internal"

@@ -1,4 +1,4 @@
-"""The library for GPUs is loaded when a device is asked for; all else runs without torch."""
+"""The library for GPUs is loaded on first use of a device; all else runs without torch."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def time_net(tmp_path):
     return run
 
 
-def test_a_library_that_is_not_there_is_a_sentence_with_the_remedy(time_net):
+def test_a_missing_library_is_an_error_with_the_remedy(time_net):
     done = time_net("--gpu=0", HEARTH_SIMULATED_GPUS="1", HEARTH_DEVICE_LIBRARY="/nowhere/x.so")
     assert done.returncode != 0
     assert "/nowhere/x.so" in done.stderr
     assert "pip install torch" in done.stderr and "hearth build-device" in done.stderr
 
 
-def test_a_file_that_is_no_device_library_is_refused(time_net):
+def test_an_invalid_device_library_is_refused(time_net):
     other = next(native.DIRECTORY.glob("libhearth_feed.so"))
     done = time_net("--gpu=0", HEARTH_SIMULATED_GPUS="1", HEARTH_DEVICE_LIBRARY=str(other))
     assert done.returncode != 0 and "hearth build-device" in done.stderr
@@ -68,7 +68,7 @@ def test_the_engine_loads_no_torch():
 def test_building_it_without_a_compiler_says_what_to_install(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert build_device.main(["--output", str(tmp_path)]) == 1
-    assert "no C++ compiler no-such-compiler: install g++" in capsys.readouterr().err
+    assert "no C++ compiler no-such-compiler found: install g++" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -1,4 +1,4 @@
-"""What `hearth doctor` makes of facts: each fault is named, with its host and what to do."""
+"""Findings of `hearth doctor`: each fault is named, with its host and a remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXECUTOR = {
 
 @pytest.fixture(scope="module")
 def own():
-    """This machine's facts, as of one where all is in order."""
+    """This machine's facts, without faults."""
     found = json.loads(json.dumps(host_facts.facts()))
     found["folders"] = {"/data": {"free_mib": 1 << 20, "problem": None}}
     return {
@@ -121,8 +121,8 @@ def test_executors_that_cannot_answer_are_a_problem(own, survey):
     assert of(broken, "executors").level == "problem"
 
 
-def test_facts_run_as_text_where_hearth_is_not(monkeypatch):
-    """As executors run them: the file imports the standard library alone."""
+def test_facts_run_as_text_without_hearth(monkeypatch):
+    """As on executors: the file imports only the standard library."""
     from pathlib import Path
 
     source = Path(host_facts.__file__).read_text()
@@ -132,7 +132,7 @@ def test_facts_run_as_text_where_hearth_is_not(monkeypatch):
     assert json.loads(json.dumps(found["facts"]()))["python"]
 
 
-def test_a_clock_is_compared_and_silence_is_told():
+def test_a_clock_is_compared_and_a_missing_answer_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -152,7 +152,7 @@ def test_a_clock_is_compared_and_silence_is_told():
     assert "refused" in host_facts.connect_problem("127.0.0.1", port)
 
 
-def test_ports_that_are_taken_are_passed_over():
+def test_used_ports_are_skipped():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         server, problem = host_facts.listen("127.0.0.1", [port])
@@ -166,7 +166,7 @@ def test_the_table_and_the_advice_are_printed(survey, capsys):
     survey.executors[1]["open_files"] = 99
     show(checks.judge(survey))
     out = capsys.readouterr().out
-    assert "open files: raise the limit" in out and "no problem was found" in out
+    assert "open files: raise the limit" in out and "no problem found" in out
 
 
 @pytest.mark.parametrize("words", [["--conf", "a"], ["--tasks", "0"]])

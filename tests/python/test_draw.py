@@ -1,4 +1,4 @@
-"""`hearth draw`: what is in the picture, and where it comes from."""
+"""`hearth draw`: the contents and the source of the image."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_edges_run_from_bottoms_over_layers_to_tops() -> None:
     assert ("layer_2", "blob_2", "") in edges
 
 
-def test_a_phase_leaves_the_other_ones_layers_out() -> None:
+def test_a_phase_excludes_layers_of_the_other() -> None:
     names = {
         phase: [layer["name"] for layer in draw_net.read_net(NET, phase)["layer"]]
         for phase in draw_net.PHASES
@@ -75,7 +75,7 @@ def test_multipliers_and_direction_are_on_request() -> None:
     assert "c (Convolution) kernel 3x5 stride 2 pad 0 lr mult 1, 2" in upright
 
 
-def test_the_program_writes_a_picture(tmp_path: Path) -> None:
+def test_the_program_writes_an_image(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(NET)
     said = run("draw", "net.prototxt", "net.svg", "-rankdir", "TB", cwd=tmp_path)
     assert "Drawing net to net.svg" in said
@@ -104,7 +104,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, net: str, picture: str, said: str
     assert len(error.strip().splitlines()) == 1
 
 
-def test_without_graphviz_the_way_out_is_named(
+def test_without_graphviz_the_error_names_the_alternative(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

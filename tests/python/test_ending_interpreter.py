@@ -1,4 +1,4 @@
-"""A program that ends while its daemon threads wait in the core ends as it meant to."""
+"""A program ends normally while its daemon threads wait in the core."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# The thread calls for short times, so that it comes back for Python's lock while Python ends.
+# The thread makes short calls, so that it requests Python's lock while Python ends.
 PROGRAM = """
 import threading, time
 {setup}

@@ -1,4 +1,4 @@
-"""What a running trainer shows to others: no token, no name, one listening address."""
+"""What a running trainer exposes: no token, no name, one listening address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hearth.caffe_jobs.trainer_process import RankError, TrainerProcess, stream_of
 from hearth.native import _core as core
-from hearth.trainer.trainer_process import RankError, TrainerProcess, stream_of
 
 NET = """
 layer { name: "data" type: "CoSData" top: "x" source_class: "com.yahoo.ml.caffe.DataFrameSource"
@@ -24,7 +24,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "x" top: "loss" 
 
 
 class HeardTrainer(TrainerProcess):
-    """Keeps what its process says."""
+    """Captures the output of its process."""
 
     def __init__(self, job: dict, fds: list[int]):
         self.events: list[dict] = []
@@ -67,7 +67,7 @@ class Running:
             world=2,
         )
         self.member.reserve("{}")
-        # It listens before it tells the others where, and now waits for what they can reach.
+        # It listens before it publishes its address, and now waits for connections.
         self.infos = self.member.all_gather("collective ranks", "[]", 60)[0]
 
     @property

@@ -5,7 +5,7 @@ import pytest
 from hearth import HearthError
 from hearth.cluster import errors
 from hearth.native.failure import Failure, TaskError
-from hearth.spark.failures import loss_line, tells_of_loss
+from hearth.spark.failures import loss_line, reports_loss
 
 CONV = Failure(
     "rank 1 on host a failed: iteration 7: layer 'conv \\\"1\\\"' (Convolution): odd",
@@ -14,16 +14,17 @@ CONV = Failure(
 
 
 def sparks_text(error):
-    """As Spark quotes a Python task's exception, with more behind it."""
+    """As quoted by Spark from a Python task's exception, with more text after it."""
     return (
         "Job aborted due to stage failure: Task 1 failed 4 times, most recent failure: "
         f"Lost task 1.0: org.apache.spark.api.python.PythonException: Traceback ...\n"
-        f"hearth.trainer.trainer_process.RankError: {error}\n\tat org.apache.spark.x(Y.scala:1)\n"
+        f"hearth.caffe_jobs.trainer_process.RankError: {error}\n"
+        "\tat org.apache.spark.x(Y.scala:1)\n"
     )
 
 
 @pytest.mark.parametrize("failure", [CONV, Failure("odd: \u00e4\u2028 {}", lost=True)])
-def test_a_failure_is_found_whole_in_sparks_text(failure):
+def test_a_failure_is_parsed_from_sparks_text(failure):
     assert Failure.find(sparks_text(TaskError(failure))) == failure
 
 
@@ -32,7 +33,7 @@ def test_a_failure_is_found_whole_in_sparks_text(failure):
     ["OutOfMemoryError", "hearth-failure: ", 'hearth-failure: {"text": "cut', "hearth-failure: []",
      'hearth-failure: {"code": "internal"}'],
 )  # fmt: skip
-def test_what_is_no_failure_is_none(text):
+def test_other_text_is_not_a_failure(text):
     assert Failure.find(text) is None
 
 
@@ -44,7 +45,7 @@ def test_an_error_has_the_failures_fields():
     assert (HearthError("odd").rank, HearthError("odd").layer) == (-1, "")
 
 
-def test_what_the_rendezvous_tells_keeps_its_details():
+def test_failures_of_the_rendezvous_keep_their_fields():
     failure = Failure.of_rendezvous(
         {"message": "rank 2 on host b failed:\n odd", "error": "odd", "rank": 2, "host": "b",
          "code": "internal", "lost": False, "details": {"layer": "ip1", "iteration": 3}}
@@ -55,21 +56,21 @@ def test_what_the_rendezvous_tells_keeps_its_details():
 
 
 @pytest.mark.parametrize("kind", [errors.NodeError, errors.FeedTimeoutError, errors.ClusterError])
-def test_a_clusters_error_leaves_a_task_as_what_it_is(kind):
+def test_a_clusters_error_passes_through_a_task(kind):
     known = Failure("worker:1 on host h failed: odd", node="worker:1", host="h", rank=1)
-    with pytest.raises(TaskError) as caught, errors.told_to_driver():
+    with pytest.raises(TaskError) as caught, errors.reported_to_driver():
         raise kind.of(known)
     error = errors.own_error(RuntimeError(sparks_text(caught.value)))
     assert type(error) is kind and str(error) == known.text
     assert (error.node, error.host, error.rank, error.lost) == ("worker:1", "h", 1, False)
 
 
-def test_another_error_stays_what_it_is():
+def test_other_errors_are_unchanged():
     error = ValueError("NodeError: said in prose")
     assert errors.own_error(error) is error
 
 
-# Spark 4's own words, as its jobs ended here.
+# Messages of Spark 4 from failed jobs.
 LOSSES = [
     "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command "
     "exited with code 137",
@@ -84,11 +85,11 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("line", LOSSES)
-def test_spark_tells_of_a_loss(line):
+def test_sparks_messages_of_a_loss_are_recognized(line):
     text = f"Job aborted due to stage failure\n  {line}\n\tat x.y(Z.scala:1)"
-    assert tells_of_loss(text)
+    assert reports_loss(text)
     assert loss_line(text) == f"Spark lost a task: {line}"
 
 
-def test_an_error_of_the_programs_is_no_loss():
-    assert not tells_of_loss("PythonException: ValueError: the column x is not there")
+def test_an_error_of_the_program_is_not_a_loss():
+    assert not reports_loss("PythonException: ValueError: the column x is not there")

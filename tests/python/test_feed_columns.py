@@ -1,4 +1,4 @@
-"""What a column becomes by its type: the same in the feed of Spark's rows and in that of files."""
+"""Conversion of columns by type: the same in feeds of Spark's rows and of files."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rows_of(kind, values):
 
 
 def open_feed(where, batches, folder):
-    """A feed of the batches: from Spark, or from a file of which each is a batch or row group."""
+    """A feed of the batches: from Spark, or from a file with one batch or row group each."""
     if where == "spark":
         fed = FedRows(folder)
         fed.partition(batches)
@@ -83,7 +83,7 @@ def open_feed(where, batches, folder):
 
 @pytest.mark.parametrize("where", KINDS)
 @pytest.mark.parametrize(("kind", "values", "dtype", "tensor"), HELD, ids=lambda v: str(v)[:40])
-def test_a_column_with_an_array_type_has_it_in_every_feed(
+def test_a_columns_array_type_is_the_same_in_every_feed(
     where, kind, values, dtype, tensor, tmp_path
 ):
     batches = [rows_of(kind, values[:1]), rows_of(kind, values[1:])]
@@ -111,7 +111,9 @@ def test_files_with_other_columns_are_read_without_them(where, kind, values, tmp
     feed = open_feed(where, [rows_of(kind, values)], tmp_path)
     ((numbers,),) = feed.as_iterable_dataset(3, ("n",))
     assert numbers.tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"'x' has the type .*, which no array has: cast it in Sp"):
+    with pytest.raises(
+        ValueError, match=r"'x' has the type .*, which arrays do not support: cast it"
+    ):
         open_feed(where, [rows_of(kind, values)], tmp_path).next_numpy(3)
 
 
@@ -128,7 +130,9 @@ def test_a_dataframe_with_a_column_that_no_ring_carries_is_refused_before_its_jo
         check_carried(sql.StructType([sql.StructField("x", kind)]))
     for kind, _ in REFUSED:
         schema = sql.StructType([sql.StructField("x", kind)])
-        with pytest.raises(ValueError, match=r"'x' has the type .*, which no feed carries: cast"):
+        with pytest.raises(
+            ValueError, match=r"'x' has the type .*, which feeds do not support: cast"
+        ):
             check_carried(schema)
 
 
@@ -139,7 +143,7 @@ def test_a_dataframe_with_a_column_that_no_ring_carries_is_refused_before_its_jo
     + [(kind, [[values[0][0]], [None]]) for kind, values, *_ in LISTS[:5]],
     ids=lambda v: str(v)[:40],
 )
-def test_nulls_that_no_array_holds_are_refused_with_their_number(where, kind, values, tmp_path):
+def test_unsupported_nulls_are_refused_with_their_number(where, kind, values, tmp_path):
     feed = open_feed(where, [rows_of(kind, values)], tmp_path)
     with pytest.raises(ValueError, match=r"'x' \(.*\) has nulls \(1 of 2 values\).*fill them"):
         feed.next_numpy(3)
@@ -155,14 +159,14 @@ def test_nulls_among_floats_are_nan(where, tmp_path):
 
 
 def ragged(first, count):
-    """Lists of 1 to 3 numbers, the row's own; every seventh is null."""
+    """Lists of 1 to 3 numbers, different in each row; every seventh is null."""
     lists = [None if i % 7 == 6 else [i] * (i % 3 + 1) for i in range(first, first + count)]
     return pa.record_batch({"x": pa.array(lists, pa.list_(pa.float32()))}), lists
 
 
 @pytest.mark.parametrize("where", KINDS)
 @pytest.mark.parametrize("rows", [1, 100])
-def test_ragged_lists_have_one_form_wherever_arrow_batches_end(where, rows, tmp_path):
+def test_ragged_lists_do_not_depend_on_arrow_batches(where, rows, tmp_path):
     made = [ragged(first, min(rows, 101 - first)) for first in range(0, 101, rows)]
     batches, wanted = [b for b, _ in made], [row for _, lists in made for row in lists]
     feed, found = open_feed(where, batches, tmp_path), []
@@ -177,14 +181,14 @@ def test_ragged_lists_have_one_form_wherever_arrow_batches_end(where, rows, tmp_
 
 
 @pytest.mark.parametrize("where", KINDS)
-def test_lists_of_other_lengths_are_refused_wherever_arrow_batches_end(where, tmp_path):
-    """Also where every batch and every minibatch has lists of one length."""
+def test_lists_of_other_lengths_are_refused_in_any_arrow_batches(where, tmp_path):
+    """Also if every batch and every minibatch has lists of one length."""
     batches = [pa.record_batch({"x": [[1.0]]}), pa.record_batch({"x": [[1.0, 2.0]]})]
     feed = open_feed(where, batches, tmp_path)
     assert feed.next_numpy(1)["x"].tolist() == [[1.0]]
     with pytest.raises(ValueError, match=r"'x' has lists of different lengths \(\[1, 2\]\)"):
         feed.next_numpy(1)
-    with pytest.raises(ValueError, match=r"lengths \(\[1, 2\]\).* by ragged=\('x',\)"):
+    with pytest.raises(ValueError, match=r"lengths \(\[1, 2\]\).* with ragged=\('x',\)"):
         open_feed(where, batches, tmp_path).next_numpy(2)
 
 
@@ -197,5 +201,7 @@ def test_python_rows_keep_their_bytes_and_are_refused_where_they_are_ragged(tmp_
     feed = fed.feed()
     ids, texts = feed.next_numpy(3)
     assert (ids.tolist(), texts.tolist()) == ([1, 2, "x"], [b"a\0", b"bc", b"d"])
-    with pytest.raises(ValueError, match="lists of different lengths, which make no array: pad"):
+    with pytest.raises(
+        ValueError, match="lists of different lengths, which do not fit an array: pad"
+    ):
         feed.next_numpy(2)

@@ -1,4 +1,4 @@
-"""Minibatches are the program's own, and hold rows of the same columns."""
+"""Minibatches may be modified by the program, and hold rows with the same columns."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def taken(feed, count):
     return found
 
 
-def test_a_minibatch_ends_where_rows_of_other_columns_follow(tmp_path):
-    """Other columns, other types, the same ones in another order: each under its own name."""
+def test_a_minibatch_ends_before_rows_of_other_columns(tmp_path):
+    """Other columns, other types, or another order: each under its own name."""
     frames = [
         {"id": IDS, "x": IDS},
         {"x": NAMES, "id": IDS},
@@ -65,11 +65,11 @@ def test_tuples_of_other_columns_than_before_are_refused(tmp_path):
     feed = fed(tmp_path, *map(pa.record_batch, frames))
     assert feed.next_batch(5) == [(1, "a"), (2, "b"), (3, "c")]
     assert feed.next_batch(3) == [(1, 1), (2, 2), (3, 3)]
-    with pytest.raises(ValueError, match="the columns x, id, but those before them had id, x"):
+    with pytest.raises(ValueError, match="the columns x, id, but earlier rows had id, x"):
         feed.next_batch(3)
 
 
-def test_python_rows_behind_columns_begin_a_minibatch(tmp_path):
+def test_python_rows_after_columns_start_a_minibatch(tmp_path):
     rows = Pieces([pickle.dumps([(4, 5.0), (6, 7.0)])])
     frame = pa.record_batch({"id": IDS})
     first, (ids, values), last = taken(fed(tmp_path, frame, rows, frame), 10)
@@ -90,7 +90,7 @@ def test_an_input_mapping_takes_columns_by_name_in_tuples_too(tmp_path):
         feed.next_batch(3)
 
 
-def test_columns_that_are_not_there_or_there_twice_are_named(tmp_path):
+def test_missing_and_duplicate_columns_are_named(tmp_path):
     twice = pa.RecordBatch.from_arrays([IDS, IDS], ["id", "id"])
     with pytest.raises(ValueError, match="the rows have 2 columns 'id': they have id, id"):
         fed(tmp_path, twice).next_numpy(1)
@@ -117,7 +117,7 @@ def test_an_arrow_file_with_other_columns_is_named(tmp_path):
 
 
 def halved(tensors):
-    """Writes to the memory of all tensors, which must have the rows' values."""
+    """Writes to the memory of all tensors, after checking the rows' values."""
     batch = {name: tensor.numpy() for name, tensor in tensors.items()}
     assert (batch["image"] == batch["label"][:, None] % 7).all()
     batch["image"] /= 2
@@ -136,8 +136,8 @@ def images(count):
     return pa.record_batch({"image": lists, "label": labels})
 
 
-def test_writes_to_tensors_stay_and_reach_no_other_minibatch_of_any_epoch(tmp_path):
-    """Pages of rows that are read again are dropped after 256 MB; those of tensors must not be."""
+def test_writes_to_tensors_do_not_affect_other_minibatches(tmp_path):
+    """Pages of replayed rows are dropped after 256 MB; those of tensors must not be."""
     rows, kept = FedRows(tmp_path), []
     sender = threading.Thread(target=rows.partition, args=([images(400)],), kwargs={"keep": True})
     sender.start()
@@ -155,7 +155,7 @@ def test_writes_to_tensors_stay_and_reach_no_other_minibatch_of_any_epoch(tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["arrow", "parquet"])
-def test_writes_to_tensors_of_files_leave_the_files_and_later_epochs_alone(kind, tmp_path):
+def test_writes_to_tensors_do_not_affect_files_or_later_epochs(kind, tmp_path):
     path, rows = tmp_path / f"rows.{kind}", images(40)
     if kind == "arrow":
         with pa.ipc.new_file(str(path), rows.schema) as file:
@@ -170,7 +170,7 @@ def test_writes_to_tensors_of_files_leave_the_files_and_later_epochs_alone(kind,
     assert path.read_bytes() == before
 
 
-def test_columns_that_a_file_feed_reads_twice_are_written_to_apart(tmp_path):
+def test_columns_read_twice_do_not_share_memory(tmp_path):
     pq.write_table(pa.table({"x": [1.0, 2.0]}), tmp_path / "rows.parquet")
     batch = FileFeed(str(tmp_path), ("x", "x as y"), (0, 1), 1).next_numpy(2)
     batch["x"] *= 2
@@ -183,9 +183,9 @@ def test_ragged_lists_may_be_written_to(tmp_path):
     assert [row.mul_(2).tolist() for row in batch["x"]] == [[2.0], [4.0, 6.0]]
 
 
-def test_a_rank_without_rows_gets_the_repeated_ones_as_they_were():
-    """in_step() gives them in each step without rows, whatever the program has done to them."""
-    from hearth.collective import steps
+def test_a_rank_without_rows_gets_unmodified_repeated_rows():
+    """in_step() returns them in each step without rows, even if the program has modified them."""
+    from hearth.ranks import steps
     from hearth.torch.steps import _rows, _two_rows
 
     class Two:
@@ -194,7 +194,7 @@ def test_a_rank_without_rows_gets_the_repeated_ones_as_they_were():
         def __init__(self):
             self.others = [steps.State(1, False, True)] * 3 + [steps.State(0, True, True)]
 
-        def tell(self, own):
+        def exchange_states(self, own):
             return [own, self.others.pop(0)]
 
         rows = staticmethod(_rows)
@@ -209,7 +209,7 @@ def test_a_rank_without_rows_gets_the_repeated_ones_as_they_were():
     assert found == [[1.0, 2.0, 3.0], [1.0, 3.0], [1.0, 3.0]]
 
 
-def test_a_row_that_is_larger_than_the_ring_comes_in_every_epoch(tmp_path):
+def test_a_row_larger_than_the_ring_arrives_in_every_epoch(tmp_path):
     rows, frame = FedRows(tmp_path), pa.record_batch({"x": [b"a" * (3 * RING_BYTES), b"b"]})
     sender = threading.Thread(target=rows.partition, args=([frame],), kwargs={"keep": True})
     sender.start()
@@ -221,8 +221,8 @@ def test_a_row_that_is_larger_than_the_ring_comes_in_every_epoch(tmp_path):
     assert feed.next_numpy(3)["x"].tolist() == frame.column("x").to_pylist()
 
 
-def test_a_checkpoint_of_a_feed_of_files_is_reported_from_its_first_step_on(tmp_path):
-    from hearth.collective.steps import Ahead
+def test_a_file_feed_reports_checkpoints_from_its_first_step(tmp_path):
+    from hearth.ranks.steps import Ahead
 
     pq.write_table(pa.table({"x": [1.0] * 5}), tmp_path / "rows.parquet")
     noted = []

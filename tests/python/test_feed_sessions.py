@@ -1,4 +1,4 @@
-"""What a node keeps of a feed task's connection where that is not as it should be."""
+"""A node releases the resources of invalid connections of feed tasks."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ from hearth.cluster.node.feed_server import FeedServer
 @contextmanager
 def attached(server):
     theirs, ours = socket.socketpair()
-    server.attach(theirs, from_afar=False)
+    server.attach(theirs, from_remote=False)
     with closing(Channel(ours)) as channel:
         yield channel
 
@@ -26,13 +26,13 @@ def open_descriptors():
 
 
 @pytest.mark.parametrize(("op", "count"), [("rings", 3), ("rings", 8), ("end", 2)])
-def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
+def test_descriptors_of_a_refused_message_are_closed(op, count):
     earlier = set(threading.enumerate())  # a connection of another test may be open still
     server = FeedServer(["input"], lambda event: None)
     before = open_descriptors()
     with attached(server) as task, open("/dev/null") as file:
         task.send({"op": op, "entries": 0}, fds=[file.fileno()] * count)
-        assert f"{count} descriptors came with '{op}'" in task.receive(5)[0]["error"]
+        assert f"{count} descriptors with '{op}'" in task.receive(5)[0]["error"]
         with pytest.raises((EOFError, OSError)):
             task.receive(5)
         server.close()
@@ -42,7 +42,7 @@ def test_descriptors_of_a_message_that_is_refused_are_closed(op, count):
     assert open_descriptors() == before
 
 
-def test_a_connection_for_which_no_thread_is_left_is_closed_and_forgotten(monkeypatch, capfd):
+def test_a_connection_without_a_thread_is_closed(monkeypatch, capfd):
     server = FeedServer(["input"], lambda event: None)
 
     def no_thread(thread):

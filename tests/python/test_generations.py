@@ -1,6 +1,6 @@
-"""A driver that starts and stops attempt after attempt keeps its memory, threads and descriptors.
+"""A driver that runs many attempts does not leak memory, threads or descriptors.
 
-The ranks are members in threads here; Spark and the trainers have no part in what could grow.
+The ranks are members in threads; Spark and the trainers are not involved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hearth.native._core import Member
 
-from hearth.trainer import launch
+from hearth.caffe_jobs import launch
 
 GENERATIONS = 1000
 WARM_UP = 100
@@ -36,7 +36,7 @@ def usage() -> dict[str, int]:
 
 
 class Stage:
-    """What Spark's barrier stage does: every rank meets the others, rank 0 has the last word."""
+    """Simulates Spark's barrier stage: every rank joins, rank 0 ends last."""
 
     def __init__(self, spec: Any):
         self._spec = spec
@@ -63,7 +63,7 @@ class Stage:
 
 
 class Session:
-    """As much of a SparkSession as a launch asks for."""
+    """The part of a SparkSession that a launch uses."""
 
     _jsc = SimpleNamespace(
         sc=lambda: SimpleNamespace(
@@ -95,7 +95,7 @@ class Session:
 
 @pytest.fixture
 def no_garbage() -> None:
-    """What earlier tests have left ends now, and is not taken for this one's."""
+    """Ends leftovers of earlier tests, so that they are not counted here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gc.collect()

@@ -1,4 +1,4 @@
-"""What Hadoop says when it refuses, as one line; and where a flag's file lies."""
+"""Hadoop's errors as one line; and the file system of a flag's file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.places import Places
 from hearth.files.hadoop_errors import refusal
-from hearth.spark.failures import memory_kill, tells_of_loss
+from hearth.spark.failures import memory_kill, reports_loss
 
 _DENIED = (
     "org.apache.hadoop.security.AccessControlException: Permission denied: user=me, access=WRITE, "
@@ -68,17 +68,17 @@ def test_a_refusal_is_one_line_with_a_code(told, said, code):
     assert error.code == code
 
 
-def test_yarns_words_for_a_memory_kill():
+def test_yarns_message_of_a_memory_kill():
     assert memory_kill(_KILLED) == (
         "killed by YARN for exceeding physical memory limits. 1.5 GB of 1.4 GB physical memory "
         "used."
     )
-    assert tells_of_loss(_KILLED)
+    assert reports_loss(_KILLED)
     assert memory_kill("Container marked as failed. Exit status: 137") is None
 
 
 class Hdfs:
-    """Stands in for Spark's files: says how it was asked."""
+    """A fake of Spark's files that records calls."""
 
     def __init__(self):
         self.asked: list[str] = []
@@ -96,7 +96,7 @@ class Hdfs:
         self.asked.append(f"{flag} is written: {uri}")
 
 
-def test_a_name_without_a_scheme_is_of_the_default_file_system(tmp_path, monkeypatch):
+def test_a_path_without_scheme_uses_the_default_file_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     local, hdfs = Places(Hdfs(), "file:///"), Places(Hdfs(), "hdfs://h")
     assert local.output("-model", "x") == str(tmp_path / "x")
@@ -106,7 +106,7 @@ def test_a_name_without_a_scheme_is_of_the_default_file_system(tmp_path, monkeyp
     assert hdfs.input("-weights", "") == ""
 
 
-def test_files_elsewhere_are_tried():
+def test_remote_files_are_checked():
     files = Hdfs()
     places = Places(files, "file:///")
     places.input("-weights", "hdfs://h/w")
@@ -114,7 +114,7 @@ def test_files_elsewhere_are_tried():
     assert files.asked == ["-weights is read: hdfs://h/w", "-model is written: hdfs://h/m"]
 
 
-def test_a_local_file_must_be_there(tmp_path):
+def test_a_local_file_must_exist(tmp_path):
     Path(tmp_path / "there").touch()
     places = Places(None, "file:///")
     assert places.input("-weights", f"file:{tmp_path}/there") == str(tmp_path / "there")

@@ -6,11 +6,11 @@ import queue
 
 import pytest
 
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting
 from hearth.horovod import current, elastic
 from hearth.horovod.coordinator import Coordinator, _fused
 from hearth.horovod.engine import Engine
+from hearth.ranks.group import Rendezvous
+from hearth.ranks.place import Place
 
 
 class Group:
@@ -94,7 +94,7 @@ def test_products_are_not_fused():
 
 def test_ranks_that_do_not_come_are_named():
     left = []
-    place = Place(0, 3, lambda name: Meeting(left.append, str, lambda: None, key="0123"))
+    place = Place(0, 3, lambda name: Rendezvous(left.append, str, lambda: None, key="0123"))
     with pytest.raises(TimeoutError, match=r"ranks \[1, 2\] did not call init\(\) within 0.1 s"):
         Engine(place, 0, "host", 0.1)
     assert len(left) == 1

@@ -321,7 +321,7 @@ def test_init_again_and_a_killed_rank(ranks, tmp_path):
 
 ENDED = """
 if rank == 0:
-    from hearth.collective.ranks import lost_a_rank
+    from hearth.ranks.group import lost_a_rank
     say(raised(hvd.HorovodInternalError, hvd.allreduce, torch.ones(1), name="lonely"))
     say(lost_a_rank())
 """

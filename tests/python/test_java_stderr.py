@@ -1,4 +1,4 @@
-"""What of the standard error of Spark's JVM reaches a user."""
+"""Filtering of the standard error of Spark's JVM."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ POOL = (
 
 
 def seen(lines: bytes) -> bytes:
-    """What a child's standard error becomes on that of its parent."""
+    """A child's standard error, as copied to its parent's."""
     command = [sys.executable, "-c", PROGRAM]
     return subprocess.run(command, input=lines, stderr=subprocess.PIPE, check=True).stderr
 
 
-def test_warnings_without_a_remedy_are_left_out():
+def test_warnings_without_a_remedy_are_dropped():
     assert seen(JAVA + b"one\n" + BLAS + POOL + b"two\n") == b"one\ntwo\n"
 
 
-def test_everything_else_arrives_as_it_was():
+def test_everything_else_is_unchanged():
     text = b"03:36:58 ERROR Utils: \xff failed\n\n" + b"x" * 200_000 + b"\nno end of line"
     assert seen(text) == text
 
@@ -54,7 +54,7 @@ def test_another_incubating_module_is_reported():
     assert seen(line) == line
 
 
-def test_the_beginning_of_a_line_does_not_wait_for_its_end():
+def test_the_start_of_a_line_is_written_at_once():
     """Progress bars end their lines late or with a carriage return."""
     command = [sys.executable, "-c", PROGRAM]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as run:

@@ -1,4 +1,4 @@
-"""Spark jobs that end before Spark knows of them."""
+"""Spark jobs that end before Spark has planned them."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hearth.trainer import launch
+from hearth.caffe_jobs import launch
 
 
 class Planning:
@@ -56,7 +56,7 @@ def test_ctrl_c_ends_a_training_that_spark_still_plans(monkeypatch):
     assert spark.cancelled.is_set()
 
 
-# In a process of its own, as that of the tests may have a JVM.
+# In a separate process, as that of the tests may have a JVM.
 AFTER_A_KILL = """
 from types import SimpleNamespace
 from pyspark import SparkContext

@@ -1,4 +1,4 @@
-"""What the Python driver process tells a JVM: settings as plain values, errors as fields."""
+"""Answers of the Python driver process to a JVM: settings as plain values, errors as fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.native.failure import Failure, TaskError
 
 
 class Request:
-    """As the JVM makes it, but without a session."""
+    """A call like the JVM's, but without a session."""
 
     def __init__(self, name, arguments):
         self._name, self._arguments = name, json.dumps(arguments)
@@ -56,21 +56,21 @@ def config(*flags, **changes):
     return {"flags": list(flags), "changes": list(changes.items())}
 
 
-def test_a_setting_is_as_the_flags_and_what_was_set_since_say(answer):
+def test_a_setting_combines_flags_and_later_changes(answer):
     asked = config("-devices", "2", label="digit")
     assert answer("caffe.get", config=asked, name="devices").value == 2
     assert answer("caffe.get", config=asked, name="label").value == "digit"
     assert answer("caffe.get", config=config(), name="netParam").value == {}
 
 
-def test_a_wrong_value_is_the_users_and_has_no_trace(answer):
+def test_an_invalid_value_has_no_traceback(answer):
     request = answer("caffe.get", config=config(devices=0), name="")
     assert request.failure["code"] == "invalid_argument"
     assert request.failure["text"] == "-devices is 0; it must be at least 1"
     assert not request.trace
 
 
-def test_a_defect_is_told_with_its_class_and_trace(answer):
+def test_a_defect_is_reported_with_class_and_traceback(answer):
     request = answer("caffe.get", config=config(), name="noSuchSetting")
     assert request.failure["text"].startswith("AttributeError: Config has no setting")
     assert request.failure["code"] == "internal"

@@ -12,13 +12,13 @@ from object_store import new_folder, object_stores
 
 from hearth import HearthError
 from hearth import data as sources
+from hearth.caffe_jobs import remote_files
 from hearth.caffeonspark.places import Places
 from hearth.files import library_files
 from hearth.files.far_copies import FarCopies
 from hearth.files.library_files import LibraryFiles, library_knows, library_system
 from hearth.files.uri import serving
 from hearth.sources.rank_rows import RankRows
-from hearth.trainer import far_files
 
 
 @pytest.fixture(params=["memory", "local", *object_stores()])
@@ -161,11 +161,11 @@ def test_only_what_may_pass_is_asked_for_again(files, tmp_path, monkeypatch, err
 
     monkeypatch.setattr(library_files, "library_system", lambda uri: (System(), "box/m"))
     clock = SimpleNamespace(monotonic=itertools.count().__next__, sleep=lambda seconds: None)
-    monkeypatch.setattr(far_files, "time", clock)
+    monkeypatch.setattr(remote_files, "time", clock)
     (tmp_path / "model").write_bytes(b"model")
     with pytest.raises(HearthError, match=r"^x://box/quota/throttled: ") as caught:
         store = partial(files.store, [str(tmp_path / "model")], "x://box/quota/throttled")
-        far_files._patiently(store, 2)
+        remote_files._retrying(store, 2)
     assert caught.value.code == code
     assert (len(asked) > 1) == (code in ("unavailable", "internal"))
 

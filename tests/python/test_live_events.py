@@ -1,4 +1,4 @@
-"""Events of a training reach a client of Spark Connect by a connection of their own, or later."""
+"""Events of a training reach a client of Spark Connect by a separate connection, or later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from hearth.trainer.live_events import EventSender, LiveEvents
+from hearth.caffe_jobs.live_events import EventSender, LiveEvents
 
 
 class Access:
@@ -37,7 +37,7 @@ def live():
 
 @pytest.fixture
 def taken(live):
-    """The events that the client has heard; its thread ends with the test."""
+    """The events that the client has received; its thread ends with the test."""
     heard = []
     thread = threading.Thread(target=live.take_all, args=(heard.append,))
     thread.start()
@@ -52,7 +52,7 @@ def taken(live):
     end()
 
 
-def test_events_come_in_order_and_only_others_are_missed(live):
+def test_live_events_arrive_in_order_and_are_not_repeated(live):
     heard = []
 
     def hear(event):
@@ -70,7 +70,7 @@ def test_events_come_in_order_and_only_others_are_missed(live):
     assert live.missed(kept(1, 5)) == []
 
 
-def test_a_client_that_goes_away_gets_the_rest_with_the_result(live, taken):
+def test_a_client_that_disconnects_gets_the_rest_with_the_result(live, taken):
     sender = EventSender(live.listener)
     sender.put(1, {"event": "ready"})
     heard = taken()  # closes it, after the first or before
@@ -81,7 +81,7 @@ def test_a_client_that_goes_away_gets_the_rest_with_the_result(live, taken):
     assert len([event for event in missed if event["event"] == "progress"]) == 199 - len(heard)
 
 
-def test_a_client_that_is_not_reached_is_told_why(live, taken):
+def test_an_unreachable_client_gets_the_reason(live, taken):
     sender = EventSender(dataclasses.replace(live.listener, token="0" * 64))
     sender.put(1, {"event": "ready"})
     sender.close()
@@ -94,7 +94,7 @@ def test_a_client_that_is_not_reached_is_told_why(live, taken):
     assert live.missed([]) == []
 
 
-def test_nobody_listens_where_the_address_is_none_of_this_host():
+def test_no_listener_without_a_local_address():
     live = LiveEvents(Access("192.0.2.1"))
     live.take_all(lambda event: pytest.fail(str(event)))
     assert live.listener is None

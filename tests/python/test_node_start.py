@@ -1,4 +1,4 @@
-"""What a node's process does before the cluster is complete."""
+"""A node's process before the cluster is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import closing
 from hearth.cluster.channel import Channel
 
 
-def test_a_node_imports_what_programs_need_while_it_waits_for_the_others(tmp_path):
+def test_a_node_imports_common_modules_while_it_waits(tmp_path):
     told, tell = os.pipe()
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "pyspark" / "__init__.py").write_text("")

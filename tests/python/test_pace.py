@@ -1,4 +1,4 @@
-"""The driver's line of how fast nodes take rows."""
+"""The driver's line of the nodes' row rates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def note(line, clock, rank, now, taken, waited_s):
     line.note(rank, {"taken": taken, "waited_s": waited_s})
 
 
-def test_the_line_has_each_nodes_rate_and_the_share_of_its_wait():
+def test_the_line_has_each_nodes_rate_and_wait():
     clock = Clock()
     line = Pace({"worker": [0, 1]}, clock)
     assert line.line() == ""
@@ -34,7 +34,7 @@ def test_the_line_has_each_nodes_rate_and_the_share_of_its_wait():
     assert line.line() == "1,100 rows/s: worker:0 1,000 (waits 25%), worker:1 100 (waits 90%)"
 
 
-def test_a_node_that_says_nothing_takes_nothing_but_need_not_wait():
+def test_a_silent_node_counts_as_idle_not_as_waiting():
     clock = Clock()
     line = Pace({"chief": [0], "worker": [1]}, clock)
     for rank in (0, 1):
@@ -45,7 +45,7 @@ def test_a_node_that_says_nothing_takes_nothing_but_need_not_wait():
     assert line.line() == "500 rows/s: chief:0 500 (waits 0%), worker:0 0 (silent for 4 s)"
 
 
-def test_the_first_step_and_what_was_before_the_rows_do_not_count():
+def test_the_first_step_and_earlier_time_do_not_count():
     clock = Clock()
     line = Pace({"worker": [0, 1]}, clock)
     note(line, clock, 0, 0.0, 32, 9.0)  # imports, compiles

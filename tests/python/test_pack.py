@@ -1,4 +1,4 @@
-"""`hearth pack`: archives that work wherever they are unpacked, for a Python without hearth."""
+"""`hearth pack`: relocatable archives for a Python without hearth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hearth.tools.submit_command import program_of, prototxts
 
 
 def run(*command: str, folder: Path, status: int = 0, **environment: str) -> str:
-    """Output of a program with next to nothing in its environment."""
+    """Output of a program with a minimal environment."""
     known = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **environment}
     done = subprocess.run(command, cwd=folder, env=known, capture_output=True, text=True)
     assert done.returncode == status, done.stdout[-3000:] + done.stderr[-3000:]
@@ -29,7 +29,7 @@ def run(*command: str, folder: Path, status: int = 0, **environment: str) -> str
 
 
 def packed(folder: Path, *flags: str) -> Path:
-    """Where an archive was unpacked."""
+    """The folder of an unpacked archive."""
     assert pack.main(["-o", str(folder / "packed.tar"), *flags]) == 0
     with tarfile.open(folder / "packed.tar") as archive:
         archive.extractall(folder / "unpacked", filter="data")
@@ -56,14 +56,14 @@ def test_nodes_need_python_alone(archive, python, tmp_path):
     assert (tmp_path / "net_iter_2.caffemodel").exists()
 
 
-# The engine in the interpreter, as Python layers have it, and all libraries that were loaded.
+# The engine in the interpreter, as for Python layers, and all loaded libraries.
 MAPS = """
 import caffe, tensorflowonspark
 print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if "/lib" in line})
 """
 
 
-def test_all_libraries_are_the_archives_or_the_systems(archive, python, tmp_path):
+def test_all_libraries_are_from_the_archive_or_the_system(archive, python, tmp_path):
     said = run(python, "-c", MAPS, folder=tmp_path, PYTHONPATH=str(archive / "python"))
     places = {path for path in said.split() if ".so" in path and "/site-packages/" not in path}
     assert any(path.startswith(str(archive)) and "libdnnl" in path for path in places)
@@ -82,7 +82,7 @@ def test_the_engine_finds_its_libraries_in_the_archive(archive, python, tmp_path
         assert lines and all(str(archive) in line for line in lines), said
 
 
-def test_libraries_are_there_without_symbols_for_debuggers(archive):
+def test_libraries_are_stripped(archive):
     (packed,) = archive.rglob("libdnnl.so.3")
     (engine,) = native.DIRECTORY.glob("_caffe.*.so")
     size = libraries_of([engine])[packed.name].stat().st_size
@@ -90,7 +90,7 @@ def test_libraries_are_there_without_symbols_for_debuggers(archive):
     assert loaded_part(b"no ELF file") == b"no ELF file"
 
 
-def test_another_python_is_told_so(archive, python, tmp_path):
+def test_another_python_is_refused(archive, python, tmp_path):
     native = archive / "python" / "hearth" / "native"
     (module,) = native.glob("_core.*.so")
     other = module.rename(module.with_name("_core.cpython-39-x86_64-linux-gnu.so"))
@@ -131,7 +131,7 @@ def test_a_whole_environment_moves(tmp_path):
     assert "Usage" in run(str(root / "bin" / "hearth"), "pack", "--help", folder=tmp_path).title()
 
 
-def test_files_in_a_folder_of_what_is_left_out_are_left_out(tmp_path, monkeypatch):
+def test_files_in_an_excluded_folder_are_excluded(tmp_path, monkeypatch):
     def install(name: str, *files: str) -> None:
         record = tmp_path / f"{name}-1.dist-info" / "RECORD"
         files = (*files, f"{record.parent.name}/METADATA")
@@ -147,7 +147,7 @@ def test_files_in_a_folder_of_what_is_left_out_are_left_out(tmp_path, monkeypatc
         (tmp_path / leftover).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / leftover).touch()
     monkeypatch.setattr(pack_environment, "_folders_of_packages", lambda: [tmp_path])
-    left_out = pack_environment._left_out(["pyspark"])
+    left_out = pack_environment._excluded(["pyspark"])
     names = {entry.name for entry in pack_environment._installed("site", left_out)}
     assert {name for name in names if "numpy-1" not in name} == {
         "site/numpy/core.py", "site/numpy/cache", "site/shared/numpy.py", "site/shared/new",
@@ -155,7 +155,7 @@ def test_files_in_a_folder_of_what_is_left_out_are_left_out(tmp_path, monkeypatc
     }  # fmt: skip
 
 
-def test_a_conda_environment_is_conda_packs(tmp_path, monkeypatch, capsys):
+def test_a_conda_environment_is_packed_by_conda_pack(tmp_path, monkeypatch, capsys):
     (tmp_path / "conda-meta").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -194,7 +194,7 @@ def test_the_commands_are_those_of_the_program(solver, tmp_path, capsys):
     assert "-conf solver.prototxt " in cluster and "--deploy-mode cluster" in cluster
 
 
-def test_a_program_of_ones_own_is_named_as_it_is():
+def test_a_users_program_is_named_unchanged():
     program = program_of(["--", "train.py", "--epochs", "3"])
     assert (program.file, program.arguments, program.files) == ("train.py", ("--epochs", "3"), ())
 
@@ -202,8 +202,8 @@ def test_a_program_of_ones_own_is_named_as_it_is():
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["-o", "hearth.zip"], "end in .tar.gz, .tgz, .tar"),
-        (["-o", "/nowhere/hearth.tar"], "there is no folder /nowhere"),
+        (["-o", "hearth.zip"], "extensions: .tar.gz, .tgz, .tar"),
+        (["-o", "/nowhere/hearth.tar"], "the folder /nowhere does not exist"),
         (["--", "-train", "-conf", "gone.prototxt"], "-conf gone.prototxt: there is no such file"),
     ],
 )
@@ -228,11 +228,11 @@ def test_a_net_in_another_folder_would_not_be_found(solver, tmp_path):
     (tmp_path / "nets").mkdir()
     (tmp_path / "net.prototxt").rename(tmp_path / "nets" / "net.prototxt")
     solver.write_text('net: "nets/net.prototxt" max_iter: 1')
-    with pytest.raises(HearthError, match="name the net without a folder"):
+    with pytest.raises(HearthError, match="set the net without a folder"):
         prototxts(str(solver))
 
 
-def test_packages_that_are_links_cannot_be_carried(tmp_path):
+def test_linked_packages_are_refused(tmp_path):
     (tmp_path / "packages").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "packages" / "mine.pth").write_text(f"{tmp_path}/elsewhere\n")
@@ -240,7 +240,7 @@ def test_packages_that_are_links_cannot_be_carried(tmp_path):
         pack_environment._refuse_links(tmp_path / "packages")
 
 
-def test_a_full_disk_leaves_no_half(tmp_path, capsys):
+def test_a_full_disk_leaves_no_partial_archive(tmp_path, capsys):
     resource = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))"
     code = f"{resource}; import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
     code += "from hearth.tools import pack; raise SystemExit(pack.main(['--no-engine']))"

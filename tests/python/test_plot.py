@@ -48,7 +48,7 @@ def test_every_line_goes_to_its_row() -> None:
     assert log.loss_names == {"loss"}
 
 
-def test_time_counts_from_solving_over_the_turn_of_the_year() -> None:
+def test_time_counts_from_solving_across_new_year() -> None:
     log = read_log(LOG.splitlines())
     assert [row.seconds for row in log.train] == [0.8, 3.0, 4.0]
 
@@ -69,7 +69,7 @@ def test_csv_files_have_the_columns_of_caffes_tool(tmp_path: Path) -> None:
     assert len(table(tmp_path / "a.log.test_1")) == 2
 
 
-def test_losses_are_told_from_other_outputs() -> None:
+def test_losses_are_separated_from_other_outputs() -> None:
     losses, others = curves(read_log(LOG.splitlines()), "", "iterations")
     assert [label for label, *_ in losses] == ["train loss", "test #0 loss"]
     assert [label for label, *_ in others] == ["test #0 accuracy", "test #1 accuracy"]
@@ -77,7 +77,7 @@ def test_losses_are_told_from_other_outputs() -> None:
     assert others[0][1:] == ([0, 200], [0.1, 0.98], True)
 
 
-def test_the_picture_has_a_panel_for_each_kind() -> None:
+def test_the_figure_has_a_panel_for_each_kind() -> None:
     figure = plot_logs({"a": read_log(LOG.splitlines())}, x="seconds", log_scale=True)
     above, below = figure.axes
     assert above.get_yscale() == "log"
@@ -98,7 +98,7 @@ def test_plots_what_a_training_logged(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_file_that_is_no_log_is_named(tmp_path: Path) -> None:
+def test_an_invalid_log_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("nothing\n")
     said = run("plot", "empty", "-o", "x.svg", cwd=tmp_path, status=1)
     assert "empty has no line such as 'Iteration 100, loss = 0.5'" in said

@@ -1,4 +1,4 @@
-"""Ports of a run by Spark's settings: the first that is free of those that are named."""
+"""Ports of a run from Spark's settings: the first free one is used."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_ports_are_counted_as_spark_counts_them(text, retries, found):
     assert ports.ports_of(known.get, MESH) == found
 
 
-def test_sixteen_are_tried_without_a_word():
+def test_sixteen_ports_are_tried_by_default():
     assert len(ports.ports_of({MESH: "7300"}.get, MESH)) == 17
 
 
 @pytest.mark.parametrize("text", ["many", "7302-7300", "-5", "70000", "7300-"])
-def test_what_is_no_port_is_refused(text):
-    with pytest.raises(HearthError, match=f"{MESH}={text} names no port: write 7300"):
+def test_invalid_ports_are_refused(text):
+    with pytest.raises(HearthError, match=rf"{MESH}={text} is invalid: use a port \(7300\)"):
         ports.ports_of({MESH: text}.get, MESH)
 
 
@@ -52,13 +52,13 @@ def listen(port: int) -> socket.socket:
     return socket.create_server(("127.0.0.1", port))
 
 
-def test_a_port_that_is_taken_is_passed_over(taken):
+def test_a_used_port_is_skipped(taken):
     range_of_ports = list(range(taken, min(taken + 200, 65536)))
     with ports.first_free(range_of_ports, MESH, listen) as listener:
         assert listener.getsockname()[1] in range_of_ports[1:]
 
 
-def test_all_taken_is_one_line(taken):
+def test_no_free_port_is_a_one_line_error(taken):
     with pytest.raises(
         OSError, match=rf"no port of {MESH} \({taken}-{taken}\) is free: "
     ) as caught:
@@ -66,7 +66,7 @@ def test_all_taken_is_one_line(taken):
     assert caught.value.errno == errno.EADDRINUSE
 
 
-def test_the_coordinator_passes_over_what_is_taken(taken):
+def test_the_coordinator_skips_used_ports(taken):
     from hearth.native._core import Coordinator, new_token
 
     def make(last: int) -> Coordinator:
@@ -81,7 +81,7 @@ def test_the_coordinator_passes_over_what_is_taken(taken):
         make(taken)
 
 
-def test_other_failures_are_told_as_they_are():
+def test_other_failures_are_unchanged():
     def fail(port: int):
         raise ValueError(f"not {port}")
 
@@ -110,14 +110,14 @@ def test_nodes_of_one_host_take_different_ports(monkeypatch):
         supervisor._reserve_port(range_of_ports) as two,
     ):
         assert one.getsockname()[1] != two.getsockname()[1]
-        # The node's own server may have the port beside us.
+        # The node's server may share the port.
         with socket.socket() as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             server.bind(("", one.getsockname()[1]))
             server.listen()
 
 
-def test_nobody_named_a_port(monkeypatch):
+def test_without_a_setting_any_port_is_used(monkeypatch):
     monkeypatch.setattr(os, "environ", {})
     assert reservation.ports_of_driver({}.get) == ([0], ports.COORDINATOR)
 
@@ -136,11 +136,11 @@ def test_the_settings_of_a_session_reach_the_processes_of_its_ranks(monkeypatch)
 
 
 def test_a_rank_listens_on_the_ports_of_the_environment_alone(monkeypatch):
-    from hearth.collective.ranks import Meeting, Ranks
+    from hearth.ranks.group import Ranks, Rendezvous
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEARTH_MESH_PORT", f"{port}-{port}")
-        meeting = Meeting(lambda text: None, str, lambda: None, "127.0.0.1")
+        meeting = Rendezvous(lambda text: None, str, lambda: None, "127.0.0.1")
         with pytest.raises(OSError, match=rf"no port of {MESH} \({port}-{port}\) is free"):
             Ranks(meeting, 0, 1, 5)

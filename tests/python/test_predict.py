@@ -102,7 +102,7 @@ def test_a_value_that_the_output_cannot_hold_is_named_with_its_rows():
 
 
 def test_outputs_of_several_shapes_are_refused_where_one_arrow_batch_has_both():
-    words = r"the model gives rows of shapes \[\(1,\), \(2,\)\]"
+    words = r"the model returns rows of shapes \[\(1,\), \(2,\)\]"
     with pytest.raises(ValueError, match=words):
         run(lambda x: x[:, : 1 + (x[0, 0] > 0)], arrow_batches(9), made=LISTS)
 
@@ -249,9 +249,9 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
     assert len(list(rows.with_results([np.ones(3)]))) == 1
     assert entered.acquire(timeout=10)
     feeder.join(10)
-    with pytest.raises(ValueError, match="6 rows have got no results"):
+    with pytest.raises(ValueError, match="no results for 6 rows"):
         rows.check_none()
-    with pytest.raises(ValueError, match="1 results more than there are rows"):
+    with pytest.raises(ValueError, match="1 more results than rows"):
         list(rows.with_results([np.ones(7)]))
 
 

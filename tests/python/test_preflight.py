@@ -1,4 +1,4 @@
-"""What a session's settings say of its ranks before any of them starts."""
+"""Checks of a session's settings before any rank starts."""
 
 import time
 from types import SimpleNamespace
@@ -12,14 +12,14 @@ from hearth.spark.preflight import unused_cores
 
 
 def _executor(cores: int, removed_ms: int | None = None) -> SimpleNamespace:
-    """As Spark's status store has it; `removed_ms` since 1970, where it was lost."""
+    """As in Spark's status store; `removed_ms` since 1970, if it was lost."""
     date = SimpleNamespace(getTime=lambda: removed_ms)
     removal = SimpleNamespace(isDefined=lambda: removed_ms is not None, get=lambda: date)
     return SimpleNamespace(totalCores=lambda: cores, removeTime=lambda: removal)
 
 
 class Session:
-    """A classic session, as far as the checks look at it."""
+    """The part of a classic session that the checks use."""
 
     def __init__(self, cores: list[int], lost_s_ago: float | None = None, **conf: str):
         self.conf = {key.replace("_", "."): value for key, value in conf.items()}
@@ -32,7 +32,7 @@ class Session:
         self._jsc = SimpleNamespace(sc=lambda: context)
 
 
-def test_cores_that_ranks_do_not_use_are_told_with_what_to_set():
+def test_unused_cores_are_reported_with_the_setting():
     text = unused_cores(Session([0, 8, 8], spark_master="yarn", spark_task_cpus="2"))
     assert "executors have 8 cores, and a rank uses 2" in text
     assert "spark.task.cpus=8" in text and "\n" not in text
@@ -47,7 +47,7 @@ def test_cores_that_ranks_do_not_use_are_told_with_what_to_set():
         ([8], {"spark_master": "local[8]"}),
     ],
 )
-def test_nothing_is_told_where_they_use_all(cores, conf):
+def test_no_warning_if_all_cores_are_used(cores, conf):
     assert unused_cores(Session(cores, **conf)) is None
 
 
@@ -64,7 +64,7 @@ def _slots_of(monkeypatch, counts: list[int]) -> None:
     monkeypatch.setattr("hearth.spark.slots.time.sleep", lambda s: None)
 
 
-def test_an_executor_that_was_just_lost_is_awaited(monkeypatch):
+def test_a_recently_lost_executor_is_awaited(monkeypatch):
     _slots_of(monkeypatch, [2, 2, 3])
     told: list[str] = []
     preflight.check(
@@ -89,7 +89,7 @@ def test_the_first_executors_are_awaited_as_long_as_the_setting_says(monkeypatch
 
 
 @pytest.mark.parametrize("lost_s_ago", [None, 301.0])
-def test_nothing_is_awaited_where_none_was_lost_lately(monkeypatch, lost_s_ago):
+def test_no_wait_without_a_recent_loss(monkeypatch, lost_s_ago):
     _slots_of(monkeypatch, [2])
     with pytest.raises(HearthError, match="3 ranks need 3 task slots"):
         preflight.check(Session([1, 1], lost_s_ago, spark_master="spark://head:7077"), 3)

@@ -1,4 +1,4 @@
-"""Progress is one line on a terminal and Caffe's own lines in a log."""
+"""Progress is one line on a terminal and Caffe's log lines in a log."""
 
 import io
 import os
@@ -11,7 +11,7 @@ EVENT = {
 }  # fmt: skip
 
 
-def test_a_line_has_all_that_people_watch():
+def test_a_line_has_all_figures():
     assert format_progress(EVENT) == (
         "iteration 120/500  loss 0.2500  lr 0.0099  5,120 images/s  batch 64  ETA 0:05"
     )
@@ -29,7 +29,7 @@ def test_a_log_gets_the_log_lines_only():
     assert stream.getvalue() == "I1121 09:05 1 solver.cc:2] hi\n"
 
 
-def test_a_line_that_a_rank_has_written_on_this_terminal_is_not_said_again(capfd):
+def test_a_line_already_on_this_terminal_is_not_repeated(capfd):
     line = {"event": "log", "level": "W", "text": "W1121 hi", "on_stderr": True}
     with os.fdopen(os.dup(2), "w") as other, open(2, "w", closefd=False) as stderr:
         for stream in (stderr, other, io.StringIO()):
@@ -45,23 +45,23 @@ RESTART = {
 }  # fmt: skip
 
 
-def test_a_restart_is_told_with_its_reason():
+def test_a_restart_is_shown_with_its_reason():
     stream = io.StringIO()
     with Progress(stream) as progress:
         progress.show(RESTART)
     assert stream.getvalue() == (
-        "rank 1 on host h went away; starting again from the last snapshot (2 of 3)\n"
+        "rank 1 on host h went away; restarting from the last snapshot (2 of 3)\n"
     )
 
 
-def test_the_wait_for_executors_is_told():
+def test_the_wait_for_executors_is_shown():
     stream = io.StringIO()
     with Progress(stream) as progress:
         progress.show({"event": "waiting", "text": "waiting for executors: 2 of 3 slots"})
     assert stream.getvalue() == "waiting for executors: 2 of 3 slots\n"
 
 
-def test_the_link_of_a_page_is_told():
+def test_the_link_of_a_page_is_shown():
     stream = io.StringIO()
     with Progress(stream) as progress:
         progress.show({"event": "page", "url": "http://127.0.0.1:1/secret/"})

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from hearth import HearthError
-from hearth.collective.ranks import Meeting, Ranks
 from hearth.native import _core
+from hearth.ranks.group import Ranks, Rendezvous
 
 
 def two_ranks(pool: ThreadPoolExecutor) -> list[Ranks]:
     published: queue.SimpleQueue[str] = queue.SimpleQueue()
-    meeting = Meeting(published.put, lambda: published.get(timeout=60), lambda: None, key="0123")
+    meeting = Rendezvous(published.put, lambda: published.get(timeout=60), lambda: None, key="0123")
     opened = [pool.submit(Ranks, meeting, rank, 2, 60.0) for rank in range(2)]
     return [each.result() for each in opened]
 
@@ -27,7 +27,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("first", TOLD)
-def test_a_rank_with_more_steps_is_told_that_the_other_has_ended(first: int) -> None:
+def test_a_rank_with_more_steps_gets_the_reason_of_the_others_end(first: int) -> None:
     with ThreadPoolExecutor(2) as pool:
         ranks = two_ranks(pool)
         waits = ranks[1 - first].submit(_core.Request("all_reduce", np.zeros(4, np.float32)))

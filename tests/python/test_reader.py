@@ -46,7 +46,7 @@ def test_a_single_file_by_uri(tmp_path):
     assert read(f"file://{tmp_path}/part-000.parquet", 0, 1) == ids
 
 
-def test_hidden_files_of_spark_are_left_out(tmp_path):
+def test_hidden_files_of_spark_are_ignored(tmp_path):
     ids = write(tmp_path, [4])
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / ".part-000.parquet.crc").write_bytes(b"crc!")
@@ -65,7 +65,7 @@ def test_without_columns_all_are_read(tmp_path):
     assert batch.schema.names == ["id", "label"]
 
 
-def test_a_missing_column_is_named_with_those_there_are(tmp_path):
+def test_a_missing_column_is_named_with_existing_ones(tmp_path):
     write(tmp_path, [3])
     with pytest.raises(ValueError, match=r"column 'image' is not in .* which has: id, label"):
         next(file_reader.read_rows(str(tmp_path), ["image"], 0, 1))
@@ -142,7 +142,7 @@ def test_a_pinned_file_of_equal_size_with_other_rows_is_named(tmp_path):
 
 
 def run_as_program(*arguments):
-    """The module as `hearth train` starts it; returns (ids that came through the ring, error)."""
+    """Runs the module like `hearth train`; returns (ids read from the ring, error)."""
     from hearth.native._core import RingReader
 
     ring = RingReader()
@@ -168,14 +168,14 @@ def test_the_program_feeds_a_ring(tmp_path):
     assert run_as_program(*arguments) == (ids[10:], None)
 
 
-def test_the_programs_failure_comes_through_the_ring(tmp_path):
+def test_the_programs_failure_reaches_the_ring(tmp_path):
     arguments = ["--source", str(tmp_path / "none"), "--rank", "0", "--world", "1"]
     ids, error = run_as_program(*arguments)
     assert ids == []
     assert "none does not exist" in error
 
 
-def test_the_program_ends_when_nobody_wants_more_rows(tmp_path, monkeypatch):
+def test_the_program_ends_when_no_more_rows_are_needed(tmp_path, monkeypatch):
     write(tmp_path, [20, 20, 20])
     written = []
 

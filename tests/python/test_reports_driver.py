@@ -1,4 +1,4 @@
-"""What the driver makes of reports: history, event file, page, line, callback, MLflow."""
+"""The driver's outputs of reports: history, event file, page, line, callback, MLflow."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Cluster:
         return [row[:4] for row in self.reports.history.rows()]
 
 
-def test_the_history_has_every_rank_and_nodes_that_are_none():
+def test_the_history_has_all_ranks_and_other_nodes():
     with Cluster() as cluster:
         cluster.note(0, at(1, loss=0.5, acc=1), at(2, loss="nan"))
         cluster.note(1, at(1, loss=0.75))
@@ -81,7 +81,7 @@ def test_rank_0s_reports_are_in_the_event_file_under_their_names(tmp_path):
     assert points == {(7, "val/loss"): 0.5, (8, "loss"): 0.25}
 
 
-def test_after_a_restart_history_and_file_go_on_from_the_checkpoint(tmp_path):
+def test_after_a_restart_history_and_file_continue_from_the_checkpoint(tmp_path):
     with Cluster(log_dir=str(tmp_path)) as cluster:
         for node in (0, 1):
             cluster.note(node, *(at(step, loss=step) for step in range(1, 9)))
@@ -123,7 +123,7 @@ def test_the_callback_gets_rank_0s_reports_and_ends_the_training(caplog):
     assert "on_report failed at step 1" in caplog.text and "a plot failed" in caplog.text
 
 
-def test_a_callback_that_returns_nothing_ends_nothing():
+def test_a_callback_that_returns_none_does_not_stop_training():
     with Cluster(on_report=lambda report: None) as cluster:
         cluster.note(0, at(1, loss=3))
     assert not cluster.stopped.is_set()
@@ -141,7 +141,7 @@ def test_the_page_shows_the_figures_while_the_training_runs(capsys):
     assert data["series"] == {"loss": [[7, 0.5]], "val/acc": [[7, 0.75]]}
 
 
-def test_the_line_is_shown_now_and_then_and_the_last_one_at_the_end(monkeypatch, capsys):
+def test_the_line_is_shown_at_intervals_and_at_the_end(monkeypatch, capsys):
     monkeypatch.setattr(line_module, "_LINES_S", 1e9)
     with Cluster() as cluster:
         for step in range(1, 1001):
@@ -150,7 +150,7 @@ def test_the_line_is_shown_now_and_then_and_the_last_one_at_the_end(monkeypatch,
     assert lines == ["step 1  loss 0.5", "step 1,000  loss 0.5"]
 
 
-def test_output_is_shown_with_its_rank_and_what_was_left_out(capsys):
+def test_output_is_shown_with_its_rank_and_dropped_count(capsys):
     with Cluster() as cluster:
         said = {
             "event": "output",
@@ -162,23 +162,23 @@ def test_output_is_shown_with_its_rank_and_what_was_left_out(capsys):
     assert capsys.readouterr().err.splitlines() == [
         "[rank 0 h] a",
         "[rank 0 h] [bold]b",
-        "[rank 0 h] ... 1,200 lines left out; the executor's log has them",
+        "[rank 0 h] ... 1,200 lines omitted; see the executor's log",
     ]
 
 
-def test_reports_that_were_left_out_are_counted_in_a_warning(caplog):
+def test_dropped_reports_are_counted_in_a_warning(caplog):
     with Cluster() as cluster:
         cluster.note(0, at(1, loss=1), left_out=30)
         cluster.note(1, left_out=4)
-    assert "34 reports of metrics were left out" in caplog.text
+    assert "34 reports of metrics were dropped" in caplog.text
 
 
-def test_what_is_no_report_harms_no_other(caplog):
+def test_an_invalid_report_does_not_affect_others(caplog):
     with Cluster() as cluster:
         cluster.note(0, {"step": 1})
         cluster.note(0, at(2, loss=1))
     assert cluster.rows() == [(2, 0, "loss", 1.0)]
-    assert "could not be handled" in caplog.text
+    assert "cannot handle a report" in caplog.text
 
 
 def test_a_log_dir_that_cannot_be_written_is_an_error_at_the_start(tmp_path):
@@ -194,7 +194,7 @@ def test_a_line_has_six_metrics_and_no_line_breaks():
     assert line.endswith("(2 more)  5,679 rows/s")
 
 
-def test_the_rate_is_of_a_second_and_begins_anew_with_the_program():
+def test_the_rate_is_per_second_and_resets_with_the_program():
     rate = Rate()
     assert not rate.note(0, 0.0) and not rate.note(100, 0.5)
     assert rate.note(300, 2.0) and rate.value == 150
@@ -219,7 +219,7 @@ class Refused(Exception):
 
 
 class FakeMlflow(types.ModuleType):
-    """As much of MLflow as is used."""
+    """The part of MLflow that is used."""
 
     def __init__(self, active=True, fails=False):
         super().__init__("mlflow")
@@ -262,7 +262,7 @@ def test_an_active_run_of_mlflow_gets_params_and_metrics_by_step(monkeypatch):
     assert (key, value, step) == ("loss_train", 0.25, 3) and stamp > 1.6e12
 
 
-def test_of_params_that_a_run_has_already_the_others_are_logged(monkeypatch, caplog):
+def test_params_that_a_run_lacks_are_logged(monkeypatch, caplog):
     fake = FakeMlflow()
     monkeypatch.setitem(sys.modules, "mlflow", fake)
     for params in ({"lr": 0.5}, {"lr": 1, "depth": 3}):
@@ -293,7 +293,7 @@ def test_without_an_active_run_nothing_is_logged_or_imported(monkeypatch, fake):
     assert cluster.rows()
 
 
-def test_a_server_of_mlflow_that_never_answers_ends_no_training(monkeypatch, caplog):
+def test_an_unresponsive_mlflow_server_does_not_end_the_training(monkeypatch, caplog):
     fake, answer = FakeMlflow(), threading.Event()
     fake.log_batch = fake.log_artifacts = lambda *_, **__: answer.wait()
     monkeypatch.setitem(sys.modules, "mlflow", fake)
@@ -318,7 +318,7 @@ def test_a_server_of_mlflow_that_fails_is_one_warning(monkeypatch, caplog):
     assert cluster.rows()
 
 
-def test_of_a_programs_arguments_the_plain_ones_are_params():
+def test_plain_arguments_of_a_program_are_params():
     args = types.SimpleNamespace(lr=0.1, name="a", deep=True, net=object())
     assert plain_params(args) == {"lr": 0.1, "name": "a", "deep": True}
     assert plain_params({"lr": 1, "x": None}) == {"lr": 1}
@@ -331,13 +331,13 @@ def test_keyword_arguments_that_run_does_not_know_are_refused():
 
     with pytest.raises(TypeError, match=r"run\(\) got an unexpected keyword argument 'log'"):
         ReportOptions.of(main_fun, None, {"log": "all"})
-    with pytest.raises(ValueError, match=r"logs is 'rank1': give one of rank0, all, none"):
+    with pytest.raises(ValueError, match=r"logs is 'rank1': it must be one of rank0, all, none"):
         ReportOptions.of(main_fun, None, {"logs": "rank1"})
     options = ReportOptions.of(main_fun, {"lr": 1}, {"ui": True})
     assert options.ui and options.title.endswith("main_fun") and options.params == {"lr": 1}
 
 
-def test_rows_that_loaders_give_are_counted_once_they_are_given():
+def test_rows_of_loaders_are_counted_when_delivered():
     from dataset_ranks import loaders, partitions_of
 
     from hearth.data.given import given_rows

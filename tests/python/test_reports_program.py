@@ -1,4 +1,4 @@
-"""Metrics that a program reports: what is taken, what is refused, and that nothing waits."""
+"""Metrics reported by a program: accepted and refused values, without blocking."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def received(sock):
 
 
 class ZeroDimensions:
-    """As a tensor is to this module, which knows no framework."""
+    """A fake tensor, for a module that knows no framework."""
 
     shape = ()
 
@@ -51,7 +51,7 @@ class ZeroDimensions:
         return 0.125
 
 
-def test_numbers_of_all_kinds_arrive_as_they_are(ends):
+def test_numbers_of_all_kinds_arrive_unchanged(ends):
     reports, sock = ends
     values = {
         "loss": ZeroDimensions(),
@@ -77,7 +77,7 @@ def test_numbers_of_all_kinds_arrive_as_they_are(ends):
 @pytest.mark.parametrize(
     ("values", "step", "words"),
     [
-        ({"loss": "0.5"}, 1, r"got a str as 'loss': a metric is one number"),
+        ({"loss": "0.5"}, 1, r"got a str as 'loss': a metric must be a number"),
         ({"loss": None}, 1, r"got a NoneType as 'loss'"),
         ({"loss": 1j}, 1, r"got a complex as 'loss'"),
         ({"loss": [1.0]}, 1, r"got a list as 'loss'"),
@@ -87,11 +87,11 @@ def test_numbers_of_all_kinds_arrive_as_they_are(ends):
         ({" ": 1}, 1, r"empty name"),
         ({3: 1}, 1, r"a int as the name of a metric"),
         ({"\ud800": 1}, 1, r"invalid Unicode"),
-        ({"x": 1}, -1, r"step=-1: steps count from 0"),
-        ({"x": 1}, 2**63, r"steps count from 0"),
-        ({"x": 1}, 1.5, r"step=1.5: a step is a whole number"),
-        ({"x": 1}, True, r"step=True: a step is a whole number"),
-        ({"n" * 200_000: 1}, 1, r"more than 131072: report fewer at once"),
+        ({"x": 1}, -1, r"step=-1: a step must be from 0"),
+        ({"x": 1}, 2**63, r"a step must be from 0"),
+        ({"x": 1}, 1.5, r"step=1.5: a step must be an integer"),
+        ({"x": 1}, True, r"step=True: a step must be an integer"),
+        ({"n" * 200_000: 1}, 1, r"the limit is 131072: report fewer at once"),
     ],
 )
 def test_anything_else_is_refused_in_one_sentence(ends, values, step, words):
@@ -102,7 +102,7 @@ def test_anything_else_is_refused_in_one_sentence(ends, values, step, words):
     assert received(sock) == []
 
 
-def test_names_without_end_are_refused_and_those_known_go_on(ends, monkeypatch):
+def test_too_many_names_are_refused_but_known_ones_work(ends, monkeypatch):
     monkeypatch.setattr(program, "_MOST_NAMES", 3)
     reports, sock = ends
     reports.report({"a": 1, "b": 1}, 0)
@@ -124,7 +124,7 @@ def test_without_a_step_each_report_is_the_next_one(ends):
     assert steps == [0, 10, 11, 40, 40]
 
 
-def test_a_supervisor_that_does_not_read_stops_no_step_and_loses_no_last_value(ends):
+def test_a_blocked_supervisor_delays_no_step_and_loses_no_last_value(ends):
     reports, sock = ends
     reports._waiting = Bounded(10)
     reports.report({"rare": 1.0}, 0)
@@ -141,7 +141,7 @@ def test_a_supervisor_that_does_not_read_stops_no_step_and_loses_no_last_value(e
     assert shown == sorted(shown) and shown[0] == 0 and shown[-1] == steps - 1
 
 
-def test_of_too_many_reports_every_second_goes_and_the_last_of_each_metric_stays():
+def test_reports_are_thinned_but_the_last_of_each_metric_stays():
     waiting = Bounded(100)
     waiting.add({"step": 0, "values": {"once": 1}})
     waiting.add({"back_to": 0})

@@ -26,7 +26,7 @@ REPORT = (
 
 
 class Run:
-    """A program below a relay, whose own standard output and error are files of the test."""
+    """A program with a relay, whose standard output and error are files of the test."""
 
     def __init__(self, tmp_path, monkeypatch, program, stdin=None, **job):
         self.files = [tmp_path / "stdout", tmp_path / "stderr"]
@@ -84,7 +84,7 @@ def test_lines_reach_the_driver_while_the_program_runs_and_the_files_have_the_by
     assert ran.texts() == ["first\n", "half"]
 
 
-def test_a_killed_program_has_reported_what_it_reported(run):
+def test_reports_of_a_killed_program_survive(run):
     program = REPORT + (
         "import os\nfor step in range(200): reports.report({'loss': step}, step)\n"
         "os.write(2, b'the end\\n')\nos.kill(os.getpid(), 9)\n"
@@ -99,7 +99,7 @@ def test_a_killed_program_has_reported_what_it_reported(run):
     ran.end()
 
 
-def test_a_program_that_prints_without_end_is_cut_short_with_a_count(run, monkeypatch):
+def test_endless_output_is_truncated_with_a_count(run, monkeypatch):
     monkeypatch.setattr(lines_module, "_LINES_PER_S", 0.0)
     count = 5000
     ran = run(f"for n in range({count}): print('line', n)")
@@ -111,7 +111,7 @@ def test_a_program_that_prints_without_end_is_cut_short_with_a_count(run, monkey
     assert ran.texts()[0].count("\n") == count  # the executor's file has them all
 
 
-def test_reports_without_end_reach_the_driver_in_bounded_messages(run):
+def test_endless_reports_reach_the_driver_in_bounded_messages(run):
     count = 20_000
     program = REPORT + (
         f"for step in range({count}): reports.report({{'loss': step, 'n' * 3000: 1}}, step)\n"
@@ -131,13 +131,13 @@ def test_output_that_is_not_shown_is_not_captured(run):
     assert ran.end() == []
 
 
-def test_where_the_driver_has_the_same_terminal_the_lines_stay_here(run):
+def test_lines_stay_local_on_the_drivers_terminal(run):
     ran = run("print('a\\nb')", captures="here")
     assert ran.end() == []
     assert ran.texts()[0] == f"{LABEL} a\n{LABEL} b\n"
 
 
-def test_a_driver_that_is_gone_ends_nothing(tmp_path, monkeypatch):
+def test_a_lost_driver_ends_nothing(tmp_path, monkeypatch):
     asked = threading.Event()
 
     def gone(event):
@@ -163,7 +163,7 @@ def test_a_flush_of_an_ended_relay_returns(run):
     assert ended.wait(10)
 
 
-def test_a_progress_bar_is_shown_as_a_terminal_has_it_in_the_end():
+def test_a_progress_bar_is_shown_in_its_final_state():
     lines = Lines()
     assert lines.add(b"  1%\r  2%\r") == ["  2%"]
     assert lines.add(b"  3%\r 99%") == ["  3%"]
@@ -172,7 +172,7 @@ def test_a_progress_bar_is_shown_as_a_terminal_has_it_in_the_end():
     assert lines.end() == []
 
 
-def test_lines_are_cut_and_bytes_that_are_no_text_replaced():
+def test_long_lines_are_truncated_and_invalid_bytes_replaced():
     lines = Lines()
     assert lines.add(b"a\xffb\n") == ["a\ufffdb"]
     (long,) = lines.add(b"x" * 10_000)
@@ -181,7 +181,7 @@ def test_lines_are_cut_and_bytes_that_are_no_text_replaced():
     assert lines.add(b"\xbc\n") == ["ü"]  # cut between two reads
 
 
-def test_room_for_lines_comes_back_with_time():
+def test_the_line_limit_recovers_with_time():
     now = [0.0]
     limit = Limit(lambda: now[0])
     assert len(limit.within(["x"] * 600)) == 500

@@ -13,7 +13,7 @@ class Session:
 
 @pytest.fixture
 def waits(monkeypatch):
-    """How many tasks' slots were awaited, each time."""
+    """Records how many tasks' slots were awaited, each time."""
     found = []
     monkeypatch.setattr(slots.SlotWait, "wait", lambda self: found.append(self._tasks))
     return found
@@ -23,7 +23,7 @@ def lose(generation):
     raise Lost(Failure(f"rank {generation} went away", rank=generation, lost=True))
 
 
-def test_each_loss_begins_a_generation_once_there_are_slots_again(waits):
+def test_each_loss_starts_a_generation_once_slots_are_available(waits):
     restarts, told = Restarts(Session(), tasks=3, most=5), []
 
     def attempt(generation):
@@ -37,25 +37,25 @@ def test_each_loss_begins_a_generation_once_there_are_slots_again(waits):
     assert waits == [3, 3]
 
 
-def test_a_generation_that_is_over_already_counts_as_the_first_loss(waits):
+def test_an_ended_generation_counts_as_the_first_loss(waits):
     restarts, cause = Restarts(Session(), tasks=1, most=1), KeyError("what Spark said")
     first = Lost(Failure("a node went away"))
     first.__cause__ = cause
     assert restarts.run(lambda generation: generation, lambda lost: None, first) == 1
-    with pytest.raises(Lost, match=r"a node went away \(given up after 1 restarts\)") as found:
+    with pytest.raises(Lost, match=r"a node went away \(failed after 1 restarts\)") as found:
         restarts.run(lambda generation: generation, lambda lost: None, first)
     assert found.value.__cause__ is cause
     assert waits == [1]
 
 
-def test_without_restarts_the_first_loss_is_the_last_word(waits):
+def test_without_restarts_the_first_loss_is_final(waits):
     with pytest.raises(Lost) as found:
         Restarts(Session(), tasks=1, most=0).run(lose, pytest.fail)
     assert found.value.failure == Failure("rank 0 went away", rank=0, lost=True)
     assert waits == []
 
 
-def test_what_is_not_a_loss_ends_the_loop(waits):
+def test_other_errors_end_the_loop(waits):
     def attempt(generation):
         raise ValueError("my own fault")
 
@@ -63,7 +63,7 @@ def test_what_is_not_a_loss_ends_the_loop(waits):
         Restarts(Session(), tasks=1, most=3).run(attempt, pytest.fail)
 
 
-def test_a_loss_without_a_replacement_says_why_there_is_no_restart(monkeypatch):
+def test_a_loss_without_a_replacement_has_the_reason(monkeypatch):
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: 1)
     monkeypatch.setattr(Session, "conf", {slots.WAIT_SETTING: "0"})
     told = []
@@ -73,7 +73,7 @@ def test_a_loss_without_a_replacement_says_why_there_is_no_restart(monkeypatch):
     assert len(told) == 1
 
 
-def test_who_is_told_of_the_wait_may_end_it(monkeypatch):
+def test_the_notify_callback_may_end_the_wait(monkeypatch):
     def tell(line):
         raise ValueError(line)
 

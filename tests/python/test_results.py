@@ -1,4 +1,4 @@
-"""What main functions return: carried as data, and never as code."""
+"""Return values of main functions: sent as data, never as code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def back(value):
         {"a": {1: (2,)}, None: b"\x00"}, {"tuple": [1]},
     ],
 )  # fmt: skip
-def test_plain_values_come_back_as_they_were(value):
+def test_plain_values_round_trip(value):
     assert back(value) == value
     assert type(back(value)) is type(value)
 
@@ -47,7 +47,7 @@ def test_numbers_of_numpy_and_of_enumerations_are_numbers():
     assert [type(v) for v in found.values()] == [float, int, int, float]
 
 
-def test_arrays_come_back_and_large_ones_in_pieces():
+def test_arrays_round_trip_large_ones_in_pieces():
     array = np.arange(300_000, dtype=np.float32).reshape(3, -1)
     pieces = carried([array])
     assert len(pieces) > 1 and max(map(len, pieces)) <= 600_000
@@ -55,26 +55,26 @@ def test_arrays_come_back_and_large_ones_in_pieces():
     assert found.dtype == np.float32 and (found == array).all()
 
 
-def test_nothing_is_sent_of_none():
+def test_none_is_not_sent():
     assert carried(None) == []
 
 
 @pytest.mark.parametrize(
     "value", [object(), {"x": [object()]}, np.array([object()]), {1, 2}, print]
 )
-def test_what_cannot_be_carried_harms_no_program_and_is_said_where_it_is_asked_for(value):
+def test_an_unsupported_value_fails_only_when_it_is_read(value):
     pieces = carried(value)
     with pytest.raises(TypeError, match=r"^rank 1's main function returned a \S+: return numbers"):
         results.received(1, pieces)
 
 
-def test_what_is_too_large_is_said_too(monkeypatch):
+def test_an_oversized_value_fails_only_when_it_is_read(monkeypatch):
     monkeypatch.setattr(results, "_MOST_BYTES", 1000)
     with pytest.raises(TypeError, match="returned a bytes of 0 MB, more than 0 MB"):
         results.received(1, carried(b"x" * 2000))
 
 
-def test_a_value_that_fails_to_be_read_is_said_too():
+def test_a_value_that_fails_to_serialize_is_reported():
     class Lazy:
         @property
         def dtype(self):

@@ -1,4 +1,4 @@
-"""Large values of local files reach the trainer's side where they lie, as copies of them do."""
+"""Large values of local files are read in place by the trainer, with the same values as copies."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def through_a_ring(batches):
 
 
 def ring_bytes(batches):
-    """How many bytes a ring and a spill file have of them."""
+    """Their number of bytes in a ring and in a spill file."""
     with written(batches) as fds:
         return RingReader.attach(*fds).drain()[1]
 
@@ -78,7 +78,7 @@ SOURCES = pytest.mark.parametrize("source", [lmdb, sequence])
 
 
 @SOURCES
-def test_only_places_travel_and_the_values_are_those_of_copies(tmp_path, source):
+def test_only_positions_are_sent_and_values_equal_copies(tmp_path, source):
     data = pictures(BYTES)
     rows = source(tmp_path, data)
     assert ring_bytes(rows.read(0, 1)) < PICTURES * 2000
@@ -112,7 +112,7 @@ def test_a_spool_has_the_same_epochs_and_the_same_digest(tmp_path, source):
 
 
 @SOURCES
-def test_a_file_that_is_written_between_epochs_is_said(tmp_path, source):
+def test_a_file_modified_between_epochs_is_an_error(tmp_path, source):
     rows = source(tmp_path, pictures(BYTES))
     with written(rows.read(0, 1)) as fds:
         spooled = SpoolSource(*fds)

@@ -1,4 +1,4 @@
-"""Settings that several jobs of one Spark session need at the same time."""
+"""Settings shared by concurrent jobs of one Spark session."""
 
 import logging
 import threading
@@ -38,7 +38,7 @@ def test_settings_stay_until_the_last_job_that_needs_them_has_ended():
         assert spark.conf == {KEY: "200"}
 
 
-def test_who_needs_another_value_waits_and_says_for_what(caplog):
+def test_a_job_that_needs_another_value_waits_and_logs_it(caplog):
     spark, seen, waits = Session(), [], threading.Event()
 
     def second():
@@ -70,7 +70,7 @@ def test_sessions_do_not_wait_for_each_other():
         assert (one.conf[KEY], two.conf[KEY]) == ("2", "3")
 
 
-def test_a_setting_that_spark_refuses_leaves_none_behind():
+def test_a_refused_setting_leaves_no_other_behind():
     spark = Session()
     with (
         pytest.raises(ValueError, match="unheard of"),
@@ -82,7 +82,7 @@ def test_a_setting_that_spark_refuses_leaves_none_behind():
         assert spark.conf == {KEY: "3"}
 
 
-def test_a_session_that_is_gone_hides_no_error_and_keeps_nobody_waiting(monkeypatch):
+def test_an_ended_session_hides_no_error_and_blocks_no_job(monkeypatch):
     spark = Session()
 
     def gone(*_):
@@ -101,7 +101,7 @@ def test_a_thread_does_not_wait_for_itself():
     spark = Session()
     with session_conf(spark, {KEY: "2"}), session_conf(spark, {KEY: "2", OTHER: "4"}):
         with (
-            pytest.raises(HearthError, match=f"needs {KEY}=3, the other one 2"),
+            pytest.raises(HearthError, match=f"needs {KEY}=3, but the other one 2"),
             session_conf(spark, {KEY: "3"}),
         ):
             pass

@@ -1,4 +1,4 @@
-"""The wait for task slots, on a clock of the test's own and without Spark."""
+"""The wait for task slots, on a fake clock and without Spark."""
 
 from fractions import Fraction
 
@@ -16,7 +16,7 @@ class Session:
 
 @pytest.fixture
 def spark(monkeypatch):
-    """Sets how many slots there are at which second; the last number stays."""
+    """Sets the number of slots by second; the last number stays."""
 
     def set_slots(**at):
         times = {float(key[1:]): count for key, count in at.items()}
@@ -35,7 +35,7 @@ def spark(monkeypatch):
     return set_slots
 
 
-def test_slots_that_come_late_are_awaited_and_told_of(spark):
+def test_late_slots_are_awaited_and_reported(spark):
     now, told = spark(s0=1, s5=2, s130=3), []
     SlotWait(Session(), 3, told.append).wait()
     assert now[0] == pytest.approx(130, abs=0.2)
@@ -47,7 +47,7 @@ def test_slots_that_come_late_are_awaited_and_told_of(spark):
     assert len(told) == 14
 
 
-def test_slots_that_never_come_are_an_error_at_the_limit_that_is_set(spark):
+def test_missing_slots_are_an_error_at_the_limit(spark):
     now = spark(s0=3, s7=2)
     wait = SlotWait(Session(spark_hearth_executorWait="2min"), 3)
     wait.wait()
@@ -64,14 +64,14 @@ def test_slots_that_never_come_are_an_error_at_the_limit_that_is_set(spark):
 ELASTIC = {"spark_hearth_executorWait": "30s", "spark_hearth_minWorkersWait": "10min"}
 
 
-def test_a_job_that_may_have_fewer_tasks_goes_on_with_them_after_the_executors_wait(spark):
+def test_a_job_continues_with_fewer_tasks_after_executor_wait(spark):
     now = spark(s0=1, s20=2)
     SlotWait(Session(**ELASTIC), 8, least=2).wait()
     assert now[0] == pytest.approx(30, abs=0.2)
 
 
 @pytest.mark.parametrize("tasks", [2, 8])
-def test_a_job_below_its_fewest_tasks_waits_longer_and_says_so(spark, tasks):
+def test_a_job_below_its_minimum_waits_longer_and_reports_it(spark, tasks):
     now, told = spark(s0=1, s400=2), []
     SlotWait(Session(**ELASTIC), tasks, told.append, least=2).wait()
     assert now[0] == pytest.approx(400, abs=0.2)
@@ -87,14 +87,14 @@ def test_a_job_below_its_fewest_tasks_waits_longer_and_says_so(spark, tasks):
     assert now[0] == pytest.approx(600, abs=0.3)
 
 
-def test_an_hour_is_waited_for_the_fewest_tasks_where_no_setting_says_otherwise(spark):
+def test_the_default_wait_for_the_minimum_is_an_hour(spark):
     now = spark(s0=0)
     with pytest.raises(HearthError, match="within 3600 s"):
         SlotWait(Session(), 8, least=2).wait()
     assert now[0] == pytest.approx(3600, abs=0.3)
 
 
-def test_a_shortage_that_is_over_does_not_count_for_the_next(spark):
+def test_an_ended_shortage_does_not_count_for_the_next(spark):
     now = spark(s0=1, s200=2, s201=1, s402=2)
     wait = SlotWait(Session(), 2)
     assert not wait.look()
@@ -106,7 +106,7 @@ def test_a_shortage_that_is_over_does_not_count_for_the_next(spark):
 
 
 @pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "local[*]", "local"])
-def test_nobody_waits_for_more_slots_than_there_can_be(spark, master):
+def test_no_wait_for_more_slots_than_the_maximum(spark, master):
     now = spark(s0=2)
     session = Session(spark_master=master)
     with pytest.raises(HearthError, match=r"5 ranks need 5 task slots .* the cluster has 2"):
@@ -114,7 +114,7 @@ def test_nobody_waits_for_more_slots_than_there_can_be(spark, master):
     assert now[0] == 0
 
 
-def test_where_spark_does_not_tell_nobody_waits(spark):
+def test_no_wait_if_the_slots_are_unknown(spark):
     now = spark(s0=None)
     SlotWait(Session(), 3).wait()
     assert now[0] == 0
@@ -135,12 +135,12 @@ def test_a_session_that_has_ended_gets_no_executors():
 @pytest.mark.parametrize(
     ("said", "seconds"), [("90", 90), ("90s", 90), (" 5 m", 300), ("10MIN", 600), ("2h", 7200)]
 )
-def test_the_wait_is_said_as_spark_says_times(said, seconds):
+def test_the_wait_uses_sparks_time_syntax(said, seconds):
     assert executor_wait_s(Session(spark_hearth_executorWait=said)) == seconds
 
 
 @pytest.mark.parametrize("said", ["soon", "-1", "1.5s", "3 days"])
-def test_a_wait_that_is_no_time_is_refused(said):
+def test_an_invalid_wait_is_refused(said):
     with pytest.raises(HearthError, match=r"spark\.hearth\.executorWait is .*such as 90s"):
         executor_wait_s(Session(spark_hearth_executorWait=said))
 

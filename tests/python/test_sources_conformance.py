@@ -291,7 +291,7 @@ def test_a_damaged_file_is_named(place, kind, where):
         assert len(rows) == ROWS or kind.make is data.sequence_file
 
 
-def test_a_missing_column_is_named_with_those_there_are(place, kind):
+def test_a_missing_column_is_named_with_existing_ones(place, kind):
     put(place, kind, TABLE)
     with pytest.raises(ValueError, match=r"column 'image' is not in .*, which has: id, "):
         kind.make(place.uri, ["image"]).pin()

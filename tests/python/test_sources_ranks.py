@@ -14,6 +14,7 @@ import pytest
 from pyarrow import orc
 from table_files import ROWS, TABLE, write_parquet
 
+from hearth.caffe_jobs.ring_feed import FileFeed, TaskRank, ranks_of
 from hearth.caffeonspark.tools import sequence_parts
 from hearth.caffeonspark.tools.sequence_keys import picture_key
 from hearth.files.stored_files import Block
@@ -23,7 +24,6 @@ from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import ParquetFormat
 from hearth.sources.rank_rows import RankRows, epoch_order
 from hearth.sources.sequence_file import SequenceFileFormat
-from hearth.trainer.ring_feed import FileFeed, Place, ranks_of
 
 
 def write_orc(folder):
@@ -219,26 +219,26 @@ def wait_for_readers(monkeypatch):
     """Has the threads of a feed run at once."""
     at_once = SimpleNamespace(Lock=contextlib.nullcontext)
     at_once.Thread = lambda target, args, name: SimpleNamespace(start=lambda: target(*args))
-    monkeypatch.setattr("hearth.trainer.ring_feed.threading", at_once)
+    monkeypatch.setattr("hearth.caffe_jobs.ring_feed.threading", at_once)
 
 
-@pytest.mark.parametrize("at_home", [True, False])
-def test_bytes_are_told_by_where_they_came_from(rows, monkeypatch, at_home):
+@pytest.mark.parametrize("is_local", [True, False])
+def test_bytes_are_told_by_where_they_came_from(rows, monkeypatch, is_local):
     wait_for_readers(monkeypatch)
     ring = Ring()
-    feed = FileFeed({"train": rows.placed(named("ab"))}, {"train": ring}, Place(0, at_home), 2)
+    feed = FileFeed({"train": rows.placed(named("ab"))}, {"train": ring}, TaskRank(0, is_local), 2)
     assert feed.read() == []
     assert set(feed.streams()["train"]) == {"ring_fd", "signal_fd", "spill_dir"}
     feed.start()
     assert ring.entries[-1] == "end"
     (told,) = feed.read()
-    assert (told["near"] > 1000, told["far"] > 1000) == (at_home, not at_home)
+    assert (told["local"] > 1000, told["remote"] > 1000) == (is_local, not is_local)
 
 
 def test_rows_that_are_not_kept_are_read_when_the_trainer_asks(rows, monkeypatch):
     wait_for_readers(monkeypatch)
     ring = Ring()
-    feed = FileFeed({"train": replace(rows, seed=1)}, {"train": ring}, Place(0), 1)
+    feed = FileFeed({"train": replace(rows, seed=1)}, {"train": ring}, TaskRank(0), 1)
     assert feed.streams()["train"]["files_hash"] > 0
     feed.start()
     assert ring.entries == []
@@ -254,7 +254,7 @@ def test_a_file_that_was_written_again_is_told_to_the_trainer(rows, tmp_path, mo
         file.write(b"more")
     for seed in (None, 1):
         ring = Ring()
-        feed = FileFeed({"train": replace(rows, seed=seed)}, {"train": ring}, Place(0), 1)
+        feed = FileFeed({"train": replace(rows, seed=seed)}, {"train": ring}, TaskRank(0), 1)
         feed.start() if seed is None else feed.start_epochs({"stream": "train", "epoch": 0})
         size = path.stat().st_size
         assert f"has {size} bytes instead of {size - 4}" in ring.entries[-1]

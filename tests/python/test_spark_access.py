@@ -1,4 +1,4 @@
-"""What a cluster is given as its Spark, and the Python that executors then run; without Spark."""
+"""Access to Spark, and the executors' Python; without Spark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from hearth import HearthError
 from hearth.spark.access import ClassicSpark, spark_access
+from hearth.spark.driver_python import use_driver_python
 from hearth.spark.failures import wrong_python
-from hearth.spark.own_python import use_own_python
 
 
 def session(master, jsc="a context"):
@@ -19,13 +19,13 @@ def session(master, jsc="a context"):
 
 
 @pytest.mark.parametrize("given", [None, "a master"])
-def test_what_is_no_session_is_refused(given):
-    with pytest.raises(TypeError, match=rf"not {given!r}: .*getOrCreate\(\) gives one"):
+def test_other_objects_are_refused_as_a_session(given):
+    with pytest.raises(TypeError, match=rf"not {given!r}: create one by .*getOrCreate\(\)"):
         spark_access(given)
 
 
 def test_a_session_that_has_ended_is_refused():
-    with pytest.raises(HearthError, match="session has ended: start another"):
+    with pytest.raises(HearthError, match="session has ended: start a new one"):
         ClassicSpark(session("local[2]", jsc=None))
 
 
@@ -44,7 +44,7 @@ def test_executors_of_this_machine_run_the_drivers_python(monkeypatch, master, n
     if named is not None:
         monkeypatch.setenv("PYSPARK_PYTHON", named)
     spark = session(master)
-    use_own_python(spark)
+    use_driver_python(spark)
     assert spark.sparkContext.pythonExec == runs
 
 
@@ -53,5 +53,5 @@ def test_an_error_about_it_names_both_interpreters_and_the_setting(monkeypatch):
 
     monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(pythonExec="py9"))
     line = wrong_python("ModuleNotFoundError: No module named 'hearth'")
-    assert f"executors' Python py9 has no hearth, the driver's {sys.executable} has" in line
+    assert f"executors' Python py9 has no hearth, but the driver's {sys.executable} has" in line
     assert "PYSPARK_PYTHON" in line and "spark.pyspark.python" in line

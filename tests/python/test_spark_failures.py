@@ -1,4 +1,4 @@
-"""What is wrong with the executors' Python is one line, whoever says it and how long."""
+"""Problems with the executors' Python are reported in one line, whatever Spark's message."""
 
 import pytest
 
@@ -14,8 +14,14 @@ JAVA = "\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonW
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"{WORKER}ModuleNotFoundError: No module named 'hearth'", "has no hearth, the driver's"),
-        (f"{WORKER}ModuleNotFoundError: No module named 'hearth.trainer'", "PYSPARK_PYTHON before"),
+        (
+            f"{WORKER}ModuleNotFoundError: No module named 'hearth'",
+            "has no hearth, but the driver's",
+        ),
+        (
+            f"{WORKER}ModuleNotFoundError: No module named 'hearth.caffe_jobs'",
+            "PYSPARK_PYTHON before",
+        ),
         ("ModuleNotFoundError: No module named 'pyarrow'\n", "has no pyarrow: install it"),
         (
             'java.io.IOException: Cannot run program "./env/bin/python": error=2, No such file or '
@@ -25,7 +31,7 @@ JAVA = "\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonW
         (
             "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has "
             "different version: 3.12 than that in driver: 3.11, PySpark cannot run with different",
-            "Python is 3.12, the driver's 3.11: they must be",
+            "Python is 3.12, the driver's 3.11: the minor versions must be",
         ),
     ],
 )
@@ -43,7 +49,7 @@ def test_it_is_one_line(text, said):
         BEFORE,
     ],
 )
-def test_other_failures_are_not_taken_for_it(text):
+def test_other_failures_are_not_attributed_to_python(text):
     assert wrong_python(text) is None
 
 
@@ -82,10 +88,10 @@ ValueError: column 't' has Arrow type timestamp
 def test_any_other_failure_of_a_feed_job_is_a_cluster_error_in_one_line(text, line):
     error = job_error(RuntimeError(text))
     assert type(error) is ClusterError and "\n" not in str(error)
-    assert f"could not compute or bring the rows: {line}" in str(error)
+    assert f"could not compute or send the rows: {line}" in str(error)
 
 
-def test_the_clusters_own_errors_stay_as_they_are():
+def test_the_clusters_errors_are_unchanged():
     failure = Failure("worker:1 failed", node="worker:1", kind="NodeError")
     error = job_error(RuntimeError(FROM_A_WORKER + str(TaskError(failure))))
     assert (type(error), str(error)) == (NodeError, "worker:1 failed")

@@ -1,4 +1,4 @@
-"""Nodes read splits of remote files, which the driver gives them near their blocks."""
+"""Nodes read splits of remote files, which the driver assigns near their blocks."""
 
 import os
 import queue
@@ -20,7 +20,7 @@ from hearth.sources import named_formats
 
 
 def remote(folder):
-    """The folder by fsspec, as that of another file system."""
+    """The folder through fsspec, as a remote file system."""
     return f"local://{folder}"
 
 
@@ -102,10 +102,10 @@ def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
     cluster.end()
     sizes = {file.name: file.stat().st_size for file in tmp_path.glob("part*")}
     near = sizes["part-r-00000"] + sizes["part-r-00001"]
-    assert (cluster.plans.near, cluster.plans.far) == (near, sum(sizes.values()) - near)
+    assert (cluster.plans.local, cluster.plans.remote) == (near, sum(sizes.values()) - near)
 
 
-def test_the_files_stay_those_that_the_driver_found_first(tmp_path, monkeypatch):
+def test_the_files_are_those_of_the_first_listing(tmp_path, monkeypatch):
     write_parquet(tmp_path)
     cluster = Cluster(monkeypatch, {"worker": 1})
     (node,) = cluster.contexts()
@@ -144,11 +144,11 @@ def test_a_restart_shares_the_same_files_over_the_new_hosts(tmp_path, monkeypatc
     feed = node.get_file_feed(remote(tmp_path), ["id"])
     assert sum(len(feed.next_batch(64)) for _ in range(20)) == ROWS
     cluster.end()
-    assert cluster.plans.near > 0
-    assert cluster.plans.far == 0
+    assert cluster.plans.local > 0
+    assert cluster.plans.remote == 0
 
 
-def test_who_waits_hears_that_the_cluster_has_failed():
+def test_waiting_threads_get_the_clusters_failure():
     requests = SplitRequests(lambda event: requests.fail("node 1 was lost"))
     with pytest.raises(HearthError, match="node 1 was lost"):
         requests.ask("hdfs://a/b")
@@ -166,12 +166,14 @@ def test_nodes_are_in_the_order_of_their_shares():
     assert [node["executor_id"] for node in fed_nodes(nodes)] == [1, 2, 3]
 
 
-def test_a_share_that_no_message_holds_is_refused(tmp_path, monkeypatch):
+def test_a_share_too_large_for_a_message_is_refused(tmp_path, monkeypatch):
     write_parquet(tmp_path)
     monkeypatch.setattr(split_plans, "_LARGEST_SHARE", 100)
     cluster = Cluster(monkeypatch, {"worker": 1})
     (node,) = cluster.contexts()
-    with pytest.raises(HearthError, match=r"has 2 files for one node, more than .*use more nodes"):
+    with pytest.raises(
+        HearthError, match=r"has 2 files for one node, which exceeds .*use more nodes"
+    ):
         node.get_file_feed(remote(tmp_path))
     cluster.end()
 

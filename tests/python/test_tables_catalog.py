@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from table_rows import ids, read, rows
 
 from hearth import data
-from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 from hearth.sources.tables.names import uri_of
 
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"
@@ -176,12 +176,12 @@ def test_a_driver_that_is_started_again_keeps_the_files(tmp_path):
     known = {"Provider": "parquet", "Location": f"{tmp_path}/t"}
     spark = Session(t=(known, ID, {}))
     table = data.table("t")
-    kept = KeptPlan(f"{tmp_path}/run", ("app", "1"))
+    kept = StoredPlan(f"{tmp_path}/run", ("app", "1"))
     first = kept.pinned("train", table.resolved(spark), None)
     kept.owners("train", 1, 1, lambda: [0])
     write("parquet", tmp_path / "t" / "part-1", part(10, 20))
     assert json.loads((tmp_path / "run" / "datasets.json").read_text())["files"]
-    again = KeptPlan(f"{tmp_path}/run", ("app", "2")).pinned("train", table.resolved(spark), None)
+    again = StoredPlan(f"{tmp_path}/run", ("app", "2")).pinned("train", table.resolved(spark), None)
     assert again.identity() == first.identity()
     assert ids(data.table("t").pin(spark)) == list(range(20))
 

@@ -21,7 +21,7 @@ from table_logs import add_commit, delete_rows_of_delta, last_actions
 from table_rows import ids, read, rows
 
 from hearth import data
-from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 from hearth.cluster.node.datasets.program import Plan
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
@@ -223,17 +223,17 @@ def test_small_files_are_planned_by_the_log_alone(tmp_path, monkeypatch):
 
 def test_a_run_that_goes_on_reads_the_version_that_it_had(table, tmp_path):
     folder = f"file://{tmp_path}/checkpoints"
-    plan = KeptPlan(folder)
+    plan = StoredPlan(folder)
     first = plan.pinned("train", data.delta(table), None)
     plan.owners("train", 1, len(first.splits()), lambda: [0] * len(first.splits()))
     write_deltalake(table, rows(100, 150), mode="append")
     DeltaTable(table).optimize.compact()
-    again = KeptPlan(folder).pinned("train", data.delta(table), None)
+    again = StoredPlan(folder).pinned("train", data.delta(table), None)
     assert again.identity() == first.identity()
     assert ids(again) == list(range(100))
-    named = KeptPlan(folder).pinned("train", data.delta(table, version=1), None)
+    named = StoredPlan(folder).pinned("train", data.delta(table, version=1), None)
     assert named.version == "Delta version 1"
-    other = KeptPlan(folder).pinned("eval", data.delta(table), None)
+    other = StoredPlan(folder).pinned("eval", data.delta(table), None)
     assert other.version == "Delta version 2"
 
 
@@ -253,7 +253,7 @@ def test_compaction_between_epochs_and_before_a_restart_changes_no_batch(tmp_pat
         write_deltalake(table, rows(i * 50, i * 50 + 50), mode="append")
     whole = loader(data.delta(table).pin())
     expected = [numbers(whole), numbers(whole)]
-    plan = KeptPlan(folder)
+    plan = StoredPlan(folder)
     source = plan.pinned("train", data.delta(table), None)
     plan.owners("train", 1, len(source.splits()), lambda: [0] * len(source.splits()))
     first = loader(source)
@@ -262,7 +262,7 @@ def test_compaction_between_epochs_and_before_a_restart_changes_no_batch(tmp_pat
     some = numbers(itertools.islice(first, 5))
     state = first.state_dict()
     write_deltalake(table, rows(0, 200), mode="overwrite")
-    second = loader(KeptPlan(folder).pinned("train", data.delta(table), None))
+    second = loader(StoredPlan(folder).pinned("train", data.delta(table), None))
     second.load_state_dict(state)
     assert some + numbers(second) == expected[1]
     newest = loader(data.delta(table, version=5).pin())

@@ -21,7 +21,7 @@ from table_logs import (
 from table_rows import ids, read, rows
 
 from hearth import data
-from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 
 
 @pytest.fixture
@@ -171,11 +171,11 @@ def test_a_file_without_ids_needs_a_name_mapping(table, tmp_path):
 
 def test_a_run_that_goes_on_reads_the_snapshot_that_it_had(table, tmp_path):
     folder = f"file://{tmp_path}/checkpoints"
-    plan = KeptPlan(folder)
+    plan = StoredPlan(folder)
     first = plan.pinned("train", data.iceberg(table), None)
     plan.owners("train", 1, len(first.splits()), lambda: [0] * len(first.splits()))
     table.overwrite(rows(100, 150))
-    again = KeptPlan(folder).pinned("train", data.iceberg(table), None)
+    again = StoredPlan(folder).pinned("train", data.iceberg(table), None)
     assert again.identity() == first.identity()
     assert ids(again) == list(range(100))
 

@@ -1,4 +1,4 @@
-"""Timelines of several processes: what each writes, and how they come onto one clock."""
+"""Timelines of several processes: their contents, and their merge onto one clock."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spans(trace):
 
 
 def check_format(trace):
-    """What the Trace Event Format asks of the JSON object format."""
+    """Checks the requirements of the Trace Event Format's JSON object format."""
     assert isinstance(trace["traceEvents"], list)
     named = set()
     for event in trace["traceEvents"]:
@@ -104,7 +104,7 @@ def test_two_ranks_show_their_tensors_on_one_clock(tmp_path, capsys):
     assert {event["pid"] for event in forward} == {1, 2}
 
 
-def test_a_rank_that_is_killed_leaves_what_it_did(tmp_path):
+def test_a_killed_rank_leaves_its_timeline(tmp_path):
     killed = f"\nif rank == 1: os.kill(os.getpid(), {int(signal.SIGKILL)})\ngroup.barrier(60)"
     processes = run_ranks(tmp_path, killed)
     assert processes[1].returncode == -signal.SIGKILL
@@ -115,7 +115,7 @@ def test_a_rank_that_is_killed_leaves_what_it_did(tmp_path):
     assert len(reduced) == 3
     failed = [event for event in spans(trace) if "error" in event["args"]]
     assert [event["pid"] for event in failed] == [1]
-    # Told by the operation that waited, or by the rendezvous, whichever notices first.
+    # Reported by the waiting operation, or by the rendezvous, whichever notices first.
     assert "rank 1 on host host1" in failed[0]["args"]["error"]
 
 
@@ -143,8 +143,8 @@ def write(folder, rank, host, offset_us, steps, wall_error_us=0):
     (folder / f"{host}-{rank}.trace.json").write_text("[\n" + lines)
 
 
-def test_hosts_whose_wall_clocks_differ_are_brought_together_by_their_operations(tmp_path):
-    # Rank 1 comes 300 us late to step 1, rank 0 200 us late to step 2.
+def test_clocks_of_hosts_are_aligned_by_common_operations(tmp_path):
+    # Rank 1 is 300 us late at step 1, rank 0 200 us late at step 2.
     write(tmp_path, 0, "a", 0, [(1, 1000, 1510), (2, 2200, 2260)])
     write(tmp_path, 1, "b", 777_000, [(1, 1300, 1505), (2, 2000, 2255)], wall_error_us=5000)
     processes = timeline.read_all(tmp_path)
@@ -156,10 +156,10 @@ def test_hosts_whose_wall_clocks_differ_are_brought_together_by_their_operations
     begins = {(e["pid"], e["args"]["step"]): e["ts"] for e in spans(trace)}
     assert begins[1, 1] == 0
     assert abs(begins[2, 1] - 300) <= clock.error_us
-    assert "fit to" in timeline.describe(processes, timeline.clocks(processes))
+    assert "aligned to" in timeline.describe(processes, timeline.clocks(processes))
 
 
-def test_hosts_that_share_no_operation_have_their_wall_clocks(tmp_path):
+def test_hosts_without_common_operations_use_wall_clocks(tmp_path):
     write(tmp_path, 0, "a", 0, [(1, 1000, 1100)])
     write(tmp_path, 1, "b", 50_000, [(2, 1500, 1600)])
     processes = timeline.read_all(tmp_path)
@@ -168,7 +168,7 @@ def test_hosts_that_share_no_operation_have_their_wall_clocks(tmp_path):
     assert "may differ by milliseconds" in timeline.describe(processes, by)
 
 
-def test_ranks_are_in_their_order_and_half_a_line_is_left_out(tmp_path):
+def test_ranks_are_sorted_and_a_partial_line_is_ignored(tmp_path):
     for rank in (10, 9, 2):
         write(tmp_path, rank, "a", 0, [(1, 1000, 1100)])
     with open(tmp_path / "a-2.trace.json", "a", encoding="utf-8") as file:
@@ -181,7 +181,7 @@ def test_ranks_are_in_their_order_and_half_a_line_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("text", [None, "", "[\n", '{"traceEvents": []}'])
-def test_a_folder_without_timelines_is_told_in_one_line(tmp_path, capsys, text):
+def test_a_folder_without_timelines_is_a_one_line_error(tmp_path, capsys, text):
     if text is not None:
         (tmp_path / "x.trace.json").write_text(text)
     assert timeline.main([str(tmp_path)]) == 1
@@ -217,7 +217,7 @@ GARBLED = [
 
 
 @pytest.mark.parametrize("line", GARBLED, ids=range(len(GARBLED)))
-def test_a_garbled_line_is_left_out(tmp_path, line):
+def test_an_invalid_line_is_ignored(tmp_path, line):
     sound = MEETING + '"args":{"group":"","step":1}},\n'
     (tmp_path / "a.trace.json").write_text(f"[\n{CLOCK}{sound}{line}\n{sound}")
     assert timeline.main([str(tmp_path)]) == 0

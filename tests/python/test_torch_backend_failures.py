@@ -114,9 +114,9 @@ def test_a_process_group_that_is_destroyed_leaves_nothing_behind(ranks):
 def test_two_ranks_that_look_for_each_others_lanes_at_once_find_them(ranks):
     program = """
 from hearth.torch.backend import HearthBackend
-meeting_of = HearthBackend._meeting
+rendezvous_of = HearthBackend._meeting
 def late(self, key):
-    meeting = meeting_of(self, key)
+    meeting = rendezvous_of(self, key)
     def publish(text):
         time.sleep(0.5)  # both ranks look for the other's address before they leave their own
         meeting.publish(text)
@@ -134,10 +134,10 @@ say(other.item())
 
 def test_a_key_that_the_ranks_know_is_not_left_in_the_store(ranks):
     program = """
-from hearth.collective.ranks import Meeting, Ranks as Connected
+from hearth.ranks.group import Rendezvous, Ranks as Connected
 store = dist.TCPStore("127.0.0.1", port, world, is_master=False)
 def meet(key):
-    return Meeting(lambda text: store.set("own", text), lambda: store.get("own").decode(),
+    return Rendezvous(lambda text: store.set("own", text), lambda: store.get("own").decode(),
                    lambda: store.delete_key("own"), key=key)
 if rank == 2:
     try:

@@ -1,12 +1,12 @@
-"""A trainer's end, however it comes, is told in one line that names rank and host."""
+"""Any end of a trainer is reported in one line that names rank and host."""
 
 import sys
 
 import pytest
 
 from hearth import native
-from hearth.trainer import trainer_process
-from hearth.trainer.trainer_process import RankError, TrainerProcess, compute_threads
+from hearth.caffe_jobs import trainer_process
+from hearth.caffe_jobs.trainer_process import RankError, TrainerProcess, compute_threads
 
 JOB = {"rank": 3, "host": "h", "token": "secret"}
 PROGRAM = """#!{python}
@@ -24,7 +24,7 @@ def send(**event):
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Starts a stand-in for the program whose part is `body`."""
+    """Starts a fake of the program that runs `body`."""
     started = []
 
     def start(body):
@@ -46,7 +46,7 @@ def test_it_sees_the_gpus_that_spark_granted(start, monkeypatch):
     assert start(body).wait()["gpus"] == "3,1"
 
 
-def test_done_is_returned_whatever_comes_before(start):
+def test_done_is_returned_after_any_events(start):
     body = 'send(event="progress", iteration=1); send(event="done", rank=job["rank"])'
     assert start(body).wait() == {"event": "done", "rank": 3}
 
@@ -70,13 +70,13 @@ def test_done_is_returned_whatever_comes_before(start):
         ('channel.write("{cut off")', "rank 3 on host h failed: its trainer process ended"),
     ],
 )
-def test_how_it_ended_is_said(start, body, said):
+def test_the_reason_for_its_end_is_reported(start, body, said):
     with pytest.raises(RankError) as caught:
         start(body).wait()
     assert str(caught.value).startswith(said)
 
 
-def test_a_program_that_is_not_there(monkeypatch):
+def test_a_missing_program_is_an_error(monkeypatch):
     def missing():
         raise FileNotFoundError("the hearth program is not at /x")
 
@@ -85,14 +85,14 @@ def test_a_program_that_is_not_there(monkeypatch):
         TrainerProcess(JOB, [])
 
 
-def test_closing_ends_a_trainer_that_still_works(start):
+def test_closing_ends_a_running_trainer(start):
     trainer = start("channel.readline()")  # returns when the channel is closed
     trainer.close()
     with pytest.raises(RankError, match="status 0"):
         trainer.wait()
 
 
-def test_a_big_job_arrives_whole(monkeypatch, start):
+def test_a_large_job_arrives_complete(monkeypatch, start):
     monkeypatch.setitem(JOB, "net", {"text": "x" * (3 << 20)})
     trainer = start('send(event="done", size=len(job["net"]["text"]))')
     assert trainer.wait()["size"] == 3 << 20
@@ -105,7 +105,7 @@ def test_the_threads_are_those_of_the_task_or_of_openmps_variable(monkeypatch, t
 
 
 @pytest.mark.parametrize("text", ["all", "-1", "2.5"])
-def test_a_number_of_threads_that_is_none_is_named(monkeypatch, text):
+def test_an_invalid_number_of_threads_is_named(monkeypatch, text):
     monkeypatch.setenv("OMP_NUM_THREADS", text)
     with pytest.raises(ValueError, match=f"OMP_NUM_THREADS={text} in the environment"):
         compute_threads(3)

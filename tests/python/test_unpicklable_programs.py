@@ -1,4 +1,4 @@
-"""A main function that cannot be sent to executors: the error names what holds it up."""
+"""A main function that cannot be pickled: the error names the variable."""
 
 from __future__ import annotations
 

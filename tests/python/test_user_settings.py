@@ -1,4 +1,4 @@
-"""What a user has told Spark stays, beside what a session of ours needs."""
+"""The user's Spark settings are kept, combined with those of Hearth's sessions."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_without_a_file_there_are_none(tmp_path, monkeypatch):
     assert user_settings() == {DRIVER: "-Da"}
 
 
-def test_options_come_together_and_other_settings_are_the_users():
+def test_jvm_options_are_joined_and_other_settings_are_the_users():
     ours = {DRIVER: "-Dours -XX:+UseSerialGC", "spark.a": "ours", "spark.b": "ours"}
     user = {DRIVER: "-Dtheirs", "spark.a": "theirs", "spark.c": "theirs"}
     assert with_users(ours, user) == {

@@ -54,9 +54,9 @@ class Attacker:
                 if not self._strike(kind):
                     self.missed[kind] += 1
                     continue
-                struck_at = time.monotonic()
+                injected_at = time.monotonic()
                 if self._wait_for(self._has_lost) and self._wait_for(self._is_running):
-                    self.recoveries[kind].append(time.monotonic() - struck_at)
+                    self.recoveries[kind].append(time.monotonic() - injected_at)
                 else:
                     self.missed[kind] += 1
         except BaseException as error:
@@ -115,12 +115,12 @@ class TrainingAttacker(Attacker):
     def _strike(self, kind: str) -> bool:
         self._struck = self._generation
         index = self._random.randint(0, self._world - 1)
-        striker = faults.Striker(kind, 0, index, self._spared)
+        injector = faults.FaultInjector(kind, 0, index, self._spared)
         try:
-            striker.strike()
+            injector.strike()
         except (IndexError, AssertionError, ProcessLookupError):
             return False
-        return striker.landed
+        return injector.landed
 
     def _has_lost(self) -> bool:
         return self._generation > self._struck

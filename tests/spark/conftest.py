@@ -1,4 +1,4 @@
-"""A two-executor Spark session for all tests, the digits as Parquet, and short solvers for them."""
+"""A two-executor Spark session for all tests, the digits as Parquet, and short solvers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
 sys.path.insert(0, str(DIGITS))
-# Every process of the session inherits this, programs of a test too: what outlives its job can be
-# found.
+# Inherited by every process of the session, including programs of a test, to find leftovers.
 MARK = f"HEARTH_TEST_MARK={os.environ.get('HEARTH_TEST_MARK') or uuid.uuid4()}"
 
 
@@ -31,7 +30,7 @@ def spark():
 
 
 class Digits:
-    """The example's files in a folder of their own, with shortened solvers."""
+    """The example's files in a separate folder, with shortened solvers."""
 
     def __init__(self, folder: Path):
         import prepare
@@ -45,7 +44,7 @@ class Digits:
         return str(self.folder / "work" / kind / f"{split}.parquet")
 
     def solver(self, layer: str = "memory", batch: int | None = None, **settings: object) -> str:
-        """Writes a solver (and net) with other settings; None takes a setting out."""
+        """Writes a solver (and net) with other settings; None removes a setting."""
         name = uuid.uuid4().hex[:8]
         net = (self.folder / f"lenet_{layer}_train_test.prototxt").read_text()
         if batch is not None:
@@ -83,7 +82,7 @@ def trained(spark, digits):
 
 
 def marked_processes(word: str) -> list[int]:
-    """Ids of the session's processes, wherever they hang now, with `word` in their command."""
+    """Ids of the session's processes, under any parent, with `word` in their command."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""Faults for trainings that run: which process, how it is struck, and the proof that it was."""
+"""Fault injection for running trainings: the process, the fault, and its verification."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trainers() -> list[int]:
 
 
 def parent_of(pid: int) -> int:
-    """The parent's id; 0 where the process is gone."""
+    """The parent's id; 0 if the process has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -34,7 +34,7 @@ def parent_of(pid: int) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs (stopped counts), rather than being gone or a zombie."""
+    """Whether the process runs (or is stopped), and has not ended or become a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -69,7 +69,7 @@ def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
 
 
 def victim(kind: str, trainer: int) -> int:
-    """The process to strike: the trainer, its Python worker, or that one's executor."""
+    """The process to kill: the trainer, its Python worker, or the worker's executor."""
     if kind in ("trainer", "frozen trainer"):
         return trainer
     worker = parent_of(trainer)
@@ -79,7 +79,7 @@ def victim(kind: str, trainer: int) -> int:
 KINDS = ("trainer", "worker", "executor", "frozen trainer")
 
 
-class Striker:
+class FaultInjector:
     """An `on_event` that strikes once a training has passed an iteration, and keeps its events.
 
     `landed` is set only when the victim was alive before and is gone (or stopped) afterwards.
@@ -93,7 +93,7 @@ class Striker:
         self.kind, self.iteration, self.index = kind, iteration, index
         self.spared = frozenset(trainers()) if spared is None else spared
         self.events: list[tuple[float, Event]] = []
-        self.struck_at: float | None = None
+        self.injected_at: float | None = None
         self.landed = False
         self.others_ended_s = float("nan")  # after the strike, the trainers of the other ranks
         self._observer: threading.Thread | None = None
@@ -101,11 +101,11 @@ class Striker:
     def __call__(self, event: Event) -> None:
         self.events.append((time.monotonic(), event))
         due = event.get("event") == "progress" and event["iteration"] >= self.iteration
-        if due and self.struck_at is None:
+        if due and self.injected_at is None:
             self.strike()
 
     def ranks(self) -> list[int]:
-        """The trainers that may be struck, by their process ids."""
+        """The trainers that may be killed, by process id."""
         return sorted(set(trainers()) - self.spared)
 
     def strike(self) -> None:
@@ -114,9 +114,9 @@ class Striker:
             return  # the event is older than their end
         struck = found.pop(self.index)
         pid = victim(self.kind, struck)
-        self.struck_at = time.monotonic()
-        # Beside the driver's own thread, which is about to do what others wait for.
-        self._observer = threading.Thread(target=self._observe, args=(found, self.struck_at))
+        self.injected_at = time.monotonic()
+        # In a separate thread: the driver's is about to do what others wait for.
+        self._observer = threading.Thread(target=self._observe, args=(found, self.injected_at))
         self._observer.start()
         if self.kind == "frozen trainer":
             os.kill(pid, signal.SIGSTOP)
@@ -126,14 +126,14 @@ class Striker:
             os.kill(pid, signal.SIGKILL)
             self.landed = wait_until(lambda: not is_alive(pid), 30)
 
-    def _observe(self, others: list[int], struck_at: float) -> None:
-        deadline = struck_at + 30
+    def _observe(self, others: list[int], injected_at: float) -> None:
+        deadline = injected_at + 30
         while any(is_alive(pid) for pid in others) and time.monotonic() < deadline:
             time.sleep(0.01)
-        self.others_ended_s = time.monotonic() - struck_at
+        self.others_ended_s = time.monotonic() - injected_at
 
     def seconds_of_others(self) -> float:
-        """From the strike until the trainers of all other ranks had ended."""
+        """Time from the fault until the trainers of all other ranks had ended."""
         self._observer.join()
         return self.others_ended_s
 
@@ -141,25 +141,25 @@ class Striker:
         return [event for _, event in self.events if event.get("event") == kind]
 
     def seconds_to_recover(self) -> float:
-        """From the strike until an iteration was done again."""
+        """Time from the fault until the next iteration."""
         restarted = next(at for at, e in self.events if e.get("event") == "restart")
         again = (at for at, e in self.events if at > restarted and e.get("event") == "progress")
-        return next(again) - self.struck_at
+        return next(again) - self.injected_at
 
     def timeline(self) -> str:
-        """What came after the strike, until an iteration was done again, for a test's message."""
+        """Events from the fault until the next iteration, for a test's message."""
         lines = []
         for at, event in self.events:
-            if self.struck_at is None or at < self.struck_at or event.get("event") == "log":
+            if self.injected_at is None or at < self.injected_at or event.get("event") == "log":
                 continue
-            lines.append(f"{at - self.struck_at:6.2f} s {event}")
+            lines.append(f"{at - self.injected_at:6.2f} s {event}")
             if event.get("event") == "progress" and any("restart" in line for line in lines):
                 break
         return "\n".join(lines)
 
 
-class Quiet(Striker):
-    """Strikes never."""
+class Quiet(FaultInjector):
+    """Injects no fault."""
 
     def __init__(self) -> None:
         super().__init__("none", sys.maxsize)

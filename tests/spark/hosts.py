@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-# Tests in other processes have such a host at the same time: each has a network of its own.
+# Tests in other processes have such a host at the same time: each uses another network.
 _NETWORK = f"10.77.{os.getpid() % 256}"
 NEAR, FAR = f"{_NETWORK}.1", f"{_NETWORK}.2"
 NAME = "far-host"
@@ -65,7 +65,7 @@ class FarHost:
             time.sleep(0.01)
 
     def processes(self) -> list[int]:
-        """Ids of all that run over there, the one that holds the namespace included."""
+        """Ids of all its processes, including the one that holds the namespace."""
         home = os.stat(f"/proc/{self._holder.pid}/ns/net").st_ino
         found = []
         for entry in Path("/proc").iterdir():
@@ -75,7 +75,7 @@ class FarHost:
         return found
 
     def link(self, state: str) -> None:
-        """Cuts the link ("down"), without a word to either side, or joins it again ("up")."""
+        """Cuts the link ("down") without notice to either side, or restores it ("up")."""
         _run(*self.prefix, "ip", "link", "set", self._far, state)
 
     def __exit__(

@@ -29,7 +29,7 @@ exit 1
 
 @dataclass(frozen=True)
 class Place:
-    """Where a Worker runs: its address, and what starts its program there."""
+    """A Worker's location: its address, and the command prefix of its program."""
 
     host: str = "127.0.0.1"
     prefix: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class StandaloneCluster:
         self.url = ""
 
     def __enter__(self) -> StandaloneCluster:
-        # These reach the driver of this process, too: each executor is to hold its ranks.
+        # Also used by this process's driver: each executor must hold its ranks.
         conf = {
             "spark.executor.memory": "512m",
             "spark.executor.cores": str(self._cores),

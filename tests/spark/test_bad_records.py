@@ -1,4 +1,5 @@
-"""Bad sources and pictures in a Spark training: told in a line, or skipped, named and counted."""
+"""Invalid sources and images in a Spark training: one-line errors, or skipped, named and
+counted."""
 
 import io
 import re
@@ -19,7 +20,7 @@ GOOD, BAD = 200, 5
 
 @pytest.fixture(scope="module")
 def spoiled(spark, digits):
-    """Digits with five bad pictures among them, with a label that would fail the loss layer."""
+    """Digits with five invalid images, with a label that would fail the loss layer."""
     good = pq.read_table(digits.table("png", "train")).slice(0, GOOD)
     picture = good.column("image")[0].as_py()
     wide = io.BytesIO()
@@ -42,7 +43,7 @@ def config(spark, digits, **flags):
     return digits.config(spark, solver, clusterSize="2", **flags)
 
 
-def test_bad_pictures_are_skipped_with_their_labels_and_named(spark, digits, spoiled):
+def test_invalid_images_are_skipped_with_their_labels_and_named(spark, digits, spoiled):
     conf = config(spark, digits, maxBadRecords="5")
     events = []
     CaffeOnSpark(spark, events.append).train(DataSource(spark).fromDataFrame(conf, spoiled, True))
@@ -51,7 +52,7 @@ def test_bad_pictures_are_skipped_with_their_labels_and_named(spark, digits, spo
     assert named == {f"bad-{number}" for number in range(BAD)}
 
 
-def test_more_bad_pictures_than_allowed_fail_the_run_with_their_names(spark, digits, spoiled):
+def test_more_invalid_images_than_allowed_fail_the_run_with_their_names(spark, digits, spoiled):
     conf = config(spark, digits, maxBadRecords="4", maxRestarts="3")
     source = DataSource(spark).fromDataFrame(conf, spoiled, True)
     said = (
@@ -66,7 +67,7 @@ def test_more_bad_pictures_than_allowed_fail_the_run_with_their_names(spark, dig
     assert wait_until(lambda: set(trainers()) <= set(before), 8)
 
 
-def test_features_leave_bad_pictures_out_up_to_the_limit(spark, digits, trained, spoiled):
+def test_features_skip_invalid_images_up_to_the_limit(spark, digits, trained, spoiled):
     source = DataSource(spark).fromDataFrame(trained, spoiled, False)
     try:
         trained.maxBadRecords = "5"
@@ -93,13 +94,13 @@ def test_features_without_a_limit_warn_in_the_driver_with_number_and_names(
         assert features.coalesce(1).count() == GOOD
         assert wait_until(lambda: events, 60)
     time.sleep(0.6)
-    # Another action finds the same, and does not say it again.
+    # Another action finds the same rows, and does not report them again.
     (text,) = [event["text"] for event in events]
     assert f"{BAD} of {GOOD + BAD} rows cannot be used and were left out: " in text
     assert all(f"bad-{number}" in text for number in range(BAD))
 
 
-def test_features_of_good_rows_say_nothing(spark, digits, trained, spoiled):
+def test_features_of_valid_rows_log_nothing(spark, digits, trained, spoiled):
     events = []
     good = spoiled.where("id not like 'bad%'")
     source = DataSource(spark).fromDataFrame(trained, good, False)
@@ -128,7 +129,7 @@ def test_features_with_a_limit_read_their_source_once(spark, digits, trained, sp
     assert read.value == GOOD + BAD
 
 
-def test_test_and_features_judge_the_bad_rows_of_all_partitions(spark, digits, trained, spoiled):
+def test_test_and_features_count_invalid_rows_of_all_partitions(spark, digits, trained, spoiled):
     # No partition has more than one of them, and half of the rows of one.
     bad = spoiled.where("id like 'bad%'").repartition(BAD)
     rows = spoiled.where("id not like 'bad%'").coalesce(1).union(bad)
@@ -174,9 +175,7 @@ def test_a_limit_counts_partitions_with_the_same_names(spark, digits, trained, s
         ("folder/.hidden", b"", r"there are no files in .*folder"),
     ],
 )
-def test_a_source_that_cannot_be_read_is_said_before_anything_starts(
-    spark, digits, name, content, said
-):
+def test_an_unreadable_source_is_an_error_before_the_start(spark, digits, name, content, said):
     conf = config(spark, digits)
     path = digits.folder / "work" / "bad" / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +193,7 @@ def test_a_source_that_cannot_be_read_is_said_before_anything_starts(
     assert set(trainers()) <= set(before)
 
 
-def test_a_model_that_cannot_be_written_is_said_before_anything_starts(spark, digits):
+def test_an_unwritable_model_is_an_error_before_the_start(spark, digits):
     conf = config(spark, digits, model=f"file:{digits.folder}/work/png/train.parquet/m.caffemodel")
     with pytest.raises((FlagError, HearthError), match=r"-model .*m\.caffemodel"):
         CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))

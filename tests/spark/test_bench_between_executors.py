@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hearth.cluster.driver import bench_collective
-from hearth.collective.bench import parsed
+from hearth.ranks.bench import parsed
 
 
-def test_executors_say_their_figures_as_they_have_them(spark):
+def test_executors_report_figures_as_they_measure(spark):
     said = list(bench_collective.measured(spark, 2, parsed("4KB,256KB", "tcp")))
     assert [(each["size"], each["transport"], each["means"]) for each in said] == [
         ("4 KB", "tcp", "tcp"),

@@ -70,12 +70,12 @@ def test_a_cross_validator_goes_on_when_a_process_is_killed(spark, digits, tmp_p
         os.kill(pid, signal.SIGKILL)
         struck.append(wait_until(lambda: not is_alive(pid), 30))
 
-    striker = threading.Thread(target=strike)
-    striker.start()
+    injector = threading.Thread(target=strike)
+    injector.start()
     stage = estimator(digits, tmp_path, max_iter=300)
     validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
     best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
-    striker.join()
+    injector.join()
     assert struck == [True] and best.avgMetrics[1] > best.avgMetrics[0] + 0.3
 
 
@@ -87,7 +87,7 @@ def seconds_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_every_row_stays_and_one_without_a_picture_gets_nulls(spark, digits, tmp_path):
+def test_every_row_stays_and_one_without_an_image_gets_nulls(spark, digits, tmp_path):
     rows = spark.read.parquet(digits.table("raw", "train")).repartition(3)
     model = estimator(digits, tmp_path, max_iter=1).fit(rows)
     empty = functions.when(functions.col("id") == rows.first().id, None)
@@ -158,7 +158,7 @@ def test_two_fits_at_once_and_a_stream(spark, digits, tmp_path):
     assert {row.id: row.ip2 for row in models[0].transform(rows).collect()} == wanted
 
 
-def test_a_model_folder_that_is_gone_is_named(spark, digits, tmp_path):
+def test_a_missing_model_folder_is_named(spark, digits, tmp_path):
     rows = spark.read.parquet(digits.table("raw", "test")).select("id", "image", "label").limit(60)
     folder = tmp_path / "models"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""COCO's captions to vocabulary and embedding and back, and what a net reads of them."""
+"""COCO's captions to vocabulary and embedding and back, as read by a net."""
 
 import json
 
@@ -26,7 +26,7 @@ LENGTH = 10
 
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory):
-    """A folder with pictures and two files as COCO has them: with captions and without."""
+    """A folder with images and two files in COCO's format: with captions and without."""
     folder = tmp_path_factory.mktemp("coco")
     pictures = []
     for i in range(2):
@@ -46,7 +46,7 @@ def rows(spark, coco):
     return DFConversions(spark).Coco2ImageCaptionFile(f"file:{coco}/coco.json", 2)
 
 
-def test_a20_captions_come_with_their_pictures(rows):
+def test_a20_captions_have_their_images(rows):
     assert rows.rdd.getNumPartitions() == 2
     found = {row.id: row for row in rows.collect()}
     assert {number: row.caption for number, row in found.items()} == {
@@ -93,7 +93,7 @@ def test_a_sentence_that_is_too_long_is_cut():
         captions.caption([4], ["UNK", "a", "b"])
 
 
-def test_pictures_without_captions_are_taken_alone(spark, coco):
+def test_images_without_captions_are_converted_alone(spark, coco):
     conversions = DFConversions(spark)
     pictures = conversions.Coco2ImageCaptionFile(f"file:{coco}/test.json", 1)
     assert sorted(row.id for row in pictures.collect()) == [70, 71]
@@ -104,7 +104,7 @@ def test_pictures_without_captions_are_taken_alone(spark, coco):
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"images": [{"id": 1}]}', '{"images": [], "annotations": [{"id": 1}]}', "{"]
 )
-def test_what_is_no_file_of_captions_is_refused(spark, tmp_path, text):
+def test_an_invalid_captions_file_is_refused(spark, tmp_path, text):
     (tmp_path / "coco.json").write_text(text)
     with pytest.raises(FlagError, match=r"coco.json is no file of COCO's captions: \w+"):
         DFConversions(spark).Coco2ImageCaptionFile(f"file:{tmp_path}/coco.json", 1)

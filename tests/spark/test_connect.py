@@ -1,7 +1,7 @@
 """A Spark Connect client trains, tests and extracts features like a classic session.
 
-In one process of its own for all tests: a Python process has one kind of session, and a server
-takes long to start. What the process prints of each part is that part's test to look at.
+In one separate process for all tests: a Python process has one kind of session, and a server takes
+long to start. Each test checks its part of the process's output.
 """
 
 import json
@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# All of them together, on a machine that is busy.
+# Limit of all parts, on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 # The first layer in Python that comes to forward number 20 raises, and notes when. Each notes that
@@ -66,7 +66,7 @@ sources = DataSource(spark)
 def config(solver, model, **others):
     return Config(spark, {"conf": solver, "model": model, "clusterSize": "2", **others})
 
-# The first action of a session is the one that fails: nothing is warm.
+# The first action of a session fails: nothing is warm.
 def error(solver, model, notes):
     events, conf = [], config(solver, model)
     try:
@@ -78,7 +78,7 @@ def error(solver, model, notes):
     print("made", len([name for name in os.listdir(notes) if name.startswith("made-")]))
     print("heard", [event["event"] for event in events].count("ready"), "ready")
 
-# Once where rank 0 reaches this process, once where nobody can.
+# Once with rank 0 reaching this process, once with no connection.
 def live(solver, model):
     def train():
         heard, running, others = [], [], set(faults.trainers())
@@ -133,7 +133,7 @@ def session(solver, model, table):
     except Exception as error:
         print("refused:", error)
 
-# One training that nobody strikes, one whose trainer is killed: the same validations.
+# One training without a fault, one whose trainer is killed: the same validations.
 def restart(solver, model, prefix):
     struck, told, conf = [], [], config(solver, model)
     others = set(faults.trainers())  # of the predictions before
@@ -207,7 +207,7 @@ def said(digits, tmp_path_factory):
     return printed
 
 
-def test_the_first_error_of_a_session_comes_once_and_within_five_seconds(said):
+def test_the_first_error_of_a_session_arrives_once_within_five_seconds(said):
     told = re.search(
         r"^after ([\d.]+) s rank \d on host \S+ failed: (.*)", said["error"], re.MULTILINE
     )
@@ -218,7 +218,7 @@ def test_the_first_error_of_a_session_comes_once_and_within_five_seconds(said):
     assert "\nmade 2\nheard 1 ready\n" in said["error"]  # one layer a rank: nothing was repeated
 
 
-def test_events_come_while_the_training_runs_or_else_with_its_result(said):
+def test_events_arrive_live_or_with_the_result(said):
     assert len(said["live"].splitlines()) == 4, said["live"]
     live, warned, late, told = said["live"].splitlines()
     assert re.fullmatch(r"came True late 0 of \d+ to 400", live), said["live"]

@@ -1,4 +1,4 @@
-"""Ctrl-C at `python -m hearth.caffeonspark`: the program itself, on a cluster of its own."""
+"""Ctrl-C at `python -m hearth.caffeonspark`: the real program, on a separate cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOG_LINE = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
 class Terminal:
-    """The program in a process group of its own, which is what a terminal interrupts."""
+    """The program in a separate process group, as interrupted by a terminal."""
 
     def __init__(self, folder: Path, solver: str, *flags: str):
         self.mark = f"CTRL_C={uuid.uuid4()}"

@@ -1,4 +1,4 @@
-"""The main job as `make demo` runs it, and the command line under it."""
+"""The demo of `make demo`, and its command line."""
 
 import os
 import subprocess

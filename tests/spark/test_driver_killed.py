@@ -1,4 +1,4 @@
-"""A driver that is killed takes everything with it: processes, sockets, memory, files."""
+"""After a killed driver nothing remains: processes, sockets, memory, files."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def driver(tmp_path):
     process.wait()
 
 
-def test_nothing_of_ours_is_left_ten_seconds_later(driver, tmp_path):
+def test_nothing_is_left_ten_seconds_later(driver, tmp_path):
     process, mark, temporary = driver
     shared = set(os.listdir("/dev/shm"))
     assert wait_until(lambda: process.stdout.readline().strip() == "progress", 120)

@@ -1,4 +1,4 @@
-"""Nodes of a cluster under dynamic allocation: their executors are asked for, and stay."""
+"""Nodes of a cluster with dynamic allocation: their executors are requested, and held."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ ON = {dynamic_allocation.SETTING: "TRUE"}
 @pytest.mark.parametrize(
     ("settings", "can_keep", "said"),
     [
-        (ON, False, "Spark Connect offers nothing .* start its server with .*enabled=false"),
+        (ON, False, "Spark Connect cannot hold .* start its server with .*enabled=false"),
         (ON | {CACHED: "60s"}, True, f"{CACHED}=60s, so Spark would end nodes .* leave .* out"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(settings, can_keep, said):
+def test_executors_that_cannot_be_held_are_refused(settings, can_keep, said):
     with pytest.raises(HearthError, match=said):
         dynamic_allocation.refuse_for_nodes(settings.get, can_keep)
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, the driver soon hears which rank failed and why; nothing stays behind."""
+"""After any failure the driver soon reports the rank and the reason; nothing remains."""
 
 import os
 import signal
@@ -11,9 +11,9 @@ import pytest
 from faults import trainers
 
 from hearth import HearthError
+from hearth.caffe_jobs.launch import session_conf
 from hearth.caffeonspark import CaffeOnSpark, DataSource, FlagError
 from hearth.spark import session as spark_session
-from hearth.trainer.launch import session_conf
 
 from waiting import wait_until  # isort: skip
 
@@ -28,7 +28,7 @@ def train(spark, conf, rows=None):
     CaffeOnSpark(spark).train(source)
 
 
-def test_a_failing_ranks_own_words_reach_the_driver_within_five_seconds(spark, digits, trained):
+def test_a_failing_ranks_message_reaches_the_driver_within_five_seconds(spark, digits, trained):
     conf = digits.config(spark, digits.solver("cos", max_iter=100000), clusterSize="2")
     rows = spark.read.parquet(digits.table("raw", "train"))
     rows = rows.selectExpr("id", "map(label, label) as label", "image")
@@ -118,7 +118,7 @@ def test_a_missing_column_is_found_before_anything_starts(spark, digits):
         train(spark, conf, rows)
 
 
-def test_the_sessions_settings_come_back(spark):
+def test_the_sessions_settings_are_restored(spark):
     key = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(key)
     with session_conf(spark, {key: "17"}):
@@ -126,7 +126,7 @@ def test_the_sessions_settings_come_back(spark):
     assert spark.conf.get(key) == before
 
 
-def test_a_session_that_is_found_keeps_its_home(spark, tmp_path, monkeypatch):
+def test_an_existing_session_keeps_its_home(spark, tmp_path, monkeypatch):
     home = os.environ["SPARK_HOME"]
     monkeypatch.setenv("SPARK_HOME", home)  # comes back whatever happens
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -138,7 +138,7 @@ def test_a_session_that_is_found_keeps_its_home(spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("listener", ["coordinator", "mesh"])
-def test_a_port_that_is_fixed_and_taken_is_named(spark, digits, listener):
+def test_a_fixed_port_in_use_is_named(spark, digits, listener):
     conf = digits.config(spark, digits.solver(max_iter=5), clusterSize="2")
     key = f"spark.hearth.{listener}.port"
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -1,12 +1,12 @@
-"""A training whose rows, model, snapshots and results lie where neither the core nor Spark reaches,
-but a library does: fsspec's local:, which several processes see."""
+"""A training whose rows, model, snapshots and results are on a file system that only a library
+reaches, neither the core nor Spark: fsspec's local:, shared by several processes."""
 
 import os
 import signal
 from pathlib import Path
 
 import pytest
-from faults import Quiet, Striker
+from faults import FaultInjector, Quiet
 from waiting import wait_until
 
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
@@ -33,33 +33,34 @@ def train(spark, digits, tmp_path):
 
 
 @pytest.mark.parametrize("spill", ["on", "off"])
-def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
+def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     unbroken = Quiet()
     whole = train(unbroken, "whole", spill=spill)
-    striker = Striker("trainer", 35)
+    injector = FaultInjector("trainer", 35)
     there = whole.parent / "again"
 
     def watch(event):
-        due = event.get("event") == "progress" and event["iteration"] >= striker.iteration
-        if due and striker.struck_at is None:
-            # A snapshot arrives a moment after it was made. The training does not end meanwhile.
-            for pid in striker.ranks()[:1]:
+        due = event.get("event") == "progress" and event["iteration"] >= injector.iteration
+        if due and injector.injected_at is None:
+            # A snapshot is stored a moment after it was written. The training does not end
+            # meanwhile.
+            for pid in injector.ranks()[:1]:
                 os.kill(pid, signal.SIGSTOP)
             assert wait_until(lambda: list(there.glob("lenet_iter_*.hearth.json")), 8)
-        striker(event)
+        injector(event)
 
     again = train(watch, "again", spill=spill)
-    assert striker.landed
-    assert [event["iteration"] for event in striker.of("ready")][-1] >= 20
+    assert injector.landed
+    assert [event["iteration"] for event in injector.of("ready")][-1] >= 20
     names = {file.name for file in again.iterdir()}
     assert {"lenet.caffemodel", "lenet_iter_300.hearth.json"} <= names
     assert not any(name.startswith(".") for name in names)
     assert (whole / "lenet.caffemodel").read_bytes() == (again / "lenet.caffemodel").read_bytes()
-    said = [event["text"] for event in striker.of("log") if "bytes of files" in event["text"]]
+    said = [event["text"] for event in injector.of("log") if "bytes of files" in event["text"]]
     assert len(said) == 1
     assert said[0].endswith("0 % of them on their own hosts")
 
 
-def test_results_go_there(spark, tmp_path):
+def test_results_are_remote(spark, tmp_path):
     write_text(f"local://{tmp_path}/below/means.txt", "loss: 1\n", spark)
     assert (tmp_path / "below" / "means.txt").read_text() == "loss: 1\n"

@@ -1,5 +1,5 @@
-"""ORC and SequenceFiles elsewhere (fsspec's local:): ranks train on them as on Parquet, bit for
-bit, and no row comes through Spark."""
+"""Remote ORC and SequenceFiles (fsspec's local:): ranks train on them as on Parquet, bit for bit,
+and no row passes through Spark."""
 
 import itertools
 
@@ -74,7 +74,7 @@ def test_every_format_gives_the_same_model(train):
     assert train("sequence", SEQUENCE) == parquet
 
 
-def test_rows_that_are_not_kept_come_in_the_same_order_again(train):
+def test_streamed_rows_have_the_same_order_again(train):
     assert train("sequence", SEQUENCE, spill="off") == train("sequence", SEQUENCE, spill="off")
 
 

@@ -89,7 +89,7 @@ def test_an_unknown_blob_is_named(spark, digits, trained):
         features_of(spark, digits, Config(spark, flags)).collect()
 
 
-def test_a_column_that_no_net_can_read_is_named_in_one_line(spark, digits, trained):
+def test_an_unsupported_column_is_named_in_one_line(spark, digits, trained):
     rows = spark.read.parquet(digits.table("png", "test"))
     rows = rows.selectExpr("id", "map(label, label) as label", "image")
     said = r"^rank 0 on host \S+ failed: .*column 'label' has Arrow type map"
@@ -97,7 +97,7 @@ def test_a_column_that_no_net_can_read_is_named_in_one_line(spark, digits, train
         CaffeOnSpark(spark).test(DataSource(spark).fromDataFrame(trained, rows, False))
 
 
-def test_a_failure_of_sparks_own_keeps_its_words(spark, digits, trained):
+def test_a_failure_of_spark_keeps_its_message(spark, digits, trained):
     rows = spark.read.parquet(digits.table("png", "test"))
     rows = rows.selectExpr("id", "label", "if(id is null, image, raise_error('no such row')) image")
     with pytest.raises(Exception, match="no such row"):

@@ -1,4 +1,4 @@
-"""The commands of docs/finetuning.md, as they stand there, from a model in Caffe's old format."""
+"""The commands of docs/finetuning.md, verbatim, from a model in Caffe's old format."""
 
 import os
 import re
@@ -43,7 +43,7 @@ def as_published(model):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, digits, trained):
-    """What the page says is there, and the files that it shows."""
+    """The files that the page assumes, and those that it shows."""
     folder = tmp_path_factory.mktemp("finetuning")
     model = trained.modelPath.removeprefix("file:")
     (folder / "published.caffemodel").write_bytes(as_published(model))

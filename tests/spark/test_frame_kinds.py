@@ -1,4 +1,4 @@
-"""Ranks get the rows of a DataFrame of any kind again as they were, to the order."""
+"""Ranks get the rows of any DataFrame again unchanged, in the same order."""
 
 import frames
 import pytest
@@ -8,7 +8,7 @@ ROWS, PARTITIONS, TIMES = 3000, 12, 3  # by chance a pair of orders may be the s
 
 
 @pytest.mark.parametrize("kind", frames.KINDS)
-def test_rows_come_again_in_the_same_order(spark, tmp_path, kind):
+def test_rows_are_recomputed_in_the_same_order(spark, tmp_path, kind):
     wanted = frames.Wanted(spark, tmp_path, ROWS, PARTITIONS)
     seen = [rows_by_rank(spark, {"train": frames.KINDS[kind](wanted)}) for _ in range(TIMES)]
     assert sorted(id_ for _, _, id_ in seen[0]) == list(range(ROWS))

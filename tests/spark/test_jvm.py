@@ -41,7 +41,7 @@ tf.saved_model.save(doubles, sys.argv[1], signatures=doubles.serve)
 
 
 class Submitted:
-    """A program that spark-submit runs, in a process group of its own, as in a terminal."""
+    """A program run by spark-submit, in a separate process group, as in a terminal."""
 
     def __init__(self, folder: Path, home: Path, main: str, *arguments: str, **environment: str):
         self.folder, self.temporary = folder, folder / "tmp"
@@ -80,7 +80,7 @@ class Submitted:
         assert done and what(), f"{self.said()}\n{self.complained()[-3000:]}"
 
     def result(self, name: str) -> str:
-        """What the program printed of that name; waits for it."""
+        """The program's output of that name; waits for it."""
         line = re.compile(rf"^RESULT {name}: (.*)$", re.MULTILINE)
         self.await_(lambda: line.search(self.said()))
         return line.search(self.said())[1]
@@ -89,7 +89,7 @@ class Submitted:
         return self.process.wait(_END_S)
 
     def await_iterations(self) -> None:
-        """Waits until a training that begins now has come some way."""
+        """Waits until a training that starts now has made progress."""
         before = self.complained().count("Iteration ")
         self.await_(lambda: self.complained().count("Iteration ") > before)
 
@@ -133,7 +133,7 @@ def drivers() -> list[int]:
 
 
 def environment_of(pid: int) -> str:
-    """Empty where the process has ended."""
+    """Empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace")
     except OSError:
@@ -167,7 +167,7 @@ def own_solver(digits, kind: str, layer: str = "memory", **settings: object) -> 
     return solver
 
 
-# What is no source, and what is said.
+# Invalid sources, and the errors.
 NO_SOURCES = {
     "programs.Words": "makeRDD() of layer 'data' gave a java.lang.String where each element is a "
     "tuple (id, label, channels, height, width, encoded, bytes)",
@@ -226,13 +226,13 @@ def test_tfrecord_files_and_a_saved_model(scala):
     assert scala.result("tensorflow") == "struct<n:double> struct<twice:float> 0.0,2.0,4.0"
 
 
-def test_a_source_of_ones_own_trains_tests_and_extracts(scala, digits):
+def test_a_custom_source_trains_tests_and_extracts(scala, digits):
     kind, rows, accuracy = scala.result("own").split()
     assert (kind, rows) == ("DigitsOfAnRdd", str(digits.held_out))
     assert float(accuracy) > 0.7
 
 
-def test_what_is_no_source_is_said_in_a_sentence(scala):
+def test_an_invalid_source_is_a_one_line_error(scala):
     scala.result("wrong")
     told = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
     assert len(told) == len(NO_SOURCES)
@@ -240,17 +240,17 @@ def test_what_is_no_source_is_said_in_a_sentence(scala):
         assert line.startswith("code=invalid_argument rank=-1 ") and said in line
 
 
-def test_a_prototxt_that_is_wrong_is_told_with_its_line(scala):
+def test_an_invalid_prototxt_is_reported_with_its_line(scala):
     told = r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
     assert re.fullmatch(told, scala.result("wrong"))
 
 
-def test_a_value_that_is_refused_leaves_the_config_as_it_was(scala):
+def test_a_refused_value_leaves_the_config_unchanged(scala):
     refused = "code=invalid_argument rank=-1 lost=false host=false -devices is 0; it must be"
     assert scala.result("kept") == f"{refused} at least 1; still 1"
 
 
-def test_a_killed_trainer_is_told_with_its_rank(scala):
+def test_a_killed_trainer_is_reported_with_its_rank(scala):
     killed = scala.result("killed")
     assert re.match(r"code=unavailable rank=[01] lost=true host=true rank [01] ", killed), killed
 
@@ -307,7 +307,7 @@ def test_the_main_class_takes_caffeonsparks_flags(submit, digits):
     assert wait_until(lambda: not drivers(), 30)  # a JVM kills it and does not wait
 
 
-def test_the_main_class_reads_a_source_of_ones_own(submit, scala, digits, tmp_path):
+def test_the_main_class_reads_a_custom_source(submit, scala, digits, tmp_path):
     solver = own_solver(digits, "programs.PairsOfAnRdd", "cos")
     model, means = f"file:{digits.folder}/scala.caffemodel.own", tmp_path / "means.txt"
     program = submit(MAIN, "-test", "-conf", solver, "-model", model, "-output", f"file:{means}")
@@ -356,7 +356,7 @@ def test_ctrl_c_ends_the_jvm_and_its_python(submit, digits, endless):
         (None, "cannot be started"),
     ],
 )
-def test_a_python_that_cannot_serve_is_told_in_one_line(submit, digits, tmp_path, python, told):
+def test_an_unusable_python_is_reported_in_one_line(submit, digits, tmp_path, python, told):
     program = tmp_path / "python"
     if python is not None:
         program.write_text(python.format(python=sys.executable))

@@ -1,4 +1,4 @@
-"""Launching, feeding and watching ranks, with a stand-in for the trainer that does as told."""
+"""Launching, feeding and watching ranks, with a scripted fake of the trainer."""
 
 import itertools
 import json
@@ -8,11 +8,11 @@ import time
 import pytest
 
 from hearth import HearthError, data
+from hearth.caffe_jobs import launch
+from hearth.caffe_jobs.rank_task import run_rank
 from hearth.sources.rank_rows import RankRows
-from hearth.trainer import launch
-from hearth.trainer.rank_task import run_rank
 
-# Reads its streams to the end like a trainer, then does what the test wants.
+# Reads its streams to the end like a trainer, then runs the test's script.
 PROGRAM = """#!{python}
 import json, os, signal, socket, sys, time
 import pyarrow as pa
@@ -114,7 +114,7 @@ def test_every_row_of_a_dataframe_reaches_one_rank(spark, start, partitions):
     assert all_ids(result, "train") == list(range(1000))
 
 
-def test_two_streams_come_apart(spark, start):
+def test_two_streams_are_separated(spark, start):
     frames = {"train": spark.range(100), "test": spark.range(5)}
     result, _ = start(JOIN_AND_READ, frames=frames)
     assert all_ids(result, "train") == list(range(100))
@@ -186,7 +186,7 @@ meet("a")
 """
 
 
-def test_a_rank_that_closed_its_connection_has_the_last_word_however_late(spark, start):
+def test_the_message_of_a_lost_ranks_task_wins_even_if_late(spark, start):
     with pytest.raises(HearthError, match=r"rank 1 on host .* failed: its own words") as caught:
         start(CLOSES_AND_SPEAKS_LATE, frames={"train": spark.range(10)}, max_restarts=1)
     assert caught.value.code == "invalid_argument"
@@ -203,7 +203,7 @@ fail("invalid_argument", "the words of another")
 """
 
 
-def test_two_ranks_with_one_error_are_told_of_by_the_one_that_speaks_first(spark, start):
+def test_of_two_ranks_with_one_error_the_first_is_reported(spark, start):
     with pytest.raises(HearthError, match="the words of another") as caught:
         start(CLOSES_WHILE_ANOTHER_SPEAKS, frames={"train": spark.range(10)}, max_restarts=1)
     assert (caught.value.code, caught.value.rank) == ("invalid_argument", 1)
@@ -219,7 +219,7 @@ outcome = {"rows": [ids for ids in member.all_gather("ids", json.dumps(own), 60)
 """
 
 
-def test_another_number_of_cores_after_a_loss_changes_no_ranks_rows(spark, start):
+def test_rows_of_ranks_do_not_depend_on_cores_after_a_loss(spark, start):
     key = "spark.sql.leafNodeDefaultParallelism"
 
     def lose_cores(event):
@@ -250,7 +250,7 @@ meet("b")
 """
 
 
-def test_a_restart_over_many_partitions_has_every_row_once_in_its_place(spark, start, tmp_path):
+def test_a_restart_over_many_partitions_keeps_every_row_in_order(spark, start, tmp_path):
     body = f"folder = {str(tmp_path)!r}" + KEEPS_ITS_IDS
     start(body, max_restarts=1, frames={"train": spark.range(20000).repartition(16)})
     first, again = (
@@ -292,14 +292,14 @@ outcome = {"of": rank}
     assert [event["event"] for event in events] == ["progress", "validation", "done"]
 
 
-def test_log_lines_that_came_too_fast_are_counted(start, monkeypatch):
+def test_dropped_log_lines_are_counted(start, monkeypatch):
     from hearth.native import _core
 
     counts = iter([7])
     monkeypatch.setattr(_core.Coordinator, "take_dropped_log_lines", lambda _: next(counts, 0))
     _, events = start("join()", world=1)
     told = [event["text"] for event in events if event["event"] == "log"]
-    assert told == ["7 log lines came too fast to be shown here; executors' logs have them"]
+    assert told == ["7 log lines arrived too fast to be shown here; see the executors' logs"]
 
 
 def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
@@ -311,10 +311,10 @@ def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        # before it joined: nobody but its own task knows
+        # before it joined: only its own task knows
         ('if rank == 1: fail("invalid_argument", "layer conv1: odd")\njoin()\nmeet("a")',
          r"rank 1 on host \S+ failed: layer conv1: odd"),
-        # after: the others hear it from the coordinator
+        # after: the coordinator reports it to the others
         ('join()\nif rank == 1: member.send_failure("layer conv1: odd"); fail("internal", "odd")\n'
          'meet("a")', r"rank 1 on host \S+ failed: layer conv1: odd"),
         ('join()\nif rank == 1: os.kill(os.getpid(), signal.SIGKILL)\nmeet("a")',
@@ -347,16 +347,16 @@ def test_lost_ranks_are_replaced_in_a_new_generation(start):
     assert all("rank 1" in event["reason"] for event in restarts)
 
 
-def test_ranks_are_not_replaced_for_ever(start):
-    with pytest.raises(HearthError, match=r"rank 1 on host .* \(given up after 1 restarts\)"):
+def test_ranks_are_not_replaced_forever(start):
+    with pytest.raises(HearthError, match=r"rank 1 on host .* \(failed after 1 restarts\)"):
         start(DIES_UNTIL.format(generation=5), max_restarts=1)
 
 
-def test_ranks_that_are_done_and_fall_silent_cost_no_result(start, monkeypatch):
+def test_finished_ranks_that_stop_responding_cost_no_result(start, monkeypatch):
     for wait in ("_EVENT_WAIT_S", "_RESULT_WAIT_S"):
         monkeypatch.setattr(launch, wait, 1.0)
     left = []
-    monkeypatch.setattr(launch, "give_up_silent", lambda *_, **how: left.append(how))
+    monkeypatch.setattr(launch, "replace_silent", lambda *_, **how: left.append(how))
     body = 'join()\nmember.done(json.dumps({"event": "done", "rank": rank}))\ntime.sleep(60)'
     begin = time.monotonic()
     result, _ = start(body)
@@ -365,7 +365,7 @@ def test_ranks_that_are_done_and_fall_silent_cost_no_result(start, monkeypatch):
     assert time.monotonic() - begin < 40
 
 
-def test_an_error_of_a_rank_is_not_tried_again(start):
+def test_an_error_of_a_rank_is_not_retried(start):
     body = 'join()\nif rank == 1: fail("invalid_argument", "layer conv1: odd")\nmeet("a")'
     told = []
     with pytest.raises(HearthError, match=r"rank 1 .*layer conv1: odd$"):
@@ -373,7 +373,7 @@ def test_an_error_of_a_rank_is_not_tried_again(start):
     assert not any(event["event"] == "restart" for event in told)
 
 
-def test_rows_that_cannot_be_read_fail_with_sparks_words(spark, start):
+def test_unreadable_rows_fail_with_sparks_message(spark, start):
     rows = spark.range(0, 10, 1, 2).selectExpr("raise_error('no such row') as id")
     body = 'join()\ntry: read("train")\nexcept Exception as error: fail("internal", str(error))'
     with pytest.raises(Exception, match="no such row"):

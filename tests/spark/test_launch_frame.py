@@ -3,10 +3,10 @@
 import pytest
 from pyspark.sql import functions
 
+from hearth.caffe_jobs.launch import session_conf
+from hearth.caffe_jobs.ring_feed import split_streams
 from hearth.rows.rank_rows import launch_conf, needs_shuffle, rank_rows
 from hearth.spark.slots import SlotWait, slots_now
-from hearth.trainer.launch import session_conf
-from hearth.trainer.ring_feed import split_streams
 
 
 def numbers(spark, begin, end, parts):
@@ -34,7 +34,7 @@ def rows_by_rank(spark, frames, world=2):
         return [tuple(row) for row in stage.collect()]
 
 
-def test_two_streams_share_the_tasks_and_come_apart_again(spark):
+def test_two_streams_share_tasks_and_are_separated(spark):
     frames = {"train": spark.range(100), "test": spark.range(7).withColumn("x", functions.lit(1.5))}
     rows = rows_by_rank(spark, frames)
     assert sorted(id_ for _, stream, id_ in rows if stream == "train") == list(range(100))
@@ -63,7 +63,7 @@ def test_any_dataframe_makes_a_barrier_stage(spark, make):
     assert len({id_ for _, _, id_ in rows}) == len(rows) == 50
 
 
-def test_rows_that_already_lie_right_are_not_shuffled(spark):
+def test_rows_with_matching_partitions_are_not_shuffled(spark):
     assert not needs_shuffle(spark.range(0, 50, 1, 2), 2)
     assert needs_shuffle(spark.range(0, 50, 1, 3), 2)
 

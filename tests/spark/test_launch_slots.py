@@ -1,4 +1,5 @@
-"""Ranks whose task slots went away with an executor: awaited, told of, and missed in the end."""
+"""Ranks whose task slots were lost with an executor: awaited, reported, and an error at the
+limit."""
 
 import itertools
 import re
@@ -8,13 +9,13 @@ import pytest
 import test_launch
 
 from hearth import HearthError
+from hearth.caffe_jobs import launch
 from hearth.spark import slots
-from hearth.trainer import launch
 
 start = test_launch.start  # a fixture
 
 
-def test_where_a_lost_host_is_not_replaced_the_error_names_it(start, monkeypatch):
+def test_the_error_names_a_lost_host_without_replacement(start, monkeypatch):
     restarted = []
     monkeypatch.setattr(slots, "slots_now", lambda spark: 1 if restarted else 2)
     monkeypatch.setattr(slots, "_WAIT", "1s")
@@ -23,12 +24,12 @@ def test_where_a_lost_host_is_not_replaced_the_error_names_it(start, monkeypatch
         if event["event"] == "restart":
             restarted.append(event)
 
-    said = r"rank 1 on host \S+ .* There is no restart: 2 ranks need 2 .*the cluster has 1 and got"
+    said = r"rank 1 on host \S+ .* not restarted: 2 ranks need 2 .*the cluster has 1 and got"
     with pytest.raises(HearthError, match=said):
         start(test_launch.DIES_UNTIL.format(generation=5), max_restarts=3, on_event=on_event)
 
 
-def test_a_restart_waits_for_executors_and_tells_how_that_stands(start, monkeypatch):
+def test_a_restart_waits_for_executors_and_reports_it(start, monkeypatch):
     restarted = []
     later = itertools.chain([0, 1, 1], itertools.repeat(2))
     monkeypatch.setattr(slots, "slots_now", lambda spark: next(later) if restarted else 2)
@@ -47,7 +48,7 @@ def test_a_restart_waits_for_executors_and_tells_how_that_stands(start, monkeypa
     ]
 
 
-def test_slots_that_go_away_while_spark_waits_for_them_are_missed(start, monkeypatch):
+def test_slots_lost_during_the_wait_are_an_error(start, monkeypatch):
     few = iter([2])
     monkeypatch.setattr(slots, "slots_now", lambda spark: next(few, 1))
     monkeypatch.setattr(slots, "_WAIT", "1s")
@@ -58,7 +59,7 @@ def test_slots_that_go_away_while_spark_waits_for_them_are_missed(start, monkeyp
     assert time.monotonic() - begin < 45
 
 
-def test_ranks_whose_slots_come_back_before_they_begin_are_trained(start, monkeypatch):
+def test_ranks_start_when_their_slots_return(start, monkeypatch):
     later = itertools.chain([2, 1, 1], itertools.repeat(2))
     monkeypatch.setattr(slots, "slots_now", lambda spark: next(later))
     monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)

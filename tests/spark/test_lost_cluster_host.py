@@ -1,4 +1,4 @@
-"""A node's host that falls off the network: the cluster starts again elsewhere and loses no row."""
+"""A node's host that drops off the network: the cluster restarts elsewhere and loses no row."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def rows_of(folder, start):
 
 
 @pytest.mark.timeout(600)  # a minute where nothing else runs
-def test_a_cluster_outlives_the_loss_of_a_host(far, tmp_path):
+def test_a_cluster_survives_the_loss_of_a_host(far, tmp_path):
     os.environ.update([MARK.split("=")])
     folder, log = tmp_path / "rows", tmp_path / "driver.log"
     folder.mkdir()

@@ -1,6 +1,6 @@
-"""A host that falls off the network: nobody closes a connection, and nothing comes any more.
+"""A host that drops off the network: no connection closes, and no data arrives.
 
-A namespace with a link of its own is the host; making one takes root's rights.
+The host is a namespace with a separate link, which needs root.
 """
 
 import json
@@ -77,13 +77,13 @@ class Driver:
         return [event["iteration"] for _, event in self.of("progress")]
 
     def wait_for(self, kind, timeout_s=180):
-        """The first event of the kind; the driver's words where there is none."""
+        """The first event of the kind; fails with the driver's output if there is none."""
         found = wait_until(lambda: self.of(kind), timeout_s)
         assert found, self._log.read_text()[-3000:]
         return found[0]
 
     def story(self):
-        """What happened when, for whoever reads a failed test."""
+        """A log with times, for failed tests."""
         told = [(at, event) for at, event in self.events if event.get("level") != "I"]
         return f"{told}\n{self._log.read_text()[-3000:]}"
 
@@ -125,7 +125,7 @@ def ranks_at(far):
 
 
 @pytest.mark.timeout(900)  # a minute and a half where nothing else runs
-def test_a_training_outlives_a_pause_of_the_network_and_the_loss_of_a_host(driver, far):
+def test_a_training_survives_a_network_pause_and_a_lost_host(driver, far):
     unbroken = driver.wait_for("done")[1]["weights_sha256"]
 
     driver.train()
@@ -145,7 +145,7 @@ def test_a_training_outlives_a_pause_of_the_network_and_the_loss_of_a_host(drive
     assert HEARTBEAT_S - 2 < at - lost_at < HEARTBEAT_S + 30
     said = rf"rank [01] on host {NAME} has been silent for {HEARTBEAT_S} s: it is frozen or its net"
     assert re.match(said, restart["reason"])
-    # The rank over there has lost the driver, and ends by itself.
+    # The rank on the lost host has lost the driver, and ends by itself.
     assert wait_until(lambda: not ranks_at(far), lost_at + HEARTBEAT_S + 30 - time.monotonic())
     at, done = driver.wait_for("done")
     assert at - lost_at < 90  # a third of it where nobody else uses the machine

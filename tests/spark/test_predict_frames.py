@@ -33,7 +33,7 @@ def frame(spark):
 
 
 class Model:
-    """Notes in `folder` who has loaded it; fails for the batch with the row `bad`."""
+    """Records in `folder` each load; fails for the batch with the row `bad`."""
 
     def __init__(self, folder: Path, bad: float = -1.0):
         self.folder, self.bad = str(folder), bad
@@ -62,7 +62,7 @@ def checked(found) -> None:
 
 
 def fail_once(folder: Path, frame):
-    """The frame's rows; the first attempt at one partition fails behind most of them."""
+    """The frame's rows; the first attempt at one partition fails near its end."""
     marker = f"{folder}/failed"
 
     def rows(batches):
@@ -80,7 +80,7 @@ def fail_once(folder: Path, frame):
 
 
 @pytest.mark.parametrize("devices", [0, 1])
-def test_rows_keep_order_and_columns_and_come_once_despite_retries(frame, tmp_path, devices):
+def test_rows_keep_order_and_columns_and_arrive_once_despite_retries(frame, tmp_path, devices):
     notes = tmp_path / "notes"
     notes.mkdir()
     model = Model(notes)
@@ -97,7 +97,7 @@ def test_rows_keep_order_and_columns_and_come_once_despite_retries(frame, tmp_pa
         assert set(loaded) <= set(model.pids())
 
 
-def test_values_that_a_model_does_not_take_fail_the_job_and_not_the_node(frame, tmp_path):
+def test_values_refused_by_a_model_fail_the_job_not_the_node(frame, tmp_path):
     model = Model(tmp_path, bad=600.0)
 
     def found(rows):
@@ -155,7 +155,7 @@ def test_a_killed_node_ends_the_job_and_the_next_call_starts_another(frame, tmp_
     assert len(model.pids()) == 2
 
 
-def test_what_is_wrong_is_said_before_a_job(frame):
+def test_errors_are_raised_before_a_job(frame):
     def call(inputs="a.b", outputs="y float", **options):
         return predict(frame, lambda: len, inputs, outputs, **options)
 

@@ -1,6 +1,6 @@
 """predict(devices=) in sessions whose executors have GPUs, and whose tasks ask for them.
 
-Each session is in a process of its own, as it has other settings.
+Each session is in a separate process, as its settings differ.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ spark.stop()
 @pytest.mark.parametrize(
     ("of_executor", "of_task", "devices"), [(1, None, 1), (1, "1", 2), (2, "0.1", 2)]
 )
-def test_nodes_get_gpus_and_tasks_need_none(tmp_path, of_executor, of_task, devices):
+def test_nodes_get_gpus_and_tasks_none(tmp_path, of_executor, of_task, devices):
     script = tmp_path / "gpus.sh"
     script.write_text(GPU_DISCOVERY)
     script.chmod(0o755)

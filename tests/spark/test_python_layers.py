@@ -89,6 +89,6 @@ def test_its_exception_names_rank_iteration_and_layer_within_five_seconds(train,
     assert wait_until(lambda: set(trainers()) <= set(before), 8)
 
 
-def test_a_module_that_is_not_there_is_named(train, digits):
+def test_a_missing_module_is_named(train, digits):
     with pytest.raises(HearthError, match=r"layer 'relu1'.* has no class 'Missing'"):
         train("Missing")

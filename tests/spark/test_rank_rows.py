@@ -7,14 +7,14 @@ import pytest
 from pyspark.sql import functions
 from test_launch_frame import rows_by_rank
 
+from hearth.caffe_jobs.launch import session_conf
 from hearth.rows.rank_rows import (
-    in_order_of_content,
     is_steady,
     launch_conf,
     needs_shuffle,
     rank_rows,
+    sorted_by_content,
 )
-from hearth.trainer.launch import session_conf
 
 
 def ids_of(rows, rank=None, stream="train"):
@@ -22,13 +22,13 @@ def ids_of(rows, rank=None, stream="train"):
 
 
 def order_of(spark, frames):
-    """The rows in the order in which one rank would get all of them, without a barrier stage."""
+    """The rows in the order of a single rank, without a barrier stage."""
     with session_conf(spark, launch_conf(spark, 1, frames.values())):
         return rank_rows(spark, frames, 1).collect()
 
 
 def assert_in_this_order(rows, order, stream="train"):
-    """Rows of each rank come in one order, that of all rows, in whichever blocks they came."""
+    """The rows of each rank are in the order of all rows, however blocks arrived."""
     assert sorted(ids_of(rows, stream=stream)) == sorted(order)
     for rank in (0, 1):
         ids = ids_of(rows, rank, stream)
@@ -51,7 +51,7 @@ def everything(numbers):
     )
 
 
-def test_rows_of_many_partitions_come_in_one_order(spark):
+def test_rows_of_many_partitions_have_one_order(spark):
     frame = spark.range(4000).repartition(16)
     rows = rows_by_rank(spark, {"train": frame})
     assert_in_this_order(rows, [row.id for row in order_of(spark, {"train": frame})])
@@ -66,7 +66,7 @@ def test_rows_of_many_partitions_come_in_one_order(spark):
 SORTS = "spark.sql.execution.sortBeforeRepartition"
 
 
-def test_frames_that_bring_their_rows_in_order_are_known(spark, tmp_path):
+def test_steady_frames_are_recognized(spark, tmp_path):
     wanted = kinds.Wanted(spark, tmp_path, 20, 2)
     steady = {kind for kind, make in kinds.KINDS.items() if is_steady(make(wanted))}
     assert steady == {"range", "parquet", "csv", "json", "pandas"}
@@ -78,7 +78,7 @@ def test_frames_that_bring_their_rows_in_order_are_known(spark, tmp_path):
 
 
 @pytest.mark.parametrize("streams", [("train",), ("train", "test")])
-def test_rows_of_steady_frames_are_shared_evenly_and_mixed(spark, streams):
+def test_rows_of_steady_frames_are_distributed_evenly_and_shuffled(spark, streams):
     frames = {stream: spark.range(0, 4000, 1, 16) for stream in streams}
     order = order_of(spark, frames)
     rows = rows_by_rank(spark, frames)
@@ -92,7 +92,7 @@ def test_rows_of_steady_frames_are_shared_evenly_and_mixed(spark, streams):
             assert min(halves) > 400
 
 
-def test_a_frame_that_spark_keeps_has_the_order_of_one_that_it_does_not(spark):
+def test_a_cached_frame_has_the_same_order(spark):
     frame = spark.range(0, 4000, 1, 16).selectExpr("id", "id + 1 as next")
     order = order_of(spark, {"train": frame})
     rows = rows_by_rank(spark, {"train": frame})
@@ -109,8 +109,8 @@ def test_a_frame_that_spark_keeps_has_the_order_of_one_that_it_does_not(spark):
     shuffled.unpersist()
 
 
-def test_a_users_column_is_not_taken_for_the_place(spark):
-    names = ["Hearth Place", "hearth place'"]
+def test_a_users_column_is_not_mistaken_for_the_position(spark):
+    names = ["Hearth Position", "hearth position'"]
     frame = spark.range(9).selectExpr(*(f"id as `{name}`" for name in names))
     assert is_steady(frame)
     rows = order_of(spark, {"train": frame})
@@ -118,7 +118,7 @@ def test_a_users_column_is_not_taken_for_the_place(spark):
     assert rows[0].asDict().keys() == set(names)
 
 
-def test_two_streams_come_in_one_order(spark):
+def test_two_streams_have_one_order(spark):
     test = spark.range(700).repartition(7).withColumn("x", functions.lit(1.5))
     frames = {"train": spark.range(5000).repartition(16), "test": test}
     rows = rows_by_rank(spark, frames)
@@ -129,28 +129,28 @@ def test_two_streams_come_in_one_order(spark):
         assert_in_this_order(rows, ids, stream)
 
 
-def test_rows_of_every_type_come_in_one_order(spark):
+def test_rows_of_every_type_have_one_order(spark):
     frames = [everything(spark.range(*way, 1)) for way in ((0, 900, 1), (899, -1, -1))]
     up, down = ([str(row) for row in frame.collect()] for frame in frames)
     assert up == down[::-1] != down
-    up, down = ([str(row) for row in in_order_of_content(frame).collect()] for frame in frames)
+    up, down = ([str(row) for row in sorted_by_content(frame).collect()] for frame in frames)
     assert len(up) == 900
     assert up == down
 
 
-def test_columns_that_cannot_be_compared_are_left_out(spark):
+def test_incomparable_columns_are_ignored(spark):
     number = functions.col("id")
     maps = functions.array(functions.struct(functions.create_map(number, number).alias("m")))
     frame = spark.range(0, 50, 1, 1).select("id", maps.alias("s"))
-    ids = [row.id for row in in_order_of_content(frame).collect()]
+    ids = [row.id for row in sorted_by_content(frame).collect()]
     assert sorted(ids) == list(range(50))
     assert ids != sorted(ids)
     only_maps = frame.select("s")
-    assert in_order_of_content(only_maps) is only_maps
+    assert sorted_by_content(only_maps) is only_maps
 
 
-# A DataFrame's plan says nothing of the shuffles of the RDD that it was made from.
-def test_a_shuffled_rdd_comes_in_one_order(spark):
+# A DataFrame's plan does not show shuffles of the RDD that it was made from.
+def test_a_shuffled_rdd_has_one_order(spark):
     rdd = spark.sparkContext.parallelize([(i,) for i in range(3000)], 8).repartition(2)
     frame = rdd.toDF("id long")
     assert not needs_shuffle(frame, 2)

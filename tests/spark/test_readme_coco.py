@@ -20,7 +20,7 @@ CAPTIONS = ("A blue wall.", "A red door, and a green one.")
 
 
 def write_images(folder):
-    """Two images and the file of their captions, as COCO has it."""
+    """Two images and the file of their captions, in COCO's format."""
     images, notes = [], []
     for number, text in enumerate(CAPTIONS):
         name = f"COCO_{number}.jpg"

@@ -1,10 +1,10 @@
-"""A training that loses processes goes on by itself and ends as if nothing had happened."""
+"""A training that loses processes recovers by itself, with the same result."""
 
 import random
 import re
 
 import pytest
-from faults import KINDS, FullDisk, Quiet, Striker, trainers
+from faults import KINDS, FaultInjector, FullDisk, Quiet, trainers
 from waiting import wait_until
 
 from hearth import HearthError
@@ -16,9 +16,9 @@ HEARTBEAT_S = 10
 
 @pytest.fixture(scope="module")
 def train(spark, digits):
-    """Trains on two executors, with snapshots; gives back what the striker saw."""
+    """Trains on two executors, with snapshots; returns the fault injector's observations."""
 
-    def train(striker, rows=None, validate=False, prefix="lenet_cos", **flags):
+    def train(injector, rows=None, validate=False, prefix="lenet_cos", **flags):
         settings = {"max_iter": MAX_ITER, "snapshot": 20, "random_seed": 5}
         settings["snapshot_prefix"] = f'"{prefix}"'
         if validate:
@@ -28,7 +28,7 @@ def train(spark, digits):
         source = sources.getSource(conf, True)
         if rows is not None:
             source = sources.fromDataFrame(conf, rows, True)
-        cos = CaffeOnSpark(spark, on_event=striker)
+        cos = CaffeOnSpark(spark, on_event=injector)
         if not validate:
             return cos.train(source)
         return cos.trainWithValidation(source, sources.getSource(conf, False)).collect()
@@ -43,31 +43,31 @@ def unbroken(train):
     return watcher.of("done")[0]["weights_sha256"], rows
 
 
-def check_recovered(striker, unbroken):
-    assert striker.landed
-    restarts = striker.of("restart")
+def check_recovered(injector, unbroken):
+    assert injector.landed
+    restarts = injector.of("restart")
     assert len(restarts) == 1, restarts
-    starts = [event["iteration"] for event in striker.of("ready")]
+    starts = [event["iteration"] for event in injector.of("ready")]
     assert starts[0] == 0
     assert starts[-1] >= 20  # from a snapshot, not from the beginning
-    hashes = {event["weights_sha256"] for event in striker.of("done")}
+    hashes = {event["weights_sha256"] for event in injector.of("done")}
     assert hashes == {unbroken[0]}
     assert wait_until(lambda: not trainers(), 30)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_model_is_that_of_an_unbroken_run(train, unbroken, kind):
-    striker = Striker(kind, random.randint(40, MAX_ITER - 80), random.randint(0, 1))
-    rows = train(striker, validate=True)
-    check_recovered(striker, unbroken)
+    injector = FaultInjector(kind, random.randint(40, MAX_ITER - 80), random.randint(0, 1))
+    rows = train(injector, validate=True)
+    check_recovered(injector, unbroken)
     assert rows == unbroken[1]  # every validation once, with the same values
-    # By the end of a connection, or of a Spark task: that takes no heartbeat's time.
+    # Detected by the end of a connection, or of a Spark task, without a heartbeat timeout.
     frozen = kind == "frozen trainer"
-    silent = f"has been silent for {HEARTBEAT_S} s" in striker.of("restart")[0]["reason"]
-    assert silent == frozen, striker.timeline()
-    # Some seconds, and one second, on a machine that nobody else uses.
-    assert striker.seconds_to_recover() < 60 + frozen * HEARTBEAT_S, striker.timeline()
-    assert striker.seconds_of_others() < 30 + frozen * HEARTBEAT_S, striker.timeline()
+    silent = f"has been silent for {HEARTBEAT_S} s" in injector.of("restart")[0]["reason"]
+    assert silent == frozen, injector.timeline()
+    # A few seconds, and one second, on an idle machine.
+    assert injector.seconds_to_recover() < 60 + frozen * HEARTBEAT_S, injector.timeline()
+    assert injector.seconds_of_others() < 30 + frozen * HEARTBEAT_S, injector.timeline()
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def many_files(spark, digits):
     return folder
 
 
-def test_rows_from_spark_come_again_the_same(spark, train, many_files):
+def test_rows_from_spark_are_recomputed_identically(spark, train, many_files):
     def rows():  # of shuffles one after the other
         return spark.read.parquet(many_files).repartition(16)
 
@@ -88,14 +88,14 @@ def test_rows_from_spark_come_again_the_same(spark, train, many_files):
         train(reference, rows())
         hashes.add(reference.of("done")[0]["weights_sha256"])
     assert len(hashes) == 1
-    striker = Striker("trainer", 60, 1)
-    train(striker, rows())
-    check_recovered(striker, (hashes.pop(), None))
-    assert not any("reads other rows" in event["text"] for event in striker.of("log"))
+    injector = FaultInjector("trainer", 60, 1)
+    train(injector, rows())
+    check_recovered(injector, (hashes.pop(), None))
+    assert not any("reads other rows" in event["text"] for event in injector.of("log"))
 
 
-class Changer(Striker):
-    """Strikes, and before the restart makes a file that changes the rows of rank 1."""
+class Changer(FaultInjector):
+    """Kills, and before the restart creates a file that changes the rows of rank 1."""
 
     def __init__(self, file):
         super().__init__("trainer", 60)
@@ -108,7 +108,7 @@ class Changer(Striker):
 
 
 @pytest.mark.parametrize("on_other_rows", ["restartEpoch", "fail"])
-def test_a_rank_that_meets_other_rows_is_named(spark, train, digits, tmp_path, on_other_rows):
+def test_a_rank_with_changed_rows_is_named(spark, train, digits, tmp_path, on_other_rows):
     flag = tmp_path / "flag"
     name = str(flag)
 
@@ -123,27 +123,27 @@ def test_a_rank_that_meets_other_rows_is_named(spark, train, digits, tmp_path, o
 
     rows = spark.read.parquet(digits.table("raw", "train")).repartition(2).localCheckpoint()
     rows = rows.mapInArrow(turned, rows.schema)
-    striker = Changer(flag)
+    injector = Changer(flag)
     if on_other_rows == "fail":
         with pytest.raises(HearthError, match=r"rank 1 .* reads other rows .* -onOtherRows"):
-            train(striker, rows, onOtherRows="fail")
+            train(injector, rows, onOtherRows="fail")
         return
-    train(striker, rows)
-    texts = [event["text"] for event in striker.of("log") if "reads other" in event["text"]]
+    train(injector, rows)
+    texts = [event["text"] for event in injector.of("log") if "reads other" in event["text"]]
     assert len(texts) == 1
     said = r"rank 1 on host \S+ reads other rows than before the snapshot of iteration \d+: the fir"
     assert re.search(said, texts[0])
     assert "(1 of 2 ranks do); epoch" in texts[0]
 
 
-def test_without_a_snapshot_the_training_begins_again(train, unbroken):
-    striker = Striker("trainer", 1)
-    train(striker)
-    assert striker.landed
-    assert striker.of("done")[0]["weights_sha256"] == unbroken[0]
+def test_without_a_snapshot_the_training_starts_over(train, unbroken):
+    injector = FaultInjector("trainer", 1)
+    train(injector)
+    assert injector.landed
+    assert injector.of("done")[0]["weights_sha256"] == unbroken[0]
 
 
-def test_a_full_disk_costs_only_the_snapshots_that_meet_it(train, unbroken, digits):
+def test_a_full_disk_costs_only_its_snapshots(train, unbroken, digits):
     disk = FullDisk(40, 120)
     train(disk, prefix="full_disk")
     assert disk.failed_snapshots()
@@ -156,28 +156,28 @@ def test_a_full_disk_costs_only_the_snapshots_that_meet_it(train, unbroken, digi
 
 
 def test_after_max_restarts_the_failure_is_clear(train):
-    class Relentless(Striker):
-        """Once in each generation, whatever events of it are still on their way."""
+    class Relentless(FaultInjector):
+        """Once in each generation, ignoring its late events."""
 
         strikes = 0
 
         def __call__(self, event):
             if event.get("event") == "restart":
-                self.struck_at, self.landed = None, False
+                self.injected_at, self.landed = None, False
             super().__call__(event)
 
         def strike(self):
             super().strike()
             self.strikes += self.landed
 
-    striker = Relentless("trainer", 1)
-    with pytest.raises(HearthError, match=r"rank \d on host .*given up after 1 restarts"):
-        train(striker, maxRestarts="1")
-    assert striker.strikes == 2
+    injector = Relentless("trainer", 1)
+    with pytest.raises(HearthError, match=r"rank \d on host .*failed after 1 restarts"):
+        train(injector, maxRestarts="1")
+    assert injector.strikes == 2
     assert wait_until(lambda: not trainers(), 30)
 
 
-def test_an_error_of_the_net_is_not_tried_again(spark, digits):
+def test_an_error_of_the_net_is_not_retried(spark, digits):
     solver = digits.solver("memory", max_iter=5)
     with open(solver.replace("_solver", "_net"), "a", encoding="utf-8") as file:
         file.write('layer { name: "o" type: "Concat" bottom: "ip1" bottom: "conv1" top: "o" }\n')
@@ -188,10 +188,10 @@ def test_an_error_of_the_net_is_not_tried_again(spark, digits):
     assert not watcher.of("restart")
 
 
-def test_rows_that_are_not_kept_come_again_the_same(train):
+def test_streamed_rows_are_the_same_after_a_restart(train):
     unbroken = Quiet()
     train(unbroken, spill="off")
-    striker = Striker("trainer", random.randint(60, MAX_ITER - 60), 1)
-    train(striker, spill="off")
-    check_recovered(striker, (unbroken.of("done")[0]["weights_sha256"], None))
-    assert not any("reads other rows" in event["text"] for event in striker.of("log"))
+    injector = FaultInjector("trainer", random.randint(60, MAX_ITER - 60), 1)
+    train(injector, spill="off")
+    check_recovered(injector, (unbroken.of("done")[0]["weights_sha256"], None))
+    assert not any("reads other rows" in event["text"] for event in injector.of("log"))

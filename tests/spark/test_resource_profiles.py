@@ -1,4 +1,4 @@
-"""GPUs that ranks and nodes alone hold, by stage-level scheduling; a script stands in for GPUs."""
+"""GPUs held only by ranks and nodes, by stage-level scheduling; a script simulates GPUs."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ spark.conf.set("spark.hearth.task.resource.gpu.amount", "0.5")
 found["half"] = run(nodes=6)
 spark.conf.unset("spark.hearth.task.resource.gpu.amount")
 
-# Rows come by tasks that hold no GPU, in a pool of the caller's thread.
+# Rows are sent by tasks without GPUs, in a pool of the caller's thread.
 sc.setLocalProperty("spark.scheduler.pool", "training")
 with cluster.run(spark, takes, None, nodes=2, profile=asking(2, 2)) as nodes:
     found["pool"] = sc._jsc.sc().getPoolForName("training").isDefined()
     nodes.train(sc.parallelize(range(100), 4))
-    # The tasks that brought rows have ended once Spark has heard so.
+    # The tasks that sent rows have ended once Spark reports it.
     found["held"], until = None, time.monotonic() + 60
     while found["held"] != 2 and time.monotonic() < until:
         held = sc._jsc.sc().statusTracker().getExecutorInfos()
@@ -85,7 +85,7 @@ with cluster.run(spark, takes, None, nodes=2, profile=asking(2, 2)) as nodes:
 found["fed"] = [sorted(gpus), sum(rows)]
 sc.setLocalProperty("spark.scheduler.pool", None)
 
-# No slot is left to bring rows.
+# No slot is left to send rows.
 with cluster.run(spark, takes, None, nodes=2, profile=asking(3, 1)) as nodes:
     try:
         nodes.train(sc.parallelize(range(100), 4))
@@ -105,7 +105,7 @@ for thread in threads:
     thread.join()
 found["both"] = both
 
-# What no executor has.
+# More than any executor has.
 try:
     run(nodes=2, profile=asking(1, 3))
 except HearthError as error:
@@ -115,7 +115,7 @@ Path("found.json").write_text(json.dumps(found))
 
 
 @pytest.mark.timeout(900)  # three quarters of a minute where nothing else runs
-def test_nodes_hold_what_their_profile_asks_for(tmp_path):
+def test_nodes_hold_the_resources_of_their_profile(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=850
     )
@@ -135,13 +135,13 @@ def test_nodes_hold_what_their_profile_asks_for(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        ({CPUS: "many"}, f"{CPUS}=many: it is a number"),
-        ({CPUS: "0.5"}, f"{CPUS}=0.5: it is a number"),
-        ({GPUS: "0.7"}, f"{GPUS}=0.7: it is a whole number, or a fraction of a GPU up to 0.5"),
+        ({CPUS: "many"}, f"{CPUS}=many: it must be a number"),
+        ({CPUS: "0.5"}, f"{CPUS}=0.5: it must be a number"),
+        ({GPUS: "0.7"}, f"{GPUS}=0.7: it must be a whole number, or a fraction of a GPU up to 0.5"),
         ({GPUS: "-1"}, f"{GPUS}=-1: "),
     ],
 )
-def test_amounts_that_are_none_are_refused(settings, error):
+def test_invalid_amounts_are_refused(settings, error):
     with pytest.raises(HearthError, match=error):
         task_profile(settings.get)
 

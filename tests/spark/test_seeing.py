@@ -1,4 +1,4 @@
-"""A training that is watched: its page while it runs, its event file and report afterwards."""
+"""A monitored training: its page while it runs, its event file and report afterwards."""
 
 import json
 import urllib.request
@@ -52,7 +52,7 @@ def test_the_page_shows_a_running_training(watched):
     assert last["series"]["loss/train"] and last["series"]["run/images_per_s"]
 
 
-def test_the_page_is_gone_afterwards(watched):
+def test_the_page_ends_with_the_training(watched):
     with pytest.raises(OSError):
         urllib.request.urlopen(watched[0].url, timeout=5)
 
@@ -70,7 +70,7 @@ def test_the_event_file_has_all_ranks_and_outputs(watched):
     assert series["loss/train"][-1][0] == 81
 
 
-def test_histograms_of_weights_and_gradients_are_told(watched):
+def test_histograms_of_weights_and_gradients_are_recorded(watched):
     found = {}
     for event in watched[0].histograms:
         found.setdefault(event["tag"], []).append(event)

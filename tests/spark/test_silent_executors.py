@@ -1,4 +1,4 @@
-"""An executor that does not answer, and the session that has dealings with it."""
+"""An executor that does not respond, and the session that uses it."""
 
 import os
 import signal
@@ -7,12 +7,12 @@ from faults import is_alive
 from waiting import wait_until
 
 from hearth.spark import silent_executors
-from hearth.spark.silent_executors import give_up_executor
+from hearth.spark.silent_executors import replace_executor
 from hearth.spark.slots import SlotWait, slots_now
 
 
 def executors(sc, tag):
-    """The process of each executor, by the partition that it ran of the job that has the tag."""
+    """The process of each executor, by the partition that it ran of the tagged job."""
 
     def own(_):
         from hearth.cluster.task.node_process import executor_pid
@@ -36,7 +36,7 @@ def cleaner_asks(jvm):
     raise AssertionError("Spark has no cleaner")
 
 
-def test_nothing_waits_for_an_executor_that_was_given_up(spark, monkeypatch):
+def test_nothing_waits_for_a_replaced_executor(spark, monkeypatch):
     sc, jvm = spark.sparkContext, spark._jvm
     pids = executors(sc, "silent")
     dropped = sc._jsc.broadcast("what executors are to forget")
@@ -54,7 +54,7 @@ def test_nothing_waits_for_an_executor_that_was_given_up(spark, monkeypatch):
         assert wait_until(asks, 60)
         for partition, wait_s in ((0, 60.0), (1, 5.0)):
             monkeypatch.setattr(silent_executors, "_ANSWER_WAIT_S", wait_s)
-            give_up_executor(spark, "silent", partition, unless_it_answers=True)
+            replace_executor(spark, "silent", partition, unless_it_answers=True)
         assert wait_until(lambda: not cleaner_asks(jvm), 60)
         assert wait_until(lambda: slots_now(spark) == 1, 60)  # before another one comes
     finally:

@@ -1,4 +1,4 @@
-"""DataFrames as the source of a fed layer: forms of columns, missing ones, sources of one's own."""
+"""DataFrames as the source of a fed layer: column types, missing columns, custom sources."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def rows(digits):
 
 @pytest.fixture(scope="module")
 def frame(spark, rows):
-    """Labels as text, pictures as bytes and as an array of bytes."""
+    """Labels as text, images as bytes and as an array of bytes."""
     made = spark.createDataFrame(
         [
             (row["id"], str(row["label"]), bytearray(row["image"]), signed(row["image"]))
@@ -63,11 +63,11 @@ def features_of(spark, conf, frame=None, told=None):
     return CaffeOnSpark(spark, None if told is None else told.append).features(source)
 
 
-def test_a18_raw_pictures_and_labels_as_text_come_through(spark, rows, trained):
+def test_a18_raw_images_and_labels_as_text_are_read(spark, rows, trained):
     check_content(features_of(spark, trained), rows)
 
 
-def test_a18_an_array_of_bytes_is_a_picture_in_both_kinds_of_layers(
+def test_a18_an_array_of_bytes_is_an_image_in_both_kinds_of_layers(
     spark, net, rows, frame, trained
 ):
     listed = frame.selectExpr("id", "label", "listed as image")
@@ -77,7 +77,7 @@ def test_a18_an_array_of_bytes_is_a_picture_in_both_kinds_of_layers(
     check_content(features_of(spark, conf, images), rows)
 
 
-def test_a18_a_struct_with_an_array_of_bytes_is_a_picture_file(spark, net, rows, trained):
+def test_a18_a_struct_with_an_array_of_bytes_is_an_image_file(spark, net, rows, trained):
     made = []
     for row in rows:
         file = io.BytesIO()
@@ -106,7 +106,7 @@ def test_a17_columns_are_chosen_by_sql_and_formats_by_name(spark, net, rows, fra
     ("label", "by_ranks"),
     [("label", True), ("digit as label", True), ("digit+0 as label", False), ("5 as label", False)],
 )
-def test_what_only_spark_can_compute_is_not_looked_for_in_files(spark, net, frame, label, by_ranks):
+def test_computed_columns_are_not_read_from_files(spark, net, frame, label, by_ranks):
     path = str(net.folder / "computed.parquet")
     table = frame.selectExpr("image as data", "label", "int(label) as digit")
     table.limit(2).write.mode("overwrite").parquet(path)
@@ -138,7 +138,7 @@ def test_tables_are_not_read_as_plain_files(spark, net, frame):
     assert sum(batch.num_rows for batch in rows.read(0, 1)) == 2
 
 
-def test_of_a_streams_output_the_files_of_its_log_are_read(spark, net, frame):
+def test_files_in_a_streams_log_are_read(spark, net, frame):
     path = Path(net.folder, "streamed")
     for name in ("counts", "failed"):
         frame.selectExpr("id", "label", "image as data").coalesce(1).write.parquet(f"{path}/{name}")
@@ -156,7 +156,7 @@ def test_of_a_streams_output_the_files_of_its_log_are_read(spark, net, frame):
     assert source.frame().count() == ROWS
 
 
-def test_an_array_of_the_wrong_length_counts_as_a_bad_row(spark, net, rows, frame, trained):
+def test_an_array_of_the_wrong_length_is_an_invalid_row(spark, net, rows, frame, trained):
     short = frame.selectExpr(
         "id", "label", f"if(id = '{rows[3]['id']}', slice(listed, 1, 783), listed) as image"
     )
@@ -207,7 +207,7 @@ def test_a10_partitions_of_large_rows_change_no_value(spark, net, trained):
 
 
 class DigitsOfAQueue(DataSource):
-    """As a topic of a queue would be: rows that a query of the driver finds."""
+    """Like a topic of a queue: rows found by a query of the driver."""
 
     def makeFrame(self, conf, layer, isTraining):
         assert layer["type"] == "MemoryData"
@@ -220,7 +220,7 @@ class NoFrame(DataSource):
         return ["rows"]
 
 
-def test_a_source_of_ones_own_trains_and_tests(spark, net, rows, frame, trained):
+def test_a_custom_source_trains_and_tests(spark, net, rows, frame, trained):
     frame.createOrReplaceTempView("queued_digits")
     kind = f"{__name__}.DigitsOfAQueue"
     conf = net.config(spark, kind, "")
@@ -241,7 +241,7 @@ def test_a_source_of_ones_own_trains_and_tests(spark, net, rows, frame, trained)
         (f"{__name__}.NoFrame", r"makeFrame\(\) of NoFrame gave a list instead of a DataFrame"),
     ],
 )
-def test_a_class_that_is_no_source_is_said_in_a_sentence(spark, net, kind, said):
+def test_an_invalid_source_class_is_a_one_line_error(spark, net, kind, said):
     conf = net.config(spark, kind, "")
     with pytest.raises((FlagError, HearthError), match=said):
         CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))

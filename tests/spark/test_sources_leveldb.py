@@ -54,7 +54,7 @@ def test_a17_a_leveldb_trains_as_an_lmdb_of_the_same_records_does(spark, net, da
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_a10_each_record_comes_once_in_any_number_of_partitions(spark, rows, trained, partitions):
+def test_a10_each_record_is_read_once_in_any_number_of_partitions(spark, rows, trained, partitions):
     trained.lmdb_partitions = partitions
     features = CaffeOnSpark(spark).features(DataSource(spark).getSource(trained, False))
     assert features.rdd.getNumPartitions() == partitions
@@ -70,7 +70,7 @@ def test_a10_each_record_comes_once_in_any_number_of_partitions(spark, rows, tra
         (KIND, "broken", "cannot open the LevelDB"),
     ],
 )
-def test_another_database_is_said_in_a_sentence(spark, net, databases, kind, name, said):
+def test_another_database_is_a_one_line_error(spark, net, databases, kind, name, said):
     if name == "broken":
         (net.folder / name).mkdir()
         (net.folder / name / "CURRENT").write_text("no manifest")
@@ -80,7 +80,7 @@ def test_another_database_is_said_in_a_sentence(spark, net, databases, kind, nam
     assert "\n" not in str(caught.value)
 
 
-def test_a_leveldb_that_changes_in_between_is_said(net, databases):
+def test_a_leveldb_that_changes_is_an_error(net, databases):
     rows = RankRows(data.leveldb(databases["leveldb"])).pin()
     assert sum(split.rows for split in rows.source.splits()) == ROWS
     log = next((net.folder / "leveldb").glob("*.log"))

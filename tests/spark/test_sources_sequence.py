@@ -1,4 +1,4 @@
-"""SequenceFiles of pictures as the source of a fed layer, with keys that Java itself serialized."""
+"""SequenceFiles of images as the source of a fed layer, with keys serialized by Java."""
 
 import pytest
 from hearth.native._core import image_key
@@ -12,7 +12,7 @@ ROWS = 60
 
 
 def serialized(spark, value):
-    """What Java's own ObjectOutputStream makes of a value."""
+    """A value serialized by Java's ObjectOutputStream."""
     jvm = spark._jvm
     stream = jvm.java.io.ByteArrayOutputStream()
     writer = jvm.java.io.ObjectOutputStream(stream)
@@ -63,7 +63,7 @@ def trained(spark, net, rows):
     return conf
 
 
-def test_a17_a_sequence_file_trains_and_its_pictures_come_through(spark, rows, trained):
+def test_a17_a_sequence_file_trains_and_its_images_are_read(spark, rows, trained):
     features = CaffeOnSpark(spark).features(DataSource(spark).getSource(trained, False))
     check_content(features, rows)
 
@@ -77,12 +77,12 @@ def test_all_forms_of_keys_are_read(spark, rows):
     assert image_key(serialized(spark, spark._jvm.java.util.Date())) is None
 
 
-def test_texts_that_java_writes_in_its_own_form_are_read(spark):
+def test_modified_utf8_of_java_is_read(spark):
     odd = "zero \0, rocket \U0001f680, ä"
     assert image_key(serialized(spark, spark._jvm.scala.Tuple2(odd, odd)))[:2] == (odd, odd)
 
 
-def test_a_record_whose_key_is_none_counts_as_a_bad_row(spark, net, rows, trained):
+def test_a_record_with_an_invalid_key_is_an_invalid_row(spark, net, rows, trained):
     records = [(java_key(spark, row, "six"), row["image"]) for row in rows[:10]]
     records += [(b"\x00\x01", rows[0]["image"])]
     records += [(java_key(spark, {"id": "bad-short", "label": 1}, "six"), b"short")]
@@ -96,7 +96,7 @@ def test_a_record_whose_key_is_none_counts_as_a_bad_row(spark, net, rows, traine
     assert "bad-short" in told[0]["text"]
 
 
-def test_numbers_in_a_key_are_not_changed_on_their_way(spark, net, rows):
+def test_numbers_in_a_key_are_unchanged(spark, net, rows):
     tuple6 = spark._jvm.scala.Tuple6
     number = spark._jvm.java.lang.Long
     keys = [
@@ -111,7 +111,7 @@ def test_numbers_in_a_key_are_not_changed_on_their_way(spark, net, rows):
 
 
 @pytest.mark.parametrize("key", ["a text", 10**15])
-def test_a_sequence_file_of_other_things_is_said_in_a_sentence(spark, net, key):
+def test_a_sequence_file_of_other_types_is_a_one_line_error(spark, net, key):
     path = net.folder / f"other_{type(key).__name__}_seq"
     spark.sparkContext.parallelize([(key, bytearray(b"x"))]).saveAsSequenceFile(str(path))
     with pytest.raises(Exception, match=f"other_.*_seq has keys or values .* {type(key).__name__}"):
@@ -131,7 +131,7 @@ def test_partitions_and_compressed_rows_of_40_kb(spark, net):
     assert found == {f"{i:02d}": (str(i), bytes([i]) * 40_000, True) for i in range(40)}
 
 
-def test_what_is_no_sequence_file_is_said_in_a_sentence(spark, net):
+def test_an_invalid_sequence_file_is_a_one_line_error(spark, net):
     (net.folder / "text_seq").write_text("no SequenceFile")
     for name, said in (("gone", "gone"), ("text_seq", "not a SequenceFile")):
         conf = net.config(spark, KIND, f"file:{net.folder / name}")

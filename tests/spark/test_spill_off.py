@@ -1,4 +1,4 @@
-"""Rows that are read anew in each epoch: what they cost, and whose rows cannot be."""
+"""Streamed rows, read again in each epoch: their cost, and unsupported sources."""
 
 import contextlib
 import os
@@ -12,12 +12,12 @@ import pytest
 from faults import trainers
 from pyspark import cloudpickle
 
+from hearth.caffe_jobs import launch
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
 from hearth.caffeonspark.jobs import train_job
 from hearth.caffeonspark.places import Places
 from hearth.sources.rank_rows import RankRows
 from hearth.sources.source import Piece, Split
-from hearth.trainer import launch
 
 FLOATS, BATCH, ITERATIONS = 10_000, 256, 120
 NET = f"""name: "wide"
@@ -107,7 +107,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
     rows = RankRows(TwoTerabytes(), job["seed"])
     done = launch.run(spark, launch.Plan(2, job, {"train": rows}), watch)
     assert done["iteration"] == ITERATIONS  # 2.4 GB of rows
-    # The last events may be heard when a trainer has ended.
+    # The last events may arrive after a trainer has ended.
     memories = [[memory for memory, _ in processes] for processes in seen]
     most = [max(each) for each in memories if len(each) == 2 and min(each) > 0]
     assert len(most) > 2, memories
@@ -120,7 +120,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
 
 
 @pytest.mark.parametrize("kind", ["frame", "expression"])
-def test_rows_that_cannot_be_read_again_are_refused_before_the_start(spark, digits, kind):
+def test_rows_that_cannot_be_reread_are_refused_before_the_start(spark, digits, kind):
     conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2", spill="off")
     source = DataSource(spark).getSource(conf, True)
     if kind == "frame":
@@ -132,6 +132,6 @@ def test_rows_that_cannot_be_read_again_are_refused_before_the_start(spark, digi
         CaffeOnSpark(spark).train(source)
 
 
-def test_other_words_than_on_and_off_are_refused(spark, digits):
+def test_other_values_than_on_and_off_are_refused(spark, digits):
     with pytest.raises(FlagError, match=r"-spill is 'never'; it is on or off"):
         digits.config(spark, digits.solver("cos"), spill="never")

@@ -1,4 +1,4 @@
-"""Faults on a Master with Workers; in processes of their own, as a session is one per process."""
+"""Faults on a Master with Workers; in separate processes, as a session is one per process."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from faults import check_nothing_left, processes_with
 from standalone import GPU_DISCOVERY, StandaloneCluster
 from waiting import wait_until
 
-# With the cluster's start, on a machine that is busy.
+# Includes the cluster's start, on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +45,7 @@ train(lambda event: print(event["event"], flush=True), max_iter=1000000, snapsho
 """
 
 
-# Begins a training without an end, and prints which GPUs each trainer may see.
+# Starts an endless training, and prints the GPUs visible to each trainer.
 GPUS = """
 class Seen(Exception):
     pass
@@ -70,7 +70,7 @@ except Seen as seen:
 spark.stop()
 """
 
-# Tasks ask for no GPU; prints which of them the two nodes with the model may see.
+# Tasks request no GPU; prints the GPUs visible to the two nodes with the model.
 PREDICT = """
 import sys
 from hearth.ml import predict, release_devices
@@ -118,7 +118,7 @@ def test_a_training_survives_kills_on_a_standalone_cluster(master):
     assert "well: True" in done.stdout
 
 
-def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):
+def test_ranks_see_only_the_gpus_that_spark_granted(master, tmp_path):
     amounts = " ".join(f"--conf spark.{who}.resource.gpu.amount=2" for who in ("executor", "task"))
     environment = {
         **os.environ,
@@ -130,7 +130,7 @@ def test_ranks_see_the_gpus_that_spark_granted_and_no_others(master, tmp_path):
     assert "seen 4,5 6,7" in done.stdout
 
 
-def test_nodes_of_devices_get_the_gpus_that_tasks_do_not_ask_for(master):
+def test_nodes_get_the_gpus_that_tasks_do_not_request(master):
     options = f"--conf spark.executor.resource.gpu.amount=2 {os.environ['PYSPARK_SUBMIT_ARGS']}"
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": options}
     command = [sys.executable, "-c", PREDICT, master]

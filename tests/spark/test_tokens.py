@@ -1,11 +1,11 @@
-"""What the tasks, workers and trainers of a training write on their executors: no token in it."""
+"""Logs of tasks, workers and trainers on their executors hold no token."""
 
 import os
 import secrets
 from base64 import b64encode
 from pathlib import Path
 
-from faults import Striker
+from faults import FaultInjector
 from waiting import wait_until
 
 from hearth.caffeonspark import CaffeOnSpark, DataSource
@@ -21,11 +21,11 @@ def executor_logs() -> dict[Path, bytes]:
 
 
 def forms(token: str) -> list[bytes]:
-    """How a token could be written: as text, as bytes, and both in base64, wherever in a line."""
+    """Forms of a token: as text, as bytes, and both in base64, at any offset in a line."""
     raw = bytes.fromhex(token)
     words = [token.encode(), token.upper().encode(), raw]
     for text in (raw, token.encode()):
-        # Base64 goes by three bytes: what is whole of it, for each place in a line.
+        # Base64 encodes three bytes at a time: the complete groups, for each offset in a line.
         words += [b64encode(text[skip : skip + 27]) for skip in range(3)]
     return words
 
@@ -41,10 +41,10 @@ def test_no_log_of_an_executor_holds_a_token_of_any_generation(spark, digits, mo
     monkeypatch.setattr(secrets, "token_hex", note)
     settings = {"max_iter": 200, "snapshot": 20, "display": 1}
     conf = digits.config(spark, digits.solver("cos", **settings), clusterSize="2")
-    striker = Striker("trainer", 50)
+    injector = FaultInjector("trainer", 50)
     rows = spark.read.parquet(digits.table("raw", "train"))
-    CaffeOnSpark(spark, striker).train(DataSource(spark).fromDataFrame(conf, rows, True))
-    assert striker.landed
+    CaffeOnSpark(spark, injector).train(DataSource(spark).fromDataFrame(conf, rows, True))
+    assert injector.landed
     assert [len(token) for token in tokens] == [64, 64]  # of two generations
     assert wait_until(lambda: any(b"Iteration 199" in log for log in executor_logs().values()), 60)
     logs = executor_logs()

@@ -1,4 +1,4 @@
-"""Training on two executors through both doors and both data layers."""
+"""Training on two executors through both APIs and both data layers."""
 
 import json
 
@@ -21,7 +21,7 @@ def train_source(spark, digits, conf, layer, door, partitions=None):
 
 @pytest.mark.parametrize("door", ["files", "rows"])
 @pytest.mark.parametrize("layer", ["memory", "cos"])
-def test_a_net_learns_through_either_door_and_layer(spark, digits, layer, door):
+def test_a_net_learns_through_either_api_and_layer(spark, digits, layer, door):
     conf = digits.config(spark, digits.solver(layer, max_iter=200), clusterSize="2")
     CaffeOnSpark(spark).train(train_source(spark, digits, conf, layer, door))
     means = CaffeOnSpark(spark).test(DataSource(spark).getSource(conf, False))
@@ -30,7 +30,7 @@ def test_a_net_learns_through_either_door_and_layer(spark, digits, layer, door):
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 8])
-def test_rows_may_lie_in_any_number_of_partitions(spark, digits, partitions):
+def test_rows_may_have_any_number_of_partitions(spark, digits, partitions):
     conf = digits.config(spark, digits.solver("cos", max_iter=30), clusterSize="2")
     source = train_source(spark, digits, conf, "cos", "rows", partitions)
     CaffeOnSpark(spark).train(source)
@@ -62,7 +62,7 @@ def test_no_rows_at_all_is_an_error_that_says_so(spark, digits):
 
 
 @pytest.mark.parametrize("door", ["files", "rows"])
-def test_validation_rides_along(spark, digits, door):
+def test_validation_runs_during_training(spark, digits, door):
     conf = digits.config(spark, digits.solver("memory", max_iter=81, test_interval=10))
     conf.clusterSize = 2
     source = train_source(spark, digits, conf, "memory", door)
@@ -80,7 +80,7 @@ def test_validation_rides_along(spark, digits, door):
     assert rows[-1].accuracy[0] > rows[0].accuracy[0]
 
 
-# An output of 1,000 values, which follow the weights and the rows of each validation.
+# An output of 1,000 values, which depend on the weights and the rows of each validation.
 MANY_VALUES = """
 layer {
   name: "many" type: "InnerProduct" bottom: "ip1" top: "many" include { phase: TEST }
@@ -89,7 +89,7 @@ layer {
 """
 
 
-def test_megabytes_of_validations_come_back_whole(spark, digits):
+def test_megabytes_of_validations_are_returned_complete(spark, digits):
     settings = {"max_iter": 70, "test_interval": 1, "test_iter": 1, "test_initialization": "false"}
     solver = digits.solver("cos", batch=8, **settings)
     with open(solver.replace("_solver", "_net"), "a", encoding="utf-8") as net:
@@ -107,7 +107,7 @@ def test_megabytes_of_validations_come_back_whole(spark, digits):
     assert len({tuple(row["many"]) for row in found}) == 70
 
 
-def test_a_sparkcontext_will_do_and_training_again_too(spark, digits):
+def test_a_sparkcontext_works_and_so_does_training_again(spark, digits):
     context = spark.sparkContext
     for batch in (16, 32):
         conf = digits.config(context, digits.solver("cos", batch=batch, max_iter=20))

@@ -1,6 +1,6 @@
-"""CaffeOnSpark's own examples, as they stand there: data by its tools, its prototxts, its flags.
+"""CaffeOnSpark's examples, unmodified: data from its tools, its prototxts, its flags.
 
-The data are digits and a few drawn pictures, and max_iter is small; all sizes are upstream's.
+The data are digits and a few drawn images, and max_iter is small; all sizes are upstream's.
 """
 
 import json
@@ -136,7 +136,7 @@ def test_lenet_dataframe_and_lenet_cos_give_one_model(spark, folder, frames):
 
 
 def cifar_records(count, seed):
-    """Records as CIFAR-10's files have them: a label, and a picture whose colour tells it."""
+    """Records in CIFAR-10's format: a label, and an image whose colour encodes it."""
     random = np.random.default_rng(seed)
     records = b""
     for label in random.integers(0, 10, count):
@@ -180,7 +180,7 @@ def test_a08_cifar10_quick_has_its_mean_file_and_an_hdf5_model(spark, folder):
 
 @pytest.fixture(scope="module")
 def drawn(folder):
-    """Four pictures of different sizes with two labels, as upstream's tests have them."""
+    """Four images of different sizes with two labels, as in upstream's tests."""
     random = np.random.default_rng(3)
     (folder / "images").mkdir()
     lines = []
@@ -196,7 +196,7 @@ def drawn(folder):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["caffenet_train", "bvlc_reference"])
-def test_caffenet_trains_on_a_sequence_file_of_pictures(spark, folder, drawn, name):
+def test_caffenet_trains_on_a_sequence_file_of_images(spark, folder, drawn, name):
     output = folder / f"{name}_sequence"
     arguments = [f"-imageRoot=file:{drawn}", f"-labelFile=file:{drawn}/labels.txt"]
     Binary2Sequence.convert(

@@ -1,4 +1,4 @@
-"""Programs as CaffeOnSpark's own examples are, by its package name and with its calls."""
+"""Programs like CaffeOnSpark's examples, with its package name and calls."""
 
 from pathlib import Path
 

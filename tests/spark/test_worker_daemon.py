@@ -1,4 +1,4 @@
-"""The Python workers of an own cluster come from a daemon that has imported what they need."""
+"""Python workers of a local cluster are forked by a daemon with common modules imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from hearth.spark import session as spark_session
 
 
-def test_a_worker_finds_pandas_imported_and_pyspark_compiled(spark):
+def test_a_worker_has_pandas_imported_and_pyspark_compiled(spark):
     def worker(batches):
         import pyarrow as pa
         import pyspark

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def wait_until(condition: Callable[[], Any], timeout_s: float) -> Any:
-    """What `condition` gives as soon as that is true, or last."""
+    """The result of `condition` as soon as it is true, or the last one."""
     deadline = time.monotonic() + timeout_s
     while not (result := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -182,11 +182,11 @@ def test_nodes_of_a_cluster_that_the_program_made_itself_are_refused():
         "id": 1, "cluster_template": {"chief": [0]}, "num_executors": 1, "default_fs": "file://",
         "working_dir": ".", "server_addr": ("localhost", 1), "release_port": True,
     }  # fmt: skip
-    with pytest.raises(ValueError, match=r"cluster_meta was not made by TFCluster\.run"):
+    with pytest.raises(ValueError, match=r"cluster_meta was not created by TFCluster\.run"):
         TFSparkNode.run(print, {}, meta, False, None, ["input"], False)([0])
     node = {"executor_id": 0, "host": "h", "job_name": "worker", "task_index": 0, "authkey": b"x"}
     for call in (lambda: TFSparkNode.train([node], meta), lambda: TFSparkNode.inference([node])):
-        with pytest.raises(ValueError, match=r"is not of a running cluster with a worker"):
+        with pytest.raises(ValueError, match=r"does not belong to a running cluster with a worker"):
             call()
 
 

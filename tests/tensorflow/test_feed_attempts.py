@@ -97,7 +97,7 @@ def test_rows_of_tasks_that_fail_anywhere_are_given_once(spark, notes):
 
 OTHER_ROWS = {
     "in another order": (reversed, r"partition 0 has other rows, .*files, a checkpoint\(\)"),
-    "none at all": (lambda rows: [], r"partitions \[0\] had rows .* and have none now"),
+    "none at all": (lambda rows: [], r"partitions \[0\] had rows .* but are empty now"),
 }
 
 

@@ -49,7 +49,7 @@ def test_what_a_relay_cannot_carry_ends_it_at_both_sides(frame):
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
     task.send(ODD_FRAMES[frame], data=b"abcd" if frame == "rows that are none" else b"")
     (told,) = wait_for_end(task)
-    assert told["error"].startswith("rows could not be carried between hosts: ")
+    assert told["error"].startswith("cannot relay rows between hosts: ")
     wait_for_end(node)
     with pytest.raises(ConnectionError):
         rows.next(5)
@@ -119,7 +119,7 @@ def peak_kb():
 def test_a_frame_that_a_node_does_not_understand_is_answered_with_an_error(frame):
     server = FeedServer(["input"], lambda event: None)
     task, theirs = pair()
-    server.attach(theirs, from_afar=False)
+    server.attach(theirs, from_remote=False)
     task.send(frame)
     (told,) = wait_for_end(task)
     assert "a feed's connection failed: " in told["error"]
@@ -133,7 +133,7 @@ def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
     server = FeedServer(["input"], lambda event: None)
     ours, theirs = socket.socketpair()
     task = Channel(ours)
-    server.attach(theirs, from_afar=False)
+    server.attach(theirs, from_remote=False)
     ring, results = RingWriter(1 << 20), RingReader(1 << 20)
     task.send({"op": "rings"}, fds=(*ring.fds(), *results.fds()))
     where = {"feed": "f", "index": 0, "queue": "input", "mode": "train", "fenced": False}
@@ -197,7 +197,7 @@ def test_a_driver_that_cannot_follow_its_nodes_says_so():
     member.send_event('{"event": "rows"}')  # of no feed
     assert not watch.wait_done([0], 10)
     with pytest.raises(
-        NodeError, match=r"could not follow its nodes: ValueError: .*'feed' not found"
+        NodeError, match=r"cannot read its nodes' events: ValueError: .*'feed' not found"
     ):
         watch.check()
     assert len(reasons) == 1

@@ -55,7 +55,7 @@ def assert_same(ours, wanted):
 def test_an_array_comes_back_as_it_was(name, protocol):
     array = ARRAYS[name]
     data = pickle.dumps([array, {"again": array}], protocol)
-    ours, pythons = pickles.load(data, from_afar=True), pickle.loads(data)
+    ours, pythons = pickles.load(data, from_remote=True), pickle.loads(data)
     assert_same(ours[0], pythons[0])
     assert ours[1]["again"] is ours[0]
 
@@ -67,7 +67,7 @@ SCALARS += [np.datetime64("2026-01-02", "D"), np.timedelta64(3, "ms")]
 
 @pytest.mark.parametrize("value", SCALARS, ids=repr)
 def test_a_scalar_comes_back_as_it_was(value):
-    assert_same(pickles.load(pickle.dumps([value]), from_afar=True)[0], value)
+    assert_same(pickles.load(pickle.dumps([value]), from_remote=True)[0], value)
 
 
 def test_arrays_in_two_parts_are_whole_wherever_they_are():
@@ -76,7 +76,7 @@ def test_arrays_in_two_parts_are_whole_wherever_they_are():
     loop = [part]
     loop.append((loop, row))
     value = [row, (part, [part, {"k": (part,)}]), OrderedDict(x=part), loop, {1, 2}, row, (7,)]
-    found = pickles.load(pickle.dumps(value), from_afar=True)
+    found = pickles.load(pickle.dumps(value), from_remote=True)
     assert found[0] == Row(a=found[0].a, b=1)
     assert found[0].__fields__ == ["a", "b"]
     first = found[0].a
@@ -92,7 +92,7 @@ def test_arrays_in_two_parts_are_whole_wherever_they_are():
 def test_what_is_read_from_afar_is_what_pickle_reads():
     value = [Decimal("1.5"), date(2026, 1, 2), Row(a=[1.5], b="x"), {"k": {1}}, frozenset({2})]
     value += [datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=1))), 1 + 2j, 2**70]
-    assert pickles.load(pickle.dumps(value), from_afar=True) == value
+    assert pickles.load(pickle.dumps(value), from_remote=True) == value
 
 
 class Calls:
@@ -156,8 +156,8 @@ FORGED = {
 
 @pytest.mark.parametrize("name", FORGED)
 def test_what_is_forged_is_refused(name):
-    with pytest.raises(pickle.UnpicklingError, match=r"not taken from another host|are damaged"):
-        pickles.load(pickle.dumps([1, FORGED[name]]), from_afar=True)
+    with pytest.raises(pickle.UnpicklingError, match=r"not accepted from another host|are corrupt"):
+        pickles.load(pickle.dumps([1, FORGED[name]]), from_remote=True)
 
 
 # 63: NumPy would take the bytes for objects, and touch what they point to.
@@ -166,7 +166,7 @@ def test_what_is_forged_is_refused(name):
 def test_forged_flags_alone_change_nothing(name, make):
     plain = np.frombuffer(b"\1" * 16, name)
     forged = make(dtype(name, plain.dtype.str[0], flags=63))
-    found = pickles.load(pickle.dumps([1, forged]), from_afar=True)[1]
+    found = pickles.load(pickle.dumps([1, forged]), from_remote=True)[1]
     assert found.dtype == plain.dtype
     assert (found.dtype.flags, found.dtype.hasobject) == (plain.dtype.flags, False)
     assert found.tobytes() == plain.tobytes()
@@ -178,14 +178,14 @@ def test_a_pickle_cannot_change_what_makes_rows():
     before = _create_row.__defaults__
     state = b"N}\x8c\x0c__defaults__K\x07\x85s\x86b"  # (None, {"__defaults__": (7,)})
     data = b"\x80\x04\x8c\x11pyspark.sql.types\x8c\x0b_create_row\x93" + state + b"."
-    with pytest.raises(pickle.UnpicklingError, match="a change of a function is not taken"):
-        pickles.load(data, from_afar=True)
+    with pytest.raises(pickle.UnpicklingError, match="a change of a function is not accepted"):
+        pickles.load(data, from_remote=True)
     assert _create_row.__defaults__ == before
 
 
 def test_booleans_are_zeros_and_ones():
     data = pickle.dumps(np.ones(8, bool)).replace(b"\1" * 8, b"\2\xff" * 4)
-    mask = pickles.load(data, from_afar=True)
+    mask = pickles.load(data, from_remote=True)
     assert mask.view(np.uint8).tolist() == [1] * 8
     assert np.arange(8)[mask].tolist() == list(range(8))
 
@@ -208,8 +208,8 @@ UNSOUND = {
 
 @pytest.mark.parametrize("name", UNSOUND)
 def test_what_would_end_pythons_reader_is_refused(name):
-    with pytest.raises(pickle.UnpicklingError, match=r"are damaged, or tuples in them are nested"):
-        pickles.load(b"\x80\x04" + UNSOUND[name] + b"." * (name != "no end"), from_afar=True)
+    with pytest.raises(pickle.UnpicklingError, match=r"are corrupt, or have tuples nested"):
+        pickles.load(b"\x80\x04" + UNSOUND[name] + b"." * (name != "no end"), from_remote=True)
 
 
 def test_a_deep_key_of_plain_data_is_not_hashed():
@@ -263,7 +263,7 @@ while time.monotonic() < end:
             bad[at % len(bad)] = draw.choice(interesting)
         bad = bad or bytearray(b".")
     try:
-        value = pickles.load(bytes(bad), from_afar=True)
+        value = pickles.load(bytes(bad), from_remote=True)
     except pickle.UnpicklingError:
         refused += 1
         continue

@@ -42,7 +42,7 @@ def test_plain_data_is_read_as_python_does(name, protocol):
         ours, pythons = load_plain(data), pickle.loads(data)
         assert ours == pythons
         assert repr(ours) == repr(pythons)  # the types too: 1, 1.0 and True are equal
-    assert pickles.load(data, from_afar=False) == PLAIN[name]
+    assert pickles.load(data, from_remote=False) == PLAIN[name]
 
 
 def test_what_was_one_object_is_one_again():
@@ -57,8 +57,8 @@ VALUES = [[Decimal(1)], [1 + 2j], [2**64], {1, 2}, [np.float32(1)], [date(2026, 
 def test_everything_else_is_pythons_to_read(value):
     data = pickle.dumps(value)
     assert load_plain(data) is None
-    assert pickles.load(data, from_afar=False) == value
-    assert pickles.load(data, from_afar=True) == value
+    assert pickles.load(data, from_remote=False) == value
+    assert pickles.load(data, from_remote=True) == value
 
 
 class Calls:
@@ -78,11 +78,11 @@ CALLED = [os.mkdir, partial, eval, getattr, np.load, np.dtype.newbyteorder]
 def test_nothing_that_comes_from_another_host_is_called(function, tmp_path):
     target = tmp_path / "made"
     data = pickle.dumps([np.arange(3), Calls(function, str(target))])
-    with pytest.raises(pickle.UnpicklingError, match="not taken from another host"):
-        pickles.load(data, from_afar=True)
+    with pytest.raises(pickle.UnpicklingError, match="not accepted from another host"):
+        pickles.load(data, from_remote=True)
     assert not target.exists()
     with suppress(Exception):
-        pickles.load(data, from_afar=False)
+        pickles.load(data, from_remote=False)
     assert target.exists() == (function is os.mkdir)
 
 
@@ -283,7 +283,7 @@ def test_random_values_that_share_objects_are_read_as_python_does():
         if ours is not None:  # a loop through a tuple needs what the reader leaves to Python's
             read += 1
             assert_alike(ours, pythons, {})
-        assert_alike(pickles.load(data, from_afar=True), pythons, {})
+        assert_alike(pickles.load(data, from_remote=True), pythons, {})
     assert read > 800
 
 

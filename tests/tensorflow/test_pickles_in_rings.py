@@ -28,7 +28,7 @@ def make_feed(capacity=1 << 16):
     """A feed task's ring for rows and the reader of its node, in this process."""
     writer, results = RingWriter(capacity), RingReader()
     rows, answers = map(os.dup, writer.fds()), map(os.dup, results.fds())
-    link = FeedLink(tuple(rows), tuple(answers), from_afar=False, tell=lambda message: None)
+    link = FeedLink(tuple(rows), tuple(answers), False, tell=lambda message: None)
     queue = FeedQueue(lambda event: None, lambda: "")
     queue.announce(link, json.dumps(ANNOUNCED))
     return writer, FeedReader(queue)
@@ -39,9 +39,9 @@ def through_ring(sent, unpickler):
     writer, reader = make_feed()
     for pieces in pickles.batches_of_pickles(sent):
         assert writer.write(pieces, 10)
-        batch, pickled, _, from_afar = reader.next()
+        batch, pickled, _, from_remote = reader.next()
         assert pickled
-        values = list(unpickler.values(batch, from_afar))
+        values = list(unpickler.values(batch, from_remote))
         reader.opened(len(values), unpickler.within_pickle)
         if values:
             reader.give(len(values))

@@ -277,13 +277,13 @@ def test_values_that_a_tensor_cannot_hold_are_refused(tmp_path):
     assert predicts(small=[1.0, -7.0])["y"].to_pylist() == [1, -7]
     for name, values, said in (
         ("small", [1, None], r"\(int64\) has 1 null in a batch of 2 rows: fill"),
-        ("small", [1, 2**40 + 5], "has the value 1099511627781, which int32 cannot hold"),
-        ("small", [3e10, 1.5], r"value 30000000000.0, which int32 .* \(2 of 2 values"),
-        ("half", [70000.0, 1.0], "has the value 70000.0, which float16 cannot hold"),
+        ("small", [1, 2**40 + 5], "has the value 1099511627781, which does not fit int32"),
+        ("small", [3e10, 1.5], r"value 30000000000.0, which does not fit int32 .* \(2 of 2 values"),
+        ("half", [70000.0, 1.0], "has the value 70000.0, which does not fit float16"),
         ("text", ["a", None], "has 1 null in a batch of 2 rows"),
         ("text", [1, 2], r"\(int64\) cannot be the input 'text' of type string: cast"),
         ("small", ["1", "2"], r"\(string\) cannot be the input 'small' of type int32: cast"),
-        ("flag", [1, 2], "has the value 2, which bool cannot hold"),
+        ("flag", [1, 2], "has the value 2, which does not fit bool"),
         ("small", [[1, 2], [3, 4]], r"has rows of shape \(2,\), but the input 'small' takes"),
     ):
         with pytest.raises(ValueError, match=f"the column '{name}' .*{said}"):

@@ -108,7 +108,7 @@ def test_two_nodes_in_the_slots_of_one_executor(tmp_path):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         # Executors may leave their logs there, which `hearth pack` would find in pyspark's own.
         os.environ["SPARK_HOME"] = str(spark_session.writable_home())
-        conf = spark_session._own_cluster_conf(1) | {"spark.task.cpus": "1"}
+        conf = spark_session._local_cluster_conf(1) | {"spark.task.cpus": "1"}
         builder = SparkSession.builder.master(os.environ["MASTER"])
         for key, value in conf.items():
             builder = builder.config(key, value)
@@ -164,7 +164,7 @@ def test_spark_connect_takes_dataframes(tmp_path):
     )
     assert f"total {2 * sum(range(1000))}\n" in said
     assert "squares True\n" in said
-    assert "give inference() the schema of its results" in said
+    assert "pass inference() the schema of its results" in said
     assert "failed: NodeError worker:0 on host" in said
     assert "ValueError: cannot go on" in said
     assert "refused: True timed out waiting for reservations to complete" in said
@@ -291,7 +291,7 @@ def test_failures_of_a_node_reach_another_host(two_hosts):
     )
     assert re.search(r"failed: True NodeError worker:0 on host .*ValueError: cannot go on", said)
     assert "stopped\n" in said
-    assert re.search(r"refused: True NodeError .*fractions\.Fraction are not taken", said)
+    assert re.search(r"refused: True NodeError .*fractions\.Fraction are not accepted", said)
     assert re.search(r"stuck: True FeedTimeoutError .*took no rows for 10 s", said)
     assert no_node_left()
 
@@ -320,8 +320,8 @@ class ClusterOf:
             ClusterOf(1, spark_dynamicAllocation_enabled="TRUE"),
             "spark.dynamicAllocation.enabled is true: set it to false, or .*maxExecutors to 3",
         ),
-        (ClusterOf(3), "3 task slots: perhaps other jobs hold them, or .* driver at head:77"),
-        (ClusterOf(None), "Spark does not tell how many task slots"),
+        (ClusterOf(3), "3 task slots: other jobs may hold them, or .* driver at head:77"),
+        (ClusterOf(None), "Spark does not report its number of task slots"),
     ],
 )
 def test_the_likely_reason_of_missing_nodes(spark, words):

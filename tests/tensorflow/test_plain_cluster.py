@@ -62,9 +62,9 @@ def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
         nodes.train(spark.range(100), epochs=2)
         # Other columns, and a row that is larger than a feed's ring.
         nodes.train(spark.sql("SELECT repeat('x', 20000000) AS text, 100L AS id"), epochs=2)
-        with pytest.raises(ValueError, match="no feed 'inputs': its feeds are input"):
+        with pytest.raises(ValueError, match="no feed 'inputs'; its feeds: input"):
             nodes.train(spark.range(1), feed="inputs")
-        with pytest.raises(ValueError, match="column 'day' has the type date, which no feed"):
+        with pytest.raises(ValueError, match="column 'day' has the type date, which feeds"):
             nodes.train(spark.sql("SELECT current_date() AS day"))
     assert sorted(map(int, sink.read())) == sorted([*range(101)] * 2)
     assert no_node_left()
@@ -159,14 +159,18 @@ def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
         (
             pd.DataFrame({"x": [1]}),
             TypeError,
-            r"not a pandas\.DataFrame: make one by spark\.create",
+            r"not a pandas\.DataFrame: use spark\.create",
         ),
         ([1, 2], TypeError, r"not a builtins\.list"),
-        (stream, ValueError, r"no streaming DataFrame: feed its batches, .*foreachBatch\("),
+        (
+            stream,
+            ValueError,
+            r"not accept a streaming DataFrame: feed its batches .*foreachBatch\(",
+        ),
         (
             spark.sparkContext.parallelize(range(10), 1).map(fails_at_seven),
             cluster.ClusterError,
-            r"could not compute or bring the rows: ZeroDivisionError: [^\n]*$",
+            r"could not compute or send the rows: ZeroDivisionError: [^\n]*$",
         ),
         (
             spark.range(9).selectExpr("bigint(raise_error('mine'))"),

@@ -155,7 +155,7 @@ def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch, caplog):
     with pytest.raises(ClusterError, match="1 ranks need 1 task slots"):
         cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
     assert "waiting for executors: 0 of 1 slots" in caplog.text
-    with pytest.raises(NodeError, match=r"went away.*could not start again: 1 ranks need 1"):
+    with pytest.raises(NodeError, match=r"went away.*could not restart: 1 ranks need 1"):
         cluster.shutdown()
 
 
@@ -171,7 +171,7 @@ def test_a_cluster_that_is_ended_while_it_waits_for_executors_stays_ended(sc, mo
 
     monkeypatch.setattr(slots, "slots_now", end_meanwhile)
     os.kill(cluster.cluster_info[0]["executor_pid"], signal.SIGKILL)
-    with pytest.raises(ClusterError, match="was ended while it was about to start again"):
+    with pytest.raises(ClusterError, match="was ended before it could restart"):
         cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
     assert no_node_left()
 
@@ -294,7 +294,7 @@ def test_rows_whose_partitions_may_change_are_refused_before_a_row_is_given(sc, 
     shuffled = sc.parallelize(range(400), 8).map(lambda n: (n, n)).partitionBy(8)
     with TFCluster.run(sc, takes_ids, notes, 1, 0, input_mode=SPARK, restart=True) as cluster:
         for rows in (shuffled.repartition(16), shuffled.repartition(16).map(lambda n: n)):
-            with pytest.raises(ValueError, match=r"other partitions when Spark computes.*files"):
+            with pytest.raises(ValueError, match=r"other partitions when Spark recomputes.*files"):
                 cluster.train(rows, num_epochs=1)
         assert not Path(notes.folder, "kept0").exists()
         cluster.train(shuffled.map(lambda pair: pair[0]), num_epochs=1)

@@ -113,7 +113,7 @@ def test_noise_at_the_feed_listener_reaches_nobody(listener, afar):
     friend.send({"op": "feed", "feed": "f"})
     assert friend.receive(5)[0] == {"op": "welcome"}
     message, fds = listener.node.receive(5, descriptors=1)
-    assert message == {"op": "feed", "from_afar": afar}
+    assert message == {"op": "feed", "from_remote": afar}
     node = Channel(socket.socket(fileno=fds[0]))
     wait_for_handshakes()  # the one that let the friend in lets go of its connection
     friend.send({"op": "rings"})

@@ -155,7 +155,7 @@ def test_a_killed_rank_starts_again_and_the_rows_are_not_computed_again(spark, n
 
 
 def test_what_is_wrong_is_said_in_a_line(spark, notes):
-    with pytest.raises(TypeError, match=r"dataset 'train' is a builtins.list, which ranks cannot"):
+    with pytest.raises(TypeError, match=r"dataset 'train' is a builtins.list, which is not"):
         TorchCluster.run(spark, take_epochs, None, datasets={"train": [1, 2]})
 
     def unknown(_, ctx):

@@ -248,7 +248,7 @@ def loader(feed):
 
 @pytest.mark.parametrize("batches", [decoded, loader])
 def test_rows_that_no_step_has_used_yet_are_not_committed(batches):
-    from hearth.collective.steps import Ahead
+    from hearth.ranks.steps import Ahead
 
     source = Source()
     feed = feed_of(source)

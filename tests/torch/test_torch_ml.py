@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said(spark, digits):
     )
     with pytest.raises(Exception, match="the loss has shape"):
         sums.setInputCols(["image"]).fit(train.limit(4))
-    with pytest.raises(ValueError, match="where the column 'label' is true, but it is bigint"):
+    with pytest.raises(ValueError, match="whose column 'label' is true, but its type is bigint"):
         digits_estimator().setValidationIndicatorCol("label").fit(train)
     with pytest.raises(ValueError, match="no rows to train on"):
         digits_estimator().fit(train.limit(0))
@@ -183,7 +183,7 @@ def test_nulls_and_losses_that_are_no_numbers_end_a_training(spark):
     good = [([i / 8.0, 1.0], [i / 4.0]) for i in range(6)]
     nulls = [([1.0, None], [1.0]), ([1.0, 2.0], None), (None, [None])]
     frame = spark.createDataFrame(good + nulls, schema)
-    with pytest.raises(ValueError, match="of 9 rows there are nulls of 'x' in 2, 'label' in 2"):
+    with pytest.raises(ValueError, match="among 9 rows there are nulls of 'x' in 2, 'label' in 2"):
         line_estimator().setLearningRate(0.1).fit(frame)
     wrong = spark.createDataFrame([*good, ([1.0, 2.0], [float("nan")])], schema)
     with pytest.raises(Exception, match="the loss is nan in step 0, so the weights"):

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.board.mlflow_run import log_model
 from hearth.board.watch import watched
+from hearth.caffe_jobs import launch
+from hearth.caffe_jobs.memory_need import STREAMED_MB, memory_warnings
+from hearth.caffe_jobs.predict_task import MEANS_SCHEMA, features_task, means_task
+from hearth.caffe_jobs.remote_files import remote_plan
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.history import SCHEMA, History, Row
@@ -19,15 +23,11 @@ from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.places import Places
 from hearth.caffeonspark.source import Source
 from hearth.files.uri import local_path
-from hearth.rows.unusable_rows import PLACE, Report, Unusable, add_up
+from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
-from hearth.spark.token_lender import lend_tokens
-from hearth.trainer import launch
-from hearth.trainer.far_files import far_plan
-from hearth.trainer.memory_need import STREAMED_MB, memory_warnings
-from hearth.trainer.predict_task import MEANS_SCHEMA, features_task, means_task
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -104,7 +104,7 @@ class CaffeOnSpark:
         means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, spec), MEANS_SCHEMA)
         with launch.rank_errors():
             rows = means_of_tasks.collect()
-        parts = [Unusable(row.rows, 0, tuple(row.names)) for row in rows if row.blob is None]
+        parts = [InvalidRows(row.rows, 0, tuple(row.names)) for row in rows if row.blob is None]
         given = sum(part.given for part in parts)
         if not given:
             raise FlagError(f"{source.uri or 'the DataFrame'} has no rows to test")
@@ -142,7 +142,7 @@ class CaffeOnSpark:
         schema = ", ".join(["SampleID string not null", *columns])
         report = Report(self._spark, self._tell_of)
         if report.parts is None:
-            schema += f", {PLACE} bigint"
+            schema += f", {POSITION} bigint"
         limited = bool(str(source.conf.max_bad_records))
         if limited and not report.counts:
             raise FlagError(
@@ -177,8 +177,8 @@ class CaffeOnSpark:
                 frames[name] = source.frame()
             else:
                 files[name] = rows
-        far = far_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
-        lend_tokens(self._spark)  # this process writes -logDir's file
+        remote = remote_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
+        forward_tokens(self._spark)  # this process writes -logDir's file
         kept = _kept(frames if conf.is_rdd_persistent else {})
         title = Path(conf.proto_file).name
         with (
@@ -195,13 +195,13 @@ class CaffeOnSpark:
                 if name in files and getattr(files[name].source, "version", ""):
                     text = f"{name} reads {described[f'dataset.{name}.version']} of {each.uri}"
                     on_event({"event": "log", "level": "I", "text": text})
-            plan = launch.Plan(conf.cluster_size, job, files, frames, "; ".join(versions), far)
+            plan = launch.Plan(conf.cluster_size, job, files, frames, "; ".join(versions), remote)
             more_mb = STREAMED_MB if conf.spill == "off" else 0
             for text in memory_warnings(self._spark, job, conf.solver.get("type", ""), more_mb):
                 on_event({"event": "log", "level": "W", "text": text})
             done = launch.run(self._spark, plan, on_event, conf.max_restarts)
             on_event.end(done)
-            if far is not None:
+            if remote is not None:
                 on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
             if done["model"]:
                 on_event.params({"model": done["model"]})
@@ -228,7 +228,7 @@ class CaffeOnSpark:
         with Progress() as progress:
             yield progress.show
 
-    def _judge_bad_rows(self, conf: Config, found: Unusable) -> None:
+    def _judge_bad_rows(self, conf: Config, found: InvalidRows) -> None:
         """Tells of the unusable rows of a test or of features, of all partitions together."""
         from hearth import HearthError
 
@@ -244,7 +244,7 @@ class CaffeOnSpark:
             )
         self._tell_of(found)
 
-    def _tell_of(self, found: Unusable) -> None:
+    def _tell_of(self, found: InvalidRows) -> None:
         text = f"{found.said} and were left out: {found.named}; {_LOG}"
         with self._listener() as on_event:
             on_event({"event": "log", "level": "W", "text": text})

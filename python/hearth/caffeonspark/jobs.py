@@ -8,13 +8,13 @@ import os
 import uuid
 from typing import Any
 
+from hearth.caffe_jobs.predict_task import PredictSpec
+from hearth.caffe_jobs.remote_files import remote_plan
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
 from hearth.caffeonspark.places import Places
 from hearth.files.uri import local_path
-from hearth.spark.token_lender import lend_tokens
-from hearth.trainer.far_files import far_plan
-from hearth.trainer.predict_task import PredictSpec
+from hearth.spark.token_forwarder import forward_tokens
 
 
 def train_job(conf: Config, validate: bool, places: Places) -> dict[str, Any]:
@@ -63,10 +63,10 @@ def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> Pred
     same local files find the net loaded. Empty: each job loads its own.
     """
     job = predict_job(conf, mode, Places.of(spark))
-    far = far_plan(job, spark)
-    shared = columns and not far
+    remote = remote_plan(job, spark)
+    shared = columns and not remote
     key = _content_key(job, columns) if shared else str(uuid.uuid4())
-    return PredictSpec(key, job, far=far, tokens=lend_tokens(spark) if far else None)
+    return PredictSpec(key, job, remote=remote, tokens=forward_tokens(spark) if remote else None)
 
 
 def _content_key(job: dict[str, Any], columns: str) -> str:

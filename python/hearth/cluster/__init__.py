@@ -5,8 +5,8 @@
     with cluster.run(spark, main_fun, args, nodes=2) as nodes:
         nodes.train(frame, epochs=3)
 
-`driver/`, `task/` and `node/` hold what runs there; each may use the next. The modules beside them
-are what these sides have in common: channels, messages, errors, roles.
+`driver/`, `task/` and `node/` hold the code of each side; each may use those after it. The modules
+of this folder are shared by all sides: channels, messages, errors, roles.
 
 Importing this package loads neither pyspark nor the native core.
 """

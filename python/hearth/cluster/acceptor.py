@@ -1,7 +1,7 @@
-"""A listening socket that admits only peers that know the token.
+"""A listening socket that admits only clients that know the token.
 
-Shared by a node's feed listener and the reservation server. Only so many peers may be in the
-handshake, and the oldest is dropped first: crowds of silent ones keep nobody out.
+Used by a node's feed listener and the reservation server. The number of clients in the handshake is
+limited, and the oldest is dropped first, so many silent connections cannot block others.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from typing import Any
 
 from hearth.cluster.channel import Channel
 
-# Peers of a listener whose handshake runs.
-MAX_STRANGERS = 32
-# Refusals that are told of; all are counted.
-_TOLD_REFUSALS = 10
-# After an accept() that failed, as for want of descriptors.
+# Limit of unauthenticated clients per listener.
+MAX_UNAUTHENTICATED = 32
+# Limit of refusals that are logged; all are counted.
+_LOGGED_REFUSALS = 10
+# Pause after a failed accept(), e.g. out of descriptors.
 _PAUSE_S = 0.05
 
 
 class Acceptor:
-    """One listener. Its thread accepts until close(), through every error but that.
+    """One listener. Its thread accepts connections until close(), despite any error.
 
-    `admit` gets the channel of each peer with the same handshake_terms(), in a thread of its own;
-    it is closed when `admit` returns. Another user's process on a unix socket is refused before a
-    byte is read.
+    `admit` is called with the channel of each client that has the same handshake_terms(), in a
+    thread per client; the channel is closed when `admit` returns. A process of another user is
+    refused on a unix socket before a byte is read.
     """
 
     def __init__(
         self, terms: Any, listener: socket.socket, admit: Callable[[Channel], None], name: str
     ):
-        """`name`: what messages call this listener."""
+        """`name`: this listener's name in messages."""
         self.refused = 0
         self._terms = terms
         self._listener = listener
         self._admit = admit
         self._name = name
         self._lock = threading.Lock()
-        self._strangers: dict[Channel, None] = {}  # the oldest first
+        self._unauthenticated: dict[Channel, None] = {}  # oldest first
         self._closed = threading.Event()
         listener.listen(128)
         self._thread = threading.Thread(target=self._run, name="hearth-accept", daemon=True)
@@ -60,7 +60,7 @@ class Acceptor:
         while not self._closed.is_set():
             try:
                 self._accept()
-            except Exception:  # no descriptor, thread or memory is left, or the peer has gone
+            except Exception:  # out of descriptors, threads or memory, or the client left
                 with self._lock:
                     self._end_oldest()
                 self._closed.wait(_PAUSE_S)
@@ -69,16 +69,16 @@ class Acceptor:
         sock, address = self._listener.accept()
         try:
             who = _name_of(sock, address)
-            if not _may_knock(sock):
+            if not _is_same_user(sock):
                 self._count_refusal(who, "it belongs to another user")
                 return
             peer = Channel(sock, who)
         finally:
-            sock.close()  # unless it is the channel's
+            sock.close()  # unless the channel owns it
         try:
             with self._lock:
-                self._strangers[peer] = None
-                if len(self._strangers) > MAX_STRANGERS:
+                self._unauthenticated[peer] = None
+                if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
                     self._end_oldest()
             serve = threading.Thread(
                 target=self._serve, args=(peer, who), name="hearth-handshake", daemon=True
@@ -86,14 +86,14 @@ class Acceptor:
             serve.start()
         except BaseException:
             with self._lock:
-                self._strangers.pop(peer, None)
+                self._unauthenticated.pop(peer, None)
             peer.close()
             raise
 
     def _end_oldest(self) -> None:
-        for oldest in self._strangers:
-            del self._strangers[oldest]
-            oldest.end()  # and with it the wait of its thread, which closes it
+        for oldest in self._unauthenticated:
+            del self._unauthenticated[oldest]
+            oldest.end()  # ends its thread's wait, which closes it
             return
 
     def _serve(self, peer: Channel, who: str) -> None:
@@ -105,34 +105,35 @@ class Acceptor:
                 return
             finally:
                 with self._lock:
-                    self._strangers.pop(peer, None)
+                    self._unauthenticated.pop(peer, None)
             try:
                 self._admit(peer)
             except (OSError, EOFError):
-                pass  # it is gone
-            except Exception as error:  # it learns so by the end of its connection
+                pass  # it has disconnected
+            except Exception as error:  # the client sees its connection end
                 text = f"{type(error).__name__}: {error}"
-                self._tell(f"{who} could not be served at {self._name}: {text}")
+                self._log(f"{who} could not be served at {self._name}: {text}")
 
     def _count_refusal(self, who: str, reason: str) -> None:
         with self._lock:
             self.refused += 1
-            told = self.refused <= _TOLD_REFUSALS
-        if told:
-            self._tell(f"{who} was refused at {self._name}: {reason}")
+            logged = self.refused <= _LOGGED_REFUSALS
+        if logged:
+            self._log(f"{who} was refused at {self._name}: {reason}")
 
-    def _tell(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         with suppress(OSError):
             print(f"hearth: {text}", file=sys.stderr)
 
 
-def _may_knock(peer: socket.socket) -> bool:
-    """Whether the peer is of this process's user; on TCP that is unknown, and True."""
+def _is_same_user(peer: socket.socket) -> bool:
+    """Whether the client belongs to this process's user; always True on TCP, where it is
+    unknown."""
     return peer.family != socket.AF_UNIX or _credentials(peer)[1] == os.geteuid()
 
 
 def _credentials(peer: socket.socket) -> tuple[int, int]:
-    """(process, user) at the other end of a unix socket, as the kernel knows them."""
+    """(process id, user id) of a unix socket's peer, reported by the kernel."""
     data = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     process, user, _ = struct.unpack("3i", data)
     return process, user

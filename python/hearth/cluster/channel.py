@@ -1,8 +1,8 @@
-"""Messages between the processes of a cluster: rendezvous' frames and handshake, for Python.
+"""Messages between the processes of a cluster: the frames and handshake of the rendezvous.
 
-A message is a dict that JSON can carry; descriptors go with it on a unix socket, raw bytes behind
-it (docs/format_control.md). On a socket that others can reach both sides first prove that they know
-the application's token; nothing is parsed before that.
+A message is a JSON object; descriptors accompany it on a unix socket, raw bytes follow it
+(docs/format_control.md). On a socket that other users can reach, both sides first prove that they
+know the application's token; nothing is parsed before that.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Message = dict[str, Any]
 
 
 def handshake_terms(token: str, service: str, rank: int = 0) -> Any:
-    """What both sides of a handshake must have in common; `rank` is the server's.
+    """Terms that both sides of a handshake must share; `rank` is the server's.
 
     Raises:
-        ValueError: the token has not 64 hex digits.
+        ValueError: the token is not 64 hex digits.
     """
     from hearth.native._core import HandshakeTerms
 
@@ -29,18 +29,18 @@ def handshake_terms(token: str, service: str, rank: int = 0) -> Any:
 
 
 def feed_terms(token: str, node_id: int) -> Any:
-    """What a node and its feed tasks must have in common, as handshake_terms()."""
+    """Terms that a node and its feed tasks share; see handshake_terms()."""
     return handshake_terms(token, "feed", node_id)
 
 
 class Channel:
-    """Messages over one connected stream socket. One thread receives, any thread may use the rest.
+    """Messages over a connected stream socket. One thread receives; the rest is thread-safe.
 
-    Raises ConnectionError where the peer is gone, or the channel is closed.
+    Raises ConnectionError if the peer has disconnected, or the channel is closed.
     """
 
     def __init__(self, sock: socket.socket, peer: str = "the other process"):
-        """Takes the socket over; errors call the other side `peer`."""
+        """Takes ownership of the socket; `peer` names the other side in errors."""
         from hearth.native._core import MessageChannel
 
         self._native = MessageChannel(sock.detach(), peer)
@@ -50,12 +50,12 @@ class Channel:
         return self._native.fileno()
 
     def accept_handshake(self, terms: Any, timeout_s: float = HANDSHAKE_TIMEOUT_S) -> None:
-        """The listening side: lets a peer in that has the same handshake_terms().
+        """The listening side: admits a peer with the same handshake_terms().
 
         Raises:
-            PermissionError: it has others.
+            PermissionError: its terms differ.
             ValueError: its bytes are not a handshake.
-            OSError: it went away, or took longer than `timeout_s`.
+            OSError: it disconnected, or took longer than `timeout_s`.
         """
         self._native.accept_handshake(terms, timeout_s)
 
@@ -64,10 +64,10 @@ class Channel:
         self._native.offer_handshake(terms, timeout_s)
 
     def send(self, message: Message, fds: Sequence[int] = (), data: Any = b"") -> None:
-        """Sends a message; `data`, an object with a buffer, follows it as it is.
+        """Sends a message, followed by the raw bytes of `data`, any object with a buffer.
 
         Raises:
-            OSError: the peer is gone.
+            OSError: the peer has disconnected.
             ValueError: the message is not JSON, or too long.
         """
         self._native.send(message, fds, data)
@@ -75,15 +75,15 @@ class Channel:
     def receive(
         self, timeout_s: float | None = None, descriptors: int = 0
     ) -> tuple[Message, list[int]]:
-        """The next message and the descriptors that came with it, which the caller owns.
+        """The next message and its descriptors, which the caller owns.
 
-        `descriptors`: how many may come; where there are more, all are closed.
+        `descriptors`: how many are accepted; if there are more, all are closed.
 
         Raises:
             EOFError: the peer closed the connection.
-            OSError: it did so within a message.
-            TimeoutError: no whole message came within `timeout_s` (None: no limit).
-            ValueError: what came is not a message, or has too many descriptors.
+            OSError: it did so in the middle of a message.
+            TimeoutError: no complete message arrived within `timeout_s` (None: no limit).
+            ValueError: the message is malformed, or has too many descriptors.
         """
         received = self._native.receive(timeout_s)
         if received is None:
@@ -93,22 +93,22 @@ class Channel:
             for fd in fds:
                 os.close(fd)
             raise ValueError(
-                f"{len(fds)} descriptors came with '{message.get('op')}', at most {descriptors} may"
+                f"{len(fds)} descriptors with '{message.get('op')}', at most {descriptors} allowed"
             )
         return received
 
     def receive_data(self, count: int) -> bytes:
-        """The bytes that follow a message. Raises OSError where the peer is gone before."""
+        """The bytes that follow a message. Raises OSError if the peer disconnects before."""
         return self._native.receive_data(count)
 
     def detach(self) -> int:
-        """The socket's descriptor, which this object no longer owns."""
+        """Releases the socket's descriptor to the caller."""
         return self._native.detach()
 
     def end(self) -> None:
-        """Ends the connection, and with it a receive() of another thread. Never raises."""
+        """Shuts the connection down, which ends a receive() in another thread. Never raises."""
         self._native.end()
 
     def close(self) -> None:
-        """Ends the connection and frees its descriptor. Idempotent, never raises."""
+        """Closes the connection and its descriptor. Idempotent, never raises."""
         self._native.close()

@@ -1,7 +1,7 @@
-"""What a cluster raises: always typed, never an exit of the driver.
+"""Exceptions of a cluster.
 
-Their attributes say what is known of where: node ("worker:0"), rank (the node's id), host, code,
-and whether it was lost.
+Their attributes locate the failure: node ("worker:0"), rank (the node's id), host, code, and
+whether a process was lost.
 """
 
 from __future__ import annotations
@@ -16,45 +16,46 @@ from hearth.spark.failures import cause_line, wrong_python
 
 
 class ClusterError(HearthError):
-    """A cluster, or one of its nodes, failed; the message names the node, its host and why."""
+    """A cluster, or one of its nodes, failed; the message names the node, its host and the
+    reason."""
 
     @classmethod
     def of(cls, failure: Failure) -> Self:
-        """With the failure's text and fields."""
+        """An error with the failure's text and fields."""
         error = cls(failure.text)
         failure.note_in(error)
         return error
 
 
 class NodeError(ClusterError):
-    """A node failed: its own traceback, exit status or signal is in the message."""
+    """A node failed; the message has its traceback, exit status or signal."""
 
 
 class ReservationTimeoutError(ClusterError, TimeoutError):
-    """Not all nodes came in time; the message says which, and why that may be."""
+    """Not all nodes started in time; the message lists them, with the likely reason."""
 
 
 class FeedTimeoutError(ClusterError, TimeoutError):
-    """A node took no rows for `feed_timeout` seconds."""
+    """A node consumed no rows for `feed_timeout` seconds."""
 
 
-# What may be behind a feed that does not move on.
+# A likely cause of a stalled feed.
 TAKE_IN_STEP = (
-    "a rank without rows keeps the others waiting in their collective operations: take the "
-    "minibatches by in_step(), which has all ranks take the same number of steps"
+    "a rank without rows blocks the others in their collective operations: iterate over "
+    "in_step(), which makes all ranks take the same number of steps"
 )
 
 
 def took_none(who: str, what: str, timeout_s: float) -> str:
     """The text of a FeedTimeoutError."""
     return (
-        f"Timeout while feeding partition: {who} took no {what} for {timeout_s:g} s; where it only "
+        f"Timeout while feeding partition: {who} took no {what} for {timeout_s:g} s; if it only "
         f"computes for longer, raise the timeout (timeout_s, feed_timeout); {TAKE_IN_STEP}"
     )
 
 
 def returned(where: str) -> str:
-    """Why a node whose main function has returned takes no more rows."""
+    """The error for rows sent to a node whose main function has returned."""
     return (
         f"{where} takes no more rows: its main function has returned before the feed's end (loop "
         "until the feed ends, or call terminate() on it to skip the rest)"
@@ -68,8 +69,8 @@ _KINDS = {
 
 
 @contextmanager
-def told_to_driver() -> Iterator[None]:
-    """In a Spark task: a cluster's error leaves it so that own_error() finds it."""
+def reported_to_driver() -> Iterator[None]:
+    """In a Spark task: lets a cluster's error pass so that own_error() finds it."""
     try:
         yield
     except ClusterError as error:
@@ -78,7 +79,7 @@ def told_to_driver() -> Iterator[None]:
 
 
 def own_error(error: BaseException) -> BaseException:
-    """The cluster's own error out of Spark's report of a failed task."""
+    """The cluster's own error, extracted from Spark's report of a failed task."""
     failure = Failure.find(str(error))
     if failure is not None and failure.kind in _KINDS:
         return _KINDS[failure.kind].of(failure)
@@ -88,9 +89,9 @@ def own_error(error: BaseException) -> BaseException:
 
 
 def job_error(error: BaseException) -> ClusterError:
-    """A failed Spark job of a cluster, in one line: the cluster's own error, or what a task raised,
-    as a function of the rows' own may."""
+    """A failed Spark job of a cluster, in one line: the cluster's own error, or the exception of a
+    task, e.g. from a function that computes the rows."""
     found = own_error(error)
     if isinstance(found, ClusterError):
         return found
-    return ClusterError(f"Spark could not compute or bring the rows: {cause_line(str(error))}")
+    return ClusterError(f"Spark could not compute or send the rows: {cause_line(str(error))}")

@@ -1,4 +1,4 @@
-"""What a feed job tells its tasks of the nodes."""
+"""Parameters of a feed job's tasks."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class FeedSpec:
     """One feed job, the same for all its tasks; travels in Spark's task closure."""
 
     token: str
-    nodes: tuple[Message, ...]  # those that take rows
+    nodes: tuple[Message, ...]  # nodes that take rows
     queue: str
     timeout_s: float
-    feed: str  # this job's own name
+    feed: str  # unique name of this job
     mode: str = "train"  # or "inference"
     format: str = "pickle"  # or "arrow"
     batched: bool = True  # each pickle is a list of rows
     keep: bool = False  # the node replays the rows later
-    safe: frozenset[int] = frozenset()  # partitions that were brought before
-    # The driver keeps several attempts of a partition apart; it must know the job (Ledger.open).
+    safe: frozenset[int] = frozenset()  # partitions delivered before
+    # The driver fences attempts of a partition; it must know the job (Ledger.open).
     fenced: bool = False
-    # The node calls FeedServer.beat() more often than this; a task takes it for hung after so long
-    # without a message. 0: it does not.
+    # Heartbeat interval: a task considers a node hung after ten intervals without a message.
+    # 0: no heartbeats.
     beat_s: float = 0.0
 
     def __repr__(self) -> str:  # the token must not reach a log
@@ -42,7 +42,7 @@ def feed_spec(
     nodes = fed_nodes(cluster_info)
     if not nodes or "feed_port" not in nodes[0]:
         raise ValueError(
-            "this cluster_info is not of a running cluster with a worker: feed "
+            "this cluster_info does not belong to a running cluster with a worker: feed "
             "the nodes by its train() and inference()"
         )
     return FeedSpec(
@@ -55,7 +55,7 @@ def feed_spec(
 
 
 def fed_nodes(cluster_info: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that take rows."""
+    """The nodes that take rows."""
     return [node for node in cluster_info if node["job_name"] not in roles.UNFED_ROLES]
 
 

@@ -1,4 +1,4 @@
-"""Authenticated connections of Spark tasks, and of a node's readers, to the node's listener."""
+"""Authenticated connections to a node's listener, from Spark tasks and the node's readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONNECT_TIMEOUT_S = 10.0
 
 
 def name_of(node: Message) -> str:
-    """What messages call a node: "worker:0 on host h"."""
+    """A node's name in messages: "worker:0 on host h"."""
     return f"{node['job_name']}:{node['task_index']} on host {node['host_name']}"
 
 
@@ -22,12 +22,12 @@ def is_remote(node: Message) -> bool:
 
 
 def connect(node: Message, token: str, greeting: Message) -> Channel:
-    """A channel to the node's listener, authenticated by the cluster's token; sends `greeting`.
+    """Connects to the node's listener, authenticated by the cluster's token; sends `greeting`.
 
-    By a unix socket where the node is on this host, else by TCP.
+    Uses a unix socket if the node is on this host, else TCP.
 
     Raises:
-        NodeError: nobody listens there, or the handshake failed.
+        NodeError: the node does not listen, or the handshake failed.
     """
     if is_remote(node):
         sock = socket.socket(socket.AF_INET6 if ":" in node["host"] else socket.AF_INET)
@@ -43,13 +43,13 @@ def connect(node: Message, token: str, greeting: Message) -> Channel:
         channel.offer_handshake(feed_terms(token, node["executor_id"]))
         channel.send(greeting)
         return channel
-    except ConnectionRefusedError as error:  # nobody listens there
+    except ConnectionRefusedError as error:  # nothing listens on the address
         opened.close()
         raise NodeError(
-            f"{name_of(node)} has ended, and takes no more rows (the rows that inference() gives "
-            "are computed when they are asked for: collect or write them before the cluster "
+            f"{name_of(node)} has ended, and takes no more rows (the results of inference() "
+            "are computed lazily: collect or write them before the cluster "
             "ends)"
         ) from error
     except OSError as error:
         opened.close()
-        raise NodeError(f"{name_of(node)} cannot be reached by its feed: {error}") from error
+        raise NodeError(f"the feed cannot connect to {name_of(node)}: {error}") from error

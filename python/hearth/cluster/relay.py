@@ -1,12 +1,12 @@
-"""Carries a feed's connection from a host without a node to a node of another host.
+"""Relays a feed's connection from a host without a node to a node on another host.
 
-Feed tasks and nodes know rings and a unix socket only. Between two hosts each side has a relay at
-the other end of its rings; the two relays speak over one TCP connection, which the feed listener
-has authenticated: frames of the channel, and rows as Arrow IPC streams of one batch.
+Feed tasks and nodes use only rings and a unix socket. Between two hosts each side has a relay at
+the other end of its rings; the two relays communicate over one TCP connection, authenticated by the
+feed listener, which carries frames of the channel, and rows as Arrow IPC streams of one batch.
 
-A node may have hundreds of these connections, so its rings share a limit of memory: the more there
-are, the smaller the rings of new ones. A batch on its way, of at most a quarter of the task's ring
-unless a single row is larger, comes on top for each connection.
+A node may have hundreds of these connections, so its rings share a memory limit: the more there
+are, the smaller new rings become. Each connection also holds one batch in transit, of at most a
+quarter of the task's ring unless a single row is larger.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from hearth.cluster.channel import Channel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Of a feed task: for a node of its host, and of another one, which holds a part of it in memory.
+# Ring sizes of a feed task: for a node on its host, and on another one, which partly buffers in
+# memory.
 RING_BYTES = 16 << 20
 REMOTE_RING_BYTES = 4 << 20
-# Of a node's relays: in all, as far as these suffice. Rows are divided to fit into a ring; a piece
-# of results (rows.pickles) has to fit as it is.
+# Total of a node's relays, if the minimum sizes fit. Rows are divided to fit into a ring; a piece
+# of results (rows.pickles) must fit as a whole.
 _NODE_BYTES = 128 << 20
 _LEAST_ROWS_BYTES, _LEAST_RESULTS_BYTES = 256 << 10, 3 << 20
-# A batch is larger than a ring where one of its rows is; the core sends no larger one.
+# A batch exceeds a ring only if one of its rows does; the core sends no larger one.
 _MAX_ROWS_BYTES = (4 << 30) + RING_BYTES
 _FOREVER_S = 1e9
 
 
 class RingMemory:
-    """Sizes of rings that share a limit. Any thread may use it."""
+    """Allocates sizes of rings within a common limit. Thread-safe."""
 
     def __init__(self, limit: int):
         self._lock = threading.Lock()
         self._free = limit
 
     def take(self, least: int) -> int:
-        """The size of a new ring: a part of what is free, but at least `least`."""
+        """The size of a new ring: a part of the free memory, but at least `least`."""
         with self._lock:
             size = min(RING_BYTES, max(least, self._free // 16))
             self._free -= size
@@ -56,20 +57,20 @@ class RingMemory:
 _rows_memory, _results_memory = RingMemory(_NODE_BYTES), RingMemory(_NODE_BYTES)
 
 
-def at_task(far: Channel) -> Channel:
-    """Starts the relay of a feed task; returns what the task talks to instead of the node."""
+def at_task(remote: Channel) -> Channel:
+    """Starts the relay of a feed task; returns the channel that replaces the node's."""
     from hearth.native._core import RingReader, RingWriter
 
-    def rings(near: Channel) -> tuple[Any, Any]:
-        _, fds = near.receive(descriptors=4)
+    def rings(local: Channel) -> tuple[Any, Any]:
+        _, fds = local.receive(descriptors=4)
         return RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
 
-    near, task = _pair()
-    return _start(_Relay(far, near, rings, to_task=near), task)
+    local, task = _pair()
+    return _start(_Relay(remote, local, rings, to_task=local), task)
 
 
 def at_node(sock: socket.socket) -> socket.socket:
-    """Starts a node's relay for a connection from another host; returns one as from this host."""
+    """Starts a node's relay for a remote connection; returns a local one."""
     from hearth.native._core import RingReader, RingWriter
 
     taken: list[tuple[RingMemory, int]] = []
@@ -82,17 +83,17 @@ def at_node(sock: socket.socket) -> socket.socket:
         for memory, size in taken:
             memory.give_back(size)
 
-    def rings(near: Channel) -> tuple[Any, Any]:
+    def rings(local: Channel) -> tuple[Any, Any]:
         results = RingReader(take(_results_memory, _LEAST_RESULTS_BYTES))
         rows = RingWriter(take(_rows_memory, _LEAST_ROWS_BYTES))
-        near.send({"op": "rings"}, fds=(*rows.fds(), *results.fds()))
+        local.send({"op": "rings"}, fds=(*rows.fds(), *results.fds()))
         rows.close_child_fds()
         results.close_child_fds()
         return results, rows
 
-    far = Channel(sock)
-    near, node = _pair()
-    relay = _Relay(far, near, rings, to_task=far, at_end=give_back)
+    remote = Channel(sock)
+    local, node = _pair()
+    relay = _Relay(remote, local, rings, to_task=remote, at_end=give_back)
     return socket.socket(fileno=_start(relay, node).detach())
 
 
@@ -107,22 +108,22 @@ def _start(relay: _Relay, theirs: Channel) -> Channel:
 
 
 class _Relay:
-    """Three threads, one per direction of what is carried and one for rows that go out.
+    """Three threads: one per direction of messages, and one for outgoing rows.
 
-    It ends when either connection does, or when one of the threads fails, and closes both, and the
-    rings, which ends the waits of the others. The task is told of a failure in words.
+    It ends when either connection ends or a thread fails, and closes both connections and the
+    rings, which ends the other threads' waits. The task gets the failure's message.
     """
 
     def __init__(
         self,
-        far: Channel,
-        near: Channel,
+        remote: Channel,
+        local: Channel,
         rings: Callable[[Channel], tuple[Any, Any]],
         to_task: Channel,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._far = far
-        self._near = near
+        self._far = remote
+        self._near = local
         self._rings = rings
         self._to_task = to_task
         self._at_end = at_end
@@ -149,13 +150,13 @@ class _Relay:
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Whatever ends the block ends the relay."""
+        """Ends the relay at the end of the block, for any reason."""
         try:
             yield
         except (EOFError, OSError):
-            pass  # one of the two is gone, which the other learns by the end of its connection
+            pass  # one side disconnected; the other sees its connection end
         except Exception as error:
-            text = f"rows could not be carried between hosts: {type(error).__name__}: {error}"
+            text = f"cannot relay rows between hosts: {type(error).__name__}: {error}"
             with suppress(OSError):
                 self._to_task.send({"error": text})
         finally:
@@ -165,7 +166,7 @@ class _Relay:
                 ring.close()
 
     def _send_rows(self, source: Any) -> None:
-        """Until the ring is closed; messages still go both ways then."""
+        """Sends rows until the ring is closed; messages are still relayed afterwards."""
         try:
             while (entry := source.next(_FOREVER_S))[0] != "end":
                 if entry[0] == "batch":
@@ -174,7 +175,7 @@ class _Relay:
                 else:
                     self._far.send({"op": "mark"})
         except (OSError, RuntimeError):
-            pass  # the writer closed its ring where rows were dropped, or died
+            pass  # the writer closed its ring after rows were dropped, or died
         except Exception:
             with self._ending():
                 raise
@@ -194,7 +195,7 @@ class _Relay:
         if not 0 < count <= _MAX_ROWS_BYTES:
             raise ValueError(f"the other host announced {count} bytes of rows")
         rows = _of_stream(self._far.receive_data(count))
-        # A reader that wants no more rows says so by a message; until then they are dropped.
+        # A reader that needs no more rows sends a message; until then rows are dropped.
         with suppress(ConnectionError, RuntimeError):
             sink.write(rows, _FOREVER_S)
 

@@ -1,4 +1,4 @@
-"""Checks what a program reports, and carries it as JSON."""
+"""Validates a program's reports, and serializes them as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 Message = dict[str, Any]
 
-# What one report may take as JSON: a datagram of a unix socket carries it at once.
+# Limit of one report as JSON: it is sent as one datagram on a unix socket.
 MAX_BYTES = 128 << 10
 
 
@@ -18,8 +18,8 @@ def metrics_of(values: Mapping[Any, Any]) -> dict[str, float]:
     """The values as Python floats, by name.
 
     Raises:
-        TypeError: a name is not a text, or a value is not one number.
-        ValueError: a name is empty or invalid Unicode, or there is no value.
+        TypeError: a name is not a string, or a value is not a single number.
+        ValueError: a name is empty or invalid Unicode, or no value is given.
     """
     if not values:
         raise ValueError("report() got no metric: name at least one, as in report(step=1, loss=x)")
@@ -28,7 +28,9 @@ def metrics_of(values: Mapping[Any, Any]) -> dict[str, float]:
 
 def _name_of(name: Any) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"report() got a {type(name).__name__} as the name of a metric, not a text")
+        raise TypeError(
+            f"report() got a {type(name).__name__} as the name of a metric, which must be a string"
+        )
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -39,7 +41,7 @@ def _name_of(name: Any) -> str:
 
 
 def number_of(name: str, value: Any) -> float:
-    """A float of a number, a scalar of NumPy, or an array or tensor without dimensions."""
+    """Converts a number, NumPy scalar, or zero-dimensional array or tensor to a float."""
     shape = getattr(value, "shape", ())
     if not isinstance(value, str | bytes | bytearray) and len(shape) == 0:
         try:
@@ -48,26 +50,26 @@ def number_of(name: str, value: Any) -> float:
             pass
     of_shape = f" of shape {list(shape)}" if len(shape) else ""
     raise TypeError(
-        f"report() got a {type(value).__name__}{of_shape} as {name!r}: a metric is one number, "
-        "a scalar of NumPy or a tensor without dimensions"
+        f"report() got a {type(value).__name__}{of_shape} as {name!r}: a metric must be a number, "
+        "a NumPy scalar or a zero-dimensional tensor"
     )
 
 
 def step_of(step: Any) -> int:
-    """Raises TypeError or ValueError for what is not a step."""
+    """Converts a step to an int. Raises TypeError or ValueError if it is invalid."""
     if isinstance(step, bool) or not hasattr(type(step), "__index__"):
-        raise TypeError(f"report() got step={step!r}: a step is a whole number")
+        raise TypeError(f"report() got step={step!r}: a step must be an integer")
     try:
         number = operator.index(step)
-    except (TypeError, ValueError, RuntimeError):  # a tensor that is not one whole number
-        raise TypeError(f"report() got step={step!r}: a step is a whole number") from None
+    except (TypeError, ValueError, RuntimeError):  # e.g. a tensor that is not an integer
+        raise TypeError(f"report() got step={step!r}: a step must be an integer") from None
     if not 0 <= number < 2**63:
-        raise ValueError(f"report() got step={number}: steps count from 0 to 2^63 - 1")
+        raise ValueError(f"report() got step={number}: a step must be from 0 to 2^63 - 1")
     return number
 
 
 def packed(message: Message) -> bytes:
-    """A message with "values" as JSON, which has no NaN: such values become texts.
+    """Serializes a message with "values" as JSON; values that JSON lacks, like NaN, become strings.
 
     Raises:
         ValueError: it is longer than MAX_BYTES.
@@ -76,8 +78,8 @@ def packed(message: Message) -> bytes:
     data = json.dumps({**message, "values": values}).encode()
     if len(data) > MAX_BYTES:
         raise ValueError(
-            f"report() got {len(values)} metrics, which take {len(data)} bytes with their names, "
-            f"more than {MAX_BYTES}: report fewer at once"
+            f"report() got {len(values)} metrics, {len(data)} bytes with their names, "
+            f"but the limit is {MAX_BYTES}: report fewer at once"
         )
     return data
 

@@ -1,4 +1,4 @@
-"""Values that main functions return: as bytes to the driver, which runs no code of them."""
+"""Sends return values of main functions to the driver as data: it runs no code from them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# The rendezvous carries at most a megabyte at once.
+# The rendezvous carries at most a megabyte per message.
 _PIECE = 600_000
 _MOST_BYTES = 256 << 20
 _VALUE, _REFUSED = b"J", b"E"
 _ADVICE = (
-    "return numbers, texts, bytes, NumPy arrays, tensors in PyTorch programs, and lists, tuples "
-    "and dicts of them, and write what is larger to a file"
+    "return numbers, strings, bytes, NumPy arrays, tensors in PyTorch programs, and lists, "
+    "tuples and dicts of them, and write larger values to a file"
 )
 
 
 def give(context: Any, value: Any, report: Callable[[dict[str, Any]], None]) -> None:
-    """Sends a main function's value to the driver; of one that cannot be carried the reason, as
-    the program need not care. None is not sent."""
+    """Sends a main function's return value to the driver; if it is unsupported, the reason, as the
+    program may not need it. None is not sent."""
     if value is None or not hasattr(context, "pack_result"):
         return
     try:
@@ -36,23 +36,23 @@ def give(context: Any, value: Any, report: Callable[[dict[str, Any]], None]) -> 
 
 
 def packed(value: Any, keep: Callable[[Any], int | None] = lambda _: None) -> bytes:
-    """A value as JSON. Raises TypeError, which names the type, for what is not carried.
+    """A value as JSON. Raises TypeError, which names the type, for unsupported values.
 
-    `keep`: the number under which the caller carries a value itself; None for others.
+    `keep`: returns the number of a value that the caller transfers itself; None for others.
     """
     return _VALUE + json.dumps(_tree(value, keep)).encode()
 
 
 def unpacked(data: bytes, kept: Sequence[Any] = ()) -> Any:
-    """The value of packed(); `kept`: what the caller carried."""
+    """The inverse of packed(); `kept`: values that the caller transferred."""
     return _value(json.loads(data[1:]), kept)
 
 
 def received(rank: int, pieces: Sequence[str]) -> bytes:
-    """What pack_result() gave on a rank.
+    """The bytes of pack_result() on a rank.
 
     Raises:
-        TypeError: the value could not be carried.
+        TypeError: the value is unsupported.
     """
     data = base64.b64decode("".join(pieces))
     if data[:1] == _REFUSED:
@@ -62,7 +62,7 @@ def received(rank: int, pieces: Sequence[str]) -> bytes:
 
 
 def _tree(value: Any, keep: Callable[[Any], int | None]) -> Any:
-    """JSON of it: plain values as they are, all else as {kind: content}."""
+    """The value's JSON form: plain values unchanged, others as {kind: content}."""
     if (number := keep(value)) is not None:
         return {"kept": number}
     if value is None or isinstance(value, bool | int | float | str):
@@ -81,7 +81,7 @@ def _tree(value: Any, keep: Callable[[Any], int | None]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Without subclasses, of enumerations for instance, and NumPy's float64."""
+    """Converts subclasses, such as enumerations and NumPy's float64, to the plain type."""
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)

@@ -1,4 +1,4 @@
-"""Which node has which role, and what messages call it."""
+"""Maps nodes to roles and to their names in messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Template = Mapping[str, Sequence[int]]
 
 
 def template_of(counts: Mapping[str, int]) -> dict[str, list[int]]:
-    """The ids of the nodes of each role, from their numbers."""
+    """Node ids by role, from the number of nodes per role."""
     ids = iter(range(sum(counts.values())))
     return {role: [next(ids) for _ in range(count)] for role, count in counts.items() if count}
 
@@ -29,7 +29,7 @@ def role_of(template: Template, executor_id: int) -> tuple[str, int]:
 
 
 def name_of(template: Template, executor_id: int) -> str:
-    """What messages call a node: "worker:0"."""
+    """A node's name in messages: "worker:0"."""
     role, index = role_of(template, executor_id)
     return f"{role}:{index}"
 
@@ -40,7 +40,7 @@ def fed_ids(template: Template) -> list[int]:
 
 
 def describe_failure(template: Template, failure: Mapping[str, Any]) -> str:
-    """The rendezvous' first failure in the words of this API: role, index, host, reason."""
+    """The rendezvous' first failure as a message: role, index, host, reason."""
     rank = failure.get("rank", -1)
     if rank < 0:
         return str(failure["error"])
@@ -51,7 +51,7 @@ def describe_failure(template: Template, failure: Mapping[str, Any]) -> str:
 
 
 def node_failure(template: Template, failure: Mapping[str, Any]) -> Failure:
-    """The rendezvous' first failure as data, in these words."""
+    """The rendezvous' first failure as a Failure, with the text of describe_failure()."""
     rank = failure.get("rank", -1)
     known = {
         "text": describe_failure(template, failure),
@@ -76,7 +76,7 @@ def fed_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def tf_config(spec: Mapping[str, list[str]], job_name: str, task_index: int) -> str | None:
-    """The TF_CONFIG of a node; None in a cluster without chief or master, as TensorFlow has it."""
+    """A node's TF_CONFIG; None in a cluster without chief or master, as TensorFlow requires."""
     if "chief" not in spec and "master" not in spec:
         return None
     task = {"type": job_name, "index": task_index}

@@ -1,4 +1,4 @@
-"""`hearth doctor`: whether driver and executors have what a training needs."""
+"""`hearth doctor`: checks whether driver and executors meet the requirements of a training."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["Finding", "examine"]
 
 
 def examine(spark: SparkSession, tasks: int | None = None) -> list[Finding]:
-    """Examines the driver and the session's executors; of `hearth doctor` and for notebooks.
+    """Examines the driver and the session's executors; for `hearth doctor` and notebooks.
 
     Args:
         spark: a session, classic or Connect.
-        tasks: how many tasks look at once, by default as many as can run, 200 at most. Executors
-            that get no task are not examined.
+        tasks: number of concurrent tasks, by default all slots, at most 200. Executors without a
+            task are not examined.
 
     Returns:
-        What was found, check by check; those with `problem` need something done.
+        The findings of all checks; those with level `problem` need action.
 
     Raises:
-        HearthError: that many tasks cannot run at the same time.
+        HearthError: so many tasks cannot run at the same time.
     """
     from hearth.doctor import checks, cluster
 

@@ -4,8 +4,8 @@
     hearth doctor --remote sc://HOST       a server of Spark Connect
     hearth doctor                          spark-defaults.conf's master, else two executors here
 
-Driver and executors are asked for versions, limits, folders, GPUs and clocks, and connect to each
-other as ranks would. Ends with status 1 where there is a problem.
+Collects versions, limits, folders, GPUs and clocks of driver and executors, which connect to each
+other as ranks would. Ends with status 1 if there is a problem.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COLORS = {"ok": "green", "warning": "yellow", "problem": "red", "unknown": "dim
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Examines as the arguments say. Returns the exit status."""
+    """Runs the command line. Returns the exit status."""
     from hearth import HearthError
 
     parser = argparse.ArgumentParser(
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--master", help="as of spark-submit")
     parser.add_argument("--remote", help="a Spark Connect server: sc://host:port")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--tasks", type=int, help="how many look at once (default: all slots)")
+    parser.add_argument("--tasks", type=int, help="number of concurrent tasks (default: all slots)")
     given = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
     if wrong := [each for each in given.conf if "=" not in each]:
         parser.error(f"--conf takes KEY=VALUE, not {wrong[0]!r}")
@@ -78,7 +78,7 @@ def _session(given: argparse.Namespace) -> SparkSession:
 
 
 def show(found: list[Finding]) -> None:
-    """Prints the table, and what to do below it."""
+    """Prints the table, with advice below it."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -94,8 +94,8 @@ def show(found: list[Finding]) -> None:
         if finding.advice:
             console.print(Text(f"{finding.check}: {finding.advice}"), soft_wrap=True)
     problems = sum(finding.level == "problem" for finding in found)
-    told = f"{problems} problem{'s' * (problems > 1)}" if problems else "no problem was found"
-    console.print(told)
+    summary = f"{problems} problem{'s' * (problems > 1)}" if problems else "no problem found"
+    console.print(summary)
 
 
 if __name__ == "__main__":

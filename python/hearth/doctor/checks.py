@@ -1,4 +1,4 @@
-"""From facts to findings: what a training needs, and what to do where it is missing."""
+"""Derives findings from facts: the requirements of a training, with advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hearth import __version__
 from hearth.doctor.cluster import Facts, Survey
 from hearth.doctor.findings import Finding
 
-# glibc that the wheels are built for; open files that two meshes of ranks and Spark need.
+# Minimum glibc of the wheels; open files for two meshes of ranks and Spark.
 LEAST_GLIBC = (2, 28)
 LEAST_OPEN_FILES = 4096
 LEAST_SCRATCH_MIB = 10 * 1024
@@ -19,13 +19,13 @@ SPARK = ((3, 5), (4, 3))
 
 
 def judge(survey: Survey) -> list[Finding]:
-    """All findings, in the table's order. Checks that have nothing to look at give none."""
+    """All findings, in the table's order. Checks without data give none."""
     checks: list[Callable[[Survey], Finding | None]] = [
         spark, executors, python, hearth, packages, glibc, cores_and_memory, open_files, scratch,
         home, user, shared_memory, driver_address, between_executors, ports, clock, file_system,
         gpus,
     ]  # fmt: skip
-    if not survey.executors:  # why there are none is what matters
+    if not survey.executors:  # only the reason matters
         checks = [spark, executors, file_system]
     return [found for check in checks if (found := check(survey)) is not None]
 
@@ -39,7 +39,7 @@ def spark(survey: Survey) -> Finding:
     if SPARK[0] <= version <= SPARK[1]:
         return Finding("Spark", text)
     tried = " to ".join(".".join(map(str, each)) for each in SPARK)
-    return Finding("Spark", text, "warning", f"Hearth has been tried with Spark {tried}")
+    return Finding("Spark", text, "warning", f"Hearth is tested with Spark {tried}")
 
 
 def executors(survey: Survey) -> Finding:
@@ -54,25 +54,25 @@ def python(survey: Survey) -> Finding | None:
     own = survey.driver["python"]
     others = _by_value(survey, lambda facts: facts["python"])
     if all(value.split(".")[:2] == own.split(".")[:2] for value in others):
-        return Finding("Python", f"{own} at the driver, {_told(others)}")
+        return Finding("Python", f"{own} at the driver, {_with_hosts(others)}")
     advice = f"set PYSPARK_PYTHON (spark.pyspark.python) to a Python {own} on every host"
-    return Finding("Python", f"{own} at the driver, {_told(others)}", "problem", advice)
+    return Finding("Python", f"{own} at the driver, {_with_hosts(others)}", "problem", advice)
 
 
 def hearth(survey: Survey) -> Finding | None:
     own = survey.driver["hearth"] or __version__
     others = _by_value(survey, lambda facts: facts["hearth"] or "missing")
     broken = _by_value(survey, lambda facts: facts["hearth"] and facts["native"])
-    text = f"{own} at the driver, {_told(others)}"
+    text = f"{own} at the driver, {_with_hosts(others)}"
     if set(others) - {own}:
         advice = (
-            f"install hearth-spark {own} in {_interpreters(survey)} of every host, or bring it "
+            f"install hearth-spark {own} in {_interpreters(survey)} of every host, or ship it "
             "by `hearth pack`"
         )
         return Finding("hearth", text, "problem", advice)
     if any(broken):
         advice = "install the wheel made for this Python and platform, or build it there"
-        return Finding("hearth", f"{text}; {_told(broken)}", "problem", advice)
+        return Finding("hearth", f"{text}; {_with_hosts(broken)}", "problem", advice)
     return Finding("hearth", text)
 
 
@@ -82,10 +82,10 @@ def packages(survey: Survey) -> Finding | None:
     for name, version in own.items():
         others = _by_value(survey, lambda facts, name=name: facts["packages"][name] or "missing")
         if version is not None and set(others) - {version}:
-            differing.append(f"{name}: {version} at the driver, {_told(others)}")
+            differing.append(f"{name}: {version} at the driver, {_with_hosts(others)}")
     if differing:
         advice = (
-            "have the same versions on all hosts: what is pickled at the driver is loaded there"
+            "install the same versions on all hosts: values pickled at the driver are loaded there"
         )
         return Finding("packages", "; ".join(differing), "warning", advice)
     there = ", ".join(f"{name} {version}" for name, version in own.items() if version)
@@ -95,19 +95,17 @@ def packages(survey: Survey) -> Finding | None:
 def glibc(survey: Survey) -> Finding | None:
     found = _by_value(survey, lambda facts: facts["glibc"] or "another C library")
     if all(_is_at_least(value, LEAST_GLIBC) for value in found):
-        return Finding("glibc", _told(found))
+        return Finding("glibc", _with_hosts(found))
     least = ".".join(map(str, LEAST_GLIBC))
-    advice = (
-        f"the wheel needs glibc {least}: take an image of a newer system, or build Hearth there"
-    )
-    return Finding("glibc", _told(found), "problem", advice)
+    advice = f"the wheel needs glibc {least}: use an image of a newer system, or build Hearth there"
+    return Finding("glibc", _with_hosts(found), "problem", advice)
 
 
 def cores_and_memory(survey: Survey) -> Finding | None:
     found = _by_value(
         survey, lambda f: f"{f['cores']} cores, {f['memory_gib']} GiB, {f['machine']}"
     )
-    return Finding("cores and memory", _told(found))
+    return Finding("cores and memory", _with_hosts(found))
 
 
 def open_files(survey: Survey) -> Finding | None:
@@ -117,11 +115,11 @@ def open_files(survey: Survey) -> Finding | None:
     if not few:
         return Finding("open files", f"at least {LEAST_OPEN_FILES} everywhere")
     advice = f"raise the limit of the executors' user: ulimit -n {LEAST_OPEN_FILES * 16}"
-    return Finding("open files", f"limit {_told(few)}", "warning", advice)
+    return Finding("open files", f"limit {_with_hosts(few)}", "warning", advice)
 
 
 def scratch(survey: Survey) -> Finding | None:
-    """The folders to which rows are spooled."""
+    """Checks the folders for spooled rows."""
     broken, small = {}, {}
     for facts in survey.executors:
         for folder, about in facts["folders"].items():
@@ -130,7 +128,7 @@ def scratch(survey: Survey) -> Finding | None:
                 broken[text] = about["problem"]
             elif about["free_mib"] is not None and about["free_mib"] < LEAST_SCRATCH_MIB:
                 small[text] = f"{about['free_mib'] / 1024:.1f} GiB free"
-    advice = "set spark.local.dir (YARN: its own folders) to a disk with room for a rank's rows"
+    advice = "set spark.local.dir (YARN: its own folders) to a disk with space for a rank's rows"
     if broken:
         text = _listed(f"{name}: {why}" for name, why in broken.items())
         return Finding("local folders", text, "problem", advice)
@@ -145,36 +143,36 @@ def home(survey: Survey) -> Finding | None:
     if not found:
         return Finding("home folder", "writable")
     advice = (
-        "set spark.executorEnv.HOME to a folder that can be written: PyTorch, Keras and "
-        "HuggingFace keep caches there"
+        "set spark.executorEnv.HOME to a writable folder: PyTorch, Keras and "
+        "HuggingFace store caches there"
     )
-    return Finding("home folder", _told(found), "warning", advice)
+    return Finding("home folder", _with_hosts(found), "warning", advice)
 
 
 def user(survey: Survey) -> Finding | None:
-    """A container's user may have no entry in /etc/passwd, and then has no name."""
+    """Checks the user's name: a container's user may have no entry in /etc/passwd."""
     nameless = _by_value(survey, lambda facts: facts["user_problem"], bool)
     if not nameless:
         return None
     advice = (
-        "give the user a line there, in the image or by a mounted file: Spark's encryption and "
-        "Hadoop's login fail without one (Invalid UID)"
+        "add the user to it, in the image or by a mounted file: Spark's encryption and "
+        "Hadoop's login fail otherwise (Invalid UID)"
     )
-    return Finding("user", _told(nameless), "warning", advice)
+    return Finding("user", _with_hosts(nameless), "warning", advice)
 
 
 def shared_memory(survey: Survey) -> Finding | None:
     none = _by_value(survey, lambda facts: facts["memfd"], bool)
     if none:
         advice = (
-            "allow memfd_create (the container's seccomp profile): ranks of a host share memory"
+            "allow memfd_create in the container's seccomp profile: ranks of a host share memory"
         )
-        return Finding("shared memory", _told(none), "problem", advice)
+        return Finding("shared memory", _with_hosts(none), "problem", advice)
     small = _by_value(
         survey, lambda f: f["shm_mib"], lambda mib: mib is None or mib < LEAST_SHM_MIB
     )
     if small:
-        found = f"anonymous memory works; free MiB of /dev/shm: {_told(small)}"
+        found = f"anonymous memory works; free MiB of /dev/shm: {_with_hosts(small)}"
         advice = (
             "enough for Hearth; workers of a torch DataLoader need more: --shm-size, or an "
             "emptyDir of medium Memory at /dev/shm"
@@ -198,14 +196,14 @@ def driver_address(survey: Survey) -> Finding | None:
         "set spark.driver.host to an address that executors reach, and open the firewall for "
         "spark.hearth.coordinator.port (a range, as 7300-7320)"
     )
-    return Finding("driver's address", f"{host}:{port}: {_told(lost)}", "problem", advice)
+    return Finding("driver's address", f"{host}:{port}: {_with_hosts(lost)}", "problem", advice)
 
 
 def between_executors(survey: Survey) -> Finding | None:
     taken = _by_value(survey, lambda facts: facts["mesh_problem"], bool)
     if taken:
         advice = "free the ports, or name others by spark.hearth.mesh.port"
-        return Finding("between executors", _told(taken), "problem", advice)
+        return Finding("between executors", _with_hosts(taken), "problem", advice)
     lost = [
         f"{facts['host']} to {peer}: {why}"
         for facts in survey.executors
@@ -223,14 +221,14 @@ def between_executors(survey: Survey) -> Finding | None:
 
 
 def ports(survey: Survey) -> Finding | None:
-    """Those of nodes, where settings name some."""
+    """Checks the ports of nodes, if they are configured."""
     taken: dict[str, list[str]] = {}
     for facts in survey.executors:
         for setting, why in facts["port_problems"].items():
             taken.setdefault(f"{setting}: {why}", []).append(facts["host"])
     if not taken:
         return None
-    advice = "free the ports, or name a wider range: each node of a host takes one"
+    advice = "free the ports, or set a wider range: each node of a host uses one"
     text = "; ".join(f"{what} at {_listed(hosts)}" for what, hosts in taken.items())
     return Finding("ports", text, "problem", advice)
 
@@ -268,7 +266,7 @@ def gpus(survey: Survey) -> Finding | None:
     broken = _by_value(survey, lambda facts: _gpu_problem(facts["gpus"]), bool)
     if broken:
         advice = "install the NVIDIA driver, and a torch built for a CUDA version that it supports"
-        return Finding("GPUs", _told(broken), "problem", advice)
+        return Finding("GPUs", _with_hosts(broken), "problem", advice)
     if not any(facts["gpus"] for facts in survey.executors):
         if asked:
             advice = (
@@ -279,10 +277,10 @@ def gpus(survey: Survey) -> Finding | None:
     if not asked:
         advice = (
             "set spark.executor.resource.gpu.amount and spark.hearth.task.resource.gpu.amount, so "
-            "that each rank has GPUs of its own (docs/cluster.md)"
+            "that each rank gets dedicated GPUs (docs/cluster.md)"
         )
-        return Finding("GPUs", _told(found), "warning", advice)
-    return Finding("GPUs", f"{_told(found)}; {asked} per task")
+        return Finding("GPUs", _with_hosts(found), "warning", advice)
+    return Finding("GPUs", f"{_with_hosts(found)}; {asked} per task")
 
 
 def _gpu_text(gpus: Any) -> str:
@@ -299,7 +297,7 @@ def _gpu_problem(gpus: Any) -> str | None:
 def _by_value(
     survey: Survey, of: Callable[[Facts], Any], wanted: Callable[[Any], bool] = lambda value: True
 ) -> dict[Any, list[str]]:
-    """The wanted ones among the executors' values, with their hosts."""
+    """The selected values of executors, with their hosts."""
     found: dict[Any, list[str]] = {}
     for facts in survey.executors:
         if wanted(value := of(facts)):
@@ -309,8 +307,8 @@ def _by_value(
     return found
 
 
-def _told(found: dict[Any, list[str]]) -> str:
-    """Values, and their hosts where there are several values."""
+def _with_hosts(found: dict[Any, list[str]]) -> str:
+    """Formats values, with their hosts if there are several values."""
     if len(found) == 1:
         return f"{next(iter(found))} at all executors"
     return "; ".join(f"{value} at {_listed(hosts)}" for value, hosts in found.items())

@@ -1,4 +1,4 @@
-"""The facts of a whole cluster: the driver's, and those of every executor that gets a task."""
+"""Collects the facts of a cluster: of the driver, and of every executor that runs a task."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_TASKS = 200
-_PEERS = 8  # each task connects to so many others
+_PEERS = 8  # number of other tasks that each task connects to
 _SOURCE = Path(host_facts.__file__)
 Facts = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What was asked of driver, executors and Spark; see host_facts.facts()."""
+    """The facts of driver, executors and Spark; see host_facts.facts()."""
 
     driver: Facts
     executors: list[Facts]
@@ -38,7 +38,7 @@ class Survey:
 
 
 def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
-    """Asks the driver, Hadoop and, by one barrier stage, the executors.
+    """Collects facts of the driver, of Hadoop and, in one barrier stage, of the executors.
 
     Raises:
         HearthError: `tasks` tasks cannot run at the same time.
@@ -47,7 +47,7 @@ def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
     preflight.check(spark, tasks)
     with ExitStack() as stack:
         clock, problem = None, None
-        if hasattr(spark, "_jsc"):  # the client of Spark Connect is not what executors connect to
+        if hasattr(spark, "_jsc"):  # executors do not connect to a client of Spark Connect
             try:
                 clock = stack.enter_context(_clock(spark))
             except OSError as error:
@@ -55,7 +55,7 @@ def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
         rows, failure = [], None
         try:
             rows = _ask_executors(spark, tasks, clock)
-        except Exception as error:  # whatever this Spark raises: it is what the user is to be told
+        except Exception as error:  # any error is reported to the user
             failure = failures.wrong_python(str(error)) or (
                 f"{failures.cause_line(str(error))}: see the executors' logs in Spark's UI"
             )
@@ -65,13 +65,13 @@ def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
 
 @contextmanager
 def _clock(spark: SparkSession) -> Iterator[tuple[str, int]]:
-    """Tells each that connects the time; where the coordinator of a training would listen."""
+    """Sends the time to each client, on the address where a training's coordinator would listen."""
     bind, host = addresses.coordinator_hosts(spark)
     tried = ports.ports_of(spark.conf.get, ports.COORDINATOR)
     server = ports.first_free(tried, "the driver", lambda p: socket.create_server((bind, p)))
 
     def answer() -> None:
-        with suppress(OSError):  # closed: all have been answered
+        with suppress(OSError):  # closed after all answers
             while True:
                 channel, _ = server.accept()
                 with channel, suppress(OSError):
@@ -88,7 +88,7 @@ def _clock(spark: SparkSession) -> Iterator[tuple[str, int]]:
 
 
 def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | None) -> list[Facts]:
-    """The facts of each executor, of one of its tasks."""
+    """The facts of each executor, from one of its tasks."""
     known = {key: ports.ports_of(spark.conf.get, key) for key in (ports.FEED, ports.NODE)}
     mesh = ports.ports_of(spark.conf.get, ports.MESH)
     examine = _task(_SOURCE.read_text(), clock, mesh, known)
@@ -107,7 +107,7 @@ def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | Non
 def _task(
     source: str, clock: tuple[str, int] | None, mesh: list[int], known: dict[str, list[int]]
 ) -> Any:
-    """What a task runs. Refers to nothing of hearth, which executors may lack."""
+    """A task's function. Must not import hearth, which executors may lack."""
     peers, json_ = _PEERS, json
 
     def examine(batches: Any) -> Any:
@@ -125,7 +125,7 @@ def _task(
         facts["executor"] = f"{os.getcwd()} {SparkFiles.getRootDirectory()}"
         ahead = found["clock_ahead_s"](*clock) if clock else (None, None)
         facts["clock_ahead_s"], facts["driver_problem"] = ahead
-        own = found["towards"](*(clock or ("8.8.8.8", 53)))  # sends nothing
+        own = found["towards"](*(clock or ("8.8.8.8", 53)))  # sends no packets
         server, facts["mesh_problem"] = found["listen"](own, mesh)
         facts["port_problems"] = {}
         for setting, tried_ports in known.items():
@@ -150,7 +150,7 @@ def _task(
 
 
 def _spark_facts(spark: SparkSession) -> Facts:
-    """Versions and settings of Spark, and what Hadoop says to the driver."""
+    """Versions and settings of Spark, and the driver's access to Hadoop."""
     facts: Facts = {
         "version": spark.version,
         "master": spark.conf.get("spark.master", None),

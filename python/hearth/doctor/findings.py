@@ -1,4 +1,4 @@
-"""One line of the doctor's table."""
+"""A line of the doctor's table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """The result of one check.
 
     Attributes:
-        check: its name.
-        found: what there is, and on which hosts where they differ.
-        level: "ok"; "warning" where some programs will have trouble; "problem" where a training
-            cannot run as it should; "unknown" where it could not be checked.
-        advice: what to do; empty where all is in order.
+        check: the check's name.
+        found: the values, with their hosts if they differ.
+        level: "ok"; "warning": some programs will fail; "problem": a training cannot run properly;
+            "unknown": not checked.
+        advice: the remedy; empty if none is needed.
     """
 
     check: str

@@ -1,7 +1,7 @@
-"""Facts of one machine and its Python, by the standard library alone.
+"""Collects facts of one machine and its Python, with only the standard library.
 
-Executors run this file's text, so that it also works where hearth, or a package that it needs, is
-missing. Nothing here raises: what cannot be told is None or a text that says why.
+Executors run this file's text, so that it also works without hearth or packages that it needs.
+Nothing raises: unknown values are None or a text with the reason.
 """
 
 import importlib
@@ -23,7 +23,7 @@ TIMEOUT_S = 5
 
 
 def facts() -> dict:
-    """What holds for this process, ready for JSON."""
+    """The facts of this process, for JSON."""
     return {
         "host": socket.gethostname(),
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -53,7 +53,7 @@ def version_of(package):
 
 
 def module_version(name):
-    """Of a checkout or an archive, which have no metadata."""
+    """The version of a checkout or an archive, which have no metadata."""
     try:
         return importlib.import_module(name).__version__
     except Exception:
@@ -69,7 +69,7 @@ def import_problem(module):
 
 
 def memory_gib():
-    """The least of the machine's memory and the limit of this process's control group."""
+    """The minimum of the machine's memory and the limit of this process's control group."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -81,7 +81,7 @@ def memory_gib():
 
 
 def memfd_problem():
-    """Whether memory can be shared between processes without /dev/shm."""
+    """Why memory cannot be shared between processes without /dev/shm; None if it can."""
     try:
         os.close(os.memfd_create("hearth-doctor"))
     except (OSError, AttributeError) as error:
@@ -97,7 +97,7 @@ def free_mib(folder):
 
 
 def scratch_folders():
-    """Where Spark and Hearth put rows on this host."""
+    """The folders for rows of Spark and Hearth on this host."""
     named = os.environ.get("LOCAL_DIRS") or os.environ.get("SPARK_LOCAL_DIRS") or ""
     return [each for each in named.split(",") if each] or [tempfile.gettempdir()]
 
@@ -113,11 +113,12 @@ def folder_facts(folder):
 
 
 def home_problem():
-    """PyTorch, Keras and HuggingFace keep caches below the home folder."""
+    """Why the home folder is unusable for the caches of PyTorch, Keras and HuggingFace; None if
+    not."""
     home = os.path.expanduser("~")
     if not os.path.isdir(home):
-        return f"{home} is not there"
-    return None if os.access(home, os.W_OK) else f"{home} cannot be written"
+        return f"{home} does not exist"
+    return None if os.access(home, os.W_OK) else f"{home} is not writable"
 
 
 def user_problem():
@@ -129,7 +130,7 @@ def user_problem():
 
 
 def gpus():
-    """Names of the GPUs, the driver's version, and whether torch can use them."""
+    """Names of the GPUs, the driver's version, and whether torch supports them."""
     if shutil.which("nvidia-smi") is None:
         return None
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
@@ -156,7 +157,7 @@ def torch_problem():
 
 
 def listen(host, ports):
-    """A listening socket on one of the ports, and None; or None and why there is none."""
+    """(a listening socket on one of the ports, None), or (None, reason)."""
     problem = None
     for port in ports:
         try:
@@ -167,7 +168,7 @@ def listen(host, ports):
 
 
 def connect_problem(host, port):
-    """None where a connection can be made."""
+    """Why a connection fails; None if it succeeds."""
     try:
         socket.create_connection((host, port), TIMEOUT_S).close()
     except OSError as error:
@@ -176,7 +177,7 @@ def connect_problem(host, port):
 
 
 def towards(host, port):
-    """This host's own address on the interface by which it reaches another one."""
+    """This host's address on the interface towards another host."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -187,7 +188,7 @@ def towards(host, port):
 
 
 def clock_ahead_s(host, port):
-    """(seconds by which this clock is ahead of the one that answers there, None), or why not."""
+    """(seconds by which this clock is ahead of that host's, None), or (None, reason)."""
     try:
         with socket.create_connection((host, port), TIMEOUT_S) as channel:
             begun = time.time()

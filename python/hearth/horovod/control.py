@@ -15,9 +15,9 @@ from typing import Any
 
 from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, handshake_terms
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting, derived_key
 from hearth.horovod.coordinator import Coordinator, Message
+from hearth.ranks.group import Rendezvous, derived_key
+from hearth.ranks.place import Place
 from hearth.spark.links import mesh_ports
 from hearth.spark.ports import MESH, first_free
 
@@ -29,7 +29,7 @@ _RETRY_PAUSE_S = 0.1
 class Leader:
     """Rank 0's end: the coordinator, and a connection to each other rank."""
 
-    def __init__(self, place: Place, meeting: Meeting, identity: str, timeout_s: float):
+    def __init__(self, place: Place, meeting: Rendezvous, identity: str, timeout_s: float):
         """Returns once all ranks have connected. Raises TimeoutError naming those that have not."""
         self._world = place.world
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
@@ -73,7 +73,7 @@ class Leader:
         for channel in self._channels.values():
             channel.end()
 
-    def _listen(self, meeting: Meeting) -> None:
+    def _listen(self, meeting: Rendezvous) -> None:
         host = meeting.host or "127.0.0.1"
         nonce = secrets.token_hex(32)
         token = derived_key(meeting.key, nonce) if meeting.key else nonce
@@ -111,7 +111,7 @@ class Leader:
 class Follower:
     """Another rank's end."""
 
-    def __init__(self, place: Place, meeting: Meeting, identity: str, timeout_s: float):
+    def __init__(self, place: Place, meeting: Rendezvous, identity: str, timeout_s: float):
         """Returns once all ranks have connected. Raises OSError where rank 0 cannot be reached."""
         host, port, nonce = meeting.read().split(" ")
         terms = handshake_terms(derived_key(meeting.key, nonce) if meeting.key else nonce, _SERVICE)

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from hearth.collective.place import Place
-from hearth.collective.ranks import Ranks, note_loss
 from hearth.horovod import operations
 from hearth.horovod.control import Follower, Leader
 from hearth.horovod.coordinator import Message
 from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.operations import Array, Exchange
+from hearth.ranks.group import Ranks, note_loss
+from hearth.ranks.place import Place
 
 _JOIN = (0, "join")
 
@@ -56,7 +56,7 @@ class Engine:
         self._pending: dict[tuple[int, str], _Submitted] = {}
         self._ended = ""
         link = Leader if place.rank == 0 else Follower
-        meeting = place.meeting_of(f"{self._prefix}/control") if place.world > 1 else None
+        meeting = place.rendezvous_of(f"{self._prefix}/control") if place.world > 1 else None
         self._link = link(place, meeting, identity, timeout_s)
         self.hosts = self._link.hosts
         self.sets: dict[int, list[int]] = {}
@@ -212,7 +212,7 @@ class Engine:
         if self.rank in members:
             ranks = None
             if len(members) > 1:
-                meeting = self._place.meeting_of(f"{self._prefix}/set{number}")
+                meeting = self._place.rendezvous_of(f"{self._prefix}/set{number}")
                 index = members.index(self.rank)
                 ranks = Ranks(meeting, index, len(members), self._timeout_s)
             self._exchanges[number] = Exchange(ranks, members, self.rank)

@@ -25,7 +25,7 @@ _WIDER = {
 class Exchange:
     """The members of a process set, connected; one thread uses it.
 
-    `ranks` is a hearth.collective Ranks; None where this process is the only member.
+    `ranks` is a hearth.ranks Ranks; None where this process is the only member.
     """
 
     def __init__(self, ranks: Any, members: Sequence[int], rank: int):

@@ -9,9 +9,9 @@ import threading
 from typing import Any
 
 from hearth.cluster.channel import Channel
-from hearth.cluster.node.meetings import Meetings
-from hearth.collective.place import Place, here
-from hearth.collective.ranks import Meeting
+from hearth.cluster.node.key_value_store import KeyValueStore
+from hearth.ranks.group import Rendezvous
+from hearth.ranks.place import Place, here
 
 # The descriptor of a socket to the process that started this one by hearth.horovod.run().
 LAUNCHER = "HEARTH_HOROVOD_LAUNCHER"
@@ -58,7 +58,7 @@ class Launched:
 
     def __init__(self, descriptor: int):
         self._channel = Channel(socket.socket(fileno=descriptor), "the launcher")
-        self._meetings = Meetings(self.send)
+        self._meetings = KeyValueStore(self.send)
         given, _ = self._channel.receive()
         self.program = self._channel.receive_data(given["bytes"])
         self._key = given["key"]
@@ -69,8 +69,8 @@ class Launched:
         """Sends a message, and bytes behind it. Raises OSError where the launcher has ended."""
         self._channel.send(message, (), data)
 
-    def _meeting(self, name: str) -> Meeting:
-        return Meeting(
+    def _meeting(self, name: str) -> Rendezvous:
+        return Rendezvous(
             publish=lambda text: self._meetings.publish(name, text),
             read=lambda: self._meetings.read(name),
             withdraw=lambda: None,  # a name serves once
@@ -100,15 +100,15 @@ def _of_torchrun() -> Place:
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     store = PrefixStore(f"hearth.horovod/{attempt}", whole)
 
-    def meeting_of(name: str) -> Meeting:
-        return Meeting(
+    def rendezvous_of(name: str) -> Rendezvous:
+        return Rendezvous(
             publish=lambda text: store.set(name, text),
             read=lambda: stores.read(store, name, limit.total_seconds()),
             withdraw=lambda: None,
         )
 
-    return Place(rank, world, meeting_of)
+    return Place(rank, world, rendezvous_of)
 
 
-def _alone(_: str) -> Meeting:
-    return Meeting(publish=lambda _: None, read=str, withdraw=lambda: None)
+def _alone(_: str) -> Rendezvous:
+    return Rendezvous(publish=lambda _: None, read=str, withdraw=lambda: None)

@@ -1,4 +1,4 @@
-"""The process: it answers the JVM that has started it, until that one asks no more or is gone."""
+"""The process: serves the JVM that started it, until that sends no more requests or ends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import suppress
 
 
 def main() -> int:
-    """Returns the exit status. The JVM's port and secret are in the environment, as those of
-    spark-submit are."""
-    # The JVM hears Ctrl-C, too, and decides what becomes of this process.
+    """Returns the exit status. The environment has the JVM's port and secret, in the variables of
+    spark-submit."""
+    # The JVM gets Ctrl-C, too, and decides about this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_jvm, name="hearth-end", daemon=True).start()
     from hearth.jvm import answers, gateway
@@ -22,9 +22,9 @@ def main() -> int:
 
 
 def _end_with_jvm() -> None:
-    """Standard input is a pipe that nobody writes to: it ends when the JVM does, however it does.
+    """Ends with the JVM: standard input is a pipe without data, which closes when the JVM ends.
 
-    What this process has begun hangs on that JVM or on this process, so nothing is cleared away.
+    All work depends on that JVM or on this process, so no cleanup is needed.
     """
     with suppress(OSError):
         while os.read(0, 4096):

@@ -1,4 +1,4 @@
-"""Requests of the JVM, each answered in a thread of its own by the function of its name."""
+"""Dispatches requests of the JVM, each in a thread, to the function of the request's name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hearth.native.failure import Failure
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Where the functions are, by the first part of a request's name: `ANSWERS` of that module.
+# Modules by the first part of a request's name: the functions are in `ANSWERS`.
 _MODULES = {
     "caffe": "hearth.jvm.caffe",
     "program": "hearth.jvm.programs",
@@ -26,9 +26,9 @@ _MODULES = {
 
 @dataclass(frozen=True)
 class Call:
-    """A request: plain values by name, and DataFrames that they mean by their numbers.
+    """A request: plain values by name, and DataFrames referenced by number.
 
-    `session`: None where the JVM has no Spark session yet.
+    `session`: None if the JVM has no Spark session yet.
     """
 
     arguments: dict[str, Any]
@@ -36,12 +36,12 @@ class Call:
     session: SparkSession | None
 
 
-# Returns a DataFrame, or what JSON can hold.
+# Returns a DataFrame, or a JSON value.
 Answer = Callable[[Call], Any]
 
 
 def serve(gateway: Any) -> None:
-    """Answers until the JVM says that there is nothing more to come. Returns while others run."""
+    """Serves requests until the JVM sends no more. Returns while requests may still run."""
     inbox = gateway.entry_point
     while (request := inbox.take()) is not None:
         threading.Thread(target=_answer, args=(request,), daemon=True).start()
@@ -55,7 +55,7 @@ def _answer(request: Any) -> None:
             request.succeed("null", result._jdf)
         else:
             request.succeed(json.dumps(result, default=str), None)
-    except BaseException as error:  # whatever it is, somebody waits for it
+    except BaseException as error:  # any error must reach the JVM, which waits
         failure, trace = failure_of(error)
         java_error = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
         request.fail(json.dumps(asdict(failure)), trace, java_error)
@@ -74,7 +74,7 @@ def _call(request: Any) -> Call:
 
 
 def failure_of(error: BaseException) -> tuple[Failure, str]:
-    """What the JVM is told of an error, and its traceback where it is a defect, else ""."""
+    """The failure reported to the JVM, and the traceback of a defect, else ""."""
     from hearth.caffeonspark.command_line import is_expected, one_line
 
     expected = isinstance(error, Exception) and is_expected(error)

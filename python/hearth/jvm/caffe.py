@@ -1,7 +1,7 @@
-"""What com.yahoo.ml.caffe's CaffeOnSpark, Config and DataSource ask, by CaffeOnSpark in Python.
+"""Serves com.yahoo.ml.caffe's CaffeOnSpark, Config and DataSource by the Python CaffeOnSpark.
 
-A Config comes as the flags that it was made of and what was set since: it is made anew for each
-request, so nothing is kept here between them.
+A Config is sent as its flags and later changes: it is created for each request, so this process
+keeps no state between them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _source(call: Call, name: str) -> Source:
 
 
 def _get(call: Call) -> Any:
-    """One setting; where none is named, only whether they are right."""
+    """One setting; without a name, only validates all."""
     config = _config(call, call.arguments["config"])
     name = call.arguments["name"]
     return getattr(config, name) if name else None

@@ -1,4 +1,4 @@
-"""This process's view of the JVM that has started it: its sessions and DataFrames."""
+"""Access to the JVM that started this process: its sessions and DataFrames."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _attaching = threading.Lock()
 
 
 def connect() -> Any:
-    """The gateway to the JVM, which pyspark uses from now on. No child process learns its secret.
+    """The gateway to the JVM, which pyspark uses from now on. Child processes do not get its
+    secret.
 
     Raises:
-        Py4JError: the JVM is gone, or it is another one that listens there.
+        Py4JError: the JVM has ended, or another one listens on its port.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -31,7 +32,7 @@ def connect() -> Any:
 
 
 def session_of(java_session: Any) -> SparkSession:
-    """The same session in Python. The first one brings the JVM's SparkContext with it."""
+    """The same session in Python. The first call also wraps the JVM's SparkContext."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 

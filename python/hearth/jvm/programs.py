@@ -1,6 +1,6 @@
-"""Command lines: what spark-submit runs as the main class, by the same code as without a JVM.
+"""Command lines of main classes run by spark-submit, with the same code as without a JVM.
 
-The program makes its own SparkContext, in the JVM that asks.
+The program creates its SparkContext in the requesting JVM.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _inference(call: Call) -> int:
 
 
 def _started(session: SparkSession) -> None:
-    """Nothing: the JVM ends its own context when it is interrupted."""
+    """Does nothing: the JVM ends its context when it is interrupted."""
 
 
 ANSWERS: dict[str, Answer] = {

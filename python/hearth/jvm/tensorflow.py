@@ -1,4 +1,4 @@
-"""What com.yahoo.tensorflowonspark's TFModel, DFUtil and Inference ask."""
+"""Serves com.yahoo.tensorflowonspark's TFModel, DFUtil and Inference."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ def _save(call: Call) -> None:
 
 
 def inference(arguments: Sequence[str]) -> int:
-    """The program: TFRecord files in, outputs as JSON lines in a folder. Returns the status.
+    """The program: reads TFRecord files, writes outputs as JSON lines to a folder. Returns the
+    status.
 
     Raises:
-        ValueError: a flag is wrong.
+        ValueError: an invalid flag.
     """
     flags = _flags(arguments)
     spark = spark_session.start("Inference")
@@ -85,7 +86,7 @@ def _hint(text: str) -> dict[str, str]:
         return {}
     struct = _parse_datatype_string(text)
     if not isinstance(struct, StructType):
-        raise ValueError(f"--schema_hint is {text}; it is struct<NAME:TYPE,...>")
+        raise ValueError(f"--schema_hint is {text}; it must be struct<NAME:TYPE,...>")
     return {field.name: field.dataType.simpleString() for field in struct.fields}
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.predict_task import PredictSpec, features_task
+from hearth.rows.invalid_rows import POSITION
 from hearth.rows.predict_rows import WaitingRows, joined_columns
-from hearth.rows.unusable_rows import PLACE
 from hearth.spark.task_resources import partition_id
-from hearth.trainer.predict_task import PredictSpec, features_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def blobs_beside_rows(spec: Beside, batches: Iterator[pa.RecordBatch]) -> Iterat
     done = 0  # rows that have their blobs
     try:
         for found in features_task(spec.predict, rows.numbered(batches)):
-            if PLACE in found.schema.names and found.column(PLACE).null_count == 0:
+            if POSITION in found.schema.names and found.column(POSITION).null_count == 0:
                 continue  # the names of rows that cannot be used, for features()
             numbers = [int(name) for name in found.column("SampleID").to_pylist()]
             if numbers:

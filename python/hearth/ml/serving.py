@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hearth.cluster import roles
 from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import Plan
-from hearth.cluster.errors import told_to_driver
+from hearth.cluster.errors import reported_to_driver
 from hearth.cluster.feed_spec import FeedSpec, feed_spec
 from hearth.cluster.task.feed_task import infer
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
@@ -189,7 +189,7 @@ def served(
     rows = WaitingRows(spec.kept, made, partition, least=2 * spec.batch_size)
     sent = _sent(spec, partition, rows.through(batches))
     try:
-        with told_to_driver():
+        with reported_to_driver():
             for part in infer(nodes, partition, sent):
                 with of_rows(partition, before, len(part)):
                     found = cast(ColumnResults, part).arrays()

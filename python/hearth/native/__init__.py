@@ -1,8 +1,8 @@
-"""The compiled parts: the modules `_core` and `_caffe`, the program `hearth`, the C libraries.
+"""Locates the compiled parts: the modules `_core` and `_caffe`, the program `hearth`, C libraries.
 
-A wheel carries them in this folder. In a checkout they lie in `build/native`; the environment
-variable HEARTH_NATIVE_DIR names another folder. An archive of `hearth pack` brings, in `libraries`,
-what they need of other packages and of the system.
+A wheel has them in this folder, a checkout in `build/native`; the environment variable
+HEARTH_NATIVE_DIR sets another folder. An archive of `hearth pack` also has, in `libraries`, the
+libraries that they need of other packages and of the system.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ _CARRIED_ENGINE = _CARRIED / "engine"
 
 
 def _check_python() -> None:
-    """Raises ImportError where the bindings are there, but for another Python or machine."""
+    """Raises ImportError if the bindings are for another Python or machine."""
     built = sorted(DIRECTORY.glob("_core.*.so"))
     wanted = {f"_core{suffix}" for suffix in machinery.EXTENSION_SUFFIXES}
     if built and not any(path.name in wanted for path in built):
@@ -44,9 +44,9 @@ def _check_python() -> None:
 
 
 def _load_carried(folder: Path) -> None:
-    """Loads the libraries of a folder that this host lacks, so that modules find them by name."""
+    """Loads libraries of a folder that this host lacks, so that modules find them by name."""
     waiting, last = sorted(folder.glob("*.so*")), 0
-    while waiting and len(waiting) != last:  # each may need others of them
+    while waiting and len(waiting) != last:  # libraries may depend on each other
         last = len(waiting)
         waiting = [path for path in waiting if not _loads(path)]
 
@@ -69,8 +69,8 @@ def program() -> Path:
     """The path of the `hearth` program.
 
     Raises:
-        FileNotFoundError: it was not built.
-        ImportError: a library that a wheel does not carry is missing.
+        FileNotFoundError: the program was not built.
+        ImportError: a library that is not part of the wheel is missing.
     """
     path = DIRECTORY / "hearth"
     if not path.is_file():
@@ -84,7 +84,7 @@ def program() -> Path:
 
 
 def _check_engine_libraries() -> None:
-    """Raises ImportError where the engine of a wheel has no oneDNN or no OpenMP."""
+    """Raises ImportError if oneDNN or OpenMP is missing for a wheel's engine."""
     if not ((_HERE.parents[3] / "libdnnl.so.3").is_file() or _loads(Path("libdnnl.so.3"))):
         raise ImportError("Caffe's engine needs oneDNN: pip install 'hearth-spark[caffe]'")
     if not _loads(Path("libgomp.so.1")):
@@ -95,16 +95,16 @@ def _check_engine_libraries() -> None:
 
 
 def load_engine_libraries() -> None:
-    """Loads what an archive brings for the module `_caffe`; sets HEARTH_TORCH_LIBRARIES."""
+    """Loads an archive's libraries for the module `_caffe`; sets HEARTH_TORCH_LIBRARIES."""
     _load_carried(_CARRIED_ENGINE)
     if folder := torch_libraries():
         os.environ.setdefault("HEARTH_TORCH_LIBRARIES", folder)
 
 
 def torch_libraries() -> str | None:
-    """The folder of the installed torch's libraries, by which the device library finds them.
+    """The folder of the installed torch's libraries, for the device library.
 
-    Does not import torch. None without torch.
+    Does not import torch. None if torch is not installed.
     """
     found = machinery.PathFinder.find_spec("torch")
     for package in (found.submodule_search_locations or []) if found else []:
@@ -115,12 +115,12 @@ def torch_libraries() -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """The environment to start the program in: this process's own, and how its threads wait.
+    """The environment of the program: this process's, with settings for threads and libraries.
 
-    An OpenMP thread that spins at a barrier can keep the very thread it waits for off its core
-    where trainers share cores; one that sleeps at once is slow to wake. So it spins for a fraction
-    of a millisecond (apps/hearth.cc). In an archive, where the libraries are that it brings; where
-    torch is installed, its libraries, for the device library.
+    An OpenMP thread that spins at a barrier can keep the thread it waits for off its core if
+    trainers share cores; one that sleeps at once is slow to wake. So threads spin for a fraction of
+    a millisecond (apps/hearth.cc). Adds the library paths of an archive, and of an installed torch
+    for the device library.
     """
     environment = dict(os.environ)
     if "OMP_WAIT_POLICY" not in environment:

@@ -1,4 +1,4 @@
-"""What failed and where, as data: how it reaches the driver, and the attributes of its errors."""
+"""A failure as data: its transport to the driver, and the attributes of errors."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 from hearth.errors import HearthError, error_class
 
-# Stands before the JSON of a failure in the text of a task's exception.
+# Prefix of a failure's JSON in a task's exception.
 _MARK = "hearth-failure: "
 
 
 @dataclass(frozen=True)
 class Failure:
-    """The first thing that failed in a job. What is not known keeps its default."""
+    """The first failure of a job. Unknown fields keep their defaults."""
 
     text: str
     code: str = "internal"  # hearth::ErrorCode's name
-    rank: int = -1  # of a training; a cluster's node id; -1: no single one
+    rank: int = -1  # a training's rank, or a cluster's node id; -1: none
     node: str = ""  # "worker:0"
     host: str = ""
     layer: str = ""
     iteration: int = -1
-    lost: bool = False  # it went away or fell silent instead of reporting an error
+    lost: bool = False  # it ended or stopped responding without reporting an error
     kind: str = ""  # the class of a cluster's error
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **others: Any) -> Failure:
-        """From the fields of an event; what a failure does not have is left out."""
+        """From the fields of an event; other fields are ignored."""
         names = {field.name for field in fields(cls)}
         known = {name: value for name, value in values.items() if name in names}
         return cls(**{**known, **others})
@@ -38,56 +38,56 @@ class Failure:
     def of_rank(
         cls, rank: int, host: str, reason: object, known: Mapping[str, Any] | None = None
     ) -> Failure:
-        """Of a rank that fails by itself, in the rendezvous' words; `known` as in of()."""
+        """A failure of a rank itself, in the format of the rendezvous; `known` as in of()."""
         text = f"rank {rank} on host {host} failed: {reason}"
         return cls.of(known or {}, text=text, rank=rank, host=host)
 
     @classmethod
     def of_rendezvous(cls, failure: Mapping[str, Any]) -> Failure:
-        """From what Coordinator.failure() gives."""
+        """From the result of Coordinator.failure()."""
         return cls.of({**failure["details"], **failure}, text=_one_line(failure["message"]))
 
     @property
     def closed(self) -> bool:
-        """Whether it is known by the end of a connection alone, rather than by silence."""
+        """Whether it was only detected by the end of a connection."""
         return self.lost and self.code == "unavailable"
 
     @property
     def silent(self) -> bool:
-        """Whether it is known by silence alone: of a host that is off the network, perhaps."""
+        """Whether it was only detected by a missing response, e.g. of a disconnected host."""
         return self.lost and not self.closed
 
     @property
     def is_loss(self) -> bool:
-        """Whether a process is gone, by its connection or in the words of its peers: what another
-        attempt may do better."""
+        """Whether a process was lost, according to its connection or to its peers, so a retry may
+        succeed."""
         return self.lost or self.code in ("unavailable", "deadline_exceeded")
 
     def line(self) -> str:
-        """As find() reads it in a longer text: one line."""
+        """One line that find() recognizes in a longer text."""
         return _MARK + json.dumps(asdict(self))
 
     @classmethod
     def find(cls, text: str) -> Failure | None:
-        """The first failure that a task has written into the text of its exception, if any."""
+        """The first failure in the text of a task's exception, if any."""
         start = text.find(_MARK)
         if start < 0:
             return None
         try:
             values, _ = json.JSONDecoder().raw_decode(text, start + len(_MARK))
             return cls.of(values)
-        except (ValueError, TypeError, AttributeError):  # cut off, or of another's making
+        except (ValueError, TypeError, AttributeError):  # truncated, or not written by a task
             return None
 
     def error(self) -> HearthError:
-        """A HearthError of the class of its code, to raise in the driver; its attributes say what
-        is known of the failure."""
+        """A HearthError of the class of its code, for the driver, with the failure's fields as
+        attributes."""
         error = error_class(self.code)(self.text)
         self.note_in(error)
         return error
 
     def note_in(self, error: Any) -> None:
-        """Gives an error, or a class of errors, its attributes."""
+        """Sets the attributes of an error, or of a class of errors."""
         for field in fields(self):
             if field.name not in ("text", "kind"):
                 setattr(error, field.name, getattr(self, field.name))
@@ -98,8 +98,8 @@ def _one_line(text: str) -> str:
 
 
 class TaskError(HearthError):
-    """Leaves a Spark task, whose exception reaches the driver as text: that of the failure, and
-    in a second line its fields."""
+    """An exception of a Spark task, which reaches the driver as text: the failure's text, and its
+    fields in a second line."""
 
     def __init__(self, failure: Failure):
         super().__init__(f"{failure.text}\n{failure.line()}")

@@ -1,4 +1,4 @@
-"""What a program does and when, for the timeline that HEARTH_TIMELINE=FOLDER asks for.
+"""Records a program's events for the timeline of HEARTH_TIMELINE=FOLDER.
 
 with span("validate"):
     ...
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """The block is an event of that name on this thread's track; nothing where none is written."""
+    """Records the block as an event on this thread's track, if a timeline is written."""
     from hearth.native import _core
 
     if not _core.timeline_is_on():

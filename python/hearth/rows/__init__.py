@@ -1,1 +1,1 @@
-"""Spark's and files' rows on their way into rings: order, pins, Arrow columns, pickles."""
+"""Prepares Spark's and files' rows for rings: order, pinned partitions, Arrow columns, pickles."""

@@ -1,7 +1,7 @@
-"""A model applied to the rows of a partition.
+"""Applies a model to the rows of a partition.
 
-One thread reads and prepares rows, the model thread computes, and Spark's own takes the results,
-all at the same time.
+One thread reads and prepares rows, the model thread computes, and Spark's thread takes the results,
+concurrently.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Arrays = Mapping[str, np.ndarray]
-    # Gives the outputs of a minibatch in order, first dimension rows.
+    # Returns the outputs of a minibatch in order; the first dimension is the row.
     Model = Callable[[Arrays], list[np.ndarray]]
-    # Makes the model's arguments of a minibatch of the columns that are read.
+    # Converts a minibatch of the read columns to the model's arguments.
     Prepare = Callable[[list[np.ndarray]], Arrays]
 
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """The columns of a partition as tasks see them, and how many rows a model gets at once.
+    """The columns of a partition as seen by tasks, and the model's batch size.
 
-    `inputs`: what the model and messages call those of `read`; `kept`: those that stay.
+    `inputs`: the names of `read` for the model and messages; `kept`: the columns that stay.
     """
 
     inputs: tuple[str, ...]
@@ -50,14 +50,14 @@ def applied(
     """Yields each batch's kept columns and the model's outputs.
 
     Args:
-        columns: what is read and kept.
-        made: columns of the outputs.
-        batches: rows; a separate thread takes them.
-        load: gives the model; called in the model thread where there are rows.
-        load_prepare: gives a function of the columns that are read, called in the reading thread.
+        columns: the columns to read and keep.
+        made: output columns.
+        batches: rows; consumed in a separate thread.
+        load: returns the model; called in the model thread if there are rows.
+        load_prepare: returns a function of the read columns, called in the reading thread.
 
     Raises:
-        ValueError: a value that the model does not take or a column does not hold; names the row.
+        ValueError: a value that the model or a column does not accept; names the row.
     """
     partition = partition_id()
     rows = WaitingRows(columns.kept, made, partition, least=2 * columns.batch_size)
@@ -95,7 +95,7 @@ def prepared(
     batches: Iterable[pa.RecordBatch],
     load_prepare: Callable[[], Prepare] | None = None,
 ) -> Iterator[tuple[Arrays, int]]:
-    """The model's arguments for each minibatch, and its number of rows."""
+    """The model's arguments and number of rows for each minibatch."""
     prepare = load_prepare() if load_prepare else None
     names = columns.inputs
     before = 0
@@ -109,7 +109,7 @@ def prepared(
 
 @contextmanager
 def of_rows(partition: int, before: int, count: int) -> Iterator[None]:
-    """Adds to a ValueError which rows it is about."""
+    """Adds the rows to a ValueError's message."""
     try:
         yield
     except ValueError as error:
@@ -118,7 +118,7 @@ def of_rows(partition: int, before: int, count: int) -> Iterator[None]:
 
 
 def _bytes(arrays: Iterable[np.ndarray]) -> int:
-    """Roughly: of objects the lengths of strings and bytes."""
+    """Approximate size; for objects the lengths of strings and bytes."""
     return sum(
         sum(map(_length, array.flat)) if array.dtype == object else array.nbytes for array in arrays
     )

@@ -1,7 +1,7 @@
-"""Results of a node as columns on their way back to a feed task: no Python object per value.
+"""Sends a node's results back to a feed task in columns, without Python objects per value.
 
-They travel as Arrow IPC streams of one batch in the pieces that pickled results travel in; a
-stream's first byte begins no pickle. Arrays keep their types and shapes.
+They are Arrow IPC streams of one batch, in the same pieces as pickled results; a stream's first
+byte cannot start a pickle. Arrays keep their types and shapes.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 _STREAM = b"\xff"
 _RESULT_ROWS = 4096
-# Keys of a batch's metadata: a row's result is one value instead of a dict; why there are none.
+# Keys of a batch's metadata: a row's result is a single value, not a dict; an error message.
 _SINGLE, _ERROR = b"hearth.single", b"hearth.error"
-_PLAIN, _NUMPY = b"plain", b"numpy"  # rows as Python's values, or as NumPy's
+_PLAIN, _NUMPY = b"plain", b"numpy"  # rows as Python or NumPy values
 
 
 class ColumnResults:
-    """Results of some rows, by name, or one array. Immutable."""
+    """Results of several rows: arrays by name, or one array. Immutable."""
 
     def __init__(self, batch: pa.RecordBatch):
         self.batch = batch
 
     @staticmethod
     def of(results: Any, plain: bool = False) -> ColumnResults | None:
-        """Of an array of numbers, a dict of arrays or a record batch; None of anything else.
+        """Converts an array of numbers, a dict of arrays or a record batch; None for other types.
 
-        `plain`: rows() gives an array's values as Python's numbers and lists, as it does of the
-        others.
+        `plain`: rows() returns an array's values as Python numbers and lists, as for other
+        inputs.
 
         Raises:
-            ValueError: arrays of a dict have different lengths, or a type that no column has.
+            ValueError: arrays of a dict have different lengths, or an unsupported type.
         """
         import numpy as np
         import pyarrow as pa
@@ -56,7 +56,7 @@ class ColumnResults:
 
     @staticmethod
     def error(text: str, rows: int) -> ColumnResults:
-        """Says why `rows` rows have no results: the feed task raises a ValueError of the text."""
+        """An error instead of results for `rows` rows: the feed task raises it as a ValueError."""
         import numpy as np
 
         return ColumnResults(_batch_of({"value": np.zeros(rows, bool)}, {_ERROR: text.encode()}))
@@ -77,12 +77,12 @@ class ColumnResults:
         return memoryview(sink.getvalue())
 
     def check(self) -> None:
-        """Raises ValueError where these are an error()."""
+        """Raises ValueError if this is an error()."""
         if text := (self.batch.schema.metadata or {}).get(_ERROR):
             raise ValueError(text.decode(errors="replace"))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The columns as arrays, to read only; raises as check()."""
+        """The columns as read-only arrays; raises as check()."""
         self.check()
         names = self.batch.schema.names
         return {
@@ -102,19 +102,19 @@ class ColumnResults:
             if array.shape[1:] != (len(schema),):
                 raise ValueError(
                     f"the results are an array of shape {array.shape}, but the schema has "
-                    f"{len(schema)} columns ({', '.join(schema.names)}): give a dict of arrays"
+                    f"{len(schema)} columns ({', '.join(schema.names)}): return a dict of arrays"
                 )
             return [as_column(array[:, i], field) for i, field in enumerate(schema)]
         if missing := set(schema.names) - set(self.batch.schema.names):
             raise ValueError(
                 f"the results have the columns {', '.join(self.batch.schema.names)}, but the "
-                f"schema has {', '.join(sorted(missing))}: name them alike"
+                f"schema has {', '.join(sorted(missing))}: use the same names"
             )
         return [_cast(self.batch.column(field.name), field) for field in schema]
 
     @property
     def single(self) -> bool:
-        """Whether a row's result is one value instead of a dict."""
+        """Whether a row's result is a single value, not a dict."""
         return _SINGLE in (self.batch.schema.metadata or {})
 
     def rows(self) -> list[Any]:
@@ -128,7 +128,7 @@ class ColumnResults:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The column in the type that Spark expects; numbers are checked as as_column() does."""
+    """Casts the column to Spark's type; numbers are checked as by as_column()."""
     import pyarrow as pa
 
     from hearth.rows.columns import is_list
@@ -142,40 +142,40 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return column if column.type == field.type else column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
-            f"the column {field.name!r} of {len(column)} rows cannot be {field.type}: {error}"
+            f"the column {field.name!r} of {len(column)} rows does not fit {field.type}: {error}"
         ) from None
 
 
-def loaded(data: Any, from_afar: bool) -> ColumnResults:
-    """What dumped() gave. Raises ValueError for anything else."""
+def loaded(data: Any, from_remote: bool) -> ColumnResults:
+    """The inverse of dumped(). Raises ValueError for other data."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
         batch = stream.read_next_batch()
-    if from_afar:
+    if from_remote:
         batch.validate(full=True)
     return ColumnResults(batch)
 
 
 class ResultUnpickler(pickles.Unpickler):
-    """Results of a node in the order in which it sent them: ColumnResults, or pickled values."""
+    """Results of a node in the order sent: ColumnResults, or pickled values."""
 
-    def load(self, data: Any, from_afar: bool) -> Any:
+    def load(self, data: Any, from_remote: bool) -> Any:
         if bytes(data[:1]) == _STREAM:
-            return loaded(data, from_afar)
-        return super().load(data, from_afar)
+            return loaded(data, from_remote)
+        return super().load(data, from_remote)
 
 
 def result_columns(
     schema: pa.Schema, parts: Iterable[list[Any] | ColumnResults]
 ) -> Iterator[pa.RecordBatch]:
-    """Results in the columns of a DataFrame.
+    """Converts results to the columns of a DataFrame.
 
-    A part in columns has them by name, or is the only one, or has one for each in an array's second
-    dimension. A Python object is a row's tuple or dict, or the value of the only column.
+    Columnar results have columns by name, or a single one, or one for each index of an array's
+    second dimension. A Python object is a row's tuple or dict, or the value of the only column.
 
     Raises:
-        ValueError: a type cannot hold a result, or the results have other columns.
+        ValueError: a result does not fit its type, or the results have other columns.
     """
     import pyarrow as pa
 
@@ -206,24 +206,24 @@ def _of_objects(schema: pa.Schema, rows: list[Any]) -> pa.RecordBatch:
 
 
 def wire_column(array: np.ndarray) -> pa.Array:
-    """A column that column_to_numpy() makes the same array of.
+    """Converts an array to a column that column_to_numpy() converts back.
 
     Raises:
-        ValueError: no column holds such values.
+        ValueError: an unsupported type.
     """
     import numpy as np
     import pyarrow as pa
 
     if array.dtype.kind not in "biufOU":
         raise ValueError(
-            f"an array of type {array.dtype} cannot be sent to or by a node: make it numbers, "
-            "strings or bytes"
+            f"an array of type {array.dtype} cannot be sent to or by a node: convert it to "
+            "numbers, strings or bytes"
         )
     if array.dtype.kind in "OU":
         column = pa.array(array.reshape(-1).tolist())
     else:
         flat = np.ascontiguousarray(array).reshape(-1)
-        # Rings carry no float16.
+        # Rings do not support float16.
         column = pa.array(flat.astype(np.float32) if array.dtype == np.float16 else flat)
     for depth in range(array.ndim - 1, 0, -1):
         length, count = array.shape[depth], math.prod(array.shape[:depth])
@@ -242,6 +242,6 @@ def _batch_of(arrays: Mapping[str, Any], metadata: Mapping[bytes, bytes]) -> pa.
     columns = {name: wire_column(as_array(value)) for name, value in arrays.items()}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"results have different numbers of rows ({lengths}): give one per row")
+        raise ValueError(f"results have different numbers of rows ({lengths}): return one per row")
     batch = pa.RecordBatch.from_pydict(columns)
     return batch.replace_schema_metadata(metadata) if metadata else batch

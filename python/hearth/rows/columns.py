@@ -1,4 +1,4 @@
-"""Arrow batches as minibatches of arrays; what a column becomes by its type (docs/cluster.md)."""
+"""Converts Arrow batches to minibatches of arrays (types: docs/cluster.md)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 _CAST = (
     "cast it in Spark (a date or time to long, a decimal to double, a vector by vector_to_array, "
-    "a struct to its fields), or leave it out"
+    "a struct to its fields), or drop it"
 )
 
 
 def check_carried(schema: Any) -> None:
-    """Raises ValueError where a DataFrame has a column that cannot be sent to a node.
+    """Raises ValueError if a DataFrame has a column that cannot be sent to a node.
 
     Args:
         schema: a pyspark StructType.
@@ -24,8 +24,8 @@ def check_carried(schema: Any) -> None:
     for field in schema.fields:
         if not _is_carried(field.dataType):
             raise ValueError(
-                f"column {field.name!r} has the type {field.dataType.simpleString()}, which no "
-                f"feed carries: {_CAST}"
+                f"column {field.name!r} has the type {field.dataType.simpleString()}, which feeds "
+                f"do not support: {_CAST}"
             )
 
 
@@ -44,13 +44,13 @@ def _is_carried(kind: Any) -> bool:
 
 
 class Columns:
-    """Some rows of a record batch. One thread uses it."""
+    """A range of rows of a record batch. Not thread-safe."""
 
     __slots__ = ("_arrays", "_batch", "_start", "_stop")
 
     def __init__(self, batch: pa.RecordBatch):
         self._batch = batch
-        # Of the whole batch; its slices share them.
+        # Arrays of the whole batch, shared by its slices.
         self._arrays: dict[tuple[str, bool], np.ndarray] = {}
         self._start, self._stop = 0, batch.num_rows
 
@@ -58,7 +58,7 @@ class Columns:
         return self._stop - self._start
 
     def slice(self, at: int, count: int) -> Columns:
-        """`count` of these rows from `at` on, or as many as there are; nothing is copied."""
+        """Up to `count` rows from `at` on, without a copy."""
         part = Columns.__new__(Columns)
         part._batch, part._arrays = self._batch, self._arrays
         part._start = self._start + at
@@ -70,13 +70,13 @@ class Columns:
         return self._batch.schema.names
 
     def like(self, other: Any) -> bool:
-        """Whether `other` has the same columns, so that one minibatch may hold both."""
+        """Whether `other` has the same columns, so that both fit into one minibatch."""
         return isinstance(other, Columns) and self._batch.schema.equals(other._batch.schema)
 
     def array(self, name: str, ragged: bool = False) -> np.ndarray:
-        """As column_to_numpy() says; of lists, `ragged` makes one array for each row.
+        """As column_to_numpy(); with `ragged`, lists become one array per row.
 
-        The batch's own memory may be written to.
+        Writable; may share the batch's memory.
         """
         whole = self._arrays.get((name, ragged))
         if whole is None:
@@ -89,18 +89,18 @@ class Columns:
         return whole[self._start : self._stop]
 
     def _own(self, array: np.ndarray) -> np.ndarray:
-        """The array, writable: pyarrow marks all that share its memory as read-only."""
+        """A writable view of the array: pyarrow marks arrays that share its memory as read-only."""
         import numpy as np
 
         if any(np.may_share_memory(array, other) for other in self._arrays.values()):
-            return array.copy()  # a column that was read under two names
+            return array.copy()  # a column read under two names
         return array if array.flags.writeable else np.asarray(_Writable(array))
 
     def rows(self, names: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
-        """The rows as Python objects, of all columns or of those named.
+        """The rows as Python objects, of all columns or of `names`.
 
         Raises:
-            ValueError: a column is not there.
+            ValueError: an unknown column.
         """
         part = self._batch.slice(self._start, len(self))
         columns = part.columns if names is None else [_column_of(part, name) for name in names]
@@ -108,27 +108,27 @@ class Columns:
 
 
 class ColumnsBefore:
-    """The columns that a feed has given, which those to come must be like."""
+    """The columns of a feed's earlier rows, which later ones must match."""
 
     def __init__(self) -> None:
         self._names: list[str] | None = None
         self._shapes: dict[tuple[str, np.dtype, int], tuple[int, ...]] = {}
 
     def check_names(self, chunks: list[Any]) -> None:
-        """Raises ValueError for tuples whose fields are other columns than before."""
+        """Raises ValueError for tuples whose fields differ from earlier ones."""
         if not chunks or not isinstance(chunks[0], Columns):
             return
         names = chunks[0].names
         self._names = self._names or names
         if names != self._names:
             raise ValueError(
-                f"the rows have the columns {', '.join(names)}, but those before them had "
+                f"the rows have the columns {', '.join(names)}, but earlier rows had "
                 f"{', '.join(self._names)}, so the fields of their tuples differ: select the same "
-                "columns in the same order, or take the rows by next_numpy(), which names them"
+                "columns in the same order, or use next_numpy(), which names them"
             )
 
     def check_shapes(self, name: str, arrays: list[np.ndarray]) -> None:
-        """Raises ValueError for lists of another length than before: no minibatch holds both."""
+        """Raises ValueError if the length of lists changes: both do not fit into one minibatch."""
         for array in arrays:
             shape = array.shape[1:]
             before = self._shapes.setdefault((name, array.dtype, array.ndim), shape)
@@ -138,13 +138,13 @@ class ColumnsBefore:
 
 
 def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
-    """The values, shape [rows] or, for lists of one length, [rows, length]; to read only.
+    """The values, of shape [rows] or, for lists of equal length, [rows, length]; read-only.
 
-    Without a copy for numbers without nulls, and lists of them. A null among floats is NaN.
-    Strings and binaries are objects, None where they are null.
+    Zero-copy for numbers without nulls, and lists of them. A null among floats becomes NaN.
+    Strings and binaries become objects, nulls None.
 
     Raises:
-        ValueError: no array holds the type, its nulls, or lists of different lengths.
+        ValueError: an unsupported type, nulls, or lists of different lengths.
     """
     import pyarrow as pa
 
@@ -155,17 +155,17 @@ def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
     if column.null_count and (is_number or is_list(kind)):
         raise ValueError(
             f"column {name!r} ({kind}) has nulls ({column.null_count} of {len(column)} values), "
-            "which no array of its type holds: drop or fill them in Spark (na.drop, coalesce)"
+            "which arrays do not support: drop or fill them in Spark (na.drop, coalesce)"
         )
     if is_list(kind):
         return _of_one_length(column, name)
     if is_number or pa.types.is_floating(kind) or _is_bytes(kind):
         return column.to_numpy(zero_copy_only=False)
-    raise ValueError(f"column {name!r} has the type {kind}, which no array has: {_CAST}")
+    raise ValueError(f"column {name!r} has the type {kind}, which arrays do not support: {_CAST}")
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether the type is one of lists."""
+    """Whether it is a list type."""
     import pyarrow as pa
 
     types = pa.types
@@ -173,7 +173,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    """Strings, too."""
+    """Whether it is a string or binary type."""
     import pyarrow as pa
 
     types = pa.types
@@ -194,7 +194,7 @@ def _of_one_length(column: pa.Array, name: str) -> np.ndarray:
 
 
 def _ragged_arrays(column: pa.Array, name: str) -> np.ndarray:
-    """An array for each row, None where it is null."""
+    """An array per row, None for nulls."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -209,8 +209,8 @@ def _ragged_arrays(column: pa.Array, name: str) -> np.ndarray:
 
 def _other_lengths(name: str, lengths: set[int]) -> str:
     return (
-        f"column {name!r} has lists of different lengths ({sorted(lengths)[:4]}), which make no "
-        f"array: pad them in Spark (a feed gives each row's list as an array by ragged=({name!r},))"
+        f"column {name!r} has lists of different lengths ({sorted(lengths)[:4]}), which do not fit "
+        f"an array: pad them in Spark (a feed returns an array per row with ragged=({name!r},))"
     )
 
 
@@ -225,7 +225,7 @@ def _column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 class _Writable:
-    """Presents an array as one that may be written to."""
+    """Presents an array as writable."""
 
     def __init__(self, array: np.ndarray):
         interface = array.__array_interface__

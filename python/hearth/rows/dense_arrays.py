@@ -1,6 +1,6 @@
-"""Arrow columns as the arrays that a model or function takes, and arrays in another type.
+"""Converts Arrow columns to dense arrays for models and functions, and arrays to other types.
 
-A value that the result cannot hold is an error that names the column: nothing becomes NaN,
+A value that does not fit the result is an error that names the column: nothing becomes NaN,
 infinity or another number.
 """
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def dense_array(column: pa.Array, name: str) -> np.ndarray:
-    """The values of the column `name`, shape [rows, ...].
+    """The values of the column `name`, of shape [rows, ...].
 
     Raises:
-        ValueError: nulls, lists of different lengths, or a type that no array has.
+        ValueError: nulls, lists of different lengths, or an unsupported type.
     """
     if nulls := _nulls(column):
         raise ValueError(
@@ -31,10 +31,10 @@ def dense_array(column: pa.Array, name: str) -> np.ndarray:
 
 
 def byte_rows(values: Any, name: str) -> np.ndarray:
-    """Bytes of one length in the column `name` as uint8 [rows, length].
+    """Equally long bytes in the column `name` as uint8 [rows, length].
 
     Raises:
-        ValueError: the values are something else, or of several lengths.
+        ValueError: the values are not bytes, or have different lengths.
     """
     import numpy as np
 
@@ -42,26 +42,26 @@ def byte_rows(values: Any, name: str) -> np.ndarray:
     if -1 in lengths:
         kinds = ", ".join(sorted({type(value).__name__ for value in values}))
         raise ValueError(
-            f"column {name!r} has values of type {kinds}, which make no array of one shape: take "
-            "columns of numbers, arrays, vectors, or bytes of one length (StringIndexer makes "
-            "numbers of strings)"
+            f"column {name!r} has values of type {kinds}, which do not fit an array: use "
+            "columns of numbers, arrays, vectors, or bytes of equal length (StringIndexer converts "
+            "strings to numbers)"
         )
     if len(lengths) > 1:
         raise ValueError(
-            f"column {name!r} has bytes of different lengths ({sorted(lengths)[:4]}), which make "
-            "no array: decode or pad them in Spark"
+            f"column {name!r} has bytes of different lengths ({sorted(lengths)[:4]}), which do not "
+            "fit an array: decode or pad them in Spark"
         )
-    # A copy, as bytes cannot be written to.
+    # A copy, as bytes are read-only.
     return np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1).copy()
 
 
 def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
-    """The values of the column `name` in the type `kind`.
+    """Converts the values of the column `name` to the type `kind`.
 
-    Numbers may be rounded to the nearest one of a type of floating point, no more.
+    Numbers may only be rounded to the nearest floating-point value.
 
     Raises:
-        ValueError: a value is out of range, or an integer or boolean cannot hold it.
+        ValueError: a value is out of range, or does not fit an integer or boolean.
     """
     import numpy as np
 
@@ -69,13 +69,13 @@ def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
     if values.dtype == kind:
         return values
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"the column {name!r} holds no numbers, which {kind} needs: cast it")
+        raise ValueError(f"the column {name!r} is not numeric, which {kind} requires: cast it")
     with np.errstate(all="ignore"):
         changed = values.astype(kind)
         lost = _lost(values, changed, kind)
     if lost.any():
         raise ValueError(
-            f"the column {name!r} has the value {values[lost][0]}, which {kind} cannot hold "
+            f"the column {name!r} has the value {values[lost][0]}, which does not fit {kind} "
             f"({np.count_nonzero(lost)} of {values.size} values of a batch): change the values, or "
             "the type"
         )
@@ -83,7 +83,7 @@ def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
 
 
 def _lost(values: np.ndarray, changed: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """Where a value is out of range."""
+    """A mask of the values out of range."""
     import numpy as np
 
     if kind.kind == "b":
@@ -93,19 +93,19 @@ def _lost(values: np.ndarray, changed: np.ndarray, kind: np.dtype) -> np.ndarray
     least, most = np.iinfo(kind).min, np.iinfo(kind).max
     if values.dtype.kind != "f":
         return (values < least) | (values > most)
-    # As floats the bounds are exact: least, and most + 1.
+    # The bounds are exact as floats: least, and most + 1.
     inside = (values >= float(least)) & (values < float(most + 1))
     return ~(inside & (values == np.trunc(values)))
 
 
 def _nulls(column: pa.Array) -> int:
-    """Nulls of a column, and in its lists."""
+    """The number of nulls in a column and in its lists."""
     nulls = column.null_count
     return nulls + (_nulls(column.flatten()) if is_list(column.type) else 0)
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the values in lists, in lists of lists too; `kind` itself where it is no list."""
+    """The innermost type of nested lists; `kind` itself if it is not a list."""
     while is_list(kind):
         kind = kind.value_type
     return kind

@@ -1,6 +1,5 @@
-"""Parquet files beside a trainer that no Spark task feeds: one rank's rows into its ring.
+"""Feeds one rank's rows of Parquet files into the ring of a trainer without a Spark task.
 
-`hearth train` runs this module as a program:
 
     python3 -m hearth.rows.file_reader --source URI --format parquet --columns a,b \
         --rank r --world n --ring-fd N --signal-fd M
@@ -21,12 +20,12 @@ from hearth.sources.rank_rows import RankRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# How long the ring may stay full. A trainer that died is noticed at once and needs no timeout.
+# Limit for a full ring. A trainer's death is noticed at once, without a timeout.
 STALL_TIMEOUT_S = 3600.0
 
 
 def read_rows(uri: str, columns: Sequence[str], rank: int, world: int) -> Iterator[pa.RecordBatch]:
-    """The rows of `rank` in file order; `columns`: name or `name as alias`, none: all.
+    """The rows of `rank` in file order; `columns`: `name` or `name as alias`; empty: all.
 
     Raises: as FileSource.pin(), select() and read().
     """
@@ -37,7 +36,7 @@ def read_rows(uri: str, columns: Sequence[str], rank: int, world: int) -> Iterat
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Feeds one rank's rows into the inherited ring; a failure reaches the ring's reader."""
+    """Feeds one rank's rows into the inherited ring; reports a failure to the ring's reader."""
     parser = argparse.ArgumentParser(prog="hearth.rows.file_reader", description=__doc__)
     parser.add_argument("--source", required=True)
     parser.add_argument("--format", default="parquet", choices=["parquet"])
@@ -53,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for batch in read_rows(flags.source, columns, flags.rank, flags.world):
             if not writer.write(batch, STALL_TIMEOUT_S):
-                return 0  # its reader wants no more rows
-    except Exception as error:  # whatever it is, the trainer must hear of it
+                return 0  # the reader needs no more rows
+    except Exception as error:  # any error must reach the trainer
         writer.fail(f"{type(error).__name__}: {error}")
         return 1
     writer.end()

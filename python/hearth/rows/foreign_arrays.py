@@ -1,7 +1,7 @@
-"""NumPy values in pickles that came from another host, rebuilt from kind, size, shape and bytes.
+"""Rebuilds NumPy values in pickles from another host from their kind, size, shape and bytes.
 
-NumPy's own classes believe what a pickle says of a dtype's flags and sizes, and touching an array
-whose memory is not what its dtype says ends the process.
+NumPy's classes trust a pickle's dtype flags and sizes, and accessing an array whose memory does not
+match its dtype crashes the process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# By kind, its sizes; None: any.
+# Sizes by kind; None: any.
 _SIZES: dict[str, tuple[int, ...] | None] = {
     "b": (1,),
     "i": (1, 2, 4, 8),
@@ -30,18 +30,18 @@ _SIZES: dict[str, tuple[int, ...] | None] = {
 }
 _UNITS = {"Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"}
 _ORDERS = {"<", ">", "=", "|"}
-_LARGEST = 1 << 31  # bytes of an item, and of what multiplies a unit of time
+_LARGEST = 1 << 31  # limit of an item's bytes, and of a time unit's multiplier
 
 
 def _refuse(what: str) -> pickle.UnpicklingError:
     return pickle.UnpicklingError(
-        f"{what} is not taken from another host: run a node on each executor, or give rows of "
+        f"{what} is not accepted from another host: run a node on each executor, or pass rows of "
         "numbers, strings and arrays of them, or a DataFrame"
     )
 
 
 class Maker:
-    """A function that a pickle may call, and nothing but call."""
+    """A function that a pickle may call, but not modify."""
 
     __slots__ = ("_make",)
 
@@ -56,12 +56,12 @@ class Maker:
 
 
 class Dtype:
-    """Stands for a numpy.dtype while its pickle is read."""
+    """Replaces numpy.dtype while a pickle is read."""
 
     __slots__ = ("real", "used")
 
     def __init__(self, name: Any, align: Any = False, copy: Any = False):
-        """As numpy.dtype is called by a pickle. Raises UnpicklingError."""
+        """Takes a pickle's arguments of numpy.dtype. Raises UnpicklingError."""
         known = re.fullmatch(r"([a-zA-Z])(\d{1,10})", name) if isinstance(name, str) else None
         kind, size = (known[1], int(known[2])) if known else ("", 0)
         sizes = _SIZES.get(kind, ())
@@ -71,7 +71,7 @@ class Dtype:
         self.used = False
 
     def __setstate__(self, state: Any) -> None:
-        """Takes byte order, unit of time or fields; a pickle's flags are ignored."""
+        """Takes byte order, time unit or fields; a pickle's flags are ignored."""
         _, order, shape, names, fields, size, *rest = state
         if order not in _ORDERS or shape is not None:
             raise _refuse("an array with items of its own shape")
@@ -101,7 +101,7 @@ def _structure(names: Any, fields: Any, size: Any) -> np.dtype:
         field = _dtype_of(fields[name][0])
         field.used = True
         formats.append(field.real)
-        if field.real.kind in "bO":  # bytes that are neither 0 nor 1 are no booleans
+        if field.real.kind in "bO":  # bytes other than 0 and 1 are invalid booleans
             raise _refuse("an array with fields that are objects or booleans")
     offsets = [fields[name][1] for name in names]
     kinds = {"names": list(names), "formats": formats, "offsets": offsets, "itemsize": size}
@@ -130,11 +130,11 @@ def _count(shape: Any) -> int:
 
 
 def _flat(data: Any, dtype: Any, count: int) -> np.ndarray:
-    """The items; in the memory of `data`, but for booleans."""
+    """The items, sharing the memory of `data` except for booleans."""
     if not isinstance(data, (bytes, bytearray)):
         raise _refuse(f"an array in a {type(data).__name__}")
     kind = _dtype_of(dtype).check(count, len(data))
-    if kind.kind == "b":  # NumPy counts on zeros and ones
+    if kind.kind == "b":  # NumPy relies on zeros and ones
         return np.frombuffer(data, np.uint8) != 0
     return np.frombuffer(data, kind)
 
@@ -154,7 +154,7 @@ def _scalar(dtype: Any, data: Any = b"") -> Any:
 
 
 class Unfinished:
-    """Stands for an array whose pickle has not told its content yet."""
+    """Replaces an array whose content the pickle has not set yet."""
 
     __slots__ = ("array",)
     __hash__ = None
@@ -178,17 +178,17 @@ class Unfinished:
 
 
 class ForeignArrays:
-    """What stands for NumPy's functions while one pickle is read. One thread."""
+    """Replacements of NumPy's functions while one pickle is read. Not thread-safe."""
 
     def __init__(self) -> None:
         self._dtypes: list[Dtype] = []
         self._unfinished = False
 
     def function(self, name: str) -> Maker:
-        """What a pickle gets in place of NumPy's function or class of that name.
+        """The replacement of NumPy's function or class of that name.
 
         Raises:
-            KeyError: a pickle of arrays has no use for it.
+            KeyError: pickles of arrays do not use it.
         """
         return {
             "dtype": Maker(self._dtype),
@@ -200,15 +200,15 @@ class ForeignArrays:
 
     @staticmethod
     def guarded(function: Callable[..., Any]) -> Maker:
-        """The function, for calls alone."""
+        """The function, restricted to calls."""
         return Maker(function)
 
     def finished(self, value: Any) -> Any:
-        """The whole value, with arrays where some had come in two parts.
+        """The complete value, in which arrays replace their parts.
 
         Raises:
-            UnpicklingError: the pickle has parts of an array without the rest.
-            RecursionError: it has such an array, and is nested too deeply.
+            UnpicklingError: the pickle has an incomplete array.
+            RecursionError: an array's parts are nested too deeply.
         """
         if not all(dtype.used for dtype in self._dtypes):
             raise _refuse("a type without an array")
@@ -224,11 +224,11 @@ class ForeignArrays:
 
 
 def _no_call(*_: Any) -> None:
-    raise _refuse("an array that is made by a call")
+    raise _refuse("an array pickled as a constructor call")
 
 
 def _finish(value: Any, done: dict[int, tuple[Any, Any]]) -> Any:
-    """The same object where it can be: in lists and dicts the parts are exchanged."""
+    """The same object if possible: parts in lists and dicts are replaced in place."""
     if not isinstance(value, (list, tuple, dict, Unfinished)):
         return value
     if id(value) in done:
@@ -236,7 +236,7 @@ def _finish(value: Any, done: dict[int, tuple[Any, Any]]) -> Any:
     result = value.array if isinstance(value, Unfinished) else value
     if result is None:
         raise _refuse("an array without content")
-    done[id(value)] = value, result  # kept alive, so that the id stays its own
+    done[id(value)] = value, result  # kept alive, so that its id stays unique
     if isinstance(result, np.ndarray):
         if result.dtype.kind == "O":
             for i, item in enumerate(result.flat):

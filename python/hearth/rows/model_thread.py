@@ -1,6 +1,6 @@
-"""The thread of this process that loads models and calls them, and the models that it keeps.
+"""The thread of this process that loads and calls models, and a cache of them.
 
-One thread does both, as libraries have settings of the thread: PyTorch's gradient mode, for one.
+One thread does both, as libraries have per-thread settings, such as PyTorch's gradient mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _ModelThread:
         future: Future[T] = Future()
         with self._lock:
             if self._thread is None:
-                # As a daemon it does not keep a process whose device hangs from its end.
+                # A daemon thread, so that a hung device does not block the process's end.
                 run = threading.Thread(target=self._run, name="hearth-model", daemon=True)
                 self._thread = run
                 run.start()
@@ -46,12 +46,12 @@ _thread = _ModelThread()
 
 
 def start_in_model_thread(call: Callable[[], T]) -> Future[T]:
-    """Calls it once the calls before it are done."""
+    """Queues a call after the earlier ones."""
     return _thread.submit(call)
 
 
 def in_model_thread(call: Callable[[], T]) -> T:
-    """What `call` returns or raises in the model thread."""
+    """Returns or raises the result of `call` in the model thread."""
     return _thread.submit(call).result()
 
 
@@ -59,12 +59,12 @@ _kept: dict[tuple[str, str], Any] = {}  # by kind and content
 
 
 def kept(kind: str, key: str, make: Callable[[], T]) -> T:
-    """What `make` gives, kept by this process for later tasks and jobs.
+    """The result of `make`, cached by this process for later tasks and jobs.
 
     Args:
-        kind: of several values of one kind the last one is kept.
-        key: tells values of a kind apart, by their content.
-        make: called where the process does not have the value.
+        kind: only the last value of each kind is cached.
+        key: identifies values of a kind by their content.
+        make: called if the value is not cached.
     """
     if (kind, key) not in _kept:
         for other in [known for known in list(_kept) if known[0] == kind]:

@@ -1,4 +1,4 @@
-"""Rows of numbers that came as pickles, as arrays: no Python object is made for a number."""
+"""Converts pickled rows of numbers to arrays, without Python objects for numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 class PickledArrays:
-    """Some rows: an array per field where the rows were tuples, else one array. One thread."""
+    """A range of rows: an array per field if the rows were tuples, else one array. Not
+    thread-safe."""
 
     __slots__ = ("arrays", "tuples")
 
@@ -23,7 +24,7 @@ class PickledArrays:
         return len(self.arrays[0])
 
     def slice(self, at: int, count: int) -> PickledArrays:
-        """`count` of these rows from `at` on, or as many as there are; nothing is copied."""
+        """Up to `count` rows from `at` on, without a copy."""
         return PickledArrays(tuple(a[at : at + count] for a in self.arrays), self.tuples)
 
     def like(self, other: Any) -> bool:
@@ -42,7 +43,7 @@ class PickledArrays:
 
 
 def load(data: Any) -> PickledArrays | None:
-    """The rows of a pickled list; None where they are not all numbers of one shape and type."""
+    """The rows of a pickled list; None unless all are numbers of one shape and type."""
     from hearth.native._core import load_columns
 
     found = load_columns(data)
@@ -50,7 +51,7 @@ def load(data: Any) -> PickledArrays | None:
 
 
 def load_batch(batch: Any) -> PickledArrays | None:
-    """The rows of all pickles in a batch; None where they are not alike, or not all whole."""
+    """The rows of all pickles in a batch; None if they differ in kind, or one is incomplete."""
     pieces, lasts = pickles.pieces_of(batch)
     if not all(lasts):
         return None
@@ -64,7 +65,7 @@ def load_batch(batch: Any) -> PickledArrays | None:
 
 
 def join(chunks: list[PickledArrays]) -> tuple[np.ndarray, ...]:
-    """The arrays of several chunks that are like each other."""
+    """Joins the arrays of several chunks of the same kind."""
     import numpy as np
 
     if len(chunks) == 1:

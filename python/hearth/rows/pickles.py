@@ -1,8 +1,9 @@
-"""Pickled Python objects as record batches: columns `piece` (bytes) and `last` (of its pickle).
+"""Sends pickled Python objects as record batches: columns `piece` (bytes) and `last` (of its
+pickle).
 
-A pickle that is larger than a piece is cut up, so that no ring is too small for it. What is pickled
-are Spark's own rows, between processes that have proved to know the cluster's key; what came from
-another host is read without running code.
+A pickle larger than a piece is divided, so that it fits any ring. Pickles hold Spark's rows, sent
+between processes that have authenticated each other by the cluster's key; pickles from another host
+are read without running code.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 2 << 20
 
-# By module: what rows and results commonly consist of. None runs code of a pickle's choice.
+# Allowed classes by module, common in rows and results. None runs code chosen by a pickle.
 _ARRAYS = ("_reconstruct", "scalar")
 _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "builtins": ("complex", "frozenset", "set"),
@@ -32,12 +33,12 @@ _DATA_CLASSES: dict[str, tuple[str, ...]] = {
     "numpy.core.numeric": ("_frombuffer",),
     "pyspark.sql.types": ("_create_row",),
 }
-# A batch costs as much as copying some 100 KB does.
+# A batch costs about as much as copying 100 KB.
 _BATCH_BYTES = 1 << 20
 
 
 def batches_of_pickles(pickles: Iterable[bytes | memoryview]) -> Iterator[Pieces]:
-    """The pickles in order, in batches of up to _BATCH_BYTES, or of one larger piece."""
+    """The pickles in order, in batches of up to _BATCH_BYTES, or of a single larger piece."""
     from hearth.native._core import Pieces
 
     waiting: list[bytes | memoryview] = []
@@ -59,39 +60,39 @@ def batches_of_pickles(pickles: Iterable[bytes | memoryview]) -> Iterator[Pieces
 
 
 def pieces_of(batch: Any) -> tuple[list[Any], list[bool]]:
-    """The pieces in a batch that was read, and whether each is the last of its pickle.
+    """The pieces in a batch, and whether each is the last of its pickle.
 
-    Those of a batch in a ring hold as long as it does.
+    They are valid as long as the batch is in the ring.
     """
     if hasattr(batch, "pieces"):
         return batch.pieces()
     return [piece.as_buffer() for piece in batch.column(0)], batch.column(1).to_pylist()
 
 
-def load(data: Any, from_afar: bool) -> Any:
-    """The value of a whole pickle; of plain data in half of the time of pickle.loads().
+def load(data: Any, from_remote: bool) -> Any:
+    """The value of a complete pickle; plain data in half the time of pickle.loads().
 
     Raises:
-        pickle.UnpicklingError: it came `from_afar` and is damaged, or more than data of well-known
-            classes.
+        pickle.UnpicklingError: it is `from_remote` and corrupt, or has objects of classes
+            that are not allowed.
     """
     from hearth.native._core import load_plain, pickle_is_sound
 
     value = load_plain(data)
     if value is not None:
         return value
-    if not from_afar:
+    if not from_remote:
         return pickle.loads(data)
     if not pickle_is_sound(data):
         raise pickle.UnpicklingError(
-            "rows from another host are damaged, or tuples in them are nested deeper than 1000: "
-            "give flatter rows, or run a node on each executor"
+            "rows from another host are corrupt, or have tuples nested deeper than 1000: "
+            "pass flatter rows, or run a node on each executor"
         )
     return _DataUnpickler(data).value()
 
 
 class _DataUnpickler(pickle.Unpickler):
-    """For bytes that came over a network: makes data, and calls nothing else."""
+    """For bytes from the network: creates data, and makes no other calls."""
 
     def __init__(self, data: Any):
         from hearth.rows import foreign_arrays
@@ -100,59 +101,59 @@ class _DataUnpickler(pickle.Unpickler):
         self._arrays = foreign_arrays.ForeignArrays()
 
     def value(self) -> Any:
-        """The pickle's value. Raises UnpicklingError, whatever is wrong with it."""
+        """The pickle's value. Raises UnpicklingError for any error."""
         try:
             return self._arrays.finished(self.load())
         except pickle.UnpicklingError:
             raise
         except Exception as error:
             raise pickle.UnpicklingError(
-                f"rows from another host are damaged: {type(error).__name__}: {error}"
+                f"rows from another host are corrupt: {type(error).__name__}: {error}"
             ) from error
 
     def find_class(self, module: str, name: str) -> Any:
         if name not in _DATA_CLASSES.get(module, ()):
             raise pickle.UnpicklingError(
-                f"rows with objects of {module}.{name} are not taken from another host: run a node "
-                "on each executor, or give rows of numbers, strings and arrays, or a DataFrame"
+                f"rows with objects of {module}.{name} are not accepted from another host: run a "
+                "node on each executor, or pass rows of numbers, strings and arrays, or a DataFrame"
             )
         if module.startswith("numpy"):
             return self._arrays.function(name)
         found = super().find_class(module, name)
-        # A pickle can change what it is given, but for built-in classes.
+        # A pickle can modify objects that it gets, except built-in classes.
         return found if isinstance(found, type) else self._arrays.guarded(found)
 
 
 class Unpickler:
-    """The values of pickles that come in batches_of_pickles(). One thread uses it."""
+    """Reads the values of batches_of_pickles(). Not thread-safe."""
 
     def __init__(self) -> None:
-        self._pieces: list[Any] = []  # of a pickle that did not fit into one batch
+        self._pieces: list[Any] = []  # of an incomplete pickle
 
     @property
     def within_pickle(self) -> bool:
-        """Whether the next piece goes on with a pickle that began in a batch before."""
+        """Whether the next piece continues a pickle of an earlier batch."""
         return bool(self._pieces)
 
-    def load(self, data: Any, from_afar: bool) -> Any:
-        """The value of a whole pickle, as load()."""
-        return load(data, from_afar)
+    def load(self, data: Any, from_remote: bool) -> Any:
+        """The value of a complete pickle, as load()."""
+        return load(data, from_remote)
 
-    def values(self, batch: Any, from_afar: bool) -> Iterator[Any]:
-        """Those of all pickles that end in this batch (see pieces_of()), as load()."""
+    def values(self, batch: Any, from_remote: bool) -> Iterator[Any]:
+        """The values of all pickles that end in this batch (see pieces_of()), as load()."""
         for piece, last in zip(*pieces_of(batch), strict=True):
             if not last:
                 self._pieces.append(bytes(piece))
             elif self._pieces:
                 whole = b"".join((*self._pieces, piece))
                 self._pieces = []
-                yield self.load(whole, from_afar)
+                yield self.load(whole, from_remote)
             else:
-                yield self.load(piece, from_afar)
+                yield self.load(piece, from_remote)
 
 
 def pickle_rows(rows: Iterable[Any]) -> Iterator[bytes]:
-    """Pickles of lists of rows, of about 64 KB to 640 KB each, as Spark makes them."""
+    """Pickles of lists of rows, about 64 KB to 640 KB each, as created by Spark."""
     iterator = iter(rows)
     count = 1
     while chunk := list(itertools.islice(iterator, count)):

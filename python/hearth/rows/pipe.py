@@ -1,4 +1,4 @@
-"""Items from one thread to another, so that the two work at the same time."""
+"""A bounded queue of items between two threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_BYTES = 16 << 20
 
 
 class Pipe(Generic[T]):
-    """Items in order, of MOST_BYTES in all, or a single larger one. One thread puts, one takes."""
+    """Items in order, limited to MOST_BYTES, or a single larger one. One producer, one consumer."""
 
     def __init__(self, size_of: Callable[[T], int]):
         self._size_of = size_of
@@ -24,10 +24,7 @@ class Pipe(Generic[T]):
         self._ended = self._closed = False
 
     def fill(self, source: Iterable[T]) -> None:
-        """Puts all items, then the end; an exception of the source is raised where items are taken.
-
-        Waits for room. Returns early after close().
-        """
+        """Puts all items, then the end; an exception of the source is raised in the consumer."""
         error = None
         try:
             for item in source:
@@ -40,7 +37,7 @@ class Pipe(Generic[T]):
             self._changed.notify_all()
 
     def fill_in_thread(self, source: Iterable[T], name: str) -> None:
-        """fill() in a thread that ends with it."""
+        """Runs fill() in a new thread."""
         threading.Thread(target=self.fill, args=(source,), name=name, daemon=True).start()
 
     def _put(self, item: T) -> bool:
@@ -57,7 +54,7 @@ class Pipe(Generic[T]):
         return self._closed or not self._items or self._bytes + size <= MOST_BYTES
 
     def __iter__(self) -> Iterator[T]:
-        """The items until the end, or close(). Raises what the source raised."""
+        """The items until the end, or close(). Raises the source's exception."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._items or self._ended or self._closed)
@@ -73,7 +70,7 @@ class Pipe(Generic[T]):
             yield item
 
     def close(self) -> None:
-        """Ends all waits: no more items are wanted."""
+        """Ends all waits: no more items are needed."""
         with self._changed:
             self._closed = True
             self._items.clear()

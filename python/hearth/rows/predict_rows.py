@@ -1,4 +1,4 @@
-"""Minibatches cut across a partition's Arrow batches, and results put beside the rows' columns."""
+"""Slices a partition's Arrow batches into minibatches, and joins results with the rows' columns."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Block = list[np.ndarray]
-    # Columns of some rows' results, of the blocks that the model gave.
+    # Converts the model's result blocks to columns.
     Convert = Callable[[Sequence[Any], pa.Schema], list[pa.Array]]
 
-# Kept columns of rows whose results are not there yet: reading waits above this, once there are
+# Limit of the kept columns of rows without results: above it reading waits, once there are
 # enough rows for two minibatches.
 MOST_WAITING_BYTES = 64 << 20
 
@@ -23,11 +23,11 @@ MOST_WAITING_BYTES = 64 << 20
 def blocks(
     batches: Iterable[pa.RecordBatch], names: Sequence[str], read: Sequence[str], partition: int
 ) -> Iterator[Block]:
-    """An array for each of the columns `read`, which messages call `names`, of each Arrow batch.
+    """An array for each of the columns `read` of each Arrow batch; messages use `names`.
 
     Raises:
-        ValueError: a null, lists of different lengths, or a type that no array has; names the
-            column and the first such row, counted from 0 within the partition.
+        ValueError: a null, lists of different lengths, or an unsupported type; names the column
+            and the first such row, counted from 0 within the partition.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     before = 0
@@ -41,8 +41,8 @@ def blocks(
             if array.shape[1:] != shape:
                 raise ValueError(
                     f"the column {name!r} has rows of shape {array.shape[1:]} from row {before} of "
-                    f"partition {partition} on, but {shape} before it, and no minibatch holds "
-                    "both: pad the rows to one length"
+                    f"partition {partition} on, but {shape} before it, which do not fit into one "
+                    "minibatch: pad the rows to the same length"
                 )
             block.append(array)
         before += batch.num_rows
@@ -62,7 +62,7 @@ def _array(column: pa.Array, name: str, partition: int, before: int) -> np.ndarr
 
 
 def _first_invalid(count: int, convert: Callable[[int], object]) -> int:
-    """The first row with which the conversion of all rows up to it, of `count`, fails."""
+    """The first of `count` rows for which converting all rows up to it fails."""
     least, most = 1, count
     while least < most:
         middle = (least + most) // 2
@@ -75,10 +75,10 @@ def _first_invalid(count: int, convert: Callable[[int], object]) -> int:
 
 
 def as_columns(found: Block, made: pa.Schema) -> list[pa.Array]:
-    """The outputs in the types that Spark expects; [rows, 1] where that is one value per row.
+    """Converts the outputs to Spark's types; [rows, 1] becomes one value per row.
 
     Raises:
-        ValueError: a type cannot hold one of them.
+        ValueError: a value does not fit its type.
     """
     from hearth.rows.columns import is_list
     from hearth.rows.results import as_column
@@ -116,8 +116,8 @@ def _joined(parts: Sequence[Block]) -> Block:
     for arrays in zip(*parts, strict=True):
         if len(shapes := {array.shape[1:] for array in arrays}) > 1:
             raise ValueError(
-                f"the model gives rows of shapes {sorted(shapes)}, which no column holds together: "
-                "make them one length"
+                f"the model returns rows of shapes {sorted(shapes)}, which do not fit one column: "
+                "make them the same length"
             )
         joined.append(np.concatenate(arrays))
     return joined
@@ -128,17 +128,17 @@ def _converted(parts: Sequence[Block], made: pa.Schema) -> list[pa.Array]:
 
 
 def joined_columns(parts: Sequence[Sequence[pa.Array]], made: pa.Schema) -> list[pa.Array]:
-    """A Convert of results that are columns already."""
+    """A Convert for results that are columns already."""
     import pyarrow as pa
 
     return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
 
 class WaitingRows:
-    """Rows whose results are not there yet. One thread adds them, another one their results.
+    """Rows without results. One thread adds rows, another one their results.
 
-    Results become columns once all of an Arrow batch are there, as one conversion costs as much as
-    a small model does.
+    Results are converted to columns once an Arrow batch is complete, as one conversion costs as
+    much as a small model.
     """
 
     def __init__(
@@ -149,14 +149,14 @@ class WaitingRows:
         least: int,
         convert: Convert = _converted,
     ):
-        """`kept`, `made`: columns that stay, and the results'; `least`: with fewer rows
-        wait_for_room() never waits; `convert`: makes columns of the results."""
+        """`kept`, `made`: columns that stay, and of the results; `least`: wait_for_room() never
+        waits with fewer rows; `convert`: converts results to columns."""
         self._convert = convert
         self._kept = list(kept)
         self._partition = partition
         self._made = made
         self._least = least
-        self._changed = threading.Condition()  # guards the next four
+        self._changed = threading.Condition()  # guards the next four fields
         self._batches: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # rows without results; bytes of the batches
         self._closed = False
@@ -165,7 +165,7 @@ class WaitingRows:
         self._before = 0  # rows of the batches before it
 
     def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches, each of them noted; waits while there are too many."""
+        """Passes batches through and records them; waits while there are too many."""
         for batch in batches:
             self.wait_for_room()
             self.add(batch)
@@ -181,7 +181,7 @@ class WaitingRows:
         return few or self._closed
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Notes rows that are on their way to the model."""
+        """Records rows sent to the model."""
         if not batch.num_rows:
             return
         kept = batch.select(self._kept)
@@ -191,11 +191,12 @@ class WaitingRows:
             self._bytes += kept.nbytes
 
     def with_results(self, found: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Takes the results of the next rows, an array for each column; yields the batches whose
-        rows now have all of theirs.
+        """Takes the results of the next rows, an array per column; yields batches whose rows are
+        complete.
 
         Raises:
-            ValueError: a column's type cannot hold a result; or there are more results than rows.
+            ValueError: a result does not fit its column's type; or there are more results than
+                rows.
         """
         at, count = 0, len(found[0])
         with self._changed:
@@ -203,7 +204,7 @@ class WaitingRows:
             self._changed.notify_all()
         while at < count:
             if not self._batches:
-                raise ValueError(f"the model gave {count - at} results more than there are rows")
+                raise ValueError(f"the model returned {count - at} more results than rows")
             rows = self._batches[0].num_rows
             part = min(rows - self._found_rows, count - at)
             self._found.append([array[at : at + part] for array in found])
@@ -236,12 +237,12 @@ class WaitingRows:
             raise ValueError(f"{error}; first in {where}") from None
 
     def check_none(self) -> None:
-        """Raises ValueError where rows have no results."""
+        """Raises ValueError if rows have no results."""
         if self._batches:
-            raise ValueError(f"{self._rows} rows have got no results of the model")
+            raise ValueError(f"the model returned no results for {self._rows} rows")
 
     def close(self) -> None:
-        """Ends a wait for room: no more results will come."""
+        """Ends waits for room: no more results will follow."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

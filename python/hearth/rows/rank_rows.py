@@ -1,6 +1,6 @@
-"""The DataFrame whose partitions are the ranks, and what makes it the same whenever it is computed.
+"""Builds the DataFrame whose partitions are the ranks, reproducibly.
 
-Every epoch and every restart counts on it: a rank must get the same rows in the same order again.
+Every epoch and every restart relies on it: a rank must get the same rows in the same order again.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# Types that Spark cannot compare, wherever in a column they stand.
+# Types that Spark cannot compare, at any depth in a column.
 _UNORDERED = ("map", "variant", "interval", "calendarinterval", "object", "geometry", "geography")
-# Steps of a plan that bring a partition's rows in the same order whenever they run: scans of what
-# the launch pins, and what passes rows on one by one.
+# Plan nodes that produce a partition's rows in a fixed order: scans of inputs pinned at the launch,
+# and nodes that pass rows on one by one.
 _STEADY_SCANS = ("FileSourceScanExec", "LocalTableScanExec", "RangeExec")
 _ROW_BY_ROW = ("ProjectExec", "FilterExec", "ColumnarToRowExec", "WholeStageCodegenExec")
 _STEADY_STEPS = frozenset((*_STEADY_SCANS, *_ROW_BY_ROW, "InputAdapter"))
-# A frame that Spark keeps has the rows of what it keeps, partition by partition.
+# A cached frame returns the cached rows, partition by partition.
 _KEPT = "InMemoryTableScanExec"
-_PLACE = "hearth place"  # a column
+_POSITION = "hearth position"  # a column
 
 
 def launch_conf(
     spark: SparkSession, world: int, frames: Iterable[DataFrame], pieces: int | None = None
 ) -> dict[str, str]:
-    """Settings under which every attempt of a run is planned, so that all get the same partitions.
+    """Settings for the plan of every attempt of a run, so that all get the same partitions.
 
-    Spark cuts files, ranges and the results of shuffles by the number of cores that it has at the
-    moment, which is another one after an executor was lost, and in a later run. What the user set
-    stays, else it is cut as `pieces` cores would do it; None: as those that there are now. Spark
-    sorts rows before it distributes them, which those of steady frames do not need; nor do these
-    have shuffles whose results Spark might cut.
+    Spark divides files, ranges and results of shuffles by the current number of cores, which
+    changes after the loss of an executor, and in a later run. The user's settings are kept;
+    otherwise rows are divided as for `pieces` cores; None: the current number. Spark sorts rows
+    before it distributes them, which steady frames do not need; these also have no shuffles whose
+    results Spark might divide.
     """
     cores = str(pieces or _cores(spark, world))
     steady = all(map(is_steady, frames))
@@ -45,7 +45,7 @@ def launch_conf(
     pinned = ["spark.sql.leafNodeDefaultParallelism"]
     first = "spark.sql.adaptive.coalescePartitions.parallelismFirst"
     if not steady and spark.conf.get(first, "true") == "true":
-        # Deprecated, which Spark logs whenever it is set, but there is no other way to pin it.
+        # Deprecated, which Spark logs whenever it is set, but there is no alternative.
         pinned.append("spark.sql.adaptive.coalescePartitions.minPartitionNum")
     for key in pinned:
         conf[key] = spark.conf.get(key, None) or cores
@@ -53,7 +53,8 @@ def launch_conf(
 
 
 def _cores(spark: SparkSession, world: int) -> int:
-    """What Spark would count with now; Spark Connect does not tell, so there it is estimated."""
+    """Spark's current default parallelism; estimated with Spark Connect, which does not report
+    it."""
     if hasattr(spark, "_jsc"):
         return spark.sparkContext.defaultParallelism
     slots = local_slots(spark.conf.get("spark.master", ""), 1)
@@ -61,11 +62,11 @@ def _cores(spark: SparkSession, world: int) -> int:
 
 
 def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> DataFrame:
-    """One partition per rank: the rows of the streams, or just one row per rank without any.
+    """One partition per rank: the rows of the streams, or one row per rank without streams.
 
-    Rows that do not lie as needed are shuffled. As the blocks of a shuffle come in any order, the
-    rows of a rank are then put in an order that follows from their content alone, or, which is
-    quicker, from their place in frames that bring their rows in the same order every time.
+    Rows are shuffled if their partitions do not fit. As blocks of a shuffle arrive in any order, a
+    rank's rows are then sorted by their content, or, which is faster, by their position in steady
+    frames.
     """
     if not frames:
         return spark.range(0, world, 1, world)
@@ -73,18 +74,18 @@ def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> 
         rows = next(iter(frames.values()))
         if needs_shuffle(rows, world):
             return _shuffled(rows, world, is_steady(rows))
-        return in_order_of_content(rows) if _was_shuffled(rows) else rows
+        return sorted_by_content(rows) if _was_shuffled(rows) else rows
     return _shuffled(_in_one(frames), world, all(map(is_steady, frames.values())))
 
 
 def _shuffled(rows: DataFrame, world: int, steady: bool) -> DataFrame:
     if steady:
-        return in_order_of_place(rows, world)
-    return in_order_of_content(rows.repartition(world))
+        return sorted_by_position(rows, world)
+    return sorted_by_content(rows.repartition(world))
 
 
 def _in_one(frames: dict[str, DataFrame]) -> DataFrame:
-    """Two streams as one: a struct column for each, of which one is null."""
+    """Joins two streams: a struct column for each, one of which is null in each row."""
     from pyspark.sql import functions
 
     types = {name: frame.schema for name, frame in frames.items()}
@@ -101,14 +102,14 @@ def _in_one(frames: dict[str, DataFrame]) -> DataFrame:
 
 
 def needs_shuffle(frame: DataFrame, world: int) -> bool:
-    """Whether the rows must be shuffled to lie in `world` partitions that a barrier stage accepts.
+    """Whether rows must be shuffled into `world` partitions that a barrier stage accepts.
 
-    Spark refuses barrier stages with a coalesce or limit in them, and asking a plan with exchanges
-    for its partitions would run it: both are shuffled without asking.
+    Spark refuses barrier stages with a coalesce or limit, and reading the partitions of a plan with
+    exchanges would run it: both are shuffled without a check.
     """
     if not hasattr(frame, "_jdf"):
         return True
-    planned = frame.select("*")  # anew: the frame's own plan may be older than the settings
+    planned = frame.select("*")  # a new plan: the frame's may be older than the settings
     plan = planned._jdf.queryExecution().executedPlan().toString()
     if any(word in plan for word in ("Exchange", "Coalesce", "Limit", "Union", "Cartesian")):
         return True
@@ -116,9 +117,9 @@ def needs_shuffle(frame: DataFrame, world: int) -> bool:
 
 
 def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
-    """Whether all RDDs that the stage of `rdd`, one of the JVM, computes have `world` of them.
+    """Whether all RDDs in the stage of `rdd`, a JVM object, have `world` partitions.
 
-    The plan of a DataFrame that was made of an RDD does not show a coalesce() or union() of RDDs.
+    The plan of a DataFrame created from an RDD does not show a coalesce() or union() of RDDs.
     """
     waiting, seen = [rdd], set()
     while waiting:
@@ -137,10 +138,10 @@ def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
 
 
 def is_steady(frame: DataFrame) -> bool:
-    """Whether each partition of the frame has the same rows in the same order at every time.
+    """Whether each partition of the frame always has the same rows in the same order.
 
-    Only what is surely so: of files, ranges and rows of the driver, with columns computed and rows
-    left out. Spark Connect does not show the plan.
+    True only for certain cases: files, ranges and rows of the driver, with computed columns and
+    filters. Spark Connect does not show the plan.
     """
     if not hasattr(frame, "_jdf"):
         return False
@@ -158,20 +159,20 @@ def is_steady(frame: DataFrame) -> bool:
 
 
 def _was_shuffled(frame: DataFrame) -> bool:
-    """Whether RDDs were shuffled behind the rows: the plan of a DataFrame does not show it."""
+    """Whether the rows come from shuffled RDDs, which the plan of a DataFrame does not show."""
     return hasattr(frame, "_jdf") and b"+-" in (frame.rdd.toDebugString() or b"")
 
 
-def in_order_of_place(frame: DataFrame, world: int) -> DataFrame:
-    """The rows of a steady frame in `world` partitions, ordered by a hash of the places they had.
+def sorted_by_position(frame: DataFrame, world: int) -> DataFrame:
+    """The rows of a steady frame in `world` partitions, sorted by a hash of their positions.
 
-    A hash, because files may be in the order of their labels. Places are numbers of 64 bits and all
-    differ; so do these hashes, as XXH64 of one number can be undone. By one number alone Spark
-    sorts without comparing.
+    A hash, because files may be sorted by label. Positions are unique 64-bit numbers; so are these
+    hashes, as XXH64 of a single number is invertible. Spark sorts by a single number without
+    comparisons.
     """
     from pyspark.sql import functions
 
-    name, taken = _PLACE, {column.lower() for column in frame.columns}
+    name, taken = _POSITION, {column.lower() for column in frame.columns}
     while name in taken:
         name += "'"
     place = functions.xxhash64(functions.monotonically_increasing_id())
@@ -179,13 +180,13 @@ def in_order_of_place(frame: DataFrame, world: int) -> DataFrame:
     return placed.sortWithinPartitions(_column(name)).drop(name)
 
 
-def in_order_of_content(frame: DataFrame) -> DataFrame:
-    """Each partition sorted by a hash of its rows, equal hashes by the columns themselves.
+def sorted_by_content(frame: DataFrame) -> DataFrame:
+    """Sorts each partition by a hash of its rows, equal hashes by the columns themselves.
 
-    A hash, because rows in the order of their values would make minibatches of equal labels; and as
-    one number it is what Spark sorts by fastest. Rows that are equal in all columns that can be
-    compared keep the order in which they came; so do rows that differ in the sign of a zero, or in
-    the bits of a NaN, alone, which Spark compares and hashes as equal.
+    A hash, because rows sorted by value would form minibatches of equal labels; and Spark sorts
+    fastest by a single number. Rows that are equal in all comparable columns keep their order; so
+    do rows that differ only in the sign of a zero, or in the bits of a NaN, which Spark compares
+    and hashes as equal.
     """
     from pyspark.sql import functions
 

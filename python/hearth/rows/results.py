@@ -1,4 +1,5 @@
-"""A model's outputs as columns: numbers or texts of any shape, the first dimension the rows."""
+"""Converts a model's outputs to columns: numbers or strings of any shape, one row per first
+index."""
 
 from __future__ import annotations
 
@@ -23,24 +24,24 @@ _SCALARS = {
 
 
 def spark_type(kind: str, depth: int) -> str:
-    """The type of a column: a scalar for one value per row, else arrays in each other.
+    """A column's type: a scalar for one value per row, else nested arrays.
 
-    `kind`: of the values, by numpy's name; `depth`: dimensions of a row's value.
+    `kind`: NumPy's name of the values' type; `depth`: dimensions of a row's value.
 
     Raises:
-        ValueError: no column holds such values, complex numbers for instance.
+        ValueError: an unsupported type, such as complex numbers.
     """
     scalar = _SCALARS.get(kind)
     if scalar is None:
         raise ValueError(
-            f"no column holds values of type {kind}: make them numbers of at most 64 bits, truth "
-            "values or texts"
+            f"values of type {kind} are not supported in columns: convert them to numbers of at "
+            "most 64 bits, booleans or strings"
         )
     return "array<" * depth + scalar + ">" * depth
 
 
 def arrow_type(kind: str, depth: int) -> pa.DataType:
-    """Arrow's type of such a column; raises as spark_type() does."""
+    """Arrow's type of such a column; raises as spark_type()."""
     import pyarrow as pa
 
     names = {"float": "float32", "double": "float64", "int": "int32", "bigint": "int64"}
@@ -52,7 +53,7 @@ def arrow_type(kind: str, depth: int) -> pa.DataType:
 
 
 def to_arrow(values: np.ndarray) -> pa.Array:
-    """Numbers or bytes of any shape, in the type that spark_type() says; raises as that does."""
+    """Converts numbers or bytes of any shape to the type of spark_type(); raises as that."""
     import numpy as np
     import pyarrow as pa
 
@@ -74,7 +75,8 @@ def to_arrow(values: np.ndarray) -> pa.Array:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """What a model or function gave, as an array: tensors of PyTorch from any device, too."""
+    """Converts a model's or function's result to an array; supports PyTorch tensors on any
+    device."""
     import numpy as np
 
     if type(value).__module__.partition(".")[0] == "torch":
@@ -84,15 +86,15 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
-    """The values in the type that Spark expects. Raises ValueError where it cannot hold one."""
+    """Converts the values to Spark's type. Raises ValueError if they do not fit."""
     import pyarrow as pa
 
     from hearth.rows.dense_arrays import fitted, value_type
 
     if values.ndim == 0:
         raise ValueError(
-            f"the function gave a single value for the column {field.name!r}: its first dimension "
-            "must be the rows (reduce_blocks makes one of all)"
+            f"the function returned a single value for the column {field.name!r}: its first "
+            "dimension must be the rows (use reduce_blocks for a single result)"
         )
     if values.dtype.kind == "f" and pa.types.is_floating(kind := value_type(field.type)):
         values = fitted(values, kind.to_pandas_dtype(), field.name)
@@ -102,5 +104,5 @@ def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
         return column if column.type == field.type else column.cast(field.type)
     except pa.ArrowInvalid as error:
         raise ValueError(
-            f"the column {field.name!r} of {len(column)} rows cannot be {field.type}: {error}"
+            f"the column {field.name!r} of {len(column)} rows does not fit {field.type}: {error}"
         ) from None

@@ -80,9 +80,9 @@ class FileSource:
 
     def _listed(self, spark: Any) -> list[StoredFile]:
         if spark is not None:
-            from hearth.spark.token_lender import lend_tokens
+            from hearth.spark.token_forwarder import forward_tokens
 
-            lend_tokens(spark)  # what is listed is looked into
+            forward_tokens(spark)  # what is listed is looked into
         return list_files(self.uri, spark, recursive=self.format.in_folders)
 
     def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:

@@ -1,1 +1,1 @@
-"""Spark as the other rooms see it: sessions, what clusters ask of it, checks before a job."""
+"""Interface to Spark: sessions, requests of clusters, checks before a job."""

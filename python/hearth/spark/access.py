@@ -1,4 +1,4 @@
-"""What a cluster asks of Spark: of a classic session, or of a Spark Connect one."""
+"""A cluster's access to Spark, through a classic session or Spark Connect."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 
 from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
-from hearth.spark.dynamic_allocation import KeptExecutors, is_on, refuse_for_nodes
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
+from hearth.spark.dynamic_allocation import HeldExecutors, is_on, refuse_for_nodes
 from hearth.spark.profiles import mapped, registered, task_profile
 from hearth.spark.slots import slots_now
 
 
 def spark_access(sc: Any, profile: Any = None) -> ClassicSpark | ConnectSpark:
-    """For a SparkContext, or a SparkSession of either kind.
+    """Access through a SparkContext, or a SparkSession of either kind.
 
-    `profile`: of the tasks that start nodes; None: what the settings say (profiles.py).
+    `profile`: of the tasks that start nodes; None: derived from the settings (profiles.py).
 
     Raises:
-        TypeError: it is neither.
-        HearthError: it has ended.
+        TypeError: another type.
+        HearthError: the session has ended.
     """
     if not hasattr(sc, "parallelize") and not hasattr(sc, "conf"):
         raise TypeError(
-            f"a SparkSession or SparkContext is needed, not {sc!r}: "
-            "SparkSession.builder.getOrCreate() gives one"
+            f"expected a SparkSession or SparkContext, not {sc!r}: "
+            "create one by SparkSession.builder.getOrCreate()"
         )
     if hasattr(sc, "parallelize"):
         from pyspark.sql import SparkSession
@@ -45,11 +45,11 @@ class ClassicSpark:
         from hearth import HearthError
 
         self.session = session
-        self.handle = session.sparkContext  # what the API calls sc
+        self.handle = session.sparkContext  # the API's sc
         if self.handle._jsc is None:
-            raise HearthError("Spark's session has ended: start another by SparkSession.builder")
-        use_own_python(session)
-        self._kept = KeptExecutors()
+            raise HearthError("Spark's session has ended: start a new one by SparkSession.builder")
+        use_driver_python(session)
+        self._kept = HeldExecutors()
         self.profile = task_profile(session.conf.get, profile)
         if self.profile is not None:
             registered(session, self.profile)
@@ -62,7 +62,7 @@ class ClassicSpark:
         return self.handle.getConf().get(key, default)
 
     def slots(self) -> int | None:
-        """Tasks that can run at once now; None where Spark does not tell."""
+        """Tasks that can run at once now; None if Spark does not report it."""
         return slots_now(self.session, self.profile)
 
     def coordinator_hosts(self) -> tuple[str, str]:
@@ -71,29 +71,29 @@ class ClassicSpark:
         return (chosen, chosen) if chosen else coordinator_hosts(self.session)
 
     def is_local(self) -> bool:
-        """Whether the only executor is a part of the driver, and writes where it does."""
+        """Whether the only executor runs in the driver, and shares its standard error."""
         master = self.conf("spark.master", "")
         return master == "local" or master.startswith("local[")
 
-    # Whether the rows of pin() are in the same partitions each time.
+    # Whether pin() fixes the partitions of rows.
     pins = True
 
     def pin(self, rows: Any) -> Any:
-        """An RDD or DataFrame of the same rows, which stay in their partitions when computed again.
+        """An RDD or DataFrame of the same rows, whose partitions do not change when recomputed.
 
-        A DataFrame is planned anew by each action, and the plan depends on what executors there
-        are and on sizes that were measured: what comes back has been planned.
+        Each action plans a DataFrame again, depending on the current executors and measured sizes;
+        the returned rows have a fixed plan.
 
         Raises:
-            ValueError: Spark says that the partitions may change (an INDETERMINATE RDD).
+            ValueError: Spark reports that the partitions may change (an INDETERMINATE RDD).
         """
         framed = hasattr(type(rows), "mapInArrow")
         planned = rows._jdf.queryExecution().toRdd() if framed else rows._jrdd.rdd()
         if planned.outputDeterministicLevel().toString() == "INDETERMINATE":
             raise ValueError(
-                "these rows may be in other partitions when Spark computes them again (a "
-                "repartition() of an RDD whose order is not fixed), so a cluster with restart=True "
-                "would lose some and give others twice: write them to files first, checkpoint() "
+                "these rows may be in other partitions when Spark recomputes them (a "
+                "repartition() of an RDD without a fixed order), so a cluster with restart=True "
+                "would lose and repeat rows: write them to files first, checkpoint() "
                 "the RDD, or use DataFrame.repartition(), which sorts them"
             )
         if not framed:
@@ -105,12 +105,13 @@ class ClassicSpark:
         return DataFrame(session.internalCreateDataFrame(planned, schema, False), self.session)
 
     def nodes(self, ids: Sequence[int]) -> Any:
-        """One partition per node, with its id; an empty one where Spark is to start none."""
+        """One partition per node, with its id; an empty one for nodes that Spark does not start."""
         tasks = self.handle.parallelize(ids, max(1, len(ids)))
         return tasks if self.profile is None else tasks.withResources(self.profile)
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
-        """The action that runs `body` for each of nodes(). Their executors stay until release()."""
+        """The action that runs `body` for each of nodes(). Their executors are held until
+        release()."""
         if is_on(self.conf) and self.profile is None:
             return self._kept.action(nodes, body)
         return partial(nodes.foreachPartition, body)
@@ -121,7 +122,7 @@ class ClassicSpark:
             refuse_for_nodes(self.conf, can_keep=True)
 
     def release(self) -> None:
-        """Gives back the executors of all nodes so far; never raises."""
+        """Releases the executors of all nodes so far; never raises."""
         self._kept.release()
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
@@ -131,16 +132,16 @@ class ClassicSpark:
         return InheritableThread(target=target)
 
     def tag(self, name: str) -> None:
-        """Names all further jobs of this thread."""
+        """Tags all further jobs of this thread."""
         self.handle.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """Ends the jobs of that tag, from any thread: a session's own tags are a thread's own."""
+        """Cancels the jobs with a tag, from any thread: a session's own tags are per thread."""
         self.handle.cancelJobsWithTag(name)
 
 
 class ConnectSpark:
-    """A session whose driver is elsewhere. Executors must be able to reach this process."""
+    """A session with a remote driver. Executors must be able to connect to this process."""
 
     pins = False
 
@@ -166,7 +167,7 @@ class ConnectSpark:
         return own, own
 
     def pin(self, rows: Any) -> Any:
-        """The rows: how Spark plans them is not told here."""
+        """The rows unchanged: the client does not see Spark's plan."""
         return rows
 
     def nodes(self, ids: Sequence[int]) -> Any:
@@ -184,14 +185,14 @@ class ConnectSpark:
             refuse_for_nodes(self.conf, can_keep=False)
 
     def release(self) -> None:
-        """Nothing is kept here."""
+        """Does nothing: no executors are held."""
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
         from pyspark import InheritableThread
 
         try:
             return InheritableThread(target=target, session=self.session)
-        except TypeError:  # Spark 3.5: nothing of such a session is inherited there
+        except TypeError:  # Spark 3.5: threads inherit nothing of such a session
             return threading.Thread(target=target)
 
     def tag(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Addresses by which driver and executors reach each other."""
+"""Addresses for connections between driver and executors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def coordinator_hosts(spark: SparkSession) -> tuple[str, str]:
-    """(address to listen on, host that the executors should connect to) of the driver."""
+    """The driver's (listen address, host for executors to connect to)."""
     conf = spark.sparkContext.getConf()
     if spark.sparkContext.master.startswith("local"):
         return "127.0.0.1", "127.0.0.1"
@@ -19,12 +19,12 @@ def coordinator_hosts(spark: SparkSession) -> tuple[str, str]:
 
 
 def bare(host: str) -> str:
-    """Without the brackets that Spark puts around an IPv6 address."""
+    """Removes the brackets that Spark adds to an IPv6 address."""
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def address_of(host: str) -> str:
-    """The address of a name, of IPv4 where it has one. Raises OSError where it is not known."""
+    """Resolves a name, preferring IPv4. Raises OSError if it is unknown."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return min(found, key=lambda each: each[0] != socket.AF_INET)[4][0]
 
@@ -35,7 +35,7 @@ def own_address() -> str:
 
 
 def address_towards(host: str, port: int) -> str:
-    """This host's own address on the interface by which it reaches `host`; sends nothing."""
+    """This host's address on the interface towards `host`; sends no packets."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def map_in_arrow(frame: Any, task: Task, schema: Any) -> Any:
-    """As frame.mapInArrow(task, schema), which fails for a name with a dot and for one that two
-    columns have: it looks its columns up by their names."""
-    use_own_python(frame.sparkSession)
+    """As frame.mapInArrow(task, schema), which looks columns up by name, and so fails for names
+    with a dot and for duplicates."""
+    use_driver_python(frame.sparkSession)
     names = frame.columns
     numbered = frame.toDF(*(f"{i}" for i in range(len(names))))
     return numbered.mapInArrow(partial(_renamed, names, task), schema)

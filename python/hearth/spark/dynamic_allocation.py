@@ -1,8 +1,8 @@
-"""Spark's dynamic allocation: executors that come when tasks wait, and go when they are idle.
+"""Spark's dynamic allocation: executors start when tasks wait, and end when they are idle.
 
-Ranks of a training are a barrier stage, for which Spark refuses it. The nodes of a cluster come by
-ordinary tasks, for which it asks for executors; these are kept by a block in each of them. Once the
-tasks have ended Spark replaces no executor that is lost, unless ask_for_slots() has it do so.
+Ranks of a training are a barrier stage, for which Spark refuses it. Nodes of a cluster are started
+by ordinary tasks, for which it requests executors; a block in each of them keeps them. Once the
+tasks have ended, Spark replaces no lost executor unless ask_for_slots() requests it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 SETTING = "spark.dynamicAllocation.enabled"
 _MOST = "spark.dynamicAllocation.maxExecutors"
-# How long an idle executor stays that holds blocks; for ever where it is not set.
+# Idle timeout of executors with blocks; infinite by default.
 _BLOCKS = "spark.dynamicAllocation.cachedExecutorIdleTimeout"
 
-# Gives a setting by its key, with a default.
+# Returns a setting by its key, with a default.
 Setting = Callable[[str, str], str]
 
 
@@ -26,15 +26,14 @@ def is_on(setting: Setting) -> bool:
 
 
 def most_executors(setting: Setting) -> int | None:
-    """How many executors Spark starts at most; None without a limit."""
+    """The maximum number of executors; None without a limit."""
     most = setting(_MOST, "")
     return int(most) if most else None
 
 
 def ask_for_slots(session: Any, slots: int) -> None:
-    """Has Spark start executors until there are so many task slots, where it allocates them by
-    demand; returns at once and never raises. They go again once they were idle for
-    spark.dynamicAllocation.executorIdleTimeout."""
+    """Requests executors for this many task slots, with dynamic allocation; returns at once and
+    never raises. Idle executors end after spark.dynamicAllocation.executorIdleTimeout."""
     if not is_on(session.conf.get) or not hasattr(session, "_jsc"):
         return
     with suppress(Exception):  # the session has ended
@@ -50,26 +49,26 @@ def ask_for_slots(session: Any, slots: int) -> None:
 
 
 def _unfinished_tasks(tracker: Any) -> int:
-    """Of all stages that run: the total that Spark is asked for replaces what it asked for them."""
+    """Unfinished tasks of all running stages: a request replaces Spark's own for them."""
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     return sum(stage.numTasks - stage.numCompletedTasks for stage in stages if stage is not None)
 
 
 def refuse_for_ranks(setting: Setting) -> None:
-    """Raises HearthError where the ranks of a training cannot be launched for it."""
+    """Raises HearthError if it prevents a training's ranks from being launched."""
     from hearth import HearthError
 
     if is_on(setting):
         raise HearthError(
-            f"{SETTING} is true, but the ranks of a training must all stay: start the session with "
-            f"{SETTING}=false and spark.executor.instances as many as the ranks"
+            f"{SETTING} is true, but all ranks of a training must stay: start the session with "
+            f"{SETTING}=false and spark.executor.instances equal to the number of ranks"
         )
 
 
 def refuse_for_nodes(setting: Setting, can_keep: bool) -> None:
-    """Raises HearthError where nodes that wait for rows would lose their executors.
+    """Raises HearthError if nodes that wait for rows would lose their executors.
 
-    `can_keep`: whether this session can have blocks of its own.
+    `can_keep`: whether this session can hold blocks.
     """
     from hearth import HearthError
 
@@ -77,25 +76,25 @@ def refuse_for_nodes(setting: Setting, can_keep: bool) -> None:
         return
     if not can_keep:
         raise HearthError(
-            f"{SETTING} is true, and Spark Connect offers nothing to keep the executors of nodes "
+            f"{SETTING} is true, and Spark Connect cannot hold the executors of nodes "
             f"that wait for rows: start its server with {SETTING}=false"
         )
     if limit := setting(_BLOCKS, ""):
         raise HearthError(
-            f"{SETTING} is true and {_BLOCKS}={limit}, so Spark would end nodes that wait for rows "
-            f"as long: leave {_BLOCKS} out, or set {SETTING}=false"
+            f"{SETTING} is true and {_BLOCKS}={limit}, so Spark would end nodes that wait this "
+            f"long for rows: unset {_BLOCKS}, or set {SETTING}=false"
         )
 
 
-class KeptExecutors:
-    """Blocks in the executors of start jobs, until release(). Any thread may use it."""
+class HeldExecutors:
+    """Holds blocks in the executors of start jobs until release(). Thread-safe."""
 
     def __init__(self) -> None:
         self._blocks: list[Any] = []
 
     def action(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
-        """What runs `body` for each partition of an RDD and leaves a block where it ran; blocks of
-        earlier actions are removed then."""
+        """The action that runs `body` for each partition of an RDD and stores a block there; then
+        removes the blocks of earlier actions."""
         from pyspark import StorageLevel
 
         kept = nodes.mapPartitions(partial(_run_and_leave, body))
@@ -110,7 +109,7 @@ class KeptExecutors:
         return act
 
     def release(self) -> None:
-        """Lets Spark have the executors back; never raises."""
+        """Releases the executors; never raises."""
         self._release(list(self._blocks))
 
     def _release(self, blocks: Iterable[Any]) -> None:

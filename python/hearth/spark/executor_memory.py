@@ -1,4 +1,4 @@
-"""Executors' memory on clusters that end a container which takes more than it asked for."""
+"""Executors' memory on clusters that kill containers above their memory limit."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hearth.spark.failures import memory_kill
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# For Spark to hear from the resource manager why a container is gone.
+# Time for the resource manager to report to Spark why a container ended.
 _REASON_WAIT_S = 5.0
 _ADDRESS_SETTING = "spark.executor.pyspark.memory"
 
 
 def is_limited(spark: SparkSession) -> bool:
-    """Whether something watches the memory of executors: YARN, Kubernetes."""
+    """Whether the cluster limits executors' memory: YARN, Kubernetes."""
     return spark.conf.get("spark.master", "").startswith(("yarn", "k8s:"))
 
 
 def room_mb(spark: SparkSession) -> int | None:
-    """What an executor may take beside its JVM's heap; None where nobody limits it, or tells."""
+    """An executor's memory outside of its JVM's heap; None if unlimited or unknown."""
     if not hasattr(spark, "_jsc") or not is_limited(spark):
         return None
     conf = spark.sparkContext.getConf()
@@ -39,19 +39,19 @@ def room_mb(spark: SparkSession) -> int | None:
 
 
 def too_little(spark: SparkSession, need_mb: int) -> str | None:
-    """A warning where executors have less room than a trainer needs, with what to set."""
+    """A warning if executors have less memory than a trainer needs, with the setting to change."""
     room = room_mb(spark)
     if room is None or room >= need_mb:
         return None
     return (
-        f"a trainer of this net takes about {need_mb} MB beside the executor's JVM, which leaves "
-        f"it {room} MB: the cluster may end its container; set "
+        f"a trainer of this net needs about {need_mb} MB outside of the executor's JVM, but only "
+        f"{room} MB are left: the cluster may end its container; set "
         f"spark.executor.memoryOverhead={_rounded(need_mb)}m"
     )
 
 
 def address_limit(spark: SparkSession) -> str | None:
-    """A warning where Spark limits the address space of its Python workers, and so of trainers."""
+    """A warning if Spark limits the address space of Python workers, and so of trainers."""
     named = spark.conf.get(_ADDRESS_SETTING, "")
     if not named:
         return None
@@ -66,7 +66,7 @@ def _rounded(need_mb: int) -> int:
 
 
 class RemovedExecutors:
-    """What Spark says of the executors that went away since this was made. For one thread."""
+    """Reasons for the loss of executors since this object was created. Not thread-safe."""
 
     def __init__(self, spark: SparkSession):
         self._spark = spark
@@ -74,14 +74,14 @@ class RemovedExecutors:
         self._known = set(self._removed()) if self._limited else set()
 
     def memory_kill(self) -> str | None:
-        """The resource manager's words, where it has ended one of them for its memory.
+        """The resource manager's message, if it has killed one of them for its memory.
 
-        Waits a moment where none has been removed yet, as Spark hears of the reason last.
+        Waits a moment if none has been removed yet, as Spark gets the reason last.
         """
         if not self._limited:
             return None
         deadline = time.monotonic() + _REASON_WAIT_S
-        # Spark's Python API has no event for the end of an executor, so this asks now and then.
+        # Spark's Python API has no event for the end of an executor, so poll.
         while not (new := self._new()) and time.monotonic() < deadline:
             time.sleep(0.1)
         self._known |= set(new)
@@ -99,6 +99,6 @@ class RemovedExecutors:
                 reason = executor.removeReason()
                 if not executor.isActive() and reason.isDefined():
                     found[str(executor.id())] = str(reason.get())
-        except (Py4JError, TypeError):  # a Spark without these functions
+        except (Py4JError, TypeError):  # this Spark lacks these functions
             return {}
         return found

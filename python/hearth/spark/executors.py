@@ -1,4 +1,4 @@
-"""The executors of an application: those that Spark knows, and how many there will be."""
+"""The executors of an application: the known ones, and their expected number."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 def known_executors(spark: SparkSession, active_only: bool) -> list[Any]:
-    """Spark's ExecutorSummary objects, the driver's among them; of a classic session.
+    """Spark's ExecutorSummary objects, including the driver's; of a classic session.
 
     Raises:
-        Py4JError, TypeError: a Spark without these functions.
+        Py4JError, TypeError: this Spark lacks these functions.
     """
     found = spark._jsc.sc().statusStore().executorList(active_only)
     return [found.apply(number) for number in range(found.size())]
 
 
 def rank_hosts(spark: SparkSession, world: int) -> list[frozenset[str]]:
-    """The hosts, by name and address, of the executors that run now, for `world` ranks in turn.
+    """The hosts, by name and address, of the current executors, assigned round-robin to ranks.
 
-    None where nobody knows. A rank may be started elsewhere all the same: Spark decides.
+    Empty if unknown. Spark may still start a rank on another host.
     """
     if not hasattr(spark, "_jsc"):
         return []
-    with suppress(Exception):  # whatever this Spark does not have
+    with suppress(Exception):  # this Spark may lack these functions
         found = known_executors(spark, active_only=True)
         executors = [e for e in found if str(e.id()) != "driver"] or found
         hosts = sorted(str(e.hostPort()).rpartition(":")[0] for e in executors)
@@ -38,7 +38,8 @@ def rank_hosts(spark: SparkSession, world: int) -> list[frozenset[str]]:
 
 
 def _names(host: str) -> frozenset[str]:
-    """Spark tells executors by name, and their tasks by the address that the driver sees."""
+    """Both names: Spark reports executors by name, and tasks by the address that the driver
+    sees."""
     try:
         return frozenset((host, socket.gethostbyname(host)))
     except OSError:
@@ -46,9 +47,9 @@ def _names(host: str) -> frozenset[str]:
 
 
 def executor_count(spark: SparkSession) -> int:
-    """The executors that the settings promise, else those that there are now; at least 1.
+    """The number of executors in the settings, else of current ones; at least 1.
 
-    A training has as many ranks by default. Spark Connect tells of settings alone. `local[...]` is
+    It is the default number of ranks. With Spark Connect only settings are known. `local[...]` is
     one executor.
     """
     get = spark.conf.get
@@ -57,7 +58,7 @@ def executor_count(spark: SparkSession) -> int:
         return int(found[1])
     if master.startswith("local"):
         return 1
-    usual = "2" if master.startswith("yarn") else "0"  # Spark's own default there
+    usual = "2" if master.startswith("yarn") else "0"  # Spark's default
     if instances := int(get("spark.executor.instances", None) or usual):
         return instances
     most, each = get("spark.cores.max", None), get("spark.executor.cores", None)
@@ -65,4 +66,4 @@ def executor_count(spark: SparkSession) -> int:
         return max(1, int(most) // int(each))
     if not hasattr(spark, "_jsc"):
         return 1
-    return max(1, len(known_executors(spark, active_only=True)) - 1)  # the driver is among them
+    return max(1, len(known_executors(spark, active_only=True)) - 1)  # includes the driver

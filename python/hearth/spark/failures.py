@@ -1,12 +1,12 @@
-"""What Spark's own texts say of a failed job. No other words are read anywhere."""
+"""Classifies failed jobs by Spark's messages; no other texts are parsed anywhere."""
 
 from __future__ import annotations
 
 import re
 
-from hearth.spark.own_python import interpreters
+from hearth.spark.driver_python import interpreters
 
-# A process or host that is gone, or slots that went with it.
+# A lost process or host, or slots lost with it.
 _LOSS = re.compile(
     r"ExecutorLost|executor \d+ exited|Executor heartbeat timed out|exited unexpectedly"
     r"|Connection reset|EOFException"
@@ -15,39 +15,39 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 
-# YARN's own sentence, up to where Spark advises.
+# YARN's message, without Spark's advice after it.
 _MEMORY = re.compile(r"killed by YARN for exceeding .*?memory limits?\.(?: [^.]*(?:\.\d[^.]*)*\.)?")
 
 
-# What is wrong with the Python of executors, and what is to be said of it.
+# Problems with the executors' Python, and their messages.
 _PYTHONS = (
     (
         r"No module named '?(hearth)\b",
-        "the executors' Python{executors} has no {0}, the driver's {driver} has: set "
+        "the executors' Python{executors} has no {0}, but the driver's {driver} has: set "
         "PYSPARK_PYTHON before the session starts (spark.pyspark.python for spark-submit) to one "
-        "that has it on all hosts, or bring it by an archive (`hearth pack` says how)",
+        "with it on all hosts, or ship it in an archive (see `hearth pack`)",
     ),
     (
         r"No module named '(numpy|pyarrow|pandas)\b",
         "the executors' Python{executors} has no {0}: install it on the hosts, set PYSPARK_PYTHON "
-        "(spark.pyspark.python for spark-submit) to one that has it, or bring a whole environment "
+        "(spark.pyspark.python for spark-submit) to one that has it, or ship an environment "
         "(`hearth pack --environment`); the driver's is {driver}",
     ),
     (
         r'Cannot run program "([^"]+)"[^\n]*(?=.*api\.python)',
-        "executors cannot start their Python {0}: set spark.pyspark.python to one that all hosts "
-        "have, or bring one (`hearth pack --environment`)",
+        "executors cannot start their Python {0}: set spark.pyspark.python to one that exists on "
+        "all hosts, or ship one (`hearth pack --environment`)",
     ),
     (
         r"Python in worker has different version:? (\S+) than that in driver:? (\d+\.\d+)",
-        "the executors' Python is {0}, the driver's {1}: they must be of one minor version; set "
+        "the executors' Python is {0}, the driver's {1}: the minor versions must be equal; set "
         "spark.pyspark.python, or pack and submit with the hosts' version",
     ),
 )
 
 
 def wrong_python(text: str) -> str | None:
-    """One line about the executors' Python, where the text of a failed job tells of that."""
+    """One line about the executors' Python, if a failed job's message reports a problem with it."""
     for words, meaning in _PYTHONS:
         if found := re.search(words, text, re.DOTALL):
             executors, driver = interpreters()
@@ -55,34 +55,36 @@ def wrong_python(text: str) -> str | None:
     return None
 
 
-# The end of a Python traceback; of chained ones each has one.
+# The last line of a Python traceback; chained exceptions have several.
 _RAISED = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)", re.MULTILINE
 )
 
 
 def cause_line(text: str) -> str:
-    """The line of a Spark exception that says what a task raised, else its first line."""
+    """The line of a Spark exception with a task's error, else its first line."""
     if raised := _RAISED.findall(text):
         return raised[-1]
     lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
-    # py4j's own line says which method of Spark's was called, not what went wrong.
-    told = [line for line in lines if line and not line.startswith("An error occurred while call")]
-    return told[0] if told else text
+    # py4j's line names the called method, not the error.
+    relevant = [
+        line for line in lines if line and not line.startswith("An error occurred while call")
+    ]
+    return relevant[0] if relevant else text
 
 
 def memory_kill(text: str) -> str | None:
-    """What the resource manager said, where it ended a container for the memory it took."""
+    """The resource manager's message, if it killed a container for its memory."""
     found = _MEMORY.search(text)
     return found[0].strip() if found else None
 
 
-def tells_of_loss(text: str) -> bool:
-    """Whether the text of a failed job tells of a process or host that went away."""
+def reports_loss(text: str) -> bool:
+    """Whether a failed job's message reports a lost process or host."""
     return _LOSS.search(text) is not None
 
 
 def loss_line(text: str) -> str:
-    """The line of a Spark exception that says which process was lost."""
-    lines = [line.strip() for line in text.splitlines() if tells_of_loss(line)]
+    """The line of a Spark exception that names the lost process."""
+    lines = [line.strip() for line in text.splitlines() if reports_loss(line)]
     return "Spark lost a task: " + (lines[0] if lines else text.strip().partition("\n")[0])

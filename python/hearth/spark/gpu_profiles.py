@@ -1,4 +1,4 @@
-"""Resource profiles of tasks that need more or fewer GPUs than the session's settings give them."""
+"""Resource profiles of tasks that need more or fewer GPUs than the session's settings grant."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from hearth.spark.profiles import profile_of, task_cpus
 
 @dataclass(frozen=True)
 class GpuProfiles:
-    """None: tasks run by the session's settings.
-
-    `each`: of tasks that get GPUs of their own; `none`: of tasks that need no GPU.
-    """
+    """Profiles; None: the session's settings apply."""
 
     each: Any = None
     none: Any = None
 
 
 def gpu_profiles(session: Any) -> GpuProfiles:
-    """The profiles for a session whose executors have GPUs; both None where Spark does not support
+    """The profiles for a session whose executors have GPUs; both None if Spark does not support
     profiles, or executors have no GPU."""
     if not hasattr(session, "_jsc"):
         return GpuProfiles()
@@ -34,7 +31,7 @@ def gpu_profiles(session: Any) -> GpuProfiles:
     if not managed or not float(conf.get("spark.executor.resource.gpu.amount", "0")):
         return GpuProfiles()
     asked = float(conf.get("spark.task.resource.gpu.amount", "0"))
-    if asked and is_on(conf.get):  # tasks of another profile would get other executors
+    if asked and is_on(conf.get):  # another profile would use other executors
         return GpuProfiles()
     made = partial(_profile, context.applicationId, task_cpus(conf.get))
     none = made(0) if asked and _takes_profiles() else None
@@ -49,5 +46,5 @@ def _takes_profiles() -> bool:
 
 @lru_cache
 def _profile(application: str, cpus: Fraction, gpus: int) -> Any:
-    """One per application: Spark refuses a stage with two profiles, even where they are equal."""
+    """Cached per application: Spark refuses a stage with two profiles, even equal ones."""
     return profile_of(cpus, gpus)

@@ -1,7 +1,7 @@
-"""The JVM behind a Spark session that this process starts.
+"""Starts and kills the JVM of a Spark session.
 
-It and its descendants are one session of processes (setsid), so that they can be found and ended at
-any moment of their start, when neither the JVM nor py4j listens yet.
+The JVM and its descendants form one process session (setsid), so that they can be found and killed
+at any moment of their start, before the JVM or py4j listens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from hearth.spark.java_stderr import filtered_stderr
 
 _LOOK_S = 0.02
-# Killed processes are gone at once, but for those that wait for a disk.
+# Killed processes end at once, except while they wait for a disk.
 _KILL_WAIT_S = 8.0
 
 
@@ -26,20 +26,20 @@ _killing = threading.Event()
 
 
 def is_running() -> bool:
-    """Whether this process has a JVM, of launch() or of someone else."""
+    """Whether this process has a JVM, started by launch() or by others."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
 
 
 def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
-    """Starts the JVM with Spark's settings, unless this process has one. Any thread may call it.
+    """Starts the JVM with Spark's settings, unless this process has one. Thread-safe.
 
-    `folders`: for its temporary files and those of the executors that it starts.
+    `folders`: for temporary files of the JVM and of executors that it starts.
 
     Raises:
-        PySparkRuntimeError: it ended at once.
-        KeyboardInterrupt: kill() is under way.
+        PySparkRuntimeError: the JVM ended at once.
+        KeyboardInterrupt: kill() is in progress.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -60,7 +60,7 @@ def launch(conf: Mapping[str, str], folders: Sequence[Path] = ()) -> None:
 
 @contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
-    """Sets a variable for the processes that are started meanwhile; "" leaves it as it is."""
+    """Sets a variable for processes started in the block; "" leaves it unchanged."""
     before = os.environ.get(name)
     if value:
         os.environ[name] = value
@@ -74,13 +74,14 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def kill(ended: Callable[[], bool] = lambda: True) -> None:
-    """Kills what launch() has begun or is about to begin, until `ended` and nothing is left.
+    """Kills processes that launch() has started or is about to start, until `ended` and all are
+    gone.
 
-    Nothing is asked to end: a JVM in its first moments does not hear it, and a later one would
-    complain of what it was doing. So its folders are left to whoever has made them.
+    No process is asked to end: a starting JVM ignores it, and a later one would log errors about
+    its work. Its folders are left to their creator.
     """
     _killing.set()
-    sessions: set[int] = set()  # of processes; their leaders may go first
+    sessions: set[int] = set()  # process sessions; their leaders may end first
     deadline = time.monotonic() + _KILL_WAIT_S
     while time.monotonic() < deadline:
         left = _processes_of_spark_submit(sessions)
@@ -91,28 +92,28 @@ def kill(ended: Callable[[], bool] = lambda: True) -> None:
             break
         time.sleep(_LOOK_S)
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    if context is not None:  # another start makes its own
+    if context is not None:  # the next start creates a new one
         if context._active_spark_context is not None:
-            context._active_spark_context._jsc = None  # by which sessions know that it has ended
+            context._active_spark_context._jsc = None  # marks it as ended for sessions
         context._gateway = context._jvm = context._active_spark_context = None
     _killing.clear()
 
 
 @contextmanager
-def undone_by_interrupts() -> Iterator[None]:
-    """Kills the JVM that a start has begun in the main thread, where Ctrl-C interrupts it."""
-    ours = not is_running()  # else someone else has started it, and may need it
+def killed_on_interrupt() -> Iterator[None]:
+    """Kills the JVM started in the block, in the main thread, if Ctrl-C interrupts it."""
+    ours = not is_running()  # otherwise its starter may need it
     try:
         yield
     except KeyboardInterrupt:
         if ours:
-            with _deaf_to_interrupts():
+            with _ignoring_interrupts():
                 kill()
         raise
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def _ignoring_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,14 +125,14 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _processes_of_spark_submit(sessions: set[int]) -> list[int]:
-    """Ids of the processes of `sessions` that run; adds those that launch() began. Linux tells."""
+    """Ids of the running processes of `sessions`; adds those that launch() began. For Linux."""
     running = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
             pid = int(entry.name)
-            # A process's words are its own to give: while it cannot run, to read them may take
-            # long, so only those are asked that may be ours.
+            # Reading a process's command line may block while the process is blocked, so only
+            # candidates are read.
             ours = int(parent) == os.getpid() and int(session) == pid and pid not in sessions
             command = (entry / "cmdline").read_bytes() if ours and state not in "ZX" else b""
         except OSError:

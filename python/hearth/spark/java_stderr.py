@@ -1,4 +1,4 @@
-"""Standard error of Spark's JVM, without warnings that its users can do nothing about."""
+"""Filters warnings that users can ignore from the standard error of Spark's JVM."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-# Java prints the first, as Spark asks for an incubating module; no option turns it off. The second
-# says that Spark ML falls back to its BLAS in Java: no native one is installed. The third, with its
-# stack trace, comes from a thread pool of Spark's that is shut down while a session ends.
+# Java prints the first because Spark uses an incubating module; no option turns it off. The second
+# says that Spark ML falls back to its BLAS in Java, as no native one is installed. The third, with
+# its stack trace, comes from a thread pool of Spark's that is shut down when a session ends.
 _IGNORED = re.compile(
     rb"WARNING: Using incubator modules: jdk\.incubator\.vector$"
     rb"|netlib-\w+: JNI_OnLoad: dlopen\(\S+\) failed: "
@@ -19,7 +19,7 @@ _IGNORED = re.compile(
 )
 
 
-# Beginnings of such lines: only these are held back until their end has come.
+# Prefixes of such lines: only these are buffered until their end arrives.
 _HELD = (b"WARNING: Using ", b"netlib-", b"java.util.concurrent.Rej", b"\tat ")
 
 
@@ -38,8 +38,11 @@ def filtered_stderr() -> Iterator[int]:
 
 
 def _copy(reader: int) -> None:
-    pending, in_line, ignored = b"", False, False  # in_line: the line's beginning has been copied
-    with os.fdopen(reader, "rb", buffering=0) as stream, suppress(OSError):  # ours may be closed
+    pending, in_line, ignored = b"", False, False  # in_line: the start of the line is copied
+    with (
+        os.fdopen(reader, "rb", buffering=0) as stream,
+        suppress(OSError),
+    ):  # our stream may be closed
         while chunk := stream.read(1 << 16):
             *lines, pending = re.split(rb"(?<=[\r\n])", pending + chunk)
             for line in lines:

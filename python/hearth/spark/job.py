@@ -1,4 +1,4 @@
-"""A Spark action in a thread of its own, so that its caller can watch other things meanwhile."""
+"""Runs a Spark action in a thread, so that its caller can do other work meanwhile."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class SparkJob:
-    """One action, begun at once. Any thread may ask, wait and cancel.
+    """One action, started at once. Thread-safe.
 
     Attributes:
-        tag: of all Spark jobs of the action.
-        ended: whether it is over; then either `result` or `error` is set.
+        tag: the tag of all Spark jobs of the action.
+        ended: whether it has ended; then either `result` or `error` is set.
     """
 
     def __init__(
@@ -25,14 +25,14 @@ class SparkJob:
         action: Callable[[], Any],
         on_end: Callable[[SparkJob], None] = lambda _: None,
     ):
-        """`on_end` is called from the action's thread once it is over; it must not raise."""
+        """`on_end` is called in the action's thread once it has ended; it must not raise."""
         self.tag = f"hearth-{uuid.uuid4()}"
         self.result: Any = None
         self.error: BaseException | None = None
         self._spark = spark
         self._action = action
         self._on_end = on_end
-        # Not the thread's own: one whose join() was interrupted counts as ended (Python < 3.13).
+        # Not the thread's state: after an interrupted join() it counts as ended (Python < 3.13).
         self._over = threading.Event()
         thread = spark.thread(self._run)
         thread.name, thread.daemon = "hearth-job", True
@@ -46,26 +46,27 @@ class SparkJob:
         try:
             self._spark.tag(self.tag)
             self.result = self._action()
-        except BaseException as error:  # handed to whoever waits
+        except BaseException as error:  # passed to waiting threads
             self.error = error
         self._over.set()
         self._on_end(self)
-        # The two know who owns this job: a circle, which would keep sockets until it is found.
+        # Both refer to this job's owner: breaks the cycle, which would hold sockets until
+        # collected.
         del self._action, self._on_end
 
     def cancel(self) -> None:
-        """Ends the action; does not wait."""
+        """Cancels the action; does not wait."""
         if not self.ended:
             self._spark.cancel(self.tag)
 
     def end(self, patience_s: float) -> None:
-        """Waits for the action's end, and cancels it each time that it takes longer than that.
+        """Waits for the action's end, and cancels it after each `patience_s`.
 
-        Once is not enough: Spark knows of its jobs only when it has planned the action.
+        Once is not enough: Spark knows the action's jobs only after planning it.
         """
         while not self.join(patience_s):
             self.cancel()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Waits for the action's end; whether it has ended."""
+        """Waits for the action's end; returns whether it has ended."""
         return self._over.wait(timeout_s)

@@ -1,6 +1,6 @@
-"""What the session's settings say of connections between ranks, as variables of their processes.
+"""Converts the session's settings of connections between ranks to environment variables.
 
-A variable in the executor's own environment (spark.executorEnv) comes before the setting.
+A variable in the executor's environment (spark.executorEnv) takes precedence over the setting.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 from hearth.spark.dynamic_allocation import Setting
 from hearth.spark.ports import MESH, ports_of
 
-# The settings by which Spark encrypts its own connections between driver and executors.
+# Settings that encrypt Spark's connections between driver and executors.
 _ENCRYPT = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
 _MESH_PORT = "HEARTH_MESH_PORT"
 
 
 def link_environment(setting: Setting) -> dict[str, str]:
-    """HEARTH_TLS where Spark encrypts, HEARTH_MESH_PORT where ports are fixed.
+    """HEARTH_TLS if Spark encrypts, HEARTH_MESH_PORT if ports are fixed.
 
     Raises:
         HearthError: spark.hearth.mesh.port is neither a port nor a range of them.
@@ -34,7 +34,7 @@ def mesh_ports() -> list[int]:
     """The ports on which this process may listen for other ranks; [0]: the system chooses.
 
     Raises:
-        HearthError: HEARTH_MESH_PORT is no range of ports.
+        HearthError: HEARTH_MESH_PORT is not a range of ports.
     """
     known = {MESH: os.environ.get(_MESH_PORT, "")}
     return ports_of(lambda key, default: known.get(key, default), MESH)

@@ -1,4 +1,4 @@
-"""What stages of Spark ML Pipelines share: Params with setters, and programs that are saved."""
+"""Base classes of Spark ML Pipeline stages: Params with setters, and saved programs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.ml.util import DefaultParamsReadable, DefaultParamsReader, DefaultP
 
 
 def param(name: str, text: str, convert: Any, camel: str = "") -> Any:
-    """A mixin with one Param and its setter and getter, setModelDir() and getModelDir().
+    """A mixin with one Param and its setter and getter, such as setModelDir() and getModelDir().
 
-    `camel`: the name in those two; made of `name` where it is empty.
+    `camel`: the name in those two; derived from `name` if empty.
     """
     camel = camel or "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
@@ -32,7 +32,7 @@ def param(name: str, text: str, convert: Any, camel: str = "") -> Any:
 
 
 def all_of(*mixins: Any) -> Any:
-    """One mixin with the Params of several."""
+    """A mixin that combines the Params of several."""
     return type("HasParams", mixins, {})
 
 
@@ -52,7 +52,7 @@ class StageReader(DefaultParamsReader):
 
 
 class SavedStage(DefaultParamsReadable, DefaultParamsWritable):
-    """Stages that save and load: what is not a Param is kept, pickled, in a hidden one."""
+    """Stages that save and load: values that are not Params are pickled in a hidden one."""
 
     program = Param(Params._dummy(), "program", "the pickled program", TypeConverters.toString)
 
@@ -66,7 +66,7 @@ class SavedStage(DefaultParamsReadable, DefaultParamsWritable):
 
 
 def unpickled(program: str) -> tuple[Any, ...]:
-    """What a SavedStage keeps. It runs the code that it was made of."""
+    """The values of a SavedStage. Unpickling runs their code."""
     import pickle
 
     return pickle.loads(base64.b64decode(program))

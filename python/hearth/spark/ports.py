@@ -1,7 +1,7 @@
-"""Ports that a run may take, by Spark's settings: for clusters whose firewalls let few through.
+"""Port settings, for clusters whose firewalls allow few ports.
 
-Each is the first of some, as spark.driver.port is: a port that is taken is passed over, up to
-spark.port.maxRetries times. A range (7300-7399) says so itself. 0, or nothing: the system chooses.
+Each port is the first of several, like spark.driver.port: a used port is skipped, up to
+spark.port.maxRetries times. A range (7300-7399) is also allowed. 0 or unset: the system chooses.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from hearth.spark.dynamic_allocation import Setting
 
-COORDINATOR = "spark.hearth.coordinator.port"  # of the driver: ranks and nodes connect to it
-MESH = "spark.hearth.mesh.port"  # of each rank: other ranks do
-FEED = "spark.hearth.feed.port"  # of each node: feed tasks of other hosts do
-NODE = "spark.hearth.node.port"  # of each node: for its program's own server
+COORDINATOR = "spark.hearth.coordinator.port"  # of the driver, for ranks and nodes
+MESH = "spark.hearth.mesh.port"  # of each rank, for other ranks
+FEED = "spark.hearth.feed.port"  # of each node, for feed tasks on other hosts
+NODE = "spark.hearth.node.port"  # of each node, for its program's server
 _RETRIES = "spark.port.maxRetries"
 _USUAL_RETRIES = "16"
 _MOST = 65535
@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 
 
 def ports_of(setting: Setting, key: str) -> list[int]:
-    """The ports to try, each the next of the last; [0] where the system is to choose.
+    """The ports to try in order; [0] if the system chooses.
 
     Raises:
         HearthError: the setting is neither a port nor a range of them.
@@ -41,17 +41,17 @@ def ports_of(setting: Setting, key: str) -> list[int]:
     except ValueError:
         ports = []
     if not ports or ports[0] < 1:
-        raise HearthError(f"{key}={text} names no port: write 7300, or a range as 7300-7399")
+        raise HearthError(f"{key}={text} is invalid: use a port (7300) or a range (7300-7399)")
     return ports
 
 
 def first_free(ports: Sequence[int], what: str, make: Callable[[int], Made]) -> Made:
-    """make(port) for the first port that nobody has.
+    """make(port) for the first free port.
 
-    `what`: whose ports they are, for the error.
+    `what`: owner of the ports, for the error.
 
     Raises:
-        OSError: all are taken, or `make` failed otherwise.
+        OSError: all are in use, or `make` failed otherwise.
     """
     last: Exception | None = None
     for port in ports:
@@ -67,5 +67,5 @@ def first_free(ports: Sequence[int], what: str, make: Callable[[int], Made]) -> 
 
 
 def coordinator_ports(ports: Sequence[int], what: str) -> dict[str, Any]:
-    """The arguments by which a Coordinator takes the first of the ports that nobody has."""
+    """The arguments for a Coordinator to use the first free port."""
     return {"bind_port": ports[0], "bind_ports": len(ports), "setting": what}

@@ -1,4 +1,4 @@
-"""What must be true of a Spark session before ranks are launched: checked early, said plainly."""
+"""Checks a Spark session before ranks are launched."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
 def check(
     spark: SparkSession,
     ranks: int,
-    tell: Callable[[str], None] = lambda line: None,
+    notify: Callable[[str], None] = lambda line: None,
     profile: ResourceProfile | None = None,
 ) -> None:
     """Checks that `ranks` tasks of one barrier stage can run at the same time.
 
-    Waits while executors may still be registering, for the first time or in place of one that was
-    just lost; `tell` gets a line of how that stands.
+    Waits while executors may still be registering, at the start or as replacements; `notify` gets a
+    status line.
 
     Raises:
-        HearthError: they cannot, or not within `spark.hearth.executorWait`; the message says why
-            and what to change.
+        HearthError: they cannot, or not within `spark.hearth.executorWait`; with the reason and
+            the remedy.
     """
     refuse_for_ranks(spark.conf.get)
-    wait = SlotWait(spark, ranks, tell, _awaited_s(spark))
+    wait = SlotWait(spark, ranks, notify, _awaited_s(spark))
     wait.profile = profile
     wait.wait()
 
 
 def _awaited_s(spark: SparkSession) -> float:
-    """For how long Spark has been starting executors: since the application's start, or since it
-    lost one, perhaps in the job before."""
+    """How long Spark has been starting executors: since the application's start, or the last loss
+    of an executor."""
     from py4j.protocol import Py4JError
 
     if not hasattr(spark, "_jsc"):
         return 0.0
     begun_ms = [spark._jsc.sc().startTime()]
-    with suppress(Py4JError, TypeError):  # a Spark without these functions
+    with suppress(Py4JError, TypeError):  # this Spark lacks these functions
         removals = [each.removeTime() for each in known_executors(spark, active_only=False)]
         begun_ms += [removal.get().getTime() for removal in removals if removal.isDefined()]
     return max(0.0, time.time() - max(begun_ms) / 1000)
 
 
 def unused_cores(spark: SparkSession, profile: ResourceProfile | None = None) -> str | None:
-    """A warning where executors have more cores than a rank uses, with what to set."""
+    """A warning if executors have more cores than a rank uses, with the setting to change."""
     if not hasattr(spark, "_jsc"):
         return None
     used = task_cpus(spark.conf.get, profile)
@@ -64,5 +64,5 @@ def unused_cores(spark: SparkSession, profile: ResourceProfile | None = None) ->
     return (
         f"executors have {cores} cores, and a rank uses {used} of them (spark.task.cpus): it "
         f"computes with as many threads, and several ranks may share an executor; set "
-        f"spark.task.cpus={cores} for one rank per executor that uses them all"
+        f"spark.task.cpus={cores} for one rank per executor that uses all cores"
     )

@@ -1,7 +1,7 @@
-"""What the tasks of ranks and nodes ask for, where it differs from the session's other tasks.
+"""Resource profiles of the tasks of ranks and nodes, if they differ from the session's other tasks.
 
-Spark calls it stage-level scheduling: the executors' GPUs are free for ranks, as rows are prepared
-by tasks that hold none.
+Uses Spark's stage-level scheduling: executors' GPUs are free for ranks, as tasks that prepare rows
+hold none.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ GPUS = "spark.hearth.task.resource.gpu.amount"
 
 
 def task_profile(setting: Setting, given: ResourceProfile | None = None) -> ResourceProfile | None:
-    """`given`, else what the settings ask for; None where that is nothing.
+    """`given`, else a profile from the settings; None without settings.
 
     Raises:
-        HearthError: a setting is no amount.
+        HearthError: a setting is not an amount.
     """
     if given is not None:
         return given
@@ -33,7 +33,7 @@ def task_profile(setting: Setting, given: ResourceProfile | None = None) -> Reso
 
 
 def profile_of(cpus: Fraction, gpus: float) -> ResourceProfile:
-    """Of tasks that hold so many cores and GPUs each; Spark before 4.3 takes whole cores alone."""
+    """A profile of tasks with these cores and GPUs; Spark before 4.3 supports only whole cores."""
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
     cores = int(cpus) if cpus.denominator == 1 else float(cpus)
@@ -54,15 +54,15 @@ def _amount(setting: Setting, key: str) -> float:
     whole = amount == int(amount) if 0 <= amount < 1e6 else False
     if not whole and not (key == GPUS and 0 < amount <= 0.5):
         kinds = "a whole number, or a fraction of a GPU up to 0.5" if key == GPUS else "a number"
-        raise HearthError(f"{key}={text}: it is {kinds}")
+        raise HearthError(f"{key}={text}: it must be {kinds}")
     return amount
 
 
 def slots_for(session: Any, profile: ResourceProfile | None) -> int:
-    """Tasks of this profile that can run at once; of a classic session.
+    """Tasks of this profile that can run at once, in a classic session.
 
     Raises:
-        HearthError: this cluster has no profiles, or not such ones; with Spark's words.
+        HearthError: this cluster does not support the profile; with Spark's message.
     """
     scala_context = session._jsc.sc()
     if profile is None:
@@ -73,28 +73,29 @@ def slots_for(session: Any, profile: ResourceProfile | None) -> int:
 
 
 def mapped(session: Any, profile: ResourceProfile | None) -> dict[str, Any]:
-    """The argument of mapInArrow(), if any. Raises HearthError where this Spark's takes none."""
+    """The argument of mapInArrow(), if any. Raises HearthError if this Spark does not support
+    it."""
     from hearth import HearthError
 
     if profile is not None and session.version.startswith("3."):
         raise HearthError(
-            f"Spark {session.version} has no {described(profile)} for DataFrames, which came with "
-            "4.0: leave the profile and spark.hearth.task.* out"
+            f"Spark {session.version} does not support a {described(profile)} for DataFrames "
+            "(4.0 and later do): remove the profile and spark.hearth.task.*"
         )
     return {} if profile is None else {"profile": profile}
 
 
 def registered(session: Any, profile: ResourceProfile) -> Any:
-    """The JVM's object, by which Spark counts slots; of a classic session.
+    """The JVM's object, by which Spark counts slots, in a classic session.
 
     Raises:
-        HearthError: its executors cannot have such tasks; with Spark's words.
+        HearthError: its executors cannot run such tasks; with Spark's message.
     """
     from py4j.protocol import Py4JJavaError
 
     from hearth import HearthError
 
-    if profile._java_resource_profile is None:  # made before there was a session
+    if profile._java_resource_profile is None:  # created before the session
         from pyspark.resource import ResourceProfileBuilder
 
         builder = ResourceProfileBuilder()
@@ -107,7 +108,7 @@ def registered(session: Any, profile: ResourceProfile) -> Any:
         )
     except Py4JJavaError as error:
         raise HearthError(
-            f"the resource profile cannot be used here: {error.java_exception.getMessage()}"
+            f"Spark refuses the resource profile: {error.java_exception.getMessage()}"
         ) from None
     return profile._java_resource_profile
 
@@ -123,13 +124,13 @@ def _requests(session: Any, profile: ResourceProfile) -> list[Any]:
 
 
 def task_cpus(setting: Setting, profile: ResourceProfile | None = None) -> Fraction:
-    """The cores of each task; since Spark 4.3 also less than one."""
+    """The cores of each task; since Spark 4.3 possibly less than one."""
     if profile is not None and (asked := profile.taskResources.get("cpus")):
         return Fraction(asked.amount)
     return Fraction(setting("spark.task.cpus", "1"))
 
 
 def described(profile: ResourceProfile) -> str:
-    """What a task asks for, in words."""
+    """Describes a task's resources."""
     asked = {name: f"{request.amount:g}" for name, request in profile.taskResources.items()}
     return "resource profile (" + ", ".join(f"{n} {name}" for name, n in asked.items()) + ")"

@@ -1,4 +1,4 @@
-"""Training progress for the person who waits: one updating line, or Caffe's log lines."""
+"""Shows training progress: a status line, or Caffe's log lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_progress(event: Event) -> str:
-    """One line of what a "progress" event says."""
+    """A "progress" event as one line."""
     return (
         f"iteration {event['iteration']}/{event['max_iter']}  loss {event['loss']:.4f}  "
         f"lr {event['lr']:.3g}  {event['images_per_s']:,.0f} images/s  "
@@ -26,11 +26,11 @@ def format_progress(event: Event) -> str:
 
 
 class Progress:
-    """Shows the events of one training; a context manager. Calls come from one thread."""
+    """Shows the events of one training; a context manager. Not thread-safe."""
 
     def __init__(self, stream: TextIO | None = None, first: str = "starting the trainers"):
-        """`stream`: where to write, standard error by default; a terminal gets the single line,
-        which begins as `first`."""
+        """`stream`: output, by default standard error; a terminal gets a status line, which starts
+        as `first`."""
         self._first = first
         self._stream = stream or sys.stderr
         self._status: Any = None
@@ -39,7 +39,7 @@ class Progress:
 
     @property
     def interactive(self) -> bool:
-        """Whether there is one line that is written over, else lines one after the other."""
+        """Whether there is a status line updated in place, instead of separate lines."""
         return self._interactive
 
     def __enter__(self) -> Progress:
@@ -56,10 +56,10 @@ class Progress:
             self._status.stop()
 
     def show(self, event: Event) -> None:
-        """Shows one event of rank 0; kinds that it does not know are ignored."""
+        """Shows one event of rank 0; unknown kinds are ignored."""
         kind = event.get("event")
         if event.get("on_stderr") and self._is_stderr:
-            return  # the rank has written it there
+            return  # the rank has written it to the same stream
         if kind == "progress" and self._status is not None:
             self._status.update(format_progress(event))
         elif kind == "waiting" and self._status is not None:
@@ -67,14 +67,14 @@ class Progress:
         elif kind == "waiting":
             self._say(event["text"])
         elif kind == "output" and self._status is not None:
-            self._status.console.out(event["text"], highlight=False)  # brackets are no markup
+            self._status.console.out(event["text"], highlight=False)  # print brackets verbatim
         elif kind == "output":
             self._say(event["text"])
         elif kind == "page":
             self._say(f"Watch the training at {event['url']}")
         elif kind == "restart":
             tries = f"{event['generation']} of {event['max_restarts']}"
-            self._say(f"{event['reason']}; starting again from the last snapshot ({tries})")
+            self._say(f"{event['reason']}; restarting from the last snapshot ({tries})")
         elif kind == "log" and self._interactive and event["level"] != "I":
             self._say(event["text"])
         elif kind == "log" and not self._interactive:
@@ -83,7 +83,7 @@ class Progress:
             means = ", ".join(f"{k} = {v[0]:.4g}" for k, v in event["outputs"].items() if v)
             self._status.console.print(f"iteration {event['iteration']}, validation: {means}")
         elif kind == "bad_row":
-            self._say(f"skipped {event.get('count', 1)} unusable rows: {event.get('reason', '')}")
+            self._say(f"skipped {event.get('count', 1)} invalid rows: {event.get('reason', '')}")
 
     def _say(self, text: str) -> None:
         if self._status is not None:
@@ -93,7 +93,7 @@ class Progress:
 
 
 def _is_stderr(stream: TextIO) -> bool:
-    """Whether it is the standard error that child processes have; a notebook's is not."""
+    """Whether it is the standard error of child processes; a notebook's is not."""
     try:
         return stream.fileno() == 2
     except (AttributeError, io.UnsupportedOperation):

@@ -1,4 +1,4 @@
-"""What begins again where a process or host of a job went away: the generations of the job."""
+"""Restarts a job that lost a process or host; each attempt is a generation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class Lost(Exception):
-    """A process or host of a job went away: another generation may do better."""
+    """A process or host of a job was lost, so a retry may succeed."""
 
     def __init__(self, failure: Failure):
         super().__init__(failure.text)
@@ -25,7 +25,7 @@ class Lost(Exception):
 
 
 class NotReplaced(Exception):
-    """Spark did not replace what was lost; the message says how many slots there are."""
+    """Spark did not replace lost executors; the message has the number of slots."""
 
     def __init__(self, lost: Lost, why: str):
         super().__init__(why)
@@ -33,11 +33,11 @@ class NotReplaced(Exception):
 
 
 class Restarts:
-    """Starts a job again after each loss, up to a limit. One thread uses it at a time.
+    """Restarts a job after each loss, up to a limit. Not thread-safe.
 
     Attributes:
-        count: how often it has done so, which is the number of the generation that runs.
-        slots: the wait for the slots of the next generation; may be replaced between two.
+        count: number of restarts, which is the number of the current generation.
+        slots: the wait for slots of the next generation; may be replaced between two.
     """
 
     def __init__(
@@ -45,24 +45,24 @@ class Restarts:
         session: SparkSession,
         tasks: int,
         most: int,
-        tell: Callable[[str], None] = lambda line: None,
+        notify: Callable[[str], None] = lambda line: None,
     ):
-        """`tasks` of the job run at the same time; it is given up after `most` restarts without
+        """`tasks` of the job run at the same time; the job fails after `most` restarts without
         progress in between.
 
-        `tell` gets lines of how the wait for lost executors stands, and ends it by raising.
+        `notify` gets status lines of the wait for lost executors, and ends it by raising.
 
         Raises:
-            HearthError: `spark.hearth.executorWait` is no time.
+            HearthError: `spark.hearth.executorWait` is not a time.
         """
         self.count = 0
         self._counted_from = 0
-        self.slots = SlotWait(session, tasks, tell)
+        self.slots = SlotWait(session, tasks, notify)
         self._most = most
         self._removed = RemovedExecutors(session)
 
     def note_progress(self) -> None:
-        """What the job has reached is safe, in a checkpoint: the limit counts anew from here."""
+        """Resets the limit after a checkpoint."""
         self._counted_from = self.count
 
     def run(
@@ -71,20 +71,20 @@ class Restarts:
         on_restart: Callable[[Lost], None],
         lost: Lost | None = None,
     ) -> Result:
-        """The result of attempt(generation), made again until one is not Lost.
+        """The result of attempt(generation), repeated while it raises Lost.
 
         Args:
-            attempt: one generation of the job, to its end.
-            on_restart: called after each loss, once it is counted. It tells the user and ends what
-                is left of the generation that was lost; then slots for all tasks are awaited.
-            lost: how the last generation ended, where it is over already.
+            attempt: runs one generation of the job to its end.
+            on_restart: called after each loss is counted. It notifies the user and ends the
+                rest of the lost generation; then slots for all tasks are awaited.
+            lost: how the last generation ended, if it has ended already.
 
         Raises:
-            Lost: the last one, after too many or where the cluster ended a container for its
-                memory; its failure says so.
-            NotReplaced: there were no slots for another generation for as long as
-                `spark.hearth.executorWait` says.
-            Exception: what `attempt`, or `tell`, raises otherwise.
+            Lost: the last one, after too many, or if the cluster killed a container for its
+                memory; its failure has the reason.
+            NotReplaced: there were no slots for another generation within
+                `spark.hearth.executorWait`.
+            Exception: any other exception of `attempt` or `notify`.
         """
         while True:
             if lost is not None:
@@ -97,10 +97,10 @@ class Restarts:
     def _prepare(self, lost: Lost, on_restart: Callable[[Lost], None]) -> None:
         from hearth import HearthError
 
-        if killed := self._removed.memory_kill():  # the next one would not fare better
+        if killed := self._removed.memory_kill():  # another generation would fail, too
             raise _out_of_memory(lost, killed) from lost.__cause__
         if self.count - self._counted_from >= self._most:
-            raise self._given_up(lost) from lost.__cause__
+            raise self._exhausted(lost) from lost.__cause__
         self.count += 1
         on_restart(lost)
         try:
@@ -108,15 +108,15 @@ class Restarts:
         except HearthError as error:
             raise NotReplaced(lost, str(error)) from None
 
-    def _given_up(self, lost: Lost) -> Lost:
+    def _exhausted(self, lost: Lost) -> Lost:
         since = " since the last checkpoint" if self._counted_from else ""
-        tries = f" (given up after {self._most} restarts{since})" if self._most else ""
+        tries = f" (failed after {self._most} restarts{since})" if self._most else ""
         return Lost(replace(lost.failure, text=f"{lost}{tries}"))
 
 
 def _out_of_memory(lost: Lost, killed: str) -> Lost:
     text = (
-        f"{lost}: its container was {killed} What runs beside the JVM lies outside its heap: raise "
-        "spark.executor.memoryOverhead, or make the net or its batch_size smaller"
+        f"{lost}: its container was {killed} The trainer's memory is outside of the JVM's heap: "
+        "raise spark.executor.memoryOverhead, or reduce the net or its batch_size"
     )
     return Lost(replace(lost.failure, text=text, code="resource_exhausted", lost=False))

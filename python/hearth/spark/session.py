@@ -1,4 +1,4 @@
-"""The Spark session: taken as given, or a small cluster of this machine's own."""
+"""Creates the Spark session: as submitted, or a small cluster on this machine."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.spark import java_start
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
 from hearth.spark.user_settings import DRIVER_OPTIONS, joined_options, user_settings, with_users
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    # Gets Spark's files and its settings, by key with a default.
+    # Called with Spark's files and a function for its settings.
     Check = Callable[[HadoopFiles, Callable[[str, str], str]], None]
 
-# Rows per Arrow batch are bounded by bytes, so that a batch of images stays near the ring's block.
+# Limits Arrow batches by bytes, so that a batch of images stays near the ring's block size.
 ARROW_CONF = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
 }
-# Spark's defaults wait ten minutes before they say that a barrier stage does not fit.
+# Spark's default is to wait ten minutes before reporting that a barrier stage does not fit.
 BARRIER_CONF = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "2s",
 }
-# These sessions live for a minute or two: the second compiler tier and parallel collectors only
-# slow their start down, by half on two cores.
+# These sessions last a minute or two: the second compiler tier and parallel collectors would
+# slow their start, by half on two cores.
 _SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
@@ -46,7 +46,7 @@ def as_session(spark: Any) -> SparkSession:
 
     if spark is None or hasattr(spark, "parallelize"):
         spark = SparkSession.builder.getOrCreate()
-    use_own_python(spark)
+    use_driver_python(spark)
     return spark
 
 
@@ -59,15 +59,15 @@ def start(
 ) -> SparkSession:
     """Starts (or finds) the session of a command-line run.
 
-    Under spark-submit everything is as submitted. Else `master`, $MASTER, or a local-cluster of
-    `executors` single-task executors that share this machine's cores. `check` is called when
-    Spark's JVM is there, but no application yet. `conf`: settings of Spark, which come before all
-    others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS come before ours. Options for the
-    JVMs are added to ours.
+    Under spark-submit all settings are as submitted. Otherwise uses `master`, $MASTER, or a
+    local-cluster of `executors` single-task executors that share this machine's cores. `check` is
+    called after the start of Spark's JVM, before the application's. `conf`: Spark settings, which
+    take precedence over all others; those of spark-defaults.conf and $PYSPARK_SUBMIT_ARGS take
+    precedence over Hearth's. JVM options are appended to Hearth's.
 
     Raises:
-        HearthError: YARN is asked for, and nothing says where it is.
-        Exception: what `check` raises.
+        HearthError: the master is YARN, but its location is not configured.
+        Exception: any exception of `check`.
     """
     from pyspark.sql import SparkSession
 
@@ -80,10 +80,10 @@ def start(
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
     master = master or os.environ.get("MASTER")
     _require_hadoop_settings(master)
-    # A JVM that runs already keeps the folders that it was started with.
+    # A running JVM keeps the folders of its start.
     ours = master is None and not java_start.is_running()
     user = user_settings() | conf
-    folders = _own_folders() if ours else []
+    folders = _private_folders() if ours else []
     if ours:
         os.environ["SPARK_HOME"] = str(folders[0])
     defaults |= {"spark.ui.showConsoleProgress": "false", DRIVER_OPTIONS: _QUIET}
@@ -91,29 +91,29 @@ def start(
         defaults["spark.python.daemon.module"] = "hearth.spark.worker_daemon"
     settings = with_users(defaults, user)
     if master is None:
-        own = _own_cluster_conf(executors)
+        own = _local_cluster_conf(executors)
         settings |= own | conf | joined_options(own, user)
     settings |= {key: value for key, value in conf.items() if key not in settings}
-    settings["spark.master"] = master or _own_cluster(executors)
-    with java_start.undone_by_interrupts():
+    settings["spark.master"] = master or _local_cluster(executors)
+    with java_start.killed_on_interrupt():
         java_start.launch({"spark.app.name": app_name, **settings}, folders[1:])
         _before_the_application(check)
         session = _configured(builder, settings).getOrCreate()
-    for folder in folders:  # the exit handlers of a killed Python do not run, those of its JVM do
+    for folder in folders:  # a killed Python runs no exit handlers, but its JVM does
         java = session._jvm
         manager = java.org.apache.spark.util.ShutdownHookManager
         manager.registerShutdownDeleteDir(java.java.io.File(str(folder)))
-    atexit.register(_stop, session)  # a local-cluster that is not stopped ends with much noise
+    atexit.register(_stop, session)  # without stop() a local-cluster logs many errors at its end
     return session
 
 
 def stop(session: SparkSession, failed: bool = False) -> None:
-    """Ends a session; where its program has `failed`, YARN is told so.
+    """Ends a session; if its program has `failed`, reports that to YARN.
 
-    Otherwise YARN would call every application SUCCEEDED whose driver has ended its session.
+    Otherwise YARN reports an application as SUCCEEDED if its driver has ended its session.
     """
     if failed and hasattr(session, "_jsc"):
-        with suppress(Exception):  # the JVM is gone, or its Spark is too old to be told
+        with suppress(Exception):  # the JVM has ended, or its Spark is too old
             session._jsc.sc().stop(1)
     session.stop()
 
@@ -124,13 +124,13 @@ def _require_hadoop_settings(master: str | None) -> None:
     named = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
     if (master or "").startswith("yarn") and not named:
         raise HearthError(
-            "--master yarn: nothing says where YARN is; set HADOOP_CONF_DIR to the folder with "
+            "--master yarn: YARN's location is unknown; set HADOOP_CONF_DIR to the folder with "
             "the cluster's core-site.xml, hdfs-site.xml and yarn-site.xml"
         )
 
 
 def _before_the_application(check: Check | None) -> None:
-    """Calls `check` with what Spark's JVM knows before it has a SparkContext."""
+    """Calls `check` with the settings of Spark's JVM before it has a SparkContext."""
     if check is None:
         return
     from pyspark import SparkContext
@@ -143,7 +143,7 @@ def _before_the_application(check: Check | None) -> None:
 
 
 def _submitted() -> dict[str, str]:
-    """The settings that spark-submit has passed on."""
+    """The settings passed by spark-submit."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
@@ -165,17 +165,17 @@ def _cores_per_executor(executors: int) -> int:
     return max(1, (os.cpu_count() or 1) // executors)
 
 
-def _own_cluster(executors: int) -> str:
+def _local_cluster(executors: int) -> str:
     return f"local-cluster[{executors},{_cores_per_executor(executors)},1024]"
 
 
 def writable_home() -> Path:
-    """A folder, removed at exit, that stands in for pyspark's own as SPARK_HOME.
+    """A folder, removed at exit, that replaces pyspark's own as SPARK_HOME.
 
-    An executor's work folder is $SPARK_HOME/work, which inside a Python installation may not be
-    writable, so this one consists of links. Where the executors run this process's Python, Spark's
-    archive of pyspark is left out: modules in it are compiled anew in each process that imports
-    them, which takes a second; those that are installed are compiled already.
+    An executor's work folder is $SPARK_HOME/work, which may not be writable inside a Python
+    installation, so this folder has links to the original. If executors run this process's Python,
+    Spark's archive of pyspark is omitted: modules in it are compiled by each process that imports
+    them, which takes a second; installed modules are compiled already.
     """
     import pyspark
 
@@ -189,11 +189,8 @@ def writable_home() -> Path:
     return home
 
 
-def _own_folders() -> list[Path]:
-    """writable_home(), and a folder for Spark's temporary files on each disk that it may use.
-
-    A JVM that is killed leaves its files, which nobody could tell from those of others.
-    """
+def _private_folders() -> list[Path]:
+    """writable_home(), and a folder for Spark's temporary files on each disk."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     parents = [folder for folder in named if folder and os.access(folder, os.W_OK)]
     return [writable_home(), *map(_folder_until_exit, parents or [tempfile.gettempdir()])]
@@ -205,12 +202,12 @@ def _folder_until_exit(parent: str) -> Path:
     return folder
 
 
-def _own_cluster_conf(executors: int) -> dict[str, str]:
+def _local_cluster_conf(executors: int) -> dict[str, str]:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cores = _cores_per_executor(executors)
     return {
         "spark.task.cpus": str(cores),
-        "spark.cores.max": str(cores * executors),  # what minRegisteredResourcesRatio is of
+        "spark.cores.max": str(cores * executors),  # the base of minRegisteredResourcesRatio
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

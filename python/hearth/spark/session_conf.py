@@ -1,4 +1,4 @@
-"""Settings of a Spark SQL session that a job needs for a while, among others that run there."""
+"""Temporary settings of a Spark SQL session, shared by concurrent jobs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Setting:
-    """One that is set now."""
+    """A setting that is overridden now."""
 
     session: Any
     key: str
     value: str
-    before: str | None  # the session's own
+    before: str | None  # the session's value
     users: list[int] = field(default_factory=list)  # threads
 
 
@@ -32,19 +32,19 @@ _changed = threading.Condition()  # guards it
 
 @contextmanager
 def session_conf(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Sets Spark SQL settings for a while; the last user of a setting restores the session's value.
+    """Overrides Spark SQL settings in the block; the last user of a setting restores its value.
 
-    Threads that want the same values have them at the same time; a thread that wants another value
-    waits until nobody needs the one that is set.
+    Threads that need the same values share them; a thread that needs another value waits until the
+    current one is no longer used.
 
     Raises:
-        HearthError: this thread needs another value already, so it would wait for itself.
+        HearthError: this thread already uses another value, a deadlock.
     """
     session = getattr(spark, "_jsparkSession", spark)
     user, taken = threading.get_ident(), []
     with _changed:
         if others := _others(session, values):
-            logger.warning("waits for another job of this Spark session, which needs %s", others)
+            logger.warning("waiting for another job of this Spark session, which needs %s", others)
             _changed.wait_for(lambda: not _others(session, values))
         try:
             for key, value in values.items():
@@ -60,12 +60,12 @@ def session_conf(spark: SparkSession, values: Mapping[str, str]) -> Iterator[Non
 
 
 def _find(session: Any, key: str) -> _Setting | None:
-    """Python may have several objects for one session of the JVM, which are equal."""
+    """Finds by equality: Python may have several equal objects for one JVM session."""
     return next((now for now in _set if now.key == key and now.session == session), None)
 
 
 def _others(session: Any, values: Mapping[str, str]) -> dict[str, str]:
-    """What is set now and is wanted otherwise."""
+    """Settings whose current override differs from `values`."""
     from hearth import HearthError
 
     found = {key: _find(session, key) for key in values}
@@ -73,8 +73,8 @@ def _others(session: Any, values: Mapping[str, str]) -> dict[str, str]:
     for key, now in others.items():
         if threading.get_ident() in now.users:
             raise HearthError(
-                f"a job inside another job of this thread needs {key}={values[key]}, the other one "
-                f"{now.value}: run it after the other one has ended, or in a newSession() of Spark"
+                f"a job inside another job of this thread needs {key}={values[key]}, but the other "
+                f"one {now.value}: run it after that one has ended, or in a newSession() of Spark"
             )
     return {key: now.value for key, now in others.items()}
 
@@ -90,7 +90,8 @@ def _take(spark: SparkSession, session: Any, key: str, value: str) -> _Setting:
 
 
 def _give_back(spark: SparkSession, taken: list[_Setting], user: int) -> None:
-    """Never raises, as another error may be on its way: with a session that is gone, say."""
+    """Restores settings. Never raises, e.g. for an ended session, as it may run during an
+    exception."""
     for setting in taken:
         setting.users.remove(user)
     free = [setting for setting in taken if not setting.users]
@@ -103,4 +104,4 @@ def _give_back(spark: SparkSession, taken: list[_Setting], user: int) -> None:
             else:
                 spark.conf.set(setting.key, setting.before)
         except Exception as error:
-            logger.warning("%s of the session could not be restored: %s", setting.key, error)
+            logger.warning("cannot restore %s of the session: %s", setting.key, error)

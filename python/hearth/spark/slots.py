@@ -1,4 +1,4 @@
-"""The task slots that Spark has for a job's ranks or nodes, and the wait for those it lacks."""
+"""Counts Spark's task slots for a job's ranks or nodes, and waits for missing ones."""
 
 from __future__ import annotations
 
@@ -17,55 +17,56 @@ if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
     from pyspark.sql import SparkSession
 
-# How long Spark may take to start or replace executors. The Workers of a standalone cluster need
-# seconds, or a minute where their machine is busy; resource managers that start containers need
-# minutes; where a machine is gone for good, nothing comes, and Spark does not report which it is.
+# How long Spark may take to start or replace executors. Standalone Workers need seconds, or a
+# minute on a busy machine; resource managers that start containers need minutes; a machine that is
+# lost for good is never replaced, and Spark does not report which case it is.
 WAIT_SETTING = "spark.hearth.executorWait"
 _WAIT = "300s"
-# How long a job whose number of tasks may change waits for the fewest it can have. Preemption takes
-# executors for as long as other jobs need them, and Spark's own jobs wait for theirs without limit.
+# How long a job with a variable number of tasks waits for its minimum. Preemption takes executors
+# for as long as other jobs need them, and Spark's own jobs wait without limit.
 LEAST_WAIT_SETTING = "spark.hearth.minWorkersWait"
 _LEAST_WAIT = "1h"
 
-# Spark's Python API has no event for a new executor, so it is asked now and then.
+# Spark's Python API has no event for a new executor, so poll.
 _LOOK_S = 0.1
-_TELL_S = 10.0
+_REPORT_S = 10.0
 
 
 class SlotWait:
-    """The wait until all tasks of a job can run at the same time. One thread uses it.
+    """Waits until all tasks of a job can run at the same time. Not thread-safe.
 
     Attributes:
-        profile: of the job's tasks; None: Spark's default.
+        profile: the tasks' resource profile; None: Spark's default.
     """
 
     def __init__(
         self,
         session: SparkSession,
         tasks: int,
-        tell: Callable[[str], None] = lambda line: None,
+        notify: Callable[[str], None] = lambda line: None,
         waited_s: float = 0.0,
         least: int = 0,
     ):
-        """`tasks` of the job run at once; slots may be too few as long as the settings say.
+        """`tasks` of the job run at once; too few slots are tolerated as long as the settings
+        allow.
 
         Args:
-            session: of the job.
-            tasks: how many.
-            tell: gets a line of how it stands when slots are first missed, whenever their number
-                changes, and every ten seconds. What it raises ends the wait.
-            waited_s: how long executors have been awaited already, where slots are too few now.
-            least: the fewest tasks that the job can have: with so many slots the wait ends after
+            session: the job's session.
+            tasks: number of tasks.
+            notify: gets a status line when slots are first missing, whenever their number changes,
+                and every ten seconds. An exception from it ends the wait.
+            waited_s: how long executors have been awaited already, if slots are missing now.
+            least: minimum number of tasks: with this many slots the wait ends after
                 `spark.hearth.executorWait`, with fewer it fails after
-                `spark.hearth.minWorkersWait`; 0: as many as tasks.
+                `spark.hearth.minWorkersWait`; 0: equal to tasks.
 
         Raises:
-            HearthError: a setting is no time.
+            HearthError: a setting is not a time.
         """
         self._session = session
         self._tasks = tasks
         self._least = least or tasks
-        self._tell = tell
+        self._notify = notify
         self.profile: ResourceProfile | None = None
         self._limit_s, self._limit_setting = executor_wait_s(session), WAIT_SETTING
         self._patience_s = self._limit_s
@@ -73,21 +74,22 @@ class SlotWait:
             self._limit_setting = LEAST_WAIT_SETTING
             self._limit_s = time_setting_s(session, LEAST_WAIT_SETTING, _LEAST_WAIT)
         self._waited_s = waited_s
-        self._since: float | None = None  # when slots were first too few
-        self._told: tuple[int, float] = (-1, 0.0)  # slots, and when
+        self._since: float | None = None  # time when slots were first missing
+        self._reported: tuple[int, float] = (-1, 0.0)  # (slots, time of the report)
 
     def wait(self) -> None:
-        """Returns when there are slots for all tasks, or Spark does not tell; raises as look()."""
+        """Returns when there are slots for all tasks, or Spark does not report it; raises as
+        look()."""
         while not self.look():
             time.sleep(_LOOK_S)
 
     def look(self) -> bool:
-        """Whether there are slots for all tasks now, as far as Spark tells; after
-        `spark.hearth.executorWait` for the least.
+        """Whether there are slots for all tasks now, according to Spark; after
+        `spark.hearth.executorWait`, for the minimum.
 
         Raises:
-            HearthError: there have been too few for the limit, or there can never be enough; or
-                the session has ended.
+            HearthError: there were too few until the limit, or there can never be enough; or the
+                session has ended.
         """
         slots = slots_now(self._session, self.profile)
         if slots is None or slots >= self._tasks:
@@ -95,7 +97,7 @@ class SlotWait:
             return True
         now = time.monotonic()
         if self._since is None:
-            self._since, self._told = now - self._waited_s, (-1, 0.0)
+            self._since, self._reported = now - self._waited_s, (-1, 0.0)
         waited = now - self._since
         most = slots if _is_local(self._session) else most_slots(self._session, self.profile)
         never = most is not None and most < self._tasks
@@ -108,13 +110,13 @@ class SlotWait:
         if waited >= limit:
             late = f" and got no more within {limit:.0f} s of waiting for executors"
             raise self._too_few(slots, f"{late} ({self._limit_setting})")
-        if slots != self._told[0] or now - self._told[1] >= _TELL_S:
-            self._told = slots, now
+        if slots != self._reported[0] or now - self._reported[1] >= _REPORT_S:
+            self._reported = slots, now
             if self.profile is None:
                 ask_for_slots(self._session, self._tasks)
             needed = f", {self._least} at least" if self._least < self._tasks else ""
             stands = f"{slots} of {self._tasks} slots{needed} ({waited:.0f} of {limit:.0f} s)"
-            self._tell(f"waiting for executors: {stands}")
+            self._notify(f"waiting for executors: {stands}")
         return False
 
     def _too_few(self, slots: int, late: str = "") -> Exception:
@@ -129,41 +131,40 @@ class SlotWait:
         )
 
 
-def await_executors(session: SparkSession, most: int, tell: Callable[[str], None]) -> None:
-    """Where Spark starts executors by demand: waits for slots for `most` tasks, or for as many as
-    its settings allow, until `spark.hearth.executorWait` is over. Fewer are not an error yet, as
-    Spark starts executors for waiting tasks."""
+def await_executors(session: SparkSession, most: int, notify: Callable[[str], None]) -> None:
+    """With dynamic allocation: waits for slots for `most` tasks, or as many as the settings allow,
+    for at most `spark.hearth.executorWait`. Fewer are not an error yet, as Spark starts executors
+    for waiting tasks."""
     from hearth import HearthError
 
     if is_on(session.conf.get):
         with suppress(HearthError):
-            SlotWait(session, min(most, most_slots(session) or most), tell).wait()
+            SlotWait(session, min(most, most_slots(session) or most), notify).wait()
 
 
 def executor_wait_s(session: SparkSession) -> float:
-    """How long executors may take to come; raises HearthError where that is no time."""
+    """How long executors may take to start; raises HearthError for an invalid setting."""
     return time_setting_s(session, WAIT_SETTING, _WAIT)
 
 
 def slots_now(session: SparkSession, profile: ResourceProfile | None = None) -> int | None:
-    """Tasks of the profile (None: Spark's default) that can run at once; None where Spark does not
-    tell, as with Spark Connect.
+    """Tasks of the profile (None: Spark's default) that can run at once; None if Spark does not
+    report it, as with Spark Connect.
 
     Raises:
-        HearthError: the session has ended, so that no executor will come; or its cluster does not
-            take such a profile.
+        HearthError: the session has ended, or its cluster does not support the profile.
     """
     from hearth import HearthError
 
     if not hasattr(session, "_jsc"):
         return most_slots(session, profile)
     if session._jsc.sc().isStopped():
-        raise HearthError("Spark's session has ended, and so there are no executors any more")
+        raise HearthError("Spark's session has ended, and its executors with it")
     return slots_for(session, profile)
 
 
 def most_slots(session: SparkSession, profile: ResourceProfile | None = None) -> int | None:
-    """The slots that there will be at most, where the settings say so."""
+    """The maximum number of slots, if the settings limit it."""
     if profile is not None and profile.executorResources:
         return None
     master, cpus = session.conf.get("spark.master", ""), task_cpus(session.conf.get, profile)
@@ -177,7 +178,7 @@ def most_slots(session: SparkSession, profile: ResourceProfile | None = None) ->
 
 
 def local_slots(master: str, cpus: Fraction | int) -> int | None:
-    """The slots that a `local[n]` or `local-cluster[n,cores,mb]` master has; None for others."""
+    """The slots of a `local[n]` or `local-cluster[n,cores,mb]` master; None for others."""
     if local := re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master):
         return int(local[1]) // cpus
     if cluster := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master):
@@ -186,6 +187,6 @@ def local_slots(master: str, cpus: Fraction | int) -> int | None:
 
 
 def _is_local(session: SparkSession) -> bool:
-    """Whether the driver is the only executor, so that no other one will come."""
+    """Whether the driver is the only executor."""
     master = session.conf.get("spark.master", "")
     return master == "local" or master.startswith("local[")

@@ -1,7 +1,7 @@
-"""Columns of a DataFrame while a Pipeline stage runs: called by position, vectors as arrays.
+"""Columns of a DataFrame in a Pipeline stage: named by position, vectors as arrays.
 
-Spark takes a dot in a column's name for a field of a struct, and refuses a name that two columns
-have. Tasks therefore see columns by names of this module's, whatever the user's are.
+Spark interprets a dot in a column's name as a struct field, and refuses duplicate names. So tasks
+see columns by generated names, whatever the user's are.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
 
 _COLUMN, _ARRAY, _COPY = "__hearth_column_", "__hearth_array_", "__hearth_copy_"
 
 
 @dataclass(frozen=True)
 class StageFrame:
-    """A DataFrame as tasks get it.
+    """A DataFrame as seen by tasks.
 
-    `kept`: what its columns are called there, in order; `read`: the same for those that the stage
-    reads, or of an array beside them; `vectors`: those of `read` that are arrays of vectors.
+    `kept`: generated names of its columns, in order; `read`: those of the columns that the stage
+    reads, or of arrays made of them; `vectors`: those of `read` that are arrays of vectors.
     """
 
     frame: Any
@@ -35,7 +35,7 @@ class StageFrame:
         return list(self.frame.schema.fields[: len(self.kept)])
 
     def only_read(self) -> Any:
-        """The frame with the columns of `read` alone."""
+        """The frame with only the columns of `read`."""
         return self.frame.select(*dict.fromkeys(self.read))
 
 
@@ -43,9 +43,9 @@ def stage_frame(stage: str, dataset: Any, names: Sequence[str]) -> StageFrame:
     """The DataFrame for a stage that reads the columns `names`.
 
     Raises:
-        ValueError: one is missing, or stands for two columns.
+        ValueError: one is missing or ambiguous.
     """
-    use_own_python(dataset.sparkSession)
+    use_driver_python(dataset.sparkSession)
     places = [position(stage, dataset, name) for name in names]
     kept = tuple(f"{_COLUMN}{i}" for i in range(len(dataset.columns)))
     frame = dataset.toDF(*kept)
@@ -58,9 +58,9 @@ def stage_frame(stage: str, dataset: Any, names: Sequence[str]) -> StageFrame:
 
 
 def stage_input(stage: str, dataset: Any, names: Sequence[str]) -> Any:
-    """The columns `names` alone, vectors as arrays of double.
+    """Only the columns `names`, vectors as arrays of double.
 
-    A null in one of them fails the job that reads it. Raises as stage_frame() does.
+    A null in them fails the job that reads it. Raises as stage_frame().
     """
     names = list(dict.fromkeys(names))
     table = stage_frame(stage, dataset, names)
@@ -70,7 +70,7 @@ def stage_input(stage: str, dataset: Any, names: Sequence[str]) -> Any:
 
 
 def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
-    """Counts the nulls in the columns `names` by a job. Raises ValueError where there are any."""
+    """Counts the nulls in the columns `names` in a job. Raises ValueError if there are any."""
     from pyspark.sql import functions
 
     table = stage_frame(stage, dataset, names)
@@ -82,16 +82,16 @@ def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
         counted = dict(zip(names, found, strict=True))
         said = ", ".join(f"{name!r} in {count}" for name, count in counted.items() if count)
         raise ValueError(
-            f"{stage} takes no nulls, but of {rows} rows there are nulls of {said}: fill them "
-            "(DataFrame.fillna) or drop their rows (DataFrame.dropna)"
+            f"{stage} does not accept nulls, but among {rows} rows there are nulls of {said}: "
+            "fill them (DataFrame.fillna) or drop their rows (DataFrame.dropna)"
         )
 
 
 def position(stage: str, dataset: Any, name: str) -> int:
-    """Where the column is, found as Spark finds names, but for dots.
+    """The index of a column, resolved as by Spark, except for dots.
 
     Raises:
-        ValueError: no column has the name, or several do.
+        ValueError: no column has the name, or several have.
     """
     known = ", ".join(dataset.columns)
     found = positions(dataset, name)
@@ -109,7 +109,7 @@ def position(stage: str, dataset: Any, name: str) -> int:
 
 
 def positions(dataset: Any, name: str) -> list[int]:
-    """Where the columns are that have the name: as it is, in other case, or in backticks."""
+    """The indices of columns with the name, its case variants, or the name in backticks."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     for wanted in (name, name[1:-1].replace("``", "`")) if quoted else (name,):
         for fits in (wanted.__eq__, partial(same_name, dataset, wanted)):
@@ -119,15 +119,15 @@ def positions(dataset: Any, name: str) -> list[int]:
 
 
 def selected(stage: str, dataset: Any, names: Sequence[str]) -> Any:
-    """The columns `names` alone, as they are. Raises as position() does."""
+    """Only the columns `names`, unchanged. Raises as position()."""
     numbered = dataset.toDF(*(f"{_COLUMN}{i}" for i in range(len(dataset.columns))))
     places = [position(stage, dataset, name) for name in names]
     return numbered.select(*(f"{_COLUMN}{at}" for at in places)).toDF(*names)
 
 
 def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:
-    """The columns of `given` by other names, which are its keys, vectors as arrays; and beside them
-    the DataFrame's others whose names are theirs alone. Raises as position() does."""
+    """The columns of `given`, renamed to its keys, vectors as arrays; and the DataFrame's other
+    columns with unique names. Raises as position()."""
     from pyspark.sql import functions
 
     names = dataset.columns
@@ -142,9 +142,9 @@ def renamed(stage: str, dataset: Any, given: Mapping[str, str]) -> Any:
 
 
 def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
-    """The rows where the boolean column `name` is not true, and those where it is.
+    """The rows whose boolean column `name` is not true, and those where it is.
 
-    Raises ValueError where it is of another type, or is not there.
+    Raises ValueError if it has another type, or does not exist.
     """
     from pyspark.sql import functions
 
@@ -152,8 +152,8 @@ def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
     kind = table.frame.schema[table.read[0]].dataType.simpleString()
     if kind != "boolean":
         raise ValueError(
-            f"{stage} validates on the rows where the column {name!r} is true, but it is {kind}: "
-            f"make it boolean, as by frame.withColumn({name!r}, frame[{name!r}] != 0)"
+            f"{stage} validates on rows whose column {name!r} is true, but its type is {kind}: "
+            f"make it boolean, e.g. by frame.withColumn({name!r}, frame[{name!r}] != 0)"
         )
     marked = functions.coalesce(functions.col(table.read[0]), functions.lit(False))
     halves = table.frame.where(~marked), table.frame.where(marked)
@@ -163,8 +163,8 @@ def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
 def divided_by_hash(
     stage: str, dataset: Any, names: Sequence[str], fraction: float, seed: int
 ) -> tuple[Any, Any]:
-    """About 1 - fraction of the rows, and the others, chosen by the content of the columns
-    `names`: the same rows each time, and rows of one content on one side."""
+    """Divides rows into about 1 - fraction and the rest, by the content of the columns `names`:
+    reproducible, with equal rows on the same side."""
     from pyspark.sql import functions
 
     table = stage_frame(stage, dataset, names)
@@ -176,7 +176,7 @@ def divided_by_hash(
 
 
 def with_copies(dataset: Any) -> tuple[Any, tuple[str, ...]]:
-    """The DataFrame with a copy of each of its columns beside them, and the copies' names."""
+    """The DataFrame with copies of all its columns, and the copies' names."""
     from pyspark.sql import functions
 
     table = stage_frame("", dataset, [])
@@ -188,9 +188,9 @@ def with_copies(dataset: Any) -> tuple[Any, tuple[str, ...]]:
 def check_new(
     stage: str, dataset: Any, names: Sequence[str], beside: Sequence[str] | None = None
 ) -> None:
-    """Raises ValueError where Spark could not tell an added column from another one.
+    """Raises ValueError if Spark could not distinguish an added column from another one.
 
-    `beside`: the columns that stay, where they are not the DataFrame's.
+    `beside`: the columns that stay, if not the DataFrame's.
     """
     known = list(dataset.columns if beside is None else beside)
     for name in names:
@@ -205,7 +205,7 @@ def check_new(
 
 
 def vector_values(name: str) -> Any:
-    """A column of vectors, dense or sparse, as arrays of double; null where the vector is."""
+    """A column of vectors, dense or sparse, as arrays of double; null for a null vector."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import functions
 
@@ -218,7 +218,7 @@ def _is_vector(field: Any) -> bool:
 
 
 def same_name(dataset: Any, one: str, other: str) -> bool:
-    """Whether Spark takes two names for one."""
+    """Whether Spark considers two names equal."""
     if one == other:
         return True
     if one.lower() != other.lower():
@@ -230,7 +230,7 @@ NULL = "has a null, which no tensor holds"
 
 
 def _without_nulls(name: str, kind: Any) -> Any:
-    """The column; a null in it fails the job."""
+    """The column, checked: a null in it fails the job."""
     from pyspark.sql import functions
 
     column = functions.col(name)

@@ -1,4 +1,4 @@
-"""The task that runs here, and what Spark granted it."""
+"""The current Spark task's resources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def task_gpus() -> list[str]:
-    """The addresses of the task's GPUs; empty outside of a task, and where Spark schedules none."""
+    """The addresses of the task's GPUs; empty outside of a task, or if Spark schedules none."""
     if "pyspark" not in sys.modules:
         return []
     from pyspark import TaskContext
@@ -17,7 +17,7 @@ def task_gpus() -> list[str]:
 
 
 def partition_id() -> int:
-    """The partition of the Spark task that runs this; 0 outside of Spark."""
+    """The partition of the current Spark task; 0 outside of Spark."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

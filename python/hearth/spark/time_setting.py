@@ -1,4 +1,4 @@
-"""Times among Spark's settings, as Spark writes them."""
+"""Parses times in Spark's settings, in Spark's syntax."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 
 def time_setting_s(session: Any, name: str, default: str) -> float:
-    """The seconds of a setting such as "90s" or "10min"; raises HearthError where it is no time."""
+    """The seconds of a setting such as "90s" or "10min"; raises HearthError if it is invalid."""
     from hearth import HearthError
 
     said = session.conf.get(name, None) or default
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", said.lower())
     if found is None or found[2] not in _UNITS:
-        raise HearthError(f"{name} is {said!r}: give a time such as 90s or 10min")
+        raise HearthError(f"{name} is {said!r}: set a time such as 90s or 10min")
     return float(int(found[1]) * _UNITS[found[2]])

@@ -1,4 +1,4 @@
-"""Spark's settings as its user has made them, and ours beside them."""
+"""Merges the user's Spark settings with Hearth's."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _OPTIONS = (DRIVER_OPTIONS, "spark.executor.extraJavaOptions")
-# A JVM with two of them does not start.
+# A JVM with two collectors does not start.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 
 def user_settings() -> dict[str, str]:
-    """What spark-defaults.conf says, and $PYSPARK_SUBMIT_ARGS, which comes before it."""
+    """The settings of spark-defaults.conf and of $PYSPARK_SUBMIT_ARGS, which take precedence."""
     file, given = _defaults_file(), {}
     words = iter(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
-    for word in words:  # argparse takes no value that begins with a dash
+    for word in words:  # argparse does not accept values that begin with a dash
         name, equals, value = word.partition("=")
         if name not in ("--conf", "-c", "--driver-java-options", "--properties-file"):
             continue
@@ -34,13 +34,13 @@ def user_settings() -> dict[str, str]:
 
 
 def with_users(ours: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]:
-    """Our settings where the user has none of the name; options for a JVM come together."""
+    """Hearth's settings that the user has not set; JVM options are joined."""
     merged = {key: user.get(key, value) for key, value in ours.items()}
     return merged | joined_options(ours, user)
 
 
 def joined_options(ours: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]:
-    """Options for the JVMs: ours, then the user's, of which the last one counts."""
+    """JVM options: Hearth's, then the user's, so that the user's take precedence."""
     found = {}
     for key in _OPTIONS:
         if key in ours:
@@ -57,7 +57,7 @@ def _defaults_file() -> Path:
 
 
 def _properties(file: Path) -> dict[str, str]:
-    """A file of Java properties, one in a line: `key value` or `key=value`."""
+    """Parses a file of Java properties, one per line: `key value` or `key=value`."""
     found = {}
     try:
         lines: Sequence[str] = file.read_text(encoding="utf-8", errors="replace").splitlines()

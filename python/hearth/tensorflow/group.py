@@ -28,7 +28,7 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
     said. Elsewhere a process is alone, or gives its place.
 
     Args:
-        place: a hearth.collective.place.Place.
+        place: a hearth.ranks.place.Place.
         timeout_s: for all ranks to come, and for each operation.
 
     Raises:
@@ -37,8 +37,8 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
         TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
     """
     global _ranks, _place
-    from hearth.collective.place import Place, here
-    from hearth.collective.ranks import Ranks
+    from hearth.ranks.group import Ranks
+    from hearth.ranks.place import Place, here
 
     with _lock:
         if _ranks is not None:
@@ -46,7 +46,7 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
         _load()
         place = place or here() or Place(0, 1, _alone)
         name = f"hearth.tensorflow/{next(_numbers)}"
-        ranks = Ranks(place.meeting_of(name), place.rank, place.world, timeout_s)
+        ranks = Ranks(place.rendezvous_of(name), place.rank, place.world, timeout_s)
         _plugin.hearth_tensorflow_use(ctypes.c_void_p(ranks.c_api()))
         _ranks, _place = ranks, place
 
@@ -100,11 +100,11 @@ def run_in(ranks: Any, operation: str, *arrays: Any, **how: Any) -> None:
 
 def another(purpose: str) -> Any:
     """Ranks that are connected anew, for another thread. All call it in the same order."""
-    from hearth.collective.ranks import Ranks
+    from hearth.ranks.group import Ranks
 
     own = _group()
     name = f"hearth.tensorflow/{purpose}/{next(_numbers)}"
-    return Ranks(_place.meeting_of(name), own.rank, own.world, own.timeout_s)
+    return Ranks(_place.rendezvous_of(name), own.rank, own.world, own.timeout_s)
 
 
 def ops() -> Any:
@@ -121,9 +121,9 @@ def _group() -> Any:
 
 
 def _alone(_: str) -> Any:
-    from hearth.collective.ranks import Meeting
+    from hearth.ranks.group import Rendezvous
 
-    return Meeting(publish=lambda _: None, read=str, withdraw=lambda: None)
+    return Rendezvous(publish=lambda _: None, read=str, withdraw=lambda: None)
 
 
 def _load() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hearth.collective import steps
+from hearth.ranks import steps
 from hearth.tensorflow import group
 
 
@@ -97,12 +97,12 @@ class InStep(Iterator[tuple[Any, float]]):
 
 
 class _Arrays:
-    """The side of NumPy arrays; see hearth.collective.steps.Exchange."""
+    """The side of NumPy arrays; see hearth.ranks.steps.Exchange."""
 
     def __init__(self, ranks: Any):
         self._ranks = ranks
 
-    def tell(self, own: steps.State) -> list[steps.State]:
+    def exchange_states(self, own: steps.State) -> list[steps.State]:
         every = np.zeros((self._ranks.world, 3), np.int64)
         every[self._ranks.rank] = own.rows, own.ended, own.has_example
         self._run("all_reduce", every)

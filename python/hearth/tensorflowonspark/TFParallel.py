@@ -6,11 +6,11 @@ import logging
 import os
 from typing import Any
 
-from hearth.cluster.errors import ClusterError, own_error, told_to_driver
+from hearth.cluster.errors import ClusterError, own_error, reported_to_driver
 from hearth.cluster.task.node_job import make_job, start_node
 from hearth.spark.access import spark_access
 from hearth.spark.task_resources import task_gpus
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark.token_forwarder import forward_tokens
 from hearth.tensorflowonspark import TFSparkNode
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
         "num_executors": num_executors,
         "token": os.urandom(32).hex(),
         "coordinator": None,
-        "tokens": lend_tokens(access.session),
+        "tokens": forward_tokens(access.session),
         "default_fs": access.default_fs(),
         "working_dir": os.getcwd(),
         "release_port": True,
@@ -54,7 +54,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     options = TFSparkNode.node_options(tf_args)
 
     def start(iterator: Any) -> Any:
-        with told_to_driver():
+        with reported_to_driver():
             for number in iterator:
                 start_node(make_job(meta, number, options, task_gpus()), program)
         return iter(())

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.errors import told_to_driver
+from hearth.cluster.errors import reported_to_driver
 from hearth.cluster.feed_spec import feed_spec
 from hearth.cluster.node.context import NodeContext
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram, start_body
@@ -165,7 +165,7 @@ def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
     spec = feed_spec(cluster_info, qname, feed_timeout)
 
     def feed_rows(iterator: Iterator[Any]) -> Iterator[bool]:
-        with told_to_driver():
+        with reported_to_driver():
             ended = feed(spec, partition_id(), batches_of_pickles(pickle_rows(iterator)))
         yield bool(ended)
 
@@ -180,7 +180,7 @@ def inference(cluster_info, feed_timeout=600, qname="input"):
     spec = feed_spec(cluster_info, qname, feed_timeout, mode="inference")
 
     def infer(iterator: Iterator[Any]) -> Iterator[Any]:
-        with told_to_driver():
+        with reported_to_driver():
             batches = batches_of_pickles(pickle_rows(iterator))
             yield from feed_task.infer_rows(spec, partition_id(), batches)
 

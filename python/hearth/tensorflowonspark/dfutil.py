@@ -25,8 +25,8 @@ from hearth.files.tfrecord_schema import (
 from hearth.files.uri import is_local
 from hearth.rows.dense_arrays import fitted
 from hearth.spark.arrow_map import map_in_arrow
-from hearth.spark.own_python import use_own_python
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark.driver_python import use_driver_python
+from hearth.spark.token_forwarder import forward_tokens
 
 # The DataFrames that loadTFRecords made, by the object's own identity.
 loadedDF: dict[Any, str] = {}
@@ -57,7 +57,7 @@ def saveAsTFRecords(df, output_dir, *, round_doubles=False):
     """
     check_types(df.schema, round_doubles)
     spark = df.sparkSession
-    tokens = None if is_local(output_dir, spark) else lend_tokens(spark)  # for the folder, too
+    tokens = None if is_local(output_dir, spark) else forward_tokens(spark)  # for the folder, too
     target = tfrecord_files.prepare_folder(spark, output_dir, df.schema.json())
     task = partial(_write_partition, target, tokens)
     try:
@@ -81,7 +81,7 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
     from pyspark.sql.types import StructType
 
     spark = sc if hasattr(sc, "createDataFrame") else SparkSession(sc)
-    use_own_python(spark)
+    use_driver_python(spark)
     schema_text = tfrecord_files.read_schema(spark, input_dir)
     files = tfrecord_files.list_files(spark, input_dir)
     if schema_text is not None:

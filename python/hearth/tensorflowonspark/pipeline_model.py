@@ -12,7 +12,7 @@ from hearth.rows import results
 from hearth.rows.applied import ModelColumns, applied
 from hearth.rows.dense_arrays import fitted
 from hearth.rows.model_thread import in_model_thread, kept
-from hearth.spark.own_python import use_own_python
+from hearth.spark.driver_python import use_driver_python
 from hearth.tensorflowonspark import model_files, tensor_names
 from hearth.tensorflowonspark.tensor_names import TensorNames
 
@@ -203,7 +203,7 @@ def described(spec: ModelSpec, spark: Any) -> tuple[ModelSpec, list[Any]]:
     """
     from pyspark.sql.types import StructField, _parse_datatype_string
 
-    use_own_python(spark)
+    use_driver_python(spark)
     columns = ", ".join(f"{name} string" for name in _DESCRIBED)
     rows = spark.range(1).mapInArrow(_describe(spec), columns).collect()
     for row in rows:

@@ -1,1 +1,1 @@
-"""What `hearth draw`, `plot`, `parse_log` and `pack` run."""
+"""The commands `hearth draw`, `plot`, `parse_log`, `report`, `timeline` and `pack`."""

@@ -1,10 +1,10 @@
-"""Compiles the library by which Caffe nets compute on GPUs, for the torch that is installed.
+"""Compiles the library for Caffe nets on GPUs, for the installed torch.
 
-    hearth build-device               beside the other compiled parts
-    hearth build-device --output DIR  elsewhere: set HEARTH_DEVICE_LIBRARY to the file
+    hearth build-device               next to the other compiled parts
+    hearth build-device --output DIR  to DIR: set HEARTH_DEVICE_LIBRARY to the file
 
-A wheel brings the library for one version of torch. It needs a C++20 compiler (CXX, else g++) and a
-minute.
+A wheel has the library for one version of torch. Compiling needs a C++20 compiler (CXX, else g++)
+and a minute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "libhearth_device_torch.so"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compiles as the arguments say. Returns the exit status; a user's error is one line."""
+    """Runs the command line. Returns the exit status; a user's error is printed in one line."""
     from hearth import HearthError
 
     try:
@@ -36,12 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The same, but raises what main() turns into a line."""
+    """As main(), but raises errors."""
     parser = argparse.ArgumentParser(
         prog="hearth build-device", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, default=native.DIRECTORY, help="the folder for it")
+    parser.add_argument("--output", type=Path, default=native.DIRECTORY, help="the output folder")
     given = parser.parse_args(arguments)
     library = given.output / NAME
     compile_library(library)
@@ -50,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def compile_library(library: Path) -> None:
-    """Compiles the sources that are installed with this package, or those of the checkout.
+    """Compiles the sources installed with this package, or those of the checkout.
 
     Raises:
         HearthError: there is no compiler or no torch, or a source does not compile.
@@ -59,7 +59,7 @@ def compile_library(library: Path) -> None:
 
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     if shutil.which(compiler[0]) is None:
-        raise HearthError(f"there is no C++ compiler {compiler[0]}: install g++ 11 or newer")
+        raise HearthError(f"no C++ compiler {compiler[0]} found: install g++ 11 or newer")
     root = _sources()
     sources = sorted(map(str, (root / "hearth/caffe/device").glob("*.cc")))
     with tempfile.TemporaryDirectory() as folder:
@@ -78,12 +78,12 @@ def compile_library(library: Path) -> None:
             library.with_suffix(".new").replace(library)
         except OSError as error:
             raise HearthError(
-                f"{library} cannot be written ({error.strerror}): give another folder by --output"
+                f"{library} cannot be written ({error.strerror}): set another folder by --output"
             ) from error
 
 
 def _sources() -> Path:
-    """The folder whose hearth/caffe/device holds the sources."""
+    """The folder that contains hearth/caffe/device with the sources."""
     from hearth import HearthError
 
     for root in (native.DIRECTORY / "device", Path(__file__).resolve().parents[3]):
@@ -99,7 +99,7 @@ def _torch_flags() -> list[str]:
     if folder is None:
         raise HearthError("no torch is installed: pip install torch")
     include = Path(folder).parent / "include"
-    # Older wheels of torch have C++ names of another form.
+    # Older torch wheels use another C++ ABI.
     ask = "import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
     if done.returncode:

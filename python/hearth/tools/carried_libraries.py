@@ -1,4 +1,4 @@
-"""Shared libraries that compiled parts need and that another host may lack: what ldd finds here."""
+"""Finds the shared libraries that compiled parts need and other hosts may lack, by ldd."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 
 from hearth import native
 
-# What every Linux with glibc has, as in the manylinux rules for wheels.
+# Libraries of every Linux with glibc, as in the manylinux rules for wheels.
 _EVERYWHERE = re.compile(
     r"(linux-vdso|ld-linux.*|libc|libm|libdl|libpthread|librt|libutil|libresolv|libnsl|libanl"
     r"|libgcc_s|libstdc\+\+)\.so"
 )
-# TensorFlow's own library is there in the process that loads the plug-in.
+# TensorFlow's library is loaded already in the process that loads the plug-in.
 _OF_THE_LOADER = re.compile(r"libtensorflow")
 _FOUND = re.compile(r"^\s*(\S+) => (.+?) \(0x[0-9a-f]+\)$")
 _MISSING = re.compile(r"^\s*(\S+) => not found$")
 
 
 def libraries_of(files: Iterable[Path]) -> dict[str, Path]:
-    """Path by name of each library that `files` need, directly or not, but for those of any Linux.
+    """Paths by name of the libraries that `files` need, directly or not, except those of any Linux.
 
     Raises:
-        HearthError: one is not there, or there is no ldd.
+        HearthError: one is missing, or ldd is not installed.
     """
     from hearth import HearthError
 
@@ -44,7 +44,7 @@ def libraries_of(files: Iterable[Path]) -> dict[str, Path]:
             file = line[:-1]
         elif (missing := _MISSING.match(line)) and not _OF_THE_LOADER.match(missing[1]):
             raise HearthError(
-                f"{file} needs {missing[1]}, which this environment has not: run `hearth pack` "
+                f"{file} needs {missing[1]}, which is not in this environment: run `hearth pack` "
                 "where the program itself runs (`hearth device_query`)"
             )
         elif (known := _FOUND.match(line)) and not _EVERYWHERE.match(known[1]):

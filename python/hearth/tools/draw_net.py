@@ -1,4 +1,4 @@
-"""Draws a net as a picture: layers as boxes, blobs as octagons, as Caffe's draw_net does.
+"""Draws a net as an image: layers as boxes, blobs as octagons, like Caffe's draw_net.
 
 `hearth draw NET.prototxt OUT.svg` runs this module as a program.
 """
@@ -31,7 +31,7 @@ _LAYER_COLOR = "#9fc3f0"
 
 
 def _axes(param: Mapping[str, Any], name: str, default: int) -> str:
-    """A kernel size, stride or pad as text: one number, or height x width where they differ."""
+    """A kernel size, stride or pad as text: one number, or height x width if they differ."""
     if f"{name}_h" in param or f"{name}_w" in param:
         return f"{param.get(f'{name}_h', default)}x{param.get(f'{name}_w', default)}"
     sizes = param.get("kernel_size" if name == "kernel" else name, default)
@@ -52,7 +52,7 @@ def _multipliers(layer: Layer) -> str:
 
 
 def layer_label(layer: Layer, display_lr: bool = False) -> list[str]:
-    """The lines in a layer's box: its name, its type and, where it has one, its window."""
+    """The lines in a layer's box: its name, its type and, if it has one, its window."""
     kind = layer.get("type", "")
     lines = [layer.get("name", ""), f"({kind})"]
     if kind in ("Convolution", "Deconvolution"):
@@ -67,12 +67,12 @@ def layer_label(layer: Layer, display_lr: bool = False) -> list[str]:
 
 
 def box_text(layer: Layer, rankdir: str, display_lr: bool = False) -> str:
-    """The text in a layer's box: lines where the net runs sideways, words where it runs upright."""
+    """The text in a layer's box: in lines for a horizontal net, in one line for a vertical one."""
     return ("\n" if rankdir in ("LR", "RL") else " ").join(layer_label(layer, display_lr))
 
 
 def edge_label(layer: Layer) -> str:
-    """What a layer says of its tops: the number of outputs, or the batch size of a data layer."""
+    """A layer's label at its tops: the number of outputs, or the batch size of a data layer."""
     for param in ("convolution_param", "inner_product_param", "embed_param", "recurrent_param"):
         if "num_output" in layer.get(param, {}):
             return str(layer[param]["num_output"])
@@ -83,12 +83,12 @@ def edge_label(layer: Layer) -> str:
 
 
 def _quote(text: str) -> str:
-    """DOT's string literal; a line break in `text` becomes one in the picture."""
+    """DOT's string literal; line breaks are preserved in the image."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def color_of_type(kind: str) -> str:
-    """The color of the boxes of a layer type that does not work in place."""
+    """The box color of a layer type that does not compute in place."""
     return _COLORS.get(kind, _LAYER_COLOR)
 
 
@@ -107,9 +107,9 @@ def to_dot(
 
     Args:
         net: the fields of a NetParameter in today's format, as parse_prototxt gives them.
-        rankdir: where the net runs: LR (left to right), TB (top to bottom), BT or RL.
-        label_edges: write outputs and batch sizes at the edges.
-        display_lr: write each parameter's lr_mult in its layer's box.
+        rankdir: direction: LR (left to right), TB (top to bottom), BT or RL.
+        label_edges: label edges with outputs and batch sizes.
+        display_lr: show each parameter's lr_mult in its layer's box.
     """
     lines = [f"digraph {_quote(net.get('name', '') or 'net')} {{", f"  rankdir={rankdir};"]
     lines.append('  node [style=filled, fontname="sans-serif"];')
@@ -136,7 +136,7 @@ def to_dot(
 
 
 def read_net(prototxt: str, phase: str = "ALL") -> dict[str, Any]:
-    """The net in `prototxt`, old formats included, with the layers of one phase or all of them.
+    """Parses a net, also in old formats, with the layers of one phase or all.
 
     Raises:
         ValueError: the text is not a net.
@@ -151,11 +151,12 @@ def read_net(prototxt: str, phase: str = "ALL") -> dict[str, Any]:
 
 
 def write_picture(dot: str, path: str) -> None:
-    """Writes DOT text as the picture that the path's ending asks for; `.dot` is the text itself.
+    """Converts DOT text to an image in the format of the path's extension; `.dot` is the text
+    itself.
 
     Raises:
         FileNotFoundError: Graphviz is not installed.
-        ValueError: Graphviz cannot write such a picture.
+        ValueError: Graphviz does not support the format.
     """
     ending = Path(path).suffix.removeprefix(".")
     if ending in ("dot", "gv"):
@@ -172,7 +173,7 @@ def write_picture(dot: str, path: str) -> None:
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{path} needs Graphviz's `dot`, which is not installed (apt-get install graphviz); "
-            "an output that ends in .dot does not"
+            "an output with the extension .dot does not"
         ) from None
     if done.returncode != 0:
         raise ValueError(f"dot cannot write {path}: {done.stderr.strip()}")
@@ -181,15 +182,17 @@ def write_picture(dot: str, path: str) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hearth draw", description=__doc__.splitlines()[0])
     parser.add_argument("net", help="net prototxt")
-    parser.add_argument("output", help="picture: .svg, .png, .pdf, or .dot")
-    parser.add_argument("--rankdir", choices=RANKDIRS, default="LR", help="where the net runs")
-    parser.add_argument("--phase", choices=PHASES, default="ALL", help="whose layers to draw")
-    parser.add_argument("--display_lrm", action="store_true", help="write lr_mult in the boxes")
+    parser.add_argument("output", help="image: .svg, .png, .pdf, or .dot")
+    parser.add_argument("--rankdir", choices=RANKDIRS, default="LR", help="direction of the net")
+    parser.add_argument(
+        "--phase", choices=PHASES, default="ALL", help="phase of the layers to draw"
+    )
+    parser.add_argument("--display_lrm", action="store_true", help="show lr_mult in the boxes")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draws what the command line says; a mistake is one line on stderr and the status 1."""
+    """Runs the command line; an error is one line on stderr and status 1."""
     options = _parser().parse_args(arguments)
     try:
         net = read_net(Path(options.net).read_text(), options.phase)

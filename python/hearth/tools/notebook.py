@@ -1,4 +1,4 @@
-"""What a notebook shows of rows and nets: CaffeOnSpark's display functions."""
+"""Displays rows and nets in notebooks: CaffeOnSpark's display functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = {b"\x89PNG": "png", b"\xff\xd8": "jpeg", b"GIF8": "gif"}
 
 
 class Html(str):
-    """HTML that a notebook shows where a cell ends with it, as IPython's own class does."""
+    """HTML that a notebook displays as a cell's result, like IPython's class."""
 
     @property
     def data(self) -> str:
@@ -34,14 +34,14 @@ class Html(str):
 
 
 def get_np_array(row: Any) -> np.ndarray:
-    """The gray picture in `data` of a row that has `height` and `width`, too."""
+    """The gray image in `data` of a row with `height` and `width`."""
     import numpy as np
 
     return np.frombuffer(row.data, np.uint8).reshape((row.height, row.width))
 
 
 def image_tag(np_array: np.ndarray) -> str:
-    """A gray picture (height, width) of bytes as an HTML element."""
+    """A gray image (height, width) of bytes as an HTML element."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         checked = kind + data
@@ -55,7 +55,7 @@ def image_tag(np_array: np.ndarray) -> str:
 
 
 def get_image(image: Any) -> str:
-    """A picture file's bytes, also as Spark's array<byte>, as an HTML element."""
+    """An image file's bytes, also as Spark's array<byte>, as an HTML element."""
     if isinstance(image, list):
         data = bytes(byte & 0xFF for byte in image)
     else:
@@ -65,23 +65,23 @@ def get_image(image: Any) -> str:
 
 
 def show_df(df: DataFrame, nrows: int = 10) -> Html:
-    """The first rows as a table: id, label and the picture in `data`, of pixels or of a file."""
-    rows = [(row.id, row.label, _picture(row)) for row in df.take(nrows)]
+    """The first rows as a table: id, label and the image in `data`, as pixels or a file."""
+    rows = [(row.id, row.label, _image_tag(row)) for row in df.take(nrows)]
     return _table(("Index", "Label", "Image"), rows)
 
 
 def show_captions(df: DataFrame, nrows: int = 10) -> Html:
-    """The first rows as a table: id, the picture file in `data.image`, and `prediction`."""
+    """The first rows as a table: id, the image file in `data.image`, and `prediction`."""
     rows = [(row.id, row.prediction, get_image(row.data.image)) for row in df.take(nrows)]
     return _table(("Image Id", "Prediction", "Image"), rows)
 
 
 def show_network(input_net_proto_file: str, rankdir: str = "LR") -> Html:
-    """The net of a prototxt file as a picture; `rankdir`: LR, TB, BT or RL.
+    """The net of a prototxt file as an image; `rankdir`: LR, TB, BT or RL.
 
     Raises:
-        FileNotFoundError: there is no such file, or Graphviz is not installed.
-        ValueError: it is not a net.
+        FileNotFoundError: the file does not exist, or Graphviz is not installed.
+        ValueError: the file is not a net.
     """
     dot = to_dot(read_net(Path(input_net_proto_file).read_text(encoding="utf-8")), rankdir)
     with tempfile.TemporaryDirectory(prefix="hearth-net-") as folder:
@@ -90,16 +90,16 @@ def show_network(input_net_proto_file: str, rankdir: str = "LR") -> Html:
         return Html(f"<body>{get_image(path.read_bytes())}</body>")
 
 
-def _picture(row: Any) -> str:
+def _image_tag(row: Any) -> str:
     data = bytes(row.data)
     is_file = any(data.startswith(head) for head in _KINDS)
     return get_image(data) if is_file else image_tag(get_np_array(row))
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Html:
-    """`rows` have a picture at their end."""
+    """`rows` end with an image."""
     lines = ["<tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
-    for *texts, picture in rows:
-        cells = [*(html.escape(str(text)) for text in texts), picture]
+    for *texts, image in rows:
+        cells = [*(html.escape(str(text)) for text in texts), image]
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     return Html("<table>" + "".join(lines) + "</table>")

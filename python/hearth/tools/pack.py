@@ -1,12 +1,12 @@
-"""Makes the archive by which spark-submit brings Hearth to nodes that do not have it.
+"""Creates an archive with which spark-submit ships Hearth to nodes that do not have it.
 
     hearth pack                       hearth, its engine and their libraries; nodes have Python,
                                       numpy and pyarrow
-    hearth pack --no-engine           the same for programs that train no Caffe net: megabytes
-    hearth pack --environment         Python and everything that is installed here, but for Spark
+    hearth pack --no-engine           the same without Caffe's engine: megabytes
+    hearth pack --environment         Python and all installed packages except Spark
 
-It prints the archive's size and the commands that use it. `hearth pack -- -train -conf
-solver.prototxt ...` or `hearth pack -- program.py ...` makes them those of your program.
+Prints the archive's size and the commands that use it. `hearth pack -- -train -conf
+solver.prototxt ...` or `hearth pack -- program.py ...` prints them for your program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LARGE = 1 << 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Packs as the arguments say. Returns the exit status; a user's error is one line."""
+    """Runs the command line. Returns the exit status; a user's error is printed in one line."""
     if not any(native.DIRECTORY.glob("_core.*.so")):
         print(
             f"hearth pack: there are no compiled parts in {native.DIRECTORY}: install the wheel, "
@@ -45,14 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The same, but raises what main() turns into a line."""
+    """As main(), but raises errors."""
     flags = _parser().parse_args(list(arguments))
-    program = program_of(flags.program)  # its mistakes are found before minutes of packing
+    program = program_of(flags.program)  # finds errors before minutes of packing
     target = Path(flags.output).absolute()
     if not target.parent.is_dir():
         from hearth import HearthError
 
-        raise HearthError(f"-o {flags.output}: there is no folder {target.parent}")
+        raise HearthError(f"-o {flags.output}: the folder {target.parent} does not exist")
     engine = not flags.no_engine
     if not flags.environment:
         _write(target, package_entries(engine))
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
         print(f"{target}: {_megabytes(target.stat().st_size)}, by conda-pack")
     else:
         _write(target, pack_environment.environment_entries(engine, flags.without))
-        _tell_largest(target)
+        _print_largest(target)
     for what, command in commands(target, flags.environment, program).items():
         print(f"\n{what}:\n\n{command}")
     return 0
@@ -74,13 +74,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    name = "the archive (default: %(default)s); .tar is quick and large"
+    name = "the archive (default: %(default)s); .tar is fast but large"
     add("-o", "--output", default="hearth.tar.gz", metavar="FILE", help=name)
-    add("--environment", action="store_true", help="Python and all packages, too")
-    add("--no-engine", action="store_true", help="leave Caffe's engine out")
-    without = "an installed distribution to leave out of --environment (nvidia-*)"
+    add("--environment", action="store_true", help="include Python and all packages")
+    add("--no-engine", action="store_true", help="omit Caffe's engine")
+    without = "an installed distribution to omit from --environment (nvidia-*)"
     add("--without", action="append", default=[], metavar="NAME", help=without)
-    program = "what is to be submitted, for the commands that are printed"
+    program = "the program to submit, for the printed commands"
     add("program", nargs="*", metavar="PROGRAM", help=program)
     return parser
 
@@ -95,16 +95,16 @@ def _write(target: Path, entries: Iterable[Entry]) -> None:
     )
 
 
-def _tell_largest(target: Path) -> None:
-    """What to leave out, where there is much of it."""
+def _print_largest(target: Path) -> None:
+    """Prints the largest distributions, candidates for --without."""
     if target.stat().st_size < _LARGE:
         return
     largest = [
         f"{name} {_megabytes(size)}"
         for name, size in pack_environment.distribution_sizes()[:6]
-        if name not in pack_environment.LEFT_OUT
+        if name not in pack_environment.EXCLUDED
     ]
-    print(f"The largest of what is installed: {', '.join(largest)}; --without leaves one out")
+    print(f"The largest distributions: {', '.join(largest)}; --without omits one")
 
 
 def _megabytes(size: int) -> str:

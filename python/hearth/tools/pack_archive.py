@@ -1,4 +1,4 @@
-"""An archive for Spark's --archives: what lies in it, and how it is written."""
+"""Archives for Spark's --archives: their entries, and writing them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# Of what Spark and YARN unpack everywhere. A plain .tar is quick to write and large.
+# Formats that all versions of Spark and YARN unpack. A plain .tar is fast to write but large.
 SUFFIXES = (".tar.gz", ".tgz", ".tar")
-# More than this gains 1 % of size for four times the processor time.
+# Higher levels save 1 % of size for four times the processor time.
 _LEVEL = 6
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, or link, of an archive: its name there, and where it is or what it holds.
-
-    `library`: a shared library, which is written without its symbols for debuggers.
-    """
+    """A file or link of an archive: its name, and its path or content."""
 
     name: str
     path: Path | None = None
@@ -31,20 +28,20 @@ class Entry:
 
     @classmethod
     def script(cls, name: str, text: str) -> Entry:
-        """A program that is written here."""
+        """An executable script with this text."""
         return cls(name, None, text)
 
 
 @dataclass(frozen=True)
 class Written:
-    """Bytes of an archive, and of its files once unpacked."""
+    """Sizes of an archive, packed and unpacked, in bytes."""
 
     packed: int
     unpacked: int
 
 
 def files_below(folder: Path, name: str, caches: bool = False) -> Iterator[Entry]:
-    """All files of a folder under another name; Python's `caches` where they are asked for."""
+    """All files of a folder under another name; Python's `caches` on request."""
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(part for part in folders if caches or part != "__pycache__")
         here = Path(parent)
@@ -55,7 +52,7 @@ def files_below(folder: Path, name: str, caches: bool = False) -> Iterator[Entry
 
 
 def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
-    """Writes the archive under another name first, so that no half of one is ever there.
+    """Writes the archive under a temporary name first, so that a partial one never has its name.
 
     Raises:
         HearthError: the name has none of SUFFIXES, or the file cannot be written.
@@ -64,7 +61,7 @@ def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
 
     if not target.name.endswith(SUFFIXES):
         raise HearthError(
-            f"-o {target}: Spark tells archives by their names, which end in {', '.join(SUFFIXES)}"
+            f"-o {target}: Spark recognizes archives by their extensions: {', '.join(SUFFIXES)}"
         )
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     compressed = {} if target.name.endswith(".tar") else {"compresslevel": _LEVEL}
@@ -83,7 +80,7 @@ def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
 
 
 def _add(archive: tarfile.TarFile, entry: Entry) -> int:
-    """Owners and their rights stay here: whoever unpacks it may read all of it."""
+    """Drops owners and permissions: everyone may read the unpacked files."""
     if entry.path is None:
         content = entry.text.encode()
         info = tarfile.TarInfo(entry.name)
@@ -95,7 +92,7 @@ def _add(archive: tarfile.TarFile, entry: Entry) -> int:
     info.uid = info.gid = 0
     info.uname = info.gname = ""
     info.mode |= 0o444
-    if info.islnk():  # another name of a file of this archive: both are written
+    if info.islnk():  # a hard link to a file of this archive: write both
         info.type, info.size = tarfile.REGTYPE, entry.path.stat().st_size
     if not info.isreg():
         archive.addfile(info)
@@ -111,8 +108,8 @@ def _add(archive: tarfile.TarFile, entry: Entry) -> int:
 
 
 def loaded_part(image: bytes) -> bytes:
-    """A 64-bit little-endian ELF file up to its last loaded byte: without the table of sections and
-    the symbols for debuggers behind it, a fifth of oneDNN. Other files as they are."""
+    """A 64-bit little-endian ELF file up to its last loaded byte: without the section table and
+    debug symbols after it, a fifth of oneDNN. Other files are unchanged."""
     if image[:6] != b"\x7fELF\x02\x01":
         return image
     (first,) = struct.unpack_from("<Q", image, 32)
@@ -122,13 +119,13 @@ def loaded_part(image: bytes) -> bytes:
         _, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", image, at)
         end = max(end, offset + length)
     header = bytearray(image[:end])
-    struct.pack_into("<Q", header, 40, 0)  # there is no table of sections,
-    struct.pack_into("<HH", header, 60, 0, 0)  # nor an entry of it
+    struct.pack_into("<Q", header, 40, 0)  # no section table,
+    struct.pack_into("<HH", header, 60, 0, 0)  # no entries
     return bytes(header)
 
 
 def _is_link_inside(path: Path) -> bool:
-    """Whether a link leads to somewhere beside or below it, where it leads in the archive, too."""
+    """Whether a link's target is in or below its folder, and so in the archive, too."""
     if not path.is_symlink():
         return False
     target = os.readlink(path)

@@ -1,7 +1,7 @@
-"""What `hearth pack --environment` takes: this Python and all that is installed in its environment.
+"""Collects the files for `hearth pack --environment`: this Python and its installed packages.
 
-The archive is a Python prefix (bin, lib) that runs wherever it is unpacked: Python finds its
-library by its own place, and bin/python, a script, says where the shared libraries are.
+The archive is a relocatable Python prefix (bin, lib): Python finds its library relative to itself,
+and bin/python, a script, sets the path of shared libraries.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from hearth.tools.carried_libraries import libraries_of
 from hearth.tools.pack_archive import Entry, files_below
 from hearth.tools.pack_package import compiled, engine_parts, python_entries
 
-# Executors have Spark's Python side from Spark itself; nobody installs anything on them.
-LEFT_OUT = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
+# Executors get Spark's Python packages from Spark, and install no packages.
+EXCLUDED = ("pyspark", "pyspark-client", "py4j", "pip", "setuptools", "uv", "wheel")
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
-# Of Python's own library: its tests, and what draws windows.
+# Parts of Python's library: its tests and GUI modules.
 _UNUSED = ("test", "idlelib", "turtledemo", "tkinter", "ensurepip", "lib2to3", "__pycache__")
 _OWN = "hearth-spark"
 
@@ -43,11 +43,8 @@ exec "$root/bin/{python}" {arguments}"$@"
 
 
 @dataclass
-class _LeftOut:
-    """Files of distributions that are not packed, and top-level folders that only these have.
-
-    Such a folder is left out as a whole: standalone Spark keeps executors' files in pyspark/work.
-    """
+class _Excluded:
+    """Files of omitted distributions, and top-level folders that only these have."""
 
     files: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
@@ -57,49 +54,51 @@ class _LeftOut:
 
 
 def is_conda() -> bool:
-    """Whether this environment is one of conda's, whose files know where they are."""
+    """Whether this is a conda environment, whose files contain their paths."""
     return (Path(sys.prefix) / "conda-meta").is_dir()
 
 
 def pack_conda(target: Path, without: Sequence[str]) -> None:
-    """Has conda-pack write the archive, as it can mend the paths in a conda environment's files.
+    """Runs conda-pack, which rewrites the paths in a conda environment's files.
 
     Raises:
-        HearthError: it is not installed, or failed.
+        HearthError: conda-pack is not installed, or failed.
     """
     from hearth import HearthError
 
     program = shutil.which("conda-pack")
     if program is None:
         raise HearthError(
-            f"{sys.prefix} is a conda environment, which the program conda-pack packs: "
-            "conda install -c conda-forge conda-pack, then run this again"
+            f"{sys.prefix} is a conda environment, which needs conda-pack: "
+            "conda install -c conda-forge conda-pack, then rerun this command"
         )
     if without:
-        raise HearthError("--without is not for conda environments: conda-pack packs all of one")
+        raise HearthError(
+            "--without is not supported for conda environments: conda-pack packs all files"
+        )
     done = subprocess.run([program, "-p", sys.prefix, "-o", str(target), "--force"])
     if done.returncode:
-        raise HearthError(f"conda-pack ended with status {done.returncode}; it has said why")
+        raise HearthError(f"conda-pack ended with status {done.returncode}; see its output")
 
 
 def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]:
-    """The files of the archive, but for distributions whose names match one of `without`.
+    """The files of the archive, without distributions whose names match one of `without`.
 
     Raises:
-        HearthError: a package lies elsewhere, or a library is missing.
+        HearthError: a package is outside of the environment, or a library is missing.
     """
     packages = f"lib/{_PYTHON}/site-packages"
     program = Path(sys.executable).resolve()
-    left_out = _left_out((*LEFT_OUT, *without))
+    excluded = _excluded((*EXCLUDED, *without))
     yield Entry(f"bin/{_PYTHON}", program)
     yield from _standard_library()
-    yield from _installed(packages, left_out)
+    yield from _installed(packages, excluded)
     ours = [*compiled(), *(engine_parts() if engine else [])]
     dynamic = sorted(Path(sysconfig.get_config_var("DESTSHARED")).glob("*.so"))
     folders = {"lib": None}
     for name, path in libraries_of([program, *dynamic, *ours]).items():
-        place = _place(path)
-        if place is None or place.parent == Path("lib") or os.path.normpath(path) in left_out:
+        place = _archive_path(path)
+        if place is None or place.parent == Path("lib") or os.path.normpath(path) in excluded:
             yield Entry(f"lib/{name}", path.resolve())
         else:
             folders[str(place.parent)] = None
@@ -110,7 +109,7 @@ def environment_entries(engine: bool, without: Sequence[str]) -> Iterator[Entry]
 
 
 def distribution_sizes() -> list[tuple[str, int]]:
-    """What is installed, largest first: names and bytes."""
+    """(name, bytes) of installed distributions, largest first."""
     found = {}
     for known in metadata.distributions():
         files = [Path(str(file.locate())) for file in known.files or []]
@@ -131,20 +130,20 @@ def _standard_library() -> Iterator[Entry]:
             yield Entry(name, path)
 
 
-def _installed(folder: str, left_out: _LeftOut) -> Iterator[Entry]:
-    """All in the environment's folders of packages but hearth and what is left out."""
+def _installed(folder: str, excluded: _Excluded) -> Iterator[Entry]:
+    """All files of the environment's package folders, except hearth and omitted ones."""
     for root in _folders_of_packages():
         _refuse_links(root)
         for entry in files_below(root, folder, caches=True):
-            if str(entry.path) not in left_out and not entry.name.endswith(".pth"):
+            if str(entry.path) not in excluded and not entry.name.endswith(".pth"):
                 yield entry
 
 
 def _source(path: str) -> str:
-    """The file that a compiled one was made of: some installers do not note compiled files."""
+    """The source of a compiled file: some installers do not record compiled files."""
     try:
         return source_from_cache(path)
-    except ValueError:  # it is not of a __pycache__
+    except ValueError:  # not in a __pycache__
         return path
 
 
@@ -152,22 +151,22 @@ def _folders_of_packages() -> list[Path]:
     return list(dict.fromkeys(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")))
 
 
-def _left_out(without: Sequence[str]) -> _LeftOut:
-    """Distributions whose names match, and hearth, which is packed as it is."""
-    left_out, kept = _LeftOut(), set()
+def _excluded(without: Sequence[str]) -> _Excluded:
+    """Distributions whose names match, and hearth, which is packed separately."""
+    excluded, kept = _Excluded(), set()
     for known in metadata.distributions(path=list(map(str, _folders_of_packages()))):
         name = re.sub(r"[-_.]+", "-", known.name).lower()
         files = {os.path.normpath(str(file.locate())) for file in known.files or []}
         if name == _OWN or any(fnmatch(name, pattern.lower()) for pattern in without):
-            left_out.files |= files
+            excluded.files |= files
         else:
             kept |= files
-    left_out.folders = _top_folders(left_out.files) - _top_folders(kept)
-    return left_out
+    excluded.folders = _top_folders(excluded.files) - _top_folders(kept)
+    return excluded
 
 
 def _top_folders(paths: Iterable[str]) -> set[str]:
-    """The packages' folders, each directly below site-packages, that hold these files."""
+    """The top-level package folders, directly below site-packages, of these files."""
     found = set()
     roots = [f"{root}/" for root in _folders_of_packages()]
     for path in paths:
@@ -179,7 +178,8 @@ def _top_folders(paths: Iterable[str]) -> set[str]:
 
 
 def _refuse_links(root: Path) -> None:
-    """Packages that a .pth file brings from other folders would be missing in the archive."""
+    """Raises an error for packages in other folders, linked by .pth files: they would be
+    missing."""
     import hearth
     from hearth import HearthError
 
@@ -191,13 +191,13 @@ def _refuse_links(root: Path) -> None:
                 continue
             if place.is_dir() and root.resolve() not in place.resolve().parents:
                 raise HearthError(
-                    f"{file.name} in {root} links to packages in {place}, which an archive cannot "
-                    "carry: install them as wheels"
+                    f"{file.name} in {root} links to packages in {place}, which cannot be packed: "
+                    "install them as wheels"
                 )
 
 
-def _place(path: Path) -> Path | None:
-    """Where, below the archive's root, a file of this environment lies; None for one of others."""
+def _archive_path(path: Path) -> Path | None:
+    """A file's path relative to the archive's root; None for files outside of this environment."""
     try:
         inside = Path(os.path.normpath(path)).relative_to(sys.prefix)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What `hearth pack` takes for nodes that have Python, numpy and pyarrow, but no hearth.
+"""Collects the files of `hearth pack` for nodes with Python, numpy and pyarrow, but no hearth.
 
 python/          for PYTHONPATH: hearth, caffe, tensorflowonspark
 python/hearth/native/libraries/         libraries of the bindings; engine/ those of the engine
@@ -18,7 +18,7 @@ from hearth.tools.pack_archive import Entry, files_below
 _IMPORT_NAMES = ("hearth", "caffe", "com/yahoo/ml/caffe", "tensorflowonspark")
 _NATIVE = "hearth/native"
 _ENGINE = ("hearth", "_caffe.*.so")
-# Uses the torch of the node, where there is one of its version.
+# Uses the node's torch if its version matches.
 _DEVICES = ("libhearth_device_torch.so",)
 _BINDINGS = ("_core.*.so", "libhearth_feed.so")
 _PLUGINS = ("libhearth_tensorflow_collective.so", "libhearth_tensorflow_files.so")
@@ -35,7 +35,7 @@ def package_entries(engine: bool) -> Iterator[Entry]:
     """The files of the archive; `engine`: with Caffe's engine and its libraries.
 
     Raises:
-        HearthError: a part was not built here, or a library that it needs is missing.
+        HearthError: a part was not built, or a library that it needs is missing.
     """
     yield from python_entries("python", engine)
     libraries = f"python/{_NATIVE}/libraries"
@@ -50,7 +50,7 @@ def package_entries(engine: bool) -> Iterator[Entry]:
 
 
 def python_entries(folder: str, engine: bool) -> Iterator[Entry]:
-    """Hearth's Python files and compiled parts, below `folder`; not the libraries of others."""
+    """Hearth's Python files and compiled parts, below `folder`, without other libraries."""
     root = Path(hearth.__file__).resolve().parents[1]
     for name in _IMPORT_NAMES:
         for entry in files_below(root / name, f"{folder}/{name}"):
@@ -67,7 +67,7 @@ def engine_parts() -> list[Path]:
     """The program and pycaffe's module.
 
     Raises:
-        HearthError: there are none.
+        HearthError: they do not exist.
     """
     from hearth import HearthError
 
@@ -75,19 +75,19 @@ def engine_parts() -> list[Path]:
     if not parts:
         raise HearthError(
             f"there is no Caffe engine in {native.DIRECTORY}: install the wheel with its [caffe] "
-            "extra, or leave the engine out with --no-engine"
+            "extra, or omit the engine with --no-engine"
         )
     return parts
 
 
 def compiled(patterns: tuple[str, ...] = (*_BINDINGS, *_PLUGINS)) -> list[Path]:
-    """Compiled parts of this installation by their names."""
+    """Compiled parts of this installation that match the patterns."""
     found = [path for pattern in patterns for path in sorted(native.DIRECTORY.glob(pattern))]
     return [path for path in found if path.is_file()]
 
 
 def _is_compiled(entry: Entry) -> bool:
-    """Those of a wheel lie among the Python files."""
+    """Whether it is a compiled part; a wheel has them among the Python files."""
     folder, _, name = entry.name.rpartition("/")
     own = folder.endswith(_NATIVE) or f"{_NATIVE}/libraries" in folder
     return own and not name.endswith((".py", ".pyi", ".pyc"))

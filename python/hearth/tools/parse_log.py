@@ -26,10 +26,10 @@ _OUTPUT = re.compile(rf"(Train|Test) net output #\d+: (\S+) = {_NUMBER}( \(\* .*
 
 @dataclass
 class Row:
-    """What a log says of one iteration, in one phase."""
+    """A log's values of one iteration in one phase."""
 
     iteration: int
-    seconds: float  # since "Solving"; NaN where the log has no times
+    seconds: float  # since "Solving"; NaN if the log has no times
     loss: float | None = None  # over average_loss iterations; TRAIN only
     learning_rate: float | None = None  # TRAIN only
     outputs: dict[str, float] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass
 class TrainingLog:
-    """A log's rows in file order: of training, and of each test net."""
+    """A log's rows in file order, for training and for each test net."""
 
     train: list[Row] = field(default_factory=list)
     test: dict[int, list[Row]] = field(default_factory=dict)
@@ -45,12 +45,12 @@ class TrainingLog:
 
 
 class _Clock:
-    """Seconds since the line that says Solving, by the lines' own times."""
+    """Seconds since the "Solving" line, by the lines' timestamps."""
 
     def __init__(self) -> None:
         self._start: datetime | None = None
         self._last: datetime | None = None
-        self._turned = timedelta()  # years that turned since the first line
+        self._turned = timedelta()  # years passed since the first line
         self.seconds = float("nan")
 
     def read(self, line: str) -> None:
@@ -58,7 +58,7 @@ class _Clock:
         if not match:
             return
         year, *rest = (int(group or 0) for group in match.groups())
-        # Most logs leave the year out; 2000 has a 29 February and so 366 days.
+        # Most logs omit the year; 2000 has a 29 February and so 366 days.
         now = datetime(year or 2000, *rest) + self._turned
         if self._last and not year and self._last - now > timedelta(days=1):
             self._turned += timedelta(days=366)
@@ -70,10 +70,10 @@ class _Clock:
 
 
 def read_log(lines: Iterable[str]) -> TrainingLog:
-    """Parses the lines of one log; those that are not Caffe's are skipped."""
+    """Parses the lines of one log; lines that are not Caffe's are skipped."""
     log = TrainingLog()
     clock = _Clock()
-    tests: list[Row] = []  # of the net that was tested last
+    tests: list[Row] = []  # of the last tested net
     for line in lines:
         clock.read(line)
         found = _ITERATION.search(line)
@@ -97,7 +97,7 @@ def read_log(lines: Iterable[str]) -> TrainingLog:
 def write_csv(rows: Sequence[Row], path: Path, delimiter: str = ",") -> None:
     """Writes NumIters, Seconds, LearningRate and the outputs, one row per iteration.
 
-    Caffe's tests have the learning rate of the last display before them; so have these.
+    As in Caffe, tests have the learning rate of the last display before them.
     """
     names = list(dict.fromkeys(name for row in rows for name in row.outputs))
     with path.open("w", newline="") as file:
@@ -110,7 +110,7 @@ def write_csv(rows: Sequence[Row], path: Path, delimiter: str = ",") -> None:
 
 
 def _with_rates(log: TrainingLog, rows: Sequence[Row]) -> list[Row]:
-    """Test rows with the learning rate that the training had then."""
+    """Test rows with the learning rate of training at that time."""
     rates = [(row.iteration, row.learning_rate) for row in log.train if row.learning_rate]
     for row in rows:
         known = [rate for iteration, rate in rates if iteration <= row.iteration]
@@ -119,10 +119,10 @@ def _with_rates(log: TrainingLog, rows: Sequence[Row]) -> list[Row]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the CSV files; a mistake is one line on stderr and the status 1."""
+    """Writes the CSV files; an error is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(prog="hearth parse_log", description=__doc__.splitlines()[0])
     parser.add_argument("log", type=Path, help="log of a training")
-    parser.add_argument("folder", type=Path, help="where LOG.train and LOG.test go")
+    parser.add_argument("folder", type=Path, help="output folder of LOG.train and LOG.test")
     parser.add_argument("--delimiter", default=",", help="between columns (default: a comma)")
     options = parser.parse_args(arguments)
     try:

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 AXES = {"iterations": "iteration", "seconds": "seconds"}
 
-# What one line of the picture shows: (label, x, y, of a test).
+# A line of the plot: (label, x, y, whether it is of a test).
 Curve = tuple[str, list[float], list[float], bool]
 
 
-def _place(row: Row, x: str) -> float:
+def _x_value(row: Row, x: str) -> float:
     return row.seconds if x == "seconds" else row.iteration
 
 
 def _output_curve(rows: Sequence[Row], name: str, label: str, x: str, test: bool) -> Curve:
     having = [row for row in rows if name in row.outputs]
     values = [row.outputs[name] for row in having]
-    return label, [_place(row, x) for row in having], values, test
+    return label, [_x_value(row, x) for row in having], values, test
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
@@ -38,13 +38,13 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 def curves(log: TrainingLog, prefix: str, x: str) -> tuple[list[Curve], list[Curve]]:
-    """The loss curves and the curves of everything else that the log has.
+    """The loss curves, and the curves of all other outputs in the log.
 
-    The training loss is the displayed one, which is smoothed over average_loss iterations.
+    The training loss is the displayed one, smoothed over average_loss iterations.
     """
     losses: list[Curve] = []
     others: list[Curve] = []
-    points = [(_place(row, x), row.loss) for row in log.train if row.loss is not None]
+    points = [(_x_value(row, x), row.loss) for row in log.train if row.loss is not None]
     if points:
         places, values = zip(*points, strict=True)
         losses.append((f"{prefix}train loss", list(places), list(values), False))
@@ -61,7 +61,7 @@ def curves(log: TrainingLog, prefix: str, x: str) -> tuple[list[Curve], list[Cur
 
 def _draw(axes: Axes, lines: Sequence[Curve], title: str) -> None:
     for label, x, y, test in lines:
-        # A test is a few points of a long run, a training many: dots would hide its line.
+        # Tests have few points in a long run, training has many: dots would hide its line.
         axes.plot(x, y, label=label, linestyle="--" if test else "-", marker="o" if test else "",
                   markersize=4, linewidth=1.5)  # fmt: skip
     axes.set_ylabel(title)
@@ -72,10 +72,10 @@ def _draw(axes: Axes, lines: Sequence[Curve], title: str) -> None:
 def plot_logs(
     logs: dict[str, TrainingLog], x: str = "iterations", log_scale: bool = False
 ) -> Figure:
-    """The logs in one picture: losses above, the other outputs below.
+    """Plots the logs in one figure: losses above, the other outputs below.
 
     Args:
-        logs: by the name that the legend gives them.
+        logs: logs by their names in the legend.
         x: "iterations" or "seconds" (since the start of each training).
         log_scale: a logarithmic loss axis.
     """
@@ -105,24 +105,24 @@ def _read(paths: Sequence[str]) -> dict[str, TrainingLog]:
         log = read_log(Path(path).read_text(errors="replace").splitlines())
         if not log.train and not log.test:
             raise ValueError(f"{path} has no line such as 'Iteration 100, loss = 0.5'")
-        # Runs are often told apart by their folders.
+        # Runs often differ only in their folders.
         name = Path(path).name if Path(path).name not in logs else path
         logs[name] = log
     return logs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draws what the command line says; a mistake is one line on stderr and the status 1."""
+    """Runs the command line; an error is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(prog="hearth plot", description=__doc__.splitlines()[0])
     parser.add_argument("logs", nargs="+", metavar="LOG", help="log of a training")
-    parser.add_argument("-o", "--output", required=True, help="picture: .svg, .png or .pdf")
+    parser.add_argument("-o", "--output", required=True, help="image: .svg, .png or .pdf")
     parser.add_argument("--x", choices=AXES, default="iterations", help="the horizontal axis")
     parser.add_argument("--log-scale", action="store_true", help="logarithmic loss axis")
     options = parser.parse_args(arguments)
     try:
         plot_logs(_read(options.logs), options.x, options.log_scale).savefig(options.output)
     except ImportError:
-        print("hearth plot: it needs matplotlib: pip install 'hearth-spark[plot]'", file=sys.stderr)
+        print("hearth plot needs matplotlib: pip install 'hearth-spark[plot]'", file=sys.stderr)
         return 1
     except (OSError, ValueError) as error:
         print(f"hearth plot: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Writes a training's curves, from its event files, as one HTML file that needs nothing else.
+"""Writes a training's curves from its event files to a self-contained HTML file.
 
 `hearth report RUN` runs this module as a program.
 """
@@ -16,24 +16,24 @@ from hearth.board.page import report
 
 
 def event_files(run: Path) -> list[Path]:
-    """The event files in a folder, in the order in which they were made; a file is its own.
+    """The event files in a folder, in order of creation; a file stands for itself.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no event files.
     """
     if run.is_file():
         return [run]
     files = sorted(file for file in run.glob("*tfevents*") if file.is_file())
     if not files:
         raise ValueError(
-            f"{run} has no event files (events.out.tfevents.*): give the folder that the training "
+            f"{run} has no event files (events.out.tfevents.*): pass the folder that the training "
             "had as -logDir or --log_dir"
         )
     return files
 
 
 def read_run(run: Path) -> History:
-    """What all event files of a run say: a later one goes on from where it begins."""
+    """Merges the event files of a run: a later one replaces values from its first step on."""
     from hearth.native._core import read_events
 
     history = History(run.resolve().name)
@@ -51,7 +51,7 @@ def read_run(run: Path) -> History:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes what the command line says; a mistake is one line on stderr and the status 1."""
+    """Runs the command line; an error is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(prog="hearth report", description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, metavar="RUN", help="folder with a run's event files")
     parser.add_argument("-o", "--output", type=Path, help="default: RUN/report.html")

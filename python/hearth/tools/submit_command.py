@@ -1,4 +1,4 @@
-"""The spark-submit commands that use an archive of `hearth pack`."""
+"""Builds the spark-submit commands for an archive of `hearth pack`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import hearth
 
-# Where Spark unpacks the archive: a folder of this name in a container's working directory.
+# Name of the unpacked archive's folder in a container's working directory.
 FOLDER = "hearth_pack"
 _EXAMPLE = (
     "-train", "-conf", "solver.prototxt", "-clusterSize", "2", "-model", "models/net.caffemodel",
@@ -19,7 +19,7 @@ _EXAMPLE = (
 
 @dataclass(frozen=True)
 class Program:
-    """What to submit: a Python file and its arguments, and the local files that it reads."""
+    """The program to submit: a Python file, its arguments, and the local files that it reads."""
 
     file: str
     arguments: tuple[str, ...]
@@ -31,7 +31,7 @@ def program_of(words: Sequence[str]) -> Program:
     """A program's file and arguments; without a file, CaffeOnSpark's flags.
 
     Raises:
-        HearthError: a solver or net that is named is not there, or is none.
+        HearthError: a named solver or net does not exist, or is invalid.
     """
     words = list(words[1:] if words[:1] == ["--"] else words) or list(_EXAMPLE)
     if not words[0].startswith("-"):
@@ -45,10 +45,10 @@ def program_of(words: Sequence[str]) -> Program:
 
 
 def prototxts(solver: str) -> list[str]:
-    """A solver and its net, as --files takes them: both come to lie in one folder.
+    """A solver and its net for --files, which puts both into one folder.
 
     Raises:
-        HearthError: one of them is not there or cannot be parsed, or the net would not be found.
+        HearthError: one of them does not exist or cannot be parsed, or the net would not be found.
     """
     from hearth import HearthError
     from hearth.files.uri import local_path
@@ -66,14 +66,14 @@ def prototxts(solver: str) -> list[str]:
         raise HearthError(f"{solver} has `net: {net!r}`: there is no such file")
     if net != Path(net).name:
         raise HearthError(
-            f"{solver} has `net: {net!r}`: --files puts both into one folder, so name the net "
-            f'without a folder (net: "{Path(net).name}", beside the solver)'
+            f"{solver} has `net: {net!r}`: --files puts both into one folder, so set the net "
+            f'without a folder (net: "{Path(net).name}", in the same folder as the solver)'
         )
     return [path, place]
 
 
 def commands(archive: Path, environment: bool, program: Program) -> dict[str, str]:
-    """The command by what is to be said of it, each in several lines."""
+    """Multi-line commands by their descriptions."""
     shown = shlex.quote(str(archive))
     common = ["--num-executors", str(program.executors), "--archives", f"{shown}#{FOLDER}"]
     quiet = ["--conf", "spark.dynamicAllocation.enabled=false"]
@@ -98,7 +98,7 @@ def commands(archive: Path, environment: bool, program: Program) -> dict[str, st
 
 
 def _in_container(program: Program) -> list[str]:
-    """The arguments where the files lie in the working directory."""
+    """The arguments for files in the working directory."""
     names = {file: Path(file).name for file in program.files}
     words = []
     for flag, word in zip(("", *program.arguments), program.arguments, strict=False):
@@ -116,7 +116,7 @@ def _pairs(words: Sequence[str]) -> list[str]:
 
 
 def _value(words: Sequence[str], flag: str) -> str:
-    """What follows -flag, or stands behind it."""
+    """The value after -flag, or joined to it."""
     for i, word in enumerate(words):
         name, equals, value = word.lstrip("-").partition("=")
         if name == flag and word.startswith("-"):

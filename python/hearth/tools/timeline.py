@@ -1,4 +1,4 @@
-"""Brings the timelines of all processes of a training onto one clock, as one file for Perfetto.
+"""Merges the timelines of all processes of a training, on one clock, into a file for Perfetto.
 
 `hearth timeline FOLDER` runs this module as a program. Each process that ran with
 HEARTH_TIMELINE=FOLDER or `-timeline FOLDER` has left a file *.trace.json.
@@ -18,21 +18,21 @@ from pathlib import Path
 from typing import Any
 
 _PATTERN = "*.trace.json"
-# No rank ends one of these before the last one has begun it.
-_MEETINGS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier")
+# Synchronizing operations: no rank ends one before the last rank has started it.
+_SYNCHRONIZING = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier")
 
 Event = dict[str, Any]
-# What reading a line raises that is something else than an event.
+# Exceptions for lines that are not valid events.
 _GARBLED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass
 class Process:
-    """What one process wrote.
+    """The timeline of one process.
 
     Attributes:
-        machine: processes with the same one read the same clock.
-        wall_us: what to add to its times, in microseconds, to have those of its wall clock.
+        machine: processes on the same machine share a clock.
+        wall_us: offset of its times to its wall clock, in microseconds.
     """
 
     file: Path
@@ -45,19 +45,19 @@ class Process:
 
 @dataclass(frozen=True)
 class Clock:
-    """What to add to a machine's times, and by how much that may be wrong; None: by nobody knows
-    how much, as only the wall clocks say it."""
+    """A machine's clock offset, and its maximum error; None: unknown, as it is based on wall clocks
+    only."""
 
     shift_us: float
     error_us: float | None
 
 
 def read(file: Path) -> Process:
-    """The timeline of one process; what a killed process did not write to the end is left out, as
-    are lines that the core does not write so.
+    """Reads the timeline of one process; an incomplete end of a killed process and invalid lines
+    are ignored.
 
     Raises:
-        ValueError: it is none. OSError: it cannot be read.
+        ValueError: the file is not a timeline. OSError: it cannot be read.
     """
     process: Process | None = None
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -77,13 +77,13 @@ def read(file: Path) -> Process:
         except (*_GARBLED, RecursionError):
             continue
     if process is None:
-        raise ValueError(f"{file} is no timeline of hearth")
+        raise ValueError(f"{file} is not a timeline of hearth")
     process.name = process.name or f"process {file.name.removesuffix(_PATTERN[1:])}"
     return process
 
 
 def _checked(event: Event) -> Event:
-    """The same event; raises one of _GARBLED where the merging could not use it."""
+    """Validates an event for merging; raises one of _GARBLED if it is invalid."""
     if event["ph"] != "X" and "ts" not in event:
         return event
     details = event.setdefault("args", {})
@@ -97,31 +97,31 @@ def _checked(event: Event) -> Event:
 
 
 def read_all(folder: Path) -> list[Process]:
-    """The timelines in a folder, ranks in their order.
+    """The timelines in a folder, sorted by rank.
 
     Raises:
-        ValueError: there are none, or one is none. OSError: one cannot be read.
+        ValueError: there are none, or a file is not one. OSError: a file cannot be read.
     """
     files = sorted(folder.glob(_PATTERN))
     if not files:
         raise ValueError(
-            f"{folder} has no timelines ({_PATTERN}): run with HEARTH_TIMELINE={folder}, and bring "
+            f"{folder} has no timelines ({_PATTERN}): run with HEARTH_TIMELINE={folder}, and copy "
             "the files of all hosts there"
         )
     return sorted(map(read, files), key=lambda process: _natural(process.name))
 
 
 def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
-    """By machine: how its times become those of the first one.
+    """The clock offset of each machine to the first one.
 
-    Wall clocks of two hosts differ by milliseconds. Each collective operation limits by how much:
-    no rank ends it before the last one has begun it, so that the shift between two machines lies
-    between the largest (begin - end) and the smallest (end - begin) of all operations.
+    Wall clocks of hosts differ by milliseconds. Each collective operation limits the offset: no
+    rank ends it before the last rank has started it, so the offset between two machines is between
+    the largest (begin - end) and the smallest (end - begin) of all operations.
     """
     found: dict[str, Clock] = {}
-    spans = {machine: _meetings(processes, machine) for machine in _machines(processes)}
+    spans = {machine: _operation_times(processes, machine) for machine in _machines(processes)}
     walls = {process.machine: process.wall_us for process in reversed(processes)}
-    for first in spans:  # again for each machine that shares no operation with those before
+    for first in spans:  # repeated for each machine without common operations
         if first in found:
             continue
         base = walls[next(iter(spans))]
@@ -144,7 +144,7 @@ def clocks(processes: Sequence[Process]) -> dict[str, Clock]:
 
 
 def merged(processes: Sequence[Process], by: Mapping[str, Clock]) -> dict[str, Any]:
-    """All events as one trace, whose time begins with the first; each process has its place."""
+    """All events as one trace, whose time starts with the first; each process has a track."""
     shifts = {process.file: by[process.machine].shift_us for process in processes}
     begins = [e["ts"] + shifts[p.file] for p in processes for e in p.events if e["ph"] == "X"]
     zero = min(begins, default=0.0)
@@ -165,8 +165,8 @@ def _machines(processes: Sequence[Process]) -> list[str]:
     return list(dict.fromkeys(process.machine for process in processes))
 
 
-def _meetings(processes: Sequence[Process], machine: str) -> dict[Any, tuple[float, float]]:
-    """By operation: when the machine's last rank began it, and its first one ended it."""
+def _operation_times(processes: Sequence[Process], machine: str) -> dict[Any, tuple[float, float]]:
+    """By operation: the start of the machine's last rank, and the end of its first one."""
     begins: dict[Any, float] = defaultdict(lambda: float("-inf"))
     ends: dict[Any, float] = defaultdict(lambda: float("inf"))
     for process in processes:
@@ -176,7 +176,7 @@ def _meetings(processes: Sequence[Process], machine: str) -> dict[Any, tuple[flo
             details = event.get("args", {})
             if event.get("cat") != "collective" or "step" not in details or "error" in details:
                 continue
-            if event["name"].startswith(_MEETINGS):
+            if event["name"].startswith(_SYNCHRONIZING):
                 key = details["group"], details["step"]
                 begins[key] = max(begins[key], event["ts"])
                 ends[key] = min(ends[key], event["ts"] + event["dur"])
@@ -186,7 +186,7 @@ def _meetings(processes: Sequence[Process], machine: str) -> dict[Any, tuple[flo
 def _limits(
     known: Mapping[Any, tuple[float, float]], other: Mapping[Any, tuple[float, float]]
 ) -> tuple[float, float] | None:
-    """Between what the shift of `other` to `known` lies; None where they share no operation."""
+    """The limits of the offset of `other` to `known`; None without common operations."""
     shared = known.keys() & other.keys()
     if not shared:
         return None
@@ -196,25 +196,27 @@ def _limits(
 
 
 def _natural(name: str) -> list[Any]:
-    """Orders "rank 2" before "rank 10"."""
+    """A sort key that orders "rank 2" before "rank 10"."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def describe(processes: Sequence[Process], by: Mapping[str, Clock]) -> str:
-    """What was merged, and how well the clocks fit."""
+    """Describes the merged trace, and the accuracy of its clocks."""
     count = sum(len(process.events) for process in processes)
     hosts = len(by)
     text = f"{count} events of {len(processes)} processes on {hosts} host{'s' * (hosts > 1)}"
     if hosts == 1:
         return text
     if any(clock.error_us is None for clock in by.values()):
-        return f"{text}; some hosts share no operation: their clocks may differ by milliseconds"
+        return (
+            f"{text}; some hosts have no common operations: their clocks may differ by milliseconds"
+        )
     worst = max(clock.error_us or 0.0 for clock in by.values())
-    return f"{text}, whose clocks fit to {worst:.0f} us"
+    return f"{text}, with clocks aligned to {worst:.0f} us"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes what the command line says; a mistake is one line on stderr and the status 1."""
+    """Runs the command line; an error is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(prog="hearth timeline", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder with *.trace.json")
     parser.add_argument("-o", "--output", type=Path, help="default: FOLDER/timeline.json")

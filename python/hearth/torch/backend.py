@@ -19,7 +19,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import Backend
 from torch.distributed import ProcessGroup, Work
 
-from hearth.collective.ranks import Meeting, Ranks
+from hearth.ranks.group import Ranks, Rendezvous
 from hearth.torch import ddp_steps, meetings, stores
 from hearth.torch.exchange import (
     FOLDED,
@@ -94,7 +94,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self._ranks = Ranks(self._meeting(_STORE_KEY), rank, world, timeout_s)
         self._lanes = Lanes(rank, self._meeting, self._ranks.failure, timeout_s)
 
-    def _meeting(self, key: str) -> Meeting:
+    def _meeting(self, key: str) -> Rendezvous:
         return meetings.meeting(
             publish=lambda text: self._store.set(key, text),
             read=lambda: stores.read(self._store, key, self._timeout_s),

@@ -22,7 +22,7 @@ class ThreadPeers(Peers):
     the program, and goes on after destroy_process_group(). One thread uses it."""
 
     def __init__(self, ranks: Any):
-        """`ranks`: a hearth.collective Ranks."""
+        """`ranks`: a hearth.ranks Ranks."""
         self.rank, self.world = ranks.rank, ranks.world
         self._ranks = ranks
 
@@ -57,7 +57,7 @@ def on_all_ranks(peers: Peers, act: Callable[[Peers], None]) -> Future[None]:
 
 def _connected(peers: Peers, shown: Future[str], act: Callable[[Peers], None]) -> None:
     """`shown`: what rank 0 publishes."""
-    from hearth.collective.ranks import Ranks
+    from hearth.ranks.group import Ranks
     from hearth.torch.meetings import meeting
 
     meets = meeting(shown.set_result, shown.result, lambda: None)

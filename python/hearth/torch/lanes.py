@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from hearth.collective.ranks import Meeting, Ranks
+from hearth.ranks.group import Ranks, Rendezvous
 
 # How often a wait looks whether a rank is lost.
 _FAILURE_POLL_S = 0.2
@@ -22,20 +22,20 @@ _FAILURE_POLL_S = 0.2
 class Lanes:
     """The lanes of one rank. Any thread may use it.
 
-    `meeting_of` gives the place for a text by a lane's name; `failure`, what ended the group of
+    `rendezvous_of` gives the place for a text by a lane's name; `failure`, what ended the group of
     all ranks, as a rank that is lost may never come to its lanes.
     """
 
     def __init__(
         self,
         rank: int,
-        meeting_of: Callable[[str], Meeting],
+        rendezvous_of: Callable[[str], Rendezvous],
         failure: Callable[[], str | None],
         timeout_s: float,
     ):
         self._rank = rank
         self._failure = failure
-        self._meeting_of = meeting_of
+        self._meeting_of = rendezvous_of
         self._timeout_s = timeout_s
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class _Lane:
 
     def __init__(
         self,
-        meeting: Meeting,
+        meeting: Rendezvous,
         failure: Callable[[], str | None],
         source: int,
         to: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from hearth.collective.ranks import Meeting
+from hearth.ranks.group import Rendezvous
 from hearth.spark.addresses import address_towards
 
 # A secret of a Hearth cluster; without one rank 0 publishes a key.
@@ -20,9 +20,9 @@ def use_key(key: str) -> None:
 
 def meeting(
     publish: Callable[[str], None], read: Callable[[], str], withdraw: Callable[[], object]
-) -> Meeting:
-    """A Meeting at this process's address on the interface towards rank 0's; at one of loopback
+) -> Rendezvous:
+    """A Rendezvous at this process's address on the interface towards rank 0's; at one of loopback
     where MASTER_ADDR is not set."""
     master = os.environ.get("MASTER_ADDR")
     host = address_towards(master, int(os.environ.get("MASTER_PORT", "1"))) if master else ""
-    return Meeting(publish, read, withdraw, host, _key)
+    return Rendezvous(publish, read, withdraw, host, _key)

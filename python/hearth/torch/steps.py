@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hearth.collective import steps
+from hearth.ranks import steps
 from hearth.torch.sharding import check_whole
 
 
@@ -47,9 +47,9 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
 
 
 class _Tensors:
-    """PyTorch's side of the steps; see hearth.collective.steps.Exchange."""
+    """PyTorch's side of the steps; see hearth.ranks.steps.Exchange."""
 
-    def tell(self, own: steps.State) -> list[steps.State]:
+    def exchange_states(self, own: steps.State) -> list[steps.State]:
         mine = torch.tensor([own.rows, own.ended, own.has_example], dtype=torch.int64)
         mine = mine.to(_device())
         every = [torch.empty_like(mine) for _ in range(dist.get_world_size())]

@@ -1,1 +1,1 @@
-"""The driver's side: starts, feeds, watches and restarts nodes; may use all other folders."""
+"""The driver's side: starts, feeds, watches and restarts nodes; may use all other sides."""

@@ -1,7 +1,7 @@
-"""`hearth bench-collective`: how fast executors all-reduce, by transport and size.
+"""`hearth bench-collective`: all-reduce speed of executors by transport and size.
 
-Between the executors of a Spark master, or without one between processes of this machine. On a
-cluster whose hosts do not have hearth, run it as `hearth pack` says.
+Measures between the executors of a Spark master, or without one between processes of this machine.
+For a cluster whose hosts do not have hearth installed see `hearth pack`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hearth import HearthError
-from hearth.collective import bench
+from hearth.ranks import bench
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what the command line says; a mistake is one line on stderr and the status 1."""
+    """Runs the command line; an error is one line on stderr and status 1."""
     parser = argparse.ArgumentParser(
         prog="hearth bench-collective", description=__doc__.splitlines()[0].partition(": ")[2]
     )
-    parser.add_argument("--master", help="of Spark; none: processes of this machine")
-    parser.add_argument("--ranks", type=int, default=2, help="how many (default: 2)")
-    parser.add_argument("--sizes", default=",".join(bench.SIZES), help="by comma (%(default)s)")
+    parser.add_argument("--master", help="Spark's master; default: processes of this machine")
+    parser.add_argument("--ranks", type=int, default=2, help="number of ranks (default: 2)")
+    parser.add_argument(
+        "--sizes", default=",".join(bench.SIZES), help="comma-separated (%(default)s)"
+    )
     parser.add_argument("--transports", default=",".join(bench.TRANSPORTS), help="(%(default)s)")
     options = parser.parse_args(arguments)
     try:
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def between_executors(master: str, ranks: int, asked: bench.Asked) -> Iterator[dict[str, Any]]:
-    """What rank 0 of so many executors says, as it says it. Raises as measured()."""
+    """Yields rank 0's messages as they arrive. Raises as measured()."""
     from hearth.spark import session
 
     spark = session.start("hearth bench-collective", ranks, master)
@@ -55,10 +57,10 @@ def between_executors(master: str, ranks: int, asked: bench.Asked) -> Iterator[d
 
 
 def measured(spark: Any, ranks: int, asked: bench.Asked) -> Iterator[dict[str, Any]]:
-    """The same on a session's executors.
+    """As between_executors(), on the executors of a session.
 
     Raises:
-        ReservationTimeoutError: not all came.
+        ReservationTimeoutError: not all nodes started.
         NodeError: one failed.
     """
     from hearth.cluster.driver import cluster

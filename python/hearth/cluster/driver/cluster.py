@@ -1,4 +1,4 @@
-"""A cluster of nodes on a Spark application's executors: started, fed and ended from the driver."""
+"""A cluster of nodes on a Spark application's executors, started, fed and ended by the driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hearth.cluster.driver.datasets.delivery import Datasets
 from hearth.cluster.driver.feed_jobs import FeedJobs
 from hearth.cluster.driver.missing_nodes import check_feeders
 from hearth.cluster.driver.plan import WAIT_S, Plan
-from hearth.cluster.driver.reports.front import Reporting, output_here
+from hearth.cluster.driver.reports.reporting import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
 from hearth.cluster.driver.split_plans import SplitPlans
@@ -35,7 +35,7 @@ from hearth.spark.slots import await_executors
 
 logger = logging.getLogger(__name__)
 
-# For the thread that answers nodes, at the end: it may be listing files.
+# Limit at the end for the thread that answers nodes: it may be listing files.
 _FILES_END_S = 5.0
 
 
@@ -54,34 +54,35 @@ def run(
     timeout_s: float = WAIT_S,
     **shown: Unpack[Shown],
 ) -> Cluster:
-    """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
+    """Starts nodes that run main_fun(args, ctx), each in its own process on an executor.
 
     Args:
-        spark: a SparkSession, of Spark Connect, too, or a SparkContext.
-        main_fun: the main function; pickled by value where executors cannot import it.
+        spark: a SparkSession (also of Spark Connect) or a SparkContext.
+        main_fun: the main function; pickled by value if executors cannot import it.
         args: its first argument; a list becomes the node's sys.argv.
-        nodes: how many, all of the role "worker".
-        roles_of_nodes: number of nodes by role instead; those of "ps" and "evaluator" get no rows
-            and are ended after the others.
-        feeds: names of the feeds by which train() and inference() bring rows; none: Spark's tasks
-            stay with the nodes, which read their data themselves.
-        datasets: by name the rows that each node opens by ctx.dataset(): a DataFrame, or a source
-            of hearth.data, whose files the nodes read.
-        restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
-            start all nodes again, with ctx.restart_count one higher, and send all rows again that
-            are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
-        checkpoint_dir: path or URI, which all hosts see, of ctx.checkpoint_dir, where main_fun
-            leaves its checkpoints (for Keras by hearth.tensorflow.BackupAndRestore).
-        profile: a pyspark.resource.ResourceProfile: what each node holds until it ends. None: what
-            spark.hearth.task.* say, else what all tasks ask for.
-        timeout_s: seconds for all nodes to come.
-        shown: logs, log_dir, ui, on_report: what the driver shows and records; see Shown.
+        nodes: number of nodes, all with the role "worker".
+        roles_of_nodes: number of nodes by role instead; "ps" and "evaluator" nodes get no rows and
+            are ended after the others.
+        feeds: names of the feeds through which train() and inference() send rows; empty: Spark's
+            tasks stay with the nodes, which read their data themselves.
+        datasets: the rows, by name, that nodes open by ctx.dataset(): a DataFrame, or a source of
+            hearth.data, whose files the nodes read.
+        restart: if an executor is lost, or a node killed by SIGKILL, train() and shutdown() restart
+            all nodes, with ctx.restart_count one higher, and resend all rows that are not safe (see
+            DataFeed.commit). main_fun resumes from its own checkpoint.
+        checkpoint_dir: path or URI on storage shared by all hosts, given as ctx.checkpoint_dir, for
+            main_fun's checkpoints (for Keras by hearth.tensorflow.BackupAndRestore).
+        profile: a pyspark.resource.ResourceProfile, which each node holds until it ends. None: that
+            of spark.hearth.task.*, else the default profile.
+        timeout_s: seconds for all nodes to start.
+        shown: logs, log_dir, ui, on_report: how the driver shows and records reports; see Shown.
 
     Raises:
-        ReservationTimeoutError: not all nodes came; says which, and why that may be.
-        NodeError: a node failed while it started.
+        ReservationTimeoutError: not all nodes started; lists them, with the likely reason.
+        NodeError: a node failed during its start.
         HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
-        TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
+        TypeError, ValueError, OSError: a dataset has an unsupported type, or its files cannot be
+            listed.
     """
     template = roles.template_of(roles_of_nodes or {"worker": nodes})
     datasets = datasets or {}
@@ -99,15 +100,15 @@ def run(
 
 
 class Cluster(Reporting):
-    """A running cluster, as run() made it. Any thread may use it; `with` ends it.
+    """A running cluster, created by run(). Thread-safe; a `with` block ends it.
 
     Attributes:
-        nodes: what each node said of itself, by id: role, host, port, ...
-        meta: what nodes know of the cluster.
+        nodes: each node's description, by id: role, host, port, ...
+        meta: the cluster's description that nodes get.
     """
 
     def __init__(self, spark: Any, plan: Plan):
-        """Starts nothing yet: start() does."""
+        """Does not start nodes; see start()."""
         from hearth.native._core import FeedLedger
 
         self.spark = spark_access(spark, plan.profile)
@@ -140,7 +141,7 @@ class Cluster(Reporting):
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self.node_tasks = self.spark.nodes(self.node_ids)
         self.restarts = Restarts(self) if plan.restart else None
-        # By the server a client may end a stream.
+        # Through the server a client may end a stream.
         streams = partial(self.meta.get, "server_addr"), self.server.stop
         self.feeds = FeedJobs(
             self.spark, self.ledger, lambda: self.running, self.restarts, *streams
@@ -148,14 +149,14 @@ class Cluster(Reporting):
         self.files = SplitPlans(self.spark.session)
         self._files_thread: threading.Thread | None = None
         self._most_workers = size
-        self._body: Any = None  # what starts a node
+        self._body: Any = None  # the function that starts a node
         self._shutdown_lock = threading.Lock()
         self._ended = False
-        self._over = False  # what is started from now on would be ended by nobody
+        self._over = False  # nodes started from now on would never be ended
         self._error: BaseException | None = None
 
     def start(self, program: NodeProgram) -> None:
-        """Starts all nodes; ends what there is of them where that fails. Raises as run()."""
+        """Starts all nodes; if that fails, ends those that have started. Raises as run()."""
         if self.plan.options.background:
             self.spark.check_nodes()
         try:
@@ -169,7 +170,8 @@ class Cluster(Reporting):
             raise
 
     def fit_workers(self) -> None:
-        """The next start has as many workers as there are slots, within the plan's bounds."""
+        """Sets the next start's number of workers to the available slots, within the plan's
+        bounds."""
         least, most = self.plan.least_workers, self._most_workers
         slots = self.spark.slots()
         count = most if slots is None else min(most, max(least, slots))
@@ -179,7 +181,7 @@ class Cluster(Reporting):
         self.node_tasks = self.spark.nodes(self.node_ids)
 
     def _grow(self) -> None:
-        """After a checkpoint: starts again where slots for more workers have come."""
+        """Called after a checkpoint: restarts if there are slots for more workers."""
         count = len(self.node_ids)
         slots = min(self.spark.slots() or 0, self._most_workers)
         if count < slots and self.restarts is not None:
@@ -188,14 +190,14 @@ class Cluster(Reporting):
             ask_for_slots(self.spark.session, self._most_workers)
 
     def launch(self) -> None:
-        """Starts all nodes, for the first time or again; raises what run() does."""
+        """Starts or restarts all nodes; raises as run()."""
         self._running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
         if self._over:
             self._running.close()
         self.check_not_over()
         if self.plan.least_workers:
             self.running.watch.on_commit = self._grow
-        self.reports.open()  # a delegation token may be needed, which was forwarded now
+        self.reports.open()  # after forwarding delegation tokens, which it may need
         self.reports.begin(self.plan.template)
         self.running.watch.reports = self.reports.note
         beside = sorted(self.plan.beside_driver)
@@ -212,23 +214,23 @@ class Cluster(Reporting):
     def train(
         self, rows: Any, epochs: int = 1, timeout_s: float = WAIT_S, feed: str = "input"
     ) -> None:
-        """Feeds all rows to the nodes; returns when they are used up.
+        """Feeds all rows to the nodes; returns when they are consumed.
 
         Args:
-            rows: an RDD, a DataFrame (columnar all the way), or a DStream (returns at once).
-            epochs: how often each row is given. Later epochs are replayed by the nodes from their
-                disks, unless the cluster may start again.
-            timeout_s: seconds that a node may take no rows; -1: no limit.
+            rows: an RDD, a DataFrame (sent in columns), or a DStream (returns at once).
+            epochs: how often each row is delivered. Nodes replay later epochs from their disks,
+                unless the cluster may restart.
+            timeout_s: seconds that a node may take without consuming rows; -1: no limit.
             feed: by name.
 
         Raises:
-            NodeError: a node failed; within seconds, with its traceback or signal. Where its
-                executor was lost, with the number of rows that were not consumed.
-            FeedTimeoutError: a node took no rows for `timeout_s`.
-            ClusterError: the rows cannot be computed, or cannot be fed; or the cluster has ended.
-            ValueError: a DStream for a cluster that may start again; a streaming DataFrame; no feed
-                of that name.
-            TypeError: these are no rows of Spark.
+            NodeError: a node failed; raised within seconds, with its traceback or signal, and if
+                its executor was lost, with the number of rows that were not consumed.
+            FeedTimeoutError: a node consumed no rows for `timeout_s`.
+            ClusterError: the rows cannot be computed or sent, or the cluster has ended.
+            ValueError: a DStream for a cluster with restart=True, a streaming DataFrame, or an
+                unknown feed.
+            TypeError: `rows` is not an RDD, DataFrame or DStream.
         """
         self._check_takes_rows(feed)
         self.feeds.train(rows, epochs, timeout_s, feed)
@@ -236,13 +238,13 @@ class Cluster(Reporting):
     def inference(
         self, rows: Any, timeout_s: float = WAIT_S, feed: str = "input", schema: Any = None
     ) -> Any:
-        """The nodes' results, one per row and in order within each partition; lazily.
+        """The nodes' results, computed lazily: one per row, in order within each partition.
 
         Args:
-            rows: an RDD or a DataFrame (columnar on its way to the nodes).
-            timeout_s: seconds without any result; -1: no limit.
+            rows: an RDD or a DataFrame (sent in columns).
+            timeout_s: limit of seconds without a result; -1: no limit.
             feed: by name.
-            schema: of the results, which then come as a DataFrame; Spark Connect needs one.
+            schema: the results' schema, for a DataFrame of results; Spark Connect needs one.
 
         Returns:
             An RDD of the results, or a DataFrame.
@@ -256,25 +258,25 @@ class Cluster(Reporting):
             why = f" ({self._error})" if self._error is not None else ""
             raise ClusterError(
                 f"the cluster has ended{why}: feed it before its shutdown(), within `with`, or "
-                "run() another one"
+                "run() a new one"
             )
         if feed not in self.plan.options.queues:
             known = ", ".join(self.plan.options.queues) or "none"
-            raise ValueError(f"the cluster has no feed {feed!r}: its feeds are {known}")
+            raise ValueError(f"the cluster has no feed {feed!r}; its feeds: {known}")
 
     def shutdown(self, ssc: Any = None, grace_s: float = 0.0, timeout_s: float = 259200.0) -> None:
-        """Ends the feeds, waits until all main functions have returned, and ends the cluster.
+        """Ends the feeds, waits for all main functions to return, and ends the cluster.
 
-        Any thread may call it, and again: it does nothing then, but raises the same failure.
+        Thread-safe and idempotent: later calls do nothing but raise the same failure.
 
         Args:
-            ssc: a StreamingContext, which is stopped first, once the cluster was asked to stop.
-            grace_s: seconds that ps and evaluator get to end by themselves after the workers.
-            timeout_s: seconds for all of it; -1: no limit.
+            ssc: a StreamingContext, stopped first, after the cluster was asked to stop.
+            grace_s: seconds for ps and evaluator to end by themselves after the workers.
+            timeout_s: limit of seconds for the whole shutdown; -1: no limit.
 
         Raises:
-            NodeError: a node failed, perhaps long before.
-            ClusterError: the nodes did not end in time; they are killed.
+            NodeError: a node failed, possibly long before.
+            ClusterError: the nodes did not end before the deadline; they are killed.
         """
         with self._shutdown_lock:
             if not self._ended:
@@ -313,7 +315,7 @@ class Cluster(Reporting):
     def _wait_for_nodes(
         self, running: ClusterStart, grace_s: float, wait: Callable[[Sequence[int], str], None]
     ) -> None:
-        """Lets all nodes of this start come to their end."""
+        """Waits for all nodes of this start to end."""
         if self.plan.options.background:
             running.broadcast({"op": "end"})
         fed = roles.fed_ids(self.plan.template)
@@ -331,19 +333,19 @@ class Cluster(Reporting):
             running.job.wait()
 
     def _stop_streaming(self, ssc: Any) -> None:
-        """Waits until the cluster is asked to stop, or failed; then stops the stream."""
+        """Waits until the cluster is asked to stop, or fails; then stops the stream."""
         while not self.server.wait_done(1.0) and self.running.watch.failure is None:
             if ssc.awaitTerminationOrTimeout(0.0):
                 return
         ssc.stop(stopSparkContext=False, stopGraceFully=self.running.watch.failure is None)
 
     def check_not_over(self) -> None:
-        """Raises ClusterError where end() was called, perhaps by another thread."""
+        """Raises ClusterError if end() was called, possibly by another thread."""
         if self._over:
-            raise ClusterError("the cluster was ended while it was about to start again")
+            raise ClusterError("the cluster was ended before it could restart")
 
     def end(self) -> None:
-        """Ends every process and job that is left; never raises."""
+        """Ends all remaining processes and jobs; never raises."""
         self._over = True
         if self._running is not None:
             self._running.close()
@@ -357,14 +359,13 @@ class Cluster(Reporting):
         self.reports.close(self._error or sys.exception())
 
     def bytes_read(self) -> tuple[int, int]:
-        """Bytes of files elsewhere that nodes read: from disks of their own hosts, and of others.
-
+        """Bytes of remote files that nodes read: from disks of their own hosts, and of others.
         Complete when the cluster has ended.
         """
-        return self.files.near, self.files.far
+        return self.files.local, self.files.remote
 
     def tensorboard_url(self) -> str | None:
-        """ "http://host:port" of the cluster's TensorBoard; None where there is none."""
+        """The URL of the cluster's TensorBoard; None if it has none."""
         for node in self.nodes:
             if node["tb_port"] != 0:
                 return f"http://{node['host']}:{node['tb_port']}"

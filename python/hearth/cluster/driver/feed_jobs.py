@@ -1,4 +1,4 @@
-"""The driver's side of the feed: RDDs, DataFrames and streams on their way to the nodes."""
+"""The driver's side of the feed: sends RDDs, DataFrames and streams to the nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.driver.watch import ClusterJob
-from hearth.cluster.errors import NodeError, told_to_driver
+from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.feed_spec import FeedSpec, fed_nodes, feed_spec, feed_timeout_or_never
 from hearth.cluster.task.feed_task import feed, infer, infer_rows
 from hearth.rows.column_results import result_columns
@@ -27,55 +27,56 @@ if TYPE_CHECKING:
     from hearth.cluster.driver.start import ClusterStart
     from hearth.cluster.driver.watch import ClusterWatch
 
-# After a loss Spark gets this long to count the rows, so that the failure is told in time.
+# After a loss Spark gets this long to count the rows, so that the failure is reported in time.
 _COUNT_S = 6.0
-# What nodes said last of a job's partitions may come after Spark's word that the job is done.
+# The nodes' last events of a job may arrive after Spark reports the job's end.
 _LAST_EVENTS_S = 10.0
 
 
 @dataclass
 class FeedJob:
-    """The rows of one train(), or of one epoch of it."""
+    """The rows of one train() call, or of one of its epochs."""
 
     rows: Any
     queue: str
     timeout_s: float
     keep: bool = False  # the nodes replay the rows later
     feed: str = field(default_factory=lambda: secrets.token_hex(8))
-    brought: frozenset[int] | None = None  # partitions that had rows, once all were taken
-    compare: bool = False  # safe partitions are computed again and compared, else skipped
+    brought: frozenset[int] | None = None  # non-empty partitions, once all rows are consumed
+    compare: bool = False  # recompute and compare safe partitions, else skip them
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether they are a DataFrame. One of Spark Connect has every attribute, as a column."""
+    """Whether they are a DataFrame. A DataFrame of Spark Connect has every attribute, as a
+    column."""
     return hasattr(type(rows), "mapInArrow")
 
 
 def check_rows(rows: Any, call: str) -> None:
-    """Raises TypeError or ValueError where these are no rows that Spark can bring to nodes."""
+    """Raises TypeError or ValueError unless Spark can send these rows to nodes."""
     if is_frame(rows):
         if call == "train" and rows.isStreaming:
             raise ValueError(
-                "train() takes no streaming DataFrame: feed its batches, by "
+                "train() does not accept a streaming DataFrame: feed its batches by "
                 "frame.writeStream.foreachBatch(lambda batch, _: cluster.train(batch)).start()"
             )
     elif not hasattr(rows, "_jrdd_deserializer") and not hasattr(rows, "foreachRDD"):
         kind = type(rows)
         raise TypeError(
             f"{call}() takes a DataFrame or an RDD of Spark, not a {kind.__module__}."
-            f"{kind.__qualname__}: make one by spark.createDataFrame(...) or sc.parallelize(...)"
+            f"{kind.__qualname__}: use spark.createDataFrame(...) or sc.parallelize(...)"
         )
 
 
 @dataclass(frozen=True)
 class FeedJobs:
-    """Brings rows to the nodes of one cluster. Any thread may use it.
+    """Sends rows to the nodes of one cluster. Thread-safe.
 
     Attributes:
         started: the cluster's latest start, with its nodes.
-        restarts: sends rows again after a restart; None: the cluster does not start again.
-        stream_begins, stream_ends: called when a stream begins, and when a node wants no more of
-            it.
+        restarts: resends rows after a restart; None: the cluster does not restart.
+        stream_begins, stream_ends: called when a stream begins, and when a node needs no more of
+            its rows.
     """
 
     spark: Any
@@ -86,13 +87,13 @@ class FeedJobs:
     stream_ends: Callable[[], Any]
 
     def train(self, rows: Any, epochs: int, timeout_s: float, queue: str) -> None:
-        """Feeds an RDD or DataFrame `epochs` times; a DStream from its next interval on."""
+        """Feeds an RDD or DataFrame `epochs` times, or a DStream from its next interval on."""
         check_rows(rows, "train")
         if not is_frame(rows) and hasattr(rows, "foreachRDD"):
             if self.restarts is not None:
                 raise ValueError(
-                    "a DStream cannot be read again, so it needs a cluster without restart=True; "
-                    "Structured Streaming's foreachBatch can feed one that has it"
+                    "a DStream cannot be replayed, so it needs a cluster without restart=True; "
+                    "use Structured Streaming's foreachBatch with restart=True"
                 )
             self.stream_begins()
             rows.foreachRDD(lambda rdd: self._train_interval(rdd, timeout_s, queue))
@@ -124,7 +125,8 @@ class FeedJobs:
 
     @contextmanager
     def _in_ledger(self, feed: str, loss: Callable[[], str]) -> Iterator[None]:
-        """Has the ledger count a feed's rows; where a process is lost, the error says `loss`."""
+        """Opens a feed in the ledger, which counts its rows; if a process is lost, the error says
+        `loss`."""
         self.ledger.open(feed)
         try:
             yield
@@ -138,12 +140,12 @@ class FeedJobs:
             self.ledger.close(feed)
 
     def _feed_once(self, job: FeedJob) -> bool:
-        """Feeds each row once; whether a node wants no more rows."""
+        """Feeds each row once; returns whether a node needs no more rows."""
         with self._in_ledger(job.feed, lambda: self._unconsumed(job)):
             return any(ended for _, ended in self.bring(job))
 
     def _unconsumed(self, job: FeedJob) -> str:
-        """How many rows no node has taken. Takes _COUNT_S at most."""
+        """How many rows no node has consumed. Takes at most _COUNT_S."""
         counting = ClusterJob(self.spark, self._watch, job.rows.count)
         counting.join(_COUNT_S)
         counting.cancel()
@@ -153,7 +155,7 @@ class FeedJobs:
         return f"{rows - taken} of {rows} rows were not consumed"
 
     def _replay(self, job: FeedJob, times: int) -> None:
-        """Has the nodes give the rows of a job again, from their disks."""
+        """Makes the nodes replay the rows of a job from their disks."""
         feed = secrets.token_hex(8)
 
         def loss() -> str:
@@ -170,11 +172,11 @@ class FeedJobs:
         """Sends all partitions of a job that are not safe.
 
         Returns:
-            For each one that had rows, its number and whether its node wants no more.
+            For each non-empty partition, its number and whether its node needs no more rows.
 
         Raises:
             NodeError: a node, or an executor, failed.
-            FeedTimeoutError: a node took no rows in time.
+            FeedTimeoutError: a node consumed no rows in time.
         """
         running = self.started()
         spec = feed_spec(
@@ -200,10 +202,10 @@ class FeedJobs:
         return results
 
     def _check_finished(self, watch: ClusterWatch, feed: str, came: set[int]) -> None:
-        """Raises NodeError where an attempt found no rows in a partition of which some were given.
+        """Raises NodeError if an attempt found a partition empty that was delivered in part.
 
-        Partitions in `came` are complete: the task that sent them has said so. Their node may have
-        ended before it could say so too.
+        Partitions in `came` are complete: the task that sent them has reported so. Their node may
+        have ended before it could report it, too.
         """
 
         def gone() -> list[int]:
@@ -213,8 +215,8 @@ class FeedJobs:
             return
         watch.check()
         raise NodeError(
-            f"partitions {gone()} had rows when they were first computed and have none now, so the "
-            "rest of them is missing: give rows that Spark computes the same way each time, "
+            f"partitions {gone()} had rows when they were first computed, but are empty now, so "
+            "the rest of their rows is missing: pass rows that Spark recomputes identically, "
             "such as files or a checkpoint()"
         )
 
@@ -239,20 +241,20 @@ class FeedJobs:
 def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
     """A DataFrame of the results with a schema, else an RDD of them."""
     if schema is not None:
-        # Spark's own reading of a schema: text or a type, a column "value" where it is no struct.
+        # Parsed by Spark: text or a type; a column "value" if it is not a struct.
         kind = rows.sparkSession.createDataFrame([], schema).schema
         return map_in_arrow(rows, partial(_infer_columns, spec, kind), kind)
     if not hasattr(rows.sparkSession, "_jsc"):
-        raise ValueError("Spark Connect has no RDDs: give inference() the schema of its results")
+        raise ValueError("Spark Connect has no RDDs: pass inference() the schema of its results")
     pickled = map_in_arrow(rows, partial(_infer_batches, spec), "results binary")
     return pickled.rdd.mapPartitions(_unpickle_rows)
 
 
 def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
-    """An RDD of pickles, which are Spark's own where it holds the rows as such.
+    """An RDD of pickles: Spark's own, if it stores the rows as pickles.
 
-    Those need not be opened in the feed task. Rows that a Python function of the same stage makes
-    are objects there already, and are pickled in lists, as Spark would do.
+    Spark's pickles need not be opened in the feed task. Rows made by a Python function of the same
+    stage are objects there already, and are pickled in lists, as Spark would do.
     """
     from pyspark import RDD
     from pyspark.rdd import PipelinedRDD
@@ -270,7 +272,7 @@ def _pickles(rows: Any, spec: FeedSpec) -> tuple[Any, FeedSpec]:
 def _feed_pickles(
     spec: FeedSpec, index: int, chunks: Iterator[bytes]
 ) -> Iterator[tuple[int, bool]]:
-    with told_to_driver():
+    with reported_to_driver():
         ended = feed(spec, index, batches_of_pickles(chunks))
     if ended is not None:
         yield index, ended
@@ -284,7 +286,7 @@ def _feed_batches(spec: FeedSpec, batches: Iterator[pa.RecordBatch]) -> Iterator
     import pyarrow as pa
 
     index = partition_id()
-    with told_to_driver():
+    with reported_to_driver():
         ended = feed(spec, index, _with_rows(batches))
     if ended is not None:
         columns = {"partition": pa.array([index], pa.int32()), "ended": pa.array([ended])}
@@ -304,13 +306,13 @@ def _infer_columns(
 ) -> Iterator[pa.RecordBatch]:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    with told_to_driver():
+    with reported_to_driver():
         parts = infer(spec, partition_id(), _with_rows(batches))
         yield from result_columns(to_arrow_schema(kind), parts)
 
 
 def _infer(spec: FeedSpec, index: int, batches: Iterator[Any]) -> Iterator[Any]:
-    with told_to_driver():
+    with reported_to_driver():
         yield from infer_rows(spec, index, batches)
 
 

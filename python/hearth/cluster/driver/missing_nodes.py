@@ -1,4 +1,4 @@
-"""Why nodes of a cluster may not come up, as far as Spark's settings tell."""
+"""Explains from Spark's settings why nodes of a cluster may not start."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hearth.spark.slots import local_slots, slots_now
 
 
 def fixed_slots(spark: Any) -> int | None:
-    """The task slots of a Spark that cannot get more; None for others."""
+    """The number of task slots if it is fixed, else None."""
     return local_slots(spark.conf("spark.master", ""), task_cpus(spark.conf, spark.profile))
 
 
 def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
-    """Why not all of the `needed` start tasks have brought a node, and what to do.
+    """The likely reason why not all of the `needed` start tasks have started a node, and the
+    remedy.
 
     Args:
         spark: see spark_access.
@@ -26,16 +27,16 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
     """
     slots = spark.slots()
     if slots is None or slots >= needed:
-        has = "Spark does not tell how many" if slots is None else f"the cluster has {slots}"
+        has = "Spark does not report its number of" if slots is None else f"the cluster has {slots}"
         return (
-            f"{has} task slots: perhaps other jobs hold them, or executors cannot reach the "
+            f"{has} task slots: other jobs may hold them, or executors cannot reach the "
             f"driver at {coordinator[0]}:{coordinator[1]}"
         )
     kind = f" of their {described(spark.profile)}" if spark.profile is not None else ""
     text = (
         f"each node needs a task slot{kind}, but the cluster has {slots} for {needed} nodes: "
-        "give Spark more executors or cores, lower spark.task.cpus or num_executors, or look "
-        f"whether executors of this memory ({spark.conf('spark.executor.memory', '1g')}) fit on "
+        "give Spark more executors or cores, lower spark.task.cpus or num_executors, or check "
+        f"that executors of this memory ({spark.conf('spark.executor.memory', '1g')}) fit on "
         "the hosts"
     )
     if is_on(spark.conf):
@@ -47,10 +48,9 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
 
 
 def check_feeders(spark: Any, options: NodeOptions, nodes: int) -> None:
-    """Raises ClusterError where no task can bring rows to `nodes` nodes, whose tasks hold all
-    cores.
+    """Raises ClusterError if no task can send rows to `nodes` nodes, whose tasks hold all cores.
 
-    Not where it is not known: more executors may come, or the nodes have executors of their own.
+    Does not raise if that is unknown: more executors may start, or nodes have dedicated executors.
     """
     profile = spark.profile
     unknown = not options.holds or profile.executorResources or is_on(spark.conf)
@@ -61,6 +61,6 @@ def check_feeders(spark: Any, options: NodeOptions, nodes: int) -> None:
     if cores - taken >= each:
         return
     raise ClusterError(
-        f"the nodes hold {taken} of the executors' {cores} cores ({described(profile)}), so that "
-        "no task can bring rows to them: leave cores to other tasks, or have the nodes read files"
+        f"the nodes hold {taken} of the executors' {cores} cores ({described(profile)}), so "
+        "no task can send them rows: leave cores to other tasks, or let the nodes read files"
     )

@@ -1,4 +1,4 @@
-"""How fast nodes take rows, and how long they wait for them: the line that a train() shows."""
+"""The nodes' row rates and waits: the progress line that train() shows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from hearth.cluster import roles
 from hearth.spark.progress import Progress
 
-# Between two figures of a node; more are smoothed away.
+# Minimum interval between two values of a node; faster changes are smoothed.
 _WINDOW_S = 1.0
-# A node that has said nothing for so long takes nothing.
+# A node that has reported nothing for this long counts as idle.
 _SILENT_S = 3.0
 _NAMED = 6
-# How often the line is shown: on a terminal, which has one line for it, and elsewhere.
+# Intervals of the line: on a terminal, where it is updated in place, and elsewhere.
 _REFRESH_S, _LINES_S = 1.0, 10.0
 
 
@@ -26,14 +26,14 @@ class _Node:
     since: float
     taken: float
     waited_s: float
-    heard: float
-    starts: bool  # its first step, with what a program does once, is not over
+    reported_at: float
+    starts: bool  # in its first step, which includes one-time work
     rate: float | None = None
-    waits: float = 0.0  # share of the time
+    waits: float = 0.0  # fraction of the time
 
 
 class Pace:
-    """What nodes last said of their rows, by their events "rows". The watch's thread notes."""
+    """The nodes' last "rows" events. Updated by the watch's thread."""
 
     def __init__(
         self,
@@ -46,26 +46,26 @@ class Pace:
         self._nodes: dict[int, _Node] = {}
 
     def begin(self) -> None:
-        """Rows come from now on: what was before, and each node's first step, does not count."""
+        """Starts a feed: earlier rows and each node's first step do not count."""
         with self._lock:
             self._nodes.clear()
 
     def note(self, rank: int, event: Mapping[str, Any]) -> None:
-        """Takes a node's event: "taken" rows and seconds "waited_s" in all."""
+        """Takes a node's event: total "taken" rows and seconds "waited_s"."""
         now, taken, waited_s = self._clock(), event["taken"], event["waited_s"]
         with self._lock:
             node = self._nodes.get(rank)
             if node is None or node.starts:
                 self._nodes[rank] = _Node(now, taken, waited_s, now, starts=node is None)
                 return
-            node.heard, seconds = now, now - node.since
+            node.reported_at, seconds = now, now - node.since
             if seconds >= _WINDOW_S:
                 node.rate = (taken - node.taken) / seconds
                 node.waits = min(1.0, (waited_s - node.waited_s) / seconds)
                 node.since, node.taken, node.waited_s = now, taken, waited_s
 
     def line(self) -> str:
-        """The nodes' rates and waits; those that take least come first where there are many."""
+        """The nodes' rates and waits, the slowest first if there are many."""
         now = self._clock()
         with self._lock:
             rates = {rank: self._state(node, now) for rank, node in self._nodes.items()}
@@ -82,16 +82,16 @@ class Pace:
 
     @staticmethod
     def _state(node: _Node, now: float) -> tuple[float, str]:
-        """A node's rows in a second, and what it does besides."""
+        """A node's rows per second, and its state."""
         if node.rate is None:
             return 0.0, "starts"
-        if now - node.heard >= _SILENT_S:  # in a long step, or waiting
-            return 0.0, f"silent for {now - node.heard:.0f} s"
+        if now - node.reported_at >= _SILENT_S:  # in a long step, or waiting
+            return 0.0, f"silent for {now - node.reported_at:.0f} s"
         return node.rate, f"waits {node.waits:.0%}"
 
 
 class PaceLine:
-    """Shows the line of a Pace while a `with` block runs, on standard error."""
+    """Shows a Pace's line on standard error during a `with` block."""
 
     def __init__(self, line: Callable[[], str], progress: Progress | None = None):
         self._line = line

@@ -1,4 +1,4 @@
-"""What a cluster is made of."""
+"""The configuration of a cluster."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from hearth.cluster.driver.reports.reports import ReportOptions
 from hearth.cluster.task.node_job import NodeOptions
 
-# For nodes to come, and without progress of a feed: as long as executors are awaited.
+# For the start of nodes, and for a feed without progress: as long as executors are awaited.
 WAIT_S = 300.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a cluster is made of."""
+    """The configuration of a cluster."""
 
-    template: Mapping[str, Sequence[int]]  # ids of the nodes of each role
+    template: Mapping[str, Sequence[int]]  # node ids by role
     options: NodeOptions = field(default_factory=NodeOptions)
-    beside_driver: frozenset[int] = frozenset()  # nodes that no Spark task starts
+    beside_driver: frozenset[int] = frozenset()  # nodes in the driver, not in Spark tasks
     release_port: bool = True  # free each node's port just before its main function
-    restart: bool = False  # start all nodes again where one, or its executor, is lost
-    timeout_s: float = WAIT_S  # for all nodes to come
+    restart: bool = False  # restart all nodes if one, or its executor, is lost
+    timeout_s: float = WAIT_S  # for all nodes to start
     datasets: Mapping[str, Any] = field(default_factory=dict)  # frames and sources by name
     reports: ReportOptions = field(default_factory=ReportOptions)
-    # Where not 0, restarts may change the number of workers, from this one to the template's.
+    # If not 0, restarts may change the number of workers, from this one to the template's.
     least_workers: int = 0
-    profile: Any = None  # of Spark's resources, for the tasks that start nodes
+    profile: Any = None  # resource profile of the tasks that start nodes

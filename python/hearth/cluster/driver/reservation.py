@@ -1,8 +1,8 @@
-"""A meeting place of processes on one small authenticated server: who is there, and when to stop.
+"""A small authenticated server where processes register, wait for each other, and request a stop.
 
-A cluster of TFCluster.run meets elsewhere (hearth.native._core.Coordinator); its `server` is one of
-these, so that a program of another process can end a stream: Client(addr).request_stop(). It opens
-its port when the program asks for `cluster_meta["server_addr"]`, or feeds a stream.
+The nodes of TFCluster.run use hearth.native._core.Coordinator instead; this is the cluster's
+`server`, through which a program of another process ends a stream: Client(addr).request_stop(). Its
+port opens when the program reads `cluster_meta["server_addr"]`, or feeds a stream.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from hearth.spark.ports import COORDINATOR, ports_of
 
 TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
 TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
-# Where a client of another process finds the server's key; the one who starts it passes it on.
+# Environment variable with the server's key for clients of other processes, set by whoever starts
+# them.
 KEY_VARIABLE = "TFOS_SERVER_KEY"
 
-_MAX_CLIENTS = 512  # at once, of those who know the key
+_MAX_CLIENTS = 512  # concurrent authenticated clients
 _REPLY_TIMEOUT_S = 30.0
 
-# Keys of this process's own servers, by port.
+# Keys of this process's servers, by port.
 _keys: dict[int, bytes] = {}
 
 
 class Reservations:
-    """Up to `required` reservations. Any thread may use it."""
+    """Collects `required` reservations. Thread-safe."""
 
     def __init__(self, required: int):
         self.required = required
@@ -43,13 +44,13 @@ class Reservations:
         self._changed = threading.Condition()
 
     def add(self, meta):
-        """Adds one and wakes those who wait."""
+        """Adds a reservation and wakes waiting threads."""
         with self._changed:
             self.reservations.append(meta)
             self._changed.notify_all()
 
     def done(self):
-        """Whether all are there."""
+        """Whether all reservations have arrived."""
         with self._changed:
             return len(self.reservations) >= self.required
 
@@ -62,7 +63,7 @@ class Reservations:
             return self.required - len(self.reservations)
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits until all are there; whether they are."""
+        """Waits for all reservations; returns whether they have arrived."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: len(self.reservations) >= self.required, timeout_s
@@ -70,7 +71,7 @@ class Reservations:
 
 
 class MessageSocket:
-    """Messages, as Client and Server exchange them after their handshake; `sock` is a Channel."""
+    """Messages between Client and Server after their handshake; `sock` is a Channel."""
 
     def receive(self, sock):
         """The next message. Raises EOFError."""
@@ -81,13 +82,13 @@ class MessageSocket:
 
 
 class Server(MessageSocket):
-    """Collects `count` reservations; threads of its own serve the clients."""
+    """Collects `count` reservations; a thread per client serves it."""
 
     def __init__(
         self, count, *, hosts: tuple[str, str] = ("", ""), ports: Sequence[int] | None = None
     ):
-        """`hosts`: address to listen on and host for clients, unless TFOS_SERVER_HOST is set.
-
+        """`hosts`: listen address, and the host for clients, unless TFOS_SERVER_HOST is set.
+        `ports`: candidates, unless TFOS_SERVER_PORT is set.
         `ports`: to try, unless TFOS_SERVER_PORT is set.
         """
         assert count > 0, "Expected reservation count to be greater than zero"
@@ -115,7 +116,7 @@ class Server(MessageSocket):
         """A listening socket on get_server_ip(), on the first free one of get_server_ports().
 
         Raises:
-            OSError: none is free.
+            OSError: no port is free.
         """
         ports = self.get_server_ports()
         for port in ports:
@@ -126,7 +127,7 @@ class Server(MessageSocket):
         )
 
     def get_server_ip(self):
-        """TFOS_SERVER_HOST, or the address that the server was given, or this host's."""
+        """TFOS_SERVER_HOST, else the configured address, else this host's."""
         return os.environ.get(TFOS_SERVER_HOST) or self._hosts[0] or addresses.own_address()
 
     def get_server_ports(self):
@@ -138,12 +139,12 @@ class Server(MessageSocket):
         """Waits for all reservations and returns them.
 
         Raises:
-            TimeoutError: some did not come within `timeout` seconds.
+            TimeoutError: not all arrived within `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         while not self.reservations.wait(min(1.0, max(0.0, deadline - time.monotonic()))):
             if "error" in status:
-                raise RuntimeError(f"a node failed while it started: {status['error']}")
+                raise RuntimeError(f"a node failed during its start: {status['error']}")
             if time.monotonic() >= deadline:
                 raise TimeoutError(
                     "timed out waiting for reservations to complete: "
@@ -152,7 +153,7 @@ class Server(MessageSocket):
         return self.reservations.get()
 
     def wait_done(self, timeout_s: float) -> bool:
-        """Waits until a client asks to stop; whether one has."""
+        """Waits until a client requests a stop; returns whether one has."""
         return self.done or self._stopped.wait(timeout_s) or self.done
 
     def stop(self):
@@ -192,22 +193,22 @@ class Server(MessageSocket):
 
 
 class Client(MessageSocket):
-    """A connection to a Server; one thread uses it."""
+    """A connection to a Server. Not thread-safe."""
 
     def __init__(self, server_addr):
-        """Connects. The key is that of a server of this process, else of $TFOS_SERVER_KEY (hex).
+        """Connects. The key is that of this process's server, else $TFOS_SERVER_KEY (hex).
 
         Raises:
             PermissionError: the key is not the server's, or none is known.
             ValueError: the known key is malformed.
-            OSError: nobody listens there.
+            OSError: the server does not listen.
         """
         host, port = server_addr
         key = _keys.get(port) or bytes.fromhex(os.environ.get(KEY_VARIABLE, ""))
         if not key:
             raise PermissionError(
-                f"the key of the server at {host}:{port} is not known here: set {KEY_VARIABLE} to "
-                "the hex digits of cluster.server.key"
+                f"the key of the server at {host}:{port} is unknown in this process: "
+                f"set {KEY_VARIABLE} to the hex digits of cluster.server.key"
             )
         self.server_addr = server_addr
         terms = _terms(key)
@@ -220,20 +221,20 @@ class Client(MessageSocket):
         return self.receive(self.sock)["data"]
 
     def register(self, reservation):
-        """Adds a reservation, anything that JSON can carry; returns "OK"."""
+        """Adds a reservation, any JSON value; returns "OK"."""
         return self._request("REG", reservation)
 
     def get_reservations(self):
         return self._request("QINFO")
 
     def await_reservations(self):
-        """Waits until all reservations are there; returns them."""
+        """Waits for all reservations; returns them."""
         while not self._request("AWAIT"):
             pass
         return self.get_reservations()
 
     def request_stop(self):
-        """Asks the server to be done: a streaming cluster stops."""
+        """Requests a stop: a streaming cluster ends."""
         return self._request("STOP")
 
     def close(self):
@@ -245,7 +246,7 @@ def _terms(key: bytes) -> Any:
 
 
 def ports_of_driver(setting: Setting) -> tuple[Sequence[int], str]:
-    """The ports that a cluster's listeners in the driver may take, and what names them.
+    """The ports for a cluster's listeners in the driver, and the name of the setting.
 
     Raises:
         HearthError: the setting is neither a port nor a range of them.
@@ -267,5 +268,5 @@ def server_ports() -> list[int]:
     first, dash, last = text.partition("-")
     ports = list(range(int(first), int(last) + 1)) if dash else [int(first)]
     if not ports:
-        raise ValueError(f"{TFOS_SERVER_PORT}={text} names no port: write '8888' or '9997-9999'")
+        raise ValueError(f"{TFOS_SERVER_PORT}={text} is invalid: use '8888' or '9997-9999'")
     return ports

@@ -1,4 +1,4 @@
-"""Starts a cluster again after it lost a process; rows that were not safe are sent again."""
+"""Restarts a cluster that lost a process, and resends rows that are not safe."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Without a checkpoint in between: a program whose executors are lost again and again before it has
-# made one gets no further by another start.
+# Limit of restarts without a checkpoint in between: a program that loses executors before its first
+# checkpoint makes no progress by another start.
 _MAX_RESTARTS = 10
-# The feed's error may come before the rendezvous has told why.
+# The feed's error may arrive before the rendezvous reports the cause.
 _REASON_WAIT_S = 5.0
 _KILLED_AGAIN = (
     "it is the second such kill without a checkpoint in between (feed.commit() reports one), so "
-    "the cluster does not start again: where memory ran out on the host, use smaller minibatches "
+    "the cluster is not restarted: if the host ran out of memory, use smaller minibatches "
     "or fewer nodes per host, or raise spark.executor.memoryOverhead"
 )
 
 
 class Restarts:
-    """Keeps the feed jobs of one cluster until their rows are safe. Any thread may use it."""
+    """Holds the feed jobs of one cluster until their rows are safe. Thread-safe."""
 
     def __init__(self, cluster: Cluster):
         self._cluster = cluster
         self._lock = threading.Lock()
-        self._jobs: list[FeedJob] = []  # in the order in which they came
+        self._jobs: list[FeedJob] = []  # in order of arrival
         tasks = len(cluster.node_ids)
         session = cluster.spark.session
-        self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._tell)
+        self._generations = restarts.Restarts(session, tasks, _MAX_RESTARTS, self._report_wait)
         self._await_slots()
-        self._given_up = False
-        self._killed = False  # a node's process was, and no checkpoint was made since
+        self._exhausted = False
+        self._killed = False  # a node's process was killed, without a checkpoint since
 
     def _await_slots(self) -> None:
-        """The next start waits for the slots of as many nodes as there are now; where the number of
-        workers may change, it goes on with fewer once it has waited in vain."""
+        """Waits for the slots of all current nodes before the next start; if the number of workers
+        may change, it continues with fewer after the wait."""
         plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
         session = self._cluster.spark.session
-        wait = SlotWait(session, tasks, self._tell, least=plan.least_workers)
+        wait = SlotWait(session, tasks, self._report_wait, least=plan.least_workers)
         wait.profile = self._cluster.spark.profile
         self._generations.slots = wait
 
     @property
     def count(self) -> int:
-        """How often the cluster has started again."""
+        """How often the cluster has restarted."""
         return self._generations.count
 
     def bring(self, job: FeedJob) -> bool:
-        """Sends all rows of a job, again after each loss; returns whether a node wants no more.
+        """Sends all rows of a job, resending after each loss; returns whether a node needs no more.
 
         Raises:
-            ClusterError: a node failed by itself, or the cluster could not start again.
+            ClusterError: a node reported an error, or the cluster could not restart.
         """
         cluster = self._cluster
         self._forget_safe()
@@ -83,8 +83,8 @@ class Restarts:
         came = {index for index, _ in results}
         if job.compare and not safe <= came:
             raise NodeError(
-                f"partitions {sorted(safe - came)} had rows before the restart and have none now: "
-                "give rows that Spark computes the same way each time, such as files"
+                f"partitions {sorted(safe - came)} had rows before the restart, but are empty now: "
+                "pass rows that Spark recomputes identically, such as files"
             )
         job.brought = (job.brought or frozenset()) | came
         return any(ended for _, ended in results)
@@ -97,7 +97,7 @@ class Restarts:
                 ledger.close(job.feed)
 
     def ensure_running(self) -> None:
-        """Starts the cluster again where that is due."""
+        """Restarts the cluster if that is due."""
         running = self._cluster.running
         try:
             running.watch.check()
@@ -105,10 +105,11 @@ class Restarts:
             self.recover(running, error)
 
     def recover(self, failed: ClusterStart, error: NodeError) -> None:
-        """Replaces the nodes of `failed`, unless another thread has; sends again what was not safe.
+        """Replaces the nodes of `failed`, unless another thread has; resends rows that are not
+        safe.
 
         Raises:
-            NodeError: `error`, where no process was lost; or it happened too often.
+            NodeError: `error`, if no process was lost or the limit of restarts is reached.
             ClusterError: the new nodes could not be started.
         """
         with self._lock:
@@ -123,7 +124,7 @@ class Restarts:
                 raise ClusterError(str(not_replaced)) from None
 
     def _as_lost(self, error: NodeError) -> Lost:
-        """The loss behind `error`, which is raised where there is none."""
+        """The loss that caused `error`; raises `error` if there is none."""
         running = self._cluster.running
         watch = running.watch
         if running.grows:
@@ -131,12 +132,12 @@ class Restarts:
             return Lost(Failure(running.grows))
         watch.wait(lambda: False, _REASON_WAIT_S)
         known = watch.failure
-        if known is None or known.rank < 0 or not known.is_loss or self._given_up:
+        if known is None or known.rank < 0 or not known.is_loss or self._exhausted:
             raise error
         failure = Failure.of(vars(error), text=str(error))
         if watch.committed:
             self._generations.note_progress()
-        if not known.lost:  # the node's process was killed, as where memory runs out
+        if not known.lost:  # the node's process was killed, e.g. out of memory
             if self._killed and not watch.committed:
                 raise self._final(replace(failure, text=f"{failure.text}; {_KILLED_AGAIN}"))
             self._killed = True
@@ -145,20 +146,20 @@ class Restarts:
         return Lost(failure)
 
     def _final(self, failure: Failure) -> NodeError:
-        """What train() raises, and shutdown() after it."""
-        self._given_up = True
+        """The exception of train(), and of shutdown() after it."""
+        self._exhausted = True
         self._cluster.running.watch.conclude(failure)
         return NodeError.of(failure)
 
     def _clear(self, lost: Lost) -> None:
-        """Ends what is left of the nodes before they start again."""
-        logger.warning("%s: the cluster starts again (restart %d)", lost, self.count)
+        """Ends the remaining nodes before a restart."""
+        logger.warning("%s: the cluster restarts (restart %d)", lost, self.count)
         self._cluster.running.close(wait_for_nodes=True)
         self._cluster.reports.note_restart(self.count, str(lost))
         self._cluster.ledger.start_again()
 
-    def _tell(self, line: str) -> None:
-        """Passes on how the wait for executors stands, which ends with the cluster."""
+    def _report_wait(self, line: str) -> None:
+        """Reports the wait for executors, which ends with the cluster."""
         self._cluster.check_not_over()
         logger.warning("%s", line)
 
@@ -183,15 +184,15 @@ class Restarts:
             raise
         except Exception as error:
             if isinstance(error, ReservationTimeoutError) and self._cluster.plan.least_workers:
-                # An executor was lost meanwhile; the next start may have fewer nodes.
+                # An executor was lost in the meantime; the next start may have fewer nodes.
                 raise Lost(Failure(str(error))) from error
             self._give_up(failed, error)
             raise
 
     def _give_up(self, failed: ClusterStart, error: Exception) -> None:
-        """Has shutdown() say that, and why, the cluster could not start again."""
-        self._given_up = True
-        text = f"the cluster could not start again: {error}"
+        """Makes shutdown() raise the reason why the cluster could not restart."""
+        self._exhausted = True
+        text = f"the cluster could not restart: {error}"
         if self._cluster.running is failed:
             failed.watch.amend(text)
         elif (coordinator := self._cluster.running.coordinator) is not None:

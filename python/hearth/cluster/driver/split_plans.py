@@ -1,4 +1,4 @@
-"""The driver's answers to nodes that ask which splits of remote files they read."""
+"""Assigns splits of remote files to nodes that request them."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import roles
 from hearth.sources.named_formats import pin_by_names
 from hearth.sources.owners import shares
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
     from hearth.sources.file_source import FileSource
 
 logger = logging.getLogger(__name__)
 
-_LARGEST_SHARE = 900_000  # as text: the rendezvous carries a megabyte
+_LARGEST_SHARE = 900_000  # as text: the rendezvous carries up to a megabyte
 
 
 class SplitPlans:
-    """All file feeds of one cluster. One thread for each start of its nodes answers them.
+    """All file feeds of one cluster. One thread per start of the nodes answers them.
 
-    The files of a path are pinned once, so that all nodes, and those of a later start, read the
-    same ones. `near` and `far` are bytes that nodes read from their own hosts and from others.
+    The files of a path are pinned once, so that all nodes, also after restarts, read the same
+    files. `local` and `remote` are bytes that nodes read from their own hosts and from others.
     """
 
     def __init__(self, session: Any):
         self._session = session
         self._sources: dict[str, FileSource] = {}
-        self.near = self.far = 0
+        self.local = self.remote = 0
 
     def serve(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> threading.Thread:
-        """Answers what the nodes of a start ask until its watch is closed, in a thread."""
+        """Answers requests of a start's nodes in a thread, until its watch is closed."""
         run = self._run
         thread = threading.Thread(target=run, args=(running, nodes), name="hearth-files")
         thread.daemon = True
@@ -44,32 +44,32 @@ class SplitPlans:
 
     def _run(self, running: Any, nodes: Sequence[Mapping[str, Any]]) -> None:
         fed = roles.fed_nodes(nodes)
-        plans: dict[str, list[str]] = {}  # one for each path: nodes may ask at different times
+        plans: dict[str, list[str]] = {}  # by path: nodes may ask at different times
         while (entry := running.watch.files.get()) is not None:
             rank, event = entry
             if event["event"] == "files_read":
-                self.near += event["near"]
-                self.far += event["far"]
+                self.local += event["local"]
+                self.remote += event["remote"]
                 continue
             uri = event["uri"]
             answer: dict[str, Any] = {"op": "files", "to": rank, "ask": event["ask"]}
             try:
-                place = _place(fed, rank)
+                place = _position(fed, rank)
                 if uri not in plans:
                     plans[uri] = self._plan(uri, [_names(node) for node in fed])
                 answer |= {"source": plans[uri][place], "host": sorted(_names(fed[place]))}
-            except Exception as error:  # whatever it is, the node must hear of it
+            except Exception as error:  # any error must reach the node
                 answer["error"] = str(error) or type(error).__name__
-            with suppress(RuntimeError):  # the cluster may be over
+            with suppress(RuntimeError):  # the cluster may have ended
                 running.broadcast(answer)
-        if total := self.near + self.far:
-            share = 100 * self.near / total
+        if total := self.local + self.remote:
+            share = 100 * self.local / total
             logger.info("nodes read %d bytes of files, %.0f %% on their own hosts", total, share)
 
     def _plan(self, uri: str, hosts: Sequence[frozenset[str]]) -> list[str]:
-        """For each node that takes rows, the source with its splits alone, as text."""
+        """For each node that takes rows, the source with only its splits, as text."""
         if uri not in self._sources:
-            lend_tokens(self._session)  # what is listed is looked into
+            forward_tokens(self._session)  # listed files are also opened
             self._sources[uri] = pin_by_names(uri, self._session)
         source = self._sources[uri]
         parts = shares(source.splits(), hosts, len(hosts))
@@ -78,24 +78,24 @@ class SplitPlans:
             for host, share in zip(hosts, parts, strict=True)
             for split in share
         ]
-        near = sum(size for size, is_near in loads if is_near)
+        local = sum(size for size, is_near in loads if is_near)
         total = max(1, sum(size for size, _ in loads))
         logger.info(
             "%s: %s for %d nodes, %.0f %% of it on their own hosts",
-            uri, source.extent, len(hosts), 100 * near / total,
+            uri, source.extent, len(hosts), 100 * local / total,
         )  # fmt: skip
         return [_packed(source.only(share)) for share in parts]
 
 
 def _packed(source: FileSource) -> str:
-    """Raises ValueError where it is too large for one message."""
+    """Raises ValueError if it is too large for one message."""
     from pyspark import cloudpickle
 
     text = base64.b64encode(cloudpickle.dumps(source)).decode()
     if len(text) > _LARGEST_SHARE:
         raise ValueError(
-            f"{source.uri} has {len(source.pinned.files)} files for one node, more than a message "
-            "holds: use more nodes, or write fewer and larger files"
+            f"{source.uri} has {len(source.pinned.files)} files for one node, which exceeds the "
+            "limit of a message: use more nodes, or write fewer and larger files"
         )
     return text
 
@@ -104,8 +104,8 @@ def _names(node: Mapping[str, Any]) -> frozenset[str]:
     return frozenset((node["host"], node["host_name"]))
 
 
-def _place(fed: Sequence[Mapping[str, Any]], rank: int) -> int:
+def _position(fed: Sequence[Mapping[str, Any]], rank: int) -> int:
     for place, node in enumerate(fed):
         if node["executor_id"] == rank:
             return place
-    raise ValueError("a node of this role takes no rows, so it has no share of the files")
+    raise ValueError("a node of this role takes no rows, so no files are assigned to it")

@@ -1,4 +1,4 @@
-"""Brings the nodes of a cluster up, or says which stay away and why that may be."""
+"""Starts the nodes of a cluster, or reports which are missing and why."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.native.failure import TaskError
 from hearth.spark.job import SparkJob
 from hearth.spark.ports import coordinator_ports
-from hearth.spark.silent_executors import give_up_executor
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark.silent_executors import replace_executor
+from hearth.spark.token_forwarder import forward_tokens
 
 logger = logging.getLogger(__name__)
 
-# Spark's FAIR scheduler would give each of two clusters some of the slots that one of them needs,
-# and both would wait for the other's.
+# Serializes starts: Spark's FAIR scheduler would give each of two clusters some of the slots that
+# the other needs, a deadlock.
 _turn = threading.Lock()
 
 _ROSTER_WAIT_S = 0.25
-_TELL_S = 10.0
+_REPORT_S = 10.0
 _JOB_END_WAIT_S = 5.0
 _NODES_END_WAIT_S = 10.0
 
 
 class Key(str):
-    """A cluster's key, which does not print itself."""
+    """A cluster's key, hidden in its repr."""
 
     def __repr__(self) -> str:
         return "'***'"
@@ -43,7 +43,7 @@ class Key(str):
 
 
 class Meta(dict[str, Any]):
-    """What nodes know of their cluster; its "server_addr" opens the server when it is asked for."""
+    """The cluster's description for nodes; reading "server_addr" opens the server."""
 
     def __init__(self, start_server: Callable[[], tuple[str, int]]):
         super().__init__()
@@ -57,16 +57,16 @@ class Meta(dict[str, Any]):
         return self[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As a dict's, but for the server's address."""
+        """As dict.get(), also for the server's address."""
         return self[key] if key == "server_addr" else super().get(key, default)
 
     def __reduce__(self) -> Any:
-        """To tasks it goes as a plain dict."""
+        """Pickled for tasks as a plain dict."""
         return dict, (dict(self),)
 
 
 class ClusterStart:
-    """The coordinator and the start job of one cluster. Used by one thread until wait_nodes()."""
+    """The coordinator and the start job of one cluster. Not thread-safe until wait_nodes()."""
 
     def __init__(self, meta: dict[str, Any], spark: Any, timeout_s: float, ledger: Any):
         from hearth.native._core import Coordinator, new_token
@@ -75,14 +75,14 @@ class ClusterStart:
         self._spark = spark
         self._timeout_s = timeout_s
         self._template = meta["cluster_template"]
-        meta["tokens"] = lend_tokens(spark.session)
+        meta["tokens"] = forward_tokens(spark.session)
         bind_host, host = spark.coordinator_hosts()
         token = new_token()
         self.coordinator: Any = Coordinator(
             world=meta["num_executors"],
             token=token,
             bind_host=bind_host,
-            # Its own limit starts with the first node; this one is the driver's.
+            # The coordinator's limit starts with the first node; the driver checks `timeout_s`.
             reserve_timeout_s=timeout_s + 60,
             **coordinator_ports(*reservation.ports_of_driver(spark.conf)),
         )
@@ -92,23 +92,23 @@ class ClusterStart:
         cancel = self.inferences.cancel
         self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
         self.job: ClusterJob | None = None
-        self.nodes: list[dict[str, Any]] = []  # their entries of cluster_info, by id
+        self.nodes: list[dict[str, Any]] = []  # entries of cluster_info, by id
         self.deliveries: list[SparkJob] = []  # of datasets
-        self.grows = ""  # why the cluster is to start again, with more workers
+        self.grows = ""  # why the cluster should restart with more workers
         self._started: list[int] = []  # nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
 
     def start(
         self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]
     ) -> list[dict[str, Any]]:
-        """launch(), then wait_nodes(); one cluster after the other where Spark shares slots."""
+        """launch(), then wait_nodes(); serialized if Spark shares slots between jobs."""
         fair = self._spark.conf("spark.scheduler.mode", "FIFO").upper() == "FAIR"
         with _turn if fair else nullcontext():
             self.launch(nodes, body, driver_ids)
             return self.wait_nodes()
 
     def launch(self, nodes: Any, body: Callable[..., None], driver_ids: Sequence[int]) -> None:
-        """Starts the job that starts the nodes, and those that run beside the driver."""
+        """Starts the job that starts the nodes, and the nodes in the driver."""
         ids = range(self._meta["num_executors"])
         self._started = [node for node in ids if node not in driver_ids]
         for executor_id in driver_ids:
@@ -121,10 +121,10 @@ class ClusterStart:
         """Every node's entry of cluster_info, by id.
 
         Raises:
-            ReservationTimeoutError: some did not come, or cannot come.
+            ReservationTimeoutError: some did not start, or cannot.
             NodeError: one failed.
         """
-        started = told = time.monotonic()
+        started = reported = time.monotonic()
         slots = fixed_slots(self._spark)
         while True:
             try:
@@ -133,8 +133,8 @@ class ClusterStart:
                 return self.nodes
             except TimeoutError as error:
                 waited = time.monotonic() - started
-                if time.monotonic() - told >= _TELL_S:
-                    told = time.monotonic()
+                if time.monotonic() - reported >= _REPORT_S:
+                    reported = time.monotonic()
                     limit = f"{waited:.0f} of {self._timeout_s:.0f} s"
                     logger.warning("waiting for the cluster's nodes (%s): %s", limit, error)
                 tasks = len(self._started)
@@ -155,36 +155,36 @@ class ClusterStart:
             raise NodeError(f"the nodes could not be started: {own_error(self.job.error)}")
 
     def _describe_missing(self, known: str, waited_s: float) -> str:
-        """Who is missing, where the others are, and why that may be."""
+        """The missing nodes, the hosts of the others, and the likely reason."""
         names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
-        roster = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
+        members = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
         reason = likely_reason(self._spark, len(self._started), self._meta["coordinator"])
         return (
             f"timed out waiting for reservations to complete: within {waited_s:.3g} s {known} "
-            f"(of the ranks, {roster}); {reason}"
+            f"(of the ranks, {members}); {reason}"
         )
 
     def _replace_silent(self, is_gone: bool) -> None:
-        """Has Spark replace the executor of a node that fell silent, where one has.
+        """Makes Spark replace the executor of a node that does not respond.
 
-        Its host may be off the network, which Spark itself notices after minutes; until then it
-        would start another node there, which never comes, and wait for it at the session's end.
-        Unless it `is_gone` whatever it says, one that answers Spark may stay: it has other work.
+        Its host may be disconnected, which Spark itself notices after minutes; until then Spark
+        would start another node there, which never joins, and wait for it at the session's end. An
+        executor that answers Spark has other work, and stays unless the node `is_gone` in any case.
         """
         failure = self.watch.failure
         if failure is None or not failure.silent or self.job is None:
             return
         if failure.rank in self._started:
             partition = self._started.index(failure.rank)
-            give_up_executor(self._spark.session, self.job.tag, partition, not is_gone)
+            replace_executor(self._spark.session, self.job.tag, partition, not is_gone)
 
     def broadcast(self, message: Mapping[str, Any]) -> None:
-        """To all nodes; to none after close()."""
+        """Sends a message to all nodes; does nothing after close()."""
         if self.coordinator is not None:
             self.coordinator.broadcast(json.dumps(message))
 
     def fail(self, reason: str) -> None:
-        """Ends the cluster with this reason, unless it has failed or ended before."""
+        """Fails the cluster with this reason, unless it has failed or ended before."""
         if (coordinator := self.coordinator) is not None:
             coordinator.fail(-1, "", reason)
 
@@ -194,13 +194,13 @@ class ClusterStart:
         self.fail(reason)
 
     def close(self, wait_for_nodes: bool = False) -> None:
-        """Ends nodes and job; may wait until no node is left, as the cluster starts again, and then
-        has the nodes' hosts keep the rows of datasets. Never raises; idempotent."""
+        """Ends nodes and job. For a restart, waits until all nodes have ended, and makes their
+        hosts hold the rows of datasets. Never raises; idempotent."""
         if self.coordinator is None:
             return
         for delivery in self.deliveries:
             delivery.cancel()
-        # Where nodes still run, something failed: Spark must not try to start them again.
+        # If nodes still run, something failed: Spark must not retry them.
         if self.job is not None:
             self.job.cancel()
         self.broadcast({"op": "stop", "keep": wait_for_nodes})
@@ -213,7 +213,7 @@ class ClusterStart:
                 job.join(_JOB_END_WAIT_S)
         for thread in self._driver_nodes:
             thread.join(_JOB_END_WAIT_S)
-        if not wait_for_nodes:  # else the next start is to find the executors
+        if not wait_for_nodes:  # a restart needs the executors
             self._spark.release()
         self._replace_silent(is_gone=wait_for_nodes)
 
@@ -221,5 +221,5 @@ class ClusterStart:
 def _run_quietly(body: Callable[..., None], executor_id: int) -> None:
     try:
         body(iter([executor_id]))
-    except TaskError as error:  # the rendezvous has told the driver
+    except TaskError as error:  # reported by the rendezvous
         logger.warning("%s", error.failure.text)

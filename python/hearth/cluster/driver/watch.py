@@ -1,4 +1,4 @@
-"""The driver's view of a running cluster: who is done, what nodes report, the first failure."""
+"""The driver's view of a running cluster: finished nodes, their reports, the first failure."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from hearth.cluster.errors import (
 from hearth.native.failure import Failure
 from hearth.spark.job import SparkJob
 
-logger = logging.getLogger("hearth.cluster.watch")  # as docs/seeing.md calls it
+logger = logging.getLogger("hearth.cluster.watch")  # the name in docs/seeing.md
 
 _EVENT_WAIT_S = 0.25
 _ECHO_WAIT_S = 1.0
-# What a node also says that waits in vain.
+# Events that are not progress: a waiting node sends them, too.
 _NO_PROGRESS = ("warning", "waits", "output")
-# In the report of an operation of the collective that waits for others (stall_watch.cc).
+# Phrases in the collective's report of a stalled operation (stall_watch.cc).
 _STALLED, _LATE = " has waited for ", " had not arrived "
-# A shorter wait for rows is not what others wait for.
+# A shorter wait for rows does not explain a stall.
 _LONG_WAIT_S = 1.0
 
 
 class ClusterWatch:
-    """Owns a thread that takes the coordinator's events until close(). Any thread may wait."""
+    """Owns a thread that reads the coordinator's events until close(). Waits are thread-safe."""
 
     def __init__(
         self,
@@ -59,28 +59,28 @@ class ClusterWatch:
         self._feed_errors: dict[str, ClusterError] = {}
         self._values: dict[int, list[str]] = {}
         self._failure: Failure | None = None
-        # Whether a program of this start of the cluster has made a checkpoint.
+        # Whether a program has made a checkpoint since this start of the cluster.
         self.committed = False
-        # Is called, in the watch's thread, after each checkpoint.
+        # Called in the watch's thread after each checkpoint.
         self.on_commit: Callable[[], None] = lambda: None
-        # What nodes ask of files, and say of them: (rank, event), then None at the end.
+        # Requests and reports of nodes about files: (rank, event), then None at the end.
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
-        # By name of a dataset: what is called with each "dataset" event of a node.
+        # Handlers of the nodes' "dataset" events by the dataset's name.
         self.datasets: dict[str, Callable[[dict[str, Any]], None]] = {}
-        # Takes the "report" and "output" events of a node.
+        # Handler of the nodes' "report" and "output" events.
         self.reports: Callable[[int, dict[str, Any]], None] = lambda node, event: None
         self.pace = Pace(template)
-        self._starved: dict[int, str] = {}  # nodes that wait for rows while others wait for them
+        self._starved: dict[int, str] = {}  # nodes without rows that stall others
         self._last_event = time.monotonic()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
         self._thread.start()
-        # A daemon thread that Python ends inside the core would take the driver down with it.
+        # A daemon thread that Python ends inside the core would crash the driver.
         atexit.register(self.close)
 
     @property
     def failure(self) -> Failure | None:
-        """The first failure; None as long as all is well."""
+        """The first failure; None without one."""
         return self._failure
 
     @property
@@ -89,45 +89,45 @@ class ClusterWatch:
         return self._closing
 
     def check(self) -> None:
-        """Raises NodeError where the cluster has failed."""
+        """Raises NodeError if the cluster has failed."""
         if self._failure is not None:
             raise NodeError.of(self._failure)
 
     def amend(self, text: str) -> None:
-        """Adds to what is said of the failure from now on."""
+        """Appends to the failure's text."""
         if self._failure is not None:
             self.conclude(replace(self._failure, text=f"{self._failure.text}; {text}"))
 
     def conclude(self, failure: Failure) -> None:
-        """Says this of the failure from now on."""
+        """Replaces the failure's text and fields."""
         self._failure = failure
 
     @property
     def joined(self) -> int:
-        """How many nodes have come."""
+        """How many nodes have joined."""
         return len(self._joined)
 
     def wake(self) -> None:
-        """Makes waits look at their conditions again."""
+        """Makes waits evaluate their conditions again."""
         with self._changed:
             self._changed.notify_all()
 
     def wait(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Waits until `condition`, or the cluster has failed; whether `condition` holds."""
+        """Waits for `condition` or the cluster's failure; returns whether `condition` holds."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure is not None or condition(), timeout_s)
             return condition()
 
     def wait_done(self, nodes: Sequence[int], timeout_s: float | None) -> bool:
-        """Waits until the main functions of `nodes` have returned; whether they have."""
+        """Waits for the main functions of `nodes` to return; returns whether they have."""
         return self.wait(lambda: self._done.issuperset(nodes), timeout_s)
 
     def values(self, node: int) -> list[str]:
-        """The pieces that a node that is done has reported of its main function's value."""
+        """The pieces of its main function's value that a finished node has reported."""
         return self._values.get(node, [])
 
     def follow_values(self, node: int) -> Iterator[str]:
-        """The same pieces as they come, until the node is done, or the cluster has failed."""
+        """The same pieces as they arrive, until the node is done or the cluster has failed."""
         given: list[str] = []
 
         def comes() -> bool:
@@ -138,7 +138,7 @@ class ClusterWatch:
             yield from news
 
     def wait_stopped(self, timeout_s: float) -> None:
-        """Waits until all nodes have ended that did not go away."""
+        """Waits until all nodes have ended, except lost ones."""
         left = {i for ids in self._template.values() for i in ids}
         if self._failure is not None and self._failure.is_loss:
             left -= {self._failure.rank}
@@ -147,15 +147,16 @@ class ClusterWatch:
 
     @property
     def lost_feeds(self) -> bool:
-        """Whether a feed job has failed at some node."""
+        """Whether a feed job has failed at a node."""
         return bool(self._feed_errors)
 
     def feed_error(self, feed: str | None) -> ClusterError | None:
-        """What ends that feed without the cluster having failed: a timeout, a node that is done."""
+        """The error that ends a feed though the cluster has not failed: a timeout, a finished
+        node."""
         return None if feed is None else self._feed_errors.get(feed)
 
     def wait_replayed(self, feed: str, nodes: Sequence[int], timeout_s: float) -> None:
-        """Waits until `nodes` have taken all replayed rows of a feed.
+        """Waits until `nodes` have consumed all replayed rows of a feed.
 
         Raises:
             NodeError: the cluster failed.
@@ -182,7 +183,7 @@ class ClusterWatch:
         return self._is_replayed(feed, nodes) or self._no_replay(feed, nodes) is not None
 
     def _no_replay(self, feed: str, nodes: Sequence[int]) -> ClusterError | None:
-        """Why some of the nodes will not take the replayed rows, where that is known."""
+        """Why some of the nodes will not consume the replayed rows, if known."""
         gone = sorted(self._done.intersection(nodes) - self._replayed.get(feed, set()))
         if feed in self._feed_errors or not gone:
             return self._feed_errors.get(feed)
@@ -193,7 +194,7 @@ class ClusterWatch:
         )
 
     def close(self) -> None:
-        """Ends the thread, after the events that came before. Idempotent; one thread calls it."""
+        """Ends the thread after pending events. Idempotent; not thread-safe."""
         atexit.unregister(self.close)
         if self._coordinator is None:
             return
@@ -201,18 +202,18 @@ class ClusterWatch:
         self._coordinator.close()
         self._thread.join()
         self.files.put(None)
-        self._coordinator = None  # py4j never lets go of a stream's function, nor of its cluster
+        self._coordinator = None  # py4j never releases a stream's function, nor its cluster
 
     def _run(self) -> None:
         try:
             self._watch()
-        except Exception as error:  # whoever waits must not wait for a thread that is gone
+        except Exception as error:  # ends all waits for this thread
             logger.exception("the driver's connection to the cluster failed")
             with self._changed:
-                text = f"the driver could not follow its nodes: {type(error).__name__}: {error}"
+                text = f"the driver cannot read its nodes' events: {type(error).__name__}: {error}"
                 self._failure = self._failure or Failure(text)
                 self._changed.notify_all()
-            self._tell(self._failure)
+            self._announce(self._failure)
 
     def _watch(self) -> None:
         while True:
@@ -231,15 +232,15 @@ class ClusterWatch:
                             self.amend(starved)
                 self._changed.notify_all()
             if news and self._failure is not None:
-                self._tell(self._failure)
+                self._announce(self._failure)
             if event is None and self._closing:
                 return
 
-    def _tell(self, failure: Failure) -> None:
+    def _announce(self, failure: Failure) -> None:
         try:
             self._on_failure(failure)
-        except Exception as error:  # such as a SparkContext that was stopped; events must go on
-            logger.warning("jobs of a failed cluster could not be cancelled: %s", error)
+        except Exception as error:  # e.g. a stopped SparkContext; events must still be handled
+            logger.warning("cannot cancel the jobs of a failed cluster: %s", error)
 
     def _handle(self, rank: int, text: str) -> None:
         event = json.loads(text)
@@ -267,9 +268,9 @@ class ClusterWatch:
             self.files.put((rank, event))
         elif event["event"] == "dataset":
             self.datasets[event["dataset"]](event)
-        elif event["event"] == "meeting":
+        elif event["event"] == "publish":
             if not self._closing:
-                self._coordinator.broadcast(json.dumps({**event, "op": "meeting"}))
+                self._coordinator.broadcast(json.dumps({**event, "op": "publish"}))
         elif event["event"] == "warning":
             logger.warning("%s: %s", roles.name_of(self._template, rank), event["text"])
             if _STALLED in event["text"] and not self._closing:
@@ -283,7 +284,7 @@ class ClusterWatch:
             self._feed_errors[event["feed"]] = kind(event["text"])
 
     def _note_wait(self, rank: int, seconds: float) -> None:
-        """Others wait for some rank; this one has waited for rows for so long."""
+        """Other ranks are stalled; this one has waited for rows for `seconds`."""
         if seconds >= _LONG_WAIT_S:
             name = roles.name_of(self._template, rank)
             self._starved[rank] = f"{name} has waited for rows for {seconds:.0f} s: {TAKE_IN_STEP}"
@@ -291,26 +292,26 @@ class ClusterWatch:
 
 
 class ClusterJob(SparkJob):
-    """A Spark action that can be left as soon as the cluster fails."""
+    """A Spark action whose wait ends as soon as the cluster fails."""
 
     def __init__(
         self, spark: Any, watch: ClusterWatch, action: Callable[[], Any], feed: str | None = None
     ):
-        """Starts the action on spark_access(); `feed` names the feed whose timeout ends it."""
+        """Starts the action on spark_access(); `feed`: the feed whose timeout ends it."""
         self._watch = watch
         self._feed = feed
         super().__init__(spark, action, lambda _: watch.wake())
 
     def wait(self) -> Any:
-        """The action's result; NodeError as soon as the cluster fails, else a ClusterError of what
-        the action raised."""
+        """The action's result. Raises NodeError as soon as the cluster fails, ClusterError for an
+        exception of the action."""
         watch, feed = self._watch, self._feed
         watch.wait(lambda: self.ended or watch.feed_error(feed) is not None, None)
         if (stuck := watch.feed_error(feed)) is not None and watch.failure is None:
             self.cancel()
             raise stuck
         if self.error is not None:
-            # It may be the echo of a failure that the rendezvous is about to tell.
+            # It may be caused by a failure that the rendezvous is about to report.
             watch.wait(lambda: False, _ECHO_WAIT_S)
         if watch.failure is not None:
             self.cancel()
@@ -321,20 +322,20 @@ class ClusterJob(SparkJob):
 
 
 class MarkedRdds:
-    """RDDs whose jobs, whoever runs them, end with the cluster's failure, past Spark's retries."""
+    """RDDs whose jobs are cancelled when the cluster fails, without Spark's retries."""
 
     def __init__(self, sc: Any):
         self._sc = sc
         self._ids: set[int] = set()
 
     def mark(self, rdd: Any) -> Any:
-        """The same RDD in a JVM object of its own, by which its jobs are known."""
+        """The same RDD in a separate JVM object, which identifies its jobs."""
         marked = self._sc.union([rdd])
         self._ids.add(marked._jrdd.rdd().id())
         return marked
 
     def cancel(self, failure: Failure) -> None:
-        """Ends their jobs: the exception of the action says why."""
+        """Cancels their jobs; the action's exception gives the reason."""
         if not self._ids:
             return
         scala_context = self._sc._jsc.sc()

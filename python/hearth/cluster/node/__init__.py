@@ -1,1 +1,1 @@
-"""The node's side: its supervisor, and the process that runs the user's main function."""
+"""The node's side: its supervisor, and the process of the user's main function."""

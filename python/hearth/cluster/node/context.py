@@ -1,4 +1,4 @@
-"""What a main function knows of its node and cluster."""
+"""The context of a main function: its node and cluster."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class NodeContext:
     """The second argument of a main function.
 
     Attributes:
-        node_id: this node's number among all of the cluster.
-        role, index: its role, and its number among the nodes of that role.
-        cluster_spec: {role: ["host:port", ...]}; a port is kept for each node's own server.
+        node_id: this node's number in the cluster.
+        role, index: its role, and its number within the role.
+        cluster_spec: {role: ["host:port", ...]}; a port is reserved for each node's server.
         default_fs: the cluster's default file system; working_dir: the driver's folder.
-        restart_count: how often the cluster has started again.
-        mgr: the node's feeds by name, and a few values of its own.
-        port: this node's socket, where it was not released before the main function.
-        collective_key: a secret of this start of the cluster, by which its nodes know each other;
-            empty for nodes that have nothing to do with each other.
-        checkpoint_dir: the folder for checkpoints that the cluster was started with, if any.
+        restart_count: how often the cluster has restarted.
+        mgr: the node's feeds by name, and a few key/value pairs.
+        port: this node's bound socket, if it was not released before the main function.
+        collective_key: a secret of this start of the cluster, which authenticates its nodes; empty
+            for nodes of independent clusters.
+        checkpoint_dir: the cluster's folder for checkpoints, if any.
     """
 
     node_id: int
@@ -59,31 +59,30 @@ class NodeContext:
     def report(
         self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any
     ) -> None:
-        """Sends metrics of a step to the driver, which shows them while the program goes on.
+        """Sends a step's metrics to the driver, which shows them while the program runs.
 
             ctx.report(step=step, loss=loss, accuracy=right / rows)
             ctx.report({"val/loss": loss}, step=step)
 
-        It does not wait for the driver. Where a program reports more than the connection carries,
-        some reports are left out, and counted, but never the last one of a metric. Rank 0's are
+        Does not wait for the driver. If a program reports more than the connection carries, some
+        reports are dropped and counted, but never the last one of a metric. Rank 0's metrics are
         shown, and written to the event file; all are in the cluster's `history`.
 
         Args:
-            metrics: values by names that are no names of arguments.
-            step: which step they belong to; None: the one after the last.
-            more: values by name: numbers, NaN included, scalars of NumPy, tensors without
-                dimensions.
+            metrics: values by names that are not valid as argument names.
+            step: the step; None: the one after the last.
+            more: values by name: numbers, NaN included, NumPy scalars, or zero-dimensional tensors.
 
         Raises:
-            TypeError: a value is not one number, or the step is not a whole one.
-            ValueError: there is no value, a name is empty, or the step is negative.
+            TypeError: a value is not a single number, or the step is not an integer.
+            ValueError: no value is given, a name is empty, or the step is negative.
         """
         self._reports.report({**(metrics or {}), **more}, step)
 
     @property
     def should_stop(self) -> bool:
-        """Whether the driver asked for the end of training: its `on_report` returned False, or
-        stop_training() was called. Nodes learn of it at different times."""
+        """Whether the driver requested the end of training: its `on_report` returned False, or
+        stop_training() was called. Nodes see it at different times."""
         return self._reports.should_stop
 
     @cached_property
@@ -91,8 +90,8 @@ class NodeContext:
         return getattr(self.mgr, "reports", None) or ProgramReports()
 
     def pack_result(self, value: Any) -> bytes:
-        """What main_fun returned as bytes for Cluster.result(). Raises TypeError where it cannot
-        be carried."""
+        """Serializes main_fun's return value for Cluster.result(). Raises TypeError for unsupported
+        types."""
         return results.packed(value)
 
     def absolute_path(self, path: str) -> str:
@@ -106,22 +105,22 @@ class NodeContext:
         qname_out: str = "output",
         input_mapping: Mapping[str, str] | None = None,
     ) -> DataFeed:
-        """The rows that Spark brings; see DataFeed."""
+        """A feed of the rows that Spark sends; see DataFeed."""
         return DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
 
     def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> FileFeed:
         """A feed of this worker's share of the rows of Parquet, Arrow or TFRecord files.
 
         Args:
-            path: a file or folder that this host sees, as it is or by absolute_path(); or one of
-                HDFS, of which each node gets what lies on its host first.
-            columns: which to read; none: all.
-            epochs: how often each row is given.
+            path: a file or folder on this host, as a path or by absolute_path(); or in HDFS, where
+                each node is assigned local blocks first.
+            columns: names of columns to read; empty: all.
+            epochs: how often each row is delivered.
 
         Raises:
-            FileNotFoundError: nothing is there.
+            FileNotFoundError: the path does not exist.
             HearthError: files in HDFS cannot be listed.
-            ValueError: another file system, or a column that the files do not have.
+            ValueError: an unsupported file system, or a column that is not in the files.
         """
         from hearth.cluster.node.file_feed import FileFeed
 
@@ -135,36 +134,36 @@ class NodeContext:
         shuffle: bool | str = True,
         **options: Any,
     ) -> Loader:
-        """This rank's share of a dataset in minibatches, equally many on all ranks.
+        """This rank's share of a dataset in minibatches, with equal counts on all ranks.
 
-        Used as a DataLoader of PyTorch: `for batch in loader` gives an epoch of {column: array},
-        len() its steps, set_epoch() chooses it, state_dict() and load_state_dict() go on from a
-        checkpoint at the next row. See docs/data.md.
+        Works like a PyTorch DataLoader: `for batch in loader` gives an epoch of {column: array},
+        len() its steps, set_epoch() selects it, state_dict() and load_state_dict() save and restore
+        the position, exact to the row. See docs/data.md.
 
         Args:
-            name: of run(datasets=).
-            batch_size: rows of a batch; an epoch's last one may be smaller.
-            columns: which to give, as a tuple; None: all, by name.
-            shuffle: True: rows of windows, then of blocks from everywhere; "full": single rows,
-                for which the first epoch waits for all of them; False: not at all.
+            name: the dataset's name in run(datasets=).
+            batch_size: rows per batch; the last one of an epoch may be smaller.
+            columns: names of columns, for tuples; None: all, by name.
+            shuffle: True: shuffles rows in windows, later in blocks from all rows; "full": shuffles
+                single rows, for which the first epoch waits for all rows; False: no shuffle.
 
         Keyword Args:
-            seed (int): of the order, 0.
-            uneven (str): what a rank with fewer rows does at an epoch's end: "repeat" gives some of
-                its rows again, "drop" has all ranks leave out what one of them lacks, "weight"
-                repeats with a column row_weight of 1 and 0.
-            drop_last (bool): whether a last, smaller batch is left out.
-            ragged (Sequence[str]): columns of lists of different lengths.
-            transforms (Mapping[str, hearth.data.image]): of columns of encoded images.
-            map (Callable): map(batch), or map(batch, seeds) with one seed for each row, which
-                follows from the loader's seed, the epoch and the row; makes the batch.
-            workers (int): threads that transform and map; 0: one that also reads.
-            map_in (str): "threads", or "processes": map runs in so many processes as `workers`
-                says, for which it is pickled.
-            prefetch (int): batches made ahead, 2, or as many as there are workers.
+            seed (int): seed of the order, default 0.
+            uneven (str): how ranks with fewer rows end an epoch: "repeat" repeats some of
+                their rows, "drop" drops the excess rows of other ranks, "weight" repeats rows
+                and adds a column row_weight of 1 and 0.
+            drop_last (bool): whether to drop a smaller last batch.
+            ragged (Sequence[str]): columns of lists with different lengths.
+            transforms (Mapping[str, hearth.data.image]): transforms of encoded images by column.
+            map (Callable): map(batch), or map(batch, seeds) with one seed per row, derived from
+                the loader's seed, the epoch and the row; returns the batch.
+            workers (int): threads for transforms and map; 0: one, which also reads.
+            map_in (str): "threads", or "processes": map is pickled and runs in `workers`
+                processes.
+            prefetch (int): batches prepared ahead; default 2, or the number of workers.
 
         Raises:
-            ValueError: there is no such dataset, or an argument is not one of the above.
+            ValueError: an unknown dataset, or an invalid argument.
             ClusterError: the cluster failed.
         """
         from hearth.data.loader import Loader
@@ -184,7 +183,7 @@ class NodeContext:
 
         for option, named in (("columns", columns), ("ragged", options.get("ragged"))):
             if isinstance(named, str):
-                raise ValueError(f"{option} is {named!r}: give a sequence of names, ({named!r},)")
+                raise ValueError(f"{option} is {named!r}: pass a sequence of names, ({named!r},)")
         if "ragged" in options:
             options = {**options, "ragged": tuple(options["ragged"])}
         chosen = None if columns is None else tuple(columns)
@@ -192,30 +191,30 @@ class NodeContext:
         return kind(mgr_datasets(self.mgr).open(name), made)
 
     def place(self) -> Any:
-        """This node's Place among those that take rows, for the collective; None for the others,
-        and outside of a running node."""
-        from hearth.collective.place import Place
+        """This node's Place among the nodes that take rows, for the collective; None for other
+        nodes, and outside of a running node."""
+        from hearth.ranks.place import Place
 
-        meetings = getattr(self.mgr, "meetings", None)
-        if self.role in roles.UNFED_ROLES or meetings is None or not self.collective_key:
+        store = getattr(self.mgr, "store", None)
+        if self.role in roles.UNFED_ROLES or store is None or not self.collective_key:
             return None
         return Place(*self.share(), self._meeting)
 
     def _meeting(self, name: str) -> Any:
-        from hearth.collective.ranks import Meeting
+        from hearth.ranks.group import Rendezvous
 
         own = self.cluster_spec[self.role][self.index].rpartition(":")[0]
-        meetings = self.mgr.meetings
-        return Meeting(
-            publish=lambda text: meetings.publish(name, text),
-            read=lambda: meetings.read(name),
-            withdraw=lambda: None,  # a name serves once
+        store = self.mgr.store
+        return Rendezvous(
+            publish=lambda text: store.publish(name, text),
+            read=lambda: store.read(name),
+            withdraw=lambda: None,  # each name is used once
             host=own,
             key=self.collective_key,
         )
 
     def share(self) -> tuple[int, int]:
-        """(this node's number among those that take rows, their number)."""
+        """(this node's number among the nodes that take rows, their count)."""
         before = 0
         for role, nodes in self.cluster_spec.items():
             if role in roles.UNFED_ROLES:
@@ -226,7 +225,7 @@ class NodeContext:
         return before + self.index, max(1, self.num_workers)
 
     def release_port(self) -> None:
-        """Frees the port that was kept for this node's server, where release_port=False kept it."""
+        """Releases the port reserved for this node's server, if release_port=False kept it."""
         if self.port is not None:
             self.port.close()
             self.port = None

@@ -1,4 +1,4 @@
-"""The rows of a node's feed, as its main function takes them: in minibatches, results back."""
+"""A node's feed: reads its rows in minibatches, and sends results back."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 from hearth.cluster.errors import ClusterError
 from hearth.cluster.node.minibatches import Chunk, Minibatches, fit_together
-from hearth.collective import steps
 from hearth.native import timeline
+from hearth.ranks import steps
 from hearth.rows import pickled_arrays, pickles
 from hearth.rows.column_results import ColumnResults
 from hearth.rows.columns import Columns
 
-# Since when threads of this process have waited for rows, but for the one of in_step().
+# Start times of threads' waits for rows, except the thread of in_step().
 _waits: dict[int, float] = {}
 
 
 def waited_s() -> float:
-    """For how long this process has been waiting for rows that no step can go on without."""
+    """How long this process has been waiting for rows that the next step needs."""
     return max((time.monotonic() - since for since in list(_waits.values())), default=0.0)
 
 
@@ -39,7 +39,7 @@ def _waiting() -> Iterator[None]:
 
 
 class DataFeed(Minibatches):
-    """The rows that Spark brings to this node, in minibatches; and the results back."""
+    """The rows that Spark sends to this node, in minibatches; also sends results back."""
 
     _source: Any  # a Source that also takes results
 
@@ -54,15 +54,15 @@ class DataFeed(Minibatches):
         """Opens a feed.
 
         Args:
-            mgr: where the feeds are.
-            train_mode: False: a minibatch ends with its partition and results go back.
+            mgr: the node's manager, which has the feeds.
+            train_mode: False: a minibatch ends with its partition, and results are sent back.
             qname_in: name of the feed.
-            qname_out: name of the results' queue, for those who bring one.
-            input_mapping: tensor by column: batches become {tensor: values}, the columns taken in
+            qname_out: name of the results' queue; unused, for compatibility.
+            input_mapping: tensor by column: batches become {tensor: values}, with the columns in
                 the order of their names.
 
         Raises:
-            ValueError: there is no feed of that name.
+            ValueError: an unknown feed.
         """
         self.queue_in, self.queue_out = mgr.get_queue(qname_in), mgr.get_queue(qname_out)
         super().__init__(self._open(), mgr, train_mode, input_mapping)
@@ -71,31 +71,31 @@ class DataFeed(Minibatches):
         return RowSource(self.queue_in)
 
     def batch_results(self, results: Any) -> None:
-        """Sends the results of rows that next_batch() gave, one per row, in their order.
+        """Sends results, one per row of next_batch(), in the same order.
 
-        An array of numbers, a dict of arrays by the names of the results' columns, or an Arrow
-        record batch goes back in columns; anything else as a list of Python objects.
+        An array of numbers, a dict of arrays by name of the results' columns, or an Arrow record
+        batch is sent in columns; anything else as a list of Python objects.
 
         Raises:
-            ValueError: there are more results than rows without one.
+            ValueError: there are more results than rows that lack one.
         """
         found = ColumnResults.of(results)
         self._source.put_results(list(results) if found is None else found)
 
     def terminate(self) -> None:
-        """Ends the feed: the rest of its rows is skipped, and the cluster's train() returns."""
+        """Ends the feed: its remaining rows are skipped, and the cluster's train() returns."""
         self.mgr.set("state", "terminating")
         super().terminate()
 
 
 class RowSource:
-    """The rows of a node's feed as Python objects or arrays; one thread.
+    """The rows of a node's feed as Python objects or arrays. Not thread-safe.
 
-    A FeedReader of the core takes them out of rings and counts what was given.
+    The core's FeedReader reads them from rings and counts them.
     """
 
     def __init__(self, queue: Any):
-        """Reads a FeedQueue. Raises ValueError where there is none."""
+        """Reads a FeedQueue. Raises ValueError if there is none."""
         from hearth.native._core import FeedReader
 
         if queue is None:
@@ -103,7 +103,7 @@ class RowSource:
         self._queue = queue
         self._reader = FeedReader(queue)
         self._chunk: Chunk = []
-        self._at = 0  # the chunk's next row
+        self._at = 0  # next row of the chunk
         self._unpickler = pickles.Unpickler()
 
     @property
@@ -123,8 +123,8 @@ class RowSource:
     def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:
         """Up to `count` rows, as slices of chunks that fit_together(); fewer at the feed's end.
 
-        Waits for rows. Where not `across_partitions`, also a partition's end cuts the batch short.
-        With `arrays`, pickled rows of numbers come as PickledArrays.
+        Waits for rows. Unless `across_partitions`, the end of a partition also ends the batch.
+        With `arrays`, pickled rows of numbers are returned as PickledArrays.
 
         Raises:
             ClusterError: the cluster failed.
@@ -154,7 +154,7 @@ class RowSource:
         return self._chunk.slice(self._at, count)
 
     def _advance(self, arrays: bool) -> bool:
-        """Makes the next chunk the current one; False at the end of a partition, or of the feed."""
+        """Advances to the next chunk; False at the end of a partition, or of the feed."""
         from hearth import HearthError
 
         self._chunk, self._at = [], 0
@@ -167,9 +167,9 @@ class RowSource:
         if found is None:
             self._unpickler = pickles.Unpickler()
             return False
-        batch, pickled, batched, from_afar = found
+        batch, pickled, batched, from_remote = found
         if pickled:
-            self._chunk = self._unpickle(batch, batched, from_afar, arrays and batched)
+            self._chunk = self._unpickle(batch, batched, from_remote, arrays and batched)
         else:
             import pyarrow as pa
 
@@ -181,14 +181,14 @@ class RowSource:
         if reason := self._queue.failure:
             raise ClusterError(reason) from None
 
-    def _unpickle(self, batch: Any, batched: bool, from_afar: bool, arrays: bool) -> Chunk:
+    def _unpickle(self, batch: Any, batched: bool, from_remote: bool, arrays: bool) -> Chunk:
         """The rows of all pickles that end in this batch."""
         if arrays and not self._unpickler.within_pickle:
             found = pickled_arrays.load_batch(batch)
             if found is not None:
                 return found
         rows: list[Any] = []
-        for value in self._unpickler.values(batch, from_afar):
+        for value in self._unpickler.values(batch, from_remote):
             if not batched:
                 rows.append(value)
             elif rows:
@@ -198,12 +198,12 @@ class RowSource:
         return rows
 
     def put_results(self, results: list[Any] | ColumnResults) -> None:
-        """As batch_results(); raises ClusterError where the cluster failed."""
+        """As batch_results(); raises ClusterError if the cluster has failed."""
         owed = self._reader.owed
         if len(results) > owed:
             raise ValueError(
-                f"batch_results() was given {len(results)} results, but only {owed} rows are "
-                "without one: give exactly one result per row of next_batch()"
+                f"batch_results() got {len(results)} results, but only {owed} rows lack "
+                "one: pass exactly one result per row of next_batch()"
             )
         start = 0
         while start < len(results):
@@ -222,7 +222,7 @@ class RowSource:
         try:
             for pieces in pickles.batches_of_pickles([results]):
                 if not self._reader.write_results(pieces):
-                    return  # only this feed task is gone; Spark sends its rows again
+                    return  # only this feed task has ended; Spark resends its rows
         except HearthError:
             self._check()
             raise

@@ -1,8 +1,8 @@
-"""Where feed tasks meet a node: a unix socket of its host, a TCP port for those of other hosts.
+"""Listens for connections of feed tasks: on a unix socket for this host, on a TCP port for others.
 
-The supervisor owns it, so that it can say why a node is gone. A peer proves that it knows the
-cluster's token, and looks for this node, before a byte of it is parsed; then its connection is
-handed to the node.
+The supervisor owns it, so that it can report why a node has ended. A client proves that it knows
+the cluster's token, and that it looks for this node, before any of its bytes is parsed; then its
+connection is passed to the node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hearth.cluster.channel import Channel, Message
 from hearth.cluster.node.datasets.files import PartitionFiles
 from hearth.spark.ports import FEED, first_free
 
-# A connection may ask why the node ended a moment before that is known.
+# A client may ask for the reason shortly before it is known.
 _REASON_WAIT_S = 3.0
 
 
@@ -29,7 +29,7 @@ def _listen(address: str, family: int, port: int) -> socket.socket:
 
 
 class FeedListener:
-    """Listens until close(). `node` gets each authenticated connection as {"op": "feed"}."""
+    """Listens until close(). Each authenticated connection is sent to `node` as {"op": "feed"}."""
 
     def __init__(
         self,
@@ -40,10 +40,9 @@ class FeedListener:
         ports: Sequence[int] = (0,),
         files: PartitionFiles | None = None,
     ):
-        """`on_error` is told of feeds that fail here, as a "feed_error" event, from many threads.
-
-        `terms` are feed_terms(). `address`: of the interface on which other hosts may connect; "":
-        they may not. `ports`: to try there. `files`: of datasets.
+        """`on_error`: called from many threads with a "feed_error" event for each failed feed.
+        `terms`: feed_terms(). `address`: listen address for other hosts; "": none. `ports`:
+        candidate ports there. `files`: of datasets.
         """
         self._node = node
         self._on_error = on_error
@@ -51,7 +50,7 @@ class FeedListener:
         self._failure: str | None = None
         self._failed = threading.Event()
         self._terminated = False
-        # In Linux's abstract namespace: no file to leave behind, none of another container.
+        # In Linux's abstract namespace: leaves no file, and is private to the container.
         self.name = f"hearth-{os.getpid()}-{secrets.token_hex(8)}"
         listeners = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)]
         listeners[0].bind("\0" + self.name)
@@ -61,21 +60,21 @@ class FeedListener:
             listen = partial(_listen, address, family)
             listeners.append(first_free(ports, FEED, listen))
             self.port = listeners[1].getsockname()[1]
-        # Strangers of the network are counted apart from those of this host.
+        # Unauthenticated clients of the network are limited separately from those of this host.
         self._acceptors = [self._open(terms, listener) for listener in listeners]
 
     @property
     def refused(self) -> int:
-        """How many were refused."""
+        """How many connections were refused."""
         return sum(acceptor.refused for acceptor in self._acceptors)
 
     def set_failure(self, reason: str) -> None:
-        """From now on every peer that connects is told `reason`; the first reason stays."""
+        """Sends `reason` to every client from now on; the first reason stays."""
         self._failure = self._failure or reason
         self._failed.set()
 
     def set_terminated(self) -> None:
-        """The node's program has returned and wanted no more rows: peers are told so."""
+        """Tells clients from now on that the program has returned and needs no more rows."""
         self._terminated = True
 
     def close(self) -> None:
@@ -83,10 +82,10 @@ class FeedListener:
             acceptor.close()
 
     def _open(self, terms: Any, listener: socket.socket) -> Acceptor:
-        from_afar = listener.family != socket.AF_UNIX
-        return Acceptor(terms, listener, partial(self._admit, from_afar), "a node's listener")
+        from_remote = listener.family != socket.AF_UNIX
+        return Acceptor(terms, listener, partial(self._admit, from_remote), "a node's listener")
 
-    def _admit(self, from_afar: bool, channel: Channel) -> None:
+    def _admit(self, from_remote: bool, channel: Channel) -> None:
         greeting, _ = channel.receive(_REASON_WAIT_S)
         if greeting.get("op") == "why":
             self._failed.wait(_REASON_WAIT_S)
@@ -97,9 +96,9 @@ class FeedListener:
             if self._failure is not None and not self._files.over:
                 channel.send({"error": self._failure})
             else:
-                self._files.serve(channel, greeting, from_afar)
+                self._files.serve(channel, greeting, from_remote)
         elif self._failure is not None:
-            try:  # first the driver: the task's failure, which follows, must not surprise it
+            try:  # the driver first: it must know the reason before the task fails
                 self._report(greeting, self._failure, timeout=False)
             finally:
                 channel.send({"error": self._failure})
@@ -107,10 +106,10 @@ class FeedListener:
             channel.send({"op": "terminated"})
         else:
             channel.send({"op": "welcome"})
-            self._node.send({"op": "feed", "from_afar": from_afar}, fds=(channel.fileno(),))
-            os.close(channel.detach())  # the connection is the node's: it must not end here
+            self._node.send({"op": "feed", "from_remote": from_remote}, fds=(channel.fileno(),))
+            os.close(channel.detach())  # the node owns the connection now
 
     def _report(self, greeting: Message, text: str, timeout: bool) -> None:
-        """Tells the driver at once, before Spark tries the feed task again."""
+        """Reports to the driver at once, before Spark retries the feed task."""
         feed = str(greeting.get("feed"))
         self._on_error({"event": "feed_error", "feed": feed, "text": text, "timeout": timeout})

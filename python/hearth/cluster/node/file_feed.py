@@ -1,4 +1,4 @@
-"""Rows that a node reads from files by itself, by columns: Parquet, Arrow and TFRecord files."""
+"""Reads a node's share of the rows of files, in columns: Parquet, Arrow and TFRecord files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FileFeed(Minibatches):
-    """A node's share of the rows of files, as minibatches: used like the feed from Spark."""
+    """A node's share of the rows of files in minibatches; the same interface as DataFeed."""
 
     def __init__(
         self,
@@ -36,17 +36,17 @@ class FileFeed(Minibatches):
         """Opens the files.
 
         Args:
-            path: a file or folder of this host, perhaps as a file: URI, or of HDFS.
-            columns: which to read; none: all.
+            path: a file or folder of this host (also as a file: URI), or in HDFS.
+            columns: names of columns to read; empty: all.
             share: (this node's number, number of nodes).
-            epochs: how often each row is given.
-            mgr: `ctx.mgr` of a running node, which asks the driver for its share of remote files.
+            epochs: how often each row is delivered.
+            mgr: `ctx.mgr` of a running node, to request its share of remote files.
 
         Raises:
-            FileNotFoundError: nothing is there.
+            FileNotFoundError: the path does not exist.
             HearthError: remote files cannot be listed.
-            ValueError: another file system, a column that the files do not have, files of several
-                formats, or a table of Delta, Iceberg or Hudi.
+            ValueError: an unsupported file system, a column that is not in the files, files of
+                several formats, or a table of Delta, Iceberg or Hudi.
         """
         requests = getattr(mgr, "files", None)
         if requests is not None and _is_remote(path):
@@ -57,20 +57,20 @@ class FileFeed(Minibatches):
 
 
 class BatchSource:
-    """Cuts record batches into minibatches, without a copy; the Source of a FileFeed."""
+    """Slices record batches into minibatches, without a copy; the Source of a FileFeed."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]):
         self._batches = batches
         self._chunk: Columns | None = None
-        self._at = 0  # the chunk's next row
+        self._at = 0  # next row of the chunk
         self.taken = 0
         self.ended = False
 
     def take(
         self, count: int, across_partitions: bool = True, arrays: bool = True
     ) -> list[Columns]:
-        """Up to `count` rows of the same columns; fewer at the end, which is known as soon as it is
-        reached."""
+        """Up to `count` rows with the same columns; fewer at the end, which is known as soon as it
+        is reached."""
         slices: list[Columns] = []
         while count > 0:
             if self._chunk is None or self._at == len(self._chunk):
@@ -89,7 +89,7 @@ class BatchSource:
         return slices
 
     def commit(self, rows: int | None = None) -> None:
-        """The files stay where they are: the driver learns of the checkpoint alone."""
+        """Only reports the checkpoint to the driver: files need no acknowledgement."""
 
     def terminate(self) -> None:
         self._batches, self._chunk = iter(()), None
@@ -102,7 +102,7 @@ def _is_remote(path: str) -> bool:
 def _read_remote(
     requests: SplitRequests, uri: str, columns: Sequence[str], epochs: int
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of the splits that the driver gives, asked for at once."""
+    """Record batches of the splits that the driver assigns; requests them at once."""
     source, host = requests.ask(uri)
     source = _selected(source, columns)
 
@@ -116,8 +116,8 @@ def _read_remote(
         try:
             yield from _epochs(read, list(joined(source.splits(), host)), epochs)
         finally:
-            with suppress(OSError):  # the cluster may be over
-                counter.tell()
+            with suppress(OSError):  # the cluster may have ended
+                counter.flush()
 
     return batches()
 
@@ -125,17 +125,17 @@ def _read_remote(
 def _read_local(
     path: str, columns: Sequence[str], share: tuple[int, int], epochs: int
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of a node's share of the files of this host."""
+    """Record batches of a node's share of this host's files."""
     if local_path(path) is None:
         raise ValueError(f"{path} is not in a local file system: mount it, or feed it from Spark")
     source = _selected(pin_by_names(path), columns)
     number, nodes = share
-    mine = shares(source.splits(), [], nodes)[number : number + 1]  # none of a parameter server
+    mine = shares(source.splits(), [], nodes)[number : number + 1]  # empty for a parameter server
     return _epochs(source.read, [split for part in mine for split in joined(part)], epochs)
 
 
 def _selected(source: FileSource, columns: Sequence[str]) -> FileSource:
-    """Raises ValueError for a column that is not there."""
+    """The source with only these columns. Raises ValueError for an unknown one."""
     return source.select(column_pairs(columns, source.schema().names)) if columns else source
 
 

@@ -1,4 +1,4 @@
-"""The GPUs of this host, by nvidia-smi."""
+"""Queries the GPUs of this host through nvidia-smi."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUERY_TIMEOUT_S = 60
 
 
 def is_gpu_available():
-    """Whether nvidia-smi is here and lists a GPU."""
+    """Whether nvidia-smi is installed and lists a GPU."""
     try:
         return bool(_list_gpus())
     except (OSError, subprocess.SubprocessError):
@@ -24,16 +24,16 @@ def is_gpu_available():
 
 
 def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
-    """Chooses `num_gpu` free GPUs, those that run no process.
+    """Chooses `num_gpu` free GPUs: those without processes.
 
     Args:
-        num_gpu: how many.
-        worker_index: this process's number among those of the host, which then take blocks of
-            `num_gpu` GPUs in turn; negative: a random choice.
+        num_gpu: number of GPUs.
+        worker_index: this process's number on the host; processes take consecutive blocks of
+            `num_gpu` GPUs, modulo their number; negative: a random choice.
         format: AS_STRING ("0,1") or AS_LIST (["0", "1"]).
 
     Raises:
-        RuntimeError: fewer are free, also after MAX_RETRIES waits of 30, 60 and 90 seconds.
+        RuntimeError: too few are free, even after MAX_RETRIES waits of 30, 60 and 90 seconds.
     """
     free = []
     for attempt in range(MAX_RETRIES + 1):
@@ -41,10 +41,12 @@ def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
         free = [index for index, uuid in _list_gpus() if uuid not in busy]
         if len(free) >= num_gpu:
             break
-        if attempt < MAX_RETRIES:  # what others release cannot be waited for otherwise
+        if attempt < MAX_RETRIES:  # releases by other processes can only be polled
             time.sleep(_RETRY_WAIT_S * (attempt + 1))
     else:
-        raise RuntimeError(f"{num_gpu} GPUs are wanted, but only {len(free)} are free here: {free}")
+        raise RuntimeError(
+            f"{num_gpu} GPUs are requested, but only {len(free)} are free on this host: {free}"
+        )
     if worker_index < 0:
         chosen = random.sample(free, num_gpu)
     else:

@@ -1,4 +1,4 @@
-"""Rows in minibatches, as main functions take them from feeds of any kind."""
+"""Minibatches of rows, the common interface of all feeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hearth.collective import steps
+from hearth.ranks import steps
 from hearth.rows import pickled_arrays
 from hearth.rows.columns import Columns, ColumnsBefore
 from hearth.rows.pickled_arrays import PickledArrays
@@ -17,11 +17,11 @@ Chunk = Any
 
 
 class Source(Protocol):
-    """Where the rows come from; one thread.
+    """A source of rows. Not thread-safe.
 
     Attributes:
-        taken: how many rows were given.
-        ended: there are no more.
+        taken: how many rows were returned.
+        ended: whether there are no more rows.
     """
 
     @property
@@ -34,16 +34,16 @@ class Source(Protocol):
         """Waits for up to `count` rows, as slices of chunks that fit_together()."""
 
     def commit(self, rows: int | None = None) -> None:
-        """All rows given so far are safe, or the first `rows` of them."""
+        """Marks all rows returned so far as safe, or the first `rows` of them."""
 
     def terminate(self) -> None:
-        """There are to be no more rows."""
+        """Ends the source: no more rows are needed."""
 
 
 class Minibatches:
-    """The rows of a source in minibatches. One thread uses it. `mgr` is `ctx.mgr`."""
+    """The rows of a source in minibatches. Not thread-safe. `mgr` is `ctx.mgr`."""
 
-    # Set by in_step(): how many rows are in the minibatches that it has given; None: all taken.
+    # Set by in_step(): number of rows in the minibatches that it has returned; None: all taken.
     used: int | None = None
 
     def __init__(
@@ -67,12 +67,12 @@ class Minibatches:
     def next_batch(self, batch_size: int) -> Any:
         """Waits for up to `batch_size` rows: a list, or {tensor: list} with an input_mapping.
 
-        The batch is shorter at the end of the feed, perhaps empty; where rows of other columns
+        The batch is shorter, possibly empty, at the end of the feed; if rows with other columns
         follow; and, unless in train mode, at the end of a partition.
 
         Raises:
             ClusterError: a node of the cluster failed.
-            ValueError: the rows do not have the columns of those before, or of input_mapping.
+            ValueError: the columns differ from those of earlier rows, or of input_mapping.
         """
         chunks = self._take(batch_size)
         if self.input_tensors is None:
@@ -84,22 +84,22 @@ class Minibatches:
     def next_numpy(
         self, batch_size: int, columns: Sequence[str] | None = None, ragged: Sequence[str] = ()
     ) -> Any:
-        """The same rows as arrays, first dimension rows, which are the caller's to write to; None
-        without rows.
+        """The same rows as writable arrays, whose first dimension is the row; None without
+        rows.
 
-        Rows of a DataFrame come as {column: array} (or {tensor: array}), without a copy where
-        one Arrow batch holds them all; Python rows come as a tuple of arrays where a row is a
-        tuple, else as one array. docs/cluster.md says what a column becomes by its type.
+        Rows of a DataFrame are returned as {column: array} (or {tensor: array}), without a copy
+        if one Arrow batch holds them all; Python rows as a tuple of arrays if a row is a tuple,
+        else as one array. docs/cluster.md lists how column types are converted.
 
         Args:
-            batch_size: as of next_batch().
-            columns: which of them; None: all.
-            ragged: columns of lists of different lengths: an array of objects, which are one
-                array for each row. Those of other columns must be of one length.
+            batch_size: as next_batch().
+            columns: names of columns; None: all.
+            ragged: columns of lists with different lengths, returned as an object array of one
+                array per row. Lists of other columns must have equal lengths.
 
         Raises:
             ClusterError: a node of the cluster failed.
-            ValueError: a column is not there, or no array holds its values.
+            ValueError: an unknown column, or values that do not fit an array.
         """
         chunks = [chunk for chunk in self._take(batch_size, arrays=True) if len(chunk)]
         if not chunks:
@@ -107,7 +107,7 @@ class Minibatches:
         if not isinstance(chunks[0], Columns):
             if columns is not None and self.input_tensors is None:
                 raise ValueError(
-                    "rows of an RDD have no columns: leave out `columns`, or feed a DataFrame"
+                    "rows of an RDD have no columns: remove `columns`, or feed a DataFrame"
                 )
             return _chosen(arrays_of_rows(chunks, self.input_tensors), columns)
         names = self._columns or chunks[0].names
@@ -123,24 +123,25 @@ class Minibatches:
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
     def should_stop(self) -> bool:
-        """Whether the feed has ended, as next_batch() has seen."""
+        """Whether next_batch() has reached the feed's end."""
         return self.done_feeding
 
     def terminate(self) -> None:
-        """Ends the feed: the rest of its rows is skipped."""
+        """Ends the feed: its remaining rows are skipped."""
         self._source.terminate()
         self.done_feeding = True
 
     def commit(self, rows: int | None = None) -> None:
-        """All rows given so far are safe, in a checkpoint, say; or the first `rows` of them.
+        """Marks all rows returned so far as safe, e.g. in a checkpoint, or the first `rows` of
+        them.
 
-        Where a cluster with restart=True starts again, every partition that has rows that are not
-        safe is sent again. It also reports progress: a process that is killed twice without any is
-        not started again. Any thread may call it.
+        If a cluster with restart=True restarts, every partition with rows that are not safe is sent
+        again. Commits also count as progress: a cluster with a process that is killed twice
+        without a commit is not restarted. Thread-safe.
 
-        Without `rows`, what in_step() has taken and not given yet is left out. That does not find
-        rows that a generator below in_step() holds back, in a shuffle buffer or a thread: give
-        `rows` then.
+        Without `rows`, rows that in_step() has taken but not returned yet do not count. Rows that a
+        generator below in_step() holds back, in a shuffle buffer or a thread, are not known: pass
+        `rows` in this case.
         """
         count = self.used if rows is None else rows
         self._source.commit(count)
@@ -149,7 +150,7 @@ class Minibatches:
 
     @property
     def taken(self) -> int:
-        """How many rows were given so far: for commit(), where they are used later than taken."""
+        """How many rows were returned so far: for commit(), if they are used later."""
         return self._source.taken
 
     def _take(self, batch_size: int, arrays: bool = False) -> list[Chunk]:
@@ -169,7 +170,7 @@ def fit_together(chunk: Chunk, other: Chunk) -> bool:
 
 
 def as_rows(chunks: list[Chunk], columns: list[str] | None = None) -> list[Any]:
-    """All rows in one list; a row of columns becomes a tuple, of `columns` where they are given."""
+    """All rows in one list; rows in columns become tuples, of `columns` if given."""
     rows: list[Any] = []
     for chunk in chunks:
         if isinstance(chunk, Columns):
@@ -184,7 +185,7 @@ def as_rows(chunks: list[Chunk], columns: list[str] | None = None) -> list[Any]:
 
 
 def arrays_of_rows(chunks: list[Chunk], tensors: list[str] | None) -> Any:
-    """Python rows, of which there are some, as DataFeed.next_numpy() says."""
+    """Python rows, at least one, converted as by DataFeed.next_numpy()."""
     if isinstance(chunks[0], PickledArrays) and all(chunks[0].like(chunk) for chunk in chunks):
         arrays = pickled_arrays.join(chunks)
         if not chunks[0].tuples:  # the rows are numbers, or lists, whose items are the fields
@@ -200,20 +201,20 @@ def arrays_of_rows(chunks: list[Chunk], tensors: list[str] | None) -> Any:
 
 
 def _as_array(values: Sequence[Any]) -> np.ndarray:
-    """Numbers as NumPy does; strings and bytes as objects, as columns of them are."""
+    """Numbers as a NumPy array; strings and bytes as objects, as columns of them."""
     try:
         array = np.asarray(values)
     except ValueError:
         raise ValueError(
-            "the rows have lists of different lengths, which make no array: pad them, take them by "
+            "the rows have lists of different lengths, which do not fit an array: pad them, use "
             "next_batch(), or feed a DataFrame, whose columns may be ragged"
         ) from None
-    # NumPy's own strings have no zeros at their end, and numbers beside strings become strings.
+    # NumPy strings drop trailing zeros, and numbers mixed with strings become strings.
     return np.asarray(values, object) if array.dtype.kind in "SU" else array
 
 
 def _chosen(named: Any, columns: Sequence[str] | None) -> Any:
-    """Those of a dict that `columns` names. Raises ValueError where one is not there."""
+    """The items of a dict that `columns` names. Raises ValueError for an unknown one."""
     if columns is None:
         return named
     if missing := [name for name in columns if name not in named]:

@@ -1,4 +1,4 @@
-"""Which GPUs a node sees."""
+"""Assigns GPUs to a node."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from hearth.cluster.node import gpu_info
 
 
-def visible_gpus(job: Mapping[str, Any], roster: Iterable[Mapping[str, Any]], host: str) -> str:
+def visible_gpus(job: Mapping[str, Any], members: Iterable[Mapping[str, Any]], host: str) -> str:
     """The CUDA_VISIBLE_DEVICES of a node; empty: it computes on the CPU.
 
-    What Spark granted the task comes first. Else, except on Kubernetes, free GPUs of the host are
-    taken in blocks by the node's number among those of this host: one by default.
+    GPUs granted to the task by Spark take precedence. Otherwise, except on Kubernetes, the node
+    takes a block of the host's free GPUs by its number on the host: one GPU by default.
 
     Raises:
-        RuntimeError: `num_gpus` was asked for and they are not there.
+        RuntimeError: fewer than `num_gpus` GPUs are available.
     """
     wanted, granted = job["num_gpus"], job["gpus"]
     if granted:
@@ -27,9 +27,9 @@ def visible_gpus(job: Mapping[str, Any], roster: Iterable[Mapping[str, Any]], ho
     if on_kubernetes or not gpu_info.is_gpu_available():
         if wanted:
             raise RuntimeError(
-                f"{wanted} GPUs were asked for by num_gpus, but Spark granted none and this host "
+                f"num_gpus requests {wanted} GPUs, but Spark granted none and this host "
                 "has none: set spark.executor.resource.gpu.amount, or num_gpus=0"
             )
         return ""
-    neighbours = sorted(node["executor_id"] for node in roster if node["host"] == host)
+    neighbours = sorted(node["executor_id"] for node in members if node["host"] == host)
     return gpu_info.get_gpus(wanted or 1, neighbours.index(job["executor_id"]))

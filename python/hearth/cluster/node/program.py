@@ -1,4 +1,4 @@
-"""The node's own process: runs the user's main function; a thread of it takes feed connections."""
+"""The node's process: runs the user's main function; a thread accepts feed connections."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hearth.cluster.node.reports.program import ProgramReports
 from hearth.cluster.node.reports.relay import flush_own_output
 
 _PR_SET_PDEATHSIG = 1
-# The rendezvous carries at most a megabyte; the end of a traceback says what happened.
+# The rendezvous carries at most a megabyte; the end of a traceback matters most.
 _MAX_TRACEBACK = 16384
 _MAX_WARNING = 4096
-# The failure of the rank that others have lost is told within this.
+# Time limit for the report of a lost rank that caused this rank's failure.
 _CAUSE_WAIT_S = 10.0
 
 
@@ -42,8 +42,8 @@ def main() -> None:
     reports = ProgramReports(socket.socket(fileno=int(sys.argv[3])))
     server = FeedServer(go["queues"], channel.send, go["datasets"], reports)
     threading.Thread(target=_listen, args=(channel, server), daemon=True).start()
-    threading.Thread(target=_tell_warnings, args=(_warnings(), channel), daemon=True).start()
-    with suppress(Exception):  # lines are to be seen as they are written
+    threading.Thread(target=_forward_warnings, args=(_warnings(), channel), daemon=True).start()
+    with suppress(Exception):  # shows lines as they are written
         cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)
     ended = _run(program, go, port, server)
     flush_own_output()
@@ -53,19 +53,19 @@ def main() -> None:
 
 
 def _import_ahead() -> None:
-    """Imports what every program needs, while the cluster waits for its other nodes: so the first
-    results come sooner once all are there. No framework: which GPUs it may see is not known yet."""
+    """Imports common modules while the cluster waits for other nodes, which saves time later.
+    Imports no framework: the visible GPUs are not known yet."""
     for name in ("pyspark.cloudpickle", "hearth.cluster.node.context"):
-        with suppress(Exception):  # _run() reports it
+        with suppress(Exception):  # reported by _run()
             import_module(name)
 
 
 def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):
-    """Calls the main function; returns what to report."""
+    """Calls the main function; returns the report of its end."""
     from hearth.cluster import results
     from hearth.cluster.node.node_manager import NodeManager
-    from hearth.collective import place
-    from hearth.collective.ranks import lost_a_rank
+    from hearth.ranks import place
+    from hearth.ranks.group import lost_a_rank
 
     if go["release_port"]:
         port.close()
@@ -83,7 +83,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
         if end.code not in (None, 0):
             return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}
     except BaseException as error:
-        if lost_a_rank():  # the driver is to be told of the cause, not of its echo
+        if lost_a_rank():  # report the cause, not this consequence
             server.failed.wait(_CAUSE_WAIT_S)
         text = traceback.format_exc()[-_MAX_TRACEBACK:]
         return {"result": "error", "error": f"{type(error).__name__}: {error}\n{text}"}
@@ -95,8 +95,8 @@ def _listen(channel: Channel, server: FeedServer) -> None:
         while True:
             _handle(*channel.receive(descriptors=1), server)
     except (EOFError, OSError):
-        pass  # the supervisor is gone, and with it the cluster
-    except Exception as error:  # nobody would hear the driver any more
+        pass  # the supervisor has ended, and so has the cluster
+    except Exception as error:  # messages of the driver would be lost
         traceback.print_exc()
         text = f"its feed failed: {type(error).__name__}: {error}"
         with suppress(OSError):
@@ -105,17 +105,17 @@ def _listen(channel: Channel, server: FeedServer) -> None:
 
 
 def _warnings() -> int:
-    """A pipe that the core's warnings come out of, line by line."""
+    """A pipe that receives the core's warnings, line by line."""
     from hearth.native._core import copy_warnings_to
 
     lines, written = os.pipe()
-    os.set_blocking(written, False)  # who logs does not wait for who reads
+    os.set_blocking(written, False)  # logging never blocks on the reader
     copy_warnings_to(written)
     return lines
 
 
-def _tell_warnings(fd: int, channel: Channel) -> None:
-    """Passes them on to the driver."""
+def _forward_warnings(fd: int, channel: Channel) -> None:
+    """Sends warnings to the driver."""
     rest = b""
     with suppress(OSError):
         while True:
@@ -131,12 +131,10 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         server.datasets.handle(message, fds)
         return
     if operation == "feed":
-        if (
-            not fds
-        ):  # this process has as many as it may; the task learns it by the connection's end
-            print("hearth: no descriptor is left for a feed's connection", file=sys.stderr)
+        if not fds:  # at the descriptor limit; the task sees the connection end
+            print("hearth: out of descriptors for a feed's connection", file=sys.stderr)
             return
-        server.attach(socket.socket(fileno=fds[0]), message["from_afar"])
+        server.attach(socket.socket(fileno=fds[0]), message["from_remote"])
         return
     for fd in fds:
         os.close(fd)
@@ -144,8 +142,8 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         server.answer(message)
     elif operation == "files":
         server.files.answer(message)
-    elif operation == "meeting":
-        server.meetings.note(message)
+    elif operation == "publish":
+        server.store.note(message)
     elif operation == "end":
         server.end()
     elif operation == "fail":

@@ -1,4 +1,4 @@
-"""A node's side of file feeds: asks the driver for its splits, and reports what was read."""
+"""A node's side of file feeds: requests its splits from the driver, and reports bytes read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hearth.cluster.channel import Message
 if TYPE_CHECKING:
     from hearth.sources.file_source import FileSource
 
-# For the driver to list the files of a large folder.
+# Limit for the driver's answer, which may list a large folder.
 _ANSWER_S = 600.0
-# How often the driver is told what was read.
-_TELL_S = 1.0
+# Interval of reports of bytes read.
+_REPORT_S = 1.0
 
 
 class SplitRequests:
-    """Any thread may ask. `report` sends an event to the driver."""
+    """Requests to the driver. Thread-safe. `report` sends an event to the driver."""
 
     def __init__(self, report: Callable[[Message], None]):
         self._report = report
@@ -36,7 +36,7 @@ class SplitRequests:
         """(the pinned source with this node's splits, the names of this node's host).
 
         Raises:
-            HearthError: they cannot be listed, or the driver does not answer.
+            HearthError: the files cannot be listed, or the driver does not answer.
         """
         from hearth import HearthError
 
@@ -51,7 +51,7 @@ class SplitRequests:
             answer = answers.get(timeout=_ANSWER_S)
         except queue.Empty:
             raise HearthError(
-                f"the driver did not say within {_ANSWER_S:g} s which files of {uri} to read"
+                f"the driver did not assign files of {uri} within {_ANSWER_S:g} s"
             ) from None
         finally:
             with self._lock:
@@ -61,45 +61,45 @@ class SplitRequests:
         return pickle.loads(base64.b64decode(answer["source"])), frozenset(answer["host"])
 
     def answer(self, message: Message) -> None:
-        """What the driver answers; whoever asked may be gone."""
+        """Handles an answer of the driver; the requesting thread may have ended."""
         with self._lock:
             answers = self._waiting.get(message["ask"])
         if answers is not None:
             answers.put(message)
 
     def fail(self, reason: str) -> None:
-        """The cluster has failed: nobody will answer any more."""
+        """Ends all waits after the cluster's failure."""
         with self._lock:
             self._failed = reason
             for answers in self._waiting.values():
                 answers.put({"error": reason})
 
     def counter(self) -> ReadCounter:
-        """For one feed."""
+        """A counter for one feed."""
         return ReadCounter(self._report)
 
 
 class ReadCounter:
-    """Reports to the driver, now and then and at the end, how many bytes were read from where."""
+    """Reports at intervals and at the end how many bytes were read locally and remotely."""
 
     def __init__(self, report: Callable[[Any], None]):
         self._report = report
         self._lock = threading.Lock()
         self._bytes = {True: 0, False: 0}
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
-    def add(self, count: int, near: bool) -> None:
-        """Any thread may."""
+    def add(self, count: int, local: bool) -> None:
+        """Adds bytes read. Thread-safe."""
         with self._lock:
-            self._bytes[near] += count
-        if time.monotonic() - self._told > _TELL_S:
-            self.tell()
+            self._bytes[local] += count
+        if time.monotonic() - self._reported > _REPORT_S:
+            self.flush()
 
-    def tell(self) -> None:
-        """Reports what has not been reported."""
-        self._told = time.monotonic()
+    def flush(self) -> None:
+        """Reports the bytes read since the last report."""
+        self._reported = time.monotonic()
         with self._lock:
-            near, far = self._bytes[True], self._bytes[False]
+            local, remote = self._bytes[True], self._bytes[False]
             self._bytes = {True: 0, False: 0}
-        if near or far:
-            self._report({"event": "files_read", "near": near, "far": far})
+        if local or remote:
+            self._report({"event": "files_read", "local": local, "remote": remote})

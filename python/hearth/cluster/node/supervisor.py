@@ -1,7 +1,8 @@
-"""The process above a node's program: its place in the cluster, its feed listener, its end.
+"""The parent process of a node's program.
 
-It joins the rendezvous, starts the program in a child process once all nodes are there, hands feed
-connections to it, and tells driver and feed tasks how it ended, also where it cannot say so itself.
+It joins the rendezvous, starts the program in a child process once all nodes have joined, passes
+feed connections to it, and reports its end to the driver and feed tasks, also if the program
+cannot.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
 from hearth.spark.ports import FEED, NODE, first_free
 
-# After its program has returned, a node's process may take this long to end by itself.
+# Time for a node's process to exit after its program has returned.
 _EXIT_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 3.0
 _MESSAGE_WAIT_S = 60.0
 _NO_SHARES = (
-    "only the nodes of a cluster share files that lie elsewhere: this one runs alone, so read them "
-    "by TensorFlow or pyarrow"
+    "remote files are shared among the nodes of a cluster only, and this node runs alone: read "
+    "them by TensorFlow or pyarrow"
 )
 
 
 class Supervisor:
-    """One node. Everything that happens becomes an entry of one inbox, handled in one thread."""
+    """One node. All events go through one inbox, handled in one thread."""
 
     def __init__(self, job: dict[str, Any], program: bytes, task: Channel):
         self._job = job
@@ -52,7 +53,7 @@ class Supervisor:
         self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._member: Any = None
         self._stopping = False
-        self._keeping = False  # the cluster starts again, and may use what is here
+        self._keeping = False  # the cluster restarts, and may use the files held here
         self._ended = False
         self._host_name = socket.gethostname()
         self._where = f"{job['name']} on host {self._host_name}"
@@ -85,7 +86,7 @@ class Supervisor:
         self._board: tensorboard.Board | None = None
 
     def run(self) -> None:
-        """Returns when the node has ended and everyone who must know has been told."""
+        """Returns when the node has ended, after reporting its end."""
         for watch in (self._watch_child, self._watch_task, self._watch_executor):
             threading.Thread(target=watch, daemon=True).start()
         try:
@@ -95,7 +96,7 @@ class Supervisor:
         except Exception as error:
             self._fail(f"{self._where} failed: {type(error).__name__}: {error}")
         finally:
-            with ExitStack() as ends:  # each of them, also where another fails
+            with ExitStack() as ends:  # each of them, even if another fails
                 ends.callback(self._listener.close)
                 if self._board is not None:
                     ends.callback(self._board.stop)
@@ -103,13 +104,13 @@ class Supervisor:
                 ends.callback(self._datasets.close)
 
     def keep(self) -> None:
-        """After run(): keeps the rows of datasets for the cluster's next start, if there is one."""
+        """After run(): holds the rows of datasets for the cluster's next start, if any."""
         if self._keeping:
             self._task.close()
             self._datasets.keep()
 
     def _start(self) -> None:
-        """Takes the node's place in the cluster and lets its program run."""
+        """Joins the cluster and starts the program."""
         job = self._job
         if job["tensorboard"]:
             self._board = tensorboard.start(job["log_dir"], job["executor_id"])
@@ -126,10 +127,10 @@ class Supervisor:
             "feed_port": self._listener.port,
             "executor_pid": job["executor_pid"],
         }
-        roster = self._join(info)
-        spec = roles.cluster_spec(roster)
+        members = self._join(info)
+        spec = roles.cluster_spec(members)
         links = {key: value for key, value in job["links"].items() if key not in os.environ}
-        environment = {"CUDA_VISIBLE_DEVICES": visible_gpus(job, roster, info["host"]), **links}
+        environment = {"CUDA_VISIBLE_DEVICES": visible_gpus(job, members, info["host"]), **links}
         config = roles.tf_config(spec, job["job_name"], job["task_index"])
         if config is not None:
             environment["TF_CONFIG"] = config
@@ -151,7 +152,7 @@ class Supervisor:
             self._task.send({"event": "started"})
 
     def _context(self, spec: dict[str, list[str]]) -> dict[str, Any]:
-        """What a NodeContext is made of."""
+        """The fields of a NodeContext."""
         job = self._job
         return {
             "node_id": job["executor_id"],
@@ -181,9 +182,9 @@ class Supervisor:
             host_name=self._host_name,
         )
         self._member.send_event(json.dumps({"event": "joined"}))
-        roster = self._member.reserve(json.dumps(info))
+        members = self._member.reserve(json.dumps(info))
         threading.Thread(target=self._watch_driver, daemon=True).start()
-        return roster
+        return members
 
     def _handle(self, kind: str, value: Any) -> bool:
         """Handles one entry of the inbox; False ends the supervisor."""
@@ -195,21 +196,21 @@ class Supervisor:
                 self._keeping = value.get("keep", False)
                 return False
             if value["op"] == "dataset_plan":
-                tell = self._inbox.put
-                value = self._datasets.plan(value, self._node, lambda *why: tell(("unread", why)))
+                put = self._inbox.put
+                value = self._datasets.plan(value, self._node, lambda *why: put(("unread", why)))
             if value.get("to", self._job["executor_id"]) == self._job["executor_id"]:
                 with suppress(OSError):
                     self._channel.send(value)
             return True
         if kind == "unread":
             return self._fail(*value)
-        if kind == "failure":  # perhaps another node's
+        if kind == "failure":  # possibly another node's
             reason = roles.describe_failure(self._job["cluster_template"], value)
             self._listener.set_failure(reason)
             with suppress(OSError):
                 self._channel.send({"op": "fail", "reason": reason})
             return True
-        # The driver, the executor or the Spark task is gone; only a background node has no task.
+        # The driver, the executor or the Spark task has ended; only a background node has no task.
         return kind == "task" and self._job["background"]
 
     def _on_child(self, ended: dict[str, Any]) -> bool:
@@ -239,19 +240,20 @@ class Supervisor:
         self._relay.flush()
         if self._member is not None:
             self._member.done(json.dumps({"event": "done"}))
-        self._tell_task({"event": "done"})
+        self._report_to_task({"event": "done"})
         return self._job["background"]
 
     def _fail(self, reason: str, code: str = "internal") -> bool:
         self._listener.set_failure(reason)
         if self._member is not None:
-            # The rendezvous says which node and host; see roles.describe_failure().
+            # The rendezvous adds node and host; see roles.describe_failure().
             self._member.send_failure(reason.removeprefix(f"{self._where} failed: "), code)
-        self._tell_task({"error": reason})
+        self._report_to_task({"error": reason})
         return self._job["background"]
 
-    def _tell_task(self, message: dict[str, Any]) -> None:
-        """How the node ended; a task that holds a node's resources stays until it is stopped."""
+    def _report_to_task(self, message: dict[str, Any]) -> None:
+        """Reports the node's end; a task that holds a node's resources stays until it is
+        stopped."""
         if not self._job["holds"]:
             with suppress(OSError):
                 self._task.send(message)
@@ -261,7 +263,7 @@ class Supervisor:
             self._member.send_event(json.dumps(event))
 
     def _watch_child(self) -> None:
-        """Passes on what the program reports, then how its process ended."""
+        """Forwards the program's reports, then its end."""
         result: dict[str, Any] | None = None
         reason = ""
         try:
@@ -274,14 +276,14 @@ class Supervisor:
             pass
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
-            reason = f"its process sent something that was not understood: {what}"
+            reason = f"its process sent an invalid message: {what}"
         if result is None:
             ended = {"error": reason} if reason else self._how_it_ended()
             self._inbox.put(("child", {"result": "error", **ended}))
 
     def _how_it_ended(self) -> dict[str, str]:
         status = self._child.wait()
-        if status == -signal.SIGKILL:  # "unavailable": a cluster may start again after it
+        if status == -signal.SIGKILL:  # "unavailable": a cluster may restart after it
             reason = "its process was killed by SIGKILL (as the kernel does when memory runs out)"
             return {"error": reason, "code": "unavailable"}
         if status < 0:
@@ -299,7 +301,7 @@ class Supervisor:
             self._inbox.put(("task", None))
 
     def _watch_executor(self) -> None:
-        """Waits for the end of the executor: then its daemon may be gone before it could tell."""
+        """Waits for the executor's end: its daemon may end before it can report it."""
         try:
             fd = os.pidfd_open(self._job["executor_pid"])
         except (OSError, AttributeError):
@@ -310,7 +312,7 @@ class Supervisor:
         self._inbox.put(("executor", None))
 
     def _watch_driver(self) -> None:
-        """Passes on what the driver and the rendezvous say, then that the connection is over."""
+        """Forwards messages of the driver and the rendezvous, then the end of the connection."""
         try:
             while True:
                 text = self._member.next_message(_MESSAGE_WAIT_S)
@@ -333,8 +335,8 @@ class Supervisor:
                 self._child.kill()
                 self._child.wait()
         self._relay.close()
-        if self._stopping:  # who starts the cluster again waits for this
-            with suppress(OSError):  # the driver may be gone
+        if self._stopping:  # a restart of the cluster waits for this
+            with suppress(OSError):  # the driver may have ended
                 if self._member is not None:
                     self._member.done(json.dumps({"event": "stopped"}))
             with suppress(OSError):
@@ -342,14 +344,14 @@ class Supervisor:
 
 
 def _collective_key(token: str) -> str:
-    """A key of its own, so that what a program does with it tells nothing of the cluster's."""
+    """A derived key, so that its use by a program reveals nothing about the cluster's."""
     return hmac.new(token.encode(), b"collective", "sha256").hexdigest()
 
 
 def _reserve_port(ports: Sequence[int]) -> socket.socket:
-    """A bound socket, which keeps its port for the node's TensorFlow server.
+    """A bound socket, which reserves a port for the node's TensorFlow server.
 
-    TENSORFLOW_PORT comes before `ports`.
+    TENSORFLOW_PORT takes precedence over `ports`.
     """
     if named := int(os.environ.get("TENSORFLOW_PORT", 0)):
         return _bound(named, shared=True)
@@ -357,7 +359,7 @@ def _reserve_port(ports: Sequence[int]) -> socket.socket:
 
 
 def _bound(port: int, shared: bool) -> socket.socket:
-    """The server may have the port beside us; another node only where it is `shared`."""
+    """Lets the server share the port; another node only if it is `shared`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(shared))
@@ -371,7 +373,7 @@ def _bound(port: int, shared: bool) -> socket.socket:
 
 def main() -> None:
     """Runs one supervisor; the first argument is the descriptor of its channel to the task."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # how Spark's daemon ends its workers
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Spark's daemon ends its workers by it
     task = Channel(socket.socket(fileno=int(sys.argv[1])))
     message, _ = task.receive()
     program = task.receive_data(message["bytes"])
@@ -384,7 +386,7 @@ def main() -> None:
     except Exception as error:
         name = f"{message['job']['name']} on host {socket.gethostname()}"
         task.send({"error": f"{name} could not start: {type(error).__name__}: {error}"})
-    os._exit(0)  # the watching threads are still in their waits
+    os._exit(0)  # skips the watching threads, which still wait
 
 
 if __name__ == "__main__":

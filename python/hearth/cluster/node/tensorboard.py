@@ -1,4 +1,4 @@
-"""TensorBoard beside a node: found, started and ended with it."""
+"""Finds, starts and ends TensorBoard with a node."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def start(log_dir: str | None, executor_id: int) -> Board:
     """Starts TensorBoard on TENSORBOARD_PORT, or a free port.
 
     Args:
-        log_dir: what it shows; None: the folder tensorboard_<executor_id>.
+        log_dir: its log folder; None: the folder tensorboard_<executor_id>.
 
     Raises:
-        FileNotFoundError: there is no program `tensorboard` beside python, in sys.path or in PATH.
+        FileNotFoundError: no program `tensorboard` beside python, in sys.path or in PATH.
     """
     folders = [os.path.dirname(sys.executable), *sys.path, os.environ.get("PATH", "")]
     folders.append(os.environ.get("PYTHONPATH", ""))
@@ -53,7 +53,7 @@ def _free_port() -> int:
 
 
 def find_in_path(path, file):
-    """The first `file` in the folders of `path`, which is written as PATH is; False without one."""
+    """The first `file` in the folders of `path`, in PATH's syntax; False if there is none."""
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder, file)
         if os.path.isfile(candidate):

@@ -1,2 +1,2 @@
-"""What runs in Spark's tasks and in reader processes: starts a node, delivers rows to one; may use
+"""The side of Spark's tasks and reader processes: starts nodes, delivers rows to them; may use
 node's modules."""

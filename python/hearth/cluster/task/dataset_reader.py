@@ -1,4 +1,4 @@
-"""Reads splits of a source into the partition files of a node: the main function of its reader."""
+"""Reads splits of a source into a node's partition files: the main function of its reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def read_splits(source: Any, job: Message, splits: Sequence[int]) -> None:
-    """Delivers these splits of a source to their node. Raises what reading and deliver() raise."""
+    """Delivers splits of a source to their node. Raises errors of reading, and as deliver()."""
     node = job["node"]
     every = source.splits()
     spec = DatasetSpec(job["name"], job["token"], (node,), (0,) * len(every))
@@ -33,7 +33,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     job, _ = channel.receive()
-    # From the supervisor, which has it from Spark's own closure.
+    # Sent by the supervisor, which got it in Spark's closure.
     source = pickle.loads(base64.b64decode(channel.receive_data(job["bytes"])))
     try:
         read_splits(source, job, job["splits"])

@@ -1,4 +1,4 @@
-"""Writes partitions of a dataset to their node; in Spark tasks and in reader processes."""
+"""Writes partitions of a dataset to their node, in Spark tasks and in reader processes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hearth.cluster.channel import Channel, Message
-from hearth.cluster.errors import NodeError, told_to_driver
+from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.node_connection import connect, name_of
 from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# For the supervisor to answer, which may be making a file on a slow disk, or reading kept ones.
+# Limit for the supervisor's answer: it may be creating a file on a slow disk, or reading old ones.
 _ANSWER_S = 600.0
 RESULT_SCHEMA = "partition int, rows bigint, hash string"
 
@@ -29,7 +29,7 @@ class DatasetSpec:
     """
 
     name: str
-    token: str = field(repr=False)  # it must not reach a log
+    token: str = field(repr=False)  # must not reach a log
     nodes: tuple[Message, ...]
     owners: tuple[int, ...]
 
@@ -38,14 +38,14 @@ def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterat
     """The body of a Spark stage: delivers the task's partition; yields RESULT_SCHEMA.
 
     Raises:
-        TaskError: of deliver()'s NodeError.
+        TaskError: from deliver()'s NodeError.
     """
     import pyarrow as pa
     from pyspark import TaskContext
 
     context, index = TaskContext.get(), partition_id()
     attempt = context.taskAttemptId() if context is not None else 0
-    with told_to_driver():
+    with reported_to_driver():
         rows, digest = deliver(spec, index, attempt, batches)
     columns = {"partition": pa.array([index], pa.int32()), "rows": [rows], "hash": [digest]}
     yield pa.record_batch(columns)
@@ -54,15 +54,15 @@ def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterat
 def deliver(
     spec: DatasetSpec, partition: int, attempt: int, batches: Iterator[pa.RecordBatch]
 ) -> tuple[int, str]:
-    """Writes the rows of a partition into its owner's file, unless that has them already.
+    """Writes the rows of a partition to its owner's file, unless it is complete already.
 
     Returns:
-        (rows of the partition, a hash of them); the hash is "" where the node needs no more rows.
+        (number of rows, their hash); the hash is "" if the node needs no more rows.
 
     Raises:
-        NodeError: the node is gone, has failed, or cannot take rows, as where its disk is full.
-        OSError, HearthError: rows cannot be written into its file, or have a type that no batch
-            image has.
+        NodeError: the node has ended or failed, or cannot take rows, e.g. with a full disk.
+        OSError, HearthError: the rows cannot be written to its file, or have an unsupported
+            type.
     """
     node = spec.nodes[spec.owners[partition]]
     greeting = {"dataset": spec.name, "partition": partition, "attempt": attempt}
@@ -83,7 +83,7 @@ def deliver(
 
 
 class _Link:
-    """A channel to a node whose errors are distinguished from those of rows and files."""
+    """A channel to a node whose errors are distinct from those of rows and files."""
 
     def __init__(self, channel: Channel, node: Message):
         self._node = node
@@ -91,19 +91,19 @@ class _Link:
 
     @contextmanager
     def talk(self) -> Iterator[None]:
-        """Raises NodeError for what says that the node is gone."""
+        """Converts errors of a lost connection to NodeError."""
         try:
             yield
         except (OSError, EOFError) as error:
             where = name_of(self._node)
-            raise NodeError(f"{where} went away while rows were delivered to it") from error
+            raise NodeError(f"{where} ended while rows were delivered to it") from error
 
     def send(self, message: Message) -> None:
         with self.talk():
             self.channel.send(message)
 
     def answer(self) -> tuple[Message, list[int]]:
-        """The node's next answer. Raises NodeError where it is an error."""
+        """The node's next answer. Raises NodeError if it is an error."""
         with self.talk():
             answer, fds = self.channel.receive(_ANSWER_S, descriptors=1)
         if "error" in answer:
@@ -111,19 +111,19 @@ class _Link:
         return answer, fds
 
     def has_answer(self) -> bool:
-        """Whether the node has said something, or is gone."""
+        """Whether the node has sent an answer, or has disconnected."""
         return bool(select.select([self.channel.fileno()], [], [], 0)[0])
 
 
 def _count(link: _Link, batches: Iterator[pa.RecordBatch]) -> int:
-    """How many rows there are, for the other ranks."""
+    """Counts the rows, for other ranks."""
     rows = sum(batch.num_rows for batch in batches)
     link.send({"op": "counted", "rows": rows})
     return rows
 
 
 def _write(link: _Link, fd: int, batches: Iterator[pa.RecordBatch]) -> tuple[int, str]:
-    """(rows, hash) of all batches, which are written into the node's file."""
+    """Writes all batches to the node's file; returns (rows, hash)."""
     from hearth.native._core import PartitionWriter
 
     writer = PartitionWriter(fd)
@@ -140,13 +140,13 @@ def _write(link: _Link, fd: int, batches: Iterator[pa.RecordBatch]) -> tuple[int
 
 
 def _send(link: _Link, batches: Iterator[pa.RecordBatch]) -> tuple[int, str]:
-    """(rows, hash) of all batches, which are sent to a node of another host."""
+    """Sends all batches to a node on another host; returns (rows, hash)."""
     from hearth.native._core import PartitionSender
 
     sender = PartitionSender(link.channel.fileno())
     rows = 0
     for batch in batches:
-        if link.has_answer():  # it can take no more, and says why
+        if link.has_answer():  # it refuses more rows, with a reason
             return rows, ""
         with link.talk():
             _, rows = sender.write(batch)

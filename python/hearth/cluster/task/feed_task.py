@@ -1,4 +1,4 @@
-"""What a Spark task does with the rows of one partition: send them to a node, fetch results."""
+"""Sends the rows of a Spark task's partition to a node, and fetches results."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _REASON_TIMEOUT_S = 8.0
-# What a node says while it goes on taking rows.
+# A node's messages that do not end the partition.
 _KEEPING = ("begin", "taken", "progress")
 
 
 class TerminatedError(NodeError):
-    """The node has ended its feed and skips the rest."""
+    """The node has ended its feed and skips remaining rows."""
 
 
 class Connection:
-    """A feed task's connection to a node, with a ring each way; kept from task to task."""
+    """A feed task's connection to a node, with a ring in each direction; reused by later tasks."""
 
     def __init__(self, node: Message, spec: FeedSpec):
-        """Connects. Raises NodeError with the node's reason where it takes no more rows."""
+        """Connects. Raises NodeError with the node's reason if it takes no more rows."""
         from hearth.native._core import RingReader, RingWriter
 
         self.node = node
         self.token = spec.token
-        self.from_afar = is_remote(node)
+        self.from_remote = is_remote(node)
         self.where = name_of(node)
-        size = relay.REMOTE_RING_BYTES if self.from_afar else relay.RING_BYTES
+        size = relay.REMOTE_RING_BYTES if self.from_remote else relay.RING_BYTES
         self.ring = RingWriter(size)
         self.results = RingReader(size)
         self._inbox: SimpleQueue[Message] = SimpleQueue()
-        self.answer: Message | None = None  # what ended the partition
+        self.answer: Message | None = None  # the answer that ended the partition
         self.over = False
-        # The node's program may take long to begin.
+        # The node's program may take long to start.
         self._spec, self._silence_s = spec, 10 * spec.beat_s or None
         self._channel = self._open(spec, {"op": "feed", "feed": spec.feed})
         answer = self._receive()
         if "error" in answer:
             raise NodeError(answer["error"])
         if answer["op"] == "terminated":
-            raise TerminatedError(f"{self.where} wants no more rows")
-        if self.from_afar:
+            raise TerminatedError(f"{self.where} needs no more rows")
+        if self.from_remote:
             self._channel = relay.at_task(self._channel)
         self._channel.send({"op": "rings"}, fds=(*self.ring.fds(), *self.results.fds()))
         self.ring.close_child_fds()
@@ -71,10 +71,10 @@ class Connection:
         try:
             return self._channel.receive(_REASON_TIMEOUT_S)[0]
         except (EOFError, OSError) as error:
-            return {"error": f"{self.where} does not answer its feed: {error}"}
+            return {"error": f"{self.where} does not respond to its feed: {error}"}
 
     def _listen(self) -> None:
-        """Passes on what the node says; where it ends the partition, ends waits on the rings."""
+        """Handles the node's messages; if one ends the partition, ends waits on the rings."""
         try:
             while True:
                 message, _ = self._channel.receive(self._silence_s)
@@ -88,10 +88,10 @@ class Connection:
             message = {"error": self._hung()}
             self._end_waits(message)
         except (EOFError, OSError):
-            message = {"lost": True}  # the rings see it, too, after what is in them
+            message = {"lost": True}  # the rings end, too, after their contents are read
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
-            message = {"error": f"{self.where} sent something that was not understood: {what}"}
+            message = {"error": f"{self.where} sent an invalid message: {what}"}
             self._end_waits(message)
         self.over = True
         self._inbox.put(message)
@@ -102,7 +102,7 @@ class Connection:
         self.results.close()
 
     def begin(self, spec: FeedSpec, partition: int) -> Message | None:
-        """Waits until the rows may come; else returns what ended the partition, as wait_taken().
+        """Waits until rows may be sent; else returns the answer that ended the partition.
 
         Raises:
             FeedTimeoutError: as wait_taken().
@@ -133,7 +133,8 @@ class Connection:
         self._channel.send({"op": "end", "entries": entries})
 
     def wait_taken(self, spec: FeedSpec) -> Message:
-        """What ended the partition: {"op": "taken"} or "terminated", an error, or "lost".
+        """The answer that ended the partition: {"op": "taken"} or "terminated", an error, or
+        "lost".
 
         Raises:
             FeedTimeoutError: the node made no progress for `spec.timeout_s`.
@@ -147,26 +148,26 @@ class Connection:
                 return message
 
     def timeout(self, spec: FeedSpec) -> FeedTimeoutError:
-        """The error to raise; the driver hears of it at once, before Spark's retries."""
+        """The error to raise; reports it to the driver at once, before Spark's retries."""
         text = took_none(self.where, "rows", spec.timeout_s)
-        self._tell_driver(spec, text)
+        self._report_to_driver(spec, text)
         return FeedTimeoutError(text)
 
     def _hung(self) -> str:
-        """Why no more is awaited of the node, of which the driver hears, too."""
+        """The reason to give up on the node; also reported to the driver."""
         text = (
             f"{self.where} has sent nothing for {self._silence_s:g} s: its program is stopped or "
-            "hangs, or its host is gone; the next call starts another node"
+            "hangs, or its host is down; the next call starts another node"
         )
-        self._tell_driver(self._spec, text)
+        self._report_to_driver(self._spec, text)
         return text
 
-    def _tell_driver(self, spec: FeedSpec, text: str) -> None:
+    def _report_to_driver(self, spec: FeedSpec, text: str) -> None:
         with suppress(NodeError):
             self._open(spec, {"op": "timeout", "feed": spec.feed, "text": text}).close()
 
     def reason(self, spec: FeedSpec) -> str:
-        """Why the node went away, as its supervisor knows."""
+        """The reason for the node's end, from its supervisor."""
         with suppress(NodeError):
             channel = self._open(spec, {"op": "why"})
             with suppress(EOFError, OSError):
@@ -181,7 +182,7 @@ class Connection:
         self._channel.close()
 
 
-# One per node that this Python worker feeds; Spark keeps the worker for further tasks.
+# One per node that this Python worker feeds; Spark reuses the worker for further tasks.
 _connections: dict[str, Connection] = {}
 
 
@@ -202,17 +203,17 @@ def _connect(spec: FeedSpec, partition: int) -> Connection:
     if kept is not None:
         if not kept.over:
             return kept
-        kept.close()  # the node has ended it meanwhile
+        kept.close()  # the node has closed it since
     connection = Connection(node, spec)
-    # Spark's daemon collects garbage after each task. What imports have made is most of what it
-    # looks at, tens of milliseconds a partition: from here on it is left out.
+    # Spark's daemon collects garbage after each task, tens of milliseconds per partition, mostly
+    # for objects made by imports: freeze excludes those.
     gc.collect()
     gc.freeze()
     return connection
 
 
 def choose_node(nodes: Iterable[Message], partition: int) -> Message:
-    """The node of this executor, else one of this host, else any; several take turns."""
+    """A node of this executor, else of this host, else any; alternates between several."""
     nodes = list(nodes)
     here = executor_pid()
     host = socket.gethostname()
@@ -223,16 +224,16 @@ def choose_node(nodes: Iterable[Message], partition: int) -> Message:
 
 
 def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> bool | None:
-    """Sends one partition to a node and waits until it is used up.
+    """Sends one partition to a node and waits until it is consumed.
 
-    If another attempt sends it, or has, it waits for that one instead.
+    If another attempt sends it, or has sent it, waits for that one instead.
 
     Returns:
-        Whether the node wants no more rows; None where there was nothing to bring.
+        Whether the node needs no more rows; None for an empty partition.
 
     Raises:
         NodeError: the node failed, or its cluster did.
-        FeedTimeoutError: it took no rows for `spec.timeout_s`.
+        FeedTimeoutError: it consumed no rows for `spec.timeout_s`.
     """
     first = None if partition in spec.safe else next(batches, None)
     if first is None:
@@ -255,7 +256,8 @@ def feed(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> b
 
 
 def _conclude(connection: Connection, ended: Message, spec: FeedSpec) -> bool:
-    """Keeps or ends the connection after a partition; whether the node wants no more rows."""
+    """Keeps or closes the connection after a partition; returns whether the node needs no more
+    rows."""
     if ended.get("op") == "taken":
         _connections[connection.node["addr"]] = connection
         return False
@@ -267,7 +269,7 @@ def _conclude(connection: Connection, ended: Message, spec: FeedSpec) -> bool:
 
 @contextmanager
 def _ring_errors(connection: Connection, spec: FeedSpec) -> Iterator[None]:
-    """Lets a ring's end pass where the node says, or is about to say, why it ended."""
+    """Suppresses errors of a ring if the node reports, or is about to report, why it ended."""
     from hearth import HearthError
 
     try:
@@ -297,9 +299,9 @@ def _write(
 def infer(
     spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[list[Any] | ColumnResults]:
-    """Sends one partition to a node and yields the results of some rows at a time, in order.
+    """Sends one partition to a node and yields results of several rows at a time, in order.
 
-    Rows go in from a separate thread, so that both rings may fill up.
+    A separate thread writes the rows, so that both rings may fill up.
 
     Raises:
         NodeError, FeedTimeoutError: as feed().
@@ -316,7 +318,7 @@ def infer(
             with _ring_errors(connection, spec):
                 yield from _results(connection, spec)
         except Exception:
-            feeder.check()  # it has closed the ring of results
+            feeder.check()  # the feeder has closed the ring of results
             raise
         feeder.join()
         ended = connection.wait_taken(spec)
@@ -324,11 +326,11 @@ def infer(
         connection.close()
         raise
     if _conclude(connection, ended, spec):
-        raise TerminatedError(f"{connection.where} has ended its feed and gives no more results")
+        raise TerminatedError(f"{connection.where} has ended its feed and returns no more results")
 
 
 def infer_rows(spec: FeedSpec, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """As infer(), a row's result at a time."""
+    """As infer(), one row's result at a time."""
     for part in infer(spec, partition, batches):
         yield from part if isinstance(part, list) else part.rows()
 
@@ -358,7 +360,7 @@ class _Feeder:
         self.check()
 
     def check(self) -> None:
-        """Raises its failure, if it has one by now."""
+        """Raises the thread's failure, if it has failed."""
         if self._error is not None:
             raise self._error
 
@@ -369,4 +371,4 @@ def _results(connection: Connection, spec: FeedSpec) -> Iterator[list[Any] | Col
         kind, entry = connection.results.next(spec.timeout_s)
         if kind != "batch":
             return
-        yield from unpickler.values(entry, connection.from_afar)
+        yield from unpickler.values(entry, connection.from_remote)

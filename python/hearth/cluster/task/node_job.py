@@ -1,4 +1,4 @@
-"""What starts nodes: the body of the start job, and what it tells a node's supervisor."""
+"""Starts nodes: the body of the start job, and the job of a node's supervisor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hearth.cluster import roles
-from hearth.cluster.errors import told_to_driver
+from hearth.cluster.errors import reported_to_driver
 from hearth.cluster.node.context import NodeContext
 from hearth.cluster.task import unpicklable
 from hearth.spark.task_resources import task_gpus
@@ -15,31 +15,31 @@ from hearth.spark.task_resources import task_gpus
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """What all nodes of a cluster have in common."""
+    """Options of all nodes of a cluster."""
 
     queues: tuple[str, ...] = ()  # names of the feeds
     background: bool = False  # the start job's task returns once the node's program has started
-    num_gpus: int | None = None  # that a node is to see; None: what Spark granted
-    tensorboard: bool = False  # beside the first worker
-    log_dir: str | None = None  # what that shows
-    checkpoint_dir: str = ""  # where programs leave checkpoints, unless they name a folder
-    logs: str = "none"  # of which ranks the driver shows the output: "rank0", "all"
-    holds: bool = False  # though `background`, the task stays, so that its resources stay taken
+    num_gpus: int | None = None  # GPUs visible to a node; None: those that Spark granted
+    tensorboard: bool = False  # on the first worker
+    log_dir: str | None = None  # TensorBoard's log folder
+    checkpoint_dir: str = ""  # programs' default folder for checkpoints
+    logs: str = "none"  # ranks whose output the driver shows: "rank0", "all", "none"
+    holds: bool = False  # a `background` task stays to hold its resources
 
 
 @dataclass(frozen=True)
 class NodeProgram:
-    """What a node runs: function(args, context). A list of args becomes sys.argv."""
+    """A node's program: function(args, context). A list of args becomes sys.argv."""
 
     function: Callable[[Any, Any], Any]
     args: Any
     context: Callable[..., NodeContext] = NodeContext
 
     def pickled(self) -> bytes:
-        """As it goes to a node: a tuple, so that no pickle names this class.
+        """Pickled for a node: as a tuple, so that no pickle names this class.
 
         Raises:
-            TypeError: something cannot be pickled; says which variable holds it.
+            TypeError: a value cannot be pickled; names the variable that holds it.
         """
         from pyspark import cloudpickle
 
@@ -50,7 +50,7 @@ class NodeProgram:
             because = f" because of {what}" if what else ""
             raise TypeError(
                 f"the main function cannot be pickled for the executors{because} ({error}): "
-                "create what cannot be pickled inside the main function"
+                "create such values inside the main function"
             ) from error
 
 
@@ -59,13 +59,13 @@ def start_body(
 ) -> Callable[[Iterator[int]], None]:
     """The body of the start job: each task starts the node whose id is its element.
 
-    The body raises ValueError where no Cluster made `meta`, and TaskError where a node fails.
+    The body raises ValueError if `meta` is not a Cluster's, and TaskError if a node fails.
     """
     pickled = program.pickled()
 
     def start(iterator: Iterator[int]) -> None:
-        _check_meta(meta)  # it is complete once the cluster's key is made
-        with told_to_driver():
+        _check_meta(meta)  # complete once the cluster's key exists
+        with reported_to_driver():
             for node_id in iterator:
                 start_node(make_job(meta, node_id, options, task_gpus()), pickled)
 
@@ -73,18 +73,18 @@ def start_body(
 
 
 def _check_meta(meta: Mapping[str, Any]) -> None:
-    # The token and the coordinator's address are in it only once the cluster is launched.
+    # The token and the coordinator's address are added when the cluster is launched.
     if "restart_count" not in meta:
         raise ValueError(
-            "this cluster_meta was not made by TFCluster.run, so nodes could not prove to each "
-            "other that they belong together: start the nodes by TFCluster.run"
+            "this cluster_meta was not created by TFCluster.run, so its nodes could not "
+            "authenticate each other: start the nodes by TFCluster.run"
         )
 
 
 def make_job(
     meta: Mapping[str, Any], node_id: int, options: NodeOptions, gpus: Sequence[str]
 ) -> dict[str, Any]:
-    """All that a supervisor needs to know of its node."""
+    """A supervisor's description of its node."""
     template = meta["cluster_template"]
     job_name, task_index = roles.role_of(template, node_id)
     fed = roles.fed_ids(template)
@@ -111,7 +111,7 @@ def make_job(
         "links": meta.get("links", {}),
         "sources": meta.get("datasets", {}),
         "called": f"{job_name}:{task_index}" if rank is None else f"rank {rank}",
-        "counts": rank == 0,  # its reports are those that the driver shows
+        "counts": rank == 0,  # the driver shows its reports
         "captures": _captures(options.logs, rank, node_id in meta.get("output_here", ())),
         "cluster": f"{meta.get('id', 0):x}",
         "keep_key": meta.get("keep_key", ""),
@@ -119,8 +119,8 @@ def make_job(
 
 
 def _captures(logs: str, rank: int | None, here: bool) -> str:
-    """Where a node's output goes, beside the executor's files: "driver", or nowhere (""); "here":
-    the driver's terminal is what those files are."""
+    """Where a node's output goes in addition to the executor's files: "driver", or nowhere ("");
+    "here": those files are the driver's terminal."""
     if logs == "none" or (logs == "rank0" and rank != 0):
         return ""
     return "here" if here else "driver"

@@ -1,7 +1,7 @@
-"""Starts a node: a supervisor process of its own, with the user's program as its child.
+"""Starts a node: a supervisor process, with the user's program as its child.
 
-Both are fresh Python processes, never forks of Spark's worker. The supervisor outlives the Spark
-task where the node does; it ends with the executor, with the driver, or when it is told to.
+Both are new Python processes, never forks of Spark's worker. The supervisor outlives the Spark
+task if the node does; it ends with the executor, with the driver, or on request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hearth.cluster.errors import NodeError
 
 
 class NodeProcess:
-    """The Spark task's hold on a supervisor: its channel."""
+    """Owns a Spark task's channel to a supervisor."""
 
     def __init__(self, job: dict[str, Any], program: bytes):
         """Starts the supervisor; `program` is the pickled (main function, arguments)."""
@@ -44,7 +44,7 @@ class NodeProcess:
             try:
                 message, _ = self.channel.receive()
             except (EOFError, OSError):
-                raise NodeError(f"{self.name}: its supervisor process went away") from None
+                raise NodeError(f"{self.name}: its supervisor process ended") from None
             if "error" in message:
                 raise NodeError(message["error"])
             if message.get("event") == event:

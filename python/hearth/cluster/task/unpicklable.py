@@ -1,4 +1,4 @@
-"""Finds the variable for which a main function cannot be pickled."""
+"""Finds the variable that prevents a main function from being pickled."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _DEEPEST = 4
 
 
 def describe(function: Any, args: Any) -> str | None:
-    """What of a main function and its arguments cannot be pickled: "the variable 'lock' of main(),
-    a _thread.lock". None where each part can be, by itself."""
+    """The part of a main function and its arguments that cannot be pickled: "the variable 'lock' of
+    main(), a _thread.lock". None if each part can be pickled by itself."""
     for name, value in [("args", args), *_parts(function)]:
         if found := _culprit(name, value, _DEEPEST):
             return found
@@ -22,7 +22,7 @@ def describe(function: Any, args: Any) -> str | None:
 
 
 def _culprit(name: str, value: Any, depth: int) -> str | None:
-    """The innermost part of a value that cannot be pickled, in words."""
+    """Describes the innermost part of a value that cannot be pickled."""
     if _can_be_pickled(value):
         return None
     for part, inner in _parts(value) if depth else ():
@@ -33,7 +33,7 @@ def _culprit(name: str, value: Any, depth: int) -> str | None:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What a value is made of, each with words for where it is."""
+    """The parts of a value, each with a description of its location."""
     if isinstance(value, partial):
         yield from _parts(value.func)
         for inner in (*value.args, *value.keywords.values()):

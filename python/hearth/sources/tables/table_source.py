@@ -73,9 +73,9 @@ class TableSource:
 def lend(spark: Any) -> None:
     """Lets the core read on the driver, too, what Spark's session may read."""
     if spark is not None:
-        from hearth.spark.token_lender import lend_tokens
+        from hearth.spark.token_forwarder import forward_tokens
 
-        lend_tokens(spark)
+        forward_tokens(spark)
 
 
 def needed(module: str, extra: str) -> Any:

@@ -1,1 +1,1 @@
-"""Assigns partitions of datasets to ranks, has their rows delivered, and keeps that plan."""
+"""Assigns partitions of datasets to ranks, delivers their rows, and persists the assignment."""

@@ -1,4 +1,4 @@
-"""The driver's side of datasets: assigns partitions to ranks, and has their rows delivered."""
+"""The driver's side of datasets: assigns partitions to ranks and delivers their rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
 from hearth.cluster.channel import Message
-from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task
@@ -29,38 +29,38 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Partitions of a frame: a number that many numbers of ranks divide.
+# Partitions of a frame: divisible by many numbers of ranks.
 _FRAME_PARTITIONS = 48
-# Complete partitions are reported to the ranks in about this many messages.
+# Approximate number of messages that report complete partitions to the ranks.
 _PARTS = 48
-# The hash of a partition without rows.
+# Hash of an empty partition.
 _NO_ROWS = "0" * 16
-# A delivery that fails may be the echo of a lost rank, which the rendezvous reports then.
+# A failed delivery may be caused by a lost rank, which the rendezvous reports within this time.
 _ECHO_WAIT_S = 5.0
 
 
 @dataclass
 class Plan:
-    """One dataset: its rows, cut into partitions, the same for every number of ranks."""
+    """One dataset, divided into partitions that do not depend on the number of ranks."""
 
     name: str
     partitions: int
-    frame: Any = None  # a DataFrame of so many partitions
-    conf: dict[str, str] = field(default_factory=dict)  # under which Spark plans the frame
-    source: Any = None  # files that ranks read themselves, with their splits
+    frame: Any = None  # a DataFrame with that many partitions
+    conf: dict[str, str] = field(default_factory=dict)  # settings under which Spark plans the frame
+    source: Any = None  # files with their splits, read by the ranks
     identity: str = ""
     spool: bool = True  # False: ranks read the source anew in each epoch
-    steady: bool = True  # False: Spark may compute other rows each time
-    # (rows, hash of them) of each partition that any start of the nodes has had.
+    steady: bool = True  # False: recomputed rows may differ
+    # (rows, their hash) of each partition that was complete in any start of the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def keeps(self) -> bool:
-        """Whether files of an earlier start may be used beside rows that are computed again."""
+        """Whether files of an earlier start may be combined with recomputed rows."""
         every = len(self.known) == self.partitions
         return self.steady or (every and all(digest for _, digest in self.known.values()))
 
     def check(self, partition: int, rows: int, digest: str) -> str:
-        """Why a partition is not the one that an earlier start had; "" where it is, or was the
+        """Why a partition differs from that of an earlier start; "" if it is the same, or the
         first."""
         had, before = self.known.setdefault(partition, (rows, digest))
         if had == rows and (before == digest or not before or not digest):
@@ -81,7 +81,7 @@ class Plan:
         return owners(self.source.splits(), hosts, len(hosts))
 
     def described(self) -> dict[str, Any]:
-        """By names such as "dataset.train.rows"."""
+        """Values by names such as "dataset.train.rows"."""
         found: dict[str, Any] = {"version": self.identity}
         if self.source is not None:
             found["uri"] = getattr(self.source, "uri", "")
@@ -102,7 +102,7 @@ class Plan:
 
 
 class Datasets:
-    """All datasets of one cluster. begin() is called for each start of its nodes."""
+    """All datasets of one cluster. begin() is called at each start of its nodes."""
 
     def __init__(self, spark: Any, rows: Mapping[str, Any], ranks: int, folder: str = ""):
         """Plans them.
@@ -110,17 +110,17 @@ class Datasets:
         Args:
             spark: spark_access().
             rows: a DataFrame, or a source of hearth.data, by name.
-            ranks: how many nodes take rows, at most.
-            folder: of checkpoints, beside which the plan is kept.
+            ranks: maximum number of nodes that take rows.
+            folder: the checkpoints' folder, where the plan is stored.
 
         Raises:
-            TypeError: these are no rows.
-            ValueError, OSError, HearthError: a streaming DataFrame, a column of a type that no
-                feed carries, or files that cannot be listed.
+            TypeError: an unsupported type of rows.
+            ValueError, OSError, HearthError: a streaming DataFrame, a column of an unsupported
+                type, or files that cannot be listed.
         """
         self._spark = spark
-        self._deliveries: list[Delivery] = []  # of the start that runs
-        self._kept = KeptPlan(folder if rows else "", _attempt_of(spark.session))
+        self._deliveries: list[Delivery] = []  # of the current start
+        self._kept = StoredPlan(folder if rows else "", _attempt_of(spark.session))
         rows = {name: _resolved(value, spark.session) for name, value in rows.items()}
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():
@@ -134,15 +134,15 @@ class Datasets:
             spool = getattr(source, "spool", True)
             if not spool and any(split.rows is None for split in source.splits()):
                 raise ValueError(
-                    f"dataset {name!r} has spool=False, which needs files that tell how many rows "
-                    f"they have; those of {source.uri} do not: leave spool=False out"
+                    f"dataset {name!r} has spool=False, which needs files that store their number "
+                    f"of rows; those of {source.uri} do not: remove spool=False"
                 )
             identity, splits = source.identity(), len(source.splits())
             return Plan(name, splits, source=source, identity=identity, spool=spool)
         partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
         partitions = self._kept.partitions(name) or partitions
         session = self._spark.session
-        # A run that is resumed may have other cores, and needs the same rows in its partitions.
+        # A resumed run may have other cores, but needs the same rows in its partitions.
         conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
         with session_conf(session, conf):
             frame = rank_rows(session, {name: rows}, partitions)
@@ -151,26 +151,24 @@ class Datasets:
         return Plan(name, partitions, frame, conf, identity=kind, steady=steady)
 
     def described(self) -> dict[str, Any]:
-        """What identifies the datasets' rows, as far as it is known: uri, version, rows, hash."""
+        """The known facts that identify the datasets' rows: uri, version, rows, hash."""
         return {k: v for plan in self.plans.values() for k, v in plan.described().items()}
 
     def meta(self) -> dict[str, Message]:
-        """What nodes are started with: for each dataset its source as text, "" for a frame."""
+        """Start parameters of nodes: each dataset's source as text, "" for a frame."""
         return {
             name: {"source": plan.packed_source(), "spool": plan.spool}
             for name, plan in self.plans.items()
         }
 
     def line(self) -> str:
-        """How far the deliveries of this start are; "" where all rows are there."""
+        """Progress of this start's deliveries; "" if all rows are delivered."""
         parts = [delivery.line() for delivery in self._deliveries]
         return "delivering rows: " + ", ".join(filter(None, parts)) if any(parts) else ""
 
     def begin(self, running: ClusterStart, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Sends the nodes of a start the owners of the partitions, and delivers the rows in the
-        background.
-
-        Where that fails, the cluster fails with the reason.
+        background. If that fails, the cluster fails with the reason.
         """
         fed = roles.fed_nodes(nodes)
         hosts = [frozenset((node["host"], node["host_name"])) for node in fed]
@@ -186,7 +184,7 @@ class Datasets:
             message = {**named, "owners": owners, "nodes": ids, "keeps": plan.keeps()}
             running.broadcast(message)
             if not plan.partitions:
-                delivery.tell()
+                delivery.report_totals()
             if plan.frame is None:
                 continue
             spec = DatasetSpec(plan.name, str(fed[0]["authkey"]), _bare(fed), tuple(owners))
@@ -197,57 +195,59 @@ class Datasets:
             threading.Thread(target=show, name="hearth-deliveries", daemon=True).start()
 
     def _show(self, running: ClusterStart) -> None:
-        """Shows how far the deliveries are until they have ended, or the cluster has."""
+        """Shows the progress of deliveries until they, or the cluster, have ended."""
         watch = running.watch
         with PaceLine(self.line):
             watch.wait(lambda: watch.closing or not self.line(), None)
 
 
 class Delivery:
-    """The rows of one dataset on their way to one start of the nodes. Any thread may report."""
+    """Delivery of one dataset's rows to one start of the nodes. Thread-safe."""
 
     def __init__(self, plan: Plan, running: ClusterStart):
         self._plan = plan
         self._running = running
         self._lock = threading.Lock()
         self._known: dict[int, tuple[int, str]] = {}
-        self._untold: list[list[Any]] = []  # [partition, rows, hash]
-        self._told = False
+        self._unreported: list[list[Any]] = []  # [partition, rows, hash]
+        self._totals_sent = False
 
     def line(self) -> str:
-        """How many partitions have come; "" where all have, or none are to."""
+        """How many partitions are delivered; "" if all are, or none will be."""
         plan = self._plan
         with self._lock:
             known, rows = len(self._known), sum(rows for rows, _ in self._known.values())
-        if self._told or not plan.spool:
+        if self._totals_sent or not plan.spool:
             return ""
         return f"{plan.name} {known} of {plan.partitions} partitions ({rows:,} rows)"
 
     def note(self, event: Message) -> None:
-        """A node has all rows of a partition."""
+        """Records that a node has all rows of a partition."""
         partition, rows, digest = event["partition"], event["rows"], event["hash"]
         with self._lock:
             self._known[partition] = rows, digest
             over = len(self._known) == self._plan.partitions
             changed = self._plan.check(partition, rows, digest)
-            self._untold.append([partition, rows, digest])
-            some = self._untold if len(self._untold) * _PARTS >= self._plan.partitions else []
+            self._unreported.append([partition, rows, digest])
+            some = (
+                self._unreported if len(self._unreported) * _PARTS >= self._plan.partitions else []
+            )
             if some:
-                self._untold = []
+                self._unreported = []
         if changed:
             self._running.fail(changed)
         elif over:
-            self.tell()
-        elif some:  # states that are saved now hold them
+            self.report_totals()
+        elif some:  # from now on part of saved states
             self._send({"op": "dataset_counted", "counted": some})
 
     def end(self, job: SparkJob) -> None:
-        """The job that delivers a frame has ended."""
+        """Called when the job that delivers a frame has ended."""
         if job.error is None:
             with self._lock:
                 for partition, rows, digest in job.result:
                     self._known.setdefault(partition, (rows, digest))
-            self.tell()
+            self.report_totals()
             return
         watch = self._running.watch
         if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):
@@ -255,13 +255,13 @@ class Delivery:
         reason = f"the rows of dataset {self._plan.name!r}: {job_error(job.error)}"
         self._running.fail(reason)
 
-    def tell(self) -> None:
-        """All rows have been delivered: reports the counts of all partitions to the ranks."""
+    def report_totals(self) -> None:
+        """Reports the row counts of all partitions to the ranks, once all are delivered."""
         with self._lock:
-            if self._told:
+            if self._totals_sent:
                 return
-            self._told = True
-            # Spark runs no task for a partition that it knows to be empty.
+            self._totals_sent = True
+            # Spark runs no tasks for partitions known to be empty.
             each = [self._known.get(p, (0, _NO_ROWS)) for p in range(self._plan.partitions)]
             for partition, known in enumerate(each):
                 self._plan.known.setdefault(partition, known)
@@ -271,7 +271,7 @@ class Delivery:
         logger.info("dataset %s: %d rows in %d partitions", self._plan.name, sum(rows), len(each))
 
     def _send(self, message: Message) -> None:
-        with suppress(RuntimeError):  # the cluster may be over
+        with suppress(RuntimeError):  # the cluster may have ended
             self._running.broadcast({**message, "dataset": self._plan.name})
 
 
@@ -283,8 +283,8 @@ def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int
 
 
 def _attempt_of(session: Any) -> tuple[str, str]:
-    """The application, and which attempt of a resource manager to run its driver this is; "": not
-    known."""
+    """The application's id, and the attempt of the resource manager to run its driver; "" if
+    unknown."""
     return session.conf.get("spark.app.id", ""), session.conf.get("spark.app.attempt.id", "")
 
 
@@ -293,8 +293,8 @@ def _bare(nodes: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
 
 
 def _resolved(rows: Any, session: Any) -> Any:
-    """Files that Spark reads as a DataFrame, a table of Spark's catalog as what the catalog says;
-    other rows as they are."""
+    """Converts files that Spark must read to a DataFrame, and a catalog table to its source; other
+    rows are returned unchanged."""
     from hearth.sources.spark_files import SparkFiles
     from hearth.sources.tables.catalog import CatalogTable
 
@@ -304,15 +304,15 @@ def _resolved(rows: Any, session: Any) -> Any:
 
 
 def _is_frame(name: str, rows: Any) -> bool:
-    """Raises TypeError where the rows are neither a frame nor a source."""
+    """Raises TypeError if the rows are neither a frame nor a source."""
     if hasattr(type(rows), "mapInArrow"):
         return True
     if hasattr(rows, "splits") and hasattr(rows, "pin"):
         return False
     kind = type(rows)
     raise TypeError(
-        f"dataset {name!r} is a {kind.__module__}.{kind.__qualname__}, which ranks cannot read: "
-        "give a DataFrame of Spark (spark.createDataFrame(...)), or a source of hearth.data, such "
+        f"dataset {name!r} is a {kind.__module__}.{kind.__qualname__}, which is not supported: "
+        "pass a Spark DataFrame (spark.createDataFrame(...)), or a source of hearth.data, such "
         "as hearth.data.parquet(uri)"
     )
 
@@ -320,7 +320,7 @@ def _is_frame(name: str, rows: Any) -> bool:
 def _check_frame(name: str, frame: Any) -> None:
     if frame.isStreaming:
         raise ValueError(
-            f"dataset {name!r} is a streaming DataFrame, whose rows have no end: feed its batches "
+            f"dataset {name!r} is a streaming DataFrame, which never ends: feed its batches "
             "by cluster.train() in foreachBatch"
         )
     check_carried(frame.schema)

@@ -1,1 +1,1 @@
-"""What the driver does with metrics and output of nodes."""
+"""Handles metrics and output of nodes in the driver."""

@@ -1,4 +1,4 @@
-"""The line of a training's last metrics, and ranks' output: what the person sees who waits."""
+"""Shows a training's last metrics in a status line, and the ranks' output."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any
 from hearth.spark.progress import Progress
 
 _SHOWN = 6  # metrics
-# How often: on a terminal, which has one line for it, and elsewhere, as in notebooks.
+# Refresh intervals: on a terminal, where the line is updated in place, and elsewhere, as in
+# notebooks.
 _REFRESH_S, _LINES_S = 0.5, 10.0
 _WINDOW_S = 1.0
 
 
 class Rate:
-    """Rows a second, from counts that grow; smoothed over a second. One thread uses it."""
+    """Rows per second from a growing count, smoothed over a second. Not thread-safe."""
 
     def __init__(self) -> None:
         self._since: tuple[float, int] | None = None
         self.value: float | None = None
 
     def note(self, rows: int, at: float) -> bool:
-        """Takes a count; whether there is a new value."""
-        if self._since is None or rows < self._since[1]:  # the program started again
+        """Takes a count; returns whether there is a new value."""
+        if self._since is None or rows < self._since[1]:  # the program has restarted
             self._since, self.value = (at, rows), None
         began, before = self._since
         if at - began < _WINDOW_S or rows == before:
@@ -45,8 +46,8 @@ def line_of(step: int, values: Mapping[str, float], rate: float | None) -> str:
 
 
 class ReportLine:
-    """Shows a line now and then, and lines of output as they come. One thread uses it, until
-    close()."""
+    """Shows a status line at intervals, and lines of output at once. Not thread-safe; close() ends
+    it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -56,7 +57,7 @@ class ReportLine:
         self._unshown = ""
 
     def show(self, line: str) -> None:
-        """The newest line."""
+        """Takes the newest line."""
         if not self._opened:
             self._progress.__enter__()
             self._opened = True
@@ -66,19 +67,19 @@ class ReportLine:
             self._say()
 
     def output(self, label: str, lines: Sequence[str], left_out: int) -> None:
-        """Lines that a rank wrote."""
+        """Shows lines that a rank wrote."""
         shown = [f"{label} {line}" for line in lines]
         if left_out:
-            shown.append(f"{label} ... {left_out:,} lines left out; the executor's log has them")
+            shown.append(f"{label} ... {left_out:,} lines omitted; see the executor's log")
         if shown:
             self._progress.show({"event": "output", "text": "\n".join(shown)})
 
-    def tell(self, event: dict[str, Any]) -> None:
-        """An event that Progress knows."""
+    def show_event(self, event: dict[str, Any]) -> None:
+        """Shows an event of Progress."""
         self._progress.show(event)
 
     def close(self) -> None:
-        """Shows the last line where it was not shown."""
+        """Shows the last line if it has not been shown."""
         if self._unshown:
             self._say()
         if self._opened:

@@ -1,4 +1,4 @@
-"""The driver's side of reports: history, progress line, page, event file, MLflow, callback."""
+"""Dispatches reports in the driver: history, progress line, page, event file, MLflow, callback."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ LOGS = ("rank0", "all", "none")
 
 @dataclass(frozen=True)
 class Report:
-    """What on_report() is called with: metrics of a step, as rank 0 reported them.
+    """The argument of on_report(): metrics of a step, as reported by rank 0.
 
     Attributes:
-        step: their step.
-        values: by name.
-        seconds: when they were reported, since the cluster was started.
-        rows_per_s: rows that all ranks' loaders give in a second; None where it is not known.
+        step: the step.
+        values: metrics by name.
+        seconds: time of the report since the cluster's start.
+        rows_per_s: rows per second of all ranks' loaders; None if unknown.
     """
 
     step: int
@@ -42,15 +42,16 @@ class Report:
 
 
 class Shown(TypedDict, total=False):
-    """Keyword arguments of run(): what the driver shows and records of the nodes.
+    """Keyword arguments of run() for output and reports in the driver.
 
     Attributes:
-        logs: whose output the driver's standard error shows, besides the executors' files: "rank0"
-            (the default), "all" or "none".
-        log_dir: path or URI of a folder for TensorBoard's event file of what rank 0 reports.
-        ui: serves a page of it while the cluster runs, and prints the link.
-        on_report: called in the driver, in a thread, with each Report of rank 0; where it returns
-            False, ctx.should_stop becomes true.
+        logs: the nodes whose output the driver's standard error shows, in addition to the
+            executors'
+            files: "rank0" (the default), "all" or "none".
+        log_dir: path or URI of a folder for TensorBoard's event file of rank 0's metrics.
+        ui: serves a page with the metrics while the cluster runs, and prints the link.
+        on_report: called in a thread of the driver with each Report of rank 0; if it returns False,
+            ctx.should_stop becomes true.
     """
 
     logs: str
@@ -61,7 +62,7 @@ class Shown(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is done with reports, and with output."""
+    """Configuration of reports and output."""
 
     log_dir: str = ""
     ui: bool = False
@@ -84,16 +85,16 @@ class ReportOptions:
         title = getattr(main_fun, "__qualname__", type(main_fun).__name__)
         options = cls(title=title, params=plain_params(args), **shown)
         if options.logs not in LOGS:
-            raise ValueError(f"logs is {options.logs!r}: give one of {', '.join(LOGS)}")
+            raise ValueError(f"logs is {options.logs!r}: it must be one of {', '.join(LOGS)}")
         return options
 
 
 class Reports:
-    """Of one cluster, through all its starts. A thread of its own handles what nodes send, as
-    callbacks and servers may take long. Any thread may call it.
+    """Reports of one cluster, across restarts. Thread-safe; nodes' messages are handled in a
+    separate thread, as callbacks and servers may be slow.
 
     Attributes:
-        history: the rows.
+        history: the rows of all metrics.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Reports:
         template: Mapping[str, Sequence[int]],
         stop: Callable[[], None],
     ):
-        """`stop`: asks the ranks to stop. Nothing is opened yet: open() does."""
+        """`stop`: asks the ranks to stop. open() opens files and servers."""
         self._options, self._stop = options, stop
         self._template = template
         self.history = RunHistory()
@@ -120,7 +121,7 @@ class Reports:
         """Opens event file and page, once; later calls do nothing.
 
         Raises:
-            HearthError, OSError: the event file cannot be made.
+            HearthError, OSError: the event file cannot be created.
         """
         if self._thread is not None:
             return
@@ -134,7 +135,7 @@ class Reports:
         self._thread.start()
 
     def begin(self, template: Mapping[str, Sequence[int]]) -> None:
-        """The nodes start, perhaps with other ranks than before."""
+        """Called when nodes start, possibly with other ranks than before."""
         self._queue.put(("begin", None, template))
 
     def note(self, node: int, event: dict[str, Any]) -> None:
@@ -142,15 +143,15 @@ class Reports:
         self._queue.put(("event", node, event))
 
     def note_restart(self, count: int, reason: str) -> None:
-        """The nodes are about to start again."""
+        """Called before the nodes restart."""
         self._queue.put(("restart", count, reason))
 
     def note_params(self, params: Mapping[str, Any]) -> None:
-        """What is known of the training only later, for MLflow, page and event file."""
+        """Adds parameters known after the start, for MLflow, page and event file."""
         self._queue.put(("params", None, params))
 
     def close(self, error: BaseException | None = None) -> None:
-        """Handles what has come, and closes what was opened. Never raises; idempotent."""
+        """Handles pending messages, and closes files and servers. Never raises; idempotent."""
         if self._thread is None or self._watch is None:
             return
         self._queue.put(None)
@@ -165,20 +166,20 @@ class Reports:
             self._stack.__exit__(type(error) if error else None, error, None)
         except Exception as failed:
             if failed is not error:
-                logger.warning("the training's page or event file did not end well: %s", failed)
+                logger.warning("cannot close the training's page or event file: %s", failed)
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
             try:
                 self._handle(*item)
-            except Exception:  # a bad report must not end the others
-                logger.exception("a report of the cluster's nodes could not be handled")
+            except Exception:  # a failed report must not affect later ones
+                logger.exception("cannot handle a report of the cluster's nodes")
         if self._line is not None:
             self._line.close()
         if self._left_out:
             logger.warning(
-                "%d reports of metrics were left out of the history: ranks report more of them "
-                "than the connection carries; report every few steps", self._left_out
+                "%d reports of metrics were dropped from the history: ranks report faster "
+                "than the connection allows; report every few steps", self._left_out
             )  # fmt: skip
 
     def _handle(self, kind: str, about: Any, what: Any) -> None:
@@ -188,7 +189,7 @@ class Reports:
         elif kind == "restart":
             fed = len(roles.fed_ids(self._template))
             self._resuming = {None, *range(fed)}
-            self._tell({"event": "restart", "generation": about, "reason": what})
+            self._show_event({"event": "restart", "generation": about, "reason": what})
         elif kind == "params":
             if self._watch is not None:
                 self._watch.params(what)
@@ -218,7 +219,7 @@ class Reports:
     def _go_back(self, rank: int | None, step: int) -> None:
         self.history.go_back(rank, step)
         if rank == 0:
-            self._tell({"event": "ready", "iteration": step})
+            self._show_event({"event": "ready", "iteration": step})
 
     def _show(self, step: int, values: dict[str, float], seconds: float, rows: int) -> None:
         world = len(roles.fed_ids(self._template))
@@ -226,7 +227,7 @@ class Reports:
         rate = self._rate.value
         more = {"run/rows_per_s": rate} if news and rate is not None else {}
         named = {name: v if math.isfinite(v) else None for name, v in {**values, **more}.items()}
-        self._tell({"event": "report", "step": step, "values": named, "seconds": seconds})
+        self._show_event({"event": "report", "step": step, "values": named, "seconds": seconds})
         if self._line is not None:
             self._line.show(line_of(step, values, rate))
         if self._options.on_report is not None:
@@ -241,15 +242,15 @@ class Reports:
 
     def _show_link(self, event: dict[str, Any]) -> None:
         if event["event"] == "page" and self._line is not None:
-            self._line.tell(event)
+            self._line.show_event(event)
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _show_event(self, event: dict[str, Any]) -> None:
         if self._watch is not None:
             self._watch(event)
 
 
 def plain_params(args: Any) -> dict[str, Any]:
-    """Those of a program's arguments that are numbers, texts or truth values, by name."""
+    """A program's arguments that are numbers, strings or booleans, by name."""
     named = args if isinstance(args, Mapping) else getattr(args, "__dict__", None)
     if not isinstance(named, Mapping):
         return {}

@@ -1,4 +1,4 @@
-"""Datasets of a node: rows in partitions that each belong to one rank.
+"""Datasets of a node: partitions of rows, each owned by one rank.
 
-All but `program`, which runs in the user's program, run in the node's supervisor.
+`program` runs in the user's program, all other modules in the node's supervisor.
 """

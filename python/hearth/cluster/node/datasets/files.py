@@ -1,8 +1,8 @@
-"""Partition files of a node, which its supervisor holds: one unnamed file per attempt to write one.
+"""Partition files of a node, held by its supervisor: one unnamed file per attempt to write one.
 
-A writer (a Spark task, or a reader process of this host) appends batches and reports how much of
-the file is committed. The program maps the files. As the supervisor holds the descriptors, complete
-partitions outlive the program.
+A writer (a Spark task, or a reader process of this host) appends batches and reports the committed
+size. The program maps the files. As the supervisor holds the descriptors, complete partitions
+outlive the program.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from hearth.files.local_folders import spill_folder
 
 logger = logging.getLogger(__name__)
 
-# The number of attempts whose files an earlier start of the cluster has written.
+# Attempt number of files that an earlier start of the cluster has written.
 _ADOPTED = -1
-# For the driver to say who owns which partition, and for adopted files to be read.
+# Limit for the driver's assignment of partitions, and for reading adopted files.
 _PLAN_S = 550.0
 _DRAIN_BYTES = 1 << 20
-# A descriptor for each partition file; more than systems allow a process by default.
+# Descriptor limit, one per partition file; above the default of most systems.
 _MAX_FILES = 65536
 
 
 @dataclass(frozen=True)
-class KeptFile:
-    """A complete partition file, as one supervisor hands it to the next one."""
+class CompleteFile:
+    """A complete partition file that one supervisor passes to the next."""
 
     dataset: str
     partition: int
@@ -42,26 +42,26 @@ class KeptFile:
     fd: int
 
     def message(self) -> Message:
-        """All but the descriptor."""
+        """Its fields as a message, without the descriptor."""
         fields = {key: value for key, value in vars(self).items() if key != "fd"}
         return {"op": "file", **fields}
 
     @classmethod
-    def of(cls, message: Message, fd: int) -> KeptFile:
-        """Of a message() and the descriptor that came with it."""
+    def of(cls, message: Message, fd: int) -> CompleteFile:
+        """From a message() and its descriptor."""
         fields = {key: value for key, value in message.items() if key != "op"}
         return cls(**fields, fd=fd)
 
 
 @dataclass
 class _Attempt:
-    """The file of one writer, of which `size` bytes with `rows` rows are committed."""
+    """One writer's file, with `size` committed bytes and `rows` committed rows."""
 
     number: int
     fd: int
     size: int = 0
     rows: int = 0
-    digest: str = ""  # of all rows, once it is complete
+    digest: str = ""  # hash of all rows, once complete
 
     @property
     def complete(self) -> bool:
@@ -70,28 +70,28 @@ class _Attempt:
 
 @dataclass
 class _Partition:
-    """`shown`: the attempt that the program reads; it is replaced only where its writer is lost."""
+    """`shown`: the attempt that the program reads; replaced only if its writer is lost."""
 
     attempts: dict[int, _Attempt] = field(default_factory=dict)
     shown: _Attempt | None = None
 
 
 class PartitionFiles:
-    """All datasets of one node. Each writer's connection is served in a thread of its own."""
+    """All datasets of one node. A thread serves each writer's connection."""
 
     def __init__(self, program: Channel, report: Callable[[Message], None]):
         """`program`: the channel to the node's program; `report` sends an event to the driver."""
         self._program = program
         self._report = report
-        self._lock = threading.Lock()  # also the order of messages to the program
+        self._lock = threading.Lock()  # also orders messages to the program
         self._partitions: dict[tuple[str, int], _Partition] = {}
-        self._unplanned: set[str] = set()  # adopted datasets; whether to use them is not known yet
+        self._unplanned: set[str] = set()  # adopted datasets that the driver has not confirmed yet
         self._planned = threading.Condition(self._lock)
-        self.over = False  # the program has returned: no more rows are needed
+        self.over = False  # the program has returned and needs no more rows
         raise_file_limit()
 
-    def adopt(self, files: Iterable[KeptFile]) -> None:
-        """Takes complete files over, and their descriptors."""
+    def adopt(self, files: Iterable[CompleteFile]) -> None:
+        """Takes ownership of complete files and their descriptors."""
         for file in files:
             with self._lock:
                 self._unplanned.add(file.dataset)
@@ -104,22 +104,22 @@ class PartitionFiles:
                 attempt = _Attempt(_ADOPTED, file.fd, file.size, file.rows, file.digest)
                 partition.attempts[_ADOPTED] = partition.shown = attempt
 
-    def complete(self) -> list[KeptFile]:
-        """All that are complete; the descriptors stay this object's."""
+    def complete(self) -> list[CompleteFile]:
+        """All complete files; this object still owns the descriptors."""
         with self._lock:
             shown = [(key, partition.shown) for key, partition in self._partitions.items()]
             return [
-                KeptFile(*key, attempt.size, attempt.rows, attempt.digest, attempt.fd)
+                CompleteFile(*key, attempt.size, attempt.rows, attempt.digest, attempt.fd)
                 for key, attempt in shown
                 if attempt is not None and attempt.complete
             ]
 
     def show_adopted(self, dataset: str, owned: Iterable[int]) -> set[int]:
-        """Has the program read adopted partitions that it owns, and closes others, and those whose
-        rows are not what they were. Writers of an adopted dataset wait for this.
+        """Passes adopted partitions that the program owns to it, and closes other ones and corrupt
+        ones. Writers of an adopted dataset wait for this.
 
         Returns:
-            those of `owned` that are complete.
+            the complete ones of `owned`.
         """
         mine = set(owned)
         with self._lock:
@@ -129,7 +129,7 @@ class PartitionFiles:
             for key, attempt in shown
             if key[0] == dataset and attempt is not None and attempt.number == _ADOPTED
         ]
-        sound = {key for key, attempt in adopted if key[1] in mine and _is_sound(key, attempt)}
+        sound = {key for key, attempt in adopted if key[1] in mine and _is_intact(key, attempt)}
         with self._lock:
             self._unplanned.discard(dataset)
             self._planned.notify_all()
@@ -149,8 +149,8 @@ class PartitionFiles:
         key = (str(greeting["dataset"]), int(greeting["partition"]))
         try:
             attempt = self._begin(key, int(greeting["attempt"]))
-        except OSError as error:  # no folder, no descriptor
-            channel.send({"error": f"no file can be made for them: {error}"})
+        except OSError as error:  # e.g. no folder, or out of descriptors
+            channel.send({"error": f"cannot create a file for them: {error}"})
             return
         if attempt is None:
             self._count(channel, key)
@@ -170,10 +170,12 @@ class PartitionFiles:
                 self._lose(key, attempt)
 
     def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
-        """A new attempt, or the one that is complete; None where no more rows are needed."""
+        """A new attempt, or the complete one; None if no more rows are needed."""
         with self._lock:
             if not self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S):
-                raise TimeoutError(f"the driver did not plan the dataset within {_PLAN_S:g} s")
+                raise TimeoutError(
+                    f"the driver did not assign the dataset's partitions within {_PLAN_S:g} s"
+                )
             partition = self._partitions.setdefault(key, _Partition())
             if partition.shown is not None and partition.shown.complete:
                 return partition.shown
@@ -184,14 +186,14 @@ class PartitionFiles:
             return attempt
 
     def _count(self, channel: Channel, key: tuple[str, int]) -> None:
-        """Rows that this node does not need are counted, for ranks that wait for their number."""
+        """Counts rows that this node does not need, for ranks that wait for the total."""
         channel.send({"op": "over"})
         message, _ = channel.receive()
         self._report_rows(key, message["rows"], "")
         channel.send({"op": "kept"})
 
     def _follow(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
-        """Serves a writer of this host, which writes into the file itself."""
+        """Serves a writer of this host, which writes to the file itself."""
         channel.send({"op": "file"}, fds=(attempt.fd,))
         while True:
             message, _ = channel.receive()
@@ -201,7 +203,7 @@ class PartitionFiles:
                 return
 
     def _receive(self, channel: Channel, key: tuple[str, int], attempt: _Attempt) -> None:
-        """Writes what a writer of another host sends."""
+        """Writes the rows that a writer of another host sends."""
         from hearth.native._core import receive_partition
 
         channel.send({"op": "send"})
@@ -211,7 +213,7 @@ class PartitionFiles:
 
         try:
             size, rows, digest = receive_partition(channel.fileno(), attempt.fd, commit)
-        except Exception as error:  # as where the disk is full
+        except Exception as error:  # e.g. a full disk
             _refuse(channel, str(error))
             raise
         self._commit(key, attempt, size, rows, f"{digest:016x}")
@@ -219,7 +221,7 @@ class PartitionFiles:
     def _commit(
         self, key: tuple[str, int], attempt: _Attempt, size: int, rows: int, digest: str
     ) -> None:
-        """So much of the attempt's file is valid; with a digest the attempt is complete."""
+        """Records the valid size of the attempt's file; a digest completes the attempt."""
         with self._lock:
             attempt.size, attempt.rows, attempt.digest = size, rows, digest
             partition = self._partitions[key]
@@ -227,7 +229,7 @@ class PartitionFiles:
             if shown is not attempt and shown is not None:
                 if shown.complete or not digest:
                     return
-                self._tell({"op": "dataset_lost", **_named(key), "attempt": shown.number})
+                self._notify_program({"op": "dataset_lost", **_named(key), "attempt": shown.number})
             is_new = shown is not attempt
             partition.shown = attempt
             self._show(key, attempt, with_file=is_new)
@@ -235,18 +237,18 @@ class PartitionFiles:
             self._report_rows(key, rows, digest)
 
     def _report_rows(self, key: tuple[str, int], rows: int, digest: str) -> None:
-        """All rows of a partition have come; without a digest they were only counted."""
+        """Reports that a partition is complete; without a digest it was only counted."""
         self._report({"event": "dataset", **_named(key), "rows": rows, "hash": digest})
 
     def _lose(self, key: tuple[str, int], attempt: _Attempt) -> None:
-        """The attempt's writer is gone, or came second; another one takes its place."""
+        """Drops an attempt whose writer was lost or came second; another attempt may replace it."""
         with self._lock:
             partition = self._partitions[key]
             partition.attempts.pop(attempt.number, None)
             os.close(attempt.fd)
             if partition.shown is not attempt:
                 return
-            self._tell({"op": "dataset_lost", **_named(key), "attempt": attempt.number})
+            self._notify_program({"op": "dataset_lost", **_named(key), "attempt": attempt.number})
             others = partition.attempts.values()
             partition.shown = max(others, key=lambda other: other.rows, default=None)
             if partition.shown is not None:
@@ -261,16 +263,16 @@ class PartitionFiles:
             "rows": attempt.rows,
             "hash": attempt.digest,
         }
-        self._tell(message, fds=(attempt.fd,) if with_file else ())
+        self._notify_program(message, fds=(attempt.fd,) if with_file else ())
 
-    def _tell(self, message: Message, fds: tuple[int, ...] = ()) -> None:
-        with suppress(OSError):  # the program is gone, which its supervisor notices
+    def _notify_program(self, message: Message, fds: tuple[int, ...] = ()) -> None:
+        with suppress(OSError):  # the program has ended; its supervisor notices
             self._program.send(message, fds=fds)
 
 
-def _is_sound(key: tuple[str, int], attempt: _Attempt) -> bool:
-    """Whether the rows in the file have the hash that its writer reported; reads them, at the
-    memory's speed where they are cached."""
+def _is_intact(key: tuple[str, int], attempt: _Attempt) -> bool:
+    """Whether the rows in the file have the hash that their writer reported. Reads all rows, at
+    memory speed if cached."""
     from hearth import HearthError
     from hearth.native._core import partition_hash
 
@@ -282,7 +284,7 @@ def _is_sound(key: tuple[str, int], attempt: _Attempt) -> bool:
         reason = f"its rows have the hash {found} instead of {attempt.digest}"
     if found != attempt.digest:
         logger.warning(
-            "dataset %s: the kept file of partition %d is not used, and its rows are delivered "
+            "dataset %s: the persisted file of partition %d is invalid, and its rows are delivered "
             "again: %s", *key, reason
         )  # fmt: skip
     return found == attempt.digest
@@ -293,7 +295,7 @@ def _named(key: tuple[str, int]) -> Message:
 
 
 def _refuse(channel: Channel, reason: str) -> None:
-    """Tells a sender why its rows are not taken, and lets it come to that answer."""
+    """Sends a writer the reason why its rows are refused, and drains its rows until it reads it."""
     with suppress(OSError):
         channel.send({"error": reason})
         while os.read(channel.fileno(), _DRAIN_BYTES):
@@ -301,16 +303,16 @@ def _refuse(channel: Channel, reason: str) -> None:
 
 
 def _unnamed_file(folder: str) -> int:
-    """Descriptor of a file without a name, for this user alone."""
+    """Descriptor of an unnamed file, private to this user."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:  # overlay file systems and NFS have no such files
+    except OSError:  # not supported by overlay file systems and NFS
         with tempfile.TemporaryFile(dir=folder) as file:
             return os.dup(file.fileno())
 
 
 def raise_file_limit() -> None:
-    """Lets this process have as many files as partitions may need."""
+    """Raises this process's limit of open files for partition files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft < wanted:

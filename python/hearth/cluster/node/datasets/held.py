@@ -1,4 +1,4 @@
-"""What a supervisor does for the datasets of its node: holds their files, starts their readers."""
+"""The supervisor's part in datasets: holds partition files and starts readers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hearth.cluster.node.datasets.reader import OnError, Reader
 
 
 class HeldDatasets:
-    """The supervisor's thread uses it, and the threads that serve writers use `files`."""
+    """Used by the supervisor's thread; threads that serve writers use `files`."""
 
     def __init__(self, job: Mapping[str, Any], program: Channel, report: Callable[[Message], None]):
         """`program`: the channel to the node's program; `report` sends an event to the driver.
-        Takes over what an earlier start of the cluster left on this host."""
+        Adopts files that an earlier start of the cluster left on this host."""
         self._job = job
         self.files = PartitionFiles(program, report)
         self._readers: list[Reader] = []
@@ -24,12 +24,12 @@ class HeldDatasets:
             self.files.adopt(take_over(job["cluster"], job["keep_key"]))
 
     def plan(self, message: Message, node: Message, on_error: OnError) -> Message:
-        """The driver has assigned the partitions of a dataset: starts to read the files of this
-        node's share, if it is one of files.
+        """Handles the driver's assignment of a dataset's partitions: starts to read this node's
+        files, if the source is files.
 
         Args:
             message: the driver's.
-            node: this one, for its readers.
+            node: this node, for its readers.
             on_error: see Reader.
 
         Returns:
@@ -56,6 +56,6 @@ class HeldDatasets:
             reader.close()
 
     def keep(self) -> None:
-        """Offers complete files to the next start of the cluster, as long as that may come."""
+        """Offers complete files to the next start of the cluster, until it can no longer come."""
         job = self._job
         keep(self.files.complete(), job["cluster"], job["keep_key"], job["executor_pid"])

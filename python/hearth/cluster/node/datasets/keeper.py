@@ -1,8 +1,8 @@
-"""Keeps the complete partition files of a supervisor that ended for the next start of its cluster.
+"""Holds the complete partition files of an ended supervisor for the cluster's next start.
 
-A supervisor that is told to stop because the cluster starts again stays as a keeper. The
-supervisors that start on its host find it by its socket's name, prove that they belong to the same
-cluster, and take the files over.
+A supervisor that stops because the cluster restarts stays as a keeper. Supervisors that start
+on its host find it by its socket's name, prove that they belong to the same cluster, and take
+over the files.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from contextlib import closing, suppress
 
 from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, handshake_terms
-from hearth.cluster.node.datasets.files import KeptFile
+from hearth.cluster.node.datasets.files import CompleteFile
 
 _SERVICE = "datasets"
-# For the next start, whose executors may be awaited for minutes.
+# Limit for the next start, whose executors may take minutes.
 _KEEP_S = 3600.0
-# After a supervisor has taken the files: others of the host may be about to.
+# How long to stay after a supervisor has taken files: others on the host may follow.
 _LINGER_S = 30.0
 _CONNECT_S = 5.0
 _LISTENERS = "/proc/net/unix"
 
 
-def keep(files: Iterable[KeptFile], cluster: str, key: str, executor_pid: int) -> None:
-    """Offers the files to supervisors of this host; returns when they are not needed any more.
+def keep(files: Iterable[CompleteFile], cluster: str, key: str, executor_pid: int) -> None:
+    """Offers the files to supervisors of this host; returns when they are no longer needed.
 
     Args:
-        files: complete ones.
+        files: complete files.
         cluster: its id.
-        key: 64 hex digits that all starts of the cluster know.
-        executor_pid: of the process whose end ends the keeper, too.
+        key: 64 hex digits shared by all starts of the cluster.
+        executor_pid: the process whose end also ends the keeper.
     """
     kept = list(files)
     if not kept:
@@ -56,28 +56,28 @@ def keep(files: Iterable[KeptFile], cluster: str, key: str, executor_pid: int) -
         acceptor.close()
 
 
-def take_over(cluster: str, key: str) -> list[KeptFile]:
+def take_over(cluster: str, key: str) -> list[CompleteFile]:
     """The files that keepers of this cluster hold on this host; the caller owns the descriptors."""
-    found: list[KeptFile] = []
+    found: list[CompleteFile] = []
     for name in _keepers(cluster):
-        # A keeper that ends meanwhile is as good as none: its rows are delivered again.
+        # A keeper may end meanwhile: its rows are delivered again.
         with suppress(OSError, EOFError, ValueError, KeyError):
             found += _take(name, key)
     return found
 
 
-def _take(name: str, key: str) -> list[KeptFile]:
+def _take(name: str, key: str) -> list[CompleteFile]:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(_CONNECT_S)
     sock.connect("\0" + name)
-    files: list[KeptFile] = []
+    files: list[CompleteFile] = []
     with closing(Channel(sock, "a keeper of datasets")) as channel:
         channel.offer_handshake(handshake_terms(key, _SERVICE))
         while True:
             message, fds = channel.receive(_CONNECT_S, descriptors=1)
             if message["op"] == "end":
                 return files
-            files.append(KeptFile.of(message, fds[0]))
+            files.append(CompleteFile.of(message, fds[0]))
 
 
 def _prefix(cluster: str) -> str:
@@ -93,7 +93,7 @@ def _keepers(cluster: str) -> list[str]:
 
 
 def _wait(executor_pid: int, taken: threading.Event) -> None:
-    """Until the files have been taken for a while, nobody has come, or the executor has ended."""
+    """Waits until a while after the files were taken, a timeout, or the executor's end."""
     try:
         executor = os.pidfd_open(executor_pid)
     except OSError:  # it has ended

@@ -1,4 +1,4 @@
-"""The program's side of datasets: what its supervisor and the driver report of partitions."""
+"""The program's side of datasets: handles reports of its supervisor and of the driver."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hearth.data.streamed import StreamedDataset
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
-# For the driver to say which partitions are this node's.
+# Limit for the driver's assignment of partitions.
 _PLAN_S = 300.0
-# For the next rows: Spark may be computing them.
+# Limit for the next rows: Spark may be computing them.
 _ROWS_S = 7 * 86400.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which rank owns each partition of a dataset, and this node's rank."""
+    """The owner of each partition of a dataset, and this node's rank."""
 
     rank: int
     world: int
@@ -39,10 +39,10 @@ class Plan:
 
 
 class NodeDataset:
-    """A dataset as one node sees it. Any thread may use it.
+    """A node's view of a dataset. Thread-safe.
 
     Attributes:
-        plan: who owns which partition.
+        plan: the owners of partitions.
         rows: the core's DatasetRows of the partitions of this rank.
     """
 
@@ -53,7 +53,7 @@ class NodeDataset:
         self.plan = plan
         self.rows = DatasetRows(plan.owned, _ROWS_S)
         self._totals: tuple[list[int], list[str]] | None = None
-        self._counted: dict[int, list[Any]] = {}  # [rows, hash] of partitions, before all are known
+        self._counted: dict[int, list[Any]] = {}  # [rows, hash] of partitions, until all are known
         self._changed = threading.Condition()
         self.failure = ""
 
@@ -68,7 +68,7 @@ class NodeDataset:
         return [name for name, *_ in self.rows.columns()]
 
     def totals(self) -> tuple[list[int], list[str]]:
-        """(rows, hash of the rows) of every partition; waits until all have been delivered.
+        """(rows, hash) of every partition; waits until all are delivered.
 
         Raises:
             ClusterError: the cluster failed.
@@ -81,8 +81,8 @@ class NodeDataset:
         return self._totals
 
     def known_partitions(self) -> list[list[Any] | None] | None:
-        """[rows, hash] of every partition, None for those that are not known yet; None where none
-        is."""
+        """[rows, hash] of every partition, None for those unknown so far; None if none is
+        known."""
         with self._changed:
             if self._totals is not None:
                 return [list(known) for known in zip(*self._totals, strict=True)]
@@ -90,12 +90,12 @@ class NodeDataset:
             return [self._counted.get(p) for p in every] if self._counted else None
 
     def check(self) -> None:
-        """Raises ClusterError where the cluster has failed."""
+        """Raises ClusterError if the cluster has failed."""
         if self.failure:
             raise ClusterError(self.failure)
 
     def note_rows(self, message: Message, fd: int) -> None:
-        """So much of a partition's file is committed; owns the descriptor."""
+        """Records the committed size of a partition's file; owns the descriptor."""
         digest = message["hash"]
         self.rows.grow(
             message["partition"], message["attempt"], fd, message["bytes"], message["rows"],
@@ -103,12 +103,12 @@ class NodeDataset:
         )  # fmt: skip
 
     def note_counted(self, counted: Sequence[Sequence[Any]]) -> None:
-        """[partition, rows, hash] of some that have been delivered."""
+        """Records [partition, rows, hash] of delivered partitions."""
         with self._changed:
             self._counted |= {partition: [rows, digest] for partition, rows, digest in counted}
 
     def note_totals(self, rows: list[int], hashes: list[str]) -> None:
-        """All partitions have been delivered."""
+        """Records the totals: all partitions are delivered."""
         self.rows.set_totals(rows)
         with self._changed:
             self._totals = rows, hashes
@@ -123,25 +123,27 @@ class NodeDataset:
 
 
 class NodeDatasets:
-    """All datasets of a node; one thread hands messages over, any thread may open one.
+    """All datasets of a node; open() is thread-safe, one thread handles messages.
 
     Attributes:
-        names: of all of them.
+        names: all names.
     """
 
     def __init__(self, names: Sequence[str]):
         self.names = list(names)
         self._changed = threading.Condition()
         self._open: dict[str, Any] = {}
-        self._early: dict[str, list[tuple[Message, int]]] = {}  # reports before the plan
+        self._early: dict[
+            str, list[tuple[Message, int]]
+        ] = {}  # reports that arrived before the plan
         self._unfed = False  # the node's role takes no rows
         self._failure = ""
 
     def open(self, name: str) -> Dataset:
-        """The dataset of that name; waits until the driver has planned it.
+        """The dataset; waits until the driver has planned it.
 
         Raises:
-            ValueError: the cluster has none of that name, or this node takes no rows.
+            ValueError: an unknown dataset, or this node takes no rows.
             ClusterError: the cluster failed.
         """
         if name not in self.names:
@@ -164,7 +166,7 @@ class NodeDatasets:
         raise ClusterError(reason)
 
     def handle(self, message: Message, fds: Sequence[int]) -> None:
-        """Takes a message of the supervisor; owns its descriptors."""
+        """Handles a message of the supervisor; owns its descriptors."""
         name, operation = message["dataset"], message["op"]
         if operation == "dataset_plan":
             self._plan(name, message)
@@ -178,7 +180,7 @@ class NodeDatasets:
         _note(dataset, message, fd)
 
     def fail(self, reason: str) -> None:
-        """The cluster has failed: ends all waits."""
+        """Ends all waits after the cluster's failure."""
         with self._changed:
             self._failure = self._failure or reason
             self._changed.notify_all()
@@ -196,7 +198,7 @@ class NodeDatasets:
         )
         raise_file_limit()
         dataset: Any = NodeDataset(name, plan)
-        if text := message.get("source"):  # from Spark's own closure, by the supervisor
+        if text := message.get("source"):  # pickled in Spark's closure, passed on by the supervisor
             dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
         with self._changed:
             self._open[name] = dataset
@@ -207,7 +209,7 @@ class NodeDatasets:
 
 
 def _note(dataset: Any, message: Message, fd: int) -> None:
-    if isinstance(dataset, StreamedDataset):  # it knows all that its files tell
+    if isinstance(dataset, StreamedDataset):  # it knows the contents of its files
         return
     try:
         if message["op"] == "dataset_rows":
@@ -218,15 +220,17 @@ def _note(dataset: Any, message: Message, fd: int) -> None:
             dataset.note_counted(message["counted"])
         elif message["op"] == "dataset_totals":
             dataset.note_totals(message["rows"], message["hashes"])
-    except Exception as error:  # rows that differ from those of the attempt before, or are damaged
+    except (
+        Exception
+    ) as error:  # rows that differ from those of the previous attempt, or are corrupt
         dataset.fail(f"dataset {dataset.name!r}: {error}")
 
 
 def mgr_datasets(mgr: Any) -> NodeDatasets:
-    """Of a node's manager.
+    """The datasets of a node's manager.
 
     Raises:
-        ValueError: this node belongs to no cluster with datasets.
+        ValueError: the node's cluster has no datasets.
     """
     datasets = getattr(mgr, "datasets", None)
     if datasets is None:

@@ -1,6 +1,6 @@
-"""The process beside a node's program that reads the node's splits of a source.
+"""Runs the process that reads a node's splits of a source.
 
-A process, so that it neither holds up the program nor ends with it.
+A separate process neither blocks the program nor ends with it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ OnError = Callable[[str, str], None]
 
 
 class Reader:
-    """The supervisor's hold on a reader process."""
+    """Owns a reader process."""
 
     def __init__(self, job: Message, source: str, on_error: OnError):
-        """Starts it.
+        """Starts the process.
 
         Args:
-            job: name of the dataset, splits to read, the node and its token.
-            source: the packed source, as it came with the node's start job.
-            on_error: called with the reason and code of a failure to read rows, from a thread.
+            job: the dataset's name, the splits, the node and its token.
+            source: the packed source from the node's start job.
+            on_error: called in a thread with the reason and code of a failure.
         """
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
@@ -46,7 +46,7 @@ class Reader:
                 on_error(answer["error"], "internal")
         except (EOFError, OSError):
             status = self._process.wait()
-            if status == -signal.SIGKILL:  # "unavailable": the cluster may start again after it
+            if status == -signal.SIGKILL:  # "unavailable": the cluster may restart after it
                 on_error(
                     f"the process that reads dataset {name!r} was killed by SIGKILL (as the kernel "
                     "does when memory runs out)",

@@ -1,1 +1,1 @@
-"""Metrics and output of a node on their way to the driver."""
+"""Sends metrics and output of a node to the driver."""

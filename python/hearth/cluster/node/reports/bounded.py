@@ -1,4 +1,4 @@
-"""Reports that wait to be sent: as many as there is room for, evenly thinned out."""
+"""A bounded queue of reports, evenly thinned out when full."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Message = dict[str, Any]
 
 
 class Bounded:
-    """Keeps reports in their order. Where there are too many, every second one goes, but the
-    last one of each metric always stays. One thread uses it.
+    """Stores reports in order. If there are too many, every second one is dropped, but never the
+    last one of a metric. Not thread-safe.
 
     Attributes:
-        left_out: how many were left out in all.
+        left_out: total number of dropped reports.
     """
 
     def __init__(self, most: int):
@@ -27,7 +27,7 @@ class Bounded:
         return len(self._kept)
 
     def add(self, message: Message) -> None:
-        """Takes a report, or a message without values, which is never left out."""
+        """Adds a report, or a message without values, which is never dropped."""
         self._count += 1
         self._kept.append((self._count, message))
         for name in message.get("values", ()):
@@ -55,7 +55,7 @@ class Bounded:
         )
         self.left_out += len(self._kept) - len(kept)
         self._kept = kept
-        # Most of what is left may have to stay: another pass is worth it only after as many more.
+        # Most remaining reports may be required: make another pass only after as many more.
         self._room = self._most if 4 * len(kept) <= 3 * self._most else 2 * len(kept)
 
     def _stays(self, number: int, message: Message) -> bool:

@@ -1,27 +1,27 @@
-"""Lines of a program's output, cut and limited for the driver."""
+"""Splits a program's output into lines, with a rate limit, for the driver."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-# A burst, as a traceback or a model's summary, comes whole; a program that prints at each step of a
-# thousand a second does not.
+# A burst, such as a traceback or a model's summary, passes; output of a thousand lines a second
+# does not.
 _BURST_LINES, _LINES_PER_S = 500, 50.0
 _LONGEST = 2000
 
 
 class Lines:
-    """Cuts bytes of one stream into lines. One thread uses it.
+    """Splits the bytes of one stream into lines. Not thread-safe.
 
-    A line that "\\r" ends, as of a progress bar, is replaced by the next one that comes with it.
+    A line ended by "\\r", such as a progress bar's, is replaced by the next one in the same read.
     """
 
     def __init__(self) -> None:
         self._rest = b""
 
     def add(self, data: bytes) -> list[str]:
-        """The lines that are whole now, without their ends."""
+        """The lines completed by `data`, without line ends."""
         *whole, self._rest = (self._rest + data).replace(b"\r\n", b"\n").split(b"\n")
         lines = [text for line in whole if (text := _shown(line)) is not None]
         # Progress bars never end their line.
@@ -35,13 +35,13 @@ class Lines:
         return lines
 
     def end(self) -> list[str]:
-        """What no line's end has followed."""
+        """The remaining text without a line end."""
         rest, self._rest = self._rest, b""
         return [_text(rest)] if rest.strip() else []
 
 
 def _shown(line: bytes) -> str | None:
-    """What a terminal shows of a line in the end; None for the rewritten states of a bar alone."""
+    """The final state of a line on a terminal; None for intermediate states of a bar."""
     parts = [part for part in line.split(b"\r") if part.strip()]
     if not parts:
         return None if b"\r" in line else ""
@@ -54,14 +54,14 @@ def _text(line: bytes) -> str:
 
 
 class Limit:
-    """How many lines may go to the driver. One thread uses it."""
+    """Rate limit of lines to the driver. Not thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._room, self._at = float(_BURST_LINES), clock()
 
     def within(self, lines: list[str]) -> list[str]:
-        """The first lines for which there is room."""
+        """The first lines within the limit."""
         now = self._clock()
         self._room = min(_BURST_LINES, self._room + (now - self._at) * _LINES_PER_S)
         self._at = now

@@ -1,4 +1,4 @@
-"""The program's side of reports: each goes to the supervisor at once, and never waits for it."""
+"""The program's side of reports: sends each to the supervisor at once, without blocking."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any
 from hearth.cluster.node.reports.bounded import Bounded
 from hearth.cluster.report_values import metrics_of, packed, step_of
 
-# Reports that wait for a supervisor that does not read.
+# Queue limit for a supervisor that does not read.
 _MOST_WAITING = 1000
-# A program that counts in names would make a curve of each.
+# Limit of names: a program with counters in names would create a curve for each.
 _MOST_NAMES = 10_000
 _FLUSH_S = 5.0
 
 
 class ProgramReports:
-    """Reports of one node's program. Any thread may use it.
+    """Reports of one node's program. Thread-safe.
 
-    What was reported survives the process: it lies in the supervisor's socket. Where that is full,
-    reports wait here, and are thinned out.
+    Sent reports survive the process in the supervisor's socket. If that is full, reports are queued
+    here, and thinned out.
     """
 
     def __init__(
         self, sock: socket.socket | None = None, clock: Callable[[], float] = time.monotonic
     ):
-        """`sock`: a SOCK_SEQPACKET to the supervisor, which this object owns; None: reports are
-        checked, and go nowhere."""
+        """`sock`: a SOCK_SEQPACKET to the supervisor, owned by this object; None: reports are
+        checked and dropped."""
         if sock is not None:
             sock.setblocking(False)
         self._sock = sock
@@ -46,9 +46,9 @@ class ProgramReports:
         """Sends metrics of a step; None: the one after the last.
 
         Raises:
-            TypeError, ValueError: a value is not one number, or the step is not a whole one.
+            TypeError, ValueError: a value is not a single number, or the step is not an integer.
         """
-        from hearth.data.given import given_rows  # which loads the core: a driver need not
+        from hearth.data.given import given_rows  # loads the core, which drivers need not
 
         metrics = metrics_of(values)
         given = None if step is None else step_of(step)
@@ -61,13 +61,13 @@ class ProgramReports:
             self._send({"values": metrics, "data": data})
 
     def resume(self, step: int) -> None:
-        """The program goes on from a checkpoint after `step` steps; later reports are void."""
+        """Records a resume from a checkpoint after `step` steps; later reports are void."""
         with self._lock:
             self._next_step = step
             self._send({"data": json.dumps({"back_to": step, "at": self._clock()}).encode()})
 
     def flush(self, timeout_s: float = _FLUSH_S) -> None:
-        """Hands over what waits, if the supervisor reads soon enough."""
+        """Sends queued reports, if the supervisor reads in time."""
         with self._lock:
             if self._sock is None or not len(self._waiting):
                 return
@@ -82,7 +82,7 @@ class ProgramReports:
             if count > _MOST_NAMES:
                 raise ValueError(
                     f"report() got more than {_MOST_NAMES} different names of metrics, the last "
-                    f"{next(iter(metrics))!r}: give what counts up as step="
+                    f"{next(iter(metrics))!r}: pass counters as step="
                 )
         self._names.update(metrics)
 
@@ -90,7 +90,7 @@ class ProgramReports:
         if self._sock is None:
             return
         self._waiting.add(message)
-        with suppress(OSError):  # full, or the supervisor is gone, and with it this process soon
+        with suppress(OSError):  # full, or the supervisor has ended
             self._send_waiting()
 
     def _send_waiting(self) -> None:

@@ -1,7 +1,7 @@
-"""The supervisor's side: passes a program's reports and output on to the driver, at a bounded rate.
+"""The supervisor's side: forwards a program's reports and output to the driver, rate-limited.
 
-Output goes to the supervisor's own standard output and error, the executor's files, byte by byte;
-lines of it go to the driver, too, where the cluster's `logs` names this node.
+Output is copied to the supervisor's standard output and error, the executor's files, byte by byte;
+its lines also go to the driver if the cluster's `logs` includes this node.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any
 from hearth.cluster.node.reports.bounded import Bounded
 from hearth.cluster.node.reports.lines import Limit, Lines
 
-# Between two messages to the driver; what comes meanwhile goes with the next one.
+# Interval of messages to the driver.
 PERIOD_S = 0.2
-# Other ranks' reports are for the history alone.
+# Interval for other ranks, whose reports are only for the history.
 _OTHERS_PERIOD_S = 1.0
 _MOST_WAITING = 2000
-# Of one message, which has at most a megabyte.
+# Limits of one message, which is at most a megabyte.
 _REPORTS, _REPORT_BYTES, _LINES = 200, 256 << 10, 100
 _FLUSH_S = 5.0
 _READ_BYTES = 1 << 16
 
 
 class Relay:
-    """Owns a thread, and this side's ends of the program's report socket and output pipes."""
+    """Owns a thread, the report socket, and the read ends of the program's output pipes."""
 
     def __init__(self, job: Mapping[str, Any], send: Callable[[dict[str, Any]], None]):
         """`send`: sends an event to the driver; called in the relay's thread."""
@@ -43,12 +43,12 @@ class Relay:
         self._reports, self.program_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._reports.setblocking(False)
         self._waiting = Bounded(_MOST_WAITING)
-        self._lost = 0  # reports that the program left out
+        self._lost = 0  # reports that the program dropped
         self._lines: list[str] = []
         self._left_out = 0  # lines
         self._limit = Limit()
-        self._pipes: dict[int, tuple[Lines, int]] = {}  # by what is read: lines, and the own file
-        self._ends: list[int] = []  # of the pipes, for the program
+        self._pipes: dict[int, tuple[Lines, int]] = {}  # read end: (lines, own file)
+        self._ends: list[int] = []  # write ends, for the program
         if self._captures:
             for own in (1, 2):
                 read, write = os.pipe()
@@ -62,18 +62,18 @@ class Relay:
         self._thread = threading.Thread(target=self._run, name="hearth-relay", daemon=True)
 
     def popen_options(self) -> dict[str, Any]:
-        """Where the program's standard output and error go."""
+        """Popen() options that redirect the program's standard output and error."""
         return dict(zip(("stdout", "stderr"), self._ends, strict=False))
 
     def start(self) -> None:
-        """The program has been started: it has its ends."""
+        """Called after the program's start: closes its ends here, and starts the thread."""
         self.program_end.close()
         for fd in self._ends:
             os.close(fd)
         self._thread.start()
 
     def flush(self) -> None:
-        """Passes on all that the program has reported and written so far. Never raises."""
+        """Forwards all reports and output so far. Never raises."""
         done = threading.Event()
         with self._lock:
             self._flushes.append(done)
@@ -82,7 +82,7 @@ class Relay:
             done.wait(_FLUSH_S)
 
     def close(self) -> None:
-        """Passes on what is left, and ends the thread; the program has ended. Never raises."""
+        """Forwards the rest and ends the thread, after the program's end. Never raises."""
         self._closing = True
         self.flush()
         if self._thread.is_alive():
@@ -119,7 +119,7 @@ class Relay:
         return bool(len(self._waiting) or self._lines or self._left_out or self._lost)
 
     def _read(self, fd: int, flushing: bool = False) -> bool:
-        """Takes what has come; False where nothing is left, or will ever come."""
+        """Reads available data; False if there is none, or none will follow."""
         try:
             if fd == self._reports.fileno():
                 data = self._reports.recv(_READ_BYTES * 4)
@@ -143,7 +143,7 @@ class Relay:
         return True
 
     def _take_report(self, data: bytes) -> None:
-        with suppress(ValueError):  # a program that writes to this socket itself
+        with suppress(ValueError):  # e.g. a program that writes to this socket itself
             message = json.loads(data)
             if "left_out" in message:
                 self._lost += message["left_out"]
@@ -159,7 +159,7 @@ class Relay:
         self._left_out += len(lines) - len(taken)
 
     def _print_here(self, own: int, lines: list[str]) -> None:
-        """The driver's own terminal is where this process writes to: all lines, by their rank."""
+        """Prints all lines with their rank: this process writes to the driver's terminal."""
         _write_all(own, "".join(f"{self._label} {line}\n" for line in lines).encode())
 
     def _pass_on(self, everything: bool) -> None:
@@ -174,7 +174,7 @@ class Relay:
                 size += report.pop("size")
                 report["ago"] = round(max(0.0, now - report.pop("at", now)), 3)
                 reports.append(report)
-            self._tell({"event": "report", "reports": reports, "left_out": lost})
+            self._report({"event": "report", "reports": reports, "left_out": lost})
             if not everything:
                 break
         while self._lines or self._left_out:
@@ -183,15 +183,15 @@ class Relay:
             if not self._lines:
                 self._left_out = 0
             said = {"label": self._label, "lines": lines, "left_out": left_out}
-            self._tell({"event": "output", **said})
+            self._report({"event": "output", **said})
 
-    def _tell(self, event: dict[str, Any]) -> None:
-        with suppress(Exception):  # the driver is gone; the program's output still has to go on
+    def _report(self, event: dict[str, Any]) -> None:
+        with suppress(Exception):  # the driver has ended; output must still be copied
             self._send(event)
 
 
 def _write_all(fd: int, data: bytes) -> None:
-    """To the executor's file. It may be gone: the program goes on."""
+    """Writes to the executor's file; ignores errors, as the program must go on."""
     with suppress(OSError):
         rest = memoryview(data)
         while rest:
@@ -199,7 +199,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def flush_own_output() -> None:
-    """In the program: what is buffered goes to its pipes."""
+    """Called in the program: flushes its buffers to the pipes."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()

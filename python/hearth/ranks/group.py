@@ -1,7 +1,7 @@
-"""How processes that share nothing but a place for one text become ranks of one group.
+"""Connects processes that share only a store for one text into a group of ranks.
 
-Rank 0 opens the rendezvous and says where it is; all join it, and connect to each other. Each
-proves that it knows the key before anything that it sends is read.
+Rank 0 opens the rendezvous and publishes its address; all ranks join it, and connect to each other.
+Each proves that it knows the key before any of its data is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hearth.spark.addresses import address_towards
 from hearth.spark.links import mesh_ports
 from hearth.spark.ports import MESH, coordinator_ports
 
-# How long rank 0 waits at its end for the others', whose last operation may not be over yet.
+# How long rank 0 waits at its end for the other ranks, whose last operation may not have ended.
 _LAST_WAIT_S = 2.0
 _POLL_S = 0.01
 _ENDED_FIRST = (
@@ -37,17 +37,17 @@ _ENDED_FIRST = (
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """Where the ranks of one group find each other.
+class Rendezvous:
+    """The store through which the ranks of a group find rank 0.
 
     Attributes:
-        publish: gives all ranks a text; rank 0 calls it once.
-        read: waits for that text. Raises where it does not come.
-        withdraw: removes it; rank 0 calls it once all have read it, so that nobody who meets there
-            later takes it for theirs.
-        host: this process's address, which the others reach; empty: the one towards rank 0.
-        key: the secret that all ranks know; empty: one that rank 0 makes and publishes, so that
-            whoever reads what it publishes may join.
+        publish: stores a text for all ranks; rank 0 calls it once.
+        read: waits for that text. Raises an error if it does not arrive.
+        withdraw: removes it; rank 0 calls it once all have read it, so that no later group reads
+            it.
+        host: this process's address for the others; empty: the one towards rank 0.
+        key: the secret of all ranks; empty: rank 0 creates and publishes one, so that all readers
+            of the store may join.
     """
 
     publish: Callable[[str], None]
@@ -58,39 +58,39 @@ class Meeting:
 
 
 class Ranks:
-    """This process's rank of a group that is connected. Any thread may use it.
+    """This process's rank in a connected group. Thread-safe.
 
     Attributes:
-        rank, world: its number and how many there are.
-        timeout_s: how long an operation may take.
-        description: what they talk over, in words.
+        rank, world: its number, and the number of ranks.
+        timeout_s: time limit of an operation.
+        description: the transports, as text.
     """
 
     def __init__(
         self,
-        meeting: Meeting,
+        rendezvous: Rendezvous,
         rank: int,
         world: int,
         timeout_s: float,
         connect_timeout_s: float = 0,
     ):
-        """Returns once all ranks have come, within `connect_timeout_s` (0: `timeout_s`). An
-        operation may take `timeout_s` from its start.
+        """Returns once all ranks have joined, within `connect_timeout_s` (0: `timeout_s`). The
+        limit of an operation, `timeout_s`, starts with it.
 
         Raises:
-            TimeoutError: not all came; names those that are missing.
-            ConnectionError: one left before all were connected, or rank 0 cannot be reached.
-            HearthError: one failed.
+            TimeoutError: not all ranks joined; names the missing ones.
+            ConnectionError: a rank left before all were connected, or rank 0 is unreachable.
+            HearthError: a rank failed.
         """
         self.rank, self.world, self.timeout_s = rank, world, timeout_s
         limit = connect_timeout_s or timeout_s
         self._coordinator: Any = None
         if rank == 0:
-            self._coordinator, key = _open(meeting, world, limit)
+            self._coordinator, key = _open(rendezvous, world, limit)
             host, port = self._coordinator.host(), self._coordinator.port()
         else:
-            host, port, key = _found(meeting)
-        own = meeting.host or (host if rank == 0 else address_towards(host, port))
+            host, port, key = _found(rendezvous)
+        own = rendezvous.host or (host if rank == 0 else address_towards(host, port))
         try:
             self._member = _core.Member(
                 host=host,
@@ -103,7 +103,7 @@ class Ranks:
             )
             self._member.reserve("{}")
             if rank == 0:
-                meeting.withdraw()
+                rendezvous.withdraw()
             self._group = _core.Group.connect(self._member, listen_host=own, timeout_s=limit)
         except BaseException:
             self._close_coordinator()
@@ -114,14 +114,14 @@ class Ranks:
         _open_ranks.add(self)
 
     def submit(self, request: Any) -> Callable[[float], None]:
-        """Gives a core's Request to its Queue, which carries all out in the order of submission.
+        """Submits a core Request to the Queue, which runs all in order of submission.
 
-        Returns a function that waits, for seconds, until the operation is over, and raises what
-        it raised: ConnectionError, TimeoutError, ValueError where ranks disagree, HearthError.
+        Returns a function that waits up to a number of seconds for the operation, and raises its
+        error: ConnectionError, TimeoutError, ValueError if ranks disagree, HearthError.
 
         Raises:
             HearthError: the group was closed.
-            ValueError: the arrays' sizes do not fit, or the request makes no sense by itself.
+            ValueError: the arrays' sizes do not match, or the request is invalid.
         """
         handle = self._open_queue().submit(request)
 
@@ -132,54 +132,55 @@ class Ranks:
         return wait
 
     def try_run(self, request: Any) -> bool:
-        """Carries a Request out in this thread, raising what submit() and its wait would; False
-        where others are before it: nothing was done then."""
+        """Runs a Request in this thread, with the errors of submit() and its wait; returns False,
+        and does nothing, if others are queued before it."""
         queue = self._open_queue()
         with _noting_loss():
             return queue.try_run(request)
 
     def c_api(self) -> int:
-        """The address by which a plug-in submits (hearth/collective/c_api.h). It must have let go
-        of it before close()."""
+        """The address of the C interface for plug-ins (hearth/collective/c_api.h), which must be
+        released before close()."""
         return self._queue.c_api()
 
     def failure(self) -> str | None:
-        """What ended the group, where it has failed: a rank that is lost, for instance."""
+        """The reason for the group's failure, such as a lost rank; None if it has not failed."""
         member = self._member
         failure = member.failure() if member is not None else None
         return failure["message"] if failure else None
 
     def abort(self, reason: str) -> None:
-        """Ends what runs and all that is submitted later, here and on the other ranks."""
+        """Fails running and later operations, on this rank and all others."""
         group = self._group
         if group is not None:
             group.abort(reason)
         self.leave()
 
     def close(self) -> None:
-        """Ends this rank's part. What other ranks still wait for from it fails. Idempotent."""
+        """Ends this rank. Operations that other ranks still wait for fail. Idempotent."""
         self.leave()
         self._close_coordinator()
-        # Their sockets are closed now, not when Python finds that nobody has this object.
+        # Closes their sockets now, not when Python collects this object.
         self._queue = self._group = self._member = None
 
     def leave(self) -> None:
-        """The first half of close(): waits for nobody. For who has several ranks to close, as
-        rank 0's close() waits for the others' leave()."""
+        """The first half of close(), without waiting. For closing several ranks, as rank 0's
+        close() waits for the others' leave()."""
         if self._left:
             return
         self._left = True
         _open_ranks.discard(self)
         self._queue.close()
-        with suppress(Exception):  # the group has failed before, and all know
+        with suppress(Exception):  # the group has failed already, which all know
             self._member.done()
 
     def disown(self) -> None:
-        """In a forked child, which has none of the core's threads: the connections are the
-        parent's, and stay as they are."""
+        """Called in a forked child, which has none of the core's threads: the connections belong to
+        the parent, and stay open."""
         self._left = True
         for each in (self._queue, self._group, self._member, self._coordinator):
-            # Its end would wait for threads, and tell the other ranks that this one has left.
+            # Its destructor would wait for threads, and report to other ranks that this one has
+            # left.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
         self._queue = self._group = self._member = self._coordinator = None
 
@@ -218,16 +219,16 @@ def _noting_loss() -> Iterator[None]:
 
 
 def note_loss() -> None:
-    """An operation of this process, by other means than Ranks, failed as another rank went away."""
+    """Records that an operation outside of Ranks has failed because another rank was lost."""
     _lost.set()
 
 
 def lost_a_rank() -> bool:
-    """Whether an operation of this process has failed because another rank went away, or will."""
+    """Whether an operation of this process has failed, or will, because another rank was lost."""
     return _lost.is_set() or any(ranks.failure() is not None for ranks in list(_open_ranks))
 
 
-# Whoever ends without close() has not failed by that: it says that it is done.
+# A process that ends without close() has not failed: it reports that it is done.
 _open_ranks: weakref.WeakSet[Ranks] = weakref.WeakSet()
 
 
@@ -248,11 +249,11 @@ def _disown_all() -> None:
 os.register_at_fork(after_in_child=_disown_all)
 
 
-def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:
+def _open(rendezvous: Rendezvous, world: int, timeout_s: float) -> tuple[Any, str]:
     """Rank 0's rendezvous and its key."""
-    host = meeting.host or "127.0.0.1"
+    host = rendezvous.host or "127.0.0.1"
     nonce = secrets.token_hex(16)
-    key = derived_key(meeting.key, nonce) if meeting.key else _core.new_token()
+    key = derived_key(rendezvous.key, nonce) if rendezvous.key else _core.new_token()
     coordinator = _core.Coordinator(
         world=world,
         token=key,
@@ -261,24 +262,24 @@ def _open(meeting: Meeting, world: int, timeout_s: float) -> tuple[Any, str]:
         reserve_timeout_s=timeout_s,
         **coordinator_ports(mesh_ports(), MESH),
     )
-    shown = nonce if meeting.key else key
-    meeting.publish(f"{coordinator.host()} {coordinator.port()} {shown}")
+    shown = nonce if rendezvous.key else key
+    rendezvous.publish(f"{coordinator.host()} {coordinator.port()} {shown}")
     return coordinator, key
 
 
-def _found(meeting: Meeting) -> tuple[str, int, str]:
-    """Where rank 0's rendezvous is, and its key."""
-    text = meeting.read()
+def _found(rendezvous: Rendezvous) -> tuple[str, int, str]:
+    """The address of rank 0's rendezvous, and its key."""
+    text = rendezvous.read()
     try:
         host, port, shown = text.split(" ")
-        return host, int(port), derived_key(meeting.key, shown) if meeting.key else shown
+        return host, int(port), derived_key(rendezvous.key, shown) if rendezvous.key else shown
     except ValueError:
         raise ConnectionError(
-            f"rank 0 left {text!r} where its address should be: do all ranks run the same program "
-            "and version of hearth?"
+            f"rank 0 published {text!r} instead of its address: check that all ranks run the "
+            "same program and version of hearth"
         ) from None
 
 
 def derived_key(key: str, nonce: str) -> str:
-    """A key for one group, so that two groups of the same ranks are never taken for each other."""
+    """A key for one group, so that groups of the same ranks cannot be confused."""
     return hmac.new(key.encode(), nonce.encode(), hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""What one Spark task does for its rank: start the trainer, feed it, report how it went."""
+"""The Spark task of one rank: starts the trainer, feeds it, reports its end."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.live_events import EventSender, Listener
+from hearth.caffe_jobs.recorded_events import RecordedEvents
+from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
+from hearth.caffe_jobs.ring_feed import FileFeed, TaskRank, feed, split_streams
+from hearth.caffe_jobs.trainer_process import Event, RankError, TrainerProcess, compute_threads
 from hearth.files.borrowed_tokens import TokenLoan, borrowed
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, coordinator_ports
-from hearth.trainer.far_files import FarFiles, FarPlan
-from hearth.trainer.kept_events import KeptEvents
-from hearth.trainer.live_events import EventSender, Listener
-from hearth.trainer.ring_feed import FileFeed, Place, feed, split_streams
-from hearth.trainer.trainer_process import Event, RankError, TrainerProcess, compute_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 
 def result_schema() -> StructType:
-    """Of what run_rank() yields. Text would have to be sent to Spark Connect's server to be read.
-
-    That takes seconds where the server has just started.
+    """The schema of what run_rank() yields. As text it would have to be parsed by Spark Connect's
+    server, which takes seconds if the server has just started.
     """
     from pyspark.sql.types import IntegerType, StringType, StructType
 
@@ -45,10 +44,10 @@ class RankSpec:
     coordinator: tuple[str, int] | None  # None: rank 0's task hosts it (Spark Connect)
     job: dict[str, Any]
     files: dict[str, RankRows]
-    frames: tuple[str, ...]  # streams in the task's own rows; if two, one struct column each
-    far: FarPlan | None = None  # where files of the job lie elsewhere
-    hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place
-    ports: tuple[int, ...] = (0,)  # that the coordinator of rank 0's task tries
+    frames: tuple[str, ...]  # streams in the task's rows; if two, one struct column each
+    remote: RemotePlan | None = None  # access to the job's remote files
+    hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files; see TaskRank
+    ports: tuple[int, ...] = (0,)  # candidates for the coordinator in rank 0's task
     listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
     tokens: TokenLoan | None = None  # for HDFS with Kerberos
     links: dict[str, str] = field(default_factory=dict)  # see link_environment()
@@ -58,9 +57,9 @@ class RankSpec:
 
 
 def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of the barrier stage: yields events as rows of JSON: rank 0's last one, "done", or
-    "error" where another rank went away, whose own task says why; and of each rank "files_read",
-    where it read files of other file systems.
+    """The body of the barrier stage: yields events as rows of JSON. Rank 0 yields its last one,
+    "done", or "error" if another rank was lost, whose own task says why; each rank yields
+    "files_read" if it read remote files.
 
     Raises:
         RankError: this rank's trainer, or the first one of the cluster, failed.
@@ -71,10 +70,10 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     from hearth.native._core import RingWriter
 
     context = BarrierTaskContext.get()
-    place = Place.of(context, spec.hosts)
-    rank = place.rank
+    task = TaskRank.of(context, spec.hosts)
+    rank = task.rank
     with ExitStack() as stack:
-        uses_hdfs = spec.files or (spec.far and rank == 0)
+        uses_hdfs = spec.files or (spec.remote and rank == 0)
         stack.enter_context(borrowed(spec.tokens if uses_hdfs else None))
         endpoint, kept = spec.coordinator, None
         if endpoint is None:
@@ -82,38 +81,41 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         rings = {
             name: stack.enter_context(closing(RingWriter())) for name in (*spec.files, *spec.frames)
         }
-        files = FileFeed(spec.files, rings, place, spec.world)
+        files = FileFeed(spec.files, rings, task, spec.world)
         job = _job_of_rank(spec, (context, rank), endpoint, files.streams())
         fds = [fd for ring in rings.values() for fd in ring.fds()]
-        far = stack.enter_context(FarFiles(job, spec.far)) if spec.far else None
-        local_job = far.local_job() if far else job
+        remote = stack.enter_context(RemoteFiles(job, spec.remote)) if spec.remote else None
+        local_job = remote.local_job() if remote else job
         trainer = stack.enter_context(
             TrainerProcess(local_job, fds, files.start_epochs, spec.links)
         )
         for ring in rings.values():
             ring.close_child_fds()
-        if far is not None and rank == 0:
-            far.watch()
+        if remote is not None and rank == 0:
+            remote.watch()
         files.start()
         if spec.frames:
             frame_rings = {name: rings[name] for name in spec.frames}
             feed(frame_rings, split_streams(batches, spec.frames))
         last = _last_event(trainer, spec, rank)
-        if far is not None and rank == 0:
-            last = far.finish(last)
+        if remote is not None and rank == 0:
+            last = remote.finish(last)
         if kept is not None:
             last = {**last, "events": kept.finish_done()}
-    told = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
+    reported = [json.dumps(event) for event in ([last] if rank == 0 else []) + files.read()]
     yield pa.RecordBatch.from_pydict(
-        {"rank": pa.array([rank] * len(told), pa.int32()), "event": pa.array(told, pa.string())}
+        {
+            "rank": pa.array([rank] * len(reported), pa.int32()),
+            "event": pa.array(reported, pa.string()),
+        }
     )
 
 
 def _last_event(trainer: TrainerProcess, spec: RankSpec, rank: int) -> Event:
-    """Leaves it to the task of a rank that closed its connection to end the job.
+    """If another rank was lost, leaves it to the task of that rank to end the job.
 
-    It knows more, but Spark tells the driver of the first task that fails only. Where the driver
-    cannot end the job, as it hears of no failure itself, whoever knows of one does.
+    That task knows the reason, but Spark reports only the first failed task to the driver. With
+    Spark Connect the driver does not learn of failures, so any rank that knows of one ends the job.
     """
     try:
         return trainer.wait()
@@ -146,7 +148,7 @@ def _job_of_rank(
 
 
 def _address_towards(host: str, port: int) -> str:
-    """This host's own address on the interface by which it reaches `host`."""
+    """This host's address on the interface towards `host`."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((host, port))  # sends nothing
@@ -155,10 +157,10 @@ def _address_towards(host: str, port: int) -> str:
 
 def _host_coordinator(
     spec: RankSpec, context: BarrierTaskContext, stack: ExitStack
-) -> tuple[tuple[str, int], KeptEvents | None]:
-    """Rank 0 hosts the coordinator and all ranks learn where, by the only barrier call there is.
+) -> tuple[tuple[str, int], RecordedEvents | None]:
+    """Rank 0 hosts the coordinator and sends its address to all ranks in a barrier call.
 
-    Rank 0's task also keeps the events, for a driver that may hear of nothing before the end.
+    Rank 0's task also records the events, for a driver that may get none before the end.
     """
     from hearth.native._core import Coordinator
 
@@ -176,8 +178,8 @@ def _host_coordinator(
         )
         stack.enter_context(closing(coordinator))
         sender = EventSender(spec.listener) if spec.listener is not None else None
-        port, kept = coordinator.port(), KeptEvents(coordinator, sender)
-        stack.callback(kept.finish)  # where the rank fails
+        port, kept = coordinator.port(), RecordedEvents(coordinator, sender)
+        stack.callback(kept.finish)  # if the rank fails
     answer = next(filter(None, context.allGather(f"{address}:{port}" if port else "")))
     host, _, port_text = answer.rpartition(":")
     return (host, int(port_text)), kept

@@ -1,4 +1,4 @@
-"""The events of a training whose driver has no coordinator: kept beside rank 0 until it ends."""
+"""Events of a training with Spark Connect, recorded in rank 0's task until it ends."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import time
 from collections.abc import Hashable
 from typing import Any
 
-from hearth.trainer.live_events import EventSender
+from hearth.caffe_jobs.live_events import EventSender
 
 Event = dict[str, Any]
 
 _WAIT_S = 5.0
-# For ranks that are done a moment after rank 0. They would take an end before for its loss.
+# For ranks that finish shortly after rank 0: they would take an earlier end for its loss.
 _DONE_WAIT_S = 60.0
-# Of each kind, and rank; and of all histograms, in bytes of JSON. Where there are more, those that
-# come again and again are thinned out.
+# Limits per kind of event and rank, and of all histograms in bytes of JSON. Above them, recurring
+# events are thinned out.
 _MOST = 2000
 _MOST_HISTOGRAM_BYTES = 8 << 20
-_AGAIN = ("progress", "rank")
-_ONCE = ("validation", "ready", "net")
+_RECURRING = ("progress", "rank")
+_SINGLE = ("validation", "ready", "net")
 
 
-class KeptEvents:
-    """Takes a coordinator's events in a thread of its own, until finish()."""
+class RecordedEvents:
+    """Records a coordinator's events in a thread until finish()."""
 
     def __init__(self, coordinator: Any, sender: EventSender | None = None):
-        """`sender`: tells of all of them as they come, too."""
+        """`sender`: also gets each event as it arrives."""
         self._coordinator = coordinator
         self._sender = sender
         self._count = 0
-        self._once: dict[str, list[Event]] = {}
-        self._again: dict[tuple[str, Any], _Thinned] = {}
+        self._single: dict[str, list[Event]] = {}
+        self._recurring: dict[tuple[str, Any], _Thinned] = {}
         self._histograms = _Thinned(_MOST_HISTOGRAM_BYTES)
         self._start = time.monotonic()
         self._ending = threading.Event()
@@ -41,34 +41,34 @@ class KeptEvents:
         self._thread.start()
 
     def finish_done(self) -> list[Event]:
-        """finish(), once all ranks are done, as rank 0 is, or one has failed; or after a minute."""
+        """finish(), once all ranks are done, or one has failed, or a minute has passed."""
         self._over.wait(_DONE_WAIT_S)
         return self.finish()
 
     def finish(self) -> list[Event]:
-        """Closes the coordinator. The events, each with its `number`, under which it was sent, too,
-        and the `seconds` after which it came."""
+        """Closes the coordinator and returns the events, each with the `number` under which it was
+        sent and the `seconds` after which it arrived."""
         self._ending.set()
         self._coordinator.close()
         self._thread.join()
         if self._sender is not None:
             self._sender.close()
         kept = self._histograms.events()
-        for of_kind in self._once.values():
+        for of_kind in self._single.values():
             kept += of_kind
-        for series in self._again.values():
+        for series in self._recurring.values():
             kept += series.events()
         return sorted(kept, key=lambda event: event["number"])
 
     def _take_all(self) -> None:
         while True:
             ending = self._ending.is_set()
-            told = self._coordinator.next_event(_WAIT_S)
-            if told is not None:
-                self._take(told[0], told[1])
+            received = self._coordinator.next_event(_WAIT_S)
+            if received is not None:
+                self._take(received[0], received[1])
             if self._coordinator.finished() or self._coordinator.failure() is not None:
                 self._over.set()
-            if told is None and ending:
+            if received is None and ending:
                 return
 
     def _take(self, rank: int, text: str) -> None:
@@ -83,32 +83,32 @@ class KeptEvents:
         event = {**event, "number": self._count, "seconds": seconds}
         if kind == "histogram":
             self._histograms.add(event, event["iteration"], len(text))
-        elif kind in _AGAIN:
-            series = self._again.setdefault((kind, event.get("rank")), _Thinned(_MOST))
+        elif kind in _RECURRING:
+            series = self._recurring.setdefault((kind, event.get("rank")), _Thinned(_MOST))
             series.add(event, self._count)
-        elif kind in _ONCE or (kind == "log" and event.get("level") == "W"):
-            of_kind = self._once.setdefault(kind, [])
+        elif kind in _SINGLE or (kind == "log" and event.get("level") == "W"):
+            of_kind = self._single.setdefault(kind, [])
             if len(of_kind) < _MOST:
                 of_kind.append(event)
 
 
 class _Thinned:
-    """Events in groups of which, where they are too many, every second, fourth ... stays, and the
-    newest."""
+    """Groups of events. Above the limit only every second, fourth ... group remains, and always
+    the newest."""
 
     def __init__(self, most: int):
-        """`most`: the sum of their sizes, if not the first and the newest group have more."""
+        """`most`: limit of the sum of sizes; the first and the newest group are never dropped."""
         self._most = most
-        self._kept: list[tuple[int, int, Event]] = []  # with their group's number, and size
+        self._kept: list[tuple[int, int, Event]] = []  # (number of the group, size, event)
         self._size = 0
         self._stride = 1
         self._number = -1
         self._group: Hashable = None
 
     def add(self, event: Event, group: Hashable, size: int = 1) -> None:
-        """The events of a group come one after the other."""
+        """Adds an event; the events of a group must be consecutive."""
         if group != self._group:
-            while self._kept and self._kept[-1][0] % self._stride:  # it was there as the newest
+            while self._kept and self._kept[-1][0] % self._stride:  # was only the newest
                 self._size -= self._kept.pop()[1]
             self._number, self._group = self._number + 1, group
         self._kept.append((self._number, size, event))

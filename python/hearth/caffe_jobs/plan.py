@@ -1,4 +1,4 @@
-"""What to launch, and which rank is to read which of the files."""
+"""The plan of a launch, and the assignment of files to ranks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.remote_files import RemotePlan
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.executors import rank_hosts
-from hearth.trainer.far_files import FarPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,10 +18,10 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to launch: the job that all ranks share, and their rows by stream ("train", "test").
+    """The job that all ranks share, and their rows by stream ("train", "test").
 
-    `datasets`: identifies the rows, for snapshots. `far`: where files of the job lie elsewhere.
-    `first_generation`: 0 where the run is a new one.
+    `datasets`: identifies the rows, for snapshots. `remote`: access to the job's remote files.
+    `first_generation`: 0 for a new run.
     """
 
     world: int
@@ -29,19 +29,19 @@ class Plan:
     files: dict[str, RankRows] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     datasets: str = ""
-    far: FarPlan | None = None
+    remote: RemotePlan | None = None
     first_generation: int = 0
-    hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are
+    hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files
 
 
-def near_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None]) -> Plan:
-    """The plan with the shares of files near the executors that there are now.
+def assign_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None]) -> Plan:
+    """The plan with files assigned to ranks by the executors' current hosts.
 
-    Ranks keep them wherever they are started again, as other rows would be another training.
+    Restarted ranks keep their files on any host, as other rows would be another training.
     """
     if not any(rows.placement(plan.world) for rows in plan.files.values()):
         return plan
-    # Ranks with rows of a DataFrame are its partitions, in their order.
+    # The ranks of a DataFrame are its partitions, in order.
     hosts = [] if plan.frames else rank_hosts(spark, plan.world)
     files = {name: rows.placed(hosts) for name, rows in plan.files.items()}
     for rows in files.values():
@@ -51,7 +51,7 @@ def near_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], None
 
 
 def pinned(spark: SparkSession, files: dict[str, RankRows]) -> dict[str, RankRows]:
-    """The same with the files that there are now; raises HearthError where they cannot be read."""
+    """The same with a snapshot of the file lists; raises HearthError if they cannot be read."""
     from hearth import HearthError
 
     try:

@@ -1,5 +1,5 @@
-"""A rank's files that lie elsewhere (hdfs://, s3a://): fetched before its trainer starts, taken
-back as they appear. The trainer itself sees local files only."""
+"""Local copies of a rank's remote files (hdfs://, s3a://): fetched before its trainer starts,
+stored again as snapshots appear. The trainer itself reads and writes local files only."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hearth.caffe_jobs.trainer_process import RankError
 from hearth.errors import HearthError
 from hearth.files.far_copies import FarCopies
 from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
@@ -22,15 +23,14 @@ from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import is_far, scheme, serving
 from hearth.native.failure import Failure
-from hearth.trainer.trainer_process import RankError
 
-# How often a new snapshot is looked for; and how long a store that does not answer is asked again,
-# as a NameNode that starts anew does for a while.
-_LOOK_S = 0.5
-_PATIENCE_S = 180.0
-_AGAIN_S = 5.0
+# Interval of the scan for new snapshots, and how long requests to an unavailable store are retried,
+# e.g. while a NameNode restarts.
+_SCAN_S = 0.5
+_RETRY_LIMIT_S = 180.0
+_RETRY_S = 5.0
 _SEAL = ".hearth.json"
-# Codes of a refusal that waiting does not mend.
+# Error codes that a retry cannot resolve.
 _FINAL = (
     "not_found",
     "permission_denied",
@@ -41,44 +41,44 @@ _FINAL = (
 
 
 @dataclass(frozen=True)
-class FarPlan:
-    """What the driver tells ranks of files elsewhere; travels in Spark's task closure.
+class RemotePlan:
+    """What ranks need to reach remote files; travels in Spark's task closure.
 
-    `settings`: Hadoop's, beyond those of the executors; `prefix`: the solver's snapshot_prefix;
-    `libraries`: schemes that Spark's Hadoop does not know, so that a library is to.
+    `settings`: Hadoop settings added to the executors' own; `prefix`: the solver's snapshot_prefix;
+    `libraries`: schemes that Spark's Hadoop does not support, served by Python libraries instead.
     """
 
-    settings: Mapping[str, str] = field(repr=False)  # keys of object stores are among them
+    settings: Mapping[str, str] = field(repr=False)  # may hold credentials
     prefix: str = ""
     libraries: frozenset[str] = frozenset()
 
 
-def far_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> FarPlan | None:
-    """For a job that names a file elsewhere; None for others."""
+def remote_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> RemotePlan | None:
+    """The plan for a job with remote files; None if all its files are local."""
     named = [*job.get("weights", []), job.get("snapshot", ""), job.get("model", "")]
     if not any(is_far(uri) for uri in named):
         return None
     files = HadoopFiles.of(spark)
     by_library = (uri for uri in named if isinstance(serving(files, uri), LibraryFiles))
-    return FarPlan(hadoop_settings(spark), prefix, frozenset(map(scheme, by_library)))
+    return RemotePlan(hadoop_settings(spark), prefix, frozenset(map(scheme, by_library)))
 
 
-class FarFiles:
-    """The local copies of one rank's files; a context manager, at whose end they are removed."""
+class RemoteFiles:
+    """Local copies of one rank's remote files; a context manager that removes them on exit."""
 
-    def __init__(self, job: dict[str, Any], plan: FarPlan):
-        """`job`: of this rank, with URIs."""
+    def __init__(self, job: dict[str, Any], plan: RemotePlan):
+        """`job`: this rank's job, with URIs."""
         self._job = job
         self._prefix = plan.prefix
         self._copies = FarCopies(plan.settings, plan.libraries)
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
-        self._brought: dict[Path, tuple[int, int]] = {}  # seals, as they were fetched
+        self._fetched_seals: dict[Path, tuple[int, int]] = {}  # fetched seals and their versions
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> FarFiles:
+    def __enter__(self) -> RemoteFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -106,7 +106,7 @@ class FarFiles:
             self._out.mkdir()
             local["model"] = str(self._out / self._model.rpartition("/")[2])
         if job["rank"] != 0:
-            return local  # the others get everything from rank 0
+            return local  # rank 0 sends everything to the others
         if job.get("generation") and is_far(self._model):
             self._fetch_last_snapshot(job["run"])
         weights = enumerate(job.get("weights", []))
@@ -118,25 +118,25 @@ class FarFiles:
         return local
 
     def watch(self) -> None:
-        """From now on takes each snapshot back as soon as it is whole."""
+        """Starts a thread that stores each snapshot as soon as it is sealed."""
         if is_far(self._model):
             self._thread = threading.Thread(target=self._watch, name="hearth-files", daemon=True)
             self._thread.start()
 
     def finish(self, done: dict[str, Any]) -> dict[str, Any]:
-        """Takes the last files back; the trainer's "done" event with URIs.
+        """Stores the last files; returns the trainer's "done" event with URIs.
 
         Raises:
-            RankError: they cannot be written, also not after some minutes.
+            RankError: they cannot be stored, even after some minutes of retries.
         """
         if not is_far(self._model) or done.get("event") != "done":
             return done
         self._stop()
         path = done["model"]
         try:
-            deadline = time.monotonic() + _PATIENCE_S
-            _patiently(self._take_snapshots, deadline)
-            _patiently(lambda: self._copies.store([path], self._target(Path(path))), deadline)
+            deadline = time.monotonic() + _RETRY_LIMIT_S
+            _retrying(self._take_snapshots, deadline)
+            _retrying(lambda: self._copies.store([path], self._target(Path(path))), deadline)
         except HearthError as error:
             raise self._rank_error(error) from None
         done = {**done, "model": self._uri_of(path)}
@@ -145,7 +145,7 @@ class FarFiles:
         return done
 
     def _fetched(self, uri: str, name: str) -> str:
-        """A local copy, under its own name, of a file that lies elsewhere; others as they are."""
+        """The path of a local copy with the same file name; a local path is returned unchanged."""
         if not is_far(uri):
             return uri
         folder = self._folder / name
@@ -161,7 +161,7 @@ class FarFiles:
             self._fetched(f"{folder}/{seal}", "state")
 
     def _fetch_last_snapshot(self, run: str) -> None:
-        """The newest sealed snapshot of the run that the last generation has left."""
+        """Fetches the newest sealed snapshot that an earlier generation of the run has stored."""
         folder = self._folder_of_snapshots()
         seals = {}
         for name in self._copies.names(folder):
@@ -177,9 +177,9 @@ class FarFiles:
                 if _read_seal(path).get("run") == run:
                     for part in _sealed_by(path):
                         self._copies.fetch(f"{folder}/{part.name}", str(part))
-                    self._brought[path] = _version(path)
+                    self._fetched_seals[path] = _version(path)
                     return
-            except ValueError as error:  # an older snapshot is better than none
+            except ValueError as error:  # fall back to an older snapshot
                 print(f"hearth: {folder}/{path.name}: {error}", file=sys.stderr, flush=True)
             path.unlink()
 
@@ -190,23 +190,23 @@ class FarFiles:
         return f"{folder}/{below}" if below else folder
 
     def _watch(self) -> None:
-        wait = _LOOK_S
+        wait = _SCAN_S
         while not self._ending.wait(wait):
             try:
                 self._take_snapshots()
-                wait = _LOOK_S
-            except HearthError as error:  # finish() tries again, and says so
-                print(f"hearth: a snapshot is not there yet: {error}", file=sys.stderr, flush=True)
-                wait = _AGAIN_S
+                wait = _SCAN_S
+            except HearthError as error:  # finish() retries, and reports the error
+                print(f"hearth: cannot store a snapshot yet: {error}", file=sys.stderr, flush=True)
+                wait = _RETRY_S
 
     def _take_snapshots(self) -> None:
-        """Stores those that are whole, the seals last, and removes them here.
+        """Stores the sealed snapshots, their seals last, and removes the local files.
 
-        Not the one that was fetched: it is there, and the trainer may be about to read it here.
+        Skips the fetched snapshot: it is stored already, and the trainer may be about to read it.
         """
         folders: dict[str, list[Path]] = {}
         for seal in sorted(self._out.rglob(f"*_iter_*{_SEAL}"), key=os.path.getmtime):
-            if self._brought.get(seal) == _version(seal):
+            if self._fetched_seals.get(seal) == _version(seal):
                 continue
             folders.setdefault(self._target(seal), []).append(seal)
         for folder, seals in folders.items():
@@ -217,7 +217,7 @@ class FarFiles:
                 path.unlink()
 
     def _target(self, path: Path) -> str:
-        """The folder elsewhere of a file here."""
+        """The remote folder of a local file."""
         return self._uri_of(str(path)).rpartition("/")[0]
 
     def _uri_of(self, path: str) -> str:
@@ -234,24 +234,24 @@ class FarFiles:
 
 
 def _version(file: Path) -> tuple[int, int]:
-    """Another one for a file that has taken the name of this one."""
+    """Identifies the content: another file of the same name has another version."""
     status = file.stat()
     return status.st_ino, status.st_mtime_ns
 
 
 def _read_seal(seal: Path) -> dict[str, Any]:
-    """What a seal says. Raises ValueError where it is none: others may write in that folder."""
+    """Parses a seal. Raises ValueError if it is invalid: others may write to that folder, too."""
     try:
         content = json.loads(seal.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the seal is damaged ({error})") from None
     if not isinstance(content, dict):
-        raise ValueError("the seal is damaged (no object)")
+        raise ValueError("the seal is damaged (not a JSON object)")
     return content
 
 
 def _sealed_by(seal: Path) -> list[Path]:
-    """The files that a seal names, beside it. Raises ValueError for names that lead elsewhere."""
+    """The files that a seal names, in its folder. Raises ValueError for names outside of it."""
     content = _read_seal(seal)
     try:
         names = [content[part]["file"] for part in ("model", "state")]
@@ -259,12 +259,12 @@ def _sealed_by(seal: Path) -> list[Path]:
         raise ValueError("the seal is damaged (it names no files)") from None
     for name in names:
         if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", ".."):
-            raise ValueError(f"the seal names {name!r}, which is no file beside it")
+            raise ValueError(f"the seal names {name!r}, which is not a file in its folder")
     return [seal.parent / name for name in names]
 
 
-def _patiently(act: Callable[[], None], deadline: float) -> None:
-    """Repeats `act` until it succeeds, where waiting may help."""
+def _retrying(act: Callable[[], None], deadline: float) -> None:
+    """Retries `act` until it succeeds, if its error is transient."""
     while True:
         try:
             return act()
@@ -272,4 +272,4 @@ def _patiently(act: Callable[[], None], deadline: float) -> None:
             code: str = getattr(error, "code", "internal")
             if code in _FINAL or time.monotonic() > deadline:
                 raise
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)

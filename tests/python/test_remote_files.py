@@ -1,4 +1,4 @@
-"""A rank's files elsewhere, and small files of the driver's, by stand-ins for Hadoop."""
+"""A rank's remote files, and small files of the driver's, with fakes of Hadoop."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from hearth import HearthError
+from hearth.caffe_jobs import remote_files
+from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
 from hearth.files.hadoop_errors import refusal
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.hadoop_shell import _literal, hadoop_user
 from hearth.files.uri import absolute_uri
-from hearth.trainer import far_files
-from hearth.trainer.far_files import FarFiles, FarPlan
 
 _FOLDER = "hdfs://h/models"
 
 
 class Shell:
-    """Copies to and from a local folder that stands for hdfs://h."""
+    """Copies to and from a local folder that represents hdfs://h."""
 
     def __init__(self, root: Path):
         self._root = root
@@ -46,14 +46,14 @@ class Shell:
 
 @pytest.fixture
 def far(tmp_path, monkeypatch):
-    """FarFiles of rank 0 in its second generation; `root` is what hdfs://h holds."""
+    """RemoteFiles of rank 0 in its second generation; `root` has the files of hdfs://h."""
     root = tmp_path / "hdfs"
     (root / "models").mkdir(parents=True)
     shell = Shell(root)
-    monkeypatch.setattr(far_files, "FarCopies", lambda settings, libraries: shell)
-    monkeypatch.setattr(far_files, "spill_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(remote_files, "FarCopies", lambda settings, libraries: shell)
+    monkeypatch.setattr(remote_files, "spill_folder", lambda: str(tmp_path))
     job = {"rank": 0, "host": "here", "generation": 1, "run": "r", "model": f"{_FOLDER}/m"}
-    with FarFiles(job, FarPlan({}, "m")) as files:
+    with RemoteFiles(job, RemotePlan({}, "m")) as files:
         yield SimpleNamespace(files=files, root=root / "models", shell=shell, tmp=tmp_path)
 
 
@@ -76,7 +76,7 @@ def fetched(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["../../../escaped", "/tmp/hearth-escaped", "..", "", 7, None], ids=repr
 )
-def test_a_seal_that_names_files_elsewhere_writes_none_there(far, name, capfd):
+def test_a_seal_cannot_name_files_outside_its_folder(far, name, capfd):
     whole(far.root, 10)
     (far.root.parent.parent / "escaped").unlink(missing_ok=True)
     seal(far.root, 20, {"run": "r", "model": {"file": name}, "state": {"file": name}})
@@ -84,7 +84,7 @@ def test_a_seal_that_names_files_elsewhere_writes_none_there(far, name, capfd):
     assert fetched(far.tmp) == [f"m_iter_10.{end}" for end in ("caffemodel", "hearth.json")] + [
         "m_iter_10.solverstate"
     ]
-    assert "no file beside it" in capfd.readouterr().err
+    assert "which is not a file in its folder" in capfd.readouterr().err
 
 
 def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):
@@ -95,7 +95,7 @@ def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):
     far.files._take_snapshots()
     assert len(list(out.iterdir())) == 3
     assert not (far.root / "m_iter_10.hearth.json").exists()  # nor is it stored once more
-    # The run begins an epoch again, and comes to the same iteration with other rows.
+    # The run repeats an epoch, and reaches the same iteration with other rows.
     (out / "m_iter_10.hearth.json").unlink()
     whole(out, 10)
     far.files._take_snapshots()
@@ -104,7 +104,7 @@ def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "r"}', "[" * 100_000], ids=range(5))
-def test_a_damaged_seal_leaves_the_snapshot_before(far, text):
+def test_a_corrupt_seal_falls_back_to_the_previous_snapshot(far, text):
     whole(far.root, 10)
     seal(far.root, 20, text)
     far.files.local_job()
@@ -112,7 +112,7 @@ def test_a_damaged_seal_leaves_the_snapshot_before(far, text):
     assert "m_iter_20.hearth.json" not in fetched(far.tmp)
 
 
-def test_only_the_reason_of_a_refusal_ends_the_patience(monkeypatch):
+def test_only_permanent_errors_end_retries(monkeypatch):
     asked = []
 
     def refused(error: Exception) -> None:
@@ -120,19 +120,19 @@ def test_only_the_reason_of_a_refusal_ends_the_patience(monkeypatch):
         if len(asked) < 3:
             raise error
 
-    monkeypatch.setattr(far_files, "_AGAIN_S", 0.0)
-    far_time = far_files.time.monotonic() + 1000
+    monkeypatch.setattr(remote_files, "_RETRY_S", 0.0)
+    deadline = remote_files.time.monotonic() + 1000
     busy = refusal("hdfs://h/token/quota cannot be written", "java.io.IOException: busy", "me")
-    far_files._patiently(lambda: refused(busy), far_time)
+    remote_files._retrying(lambda: refused(busy), deadline)
     assert len(asked) == 3
     asked.clear()
     full = refusal("hdfs://h/a cannot be written", "x.NSQuotaExceededException: full", "me")
     with pytest.raises(HearthError, match="quota"):
-        far_files._patiently(lambda: refused(full), far_time)
+        remote_files._retrying(lambda: refused(full), deadline)
     assert len(asked) == 1
 
 
-def test_no_line_tells_a_password():
+def test_no_log_line_has_a_password():
     told = "java.io.IOException: s3a://key:sesame@bucket"
     line = str(refusal("s3a://key:sesame@bucket/x", told, "me"))
     assert "sesame" not in line and "s3a://***@bucket/x" in line
@@ -141,7 +141,7 @@ def test_no_line_tells_a_password():
     assert "hdfs://h:8020/a@b" in str(refusal("hdfs://h:8020/a@b", "gone", "me"))
 
 
-def test_a_name_with_patterns_characters_is_taken_as_it_is():
+def test_glob_characters_in_a_name_are_literal():
     assert _literal(r"hdfs://h/a[1]*\b") == r"hdfs://h/a\[1\]\*\\b"
 
 
@@ -198,7 +198,7 @@ def files_on(system: System) -> HadoopFiles:
 
 
 @pytest.mark.parametrize("stuck", [".part", "a"])
-def test_the_old_file_stays_where_the_new_one_cannot_take_its_name(stuck):
+def test_a_failed_rename_keeps_the_old_file(stuck):
     system = System({"a": b"old"}, stuck)
     with pytest.raises(HearthError, match=r"a \(as user me\): .*cannot be renamed"):
         files_on(system).write("a", b"new")
@@ -212,7 +212,7 @@ def test_a_new_file_replaces_the_old_one():
 
 
 def test_a_user_without_a_name_is_known_by_its_number(monkeypatch):
-    """As in a container whose user no file knows."""
+    """As in a container whose user has no entry in /etc/passwd."""
     import os
 
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HADOOP_USER_NAME", "SPARK_USER"):

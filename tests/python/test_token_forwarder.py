@@ -1,4 +1,4 @@
-"""Tokens of Spark's JVM: lent to the driver's process and to tasks, and newer ones after them."""
+"""Tokens of Spark's JVM: forwarded to the driver's process and to tasks, and renewed later."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hearth import HearthError
 from hearth.files import borrowed_tokens
 from hearth.files.borrowed_tokens import VARIABLE, TokenLoan, borrowed
 from hearth.native import _core
-from hearth.spark import token_lender
-from hearth.spark.token_lender import lend_tokens
+from hearth.spark import token_forwarder
+from hearth.spark.token_forwarder import forward_tokens
 
 LIMIT_S = 20.0
 HDFS, MASTER = "HDFS_DELEGATION_TOKEN", "YARN_AM_RM_TOKEN"
@@ -69,7 +69,7 @@ class FakePath:
 
 
 class Jvm:
-    """Hadoop's classes, as tokens are lent by them."""
+    """Fakes of Hadoop's classes for forwarding tokens."""
 
     def __init__(self, home: Path, secure: bool = True, keytab: bool = True):
         self.held, self.over = Credentials(), False
@@ -95,7 +95,7 @@ class Jvm:
         )
 
     def give(self, text: str) -> None:
-        """What Spark does with new tokens."""
+        """Simulates Spark's renewal of tokens."""
         self.held.addToken("nn", Token(HDFS, text))
 
     def session(self, application: str, **conf: str) -> SimpleNamespace:
@@ -134,8 +134,8 @@ def lent(**values: Any) -> TokenLoan:
 @pytest.fixture(autouse=True)
 def variable(monkeypatch):
     monkeypatch.setenv(VARIABLE, "")  # so that it is as before afterwards
-    monkeypatch.setattr(token_lender, "_lenders", {})
-    monkeypatch.setattr(token_lender, "_LEAST_LOOK_S", 0.02)
+    monkeypatch.setattr(token_forwarder, "_forwarders", {})
+    monkeypatch.setattr(token_forwarder, "_LEAST_LOOK_S", 0.02)
     monkeypatch.setattr(_core, "list_folder", list_here)
     monkeypatch.setattr(_core, "read_file", lambda uri, without_jvm: here(uri).read_bytes())
 
@@ -147,8 +147,8 @@ def jvm(tmp_path):
     jvm.over = True
 
 
-def test_a_keytabs_tokens_are_lent_to_this_user_alone(jvm):
-    loan = lend_tokens(jvm.session("one"))
+def test_tokens_of_a_keytab_are_private_to_this_user(jvm):
+    loan = forward_tokens(jvm.session("one"))
     assert base64.b64decode(loan.tokens) == b"first"  # and not the application master's
     assert loan.tokens not in repr(loan)
     file = Path(os.environ[VARIABLE])
@@ -159,7 +159,7 @@ def test_a_keytabs_tokens_are_lent_to_this_user_alone(jvm):
 
 def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     session = jvm.session("two")
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     own, folder = Path(os.environ[VARIABLE]), here(loan.folder)
     with borrowed(loan):
         task = Path(os.environ[VARIABLE])
@@ -172,13 +172,15 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert sorted(os.listdir(folder)) == ["1.tokens", "2.tokens"]
     assert folder.stat().st_mode & 0o077 == 0
     assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
-    wait(lambda: lend_tokens(session).number == 2)  # known once HDFS has said that it has the file
-    assert base64.b64decode(lend_tokens(session).tokens) == b"HDTS third"
+    wait(
+        lambda: forward_tokens(session).number == 2
+    )  # known once HDFS has said that it has the file
+    assert base64.b64decode(forward_tokens(session).tokens) == b"HDTS third"
 
 
-def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplog):
+def test_a_failed_upload_is_retried_and_tokens_are_still_forwarded(jvm, caplog):
     session = jvm.session("three")
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     own, path = Path(os.environ[VARIABLE]), jvm.fs.Path
     jvm.fs.Path = lambda parent, name="": (
         1 / 0 if str(parent).startswith("hdfs://nn") else path(parent, name)
@@ -186,64 +188,64 @@ def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplo
     jvm.give("second")
     wait(lambda: "cannot be handed on yet" in caplog.text)
     assert own.read_bytes() == b"second"
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     assert (base64.b64decode(loan.tokens), loan.number) == (b"second", 0)
     jvm.fs.Path = path
-    wait(lambda: lend_tokens(session).number > 0)
-    newest = here(loan.folder) / f"{lend_tokens(session).number}.tokens"
+    wait(lambda: forward_tokens(session).number > 0)
+    newest = here(loan.folder) / f"{forward_tokens(session).number}.tokens"
     assert newest.read_bytes() == b"second"
     assert caplog.text.count("cannot be handed on yet") == 1
 
 
-def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_number_of_its_own(jvm):
+def test_after_a_lost_reply_the_next_file_has_a_new_number(jvm):
     session = jvm.session("twelve")
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     here(loan.folder).mkdir(parents=True)
     (here(loan.folder) / "1.tokens").write_text("lost")
     jvm.give("second")
-    wait(lambda: lend_tokens(session).number == 2)
+    wait(lambda: forward_tokens(session).number == 2)
     assert (here(loan.folder) / "1.tokens").read_text() == "lost"
     assert (here(loan.folder) / "2.tokens").read_text() == "second"
 
 
-def test_the_next_application_of_a_process_lends_its_own(jvm, tmp_path):
-    lend_tokens(jvm.session("four"))
+def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
+    forward_tokens(jvm.session("four"))
     first = Path(os.environ[VARIABLE])
     jvm.over = True
-    wait(lambda: not token_lender._lenders and not first.parent.exists())
+    wait(lambda: not token_forwarder._forwarders and not first.parent.exists())
     assert not os.environ.get(VARIABLE)  # nobody renews those any more
     other = Jvm(tmp_path)
     other.give("other")
-    lend_tokens(other.session("five"))
+    forward_tokens(other.session("five"))
     assert Path(os.environ[VARIABLE]).read_bytes() == b"other"
     os.environ[VARIABLE] = "/of/the/user"  # from now on
     other.give("newer")
-    wait(lambda: lend_tokens(other.session("five")).number == 1)
+    wait(lambda: forward_tokens(other.session("five")).number == 1)
     assert os.environ[VARIABLE] == "/of/the/user"
     other.over = True
-    wait(lambda: not token_lender._lenders)
+    wait(lambda: not token_forwarder._forwarders)
     assert os.environ[VARIABLE] == "/of/the/user"
 
 
 def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
-    lend_tokens(jvm.session("thirteen"))
+    forward_tokens(jvm.session("thirteen"))
     other = Jvm(tmp_path)
-    lend_tokens(other.session("fourteen"))
+    forward_tokens(other.session("fourteen"))
     jvm.over = other.over = True
-    wait(lambda: not token_lender._lenders and not os.environ.get(VARIABLE))
+    wait(lambda: not token_forwarder._forwarders and not os.environ.get(VARIABLE))
 
 
 @pytest.mark.parametrize("file", ["", "/of/yarn/container_tokens"])
-def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch, file):
+def test_a_users_token_file_is_kept_but_yarns_is_replaced(jvm, monkeypatch, file):
     monkeypatch.setenv(VARIABLE, "/of/the/user")
     session = jvm.session(f"six{file}")
-    with borrowed(lend_tokens(session)):
+    with borrowed(forward_tokens(session)):
         assert os.environ[VARIABLE] == "/of/the/user"
     jvm.over = True
-    wait(lambda: not token_lender._lenders)  # it would set the variable, too
+    wait(lambda: not token_forwarder._forwarders)  # it would set the variable, too
     jvm.over = False
     monkeypatch.setenv(VARIABLE, file)
-    loan = lend_tokens(session)
+    loan = forward_tokens(session)
     assert Path(os.environ[VARIABLE]).read_bytes() == b"first"
     monkeypatch.setenv(VARIABLE, file)
     with borrowed(loan):
@@ -253,39 +255,39 @@ def test_what_the_user_has_named_stays_and_yarns_file_does_not(jvm, monkeypatch,
 
 def test_a_ticket_stays_unless_spark_renews_by_it(tmp_path):
     jvm = Jvm(tmp_path, keytab=False)
-    assert lend_tokens(jvm.session("seven")) is None
+    assert forward_tokens(jvm.session("seven")) is None
     renewing = {"spark.kerberos.renewal.credentials": "ccache"}
-    assert lend_tokens(jvm.session("seven", **renewing)) is not None
+    assert forward_tokens(jvm.session("seven", **renewing)) is not None
     assert not os.environ[VARIABLE]
     jvm.over = True
 
 
-def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
-    assert lend_tokens(Jvm(tmp_path, secure=False).session("eight")) is None
-    assert lend_tokens(SimpleNamespace()) is None  # Spark Connect
+def test_without_tokens_to_forward_nothing_changes(jvm, tmp_path, caplog):
+    assert forward_tokens(Jvm(tmp_path, secure=False).session("eight")) is None
+    assert forward_tokens(SimpleNamespace()) is None  # Spark Connect
     assert not caplog.text
     jvm.fs.Path = lambda *_: 1 / 0
-    assert lend_tokens(jvm.session("nine")) is None
+    assert forward_tokens(jvm.session("nine")) is None
     assert "tokens of Spark's JVM cannot be handed on" in caplog.text
     with borrowed(None):
         assert not os.environ[VARIABLE]
-    with pytest.raises(HearthError, match="tokenLook is 'soon': give a time"):
-        lend_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
+    with pytest.raises(HearthError, match="tokenLook is 'soon': set a time"):
+        forward_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
 
 
-def test_another_file_system_than_hdfs_is_told(jvm, monkeypatch, caplog):
-    monkeypatch.setattr(token_lender, "CORE_SCHEMES", ())
-    loan = lend_tokens(jvm.session("ten"))
+def test_another_file_system_than_hdfs_is_a_warning(jvm, monkeypatch, caplog):
+    monkeypatch.setattr(token_forwarder, "CORE_SCHEMES", ())
+    loan = forward_tokens(jvm.session("ten"))
     assert loan.folder == "" and "spark.yarn.stagingDir" in caplog.text
 
 
-def test_newer_ones_lie_in_sparks_staging_folder(jvm, tmp_path):
+def test_newer_tokens_are_in_sparks_staging_folder(jvm, tmp_path):
     staging = f"hdfs://nn{tmp_path}/elsewhere"
-    loan = lend_tokens(jvm.session("eleven", **{"spark.yarn.stagingDir": staging}))
+    loan = forward_tokens(jvm.session("eleven", **{"spark.yarn.stagingDir": staging}))
     assert loan.folder.startswith(f"{staging}/.sparkStaging/eleven/")
 
 
-def test_the_newest_of_several_is_taken(tmp_path):
+def test_the_newest_of_several_is_used(tmp_path):
     for name in ("2.tokens", "11.tokens", "part", "x.tokens", "\xb2.tokens"):
         (tmp_path / name).write_text(f"HDTS {name}")
     with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
@@ -293,7 +295,7 @@ def test_the_newest_of_several_is_taken(tmp_path):
 
 
 @pytest.mark.parametrize("damaged", ["", "HD", "<html>503</html>"])
-def test_a_damaged_file_does_not_replace_tokens_that_work(tmp_path, capfd, damaged):
+def test_a_corrupt_file_does_not_replace_valid_tokens(tmp_path, capfd, damaged):
     (tmp_path / "1.tokens").write_text(damaged)
     said = []
     with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
@@ -305,7 +307,7 @@ def test_a_damaged_file_does_not_replace_tokens_that_work(tmp_path, capfd, damag
     assert f"1.tokens of {len(damaged)} bytes is no token file" in "".join(said)
 
 
-def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_path):
+def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
     old = lent(lent_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
     with borrowed(old):
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"  # better than none
@@ -324,7 +326,7 @@ def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_pa
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
 
 
-def test_a_host_that_cannot_keep_tokens_goes_on_with_its_own(monkeypatch, tmp_path, capfd):
+def test_a_host_that_cannot_store_tokens_uses_its_own(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv(VARIABLE, "/of/yarn/container_tokens")
     monkeypatch.setattr(borrowed_tokens, "spill_folder", lambda: str(tmp_path))
 
@@ -339,7 +341,7 @@ def test_a_host_that_cannot_keep_tokens_goes_on_with_its_own(monkeypatch, tmp_pa
 
 
 class Shell:
-    """Hadoop's shell, where WebHDFS does not serve."""
+    """Hadoop's shell, without WebHDFS."""
 
     settings: dict[str, str] = {}
 
@@ -377,7 +379,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
         wait(lambda: file.read_text() == "HDTS by the shell")
 
 
-def test_what_cannot_be_looked_for_is_told_once(monkeypatch, capfd):
+def test_a_failed_lookup_is_reported_once(monkeypatch, capfd):
     monkeypatch.setattr(Shell, "names", refuse)
     monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
     looks = []

@@ -1,4 +1,4 @@
-"""The Python that executors run, and the driver's: with a local master they are one."""
+"""Selects the executors' Python: with a local master the driver's."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from typing import Any
 
 
-def use_own_python(session: Any) -> None:
-    """With a local master, has executors run this process's interpreter, if the user named none.
+def use_driver_python(session: Any) -> None:
+    """With a local master, makes executors run this interpreter, unless the user set one.
 
-    Spark itself takes the first `python3` of the PATH, which need not have the packages of the
-    virtual environment that the driver runs in.
+    Spark's default is the first `python3` in PATH, which may lack the packages of the driver's
+    virtual environment.
     """
     if not hasattr(session, "_jsc") or "PYSPARK_PYTHON" in os.environ:
         return
@@ -21,7 +21,7 @@ def use_own_python(session: Any) -> None:
 
 
 def interpreters() -> tuple[str, str]:
-    """The interpreters of the executors and of the driver, as messages call them."""
+    """The interpreters of the executors and of the driver, for messages."""
     pyspark = sys.modules.get("pyspark")
     context = pyspark.SparkContext._active_spark_context if pyspark is not None else None
     return f" {context.pythonExec}" if context is not None else "", sys.executable

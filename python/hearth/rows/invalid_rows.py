@@ -1,4 +1,4 @@
-"""Which rows of a prediction could not be used: found in the tasks, told in the driver."""
+"""Finds invalid rows of a prediction in tasks, and reports them in the driver."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAMED_ROWS = 10
-# Spark Connect has no accumulators: there a task yields its unusable rows too, with their place
-# among them in this column. They are observed and left out again.
-PLACE = "hearth_unusable"
-# Partitions come one by one; one line tells of all that end within this time of each other.
+# Spark Connect has no accumulators: there a task also yields its invalid rows, with their position
+# among them in this column. They are observed and then filtered out.
+POSITION = "hearth_unusable"
+# Partitions end one by one; one line reports all that end within this time of each other.
 _QUIET_S = 0.5
 
 
 @dataclass(frozen=True)
-class Unusable:
-    """Of `given` rows `count` could not be used; `names` are the first few."""
+class InvalidRows:
+    """`count` of `given` rows were invalid; `names` are the first few."""
 
     given: int = 0
     count: int = 0
@@ -38,15 +38,15 @@ class Unusable:
 
     @property
     def named(self) -> str:
-        """The names, and whether there are more."""
+        """The names, with "..." if there are more."""
         return ", ".join([*self.names, *["..."] * (self.count > len(self.names))])
 
 
-def add_up(parts: Iterable[Unusable]) -> Unusable:
-    """All parts together."""
+def add_up(parts: Iterable[InvalidRows]) -> InvalidRows:
+    """The sum of all parts."""
     parts = list(parts)
     names = [name for part in parts for name in part.names]
-    return Unusable(
+    return InvalidRows(
         sum(part.given for part in parts),
         sum(part.count for part in parts),
         tuple(names[:NAMED_ROWS]),
@@ -54,7 +54,7 @@ def add_up(parts: Iterable[Unusable]) -> Unusable:
 
 
 class Tally:
-    """Compares the rows that go into a predictor with those that come out, in the same order.
+    """Compares a predictor's input rows with its output rows, in the same order.
 
     `watch` runs in the feeder's thread, `take` in another.
     """
@@ -67,7 +67,7 @@ class Tally:
         self._first = ""
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches as they are, their rows' names noted."""
+        """Passes batches through and records their rows' names."""
         for batch in batches:
             names = _names_of(batch)
             if not self._given and names:
@@ -77,23 +77,23 @@ class Tally:
             yield batch
 
     def take(self, names: Iterable[str]) -> None:
-        """Rows that came out: what was given before them and did not come is unusable."""
+        """Takes output rows: input rows before them without an output are invalid."""
         for name in names:
             self._used += 1
             while self._waiting and (given := self._waiting.popleft()) != name:
                 self._pass_over(given)
 
-    def result(self) -> Unusable:
-        """Once all rows have come out."""
+    def result(self) -> InvalidRows:
+        """The result, after all output rows."""
         while self._waiting:
             self._pass_over(self._waiting.popleft())
         count = self._given - self._used
-        # Names of a type that the trainer writes otherwise match nothing, and say nothing then.
+        # Names of a type that the trainer formats differently never match, and are omitted then.
         names = self._names if self._passed_over == count else []
-        return Unusable(self._given, count, tuple(names))
+        return InvalidRows(self._given, count, tuple(names))
 
     def key(self) -> str:
-        """Tells the partition by its rows: the same when it comes again."""
+        """Identifies the partition by its rows: the same when it is recomputed."""
         return f"{self._given} from {self._first}"
 
     def _pass_over(self, name: str) -> None:
@@ -110,66 +110,67 @@ def _names_of(batch: pa.RecordBatch) -> list[str]:
 
 
 class PartsParam:
-    """An accumulator's rule: {partition: Unusable}, a partition that comes again counting once."""
+    """An accumulator of {partition: InvalidRows}, which counts recomputed partitions once."""
 
     def __init__(self, on_change: Callable[[], None] | None = None):
         self._on_change = on_change
 
-    def zero(self, value: dict[str, Unusable]) -> dict[str, Unusable]:
+    def zero(self, value: dict[str, InvalidRows]) -> dict[str, InvalidRows]:
         return {}
 
     def addInPlace(
-        self, value: dict[str, Unusable], more: dict[str, Unusable]
-    ) -> dict[str, Unusable]:
+        self, value: dict[str, InvalidRows], more: dict[str, InvalidRows]
+    ) -> dict[str, InvalidRows]:
         value.update(more)
         if self._on_change is not None:
             self._on_change()
         return value
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a task only collects
+    def __reduce__(self) -> tuple[Any, ...]:  # tasks only collect
         return PartsParam, ()
 
 
 class Report:
-    """The driver's view of one lazily computed frame; `tell` gets what was found, when it changes.
+    """The driver's view of one lazily computed frame; calls `notify` with changed results.
 
-    `tell` is called from other threads: a moment after the last partition that had such rows, or
-    where the program ends before.
+    `notify` is called in other threads: a moment after the last partition with invalid rows, or at
+    the program's end.
     """
 
-    def __init__(self, spark: SparkSession, tell: Callable[[Unusable], None]):
-        self._tell = tell
+    def __init__(self, spark: SparkSession, notify: Callable[[InvalidRows], None]):
+        self._notify = notify
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._told = Unusable()
-        self._observed = Unusable()
-        self.parts: Any = None  # the accumulator for the tasks; None with Spark Connect
+        self._reported = InvalidRows()
+        self._observed = InvalidRows()
+        self.parts: Any = None  # the tasks' accumulator; None with Spark Connect
         self._observation: Any = None  # with Spark Connect, from 4.0
         if hasattr(spark, "_jsc"):
-            self.parts = spark.sparkContext.accumulator({}, PartsParam(self._tell_soon))
+            self.parts = spark.sparkContext.accumulator({}, PartsParam(self._notify_soon))
         else:
             self._observation = _observation(self._on_metrics)
         if not self.counts:
-            logger.warning("Spark Connect 3.5 cannot count rows that are left out as unusable")
+            logger.warning("Spark Connect 3.5 cannot count invalid rows, which are dropped")
 
     @property
     def counts(self) -> bool:
-        """Whether anything can be found: Spark Connect 3.5 neither accumulates nor observes."""
+        """Whether rows can be counted: Spark Connect 3.5 has neither accumulators nor
+        observations."""
         return self.parts is not None or self._observation is not None
 
-    def found(self) -> Unusable:
-        """What the actions so far have come upon."""
+    def found(self) -> InvalidRows:
+        """The invalid rows found by actions so far."""
         if self.parts is None:
             return self._observed
         return add_up(tuple(self.parts.value.values()))
 
     def attach(self, frame: DataFrame, names: list[str]) -> DataFrame:
-        """The frame with the columns `names`, observed where that is the way."""
+        """The frame with the columns `names`, with an observation if needed."""
         if self.parts is not None:
             return frame
         from pyspark.sql import functions as f
 
-        place = f.col(PLACE)
+        place = f.col(POSITION)
         named = [
             f.min(f.when(place == slot, f.col("SampleID"))).alias(f"name{slot}")
             for slot in range(NAMED_ROWS)
@@ -179,58 +180,60 @@ class Report:
             frame = frame.observe(self._observation, *counts, *named)
         return frame.where(place.isNull()).select(*(f.col(f"`{name}`") for name in names))
 
-    def mute(self) -> Unusable:
-        """What was found so far; `tell` is not called for it again, since the caller reports it."""
+    def mute(self) -> InvalidRows:
+        """The invalid rows found so far, without a later call of `notify`, as the caller reports
+        them."""
         with self._lock:
-            self._told = self.found()
-            return self._told
+            self._reported = self.found()
+            return self._reported
 
     def _on_metrics(self, metrics: dict[str, Any]) -> None:
         names = [metrics.get(f"name{slot}") for slot in range(NAMED_ROWS)]
-        self._observed = Unusable(
+        self._observed = InvalidRows(
             metrics.get("given", 0), metrics.get("count", 0), tuple(n for n in names if n)
         )
-        self._tell_soon()
+        self._notify_soon()
 
-    def _tell_soon(self) -> None:
+    def _notify_soon(self) -> None:
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
             else:
-                atexit.register(self._tell_now)
-            self._timer = threading.Timer(_QUIET_S, self._tell_now)
+                atexit.register(self._notify_now)
+            self._timer = threading.Timer(_QUIET_S, self._notify_now)
             self._timer.daemon = True
             self._timer.start()
 
-    def _tell_now(self) -> None:
+    def _notify_now(self) -> None:
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
-                atexit.unregister(self._tell_now)
+                atexit.unregister(self._notify_now)
             self._timer = None
             found = self.found()
-            changed = found.count > 0 and found != self._told
-            self._told = found
+            changed = found.count > 0 and found != self._reported
+            self._reported = found
         if changed:
-            self._tell(found)
+            self._notify(found)
 
 
 def _observation(on_metrics: Callable[[dict[str, Any]], None]) -> Any:
-    """An observation of Spark Connect that calls `on_metrics` after each action; None in 3.5."""
+    """An observation of Spark Connect that calls `on_metrics` after each action; None in Spark
+    3.5."""
     try:
         from pyspark.sql.connect.observation import Observation
     except ImportError:
         return None
 
-    class Told(dict[str, Any]):
+    class Metrics(dict[str, Any]):
         def update(self, *args: Any, **kwargs: Any) -> None:
             super().update(*args, **kwargs)
             on_metrics(self)
 
-    class TellingObservation(Observation):
+    class NotifyingObservation(Observation):
         def _on(self, df: Any, *exprs: Any) -> Any:
             observed = super()._on(df, *exprs)
-            self._result = Told()
+            self._result = Metrics()
             return observed
 
-    return TellingObservation()
+    return NotifyingObservation()

@@ -1,7 +1,7 @@
-"""How much memory a trainer will take, from its net: a program, so that the net's own memory and
-libtorch are freed when it ends.
+"""Estimates a trainer's memory from its net. Runs as a program, so that the memory of the net and
+of libtorch is freed when it ends.
 
-    python3 -m hearth.trainer.memory_need <net.prototxt
+    python3 -m hearth.caffe_jobs.memory_need <net.prototxt
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Any
 from hearth import native
 from hearth.spark import executor_memory
 
-# Spark's Python worker and daemon, a trainer of the smallest net, and what the JVM takes beside its
-# heap (classes, code, threads): what they were seen to take. LeNet once took 464 MB.
+# Measured: Spark's Python worker and daemon, a trainer of the smallest net, and the JVM outside of
+# its heap (classes, code, threads). LeNet once took 464 MB.
 _BASE_MB = 470
-# Of each parameter, as float32: value, gradient, and a history, or two of them; rank 0 holds the
-# model twice more while it writes one.
+# Copies of each float32 parameter: value, gradient, and one or two histories; rank 0 holds the
+# model twice more while it writes a snapshot.
 _COPIES = {"AdaDelta": 4, "Adam": 4}
 _FEW_COPIES, _WRITING = 3, 2
 _ANSWER_S = 60.0
 
 
-# Two windows of rows that are not kept.
+# Two windows of streamed rows.
 STREAMED_MB = 128
 
 
 def memory_warnings(
     spark: Any, job: Mapping[str, Any], solver_type: str = "", more_mb: int = 0
 ) -> Iterator[str]:
-    """What to tell the user before a training whose executors have too little memory.
+    """Warnings for the user before a training whose executors have too little memory.
 
-    `more_mb`: what a rank needs beside its net.
+    `more_mb`: what a rank needs in addition to its net.
     """
     if not executor_memory.is_limited(spark):
         return
@@ -50,7 +50,7 @@ def memory_warnings(
 
 def trainer_mb(job: Mapping[str, Any], solver_type: str = "") -> int | None:
     """An estimate for one rank of a training; None where the net cannot be built here."""
-    command = [sys.executable, "-m", "hearth.trainer.memory_need"]
+    command = [sys.executable, "-m", "hearth.caffe_jobs.memory_need"]
     with suppress(OSError, subprocess.SubprocessError, ValueError, KeyError):
         done = subprocess.run(
             command,
@@ -63,14 +63,14 @@ def trainer_mb(job: Mapping[str, Any], solver_type: str = "") -> int | None:
         )
         counts = json.loads(done.stdout)
         copies = _COPIES.get(solver_type, _FEW_COPIES) * int(job["devices"])
-        # Values and gradients of blobs; the plan of the net lets many of them share.
+        # Values and gradients of blobs; many share memory by the plan of the net.
         floats = counts["params"] * (copies + _WRITING) + 2 * counts["values"] * job["devices"]
         return _BASE_MB + (floats * 4 >> 20)
     return None
 
 
 def _counts(text: str) -> dict[str, int]:
-    """Numbers in the parameters and in the blobs of a TRAIN net."""
+    """Counts of values in the parameters and in the blobs of a TRAIN net."""
     from hearth.native import _caffe
 
     with tempfile.TemporaryDirectory() as folder:

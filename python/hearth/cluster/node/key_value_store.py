@@ -1,4 +1,4 @@
-"""Texts that one node of a cluster leaves for all, by way of the driver."""
+"""A key-value store of a cluster's nodes, replicated through the driver."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from hearth.cluster.channel import Message
 
-# For the node that leaves a text to come so far: its program may load data first.
+# Limit for a key to be published: the publishing node may load data first.
 _WAIT_S = 600.0
 
 
-class Meetings:
-    """A node's side. Any thread may use it. `report` sends an event to the driver."""
+class KeyValueStore:
+    """A node's side. Thread-safe. `report` sends an event to the driver."""
 
     def __init__(self, report: Callable[[Message], None]):
         self._report = report
@@ -22,14 +22,15 @@ class Meetings:
         self._changed = threading.Condition()
 
     def publish(self, name: str, text: str) -> None:
-        """Leaves a text of less than a megabyte under a name, once in a start of the cluster."""
-        self._report({"event": "meeting", "name": name, "text": text})
+        """Stores a text of less than a megabyte; each key may be set once per start of the
+        cluster."""
+        self._report({"event": "publish", "name": name, "text": text})
 
     def read(self, name: str) -> str:
-        """Waits for the text of that name.
+        """Waits for the value of a key.
 
         Raises:
-            HearthError: the cluster has failed. TimeoutError: nobody has left one.
+            HearthError: the cluster has failed. TimeoutError: the key was not published.
         """
         from hearth import HearthError
 
@@ -39,17 +40,17 @@ class Meetings:
                 if self._failed is not None:
                     raise HearthError(self._failed)
                 if not self._changed.wait(limit - time.monotonic()):
-                    raise TimeoutError(f"no node came to {name!r} within {_WAIT_S:g} s")
+                    raise TimeoutError(f"no node published {name!r} within {_WAIT_S:g} s")
             return self._texts[name]
 
     def note(self, message: Message) -> None:
-        """What the driver passes on."""
+        """Handles a message of the driver."""
         with self._changed:
             self._texts[message["name"]] = message["text"]
             self._changed.notify_all()
 
     def fail(self, reason: str) -> None:
-        """The cluster has failed: nobody will come any more."""
+        """Ends all waits after the cluster's failure."""
         with self._changed:
             self._failed = reason
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""What a Spark task does with a trained net: rows in, blobs out, the net loaded once per worker."""
+"""Applies a trained net in Spark tasks: rows in, blobs out, the net loaded once per worker."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
-from hearth.rows.file_reader import STALL_TIMEOUT_S
-from hearth.rows.unusable_rows import PLACE, Tally
-from hearth.trainer.far_files import FarFiles, FarPlan
-from hearth.trainer.trainer_process import (
+from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
+from hearth.caffe_jobs.trainer_process import (
     RankError,
     TrainerProcess,
     compute_threads,
     stream_of,
 )
+from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.rows.file_reader import STALL_TIMEOUT_S
+from hearth.rows.invalid_rows import POSITION, Tally
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-# A worker that Spark does not reuse meanwhile gives the net's memory back.
+# An idle worker releases the net's memory after this time.
 _IDLE_S = 30.0
 
 MEANS_SCHEMA = "position int, blob string, sums array<double>, rows bigint, names array<string>"
@@ -32,18 +32,18 @@ MEANS_SCHEMA = "position int, blob string, sums array<double>, rows bigint, name
 
 @dataclass(frozen=True)
 class PredictSpec:
-    """One features or test job; `key` tells its predictors from those of other jobs."""
+    """One features or test job; `key` identifies its predictors."""
 
     key: str
     job: dict[str, Any]
-    parts: Any = None  # features(): the accumulator of unusable rows, none with Spark Connect
-    once: bool = False  # one action computes all partitions, so their numbers tell them apart
-    far: FarPlan | None = None  # where files of the job lie elsewhere
+    parts: Any = None  # features(): accumulator of invalid rows; None with Spark Connect
+    once: bool = False  # one action computes all partitions: their numbers are unique
+    remote: RemotePlan | None = None  # access to the job's remote files
     tokens: TokenLoan | None = None  # for HDFS with Kerberos
 
 
 class Predictor:
-    """A trainer process in features or test mode, with a ring to it and a ring back."""
+    """A trainer process in features or test mode, with an input and an output ring."""
 
     def __init__(self, spec: PredictSpec, task_cpus: int):
         from hearth.native._core import RingReader, RingWriter
@@ -61,10 +61,10 @@ class Predictor:
             "streams": {"test": stream_of(self._input)},
             "results": stream_of(self._output),
         }
-        self._far = FarFiles(job, spec.far) if spec.far else None
+        self._remote = RemoteFiles(job, spec.remote) if spec.remote else None
         try:
             with borrowed(spec.tokens):
-                job = self._far.local_job() if self._far else job
+                job = self._remote.local_job() if self._remote else job
             self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
         except BaseException:
             self._remove_files()
@@ -75,7 +75,7 @@ class Predictor:
     def predict(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yields the results of one partition's rows, in order.
 
-        Rows go in from a thread of their own, so that both rings may fill up.
+        A separate thread writes the rows, so that both rings may fill up.
 
         Raises:
             RankError: the trainer failed.
@@ -102,10 +102,10 @@ class Predictor:
                 if not self._input.write(batch, STALL_TIMEOUT_S):
                     return
             self._input.flush(STALL_TIMEOUT_S)
-        except Exception as caught:  # whatever it is, it must end the wait for results
+        except Exception as caught:  # any error must end the wait for results
             if error or not isinstance(caught, ConnectionError):
                 self._input.fail(f"{type(caught).__name__}: {caught}")
-            # Else the trainer is gone; its own event says why.
+            # Otherwise the trainer has ended; its own event says why.
 
     def close(self) -> None:
         self._trainer.close()
@@ -114,14 +114,14 @@ class Predictor:
         self._remove_files()
 
     def _remove_files(self) -> None:
-        if self._far is not None:
-            self._far.close()
+        if self._remote is not None:
+            self._remote.close()
 
 
 def _noting(
     batches: Iterator[pa.RecordBatch], error: list[BaseException]
 ) -> Iterator[pa.RecordBatch]:
-    """The batches; where Spark cannot bring one, its own exception is noted, too."""
+    """Yields the batches, and records the exception of Spark's that ends them."""
     try:
         yield from batches
     except Exception as caught:
@@ -130,7 +130,7 @@ def _noting(
 
 
 class _Cache:
-    """The predictor of this Python worker, kept from task to task of one job."""
+    """The predictor of this Python worker, reused by the tasks of one job."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -175,15 +175,15 @@ def _results(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     try:
         yield from predictor.predict(batches)
         complete = True
-    finally:  # also where Spark wants no more rows of this partition
+    finally:  # also if Spark stops reading this partition
         _cache.give(predictor) if complete else predictor.close()
 
 
 def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of features(): SampleID (string) and one list<float> per blob, a row per row.
 
-    Without an accumulator the unusable rows follow: as many of them as there are, with their place
-    among them and no values.
+    Without an accumulator the invalid rows follow, one row each, with their position among them
+    and no values.
     """
     import pyarrow as pa
     from pyspark import TaskContext
@@ -192,7 +192,7 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
     fields = [pa.field("SampleID", pa.string(), nullable=False)]
     fields += [pa.field(blob, pa.list_(pa.float32()), nullable=False) for blob in blobs]
     if spec.parts is None:
-        fields.append(pa.field(PLACE, pa.int64()))
+        fields.append(pa.field(POSITION, pa.int64()))
     schema = pa.schema(fields)
     tally = Tally()
     for batch in _results(spec, tally.watch(batches)):
@@ -202,22 +202,22 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
         if spec.parts is None:
             columns.append(pa.nulls(batch.num_rows, pa.int64()))
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
-    unusable = tally.result()
+    invalid = tally.result()
     if spec.parts is not None:
         number = f"partition {TaskContext.get().partitionId()}: " if spec.once else ""
-        spec.parts.add({number + tally.key(): unusable})
-    elif unusable.count:
-        names = [*unusable.names, *[""] * (unusable.count - len(unusable.names))]
-        empty = pa.array([[]] * unusable.count, pa.list_(pa.float32()))
-        columns = [pa.array(names), *[empty] * len(blobs), pa.array(range(unusable.count))]
+        spec.parts.add({number + tally.key(): invalid})
+    elif invalid.count:
+        names = [*invalid.names, *[""] * (invalid.count - len(invalid.names))]
+        empty = pa.array([[]] * invalid.count, pa.list_(pa.float32()))
+        columns = [pa.array(names), *[empty] * len(blobs), pa.array(range(invalid.count))]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of test(): per output blob the sums of its elements over the partition's rows.
 
-    A record without a blob comes first: its `rows` are all that came in, unusable ones too, and its
-    `names` those of the first unusable ones.
+    The first record has no blob: its `rows` counts all rows read, including invalid ones, and its
+    `names` lists the first invalid ones.
     """
     import pyarrow as pa
 
@@ -230,14 +230,14 @@ def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator
         for name in batch.schema.names[1:]:
             total = _sum_lists(batch.column(name))
             sums[name] = sums[name] + total if name in sums else total
-    unusable = tally.result()
-    names = [list(unusable.names), *[[]] * len(sums)]
+    invalid = tally.result()
+    names = [list(invalid.names), *[[]] * len(sums)]
     yield pa.RecordBatch.from_pydict(
         {
             "position": pa.array(range(-1, len(sums)), pa.int32()),
             "blob": pa.array([None, *sums], pa.string()),
             "sums": pa.array([[], *(t.tolist() for t in sums.values())], pa.list_(pa.float64())),
-            "rows": pa.array([unusable.given, *[rows] * len(sums)], pa.int64()),
+            "rows": pa.array([invalid.given, *[rows] * len(sums)], pa.int64()),
             "names": pa.array(names, pa.list_(pa.string())),
         }
     )

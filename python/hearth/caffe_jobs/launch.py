@@ -13,45 +13,46 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.live_events import LiveEvents
+from hearth.caffe_jobs.plan import Plan, assign_files, pinned
+from hearth.caffe_jobs.rank_task import RankSpec, result_schema, run_rank
+from hearth.caffe_jobs.run_name import run_name
 from hearth.native.failure import Failure
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
 from hearth.spark.access import spark_access
 from hearth.spark.addresses import coordinator_hosts
-from hearth.spark.failures import loss_line, tells_of_loss, wrong_python
+from hearth.spark.failures import loss_line, reports_loss, wrong_python
 from hearth.spark.job import SparkJob
 from hearth.spark.links import link_environment
 from hearth.spark.ports import COORDINATOR, coordinator_ports, ports_of
 from hearth.spark.profiles import mapped, task_profile
 from hearth.spark.restarts import Lost, NotReplaced, Restarts
 from hearth.spark.session_conf import session_conf
-from hearth.spark.silent_executors import give_up_silent
+from hearth.spark.silent_executors import replace_silent
 from hearth.spark.slots import SlotWait
-from hearth.spark.token_lender import lend_tokens
-from hearth.trainer.live_events import LiveEvents
-from hearth.trainer.plan import Plan, near_files, pinned
-from hearth.trainer.rank_task import RankSpec, result_schema, run_rank
-from hearth.trainer.run_name import run_name
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Event = dict[str, Any]
 
-# After the first failure Spark needs a moment to end the job by itself; then it is cancelled.
+# Spark usually ends the job soon after the first failure; after this time it is cancelled.
 _JOB_END_WAIT_S = 1.5
-# A rank whose connection has ended has a task that tells why, or Spark tells that it lost the task.
-_OWN_WORDS_WAIT_S = 15.0
+# When a rank's connection ends, wait this long for the reason from its task, or for Spark's report
+# that the task was lost.
+_TASK_FAILURE_WAIT_S = 15.0
 _EVENT_WAIT_S = 5.0
-# For Spark to give the result when all ranks have been done for a moment.
+# How long Spark may take to return the result once all ranks are done.
 _RESULT_WAIT_S = 10.0
-# How often the slots of ranks that have not begun are looked at.
+# Interval at which the slots of ranks that have not started are checked.
 _SLOTS_WAIT_S = 5.0
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The partitions of a run's ranks, and the settings under which they are always the same."""
+    """The partitions of a run's ranks, and the settings that keep them the same in each attempt."""
 
     frame: DataFrame
     conf: dict[str, str]
@@ -60,14 +61,14 @@ class Rows:
 def run(
     spark: SparkSession, plan: Plan, on_event: Callable[[Event], None], max_restarts: int = 0
 ) -> Event:
-    """Trains, and returns rank 0's done event, in which are all validations of the run.
+    """Trains, and returns rank 0's done event, which holds all validations of the run.
 
-    `on_event` gets the live events in this thread (with Spark Connect, where rank 0's host cannot
-    reach the client, when the trainers are done, each with its `seconds`). Where a process went
-    away, all ranks are launched again, up to `max_restarts` times, and go on from the run's last
-    snapshot; a "restart" event tells. Every attempt has its own generation, which fences off
-    what is left of the one before. A driver that YARN has started again goes on from the run's last
-    snapshot, too, and a warning tells.
+    `on_event` is called in this thread with each live event (with Spark Connect, if rank 0's host
+    cannot reach the client, after the trainers are done, each with its `seconds`). If a process is
+    lost, all ranks are launched again, up to `max_restarts` times, and resume from the run's last
+    snapshot; a "restart" event reports it. Every attempt has its own generation, which fences off
+    what remains of earlier attempts. A driver that YARN has restarted also resumes from the run's
+    last snapshot, and a warning reports it.
 
     Raises:
         HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
@@ -82,18 +83,18 @@ def run(
         first_generation=name.first_generation(max_restarts),
     )
     profile = task_profile(spark.conf.get)
-    preflight.check(spark, plan.world, partial(_tell_waiting, on_event), profile)
+    preflight.check(spark, plan.world, partial(_report_waiting, on_event), profile)
     if warning := preflight.unused_cores(spark, profile):
         on_event({"event": "log", "level": "W", "text": warning})
     if name.attempt > 1:
         text = (
-            f"attempt {name.attempt} of this application, as YARN started its driver again: "
-            "the training goes on from its last snapshot, if it has left one"
+            f"attempt {name.attempt} of this application, whose driver YARN has restarted: "
+            "the training resumes from its last snapshot, if there is one"
         )
         on_event({"event": "log", "level": "W", "text": text})
-    plan = near_files(spark, plan, on_event)
+    plan = assign_files(spark, plan, on_event)
     conf = launch_conf(spark, plan.world, plan.frames.values())
-    with session_conf(spark, conf):  # decided once: attempts must not differ in their rows
+    with session_conf(spark, conf):  # resolved once: all attempts use the same rows
         rows = rank_rows(spark, plan.frames, plan.world)
     return _generations(spark, plan, Rows(rows, conf), on_event, max_restarts)
 
@@ -105,10 +106,10 @@ def _generations(
     on_event: Callable[[Event], None],
     max_restarts: int,
 ) -> Event:
-    """One attempt after the other, until one is not lost."""
+    """Runs attempts until one ends without a lost rank."""
     from hearth import HearthError
 
-    restarts = Restarts(spark, plan.world, max_restarts, partial(_tell_waiting, on_event))
+    restarts = Restarts(spark, plan.world, max_restarts, partial(_report_waiting, on_event))
     restarts.slots.profile = task_profile(spark.conf.get)
     last: list[_Attempt] = []
 
@@ -119,7 +120,7 @@ def _generations(
     def on_restart(lost: Lost) -> None:
         restart = {"generation": restarts.count, "max_restarts": max_restarts}
         on_event({"event": "restart", "reason": str(lost), **restart})
-        last[0].give_up_silent()
+        last[0].replace_silent()
 
     try:
         return restarts.run(attempt, on_restart)
@@ -128,10 +129,10 @@ def _generations(
             last[0].leave_silent()
         raise lost.failure.error() from lost.__cause__
     except NotReplaced as error:
-        raise HearthError(f"{error.lost}. There is no restart: {error}") from None
+        raise HearthError(f"{error.lost}. The training is not restarted: {error}") from None
 
 
-def _tell_waiting(on_event: Callable[[Event], None], line: str) -> None:
+def _report_waiting(on_event: Callable[[Event], None], line: str) -> None:
     on_event({"event": "waiting", "text": line})
 
 
@@ -148,25 +149,25 @@ class _Attempt:
         self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._coordinator: Any = None
         self._live: LiveEvents | None = None  # with Spark Connect
-        # Whether the ranks' standard error is this process's own, as its JVM is the executor.
+        # Whether the ranks write to this process's standard error, as its JVM is the executor.
         self._local = spark.conf.get("spark.master", "").partition("[")[0] == "local"
         self._job: SparkJob | None = None
         self._ending = threading.Event()
-        self._done: Event | None = None  # rank 0's, a moment after all ranks were done
-        self._begun = False  # ranks have told of themselves, or the job is over
-        self._overdue = False  # all ranks are done, and Spark gave no result
+        self._done: Event | None = None  # rank 0's, once all ranks are done
+        self._started = False  # ranks have connected, or the job has ended
+        self._overdue = False  # all ranks are done, but Spark has returned no result
 
     def run(self, on_event: Callable[[Event], None]) -> Event:
-        # This thread waits for those of other trainings, as Ctrl-C must end the wait.
+        # Wait for concurrent trainings in this thread, so that Ctrl-C ends the wait.
         with session_conf(self._spark, self._rows.conf):
             return self._run(on_event)
 
     def _run(self, on_event: Callable[[Event], None]) -> Event:
         endpoint = self._start_coordinator()
         if endpoint is None:
-            self._begun = True  # nothing tells when ranks begin
+            self._started = True  # the start of ranks is not reported here
             self._live = LiveEvents(self._access)
-        job = SparkJob(self._access, partial(self._act, endpoint), self._tell_end)
+        job = SparkJob(self._access, partial(self._act, endpoint), self._put_end)
         self._job = job
         pump = threading.Thread(target=self._pump_events, name="hearth-pump")
         pump.start()
@@ -183,25 +184,25 @@ class _Attempt:
                 self.leave_silent()
 
     def leave_silent(self) -> None:
-        """Keeps the rest of this session, its end included, from waiting for lost hosts."""
-        give_up_silent(self._spark, self._job.tag, unless_they_answer=True)
+        """Keeps the rest of this session, and its end, from waiting for lost hosts."""
+        replace_silent(self._spark, self._job.tag, unless_they_answer=True)
 
-    def give_up_silent(self) -> None:
-        """Has Spark replace the executors on which a task of the attempt, which is over, stays."""
-        give_up_silent(self._spark, self._job.tag)
+    def replace_silent(self) -> None:
+        """Makes Spark replace the executors on which tasks of this ended attempt remain."""
+        replace_silent(self._spark, self._job.tag)
 
     def _watch(self, on_event: Callable[[Event], None]) -> Event:
         from hearth import HearthError
 
         result, drained = None, False
-        slots = SlotWait(self._spark, self._plan.world, partial(_tell_waiting, on_event))
+        slots = SlotWait(self._spark, self._plan.world, partial(_report_waiting, on_event))
         slots.profile = self._access.profile
         while result is None or not drained:
             kind, value = self._next(slots)
             if kind == "event":
                 on_event(value)
             elif kind == "failure":
-                failure = self._own_words(value)
+                failure = self._task_failure(value)
                 raise Lost(failure) if failure.is_loss else failure.error()
             elif kind == "error":
                 reason = self._reason(value)
@@ -210,10 +211,10 @@ class _Attempt:
                 drained = True
             elif kind == "finished":
                 self._done = value
-            else:  # the last events may still be on their way to the inbox
+            else:  # the last events may not have reached the inbox yet
                 result = value
                 self._close_coordinator()
-        if not result:  # Spark leaves a stage out whose input it knows to be empty
+        if not result:  # Spark skips a stage whose input is known to be empty
             raise HearthError("there are no rows to train on")
         if self._live is not None:
             for event in self._live.missed(result[0].pop("events", ())):
@@ -223,21 +224,21 @@ class _Attempt:
         return result[0]
 
     def _next(self, slots: SlotWait) -> tuple[str, Any]:
-        """What comes next. Raises HearthError where ranks that have not begun miss their slots.
+        """The next message. Raises HearthError if ranks that have not started lack slots.
 
-        Spark looks at the slots of a barrier stage once, and then waits for them for ever. For a
-        result it waits as long, where the host of a rank that is done fell off the network.
+        Spark checks the slots of a barrier stage once, and then waits for them forever. It also
+        waits forever for the result if the host of a finished rank drops off the network.
         """
-        while not self._begun:
+        while not self._started:
             try:
                 word = self._inbox.get(timeout=_SLOTS_WAIT_S)
             except queue.Empty:
                 slots.look()
             else:
-                self._begun = True
+                self._started = True
                 return word
-        # Files that lie elsewhere are on their way when all ranks are done: that may take longer.
-        ends_now = self._plan.far is None and not self._ending.is_set()
+        # Remote files are still being stored when all ranks are done, which may take longer.
+        ends_now = self._plan.remote is None and not self._ending.is_set()
         late = self._done is not None and ends_now
         try:
             return self._inbox.get(timeout=_RESULT_WAIT_S if late else None)
@@ -245,21 +246,23 @@ class _Attempt:
             self._overdue = True
             return "result", [self._done]
 
-    def _own_words(self, failure: dict[str, Any]) -> Failure:
-        """The failure. Where a rank just went away its task, which ends the job, knows more."""
+    def _task_failure(self, failure: dict[str, Any]) -> Failure:
+        """The failure. If a rank was lost, the error of its task, which ends the job, says more."""
         known = Failure.of_rendezvous(failure)
-        deadline = time.monotonic() + _OWN_WORDS_WAIT_S
+        deadline = time.monotonic() + _TASK_FAILURE_WAIT_S
         while known.closed:
             try:
                 kind, value = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 break
-            if kind == "error":  # the job is over: nothing more will be said
-                told = Failure.find(str(value))
-                # A rank that told its task of an error and then went away is not lost; nor is one
-                # that went away as another did, whose task was the first to speak.
-                speaks = told is not None and (told.rank == known.rank or not told.is_loss)
-                return told if speaks else known
+            if kind == "error":  # the job has ended: no more events follow
+                reported = Failure.find(str(value))
+                # A rank that reported an error to its task before it ended is not lost; nor is one
+                # that ended because another did, whose task reported first.
+                explains = reported is not None and (
+                    reported.rank == known.rank or not reported.is_loss
+                )
+                return reported if explains else known
         return known
 
     def _close_coordinator(self) -> None:
@@ -269,23 +272,25 @@ class _Attempt:
                 listening.close()
 
     def _reason(self, error: BaseException) -> BaseException:
-        """What to tell the user where Spark's job failed with `error`: the first rank's reason."""
+        """The exception for the user after Spark's job failed: the first rank's reason, if any."""
         first = self._coordinator.failure() if self._coordinator is not None else None
         if first is not None and not (known := Failure.of_rendezvous(first)).is_loss:
             return known.error()
         text, cause = str(error), None
-        told = Failure.find(text)
-        if told is None and (python := wrong_python(text)):
-            told, cause = Failure(python, code="invalid_argument"), error
-        elif told is None and tells_of_loss(text):
-            told, cause = Failure(loss_line(text), code="unavailable", lost=True), error
-        if self._coordinator is not None:  # the other ranks hear it now, not when Spark kills them
-            self._coordinator.fail(-1, "driver", told.text if told else "Spark's job failed")
-        if told is None:
+        reported = Failure.find(text)
+        if reported is None and (python := wrong_python(text)):
+            reported, cause = Failure(python, code="invalid_argument"), error
+        elif reported is None and reports_loss(text):
+            reported, cause = Failure(loss_line(text), code="unavailable", lost=True), error
+        if self._coordinator is not None:  # ends the other ranks before Spark kills them
+            self._coordinator.fail(
+                -1, "driver", reported.text if reported else "Spark's job failed"
+            )
+        if reported is None:
             return error
-        if not told.is_loss:
-            return told.error()
-        reason = Lost(told)
+        if not reported.is_loss:
+            return reported.error()
+        reason = Lost(reported)
         reason.__cause__ = cause
         return reason
 
@@ -305,7 +310,7 @@ class _Attempt:
         return host, self._coordinator.port()
 
     def _act(self, endpoint: tuple[str, int] | None) -> list[Event]:
-        """The Spark action: all ranks, to their ends. Returns rank 0's last event, if any."""
+        """The Spark action: runs all ranks until they end. Returns rank 0's last event, if any."""
         plan = self._plan
         spec = RankSpec(
             world=plan.world,
@@ -315,37 +320,38 @@ class _Attempt:
             job=plan.job,
             files=plan.files,
             frames=tuple(plan.frames),
-            far=plan.far,
+            remote=plan.remote,
             hosts=plan.hosts,
             ports=tuple(ports_of(self._spark.conf.get, COORDINATOR)),
             links=link_environment(self._spark.conf.get),
             listener=self._live.listener if self._live is not None else None,
-            tokens=lend_tokens(self._spark) if plan.far or plan.files else None,
+            tokens=forward_tokens(self._spark) if plan.remote or plan.files else None,
         )
         task = partial(run_rank, spec)
         asked = mapped(self._spark, self._access.profile)
         stage = self._rows.frame.mapInArrow(task, result_schema(), barrier=True, **asked)
         events = [json.loads(row.event) for row in stage.collect()]
         if read := [event for event in events if event.get("event") == "files_read"]:
-            near, far = (sum(event[key] for event in read) for key in ("near", "far"))
-            text = f"ranks read {near + far} bytes of files, {100 * near / (near + far):.0f} % of"
+            local, remote = (sum(event[key] for event in read) for key in ("local", "remote"))
+            total = local + remote
+            text = f"ranks read {total} bytes of files, {100 * local / total:.0f} % of"
             line = {"event": "log", "level": "I", "text": f"{text} them on their own hosts"}
             self._inbox.put(("event", line))
         return [event for event in events if event not in read]
 
-    def _tell_end(self, job: SparkJob) -> None:
+    def _put_end(self, job: SparkJob) -> None:
         failed = job.error is not None
         self._inbox.put(("error", job.error) if failed else ("result", job.result))
 
     def _pump_events(self) -> None:
-        """Moves live events into the inbox until a rank failed or the coordinator is closed."""
+        """Moves live events into the inbox until a rank fails or the coordinator is closed."""
         done: Event | None = None
         if self._live is not None:
             self._live.take_all(lambda event: self._inbox.put(("event", event)))
         while self._coordinator is not None:
             ending = self._ending.is_set()
             event = self._coordinator.next_event(_EVENT_WAIT_S)
-            self._tell_left_out(self._coordinator.take_dropped_log_lines())
+            self._report_dropped(self._coordinator.take_dropped_log_lines())
             if event is not None:
                 value = json.loads(event[1])
                 ended = isinstance(value, dict) and value.get("event") == "done"
@@ -365,15 +371,15 @@ class _Attempt:
                 done = None
         self._inbox.put(("drained", None))
 
-    def _tell_left_out(self, lines: int) -> None:
+    def _report_dropped(self, lines: int) -> None:
         if lines:
-            text = f"{lines} log lines came too fast to be shown here; executors' logs have them"
+            text = f"{lines} log lines arrived too fast to be shown here; see the executors' logs"
             self._inbox.put(("event", {"event": "log", "level": "W", "text": text}))
 
 
 @contextmanager
 def rank_errors() -> Iterator[None]:
-    """Turns the Spark exception around a RankError into a HearthError with its fields."""
+    """Converts a Spark exception caused by a RankError into a HearthError with its fields."""
     try:
         yield
     except Exception as error:

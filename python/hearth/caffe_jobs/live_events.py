@@ -1,7 +1,7 @@
-"""Events of a training on their way to a client of Spark Connect, while it runs.
+"""Sends events of a running training to a client of Spark Connect.
 
-Rank 0's task, which hosts the coordinator then, sends them to the client where it can reach it.
-Where it cannot, they come with the training's result: nothing waits for them.
+Rank 0's task, which hosts the coordinator in this case, sends them if it can reach the client.
+Otherwise they arrive with the training's result: nothing waits for them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _END_S = 2.0
 
 @dataclass(frozen=True)
 class Listener:
-    """Where the client hears; travels in Spark's task closure."""
+    """Address of the client's listener; travels in Spark's task closure."""
 
     host: str
     port: int
@@ -37,14 +37,14 @@ class Listener:
 
 
 class LiveEvents:
-    """The client's end: owns a listening socket, if it could have one.
+    """The client's end: owns a listening socket, if one could be opened.
 
     Attributes:
-        listener: for rank 0's task; None without the socket.
+        listener: its address for rank 0's task; None without a socket.
     """
 
     def __init__(self, access: ConnectSpark):
-        """Listens on the address by which this host reaches Spark's server; never fails."""
+        """Listens on the address from which this host reaches Spark's server; never fails."""
         from hearth.native._core import Coordinator, new_token
 
         self.listener: Listener | None = None
@@ -58,7 +58,7 @@ class LiveEvents:
             self._coordinator = Coordinator(
                 world=1, token=token, bind_host=bind_host, **coordinator_ports(ports, COORDINATOR)
             )
-        except (OSError, ValueError) as error:  # no such address here, or no free port
+        except (OSError, ValueError) as error:  # the address is not local, or no port is free
             self._why = str(error)
             return
         port = self._coordinator.port()
@@ -66,15 +66,15 @@ class LiveEvents:
         self._why = f"rank 0's host did not reach this client at {host}:{port}"
 
     def take_all(self, on_event: Callable[[Event], None]) -> None:
-        """Gives the events as they come; returns when it is closed and has no more.
+        """Passes events on as they arrive; returns when it is closed and drained.
 
-        That the sender went away is no failure: its rank may have ended, or what it has not sent
-        comes with the result.
+        A sender that disconnects is not a failure: its rank may have ended, and events that it has
+        not sent arrive with the result.
         """
         while self._coordinator is not None:
             ending = self._ending.is_set()
-            told = self._coordinator.next_event(_WAIT_S)
-            value = json.loads(told[1]) if told is not None else None
+            received = self._coordinator.next_event(_WAIT_S)
+            value = json.loads(received[1]) if received is not None else None
             if value is not None:
                 self._came.add(value["number"])
                 on_event(value["event"])
@@ -82,8 +82,8 @@ class LiveEvents:
                 return
 
     def missed(self, kept: Sequence[Event]) -> list[Event]:
-        """Of the events that came with the result those that did not come before; why, if none did.
-
+        """The events of the result that were not received live; the reason first, if none was. Call
+        it after take_all() has returned.
         Once take_all() has returned.
         """
         missed = [event for event in kept if event["number"] not in self._came]
@@ -99,7 +99,7 @@ class LiveEvents:
 
 
 class EventSender:
-    """Rank 0's end. It never fails: where the client cannot be reached, it sends nothing."""
+    """Rank 0's end. It never fails: if the client is unreachable, it sends nothing."""
 
     def __init__(self, listener: Listener):
         self._listener = listener
@@ -109,12 +109,12 @@ class EventSender:
         self._thread.start()
 
     def put(self, number: int, event: Any) -> None:
-        """Sends an event, later; its number is one of its own."""
+        """Queues an event; its number is unique."""
         if not self._over:
             self._events.put(json.dumps({"number": number, "event": event}))
 
     def close(self) -> None:
-        """Waits a moment until all is sent."""
+        """Waits briefly until everything is sent."""
         self._events.put(None)
         self._thread.join(_END_S)
 
@@ -135,7 +135,7 @@ class EventSender:
             while (event := self._events.get()) is not None and member.failure() is None:
                 member.send_event(event)
             member.done()
-        except (OSError, RuntimeError):  # no way there, or the client is gone
+        except (OSError, RuntimeError):  # unreachable, or the client has closed
             pass
         finally:
             self._over = True

@@ -1,6 +1,6 @@
-"""Training steps in which every rank takes part, whether it has rows at the moment or not.
+"""Training steps in which every rank takes part, with or without rows.
 
-What a framework's tensors are, and how its ranks tell each other, it says itself (Exchange).
+The Exchange interface hides a framework's tensors and communication.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-# How long a rank waits when no rank has rows, before they ask each other again.
+# How long ranks wait when none has rows, before they exchange their states again.
 _IDLE_S = 0.1
 _END = object()
-# The name of the thread that waits for rows while steps go on without them.
+# Name of the thread that waits for rows while steps continue without them.
 AHEAD = "hearth-ahead"
 
 
 @dataclass(frozen=True)
 class State:
-    """What a rank tells the others before a step."""
+    """A rank's state, sent to the others before a step."""
 
     rows: int
     ended: bool
@@ -30,38 +30,38 @@ class State:
 class Exchange(Protocol):
     """A framework's minibatches and ranks."""
 
-    def tell(self, own: State) -> list[State]:
-        """Every rank's state, by rank."""
+    def exchange_states(self, own: State) -> list[State]:
+        """Exchanges states; returns those of all ranks, by rank."""
 
     def rows(self, batch: Any) -> int:
-        """How many rows a minibatch has. Raises TypeError for what is none."""
+        """The number of rows of a minibatch. Raises TypeError for other values."""
 
     def two_rows(self, batch: Any) -> Any:
-        """Copies of two rows, for norms over a minibatch take no single one."""
+        """Copies of two rows, as normalization over a minibatch needs more than one."""
 
     def share(self, example: Any, source: int) -> Any:
-        """Gives the example of rank `source` to those whose `example` is None; the others keep
-        theirs. All ranks call it."""
+        """Sends the example of rank `source` to ranks whose `example` is None; others keep theirs.
+        All ranks call it."""
 
 
 def in_step(
     batches: Iterable[Any], patience_s: float, exchange: Exchange
 ) -> Iterator[tuple[Any, float]]:
-    """Yields (minibatch, weight) on all ranks equally often, until the rows of all have ended.
+    """Yields (minibatch, weight) equally often on all ranks, until the rows of all have ended.
 
-    A rank without rows gets two old ones with the weight 0; the weights of the others are their
-    share of the step's rows times the number of ranks, so that the mean over the ranks is the mean
-    over the rows. `patience_s`: how long the others wait for a rank that has just run out of rows.
+    A rank without rows gets two earlier ones with weight 0; the weights of the others are their
+    share of the step's rows times the number of ranks, so that the mean over ranks is the mean over
+    rows. `patience_s`: how long the others wait for a rank that has just run out of rows.
     """
     ahead = Ahead(batches)
-    example: Any = None  # what a rank without rows computes on
+    example: Any = None  # rows for a rank that has none
     dry = False
     while True:
         batch = ahead.take(0.0 if dry else patience_s)
         if batch is not None and example is None:
             example = exchange.two_rows(batch)
         own = 0 if batch is None else exchange.rows(batch)
-        states = exchange.tell(State(own, ahead.ended, example is not None))
+        states = exchange.exchange_states(State(own, ahead.ended, example is not None))
         total = sum(state.rows for state in states)
         dry = batch is None
         if total == 0:
@@ -73,51 +73,51 @@ def in_step(
         if not all(have):
             example = exchange.share(example, have.index(True))
         if batch is None:
-            yield exchange.two_rows(example), 0.0  # the program may write to what it gets
+            yield exchange.two_rows(example), 0.0  # copies, as the program may modify them
         else:
             ahead.given()
             yield batch, own * len(states) / total
 
 
 class Feed(Protocol):
-    """A feed whose rows are read ahead of the program."""
+    """A feed that is read ahead of the program."""
 
-    # How many of its rows are in minibatches that the program has been given; None: all.
+    # Number of its rows in minibatches returned to the program; None: all.
     used: int | None
 
     @property
     def taken(self) -> int:
-        """How many rows were taken so far."""
+        """The number of rows taken so far."""
 
 
 class Ahead:
-    """Takes minibatches in a thread of its own, each when it is asked for. One thread asks."""
+    """Takes minibatches in a thread, each on request. One thread requests them."""
 
     def __init__(self, batches: Iterable[Any]):
         self.ended = False
-        self._feeds: list[Feed] = []  # that gave rows to its thread, which alone adds to it
+        self._feeds: list[Feed] = []  # feeds read by its thread, which alone appends
         self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._found: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asked = False
         self._batch: Any = None
-        self._used: list[tuple[Feed, int]] = []  # once the program has the minibatch
-        # A daemon: it may wait for rows when the program has ended.
+        self._used: list[tuple[Feed, int]] = []  # `used` once the program has the minibatch
+        # A daemon thread: it may still wait for rows when the program ends.
         self._thread = threading.Thread(target=self._run, args=(batches,), name=AHEAD, daemon=True)
         self._thread.start()
 
     def take(self, wait_s: float) -> Any:
-        """The next minibatch; None where it does not come in time, or all have ended."""
+        """The next minibatch; None if it does not arrive in time, or all have ended."""
         self.wait(wait_s)
         return self._batch
 
     def given(self) -> None:
-        """The program has the minibatch: the next take() is for another."""
+        """Records that the program has the minibatch: take() returns the next one."""
         self._batch = None
         for feed, rows in self._used:
             feed.used = rows
 
     def wait(self, wait_s: float) -> None:
-        """Waits until there is a minibatch, or it is known that there is none."""
+        """Waits for a minibatch, or for the end."""
         if self._batch is not None or self.ended:
             return
         if not self._is_asked:
@@ -138,7 +138,7 @@ class Ahead:
             self._batch, self._used = found
 
     def note(self, feed: Feed) -> None:
-        """Its thread is about to take rows of a feed."""
+        """Called by its thread before it takes rows of a feed."""
         if feed not in self._feeds:
             feed.used = feed.taken
             self._feeds.append(feed)
@@ -165,8 +165,8 @@ _here = _Here()
 def note_taking(feed: Feed) -> None:
     """Called by a feed before this thread takes rows of it.
 
-    Of rows that in_step() takes, by whatever lies between, those that it has not given to the
-    program yet are not used: see Feed.used.
+    Rows taken by in_step(), also indirectly, do not count as used until it has returned them to the
+    program: see Feed.used.
     """
     if _here.ahead is None:
         feed.used = None

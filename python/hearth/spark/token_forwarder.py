@@ -1,8 +1,8 @@
-"""Delegation tokens of Spark's JVM on a cluster with Kerberos, lent to Python's processes.
+"""Forwards delegation tokens of Spark's JVM to Python processes on a cluster with Kerberos.
 
-With a keytab Spark's JVMs, and they alone, get new tokens before the old ones end. The driver's
-process gets them from here by a file of its own, tasks with their closure, and newer ones by a
-folder in HDFS that is the user's alone; see files/borrowed_tokens.py and decision 053.
+Only Spark's JVMs, with a keytab, get new tokens before the old ones expire. The driver's process
+gets them through a private file, tasks in their closure, and newer ones through a folder in HDFS
+that is private to the user; see files/borrowed_tokens.py and decision 053.
 """
 
 from __future__ import annotations
@@ -36,29 +36,30 @@ from hearth.spark.time_setting import time_setting_s
 logger = logging.getLogger(__name__)
 
 LOOK_SETTING = "spark.hearth.tokenLook"
-# Spark has new tokens when three quarters of the old ones' time are over: of a day, say.
+# Spark renews tokens after three quarters of their lifetime, which may be a day.
 _LOOK = "60s"
 _LEAST_LOOK_S, _MOST_LOOK_S = 1.0, 86_400.0
 _CANNOT = "the delegation tokens of Spark's JVM cannot be handed on"
-# With it one is the application master, which tasks are not.
+# Identifies the application master; must not be forwarded to tasks.
 _MASTER = "YARN_AM_RM_TOKEN"
-# Hadoop's settings by which HDFS is found; no keys of object stores.
+# Hadoop's settings that locate HDFS; no keys of object stores.
 _WHERE = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.")
 
 _lock = threading.Lock()
-_lenders: dict[str, _Lender] = {}
+_forwarders: dict[str, _Forwarder] = {}
 
 
-def lend_tokens(spark: Any) -> TokenLoan | None:
-    """The tokens of Spark's JVM, for a task, where the JVM gets newer ones as they end; from then
-    on tasks and this process are given those, too.
+def forward_tokens(spark: Any) -> TokenLoan | None:
+    """The tokens of Spark's JVM for a task, if the JVM renews them; from then on tasks and this
+    process also get newer ones.
 
-    This process gets them where the JVM has logged in by a keytab (--principal and --keytab), as
-    Python has no ticket then; a token file that the user has named stays. What cannot be lent is a
-    warning: tasks then show what YARN has left in their containers.
+    This process gets them if the JVM has logged in with a keytab (--principal and --keytab), as
+    Python has no ticket then; a token file set by the user is kept. If tokens cannot be forwarded,
+    logs a
+    warning: tasks then use the tokens of their YARN containers.
 
     Raises:
-        HearthError: `spark.hearth.tokenLook` is no time.
+        HearthError: `spark.hearth.tokenLook` is not a time.
     """
     if not _renews(spark):
         return None
@@ -67,24 +68,24 @@ def lend_tokens(spark: Any) -> TokenLoan | None:
     try:
         with _lock:
             application = str(spark.sparkContext.applicationId)
-            if application not in _lenders:
-                _lenders[application] = _Lender(spark, look_s)
-            lender = _lenders[application]
-        return lender.loan()
-    except Exception as error:  # py4j's, and this host's disk
+            if application not in _forwarders:
+                _forwarders[application] = _Forwarder(spark, look_s)
+            forwarder = _forwarders[application]
+        return forwarder.tokens()
+    except Exception as error:  # of py4j, or of this host's disk
         logger.warning("%s: %s", _CANNOT, _line(error))
         return None
 
 
 def _renews(spark: Any) -> bool:
-    """Whether the JVM logs in to Kerberos by itself, as Spark renews tokens only then."""
+    """Whether the JVM logs in to Kerberos: Spark renews tokens only in this case."""
     try:
         security = spark._jvm.org.apache.hadoop.security.UserGroupInformation
         if not security.isSecurityEnabled():
             return False
         credentials = spark.sparkContext.getConf().get("spark.kerberos.renewal.credentials", "")
         return security.getLoginUser().isFromKeytab() or credentials == "ccache"
-    except Exception:  # Spark Connect, or a session that lets nobody at its JVM
+    except Exception:  # Spark Connect, or a session without access to its JVM
         return False
 
 
@@ -92,8 +93,8 @@ def _line(error: BaseException) -> str:
     return java_text(error).partition("\n")[0]
 
 
-class _Lender:
-    """Of one application: looks after its tokens until it ends, in a thread."""
+class _Forwarder:
+    """Forwards one application's tokens, in a thread, until it ends."""
 
     def __init__(self, spark: Any, look_s: float):
         self._jvm, self._look_s = spark._jvm, look_s
@@ -106,55 +107,56 @@ class _Lender:
         self._settings = {key: value for key, value in hadoop if key.startswith(_WHERE)}
         staging = spark.sparkContext.getConf().get("spark.yarn.stagingDir", "")
         self._folder = self._folder_of_newer(spark, staging)
-        self._number = self._tried = 0  # of the newest file there, and of the last attempt's
+        self._number = self._tried = 0  # numbers of the newest file, and of the last attempt
         self._published = self._identity(self._held())
-        self._own: frozenset[str] | None = None  # what this process has
+        self._own: frozenset[str] | None = None  # this process's tokens
         before = os.environ.get(VARIABLE, "")
-        self._before = "" if is_lent(before) else before  # an application's before this one
+        self._before = "" if is_lent(before) else before  # of an earlier application
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
-    def loan(self) -> TokenLoan:
-        number = self._number  # asked first: the tokens may only be newer
+    def tokens(self) -> TokenLoan:
+        number = self._number  # read first: the tokens may only be newer
         text = base64.b64encode(self._bytes(self._held())).decode()
         return TokenLoan(
             text, self._folder, number, self._look_s, time.time(), settings=self._settings
         )
 
     def _folder_of_newer(self, spark: Any, staging: str) -> str:
-        """Where Spark on YARN keeps, and removes, what is an application's. "" if not in HDFS."""
+        """A folder in the application's staging folder, which Spark on YARN removes. "" if not in
+        HDFS."""
         try:
             files = HadoopFiles.of(spark)
-            assert files is not None  # Spark Connect is not lent from
+            assert files is not None  # not with Spark Connect
             below = f".sparkStaging/{self._application}/hearth-{uuid.uuid4()}"
             folder = files.qualified(f"{staging}/{below}" if staging else below)
             if scheme(folder) in CORE_SCHEMES:
                 return folder
-            why = f"{folder} is not in HDFS: name a folder there by spark.yarn.stagingDir"
+            why = f"{folder} is not in HDFS: set spark.yarn.stagingDir to a folder in HDFS"
         except Exception as error:
             why = _line(error)
-        logger.warning("delegation tokens are lent, but newer ones will not come: %s", why)
+        logger.warning("delegation tokens are forwarded, but renewed ones will not be: %s", why)
         return ""
 
     def _watch(self) -> None:
-        told = ""
+        reported = ""
         while not self._is_over():
             try:
                 self._look()
-                told = ""
+                reported = ""
             except Exception as error:
-                if not told and not self._is_over():
-                    told = _line(error)
-                    logger.warning("%s yet: %s", _CANNOT, told)
+                if not reported and not self._is_over():
+                    reported = _line(error)
+                    logger.warning("%s yet: %s", _CANNOT, reported)
             time.sleep(self._look_s / 2)
         with _lock:
-            _lenders.pop(self._application, None)
+            _forwarders.pop(self._application, None)
         self._take_back()
 
     def _take_back(self) -> None:
-        """Leaves this process as it was: nobody renews what it has from here on."""
+        """Restores this process's state: its tokens are no longer renewed."""
         if os.getpid() != self._process:
-            return  # a forked child ends
+            return  # in a forked child
         if os.environ.get(VARIABLE) == str(self._private / "tokens"):
             os.environ[VARIABLE] = self._before
             if not self._before:
@@ -166,13 +168,13 @@ class _Lender:
 
         try:
             return bool(self._ended())
-        except (OSError, Py4JNetworkError):  # the JVM is gone
+        except (OSError, Py4JNetworkError):  # the JVM has ended
             return True
         except Exception:
             return False
 
     def _look(self) -> None:
-        """Hands on what the JVM has beyond what is known."""
+        """Forwards new tokens of the JVM."""
         held = self._held()
         found = self._identity(held)
         if found != self._own and self._wants_own_file():
@@ -182,28 +184,29 @@ class _Lender:
                 os.environ[VARIABLE] = str(file)
             self._own = found
         if self._folder and found != self._published:
-            self._tried += 1  # where an answer was lost the last number may be taken
+            self._tried += 1  # after a lost reply the last number may be in use
             self._publish(held, self._tried)
             self._published, self._number = found, self._tried
 
     def _held(self) -> Any:
-        """The JVM's tokens as Credentials, without what makes it the application master, and
-        without secret keys, of which Spark's RPC has one."""
+        """The JVM's tokens as Credentials, without the application master's, and without secret
+        keys, such as that of Spark's RPC."""
         security = self._jvm.org.apache.hadoop.security
         held = security.UserGroupInformation.getCurrentUser().getCredentials()
-        lent = security.Credentials()
+        forwarded = security.Credentials()
         for alias in held.getTokenMap().keySet().toArray():
             token = held.getToken(alias)
             if str(token.getKind()) != _MASTER:
-                lent.addToken(alias, token)
-        return lent
+                forwarded.addToken(alias, token)
+        return forwarded
 
     def _identity(self, held: Any) -> frozenset[str]:
-        """Not by what proves a token: py4j logs all that passes through it, if it is asked to."""
+        """Identifies the tokens without their passwords: py4j may log all that passes through
+        it."""
         return frozenset(str(token.toString()) for token in held.getAllTokens().toArray())
 
     def _bytes(self, held: Any) -> bytes:
-        """A token file, which the JVM writes for the same reason."""
+        """A token file, written by the JVM for the same reason."""
         file = self._private / uuid.uuid4().hex
         path = self._jvm.org.apache.hadoop.fs.Path(file.as_uri())
         try:
@@ -219,7 +222,7 @@ class _Lender:
         system = folder.getFileSystem(self._configuration)
         if not system.exists(folder):
             system.mkdirs(folder, hadoop.permission.FsPermission("700"))
-            system.deleteOnExit(folder)  # also where Spark does not
+            system.deleteOnExit(folder)  # if Spark does not
         part, target = (hadoop.Path(folder, name) for name in ("part", token_file(number)))
         stream = system.create(part, True)
         try:
@@ -227,9 +230,9 @@ class _Lender:
         finally:
             stream.close()
         if not system.rename(part, target):
-            raise OSError(f"{self._folder} takes no file")
+            raise OSError(f"cannot create a file in {self._folder}")
 
     def _wants_own_file(self) -> bool:
-        """Where the JVM alone can log in, and the user has not named tokens."""
+        """Whether only the JVM can log in, and the user has not set a token file."""
         login = self._jvm.org.apache.hadoop.security.UserGroupInformation.getLoginUser()
         return bool(login.isFromKeytab()) and not is_users(os.environ.get(VARIABLE, ""))

@@ -1,8 +1,8 @@
-"""By which name a training knows its own snapshots again.
+"""The name by which a training recognizes its own snapshots.
 
-A training that is started again by its driver keeps its name in memory. The driver itself may be
-started again, by YARN in cluster mode, and runs its program from the beginning: then the same
-training needs the same name.
+A training that its driver restarts keeps its name in memory. The driver itself may be restarted by
+YARN in cluster mode, and runs its program from the beginning: then the same training must get the
+same name.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class RunName:
-    """`attempt`: of the application, from 1 on. From 2 on the run may have snapshots already."""
+    """`attempt`: the application's, from 1. From 2 on the run may have snapshots already."""
 
     text: str
     attempt: int = 1
 
     def first_generation(self, max_restarts: int) -> int:
-        """Above those of all attempts before, each of which had up to `max_restarts` + 1."""
+        """Greater than those of earlier attempts, each of which had up to `max_restarts` + 1."""
         return (self.attempt - 1) * (max_restarts + 1)
 
 
 def run_name(spark: Any, job: Mapping[str, Any]) -> RunName:
     """The name of the next training with that job in this driver.
 
-    Under YARN's cluster mode it follows from application, job, and how many trainings with the same
-    job the program has begun; elsewhere it is random.
+    In YARN's cluster mode it is derived from application, job, and how many trainings with the same
+    job the program has started; otherwise it is random.
     """
     known = _application(spark)
     if known is None:
         return RunName(str(uuid.uuid4()))
     application, attempt = known
-    # Each attempt has a container of its own, and with it another path of the submitted files.
+    # Each attempt runs in another container, which changes the paths of submitted files.
     text = json.dumps(job, sort_keys=True).replace(os.getcwd(), ".")
     with _lock:
         _counts[text] += 1
@@ -52,7 +52,7 @@ def run_name(spark: Any, job: Mapping[str, Any]) -> RunName:
 
 
 def _application(spark: Any) -> tuple[str, int] | None:
-    """Its id and its attempt, where the cluster starts a driver again that has died."""
+    """Its id and attempt, if the cluster restarts a driver that has died."""
     if not hasattr(spark, "_jsc"):
         return None
     context = spark._jsc.sc()

@@ -1,4 +1,4 @@
-"""Events of a training whose driver cannot hear them are kept, and told as a history."""
+"""Events of a training with Spark Connect are recorded, and reported as a history."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import threading
 
 import pytest
 
+from hearth.caffe_jobs import recorded_events
+from hearth.caffe_jobs.recorded_events import RecordedEvents
 from hearth.caffeonspark.history import History
-from hearth.trainer import kept_events
-from hearth.trainer.kept_events import KeptEvents
 
 
 class Coordinator:
-    """Gives the events that it was told; as the core's, None when it is closed and has no more."""
+    """Returns given events; like the core's, None when it is closed and drained."""
 
     def __init__(self, events):
         self.events = queue.SimpleQueue()
@@ -54,12 +54,12 @@ def progress(iteration, loss=0.5):
 VALIDATION = {"event": "validation", "iteration": 20, "outputs": {"accuracy": [0.75]}}
 
 
-def test_what_draws_curves_is_kept_and_warnings():
+def test_curves_and_warnings_are_recorded():
     told = [
         progress(1), {"event": "log", "level": "I", "text": "much"},
         {"event": "log", "level": "W", "text": "mind"}, VALIDATION, ["no event"],
     ]  # fmt: skip
-    kept = KeptEvents(Coordinator(told)).finish()
+    kept = RecordedEvents(Coordinator(told)).finish()
     assert [event["event"] for event in kept] == ["progress", "log", "validation"]
     assert [event["seconds"] for event in kept] == sorted(event["seconds"] for event in kept)
 
@@ -67,7 +67,7 @@ def test_what_draws_curves_is_kept_and_warnings():
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_coordinator_stays_until_all_ranks_are_done_or_one_has_failed(fails):
     coordinator = Coordinator([{"event": "done"}])
-    kept = KeptEvents(coordinator)
+    kept = RecordedEvents(coordinator)
     thread = threading.Thread(target=kept.finish_done)
     thread.start()
     thread.join(0.2)
@@ -81,19 +81,19 @@ def test_the_coordinator_stays_until_all_ranks_are_done_or_one_has_failed(fails)
 
 
 def test_finishing_twice_gives_the_same():
-    keeper = KeptEvents(Coordinator([VALIDATION]))
+    keeper = RecordedEvents(Coordinator([VALIDATION]))
     assert keeper.finish() == keeper.finish()
 
 
-def test_of_very_many_the_newest_stays_and_every_second_goes():
-    kept = KeptEvents(Coordinator([progress(i) for i in range(1, 5001)])).finish()
+def test_many_events_are_thinned_but_the_newest_stays():
+    kept = RecordedEvents(Coordinator([progress(i) for i in range(1, 5001)])).finish()
     iterations = [event["iteration"] for event in kept]
     assert iterations == [*range(1, 5001, 4), 5000]
 
 
-def test_of_a_very_long_training_the_begin_is_not_lost():
+def test_a_long_training_keeps_its_start():
     told = [{**progress(i), "event": "rank", "rank": i % 2} for i in range(100_000)]
-    kept = KeptEvents(Coordinator(told)).finish()
+    kept = RecordedEvents(Coordinator(told)).finish()
     for rank in (0, 1):
         iterations = [event["iteration"] for event in kept if event["rank"] == rank]
         assert iterations[0] == rank and iterations[-1] == 99_998 + rank
@@ -106,10 +106,10 @@ def histogram(iteration, parts=30):
     }  # fmt: skip
 
 
-def test_histograms_are_kept_by_their_bytes(monkeypatch):
-    monkeypatch.setattr(kept_events, "_MOST_HISTOGRAM_BYTES", 100_000)
+def test_histograms_are_limited_by_bytes(monkeypatch):
+    monkeypatch.setattr(recorded_events, "_MOST_HISTOGRAM_BYTES", 100_000)
     told = [histogram(i // 2) for i in range(2, 4002)]
-    kept = KeptEvents(Coordinator(told)).finish()
+    kept = RecordedEvents(Coordinator(told)).finish()
     assert 40_000 < sum(len(json.dumps(event)) for event in kept) <= 130_000
     iterations = [event["iteration"] for event in kept]
     assert iterations[0] == 1 and iterations[-1] == 2000
@@ -118,13 +118,13 @@ def test_histograms_are_kept_by_their_bytes(monkeypatch):
     assert len(gaps) == 1
 
 
-def test_of_histograms_that_are_too_large_the_first_and_last_are_kept(monkeypatch):
-    monkeypatch.setattr(kept_events, "_MOST_HISTOGRAM_BYTES", 1000)
-    kept = KeptEvents(Coordinator([histogram(i, 5000) for i in range(1, 6)])).finish()
+def test_of_oversized_histograms_the_first_and_last_stay(monkeypatch):
+    monkeypatch.setattr(recorded_events, "_MOST_HISTOGRAM_BYTES", 1000)
+    kept = RecordedEvents(Coordinator([histogram(i, 5000) for i in range(1, 6)])).finish()
     assert [event["iteration"] for event in kept] == [1, 5]
 
 
-def test_all_but_another_ranks_end_is_sent_on_with_the_numbers_of_what_is_kept():
+def test_events_are_sent_with_the_numbers_of_the_record():
     class Sender:
         def __init__(self):
             self.sent = []
@@ -138,12 +138,12 @@ def test_all_but_another_ranks_end_is_sent_on_with_the_numbers_of_what_is_kept()
     coordinator, sender = Coordinator([progress(1), {"event": "log", "level": "I"}]), Sender()
     coordinator.events.put((1, json.dumps({"event": "done"})))
     coordinator.events.put((0, json.dumps(VALIDATION)))
-    kept = KeptEvents(coordinator, sender).finish()
+    kept = RecordedEvents(coordinator, sender).finish()
     assert sender.sent == [(1, "progress"), (2, "log"), (4, "validation"), "end"]
     assert [event["number"] for event in kept] == [1, 4]
 
 
-def test_a_history_has_their_times_and_goes_back_with_a_restart():
+def test_a_history_has_times_and_rewinds_at_a_restart():
     history = History()
     for event in (
         {**progress(10), "seconds": 1.5},

@@ -1,4 +1,4 @@
-"""A rank's rows on their way into its rings: of its task, and of files, which threads read."""
+"""Feeds a rank's rings with the rows of its task, and with files that threads read."""
 
 from __future__ import annotations
 
@@ -7,70 +7,70 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.trainer_process import Event, stream_of
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.sources.rank_rows import RankRows
-from hearth.trainer.trainer_process import Event, stream_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import BarrierTaskContext
 
-# A trainer takes rows that it does not keep as it needs them, which may be seldom. One that died is
-# noticed at once.
+# A trainer reads streamed rows as it needs them, with long pauses. Its death is noticed at
+# once.
 _TRAINING_S = 30 * 86400.0
 
 
 @dataclass(frozen=True)
-class Place:
-    """Which rank a task is, and whether it runs where its files were meant to be near."""
+class TaskRank:
+    """A task's rank, and whether it runs on a host that stores the rank's files."""
 
     rank: int
-    at_home: bool = False
+    is_local: bool = False
 
     @classmethod
-    def of(cls, context: BarrierTaskContext, wanted: Sequence[frozenset[str]]) -> Place:
-        """`wanted`: of each rank, the names of the host near which its files are; or none at all.
+    def of(cls, context: BarrierTaskContext, preferred: Sequence[frozenset[str]]) -> TaskRank:
+        """`preferred`: per rank, the names of the host that stores its files; or empty.
 
-        All tasks of a stage come to one answer, in which each rank is taken once.
+        All tasks of a stage compute the same assignment, in which each rank occurs once.
         """
         partition = context.partitionId()
-        if not wanted:
+        if not preferred:
             return cls(partition)
         hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
-        rank = ranks_of(hosts, wanted)[partition]
-        return cls(rank, hosts[partition] in wanted[rank])
+        rank = ranks_of(hosts, preferred)[partition]
+        return cls(rank, hosts[partition] in preferred[rank])
 
 
-def ranks_of(hosts: Sequence[str], wanted: Sequence[frozenset[str]]) -> list[int]:
-    """The rank of each partition: one that wants its host, while there is one, else any."""
-    free = list(range(len(wanted)))
+def ranks_of(hosts: Sequence[str], preferred: Sequence[frozenset[str]]) -> list[int]:
+    """The rank of each partition: one that prefers its host if any is left, else any."""
+    free = list(range(len(preferred)))
     ranks: list[int | None] = []
     for host in hosts:
-        near = next((rank for rank in free if host in wanted[rank]), None)
-        if near is not None:
-            free.remove(near)
-        ranks.append(near)
+        local = next((rank for rank in free if host in preferred[rank]), None)
+        if local is not None:
+            free.remove(local)
+        ranks.append(local)
     return [free.pop(0) if rank is None else rank for rank in ranks]
 
 
 class FileFeed:
-    """The streams of one rank that come from files; its threads write into their rings."""
+    """The streams of one rank that are read from files, by threads that fill their rings."""
 
     def __init__(
-        self, files: Mapping[str, RankRows], rings: Mapping[str, Any], place: Place, world: int
+        self, files: Mapping[str, RankRows], rings: Mapping[str, Any], task: TaskRank, world: int
     ):
-        """`rings`: of all streams, also of those that do not come from files."""
+        """`rings`: those of all streams, including those that are not read from files."""
         self._files = files
         self._rings = rings
-        self._place, self._world = place, world
+        self._task, self._world = task, world
         self._lock = threading.Lock()
-        self._bytes = {True: 0, False: 0}  # near, far
+        self._bytes = {True: 0, False: 0}  # read locally, remotely
 
     def streams(self) -> dict[str, Any]:
-        """The job's field for all streams: the rings, and where rows are kept; or, of rows that are
-        not kept, what tells them from others."""
-        rank, streams = self._place.rank, {}
+        """The job's field for all streams: the rings, and the folder of spooled rows, or the hash
+        that identifies streamed rows."""
+        rank, streams = self._task.rank, {}
         for turn, (name, ring) in enumerate(self._rings.items()):
             rows = self._files.get(name)
             if rows is not None and rows.seed is not None:
@@ -81,22 +81,24 @@ class FileFeed:
         return streams
 
     def start(self) -> None:
-        """Begins with the rows that the trainer keeps."""
+        """Starts to feed the rows that the trainer spools."""
         for name, rows in self._files.items():
             if rows.seed is None:
                 self._start(name, rows, self._feed_once)
 
     def start_epochs(self, event: Event) -> None:
-        """Begins with rows that are not kept, at the epoch that the trainer asks for."""
+        """Starts to feed streamed rows, from the epoch that the trainer asks for."""
         name = event["stream"]
-        rows, rank = self._files[name], self._place.rank
+        rows, rank = self._files[name], self._task.rank
         epochs = rows.epochs(rank, self._world, event["epoch"], self._count)
         self._start(name, epochs, _feed_epochs)
 
     def read(self) -> list[Event]:
-        """An event that tells what was read from other file systems, if anything was."""
-        near, far = self._bytes[True], self._bytes[False]
-        return [{"event": "files_read", "near": near, "far": far}] if near or far else []
+        """An event with the bytes read from remote file systems, if any."""
+        local, remote = self._bytes[True], self._bytes[False]
+        return (
+            [{"event": "files_read", "local": local, "remote": remote}] if local or remote else []
+        )
 
     def _start(self, name: str, rows: Any, feed_rows: Callable[[Any, Any], None]) -> None:
         ring = self._rings[name]
@@ -105,19 +107,19 @@ class FileFeed:
         thread.start()
 
     def _feed_once(self, ring: Any, rows: Any) -> None:
-        def batches() -> Iterator[tuple[str, pa.RecordBatch]]:  # feed() tells of its failures
-            for batch in rows.read(self._place.rank, self._world, self._count):
+        def batches() -> Iterator[tuple[str, pa.RecordBatch]]:  # feed() reports its failures
+            for batch in rows.read(self._task.rank, self._world, self._count):
                 yield "", batch
 
         feed({"": ring}, batches())
 
-    def _count(self, size: int, near: bool) -> None:
+    def _count(self, size: int, local: bool) -> None:
         with self._lock:
-            self._bytes[near and self._place.at_home] += size
+            self._bytes[local and self._task.is_local] += size
 
 
 def _feed_epochs(ring: Any, epochs: Iterator[Iterator[pa.RecordBatch]]) -> None:
-    """Writes epoch after epoch, a mark behind each, until the trainer wants no more. As feed()."""
+    """Writes epoch after epoch, a mark after each, until the trainer has enough. See feed()."""
     try:
         for batches in epochs:
             for batch in batches:
@@ -134,8 +136,8 @@ def _feed_epochs(ring: Any, epochs: Iterator[Iterator[pa.RecordBatch]]) -> None:
 def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> None:
     """Writes each batch into the ring of its stream, then ends the rings.
 
-    Never raises: where rows cannot be had the trainer is told why, and a trainer that is gone or
-    wants no more rows says so itself.
+    Never raises: an error in reading rows is passed to the trainer, and a trainer that ended, or
+    needs no more rows, reports that itself.
     """
     wanting = dict(rings)
     try:
@@ -156,7 +158,7 @@ def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> 
 def split_streams(
     batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each stream: of two struct columns, exactly one is set in every row."""
+    """Splits rows by stream: of two struct columns, exactly one is set in every row."""
     import pyarrow as pa
 
     for batch in batches:

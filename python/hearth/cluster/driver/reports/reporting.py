@@ -1,4 +1,4 @@
-"""What a cluster offers of results and reports: the part of Cluster that users call."""
+"""Results and reports of a cluster: this part of Cluster's public API."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Reporting:
-    """Results and reports of a cluster. Any thread may use it."""
+    """Results and reports of a cluster. Thread-safe."""
 
     plan: Plan
     spark: Any
     reports: Reports
     _running: ClusterStart | None = None  # until the first start
-    _stops = False  # training is to stop, in each start that follows, too
+    _stops = False  # stop training, also after restarts
 
     @property
     def running(self) -> ClusterStart:
@@ -34,13 +34,13 @@ class Reporting:
         return self._running
 
     def result(self) -> list[Any]:
-        """What main_fun returned, by rank; None where it returned nothing. Ends the cluster first,
-        as shutdown() does.
+        """The return values of main_fun by rank, None for none. Ends the cluster first, as
+        shutdown() does.
 
-        Numbers, texts, bytes, NumPy arrays, and lists, tuples and dicts of them are carried.
+        Supported are numbers, strings, bytes, NumPy arrays, and lists, tuples and dicts of them.
 
         Raises:
-            TypeError: a rank returned something else, or more than 256 MB.
+            TypeError: a rank returned an unsupported value, or more than 256 MB.
             ClusterError: as shutdown().
         """
         self.shutdown()
@@ -55,8 +55,8 @@ class Reporting:
 
     @property
     def history(self) -> Any:
-        """What ranks reported so far, as a DataFrame of (step, rank, name, value, seconds). `rank`
-        is null for nodes that are no ranks, and `seconds` count from the cluster's start."""
+        """The metrics reported so far, as a DataFrame of (step, rank, name, value, seconds). `rank`
+        is null for nodes that are not ranks; `seconds` count from the cluster's start."""
         return self.spark.session.createDataFrame(self.history_rows, SCHEMA)
 
     @property
@@ -73,14 +73,14 @@ class Reporting:
         raise NotImplementedError
 
     def _pass_on_stop(self) -> None:
-        """To the nodes of this start, where training is to stop."""
+        """Asks the nodes of this start to stop, if training should stop."""
         if self._stops and self._running is not None:
-            with suppress(RuntimeError):  # the cluster may be over
+            with suppress(RuntimeError):  # the cluster may have ended
                 self._running.broadcast({"op": "stop_training"})
 
 
 def output_here(spark: Any, plan: Plan) -> list[int]:
-    """Nodes whose standard error is this process's, which shows their output without the driver."""
+    """Nodes that share this process's standard error, so their output needs no relay."""
     if not _is_own_stderr():
         return []
     size = sum(map(len, plan.template.values()))

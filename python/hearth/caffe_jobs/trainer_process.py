@@ -1,4 +1,4 @@
-"""One `hearth trainer` process: started, given its job, listened to, and never left behind."""
+"""Owns one `hearth trainer` process: starts it, sends its job, reads its events, ends it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hearth import native
 from hearth.native.failure import Failure, TaskError
 from hearth.spark.task_resources import task_gpus
 
-# A trainer that said "done" or lost its control channel ends at once; this bounds a defect.
+# A trainer that sent "done" or lost its control channel exits at once; this bounds a defect.
 _EXIT_TIMEOUT_S = 10.0
 
 Event = dict[str, Any]
@@ -31,8 +31,8 @@ class RankError(TaskError):
 class TrainerProcess:
     """Owns a trainer child and its control channel; a context manager.
 
-    Make it in a thread that lives as long as the child: the kernel kills the child when the thread
-    that started it ends. The job, with its token, goes through the channel only.
+    Create it in a thread that outlives the child: the kernel kills the child when the thread that
+    started it ends. The job, with its token, is sent through the channel only.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class TrainerProcess:
     ):
         """Starts the program and sends `job`.
 
-        `on_rows` gets the event by which it asks for the rows of a stream, in another thread.
-        `environment`: variables for it that this process does not set.
+        `on_rows` is called in another thread with each request for the rows of a stream.
+        `environment`: defaults for variables that this process does not set.
 
         Raises:
             RankError: the program cannot be started.
@@ -101,7 +101,7 @@ class TrainerProcess:
         if self._error is None:
             return self._how_it_ended()
         message = " ".join(str(self._error.get("message", "no reason given")).split())
-        if self._error.get("by_peer"):  # the first failure of the cluster has reached us
+        if self._error.get("by_peer"):  # another rank failed first
             return Failure.of(self._error, text=message)
         if self._error.get("code") == "resource_exhausted":
             message += _address_limit()
@@ -126,7 +126,7 @@ class TrainerProcess:
         )
 
     def _listen(self) -> None:
-        # Errors: a killed child resets the channel or leaves a line cut off.
+        # A killed child resets the channel or leaves a truncated line.
         with self._control.makefile("rb") as lines, suppress(OSError, ValueError):
             for line in lines:
                 self._handle(json.loads(line))
@@ -144,7 +144,7 @@ class TrainerProcess:
             self._ended.set()
 
     def close(self) -> None:
-        """Ends the child, if it still runs, and waits for it."""
+        """Ends the child if it still runs, and waits for it."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         try:
@@ -163,7 +163,7 @@ class TrainerProcess:
 
 
 def _address_limit() -> str:
-    """A hint for a failure that may be a lack of memory, if Spark limits the address space."""
+    """A hint for failures that may be out of memory, if Spark limits the address space."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return ""
@@ -174,10 +174,10 @@ def _address_limit() -> str:
 
 
 def _program_for(net: str) -> tuple[list[str], dict[str, str]]:
-    """What to start for a net's prototxt, and its environment.
+    """The command for a net's prototxt, and its environment.
 
-    Layers in Python need an interpreter, which finds them wherever this one would. Another thing
-    of that name in the net does no harm.
+    Python layers need an interpreter with this process's search path. A false match of the name is
+    harmless.
     """
     environment = native.environment()
     if gpus := task_gpus():
@@ -192,12 +192,14 @@ def compute_threads(task_cpus: int) -> int:
     """Compute threads of one trainer: what Spark granted the task, or OMP_NUM_THREADS.
 
     Raises:
-        ValueError: OMP_NUM_THREADS is no number, or list of numbers, of which the first counts.
+        ValueError: OMP_NUM_THREADS is not a number, or a list whose first item is one.
     """
     text = os.environ.get("OMP_NUM_THREADS", "")
     first = text.partition(",")[0].strip()
     if first and not first.isdecimal():
-        raise ValueError(f"OMP_NUM_THREADS={text} in the environment: it is a number of threads")
+        raise ValueError(
+            f"OMP_NUM_THREADS={text} in the environment: it must be a number of threads"
+        )
     return max(1, int(first or task_cpus or 1))
 
 

@@ -1,4 +1,4 @@
-"""The plan of datasets beside the checkpoints: the same for a driver that is started again."""
+"""The plan of datasets stored with checkpoints: the same for a restarted driver."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import pytest
 import hearth.data
 from hearth import HearthError
 from hearth.cluster.driver.datasets.delivery import Datasets
-from hearth.cluster.driver.datasets.kept_plan import KeptPlan
+from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 
 
 class Driver:
-    """A driver's session, as far as plans of files ask it."""
+    """The part of a driver's session that plans of files use."""
 
     def __init__(self, application, attempt, folder):
         conf = {"spark.app.id": application, "spark.app.attempt.id": attempt}
         self.session, self._folder = SimpleNamespace(conf=conf), str(folder)
 
     def plan(self, uri):
-        """The plan of the dataset, which is kept."""
+        """The plan of the dataset, which is stored."""
         datasets = Datasets.__new__(Datasets)
         datasets._spark = SimpleNamespace(session=None)
         conf = self.session.conf
-        datasets._kept = KeptPlan(self._folder, tuple(conf.values()))
+        datasets._kept = StoredPlan(self._folder, tuple(conf.values()))
         plan = datasets._plan("train", hearth.data.parquet(uri), {}, 2)
         datasets._kept.owners("train", 2, plan.partitions, lambda: plan.owners([frozenset()] * 2))
         return plan
@@ -37,7 +37,7 @@ def write(folder, number):
     pq.write_table(pa.table({"x": range(number, number + 10)}), folder / f"{number}.parquet")
 
 
-def test_a_driver_that_is_started_again_goes_on_with_the_files_of_the_one_before(tmp_path):
+def test_a_restarted_driver_uses_the_files_of_the_previous_one(tmp_path):
     rows, kept = tmp_path / "rows", tmp_path / "kept"
     rows.mkdir()
     write(rows, 1)
@@ -47,12 +47,12 @@ def test_a_driver_that_is_started_again_goes_on_with_the_files_of_the_one_before
     second = Driver("application_1", "2", kept).plan(str(rows))
     assert second.identity == first.identity
     assert Driver("application_1", "3", kept).plan(str(rows)).identity == first.identity
-    # Another cluster of the same driver, and another application, have the files of now.
+    # Another cluster of the same driver, and another application, use the current files.
     for application, attempt in (("application_1", "3"), ("application_2", "1"), ("local", "")):
         assert Driver(application, attempt, kept).plan(str(rows)).identity != first.identity
 
 
-def test_a_file_that_has_changed_before_the_driver_was_started_again_is_an_error(tmp_path):
+def test_a_file_changed_before_a_driver_restart_is_an_error(tmp_path):
     rows, kept = tmp_path / "rows", tmp_path / "kept"
     rows.mkdir()
     write(rows, 1)
@@ -73,15 +73,17 @@ def test_a_file_that_has_changed_before_the_driver_was_started_again_is_an_error
         {"train": {"partitions": 4, "owners": {"2": [0, 1]}}},
     ],
 )
-def test_a_damaged_plan_is_an_error_that_names_it(tmp_path, datasets):
+def test_a_corrupt_plan_is_named_in_the_error(tmp_path, datasets):
     (tmp_path / "datasets.json").write_text(json.dumps({"version": 1, "datasets": datasets}))
-    with pytest.raises(HearthError, match=r"datasets\.json is no plan of datasets .*: remove it"):
-        KeptPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 1, 0, 1])
+    with pytest.raises(
+        HearthError, match=r"datasets\.json is no valid plan of datasets .*: remove it"
+    ):
+        StoredPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 1, 0, 1])
 
 
 def test_ranks_keep_their_partitions(tmp_path):
-    assert KeptPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 0, 1, 1]) == [0, 0, 1, 1]
-    kept = KeptPlan(str(tmp_path))
+    assert StoredPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 0, 1, 1]) == [0, 0, 1, 1]
+    kept = StoredPlan(str(tmp_path))
     assert kept.partitions("train") == 4
     assert kept.owners("train", 2, 4, lambda: [0, 1, 0, 1]) == [0, 0, 1, 1]
     assert kept.owners("train", 1, 4, lambda: [0] * 4) == [0] * 4

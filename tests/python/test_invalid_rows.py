@@ -1,4 +1,4 @@
-"""What a prediction leaves out is found by comparing names, and told once."""
+"""Rows without a prediction are found by comparing names, and reported once."""
 
 import pickle
 import sys
@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from hearth.rows.unusable_rows import NAMED_ROWS, PartsParam, Report, Tally, Unusable, add_up
+from hearth.rows.invalid_rows import NAMED_ROWS, InvalidRows, PartsParam, Report, Tally, add_up
 
 
 def tally_of(given, came, **columns):
-    """A partition in batches of three rows, of which the named ones came out."""
+    """A partition in batches of three rows; only the named ones have an output."""
     tally = Tally()
     table = pa.table({"id": given, **columns})
     assert sum(batch.num_rows for batch in tally.watch(table.to_batches(3))) == len(given)
@@ -30,12 +30,12 @@ def tally_of(given, came, **columns):
         ([], [], ()),
     ],
 )
-def test_rows_that_did_not_come_out_are_counted_and_named(given, came, names):
-    assert tally_of(given, came).result() == Unusable(len(given), len(names), names)
+def test_rows_without_output_are_counted_and_named(given, came, names):
+    assert tally_of(given, came).result() == InvalidRows(len(given), len(names), names)
 
 
-def test_names_that_the_trainer_writes_in_another_way_are_not_guessed():
-    assert tally_of([1.5, 2.5, 3.5], ["1.500", "3.500"]).result() == Unusable(3, 1, ())
+def test_names_formatted_differently_are_omitted():
+    assert tally_of([1.5, 2.5, 3.5], ["1.500", "3.500"]).result() == InvalidRows(3, 1, ())
 
 
 def test_only_the_first_are_named():
@@ -45,18 +45,18 @@ def test_only_the_first_are_named():
     assert len(add_up([found, found]).names) == NAMED_ROWS
 
 
-def test_a_partition_that_comes_again_counts_once():
+def test_a_recomputed_partition_counts_once():
     first, second = tally_of(["a", "b"], ["b"]), tally_of(["c", "d"], [])
     param = PartsParam()
     task_side = pickle.loads(pickle.dumps(PartsParam(print)))
     value = param.zero({})
     for tally in (first, second, first):
         value = param.addInPlace(value, task_side.addInPlace({}, {tally.key(): tally.result()}))
-    assert add_up(value.values()) == Unusable(4, 3, ("a", "c", "d"))
+    assert add_up(value.values()) == InvalidRows(4, 3, ("a", "c", "d"))
 
 
 def reporting():
-    """A report on a stand-in for a session, the parameter of its accumulator, and what it tells."""
+    """A report on a fake session, its accumulator's parameter, and its notifications."""
     told, made = [], []
 
     def accumulator(value, param):
@@ -68,31 +68,31 @@ def reporting():
 
 
 def settle(report):
-    """Waits until the driver has been told of what was found."""
+    """Waits for the driver's notification."""
     if (timer := report._timer) is not None:
         timer.join(60)
 
 
-def test_the_driver_is_told_once_of_each_change():
+def test_each_change_is_reported_once_to_the_driver():
     report, param, told = reporting()
-    found = Unusable(5, 2, ("a", "b"))
-    for part in ({"x": found}, {"y": Unusable(5)}, {"x": found}):
+    found = InvalidRows(5, 2, ("a", "b"))
+    for part in ({"x": found}, {"y": InvalidRows(5)}, {"x": found}):
         param.addInPlace(report.parts.value, part)
     settle(report)
     param.addInPlace(report.parts.value, {"x": found})
     settle(report)
-    assert told == [Unusable(10, 2, ("a", "b"))]
+    assert told == [InvalidRows(10, 2, ("a", "b"))]
 
 
-def test_who_says_it_himself_is_not_told():
+def test_a_muted_report_is_not_repeated():
     report, param, told = reporting()
-    param.addInPlace(report.parts.value, {"x": Unusable(5, 1, ("a",))})
-    assert report.mute() == Unusable(5, 1, ("a",))
+    param.addInPlace(report.parts.value, {"x": InvalidRows(5, 1, ("a",))})
+    assert report.mute() == InvalidRows(5, 1, ("a",))
     settle(report)
     assert told == []
 
 
-def test_a_session_that_can_count_nothing_says_so(monkeypatch, caplog):
+def test_a_session_without_counters_logs_a_warning(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.observation", None)  # as in Spark 3.5
     assert not Report(SimpleNamespace(), print).counts
-    assert "3.5 cannot count rows" in caplog.text
+    assert "3.5 cannot count invalid rows" in caplog.text

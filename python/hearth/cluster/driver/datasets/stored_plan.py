@@ -1,8 +1,8 @@
-"""The driver's plan of datasets, kept beside a cluster's checkpoints: files, their owners, and the
-versions of tables.
+"""Persists the driver's plan of datasets with a cluster's checkpoints: files, owners, and table
+versions.
 
-A driver that YARN starts again gives the same ranks the same partitions with it. A table is read in
-the version that the checkpoints had.
+A driver that YARN restarts uses it to assign the same partitions to the same ranks, and reads the
+table versions of the checkpoints.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _FILE = "datasets.json"
 _VERSION = 1
 
 
-class KeptPlan:
-    """Of one cluster; without a folder it lasts as long as the cluster. The driver's thread."""
+class StoredPlan:
+    """The plan of one cluster; without a folder it is only in memory. Not thread-safe."""
 
     def __init__(self, folder: str, attempt: Sequence[str] = ("", "")):
-        """Reads what a folder of checkpoints (a path or URI; "": none) has.
+        """Reads the plan in a folder of checkpoints (a path or URI; "": none).
 
         Args:
-            folder: of the checkpoints.
-            attempt: Spark's application, and its attempt to run the driver; "": not known.
+            folder: the checkpoints' folder.
+            attempt: Spark's application id and driver attempt; "": unknown.
 
         Raises:
-            HearthError: it cannot be read, or is damaged.
+            HearthError: the plan cannot be read, or is corrupt.
         """
         self._uri = f"{folder.rstrip('/')}/{_FILE}" if folder else ""
         self._folder = folder
         self._attempt = list(attempt)
         self._known: dict[str, Any] = {}
         self._tables: dict[str, Any] = {}  # uri and version, by dataset
-        self._files: dict[str, Any] = {}  # those of this attempt
-        self._before: dict[str, Any] = {}  # those of the attempt before
+        self._files: dict[str, Any] = {}  # of this attempt
+        self._before: dict[str, Any] = {}  # of the previous attempt
         self._is_written = True
         if self._uri and (kept := _read(self._uri)):
             self._known, self._tables = kept["datasets"], kept.get("tables", {})
@@ -50,12 +50,12 @@ class KeptPlan:
                 self._before = kept.get("files", {})
 
     def partitions(self, name: str) -> int | None:
-        """How many partitions the dataset had; None where it is not known."""
+        """The dataset's number of partitions; None if unknown."""
         return self._known.get(name, {}).get("partitions")
 
     def pinned(self, name: str, source: Any, spark: Any) -> Any:
-        """A dataset's source with its files: of a table those of the version that it had before,
-        else those of the attempt before, where Spark has started this driver again.
+        """A dataset's source with a fixed list of files: those of a table's stored version, or of
+        the previous attempt if Spark has restarted this driver.
 
         Raises: as Source.pin().
         """
@@ -80,7 +80,7 @@ class KeptPlan:
         return source
 
     def files(self, name: str, uri: str) -> list[Any] | None:
-        """The files that the dataset of this URI had in the attempt before; None where there was
+        """The files of the dataset with this URI in the previous attempt; None if there was
         none."""
         kept = self._before.get(name)
         if kept is None or kept[0] != uri:
@@ -88,16 +88,16 @@ class KeptPlan:
         return json.loads(zlib.decompress(base64.b64decode(kept[1])))
 
     def note_files(self, name: str, uri: str, files: Sequence[Any]) -> None:
-        """The dataset has these files; owners() keeps that."""
+        """Records the dataset's files; owners() stores them."""
         packed = zlib.compress(json.dumps(files).encode())
         self._files[name] = [uri, base64.b64encode(packed).decode()]
         self._is_written = False
 
     def owners(self, name: str, ranks: int, partitions: int, plan: Callable[[], list[int]]) -> Any:
-        """The rank of each partition, for so many ranks: as before, else by plan(), which is kept.
+        """The rank of each partition: as stored for `ranks` ranks, else plan(), which is stored.
 
         Raises:
-            HearthError: the plan cannot be written, or is damaged.
+            HearthError: the plan cannot be written, or is corrupt.
         """
         entry = self._known.get(name)
         if entry is None or entry["partitions"] != partitions:
@@ -148,7 +148,7 @@ def _read(uri: str) -> dict[str, Any]:
             raise ValueError(f"it has version {kept['version']}")
         for entry in kept["datasets"].values():
             if type(entry["partitions"]) is not int or not isinstance(entry["owners"], dict):
-                raise TypeError(f"{entry} is no plan of a dataset")
+                raise TypeError(f"{entry} is not a dataset's plan")
         return dict(kept)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(uri, f"{type(error).__name__}: {error}") from None
@@ -158,5 +158,5 @@ def _damaged(uri: str, reason: str) -> Exception:
     from hearth import HearthError
 
     return HearthError(
-        f"{uri} is no plan of datasets ({reason}): remove it, or use another checkpoint_dir"
+        f"{uri} is no valid plan of datasets ({reason}): remove it, or use another checkpoint_dir"
     )

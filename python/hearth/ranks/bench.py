@@ -1,7 +1,7 @@
-"""How fast the ranks of a group all-reduce, by transport and size: what `hearth bench-collective`
-runs in each process, and the table that it shows.
+"""Measures the all-reduce speed of a group by transport and size, and formats the table: the part
+of `hearth bench-collective` that runs in each process.
 
-As a program (`python -m hearth.collective.bench`) it is one rank of several on this machine.
+As a program (`python -m hearth.ranks.bench`) it is one of several ranks on this machine.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hearth import HearthError
-from hearth.collective.place import Place
-from hearth.collective.ranks import Meeting, Ranks
+from hearth.ranks.group import Ranks, Rendezvous
+from hearth.ranks.place import Place
 
-# Bytes of a float32 array, and how often it is reduced in a row.
+# Size in bytes of a float32 array, and number of consecutive operations.
 SIZES = {
     "4 KB": (4 << 10, 300),
     "256 KB": (256 << 10, 100),
@@ -32,24 +32,24 @@ TRANSPORTS = ("auto", "shm", "tcp", "rdma")
 _ROUNDS = 5
 _TIMEOUT_S = 120.0
 
-# What a rank says: {"transport", "size", ...} for each figure, {"transport", "problem"} where the
-# transport cannot be had.
+# Takes a rank's messages: {"transport", "size", ...} for each result, {"transport", "problem"} if
+# the transport is unavailable.
 Say = Callable[[dict[str, Any]], object]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is measured: names of SIZES and of TRANSPORTS."""
+    """The measurements to make: names of SIZES and of TRANSPORTS."""
 
     sizes: Sequence[str] = tuple(SIZES)
     transports: Sequence[str] = TRANSPORTS
 
 
 def parsed(sizes: str, transports: str) -> Asked:
-    """What the command line's lists, by comma, ask for; "4KB" is "4 KB".
+    """Parses the command line's comma-separated lists; "4KB" is "4 KB".
 
     Raises:
-        ValueError: one is unknown.
+        ValueError: an unknown name.
     """
     names = {name.replace(" ", "").lower(): name for name in SIZES}
     wanted = [size.strip().replace(" ", "").lower() for size in sizes.split(",")]
@@ -57,22 +57,22 @@ def parsed(sizes: str, transports: str) -> Asked:
     for given, known in ((wanted, list(names)), (ways, list(TRANSPORTS))):
         for value in given:
             if value not in known:
-                raise ValueError(f"'{value}': it is one of {', '.join(known)}")
+                raise ValueError(f"'{value}': it must be one of {', '.join(known)}")
     return Asked([names[size] for size in wanted], ways)
 
 
 def measure(place: Place, asked: Asked, say: Say) -> None:
-    """Measures on this rank; all ranks call it with the same arguments. Rank 0 alone says.
+    """Measures on this rank; all ranks call it with the same arguments. Only rank 0 reports.
 
-    Raises ConnectionError, TimeoutError or HearthError where a rank is lost while it measures.
+    Raises ConnectionError, TimeoutError or HearthError if a rank is lost during it.
     """
     before = os.environ.get("HEARTH_TRANSPORT")
     try:
         for transport in asked.transports:
             os.environ["HEARTH_TRANSPORT"] = transport
             try:
-                meeting = place.meeting_of(f"bench-collective/{transport}")
-                ranks = Ranks(meeting, place.rank, place.world, _TIMEOUT_S)
+                rendezvous = place.rendezvous_of(f"bench-collective/{transport}")
+                ranks = Ranks(rendezvous, place.rank, place.world, _TIMEOUT_S)
             except (HearthError, ConnectionError, TimeoutError, ValueError) as error:
                 if place.rank == 0:
                     say({"transport": transport, "problem": str(error).splitlines()[0]})
@@ -92,7 +92,7 @@ def measure(place: Place, asked: Asked, say: Say) -> None:
 
 
 def _measure_size(ranks: Ranks, size: int, calls: int) -> dict[str, float]:
-    """The best and the median of some rounds, through the queue, as frameworks use it."""
+    """The best and median time of several rounds, through the queue that frameworks use."""
     import numpy as np
 
     from hearth.native._core import Request
@@ -111,9 +111,9 @@ def _measure_size(ranks: Ranks, size: int, calls: int) -> dict[str, float]:
 
     run(2)
     if not np.array_equal(array, np.full_like(array, (ranks.world + 1) / 2)):
-        raise HearthError(f"an all-reduce of {size} bytes gave {array[:4]}...: it is broken")
+        raise HearthError(f"an all-reduce of {size} bytes returned wrong values ({array[:4]}...)")
     rounds = [run(calls) for _ in range(_ROUNDS)]
-    # What each rank's link carries at least, whatever the algorithm.
+    # Minimum traffic of each rank's link with any algorithm.
     moved = 2 * (ranks.world - 1) / ranks.world * size
     best, median = min(rounds), statistics.median(rounds)
     return {"best_us": best * 1e6, "median_us": median * 1e6, "bus_gb_s": moved / best / 1e9}
@@ -122,7 +122,7 @@ def _measure_size(ranks: Ranks, size: int, calls: int) -> dict[str, float]:
 def row(figures: dict[str, Any]) -> str:
     """One line of the table."""
     if "problem" in figures:
-        return f"{figures['transport']:<9} not here: {figures['problem']}"
+        return f"{figures['transport']:<9} unavailable: {figures['problem']}"
     return (
         f"{figures['transport']:<9} {figures['size']:>7} {figures['best_us']:>12,.1f} "
         f"{figures['median_us']:>12,.1f} {figures['bus_gb_s']:>10.2f}  {figures['means']}"
@@ -130,7 +130,7 @@ def row(figures: dict[str, Any]) -> str:
 
 
 def heading(ranks: int) -> str:
-    """What stands above the rows."""
+    """The header of the table."""
     return (
         f"all-reduce of float32 between {ranks} ranks; each of {_ROUNDS} rounds has several calls\n"
         f"{'transport':<9} {'bytes':>7} {'best us':>12} {'median us':>12} {'bus GB/s':>10}  over"
@@ -138,7 +138,7 @@ def heading(ranks: int) -> str:
 
 
 def between_processes(ranks: int, asked: Asked) -> Iterator[dict[str, Any]]:
-    """What rank 0 of so many processes of this machine says, as it says it.
+    """Yields rank 0's messages as they arrive, with `ranks` processes on this machine.
 
     Raises:
         HearthError: a process failed.
@@ -150,7 +150,7 @@ def between_processes(ranks: int, asked: Asked) -> Iterator[dict[str, Any]]:
         processes = []
         for rank in range(ranks):
             process = subprocess.Popen(
-                [sys.executable, "-m", "hearth.collective.bench"],
+                [sys.executable, "-m", "hearth.ranks.bench"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -174,7 +174,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
-        with suppress(BrokenPipeError):  # what it did not read any more is written once again
+        with suppress(BrokenPipeError):  # close() flushes data that it did not read
             stream.close()
 
 
@@ -183,25 +183,25 @@ def _write(process: subprocess.Popen[str], message: dict[str, Any]) -> None:
         process.stdin.write(json.dumps(message) + "\n")
         process.stdin.flush()
     except BrokenPipeError:
-        pass  # its status says more
+        pass  # its exit status has the reason
 
 
 def main() -> None:
-    """One rank, told by its standard input what to measure and where rank 0 is."""
+    """Runs one rank, with its measurements and rank 0's address from standard input."""
     given = json.loads(sys.stdin.readline())
 
     def say(message: dict[str, Any]) -> None:
         print(json.dumps(message), flush=True)
 
-    def meeting_of(_: str) -> Meeting:
-        return Meeting(
+    def rendezvous_of(_: str) -> Rendezvous:
+        return Rendezvous(
             publish=lambda text: say({"published": text}),
             read=lambda: json.loads(sys.stdin.readline())["published"],
             withdraw=lambda: None,
             key=given["key"],
         )
 
-    place = Place(given["rank"], given["world"], meeting_of)
+    place = Place(given["rank"], given["world"], rendezvous_of)
     measure(place, Asked(given["sizes"], given["transports"]), say)
 
 

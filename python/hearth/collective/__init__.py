@@ -1,1 +1,0 @@
-"""Ranks of a framework's processes, connected by the core's collective (docs/collective.md)."""

@@ -1,0 +1,1 @@
+"""Groups of a framework's processes, connected by the core's collective (docs/collective.md)."""
