@@ -20,6 +20,7 @@ COPIED = {
 }
 # Packages whose docstrings make a page each, with what the page says first.
 PACKAGES = {
+    "hearth.errors": "The errors that Hearth raises ([by message](../troubleshooting.md)).",
     "hearth.torch": "PyTorch programs on Spark executors ([guide](../pytorch.md)).",
     "hearth.cluster": "Main functions on Spark executors ([guide](../cluster.md)).",
     "hearth.data": "Datasets of files and tables ([guide](../data.md)).",
@@ -48,7 +49,8 @@ _FENCE_WITH_FILE = re.compile(r"(?m)^(```+)(\w+) ([\w./-]+)$")
 def public_names(package: str) -> list[tuple[str, str]]:
     """(name, module that defines it) for each name in a package's `_HOMES`."""
     init = ROOT / "python" / Path(*package.split(".")) / "__init__.py"
-    found = re.findall(r'^    "(\w+)": "([\w.]+)",', init.read_text(encoding="utf-8"), re.MULTILINE)
+    text = init.read_text(encoding="utf-8") if init.exists() else ""  # a module lists none
+    found = re.findall(r'^    "(\w+)": "([\w.]+)",', text, re.MULTILINE)
     return [(name, package + home if home[0] == "." else home) for name, home in found]
 
 
