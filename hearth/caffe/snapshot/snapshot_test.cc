@@ -22,7 +22,8 @@ TEST(ReadState, RejectsAModel) {
   model.set_name("net");
   WriteModel(model, path);
   EXPECT_EQ(ReadModel(path).name(), "net");
-  EXPECT_THAT([&] { ReadState(path); }, ThrowsMessage<Error>(HasSubstr("is not a solver state")));
+  EXPECT_THAT([&] { ReadState(path); },
+              ThrowsMessage<Error>(HasSubstr("is not a readable solver state")));
   std::filesystem::remove(path);
 }
 
@@ -32,7 +33,8 @@ TEST(ReadState, RejectsAModelInHdf5) {
   model.add_layer()->set_name("layer");
   WriteModel(model, path);
   EXPECT_EQ(ReadModel(path).layer().size(), 1);
-  EXPECT_THAT([&] { ReadState(path); }, ThrowsMessage<Error>(HasSubstr("is not a solver state")));
+  EXPECT_THAT([&] { ReadState(path); },
+              ThrowsMessage<Error>(HasSubstr("is not a readable solver state")));
   std::filesystem::remove(path);
 }
 
