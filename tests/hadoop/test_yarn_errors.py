@@ -41,7 +41,7 @@ def test_a_folder_of_someone_else(hadoop, places):
     hadoop.web("PUT", "/theirs", "MKDIRS", permission="700")
     text = refused(places.output, "-model", "/theirs/lenet.caffemodel")
     assert f"-model {hadoop.uri}/theirs/lenet.caffemodel (as user {hadoop.user})" in text
-    assert "Permission denied" in text and "a folder of your own" in text
+    assert "Permission denied" in text and "a folder that you can write to" in text
 
 
 def test_a_quota(hadoop, places):

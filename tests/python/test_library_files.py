@@ -14,8 +14,8 @@ from hearth import HearthError
 from hearth import data as sources
 from hearth.caffeonspark.places import Places
 from hearth.files import library_files
-from hearth.files.far_copies import FarCopies
 from hearth.files.library_files import LibraryFiles, library_knows, library_system
+from hearth.files.remote_copies import RemoteCopies
 from hearth.files.uri import serving
 from hearth.sources.rank_rows import RankRows
 from hearth.trainer import far_files
@@ -60,7 +60,7 @@ def test_a_small_file_is_written_replaced_read_and_deleted(files, folder):
 
 def test_files_come_back_as_they_went(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(library_files, "_COPY_BYTES", 1000)
-    copies = FarCopies({}, [folder.partition(":")[0]])
+    copies = RemoteCopies({}, [folder.partition(":")[0]])
     content = {name: os.urandom(size) for name, size in (("a [b]", 2500), ("empty", 0))}
     for name, data in content.items():
         (tmp_path / name).write_bytes(data)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.files.hadoop_files import HadoopFiles
-from hearth.files.uri import default_file_system, is_far, local_path, scheme, serving
+from hearth.files.uri import default_file_system, is_remote, local_path, scheme, serving
 from hearth.spark.dynamic_allocation import refuse_for_ranks
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Places:
         return cls(HadoopFiles.of(spark), default_file_system(spark))
 
     def is_local(self, uri: str) -> bool:
-        return not is_far(uri if scheme(uri) else self._default_fs)
+        return not is_remote(uri if scheme(uri) else self._default_fs)
 
     def input(self, flag: str, uri: str) -> str:
         """A file to read: its absolute local path, or its whole URI; "" stays so."""
@@ -81,7 +81,7 @@ class Places:
 
     @property
     def _has_hadoop(self) -> bool:
-        return is_far(self._default_fs)
+        return is_remote(self._default_fs)
 
     def _far(self, uri: str) -> str:
         files = serving(self._files, uri) if uri else None

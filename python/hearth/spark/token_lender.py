@@ -2,7 +2,7 @@
 
 With a keytab Spark's JVMs, and they alone, get new tokens before the old ones end. The driver's
 process gets them from here by a file of its own, tasks with their closure, and newer ones by a
-folder in HDFS that is the user's alone; see files/borrowed_tokens.py and decision 053.
+folder in HDFS that is the user's alone; see files/forwarded_tokens.py and decision 053.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from hearth.files.borrowed_tokens import (
+from hearth.files.forwarded_tokens import (
     PREFIX,
     VARIABLE,
-    TokenLoan,
-    is_lent,
-    is_users,
+    ForwardedTokens,
+    is_forwarded,
+    is_set_by_user,
     replace_file,
     token_file,
 )
@@ -49,7 +49,7 @@ _lock = threading.Lock()
 _lenders: dict[str, _Lender] = {}
 
 
-def lend_tokens(spark: Any) -> TokenLoan | None:
+def lend_tokens(spark: Any) -> ForwardedTokens | None:
     """The tokens of Spark's JVM, for a task, where the JVM gets newer ones as they end; from then
     on tasks and this process are given those, too.
 
@@ -110,14 +110,14 @@ class _Lender:
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # what this process has
         before = os.environ.get(VARIABLE, "")
-        self._before = "" if is_lent(before) else before  # an application's before this one
+        self._before = "" if is_forwarded(before) else before  # an application's before this one
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
-    def loan(self) -> TokenLoan:
+    def loan(self) -> ForwardedTokens:
         number = self._number  # asked first: the tokens may only be newer
         text = base64.b64encode(self._bytes(self._held())).decode()
-        return TokenLoan(
+        return ForwardedTokens(
             text, self._folder, number, self._look_s, time.time(), settings=self._settings
         )
 
@@ -232,4 +232,4 @@ class _Lender:
     def _wants_own_file(self) -> bool:
         """Where the JVM alone can log in, and the user has not named tokens."""
         login = self._jvm.org.apache.hadoop.security.UserGroupInformation.getLoginUser()
-        return bool(login.isFromKeytab()) and not is_users(os.environ.get(VARIABLE, ""))
+        return bool(login.isFromKeytab()) and not is_set_by_user(os.environ.get(VARIABLE, ""))

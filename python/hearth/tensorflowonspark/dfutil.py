@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from hearth.files import tfrecord_files
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.files.tfrecord_schema import (
     arrow_columns,
     check_types,
@@ -102,14 +102,14 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
 
 
 def _write_partition(
-    target: str, tokens: TokenLoan | None, batches: Iterator[Any]
+    target: str, tokens: ForwardedTokens | None, batches: Iterator[Any]
 ) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
     attempt = context.partitionId(), context.taskAttemptId()
-    with borrowed(tokens), tfrecord_files.new_file(target, *attempt) as writer:
+    with token_scope(tokens), tfrecord_files.new_file(target, *attempt) as writer:
         for batch in batches:
             _check_floats(batch)
             writer.write(batch)

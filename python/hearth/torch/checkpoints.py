@@ -17,7 +17,7 @@ from typing import Any
 from hearth.checkpoints.background import in_background
 from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
 from hearth.data.loader import Loader
-from hearth.files.uri import is_far, scheme
+from hearth.files.uri import is_remote, scheme
 from hearth.torch import checkpoint_files, part_states
 from hearth.torch.background import on_all_ranks
 from hearth.torch.checkpoint_files import RANDOM
@@ -207,7 +207,7 @@ class Checkpoints:
         """Reports that this rank sees a newer checkpoint than rank 0, as on another host where the
         folder is not shared."""
         own = (0, "none")
-        if not is_far(there.uri):
+        if not is_remote(there.uri):
             own = peers.together(there.last)
             number, name = json.loads(peers.share(json.dumps(own)))
             if own[0] > number:

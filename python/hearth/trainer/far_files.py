@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hearth.files.far_copies import FarCopies
 from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
 from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
-from hearth.files.uri import is_far, scheme, serving
+from hearth.files.remote_copies import RemoteCopies
+from hearth.files.uri import is_remote, scheme, serving
 from hearth.native.failure import Failure, hearth_error
 from hearth.trainer.trainer_process import RankError
 
@@ -55,7 +55,7 @@ class FarPlan:
 def far_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> FarPlan | None:
     """For a job that names a file elsewhere; None for others."""
     named = [*job.get("weights", []), job.get("snapshot", ""), job.get("model", "")]
-    if not any(is_far(uri) for uri in named):
+    if not any(is_remote(uri) for uri in named):
         return None
     files = HadoopFiles.of(spark)
     by_library = (uri for uri in named if isinstance(serving(files, uri), LibraryFiles))
@@ -69,7 +69,7 @@ class FarFiles:
         """`job`: of this rank, with URIs."""
         self._job = job
         self._prefix = plan.prefix
-        self._copies = FarCopies(plan.settings, plan.libraries)
+        self._copies = RemoteCopies(plan.settings, plan.libraries)
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
@@ -101,24 +101,24 @@ class FarFiles:
 
     def _localized(self, job: dict[str, Any]) -> dict[str, Any]:
         local = dict(job)
-        if is_far(self._model):
+        if is_remote(self._model):
             self._out.mkdir()
             local["model"] = str(self._out / self._model.rpartition("/")[2])
         if job["rank"] != 0:
             return local  # the others get everything from rank 0
-        if job.get("generation") and is_far(self._model):
+        if job.get("generation") and is_remote(self._model):
             self._fetch_last_snapshot(job["run"])
         weights = enumerate(job.get("weights", []))
         local["weights"] = [self._fetched(uri, f"weights{i}") for i, uri in weights]
         state = job.get("snapshot", "")
-        if is_far(state):
+        if is_remote(state):
             local["snapshot"] = self._fetched(state, "state")
             self._fetch_seal(state)
         return local
 
     def watch(self) -> None:
         """From now on takes each snapshot back as soon as it is whole."""
-        if is_far(self._model):
+        if is_remote(self._model):
             self._thread = threading.Thread(target=self._watch, name="hearth-files", daemon=True)
             self._thread.start()
 
@@ -128,7 +128,7 @@ class FarFiles:
         Raises:
             RankError: they cannot be written, also not after some minutes.
         """
-        if not is_far(self._model) or done.get("event") != "done":
+        if not is_remote(self._model) or done.get("event") != "done":
             return done
         self._stop()
         path = done["model"]
@@ -145,7 +145,7 @@ class FarFiles:
 
     def _fetched(self, uri: str, name: str) -> str:
         """A local copy, under its own name, of a file that lies elsewhere; others as they are."""
-        if not is_far(uri):
+        if not is_remote(uri):
             return uri
         folder = self._folder / name
         folder.mkdir(exist_ok=True)

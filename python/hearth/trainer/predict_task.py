@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.unusable_rows import PLACE, Tally
 from hearth.trainer.far_files import FarFiles, FarPlan
@@ -39,7 +39,7 @@ class PredictSpec:
     parts: Any = None  # features(): the accumulator of unusable rows, none with Spark Connect
     once: bool = False  # one action computes all partitions, so their numbers tell them apart
     far: FarPlan | None = None  # where files of the job lie elsewhere
-    tokens: TokenLoan | None = None  # for HDFS with Kerberos
+    tokens: ForwardedTokens | None = None  # for HDFS with Kerberos
 
 
 class Predictor:
@@ -63,7 +63,7 @@ class Predictor:
         }
         self._far = FarFiles(job, spec.far) if spec.far else None
         try:
-            with borrowed(spec.tokens):
+            with token_scope(spec.tokens):
                 job = self._far.local_job() if self._far else job
             self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
         except BaseException:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, coordinator_ports
@@ -50,7 +50,7 @@ class RankSpec:
     hosts: tuple[frozenset[str], ...] = ()  # of each rank, near which its files are; see Place
     ports: tuple[int, ...] = (0,)  # that the coordinator of rank 0's task tries
     listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
-    tokens: TokenLoan | None = None  # for HDFS with Kerberos
+    tokens: ForwardedTokens | None = None  # for HDFS with Kerberos
     links: dict[str, str] = field(default_factory=dict)  # see link_environment()
 
     def __repr__(self) -> str:  # the token must not reach a log
@@ -75,7 +75,7 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     rank = place.rank
     with ExitStack() as stack:
         uses_hdfs = spec.files or (spec.far and rank == 0)
-        stack.enter_context(borrowed(spec.tokens if uses_hdfs else None))
+        stack.enter_context(token_scope(spec.tokens if uses_hdfs else None))
         endpoint, kept = spec.coordinator, None
         if endpoint is None:
             endpoint, kept = _host_coordinator(spec, context, stack)
