@@ -19,7 +19,9 @@ from hearth.data import prefetch
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 
-LEFT = r"this iteration over dataset 'train' \(epoch 0\) was left: another one has begun since"
+LEFT = (
+    r"this iteration over dataset 'train' \(epoch 0\) is no longer valid: another one has started"
+)
 
 
 def loader_of(*counts, batch_size=2, **options):

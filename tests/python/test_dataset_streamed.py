@@ -123,7 +123,7 @@ def test_other_ranks_are_refused_in_the_midst_of_an_epoch():
     next(iter(first))
     second = loader(Source(30, 25), (0, 0))
     second.load_state_dict(first.state_dict())
-    with pytest.raises(ValueError, match="at the beginning of an epoch only"):
+    with pytest.raises(ValueError, match="only at the beginning of an epoch"):
         ids(second)
 
 

@@ -26,7 +26,7 @@ def test_a_damaged_checkpoint_is_skipped_with_a_warning_to_the_driver(tmp_path):
     (tmp_path / "checkpoint-000002-step-2" / "model.pt").write_bytes(b"short")
     assert ctx.restore(model=model) == 1
     (line,) = ctx.mgr.warnings
-    assert "checkpoint-000002-step-2 is not whole and is skipped: model.pt has 5 bytes" in line
+    assert "checkpoint-000002-step-2 is damaged and was skipped: model.pt has 5 bytes" in line
     shutil.rmtree(tmp_path)
     assert ctx.restore(model=model) is None
 
