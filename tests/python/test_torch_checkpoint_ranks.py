@@ -110,11 +110,11 @@ say(attempt(lambda: ctx.checkpoint(
 """
     group = ranks(program, tmp_path / "run")
     for words in (
-        'got another step or other parts on rank 1 than on rank 0 ([6, "model"], not [5, "model"])',
-        "got another step or other parts on rank 1",
-        "the state of 'data' is another on rank 1 than on rank 0",
+        'got a different step or parts on rank 1 than on rank 0 ([6, "model"], not [5, "model"])',
+        "got a different step or parts on rank 1",
+        "the state of 'data' on rank 1 differs from rank 0's",
         "rank 1: 'more' is a int, which has no state_dict()",
-        "restore() got other parts on rank 1",
+        "restore() got different parts on rank 1",
     ):
         told = said(group)
         assert told[0] == told[1]
@@ -212,8 +212,8 @@ say([attempt(lambda: ctx.restore(model=model)), ctx.mgr.warnings])
     for words in (
         "it is of another 'model': it has model.1.num_batches_tracked, model.1.running_mean",
         "'model' is sharded in /",
-        "the parameters of 'optimizer' are sharded: give their module with it",
-        "state['of']['0.weight'] has shards on other ranks: give the model and its optimizer",
+        "the parameters of 'optimizer' are sharded: pass their module, too",
+        "state['of']['0.weight'] has shards on other ranks: pass the model and its optimizer",
     ):
         told = said(group)
         assert told[0] == told[1]
@@ -242,7 +242,7 @@ say(attempt(lambda: ctx.reduce_metrics({f"{i}" * 50: i for i in range(100)}, wei
     assert said(group) == ["{'loss': nan}"] * 2
     told = said(group)
     assert told[0] == told[1]
-    assert "other names on rank 1 than on rank 0: of0, of1 on one of them alone" in told[0]
+    assert "different names on rank 1 and on rank 0: of0, of1 on one of them only" in told[0]
     told = said(group)
     assert told[0] == told[1]
     assert "reduce_metrics() on rank 1: 'loss' is a Tensor of shape [2], not one number" in told[0]

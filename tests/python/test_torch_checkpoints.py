@@ -141,7 +141,7 @@ def test_anything_with_a_state_dict_comes_back_as_it_was(tmp_path):
         (7, r"'custom' is a int, which has no state_dict\(\)"),
         (
             Stateful({"a": [Path("x")]}),
-            r"custom\['a'\]\[0\] is a PosixPath, which could not be loaded",
+            r"custom\['a'\]\[0\] is a PosixPath, which cannot be loaded",
         ),
         (Stateful({"a": Stateful}), r"custom\['a'\] is a type"),
         (Stateful({Path("x"): 1}), "the key PosixPath"),
@@ -174,7 +174,7 @@ def test_a_sealed_file_with_code_in_it_is_not_run(tmp_path, monkeypatch):
             torch.save({"state": Malicious()}, file)
     draft.seal({name: Part(1, (f"{name}.pt",)) for name in ("custom", "random")}, 1)
     with pytest.raises(
-        HearthError, match=r"custom.pt cannot be loaded: it holds more than plain data"
+        HearthError, match=r"custom.pt cannot be loaded: it contains more than plain data"
     ):
         alone("run", working_dir=str(tmp_path)).restore(custom=Stateful({}))
     assert not Path("made").exists()
@@ -207,7 +207,7 @@ def test_without_a_folder_a_group_or_a_rank_an_error_says_what_to_do(tmp_path):
     with pytest.raises(HearthError, match=r"calls of all 2 ranks: call .*init_process_group"):
         two.restore(model={})
     spec = {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}
-    with pytest.raises(HearthError, match="this node is none of them"):
+    with pytest.raises(HearthError, match="this node is not one of them"):
         alone(tmp_path, role="ps", cluster_spec=spec).restore(model={})
 
 
@@ -216,6 +216,6 @@ def test_metadata_of_shards_with_code_in_it_is_not_run(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".metadata").write_bytes(pickle.dumps(Malicious()))
-    with pytest.raises(ValueError, match=r"names posix\.mkdir, which is no part of metadata"):
+    with pytest.raises(ValueError, match=r"names posix\.mkdir, which metadata does not use"):
         _Reader(Shards(partial(open, mode="rb"), str(tmp_path))).read_metadata()
     assert not Path("made").exists()
