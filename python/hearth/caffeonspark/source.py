@@ -291,8 +291,8 @@ class Source:
         if not self._is_here and (self.kind != "LMDB" or not self._is_of_core()):
             raise FlagError(
                 f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "
-                "so it must be under a path that all hosts see (file:...), or, an LMDB, in HDFS; "
-                "or convert it to Parquet, which may be anywhere"
+                "so it must be on a path that all hosts see (file:...), or, an LMDB, in HDFS; "
+                "or convert it to Parquet, which can be read from any file system"
             )
         try:
             return self._pin(_DATABASES[self.kind])

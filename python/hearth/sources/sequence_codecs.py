@@ -1,4 +1,4 @@
-"""What packs the values of SequenceFiles, by the names of Hadoop's classes."""
+"""Decompressors of SequenceFiles, by the names of Hadoop's codec classes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Unpack = Callable[[bytes], bytes]
 
 
 def codec(name: bytes) -> Unpack | None:
-    """What unpacks the bytes that the class `name` has packed; None for one that only Hadoop has.
-    It raises an exception of its own for damaged bytes."""
+    """The decompressor for the codec class `name`; None if only Hadoop has it. Raises various
+    exceptions for damaged bytes."""
     return _CODECS.get(name.removeprefix(b"org.apache.hadoop.io.compress."))
 
 
 def _unpack_snappy(data: bytes) -> bytes:
-    """Blocks, each behind its size unpacked, of pieces, each behind its size packed."""
+    """Hadoop's format: blocks with an uncompressed size, of chunks with a compressed size."""
     import pyarrow as pa
 
     snappy, found, at = pa.Codec("snappy"), [], 0
@@ -35,7 +35,7 @@ def _unpack_snappy(data: bytes) -> bytes:
 
 
 def _unpacked_size(piece: bytes, most: int) -> int:
-    """A piece begins with it."""
+    """Each chunk starts with its uncompressed size."""
     size = shift = 0
     for byte in piece[:5]:
         size |= (byte & 0x7F) << shift
@@ -43,7 +43,7 @@ def _unpacked_size(piece: bytes, most: int) -> int:
         if byte < 0x80:
             break
     if not 0 < size <= most:
-        raise ValueError(f"a piece of {size} bytes in the last {most} of a block")
+        raise ValueError(f"a chunk of {size} bytes in the last {most} of a block")
     return size
 
 
