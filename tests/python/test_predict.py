@@ -169,7 +169,7 @@ def test_prepared_arrays_are_the_models_arguments():
     found = run(lambda left, right: (left + right)[:, 0], arrow_batches(5), prepare=two)
     assert found["y"].to_pylist() == [0, 2, 4, 6, 8]
     preparer = Preparer(program_of(len, lambda x: x[:1], ["x"], ["y"]))
-    with pytest.raises(ValueError, match=r"prepare gives 'x' of shape \(1,\) for 2 rows"):
+    with pytest.raises(ValueError, match=r"prepare returned 'x' of shape \(1,\) for 2 rows"):
         preparer([np.ones(2)])
 
 
