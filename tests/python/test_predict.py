@@ -133,9 +133,9 @@ def test_wrong_outputs_are_refused():
             {"x": np.ones(2)}
         )
 
-    with pytest.raises(ValueError, match="gives one, but `outputs` names two"):
+    with pytest.raises(ValueError, match="returned one, but `outputs` names two"):
         gives({"one": np.ones(2)})
-    with pytest.raises(ValueError, match=r"gives 1 arrays, but `outputs` names 2 columns"):
+    with pytest.raises(ValueError, match=r"returned 1 arrays, but `outputs` has 2 columns"):
         gives(np.ones(2))
     with pytest.raises(ValueError, match=r"'one' of shape \(3,\) for 2 rows"):
         gives(np.ones(3), ("one",))

@@ -145,7 +145,7 @@ def test_vectors_may_be_sparse_and_a_null_is_counted(spark):
 def test_a_stream_passes_through(spark, frame, tmp_path):
     frame.select("id", "x").write.parquet(str(tmp_path / "rows"))
     stream = spark.readStream.schema("id bigint, x double").parquet(str(tmp_path / "rows"))
-    with pytest.raises(ValueError, match="give the types of the new columns in `outputs`"):
+    with pytest.raises(ValueError, match="pass the types of the new columns in `outputs`"):
         map_blocks(lambda x: {"z": x + 1}, stream)
     with pytest.raises(ValueError, match="a stream is unbounded"):
         reduce_blocks(lambda x: {"x": x.sum(axis=0)}, stream)
