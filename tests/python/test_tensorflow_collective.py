@@ -98,7 +98,7 @@ for call in (lambda: hvt.allreduce(x, "product"), lambda: hvt.allreduce(x, wire=
         call()
         raise SystemExit("accepted")
     except ValueError as error:
-        assert "it is one of" in str(error)
+        assert "must be one of" in str(error)
 hvt.shutdown()
 hvt.shutdown()
 try:
