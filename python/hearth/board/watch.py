@@ -43,7 +43,7 @@ class Watch:
         for validation in done.get("validations", []):
             if validation["iteration"] not in self._validated:
                 self._take({"event": "validation", **validation})
-        self._history.tell(state="done", eta_s=0)
+        self._history.set_facts(state="done", eta_s=0)
 
     def _take(self, event: Event) -> None:
         at = self._began + event["seconds"] if "seconds" in event else time.time()
@@ -54,11 +54,11 @@ class Watch:
         kind = event.get("event")
         if kind == "progress":
             shown = ("iteration", "max_iter", "eta_s", "effective_batch")
-            self._history.tell(state="training", **{name: event[name] for name in shown})
+            self._history.set_facts(state="training", **{name: event[name] for name in shown})
         elif kind == "report":
-            self._history.tell(state="training", iteration=event["step"])
+            self._history.set_facts(state="training", iteration=event["step"])
         elif kind in ("waiting", "restart"):
-            self._history.tell(state=event.get("text") or "starting again")
+            self._history.set_facts(state=event.get("text") or "starting again")
         elif kind == "validation":
             self._validated.add(event["iteration"])
 
