@@ -70,5 +70,5 @@ def test_the_graph_is_pydots_of_the_same_text(
 
 def test_without_pydot_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydot", None)
-    with pytest.raises(ImportError, match=r"pip install pydot; draw_net_to_file does without it"):
+    with pytest.raises(ImportError, match=r"pip install pydot; draw_net_to_file works without it"):
         caffe.draw.get_pydot_graph(net(), "LR")

@@ -261,7 +261,7 @@ def test_detector_adds_context_and_fills_with_the_mean(files: tuple[str, str]) -
     crop = detector.crop(image, (8, 8, 12, 12))
     np.testing.assert_array_equal(crop[:4, :4], caffe.io.resize_image(image[7:12, 7:12], (4, 4)))
     np.testing.assert_array_equal(crop[4:, :].ravel(), np.tile([5, 6, 7], 12))
-    with pytest.raises(ValueError, match="not in a picture"):
+    with pytest.raises(ValueError, match="not in an image"):
         detector.crop(image, (40, 40, 44, 44))
 
 

@@ -12,7 +12,7 @@ from object_store import new_folder, object_stores
 
 from hearth import HearthError
 from hearth import data as sources
-from hearth.caffeonspark.places import Places
+from hearth.caffeonspark.flag_files import FlagFiles
 from hearth.files import library_files
 from hearth.files.library_files import LibraryFiles, library_knows, library_system
 from hearth.files.remote_copies import RemoteCopies
@@ -201,6 +201,6 @@ def test_a_per_cent_sign_in_a_path_is_no_escape():
 def test_a_scheme_without_its_package_is_one_line_that_names_it(uri, said):
     assert not library_knows(uri)
     with pytest.raises(HearthError, match=said) as caught:
-        Places(Hadoop(), "file:///").output("-model", uri)
+        FlagFiles(Hadoop(), "file:///").output("-model", uri)
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)

@@ -15,7 +15,7 @@ from pyarrow import orc
 from table_files import ROWS, TABLE, write_parquet
 
 from hearth.caffeonspark.tools import sequence_parts
-from hearth.caffeonspark.tools.sequence_keys import picture_key
+from hearth.caffeonspark.tools.sequence_keys import datum_key
 from hearth.files.stored_files import Block
 from hearth.sources import file_source
 from hearth.sources.file_source import FileSource
@@ -35,7 +35,7 @@ def write_orc(folder):
 def write_sequence(folder):
     for i in range(2):
         ids = range(i * 500, i * 500 + 500)
-        records = [(picture_key(str(id_), "3", 1, 1, 2, False), bytes(200)) for id_ in ids]
+        records = [(datum_key(str(id_), "3", 1, 1, 2, False), bytes(200)) for id_ in ids]
         with open(folder / f"part-{i}", "wb") as file:
             sequence_parts.write_records(file, records)
 

@@ -239,7 +239,7 @@ def test_a_session_trains_tests_and_extracts_features(said, digits):
     (left,) = [line for line in printed.splitlines() if line.startswith("left ")]
     assert left.startswith("left 36 ")
     if pyspark.__version__ >= "4":  # before, nothing counts them there
-        assert "4 of 40 rows cannot be used and were left out: 0" in left
+        assert "4 of 40 rows cannot be used and were dropped: 0" in left
 
 
 def test_a_restart_keeps_the_validations_before_it(said):
