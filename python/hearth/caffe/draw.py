@@ -137,6 +137,6 @@ def draw_net(
 ) -> bytes:
     """The image of draw_net_to_file in the format `ext`."""
     with tempfile.TemporaryDirectory() as folder:
-        picture = Path(folder) / f"net.{ext}"
-        draw_net_to_file(caffe_net, picture, rankdir, phase, display_lrm)
-        return picture.read_bytes()
+        file = Path(folder) / f"net.{ext}"
+        draw_net_to_file(caffe_net, file, rankdir, phase, display_lrm)
+        return file.read_bytes()

@@ -225,8 +225,8 @@ def _parse(text: str, path: str, message: str) -> dict[str, Any]:
         raise FlagError(str(error)) from None
 
 
-def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:
-    path = local_path(name, beside)
+def _read_local(flag: str, name: str, base: str = "") -> tuple[str, str]:
+    path = local_path(name, base)
     if path is None:
         raise FlagError(f"{flag} {name}: prototxts are read on the driver: pass a local path")
     if not Path(path).is_file():

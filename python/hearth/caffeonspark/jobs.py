@@ -63,10 +63,10 @@ def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> Pred
     local files reuse the loaded net. Empty: each job loads the net.
     """
     job = predict_job(conf, mode, FlagFiles.of(spark))
-    far = far_plan(job, spark)
-    shared = columns and not far
+    remote = far_plan(job, spark)
+    shared = columns and not remote
     key = _content_key(job, columns) if shared else str(uuid.uuid4())
-    return PredictSpec(key, job, far=far, tokens=lend_tokens(spark) if far else None)
+    return PredictSpec(key, job, far=remote, tokens=lend_tokens(spark) if remote else None)
 
 
 def _content_key(job: dict[str, Any], columns: str) -> str:

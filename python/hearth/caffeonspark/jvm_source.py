@@ -63,7 +63,7 @@ def _user_sources(spark: SparkSession) -> Any:
 
 def _flag_error(error: Any, where: str) -> FlagError:
     thrown = error.java_exception
-    told = thrown.getMessage()
+    message = thrown.getMessage()
     if thrown.getClass().getName() != "hearth.HearthException":
-        told = thrown.toString()
-    return FlagError(f"{where}: {told}")
+        message = thrown.toString()
+    return FlagError(f"{where}: {message}")

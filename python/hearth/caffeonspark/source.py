@@ -233,19 +233,19 @@ class Source:
         wanted = self.wanted_columns({new: types.get(old, "?") for new, old in names.items()})
         return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]
 
-    def frame(self, blobs: list[str] | None = None, beside: tuple[str, ...] = ()) -> DataFrame:
-        """The rows as a DataFrame with the columns that the layer reads, and those in `beside`.
+    def frame(self, blobs: list[str] | None = None, added: tuple[str, ...] = ()) -> DataFrame:
+        """The rows as a DataFrame with the columns that the layer reads, and those in `added`.
 
         `blobs`: the blobs to be computed; columns that none of them depends on, such as labels,
         may be missing.
         """
         frame = self._whole_frame()
         if self.selection:
-            frame = frame.selectExpr(*self.selection, *beside)
+            frame = frame.selectExpr(*self.selection, *added)
         if blobs is not None:
             frame = with_unread_columns(frame, self.conf.net, self.layer, blobs)
         types = {item.name: item.dataType.simpleString() for item in frame.schema.fields}
-        names = dict.fromkeys((*self.wanted_columns(types), *beside))
+        names = dict.fromkeys((*self.wanted_columns(types), *added))
         return frame.select(*(f"`{name}`" for name in names))
 
     def _whole_frame(self) -> DataFrame:

@@ -138,17 +138,17 @@ class LibraryFiles:
     def fetch(self, uri: str, path: str) -> None:
         with (
             self._at(uri) as (system, source),
-            system.open_input_stream(source) as far,
+            system.open_input_stream(source) as remote,
             open(path, "wb") as local,
         ):
-            shutil.copyfileobj(far, local, _COPY_BYTES)
+            shutil.copyfileobj(remote, local, _COPY_BYTES)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
         with self._at(folder) as (system, place):
             for path in paths:
                 target = f"{place}/{Path(path).name}"
-                with open(path, "rb") as local, _new_file(system, target) as far:
-                    shutil.copyfileobj(local, far, _COPY_BYTES)
+                with open(path, "rb") as local, _new_file(system, target) as remote:
+                    shutil.copyfileobj(local, remote, _COPY_BYTES)
 
     def status(self, uri: str) -> tuple[int, int] | None:
         with self._at(uri) as (system, path):

@@ -17,11 +17,11 @@ def spill_folder(turn: int = 0) -> str:
     one with the most free space is used. Without Spark's folders, the system's temporary folder is
     used.
     """
-    room = {folder: free_bytes(folder) for folder in _folders()}
-    usable = [folder for folder, free in room.items() if free >= _ENOUGH_BYTES]
+    space = {folder: free_bytes(folder) for folder in _folders()}
+    usable = [folder for folder, free in space.items() if free >= _ENOUGH_BYTES]
     if usable:
         return usable[turn % len(usable)]
-    return max(room, key=lambda folder: room[folder], default=tempfile.gettempdir())
+    return max(space, key=lambda folder: space[folder], default=tempfile.gettempdir())
 
 
 def free_bytes(folder: str) -> int:

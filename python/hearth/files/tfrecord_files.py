@@ -259,13 +259,13 @@ def left_schema(folder: str) -> Any:
 
     from hearth.files.input_files import open_uri, status_of
 
-    beside = f"{folder}/{SCHEMA_FILE}"
-    found = status_of(beside)
+    schema_file = f"{folder}/{SCHEMA_FILE}"
+    found = status_of(schema_file)
     if found is None:
         return None
     if status_of(f"{folder}/{_SUCCESS}") is None:
         _refuse_incomplete(folder)
-    return StructType.fromJson(json.loads(open_uri(beside).read_at(0, found[0])))
+    return StructType.fromJson(json.loads(open_uri(schema_file).read_at(0, found[0])))
 
 
 def inferred_schema(readers: Iterable[Any]) -> Any:

@@ -149,8 +149,8 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     if len(scalars) == rows:
         return scalars
     # An example without a value becomes a null.
-    places = pa.array(np.maximum(np.cumsum(counts) - 1, 0), mask=counts == 0)
-    return scalars.take(places) if len(scalars) else pa.nulls(rows, kind)
+    last = pa.array(np.maximum(np.cumsum(counts) - 1, 0), mask=counts == 0)
+    return scalars.take(last) if len(scalars) else pa.nulls(rows, kind)
 
 
 def _cast(values: Any, kind: Any) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Schemes of the core's storage, beside local files.
+# Schemes of the core's storage, in addition to local files.
 CORE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
 
 # A URI of one of these schemes is absolute.
@@ -41,11 +41,11 @@ def scheme(uri: str) -> str:
     return head.lower() if colon and head.isalnum() else ""
 
 
-def local_path(uri: str, beside: str = "") -> str | None:
+def local_path(uri: str, base: str = "") -> str | None:
     """The absolute local path of a `file:` URI or plain path; None for any other scheme.
 
     A relative path that does not exist in the working directory is resolved against the folder of
-    the file `beside`, so that a prototxt can name files next to it.
+    the file `base`, so that a prototxt can name files next to it.
     """
     if scheme(uri) not in ("", "file"):
         return None
@@ -53,8 +53,8 @@ def local_path(uri: str, beside: str = "") -> str | None:
     if scheme(uri) == "file":
         rest = uri[len("file:") :]
         path = unquote(urlparse(uri).path) if rest.startswith("//") else unquote(rest)
-    if not os.path.isabs(path) and beside and not os.path.exists(path):
-        neighbour = Path(beside).absolute().parent / path
+    if not os.path.isabs(path) and base and not os.path.exists(path):
+        neighbour = Path(base).absolute().parent / path
         if neighbour.exists():
             return str(neighbour)
     if path.startswith("//"):  # of file:////tmp/x; abspath() would keep both slashes

@@ -149,9 +149,9 @@ class _Ranks:
 
 def variables(rank: int, given: Mapping[str, Any]) -> dict[str, str]:
     """The environment variables from which programs know their rank before init()."""
-    places = {"": rank, "LOCAL_": rank, "CROSS_": 0}
+    ranks = {"": rank, "LOCAL_": rank, "CROSS_": 0}
     sizes = {"": given["world"], "LOCAL_": given["world"], "CROSS_": 1}
-    found = {f"HOROVOD_{kind}RANK": str(number) for kind, number in places.items()}
+    found = {f"HOROVOD_{kind}RANK": str(number) for kind, number in ranks.items()}
     return found | {f"HOROVOD_{kind}SIZE": str(number) for kind, number in sizes.items()}
 
 

@@ -86,10 +86,10 @@ def _spread(blobs: list[pa.Array], numbers: list[int], first: int) -> list[Any]:
     count = numbers[-1] + 1 - first
     if count == len(numbers):
         return blobs
-    places: list[int | None] = [None] * count
+    indices: list[int | None] = [None] * count
     for at, number in enumerate(numbers):
-        places[number - first] = at
-    return [blob.take(pa.array(places, pa.int64())) for blob in blobs]
+        indices[number - first] = at
+    return [blob.take(pa.array(indices, pa.int64())) for blob in blobs]
 
 
 def _nulls(made: pa.Schema, count: int) -> list[Any]:

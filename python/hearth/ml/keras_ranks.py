@@ -108,12 +108,12 @@ def _means(gradients: list[Any], size: int) -> list[Any]:
 
     found = list(gradients)
     for kind in sorted({g.dtype for g in gradients if g is not None}, key=str):
-        places = [i for i, g in enumerate(gradients) if g is not None and g.dtype == kind]
-        flat = torch.cat([gradients[i].detach().reshape(-1) for i in places])
+        indices = [i for i, g in enumerate(gradients) if g is not None and g.dtype == kind]
+        flat = torch.cat([gradients[i].detach().reshape(-1) for i in indices])
         dist.all_reduce(flat)
         flat /= size
-        parts = flat.split([gradients[i].numel() for i in places])
-        for i, part in zip(places, parts, strict=True):
+        parts = flat.split([gradients[i].numel() for i in indices])
+        for i, part in zip(indices, parts, strict=True):
             found[i] = part.view_as(gradients[i])
     return found
 

@@ -27,17 +27,17 @@ def _unpack_snappy(data: bytes) -> bytes:
         at += 4
         while left > 0:
             (size,) = struct.unpack_from(">I", data, at)
-            piece = data[at + 4 : at + 4 + size]
+            chunk = data[at + 4 : at + 4 + size]
             at += 4 + size
-            found.append(snappy.decompress(piece, _unpacked_size(piece, left), asbytes=True))
+            found.append(snappy.decompress(chunk, _unpacked_size(chunk, left), asbytes=True))
             left -= len(found[-1])
     return b"".join(found)
 
 
-def _unpacked_size(piece: bytes, most: int) -> int:
+def _unpacked_size(chunk: bytes, most: int) -> int:
     """Each chunk starts with its uncompressed size."""
     size = shift = 0
-    for byte in piece[:5]:
+    for byte in chunk[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:

@@ -162,8 +162,8 @@ class BackupAndRestore(keras.callbacks.Callback):
         local = _local_file()
         self.model.save_weights(local.name, overwrite=True)
         seeds = [variable.numpy().tolist() for variable in _seeds(self.model)]
-        told = {"step": self._step, "first": self._first, "state": state, "seeds": seeds}
-        data = json.dumps(told).encode()
+        description = {"step": self._step, "first": self._first, "state": state, "seeds": seeds}
+        data = json.dumps(description).encode()
         self._writing = in_background(partial(self._write, self._step, local, data))
         return ""
 
@@ -241,17 +241,17 @@ def _local_file() -> Any:
 
 def _on_rank_0(act: Callable[[], str]) -> str:
     """The result of `act` on rank 0, on all ranks; if it fails, all raise the same HearthError."""
-    told: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     if group.rank() == 0:
         try:
-            told = {"value": act()}
+            outcome = {"value": act()}
         except Exception as error:  # the other ranks wait for the result
             text = " ".join(str(error).split()) or type(error).__name__
-            told = {"error": text, "code": str(getattr(error, "code", "invalid_argument"))}
-    told = json.loads(_share(json.dumps(told).encode()))
-    if "error" in told:
-        raise Failure(told["error"], told["code"]).error()
-    return str(told["value"])
+            outcome = {"error": text, "code": str(getattr(error, "code", "invalid_argument"))}
+    outcome = json.loads(_share(json.dumps(outcome).encode()))
+    if "error" in outcome:
+        raise Failure(outcome["error"], outcome["code"]).error()
+    return str(outcome["value"])
 
 
 def _share(text: bytes) -> bytes:

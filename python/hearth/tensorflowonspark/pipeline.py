@@ -224,8 +224,8 @@ class TFModel(
         )
         spec, fields = pipeline_model.described(spec, dataset.sparkSession)
         names = [field.name for field in fields]
-        beside = None if args.keep_columns else []
-        stage_columns.check_new("TFModel", dataset, names, beside)
+        reserved = None if args.keep_columns else []
+        stage_columns.check_new("TFModel", dataset, names, reserved)
         if not args.keep_columns:
             task = partial(pipeline_model.predict, spec)
             return table.only_read().mapInArrow(task, StructType(fields))

@@ -23,8 +23,8 @@ def give(ctx: Any, value: Any) -> None:
 
 def take(cluster: Any) -> Any:
     """In the driver, the value of rank 0 once the cluster has ended; None if it sent none."""
-    pieces = cluster.running.watch.values(0)
-    return loaded(base64.b64decode("".join(pieces))) if pieces else None
+    chunks = cluster.running.watch.values(0)
+    return loaded(base64.b64decode("".join(chunks))) if chunks else None
 
 
 def dumped(value: Any) -> bytes:

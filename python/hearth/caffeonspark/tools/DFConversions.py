@@ -84,19 +84,19 @@ class DFConversions:
 
 
 def _caption_rows(coco: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    pictures = {
-        picture["id"]: (
-            picture.get("height"),
-            picture.get("width"),
-            picture["file_name"],
-            picture.get("coco_url", picture.get("url", "")),
+    images = {
+        image["id"]: (
+            image.get("height"),
+            image.get("width"),
+            image["file_name"],
+            image.get("coco_url", image.get("url", "")),
         )
-        for picture in coco["images"]
+        for image in coco["images"]
     }
     if "annotations" not in coco:
-        return [(int(number), *picture, "") for number, picture in pictures.items()]
+        return [(int(number), *image, "") for number, image in images.items()]
     notes = coco["annotations"]
-    return [(int(note["id"]), *pictures[note["image_id"]], note["caption"]) for note in notes]
+    return [(int(note["id"]), *images[note["image_id"]], note["caption"]) for note in notes]
 
 
 def _embed(

@@ -129,8 +129,8 @@ def _run(ranks: tuple[Any, int], call: Any, limits: _Limits) -> list[Any]:
         cluster.shutdown()
     results: dict[int, Any] = {}
     for node in range(world):
-        if pieces := cluster.running.watch.values(node):
-            rank, value = pickle.loads(base64.b64decode("".join(pieces)))
+        if chunks := cluster.running.watch.values(node):
+            rank, value = pickle.loads(base64.b64decode("".join(chunks)))
             results[rank] = value
     return [results[rank] for rank in sorted(results)]
 

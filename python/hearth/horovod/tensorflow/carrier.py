@@ -81,8 +81,8 @@ def _run(call: dict[str, Any], name: str | None, set_id: int, values: list[Any])
         "dtypes": [kind.name for kind in kinds],
         "shapes": [list(array.shape) for array in arrays],
     }
-    told = names.of_operation(call["kind"], name, set_id)
-    found = current.engine().submit(whole, told, arrays, set_id).result()
+    unique_name = names.of_operation(call["kind"], name, set_id)
+    found = current.engine().submit(whole, unique_name, arrays, set_id).result()
     typed = [array.view(kind) for array, kind in zip(found, kinds, strict=False)]
     return typed + list(found[len(kinds) :])
 
