@@ -82,7 +82,7 @@ def test_importing_caffe_loads_neither_torchs_python_nor_protobuf() -> None:
     assert not {"torch", "google.protobuf", "PIL", "scipy"} & set(modules)
 
 
-def test_a_missing_engine_is_told_in_one_sentence() -> None:
+def test_a_missing_engine_is_reported_in_one_sentence() -> None:
     done = run("import sys; sys.modules['hearth.native._caffe'] = None; import caffe")
     assert done.returncode != 0
     assert "ImportError: hearth.caffe needs the compiled engine: pip install" in done.stderr

@@ -84,7 +84,7 @@ def test_a_crop_of_a_crop_knows_the_first_ones_offset() -> None:
     assert crop(once, image).fn.params["crop_param"] == {"axis": 2, "offset": [5]}
 
 
-def test_axes_have_maps_of_their_own() -> None:
+def test_each_axis_has_a_separate_map() -> None:
     image = L.Input(shape=dict(dim=[1, 1, 40, 40, 40]))
     net = L.Convolution(image, kernel_size=3, num_output=1, stride=[1] * 3, pad=[1, 2, 3])
     net = L.Pooling(net, kernel_size=2, stride=2)

@@ -33,7 +33,7 @@ def as_protobuf(message: Message) -> object:
 
 
 @pytest.mark.parametrize("kind", [lambda message: message, as_protobuf], ids=["light", "protobuf"])
-def test_labels_are_those_of_the_picture(kind) -> None:
+def test_labels_match_the_drawing(kind) -> None:
     data, conv, pool, ip, relu = kind(net()).layer
     assert caffe.draw.get_layer_label(pool, "TB") == ("pool (AVE Pooling) kernel 2 stride 2 pad 0")
     assert caffe.draw.get_layer_label(conv, "LR", display_lrm=True) == (

@@ -81,7 +81,7 @@ def test_the_newest_two_are_kept_and_the_newest_is_read(uri):
     assert folder.reports == []
 
 
-def test_a_program_that_begins_anew_has_the_newest_checkpoint_at_a_lower_step(uri):
+def test_a_program_that_starts_over_has_the_newest_checkpoint_at_a_lower_step(uri):
     folder = Folder(uri)
     for step in (100, 200, 10):
         folder.save(step, b"%d" % step)
@@ -256,7 +256,7 @@ def test_a_scheme_that_is_not_known_is_an_error():
         Folder("nowhere://box/run").save(1)
 
 
-def test_two_programs_that_write_to_one_folder_are_told_so(tmp_path):
+def test_two_programs_that_write_to_one_folder_get_an_error(tmp_path):
     one, other = Folder(tmp_path), Folder(tmp_path)
     drafts = [one.begin(1), other.begin(1)]
     for folder, draft in zip((one, other), drafts, strict=True):

@@ -76,7 +76,7 @@ def test_totals_are_sent_once_all_partitions_are_known_of_ranks_that_have_return
     assert running.sent == [some, totals]
 
 
-def test_it_is_shown_how_far_a_delivery_is():
+def test_the_progress_of_a_delivery_is_shown():
     delivery = Delivery(Plan("train", 2), Running())
     assert delivery.line() == "train 0 of 2 partitions (0 rows)"
     delivery.note(partition(1, 1500, "aa"))

@@ -102,7 +102,7 @@ def test_rows_can_be_taken_before_their_partition_is_complete(node):
     assert [(event["rows"], event["partition"]) for event in node.events] == [(20, 0)]
 
 
-def test_another_attempt_takes_the_place_of_one_that_is_lost(node):
+def test_another_attempt_replaces_one_that_is_lost(node):
     first = Writer(node.files, 1)
     first.write(batch(0, 10))
     assert node.take(0, 10) == list(range(10))

@@ -32,7 +32,7 @@ def test_an_option_for_a_column_that_is_not_given_is_refused(option):
 
 
 @pytest.mark.parametrize("option", ["columns", "ragged"])
-def test_one_name_in_place_of_several_is_refused(option):
+def test_one_name_instead_of_several_is_refused(option):
     context = NodeContext(0, "worker", 0, {}, "", "")
     with pytest.raises(ValueError, match=rf"{option} is 'text': give a sequence of names"):
         context.dataset("train", 4, **{option: "text"})
@@ -69,7 +69,7 @@ def test_an_epoch_of_numpy_leaves_a_state_that_json_holds():
     assert json.loads(json.dumps(made.state_dict()))["epoch"] == 3
 
 
-def test_a_node_that_takes_no_rows_is_told_so_at_once():
+def test_a_node_that_takes_no_rows_gets_an_error_at_once():
     nodes = NodeDatasets(["train"])
     plan = {"op": "dataset_plan", "dataset": "train", "rank": None, "world": 1}
     nodes.handle({**plan, "owners": [0], "identity": ""}, [])

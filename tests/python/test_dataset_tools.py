@@ -32,7 +32,7 @@ def pictures(tmp_path: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
-def test_pictures_become_a_database_with_a_mean(
+def test_images_become_a_database_with_a_mean(
     tmp_path: Path, pictures: np.ndarray, backend: str
 ) -> None:
     done = run(tmp_path, "convert_imageset", f"-backend={backend}", "./", "list.txt", "db")

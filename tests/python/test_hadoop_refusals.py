@@ -106,7 +106,7 @@ def test_a_name_without_a_scheme_is_of_the_default_file_system(tmp_path, monkeyp
     assert hdfs.input("-weights", "") == ""
 
 
-def test_files_elsewhere_are_tried():
+def test_remote_files_are_tried():
     files = Hdfs()
     places = FlagFiles(files, "file:///")
     places.input("-weights", "hdfs://h/w")

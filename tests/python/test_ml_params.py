@@ -33,7 +33,7 @@ def test_params_are_set_by_name_and_by_the_names_of_other_libraries(kind):
         kind(function, function, function, epoch=7)
 
 
-def test_what_mlflow_is_told_has_each_param_and_each_argument_of_the_model():
+def test_mlflow_gets_each_param_and_each_argument_of_the_model():
     told = torch_stage(epochs=7, modelArgs={"hidden": 32}, labelCols=["a", "b"])._plain_params()
     wanted = {"estimator": "TorchEstimator", "epochs": 7, "modelArgs.hidden": 32, "workers": 1}
     assert {**wanted, "labelCols": ["a", "b"]}.items() <= told.items()
@@ -102,7 +102,7 @@ class Requests:
             assert turns._changed.wait_for(lambda: len(turns._queue) == count, 60)
 
 
-def test_trainings_run_beside_each_other_while_there_are_slots():
+def test_trainings_run_concurrently_while_there_are_slots():
     requests = Requests(slots=2)
     requests.start("a", 1)
     requests.wait_for("a")

@@ -44,7 +44,7 @@ def run(function, batches, batch_size=4, made=MADE, inputs=("x",), prepare=None)
     return found
 
 
-def test_minibatches_are_full_across_arrow_batches_and_results_lie_beside_their_rows():
+def test_minibatches_are_full_across_arrow_batches_and_results_stay_with_their_rows():
     sizes = []
 
     def function(x):
@@ -256,7 +256,7 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
 
 
 @pytest.mark.parametrize("sizes", [(10,) * 6, (1,) * 30, (3, 40, 3)])
-def test_minibatches_fill_up_although_rows_wait_for_room(monkeypatch, sizes):
+def test_minibatches_fill_up_although_rows_wait_for_space(monkeypatch, sizes):
     """A minibatch may need rows of a batch that there is no room for yet."""
     from queue import SimpleQueue
 

@@ -32,7 +32,7 @@ class Session:
         self._jsc = SimpleNamespace(sc=lambda: context)
 
 
-def test_cores_that_ranks_do_not_use_are_told_with_what_to_set():
+def test_cores_that_ranks_do_not_use_are_reported_with_what_to_set():
     text = unused_cores(Session([0, 8, 8], spark_master="yarn", spark_task_cpus="2"))
     assert "executors have 8 cores, and a rank uses 2" in text
     assert "spark.task.cpus=8" in text and "\n" not in text
@@ -47,7 +47,7 @@ def test_cores_that_ranks_do_not_use_are_told_with_what_to_set():
         ([8], {"spark_master": "local[8]"}),
     ],
 )
-def test_nothing_is_told_where_they_use_all(cores, conf):
+def test_nothing_is_reported_where_they_use_all(cores, conf):
     assert unused_cores(Session(cores, **conf)) is None
 
 

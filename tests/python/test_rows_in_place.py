@@ -78,7 +78,7 @@ SOURCES = pytest.mark.parametrize("source", [lmdb, sequence])
 
 
 @SOURCES
-def test_only_places_travel_and_the_values_are_those_of_copies(tmp_path, source):
+def test_only_offsets_travel_and_the_values_are_those_of_copies(tmp_path, source):
     data = pictures(BYTES)
     rows = source(tmp_path, data)
     assert ring_bytes(rows.read(0, 1)) < PICTURES * 2000

@@ -193,7 +193,7 @@ def ids(batches):
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_ranks_read_a_database_in_place_and_anew_in_each_epoch(database, ranks):
+def test_ranks_read_a_database_in_place_and_again_in_each_epoch(database, ranks):
     make, uri, server = database
     source = make(uri).pin()
     in_place = RankRows(source.in_place())
@@ -207,7 +207,7 @@ def test_ranks_read_a_database_in_place_and_anew_in_each_epoch(database, ranks):
     assert seen[0] != seen[1]
 
 
-def test_ranks_fetch_those_pages_of_an_lmdb_that_lie_near_them(database, monkeypatch):
+def test_ranks_fetch_the_pages_of_an_lmdb_that_are_local_to_them(database, monkeypatch):
     make, uri, server = database
     if server is None:
         pytest.skip("no host is nearer than another")

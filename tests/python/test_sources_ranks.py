@@ -223,7 +223,7 @@ def wait_for_readers(monkeypatch):
 
 
 @pytest.mark.parametrize("at_home", [True, False])
-def test_bytes_are_told_by_where_they_came_from(rows, monkeypatch, at_home):
+def test_bytes_are_reported_by_where_they_came_from(rows, monkeypatch, at_home):
     wait_for_readers(monkeypatch)
     ring = Ring()
     feed = FileFeed({"train": rows.placed(named("ab"))}, {"train": ring}, Place(0, at_home), 2)
@@ -247,7 +247,7 @@ def test_rows_that_are_not_kept_are_read_when_the_trainer_asks(rows, monkeypatch
     assert "end" not in ring.entries
 
 
-def test_a_file_that_was_written_again_is_told_to_the_trainer(rows, tmp_path, monkeypatch):
+def test_a_modified_file_is_reported_to_the_trainer(rows, tmp_path, monkeypatch):
     wait_for_readers(monkeypatch)
     path = min(tmp_path.iterdir())
     with open(path, "ab") as file:
@@ -260,7 +260,7 @@ def test_a_file_that_was_written_again_is_told_to_the_trainer(rows, tmp_path, mo
         assert f"has {size} bytes instead of {size - 4}" in ring.entries[-1]
 
 
-def test_tasks_take_ranks_whose_files_are_near():
+def test_tasks_take_ranks_whose_files_are_local():
     for hosts, wanted, ranks in (
         ("ba", "ab", [1, 0]),
         ("ab", "ab", [0, 1]),

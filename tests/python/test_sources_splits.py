@@ -107,7 +107,7 @@ def test_shares_of_counted_rows_are_contiguous_and_differ_by_a_row(tmp_path, ran
         assert max(map(len, rows)) - min(map(len, rows)) <= 1
 
 
-def test_joined_splits_have_one_piece_for_each_unit():
+def test_joined_splits_have_one_range_for_each_unit():
     splits = cut([1000, 1000], hosts=["a", "b"])
     (first, second) = joined(splits, frozenset("b"))
     assert [(piece.file, piece.begin, piece.end) for piece in first.pieces] == [(0, 0, 100)]

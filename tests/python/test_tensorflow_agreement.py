@@ -77,7 +77,7 @@ for name, call in CASES.items():
 """
 
 
-def test_other_shapes_types_orders_and_steps_are_told(ranks, tmp_path):
+def test_other_shapes_types_orders_and_steps_are_reported(ranks, tmp_path):
     ranks.append(Ranks(tmp_path, DISAGREEMENTS, seconds=60))
     for said in [
         ("'kernel'", "float32[2, 3]", "float32[3, 2]"),
@@ -238,7 +238,7 @@ except tf.errors.OpError as error:
 
 
 @pytest.mark.parametrize("case", ["fit", "late", "left out", "loop", "metrics"])
-def test_ranks_with_other_numbers_of_batches_are_told_of_steps_in_common(ranks, tmp_path, case):
+def test_ranks_with_different_numbers_of_batches_get_an_error(ranks, tmp_path, case):
     with kept_ports(2) as ports:
         seconds = 10 if case == "late" else 60
         ranks.append(Ranks(tmp_path, UNEQUAL, case=[case, ports], seconds=seconds))

@@ -147,7 +147,7 @@ def jvm(tmp_path):
     jvm.over = True
 
 
-def test_a_keytabs_tokens_are_lent_to_this_user_alone(jvm):
+def test_a_keytabs_tokens_are_forwarded_to_this_user_only(jvm):
     loan = lend_tokens(jvm.session("one"))
     assert base64.b64decode(loan.tokens) == b"first"  # and not the application master's
     assert loan.tokens not in repr(loan)
@@ -176,7 +176,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert base64.b64decode(lend_tokens(session).tokens) == b"HDTS third"
 
 
-def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplog):
+def test_what_hdfs_refuses_is_tried_again_and_forwarded_anyway(jvm, caplog):
     session = jvm.session("three")
     loan = lend_tokens(session)
     own, path = Path(os.environ[VARIABLE]), jvm.fs.Path
@@ -195,7 +195,7 @@ def test_what_hdfs_does_not_take_is_tried_again_and_lent_all_the_same(jvm, caplo
     assert caplog.text.count("cannot be handed on yet") == 1
 
 
-def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_number_of_its_own(jvm):
+def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_new_number(jvm):
     session = jvm.session("twelve")
     loan = lend_tokens(session)
     here(loan.folder).mkdir(parents=True)
@@ -206,7 +206,7 @@ def test_a_file_whose_answer_was_lost_stays_and_the_next_has_a_number_of_its_own
     assert (here(loan.folder) / "2.tokens").read_text() == "second"
 
 
-def test_the_next_application_of_a_process_lends_its_own(jvm, tmp_path):
+def test_the_next_application_of_a_process_forwards_its_own_tokens(jvm, tmp_path):
     lend_tokens(jvm.session("four"))
     first = Path(os.environ[VARIABLE])
     jvm.over = True
@@ -260,7 +260,7 @@ def test_a_ticket_stays_unless_spark_renews_by_it(tmp_path):
     jvm.over = True
 
 
-def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
+def test_nothing_changes_where_no_tokens_can_be_forwarded(jvm, tmp_path, caplog):
     assert lend_tokens(Jvm(tmp_path, secure=False).session("eight")) is None
     assert lend_tokens(SimpleNamespace()) is None  # Spark Connect
     assert not caplog.text
@@ -273,7 +273,7 @@ def test_where_nothing_can_be_lent_all_stays(jvm, tmp_path, caplog):
         lend_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
 
 
-def test_another_file_system_than_hdfs_is_told(jvm, monkeypatch, caplog):
+def test_another_file_system_than_hdfs_is_reported(jvm, monkeypatch, caplog):
     monkeypatch.setattr(token_lender, "CORE_SCHEMES", ())
     loan = lend_tokens(jvm.session("ten"))
     assert loan.folder == "" and "spark.yarn.stagingDir" in caplog.text
@@ -324,7 +324,7 @@ def test_where_a_loan_may_have_ended_yarns_tokens_come_first(monkeypatch, tmp_pa
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
 
 
-def test_a_host_that_cannot_keep_tokens_goes_on_with_its_own(monkeypatch, tmp_path, capfd):
+def test_a_host_that_cannot_write_tokens_uses_its_own(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv(VARIABLE, "/of/yarn/container_tokens")
     monkeypatch.setattr(forwarded_tokens, "spill_folder", lambda: str(tmp_path))
 
@@ -377,7 +377,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
         wait(lambda: file.read_text() == "HDTS by the shell")
 
 
-def test_what_cannot_be_looked_for_is_told_once(monkeypatch, capfd):
+def test_a_failed_check_is_reported_once(monkeypatch, capfd):
     monkeypatch.setattr(Shell, "names", refuse)
     monkeypatch.setattr(forwarded_tokens, "HadoopShell", Shell)
     looks = []

@@ -97,7 +97,7 @@ say([ctx.restore(model=model), model.weight.item(), ctx.mgr.warnings])
     assert second[2][0].startswith(words)
 
 
-def test_ranks_that_disagree_are_told_so_and_nothing_is_written(ranks, tmp_path):
+def test_ranks_that_disagree_get_an_error_and_nothing_is_written(ranks, tmp_path):
     program = """
 model, optimizer = make()
 say(attempt(lambda: ctx.checkpoint(5 + rank, model=model)))
@@ -123,7 +123,7 @@ say(attempt(lambda: ctx.checkpoint(
     assert said(group) == [None, None]
 
 
-def test_where_rank_0_cannot_write_all_ranks_are_told_and_go_on(ranks, tmp_path):
+def test_if_rank_0_cannot_write_all_ranks_raise_and_continue(ranks, tmp_path):
     (tmp_path / "file").write_text("no folder")
     program = """
 model, optimizer = make()
@@ -193,7 +193,7 @@ say([found, whole(model)])
 
 
 @needs_fsdp2
-def test_shards_of_another_model_or_of_a_missing_file_are_told(ranks, tmp_path):
+def test_shards_of_another_model_or_of_a_missing_file_are_reported(ranks, tmp_path):
     program = """
 step(model, optimizer, 1)
 ctx.checkpoint(1, model=model, optimizer=optimizer)

@@ -47,7 +47,7 @@ def test_a_checkpoint_of_another_model_is_refused_and_changes_nothing(tmp_path):
     assert more == {"epoch": 0}
 
 
-def test_parts_that_were_saved_by_separate_calls_are_told_by_their_steps(tmp_path):
+def test_parts_that_were_saved_by_separate_calls_are_reported_by_their_steps(tmp_path):
     ctx, model = alone(tmp_path), torch.nn.Linear(1, 1)
     ctx.checkpoint(10, model=model)
     ctx.checkpoint(12, data={"batch": 12})
@@ -153,7 +153,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path, part, words):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_state_that_a_part_refuses_is_told_in_a_line(tmp_path):
+def test_a_state_that_a_part_refuses_is_reported_in_one_line(tmp_path):
     ctx = alone(tmp_path)
     ctx.checkpoint(1, custom=Stateful({"refused": 1}))
     with pytest.raises(HearthError, match=r"'custom' of .*-step-1 cannot be loaded: no such state"):
@@ -195,7 +195,7 @@ def test_a_sealed_file_with_code_in_it_is_not_run(tmp_path, monkeypatch):
         ({"step": 1, "../x": {}}, "cannot be named '../x'"),
     ],
 )
-def test_wrong_arguments_are_told(tmp_path, given, words):
+def test_wrong_arguments_are_reported(tmp_path, given, words):
     with pytest.raises(HearthError, match=words):
         alone(tmp_path).checkpoint(**given)
 

@@ -68,7 +68,7 @@ for name, call in CASES.items():
 """
 
 
-def test_other_shapes_types_and_operations_of_as_many_bytes_are_told(ranks):
+def test_other_shapes_types_and_operations_of_as_many_bytes_are_reported(ranks):
     ranks.append(Ranks(DISAGREEMENTS, seconds=15))
     for said in [
         ("[2, 3]", "[3, 2]"),
@@ -170,7 +170,7 @@ say("done")
 """
 
 
-def test_steps_are_those_of_a_model_s_own_group(ranks):
+def test_steps_are_those_of_a_models_group(ranks):
     ranks.append(Ranks(APART))
     assert [ranks[0].say(rank) for rank in range(2)] == ["done"] * 2
 

@@ -87,7 +87,7 @@ def seconds_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_every_row_stays_and_one_without_a_picture_gets_nulls(spark, digits, tmp_path):
+def test_every_row_stays_and_one_without_an_image_gets_nulls(spark, digits, tmp_path):
     rows = spark.read.parquet(digits.table("raw", "train")).repartition(3)
     model = estimator(digits, tmp_path, max_iter=1).fit(rows)
     empty = functions.when(functions.col("id") == rows.first().id, None)

@@ -60,7 +60,7 @@ def flags(**given):
     return parse_flags(arguments, program.DEFAULTS)
 
 
-def test_a20_pictures_become_a_sequence_file(spark, pictures, tmp_path):
+def test_a20_images_become_a_sequence_file(spark, pictures, tmp_path):
     output = f"file:{tmp_path}/seq"
     given = {"imageRoot": pictures, "labelFile": f"file:{pictures}/labels.txt", "output": output}
     assert "4 images" in Binary2Sequence.convert(spark, flags(**given))
@@ -72,7 +72,7 @@ def test_a20_pictures_become_a_sequence_file(spark, pictures, tmp_path):
         Binary2Sequence.convert(spark, flags(**given))
 
 
-def test_a20_pictures_become_a_dataframe(spark, pictures, tmp_path):
+def test_a20_images_become_a_dataframe(spark, pictures, tmp_path):
     output = f"file:{tmp_path}/frame"
     given = {"imageRoot": pictures, "labelFile": f"file:{pictures}/labels3.txt", "output": output}
     assert "4 images" in Binary2DataFrame.convert(spark, flags(**given))
@@ -154,7 +154,7 @@ def test_a_text_too_long_for_a_key_is_an_error():
         ("a.jpg seven x\n", "the label of a.jpg is not a number: seven"),
     ],
 )
-def test_label_files_that_make_no_sense_are_refused(spark, pictures, tmp_path, lines, said):
+def test_invalid_label_files_are_refused(spark, pictures, tmp_path, lines, said):
     (tmp_path / "labels").write_text(lines)
     given = {"imageRoot": pictures, "labelFile": f"file:{tmp_path}/labels"}
     with pytest.raises(FlagError, match=said):
@@ -162,7 +162,7 @@ def test_label_files_that_make_no_sense_are_refused(spark, pictures, tmp_path, l
     assert not (tmp_path / "out").exists()
 
 
-def test_a_picture_that_is_not_there_is_named_and_no_data_is_left(spark, pictures, tmp_path):
+def test_a_missing_image_is_named_and_no_data_is_left(spark, pictures, tmp_path):
     (tmp_path / "labels").write_text("a.jpg 1 x\nnone.jpg 2 y\n")
     given = {"imageRoot": pictures, "labelFile": f"file:{tmp_path}/labels"}
     with pytest.raises(Exception, match=r"none.jpg cannot be read on host \S+: "):

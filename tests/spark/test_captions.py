@@ -46,7 +46,7 @@ def rows(spark, coco):
     return DFConversions(spark).Coco2ImageCaptionFile(f"file:{coco}/coco.json", 2)
 
 
-def test_a20_captions_come_with_their_pictures(rows):
+def test_a20_captions_come_with_their_images(rows):
     assert rows.rdd.getNumPartitions() == 2
     found = {row.id: row for row in rows.collect()}
     assert {number: row.caption for number, row in found.items()} == {
@@ -93,7 +93,7 @@ def test_a_sentence_that_is_too_long_is_cut():
         captions.caption([4], ["UNK", "a", "b"])
 
 
-def test_pictures_without_captions_are_taken_alone(spark, coco):
+def test_images_without_captions_are_converted_alone(spark, coco):
     conversions = DFConversions(spark)
     pictures = conversions.Coco2ImageCaptionFile(f"file:{coco}/test.json", 1)
     assert sorted(row.id for row in pictures.collect()) == [70, 71]

@@ -27,7 +27,7 @@ def test_a21_the_captions_are_learned_and_said_word_by_word(done, folder):
     assert (folder / "captions_train.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_pictures_that_it_had_not_seen_are_described(done):
+def test_unseen_images_are_described(done):
     right = sum(one.said == pictures.caption_of(i) for i, one in enumerate(done["test"]))
     assert right >= 22, [one.said for one in done["test"]]  # all 24 where this was written
 

@@ -97,7 +97,7 @@ def test_a_column_that_no_net_can_read_is_named_in_one_line(spark, digits, train
         CaffeOnSpark(spark).test(DataSource(spark).fromDataFrame(trained, rows, False))
 
 
-def test_a_failure_of_sparks_own_keeps_its_words(spark, digits, trained):
+def test_a_failure_of_spark_keeps_its_message(spark, digits, trained):
     rows = spark.read.parquet(digits.table("png", "test"))
     rows = rows.selectExpr("id", "label", "if(id is null, image, raise_error('no such row')) image")
     with pytest.raises(Exception, match="no such row"):

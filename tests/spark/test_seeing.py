@@ -70,7 +70,7 @@ def test_the_event_file_has_all_ranks_and_outputs(watched):
     assert series["loss/train"][-1][0] == 81
 
 
-def test_histograms_of_weights_and_gradients_are_told(watched):
+def test_histograms_of_weights_and_gradients_are_reported(watched):
     found = {}
     for event in watched[0].histograms:
         found.setdefault(event["tag"], []).append(event)

@@ -63,11 +63,11 @@ def features_of(spark, conf, frame=None, told=None):
     return CaffeOnSpark(spark, None if told is None else told.append).features(source)
 
 
-def test_a18_raw_pictures_and_labels_as_text_come_through(spark, rows, trained):
+def test_a18_raw_images_and_labels_as_text_come_through(spark, rows, trained):
     check_content(features_of(spark, trained), rows)
 
 
-def test_a18_an_array_of_bytes_is_a_picture_in_both_kinds_of_layers(
+def test_a18_an_array_of_bytes_is_an_image_in_both_kinds_of_layers(
     spark, net, rows, frame, trained
 ):
     listed = frame.selectExpr("id", "label", "listed as image")
@@ -77,7 +77,7 @@ def test_a18_an_array_of_bytes_is_a_picture_in_both_kinds_of_layers(
     check_content(features_of(spark, conf, images), rows)
 
 
-def test_a18_a_struct_with_an_array_of_bytes_is_a_picture_file(spark, net, rows, trained):
+def test_a18_a_struct_with_an_array_of_bytes_is_an_image_file(spark, net, rows, trained):
     made = []
     for row in rows:
         file = io.BytesIO()
@@ -220,7 +220,7 @@ class NoFrame(DataSource):
         return ["rows"]
 
 
-def test_a_source_of_ones_own_trains_and_tests(spark, net, rows, frame, trained):
+def test_a_user_defined_source_trains_and_tests(spark, net, rows, frame, trained):
     frame.createOrReplaceTempView("queued_digits")
     kind = f"{__name__}.DigitsOfAQueue"
     conf = net.config(spark, kind, "")

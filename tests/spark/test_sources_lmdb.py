@@ -57,7 +57,7 @@ def test_a17_an_lmdb_trains_as_parquet_with_its_rows_in_key_order_does(spark, ne
     assert weights == weights_of(conf)
 
 
-def test_large_pictures_that_stay_in_the_file_train_as_small_ones_do(spark, net, rows, trained):
+def test_large_images_that_stay_in_the_file_train_as_small_ones_do(spark, net, rows, trained):
     records = {}
     for row in rows:
         picture = io.BytesIO()
@@ -92,7 +92,7 @@ def test_more_parts_than_records_are_empty_or_have_one(spark, net):
     assert source_frame(data.lmdb(empty).pin(), 3, spark).collect() == []
 
 
-def test_damaged_records_count_as_bad_rows_and_pictures_are_decoded(spark, net, rows, trained):
+def test_damaged_records_count_as_bad_rows_and_images_are_decoded(spark, net, rows, trained):
     picture = io.BytesIO()
     Image.frombytes("L", (28, 28), rows[0]["image"]).save(picture, "PNG")
     records = {row["id"]: datum(row["image"], row["label"], SHAPE) for row in rows[1:40]}
@@ -136,7 +136,7 @@ def test_what_is_no_lmdb_is_said_in_a_sentence(spark, net, name, said):
     assert "\n" not in str(caught.value)
 
 
-def test_an_lmdb_that_is_read_anew_in_each_epoch_gives_the_same_model_again(spark, net, database):
+def test_an_lmdb_that_is_read_again_in_each_epoch_gives_the_same_model_again(spark, net, database):
     models = []
     for _ in range(2):
         conf = net.config(spark, KIND, f"file:{database}", spill="off")
@@ -146,7 +146,7 @@ def test_an_lmdb_that_is_read_anew_in_each_epoch_gives_the_same_model_again(spar
     assert any(models[0][1])
 
 
-def test_an_lmdb_where_nobody_can_read_it_is_refused_with_what_to_do(spark, net):
+def test_an_lmdb_that_ranks_cannot_read_is_refused_with_what_to_do(spark, net):
     source = DataSource(spark).getSource(net.config(spark, KIND, "local:///name/digits"), True)
     with pytest.raises(FlagError, match=r"an LMDB is read in place.* in HDFS; or convert it to"):
         CaffeOnSpark(spark).train(source)

@@ -63,7 +63,7 @@ def trained(spark, net, rows):
     return conf
 
 
-def test_a17_a_sequence_file_trains_and_its_pictures_come_through(spark, rows, trained):
+def test_a17_a_sequence_file_trains_and_its_images_come_through(spark, rows, trained):
     features = CaffeOnSpark(spark).features(DataSource(spark).getSource(trained, False))
     check_content(features, rows)
 
@@ -77,7 +77,7 @@ def test_all_forms_of_keys_are_read(spark, rows):
     assert image_key(serialized(spark, spark._jvm.java.util.Date())) is None
 
 
-def test_texts_that_java_writes_in_its_own_form_are_read(spark):
+def test_strings_in_javas_modified_utf8_are_read(spark):
     odd = "zero \0, rocket \U0001f680, ä"
     assert image_key(serialized(spark, spark._jvm.scala.Tuple2(odd, odd)))[:2] == (odd, odd)
 

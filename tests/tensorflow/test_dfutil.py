@@ -111,7 +111,7 @@ def test_of_two_attempts_the_first_to_end_makes_the_file(tmp_path):
         name.unlink()
 
 
-def test_attempts_that_run_at_once_write_files_of_their_own(tmp_path, monkeypatch):
+def test_attempts_that_run_at_once_write_separate_files(tmp_path, monkeypatch):
     import pyspark
     from hearth.native._core import TfRecordReader
 
@@ -132,7 +132,7 @@ def test_attempts_that_run_at_once_write_files_of_their_own(tmp_path, monkeypatc
     assert reader.read([("n", "int64")], 99)[1]["n"]["values"].tolist() == [2, 2]
 
 
-def test_a_task_has_the_tokens_that_it_is_lent_while_it_writes(tmp_path, monkeypatch):
+def test_a_task_uses_the_forwarded_tokens_while_it_writes(tmp_path, monkeypatch):
     import pyspark
 
     from hearth.files.forwarded_tokens import VARIABLE, ForwardedTokens
@@ -275,7 +275,7 @@ def test_a_packed_file_takes_memory_for_a_record_and_not_for_its_content(tmp_pat
     assert grown < 40
 
 
-def test_a_record_of_gigabytes_in_a_small_file_is_an_error_that_names_its_place(tmp_path):
+def test_a_record_of_gigabytes_in_a_small_file_is_an_error_that_names_its_offset(tmp_path):
     import gzip
 
     from hearth.native._core import TfRecordWriter
