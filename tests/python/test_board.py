@@ -1,4 +1,4 @@
-"""What people see of a training: its page, only for who has the link, and its report."""
+"""A training's page, which only the link opens, and its report."""
 
 from __future__ import annotations
 

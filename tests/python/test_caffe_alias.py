@@ -136,7 +136,7 @@ def test_in_gpu_mode_nets_compute_on_the_device(
         caffe.set_mode_cpu()
         caffe.set_device(0)
     net.params["ip"][0].data[...] = 2
-    for value in (1, 3):  # what is asked for anew after a pass is sent to the device again
+    for value in (1, 3):  # data written after a pass is sent to the device again
         net.blobs["x"].data[...] = value
         assert net.forward()["y"] == 2 * 2 * value
 

@@ -41,7 +41,7 @@ def test_a_map_goes_from_bottom_to_top() -> None:
 
 
 def test_the_crop_lies_where_the_pixels_are(tmp_path: Path) -> None:
-    """A bright pixel that goes through pad, pooling and deconvolution comes back to its place."""
+    """A bright pixel that goes through pad, pooling and deconvolution returns to its position."""
     n = caffe.NetSpec()
     n.data = data()
     n.conv = L.Convolution(n.data, kernel_size=3, pad=9, num_output=1, bias_term=False,

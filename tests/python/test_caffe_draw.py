@@ -1,4 +1,4 @@
-"""caffe.draw: pycaffe's names for the pictures of `hearth draw`."""
+"""caffe.draw: pycaffe's names for `hearth draw`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""caffe.io, Classifier and Detector: pictures on their way into a net."""
+"""caffe.io, Classifier and Detector: images for the inputs of a net."""
 
 from __future__ import annotations
 

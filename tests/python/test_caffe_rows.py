@@ -1,4 +1,4 @@
-"""CaffeModel's tasks: blobs beside the rows they belong to, nulls where there are none."""
+"""CaffeModel's tasks: blobs joined to their rows, nulls for rows without any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver knows of a dataset's partitions over several starts of the nodes."""
+"""The driver's state of a dataset's partitions over several starts of the nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_frames_are_cut_alike_whatever_cores_there_are():
 
 
 class Running:
-    """A start of the nodes, which notes what it is told."""
+    """A start of the nodes, which records its messages."""
 
     def __init__(self):
         self.sent, self.failures = [], []

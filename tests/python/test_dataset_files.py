@@ -294,7 +294,7 @@ def test_a_kept_file_that_has_changed_is_not_used(node, caplog, cut):
 
 
 class Attempts:
-    """The attempts at one partition, of which each writes its rows in batches of its own."""
+    """The attempts at one partition, each of which writes its rows in different batches."""
 
     def __init__(self, node, partition, first, count, chance):
         self._node, self._partition, self._chance = node, partition, chance

@@ -126,7 +126,7 @@ def test_a_killed_process_is_an_error_and_no_hang():
     ("options", "message"),
     [
         ({"map_in": "process"}, "map_in is 'process': it must be one of threads, processes"),
-        ({"workers": 0}, "map_in is 'processes' and workers is 0: give the number of processes"),
+        ({"workers": 0}, "map_in is 'processes' and workers is 0: set workers to the number"),
         ({"function": None}, "but map is not set"),
     ],
 )

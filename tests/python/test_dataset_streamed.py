@@ -1,4 +1,4 @@
-"""Datasets with spool=False: files read anew in each epoch, in windows of splits."""
+"""Datasets with spool=False: files read again in each epoch, in windows of splits."""
 
 from __future__ import annotations
 

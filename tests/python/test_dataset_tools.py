@@ -23,7 +23,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> np.ndarray:
-    """Three colour pictures (3, 6, 5, 3), RGB, as files 0.png, 1.png, 2.png with a list."""
+    """Three color images (3, 6, 5, 3), RGB, as files 0.png, 1.png, 2.png with a list."""
     values = np.random.default_rng(0).integers(0, 256, (3, 6, 5, 3), dtype=np.uint8)
     for number, picture in enumerate(values):
         Image.fromarray(picture).save(tmp_path / f"{number}.png")

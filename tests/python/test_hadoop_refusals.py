@@ -1,4 +1,4 @@
-"""What Hadoop says when it refuses, as one line; and where a flag's file lies."""
+"""Hadoop's errors as one line; and files of flags, local and remote."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
 
 @pytest.mark.parametrize("sizes", [(10,) * 6, (1,) * 30, (3, 40, 3)])
 def test_minibatches_fill_up_although_rows_wait_for_space(monkeypatch, sizes):
-    """A minibatch may need rows of a batch that there is no room for yet."""
+    """A minibatch may need rows of a batch without space yet."""
     from queue import SimpleQueue
 
     from hearth.rows import predict_rows

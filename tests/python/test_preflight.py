@@ -1,4 +1,4 @@
-"""What a session's settings say of its ranks before any of them starts."""
+"""Checks of a session's settings before any rank starts."""
 
 import time
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ def _executor(cores: int, removed_ms: int | None = None) -> SimpleNamespace:
 
 
 class Session:
-    """A classic session, as far as the checks look at it."""
+    """A classic session, with what the checks use."""
 
     def __init__(self, cores: list[int], lost_s_ago: float | None = None, **conf: str):
         self.conf = {key.replace("_", "."): value for key, value in conf.items()}

@@ -29,7 +29,7 @@ ROWS = 3000
 
 @pytest.fixture(scope="module")
 def made_lmdb(tmp_path_factory):
-    """Records of 50 to 9,000 bytes: in the leaves, and on pages of their own."""
+    """Records of 50 to 9,000 bytes: in the leaves, and on overflow pages."""
     records = {
         f"{i:08d}": datum(f"{i:08d}".encode() * (5 if i % 40 else 1100), i % 7, (1, 1, 8))
         for i in range(ROWS)

@@ -1,4 +1,4 @@
-"""Ranks read their shares of files, near their blocks where they can, once or in each epoch."""
+"""Ranks read their shares of files, preferring local blocks, once or in each epoch."""
 
 import contextlib
 import itertools

@@ -15,7 +15,7 @@ from hearth.caffeonspark.tools.sequence_parts import write_records
 from hearth.files.input_files import InputFile
 from hearth.sources.rank_rows import RankRows
 
-# Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
+# Some have 12 bytes or fewer, which Arrow stores inline; some are longer than what lies between
 # two marks.
 SIZES = [0, 1, 12, 13, 700, 5000, 150_000]
 
@@ -107,7 +107,7 @@ def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
             except ValueError as error:
                 assert str(path) in str(error)
                 said += 1
-    assert said > 30  # most bytes are of keys and pictures
+    assert said > 30  # most bytes belong to keys and images
     for size in range(120, len(whole)):
         path.write_bytes(whole[:size])
         try:

@@ -1,4 +1,4 @@
-"""How sources are cut into splits, and which rank reads which."""
+"""Splits of sources, and their assignment to ranks."""
 
 from __future__ import annotations
 

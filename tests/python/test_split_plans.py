@@ -1,4 +1,4 @@
-"""Nodes read splits of remote files, which the driver gives them near their blocks."""
+"""Nodes read splits of remote files, which the driver assigns by the locality of blocks."""
 
 import os
 import queue

@@ -1,4 +1,4 @@
-"""What ranks must agree on in TensorFlow, and what DistributedOptimizer leaves as it is."""
+"""Disagreements of ranks in TensorFlow, and what DistributedOptimizer does not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [
 ]
 ranks = tensorflow_ranks
 
-# A group that disagreed is over: each case is in one of its own.
+# A group that disagreed has ended: each case uses a new one.
 DISAGREEMENTS = """
 a, b = tf.Variable(tf.ones([4, 2]), name="a"), tf.Variable(tf.ones([4, 2]), name="b")
 first = rank == 0
@@ -89,7 +89,7 @@ def test_other_shapes_types_orders_and_steps_are_reported(ranks, tmp_path):
         ("'no gradient of b:0'", "of b:0'"),
         ("'no gradient of b'", "'b'"),
         ("of a'", "'a'"),
-        ("step 2", "step 3"),  # counted anew by each group
+        ("step 2", "step 3"),  # counted by each group
         ("a:0'", "step 2", "step 3"),
     ]:
         told = [ranks[0].say(rank) for rank in range(2)]
@@ -208,7 +208,7 @@ def fit(*callbacks):
 def late():
     fit()
     if rank == 0:
-        time.sleep(600)  # work of its own after the training
+        time.sleep(600)  # separate work after the training
 
 def loop(left_out=-1):
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": case[1]},

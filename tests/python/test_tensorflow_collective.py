@@ -310,7 +310,7 @@ for number in range(4):
     rows = slice(16 * number + 8 * rank, 16 * number + 8 * rank + 8)
     losses.append(step(x[rows], y[rows], np.arange(8) % 5).numpy().tolist())
 say([weights.numpy().tolist(), table.numpy().tolist(), losses, sorted(set(taken))])
-step(x[:8], y[:8], np.arange(8) % 5)  # nobody leaves before the other has said so, too
+step(x[:8], y[:8], np.arange(8) % 5)  # no rank leaves before the other is done, too
 """
 
 

@@ -1,4 +1,4 @@
-"""The package tensorflowonspark beside the distribution of that name."""
+"""The package tensorflowonspark together with the distribution of that name."""
 
 from __future__ import annotations
 

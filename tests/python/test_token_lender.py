@@ -1,4 +1,4 @@
-"""Tokens of Spark's JVM: lent to the driver's process and to tasks, and newer ones after them."""
+"""Tokens of Spark's JVM, forwarded to the driver's process and to tasks, and newer ones later."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class FakePath:
 
 
 class Jvm:
-    """Hadoop's classes, as tokens are lent by them."""
+    """Hadoop's classes that the token lender uses."""
 
     def __init__(self, home: Path, secure: bool = True, keytab: bool = True):
         self.held, self.over = Credentials(), False
@@ -211,7 +211,7 @@ def test_the_next_application_of_a_process_forwards_its_own_tokens(jvm, tmp_path
     first = Path(os.environ[VARIABLE])
     jvm.over = True
     wait(lambda: not token_lender._lenders and not first.parent.exists())
-    assert not os.environ.get(VARIABLE)  # nobody renews those any more
+    assert not os.environ.get(VARIABLE)  # they are no longer renewed
     other = Jvm(tmp_path)
     other.give("other")
     lend_tokens(other.session("five"))
@@ -368,7 +368,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
         monkeypatch.setattr(forwarded_tokens, "_SHELL_LOOK_S", 0.02)
     assert Shell.settings == {"dfs.nameservices": "nn"}
     monkeypatch.setattr(forwarded_tokens, "HadoopShell", refuse)
-    once = [refuse]  # a NameNode that starts anew; then it serves again
+    once = [refuse]  # a NameNode that restarts, then serves again
     monkeypatch.setattr(
         _core, "list_folder", lambda *a, **k: (once.pop() if once else list_here)(*a, **k)
     )

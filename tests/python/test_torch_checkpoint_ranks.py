@@ -50,7 +50,7 @@ def test_a_program_that_resumes_has_the_bits_of_an_unbroken_one(ranks, tmp_path,
     assert [each[:3] for each in unbroken] == [[0, 5, 1]] * 2
     assert [each[:3] for each in resumed] == [[5, 5, 0]] * 2
     assert [each[3:] for each in resumed] == [each[3:] for each in unbroken]
-    assert resumed[0][4] != resumed[1][4]  # each rank has random numbers of its own
+    assert resumed[0][4] != resumed[1][4]  # each rank has different random numbers
 
 
 def test_ranks_that_go_on_while_rank_0_writes_have_the_same_bits_when_resumed(ranks, tmp_path):

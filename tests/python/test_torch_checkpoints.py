@@ -1,4 +1,4 @@
-"""What ctx.checkpoint() takes and ctx.restore() gives back, in a program of one rank."""
+"""ctx.checkpoint() and ctx.restore() in a program of one rank."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_an_epoch_is_that_of_a_loop_written_by_hand():
 
 
 def test_accumulated_minibatches_are_one_of_all_their_rows():
-    """Five minibatches of 8, two or one in a step; beside those of 16 rows at once."""
+    """Five minibatches of 8, two or one in a step; compared with those of 16 rows at once."""
     small = trainer(accumulation=2, shuffle=False)
     small.fit(loader(40, shuffle=False))
     from hearth.data.options import LoaderOptions

@@ -26,7 +26,7 @@ LENGTH = 10
 
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory):
-    """A folder with pictures and two files as COCO has them: with captions and without."""
+    """A folder with images and two files as COCO has them: with captions and without."""
     folder = tmp_path_factory.mktemp("coco")
     pictures = []
     for i in range(2):

@@ -78,7 +78,7 @@ def error(solver, model, notes):
     print("made", len([name for name in os.listdir(notes) if name.startswith("made-")]))
     print("heard", [event["event"] for event in events].count("ready"), "ready")
 
-# Once where rank 0 reaches this process, once where nobody can.
+# Once where rank 0 reaches this process, once where none can.
 def live(solver, model):
     def train():
         heard, running, others = [], [], set(faults.trainers())
@@ -133,7 +133,7 @@ def session(solver, model, table):
     except Exception as error:
         print("refused:", error)
 
-# One training that nobody strikes, one whose trainer is killed: the same validations.
+# One training without faults, one whose trainer is killed: the same validations.
 def restart(solver, model, prefix):
     struck, told, conf = [], [], config(solver, model)
     others = set(faults.trainers())  # of the predictions before
@@ -196,7 +196,7 @@ def said(digits, tmp_path_factory):
     }
     parts = {name: {**part, "model": model} for name, part in parts.items()}
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # The server that the client starts takes `python3` for its workers unless it is told.
+    # The server that the client starts takes `python3` for its workers unless configured.
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
     command = [sys.executable, "-c", PROGRAM, HERE, json.dumps(parts)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=580)
@@ -243,7 +243,7 @@ def test_a_session_trains_tests_and_extracts_features(said, digits):
 
 
 def test_a_restart_keeps_the_validations_before_it(said):
-    # One restart, told by the first to come: the worker, or the connection that its trainer had.
+    # One restart, reported by the first to connect: the worker, or its trainer's.
     lost = r"its trainer process was killed by SIGKILL|went away: it closed the connection"
     reasons = said["restart"].splitlines()[0]
     assert len(re.findall(lost, reasons)) == 1 and reasons.count("rank ") == 1, said["restart"]

@@ -34,7 +34,7 @@ def rows(digits):
 
 @pytest.fixture(scope="module")
 def frame(spark, rows):
-    """Labels as text, pictures as bytes and as an array of bytes."""
+    """Labels as text, images as bytes and as an array of bytes."""
     made = spark.createDataFrame(
         [
             (row["id"], str(row["label"]), bytearray(row["image"]), signed(row["image"]))

@@ -101,7 +101,7 @@ def test_damaged_records_count_as_bad_rows_and_images_are_decoded(spark, net, ro
         "bad-cut": datum(rows[0]["image"], 3, SHAPE)[:-300],
         "bad-short": datum(b"too few", 3, SHAPE),
         "bad-text": b"no Datum at all",
-        # Of its own pages in the file.
+        # Of the LMDB's pages in the file.
         "bad-long": datum(b"\x01" * 40_000, 3, (1, 200, 200)),
     }
     path = write_lmdb(net.folder / "spoiled", records)

@@ -1,4 +1,4 @@
-"""SequenceFiles of pictures as the source of a fed layer, with keys that Java itself serialized."""
+"""SequenceFiles of images as the source of a fed layer, with keys that Java itself serialized."""
 
 import pytest
 from hearth.native._core import image_key

@@ -1,4 +1,4 @@
-"""Rows that are read anew in each epoch: what they cost, and whose rows cannot be."""
+"""Rows that are read again in each epoch: their cost, and sources that cannot do it."""
 
 import contextlib
 import os
@@ -107,7 +107,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
     rows = RankRows(TwoTerabytes(), job["seed"])
     done = launch.run(spark, launch.Plan(2, job, {"train": rows}), watch)
     assert done["iteration"] == ITERATIONS  # 2.4 GB of rows
-    # The last events may be heard when a trainer has ended.
+    # The last events may arrive after a trainer has ended.
     memories = [[memory for memory, _ in processes] for processes in seen]
     most = [max(each) for each in memories if len(each) == 2 and min(each) > 0]
     assert len(most) > 2, memories
