@@ -1,5 +1,5 @@
-"""A training whose rows, model, snapshots and results lie where neither the core nor Spark reaches,
-but a library does: fsspec's local:, which several processes see."""
+"""A training whose rows, model, snapshots and results are on a file system that only a library
+serves: fsspec's local:, which several processes see."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def train(spark, digits, tmp_path):
 
 
 @pytest.mark.parametrize("spill", ["on", "off"])
-def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
+def test_an_interrupted_training_resumes_from_there(train, spill):
     unbroken = Quiet()
     whole = train(unbroken, "whole", spill=spill)
     striker = Striker("trainer", 35)
@@ -42,7 +42,7 @@ def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
     def watch(event):
         due = event.get("event") == "progress" and event["iteration"] >= striker.iteration
         if due and striker.struck_at is None:
-            # A snapshot arrives a moment after it was made. The training does not end meanwhile.
+            # A snapshot arrives shortly after it was made, before the training ends.
             for pid in striker.ranks()[:1]:
                 os.kill(pid, signal.SIGSTOP)
             assert wait_until(lambda: list(there.glob("lenet_iter_*.hearth.json")), 8)
@@ -60,6 +60,6 @@ def test_a_training_that_was_broken_off_goes_on_from_there(train, spill):
     assert said[0].endswith("0 % of them on their own hosts")
 
 
-def test_results_go_there(spark, tmp_path):
+def test_results_are_written_there(spark, tmp_path):
     write_text(f"local://{tmp_path}/below/means.txt", "loss: 1\n", spark)
     assert (tmp_path / "below" / "means.txt").read_text() == "loss: 1\n"

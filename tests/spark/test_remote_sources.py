@@ -1,5 +1,5 @@
-"""ORC and SequenceFiles elsewhere (fsspec's local:): ranks train on them as on Parquet, bit for
-bit, and no row comes through Spark."""
+"""Remote ORC files and SequenceFiles (fsspec's local:): ranks train on them as on Parquet, with the
+same bits, and no row passes through Spark."""
 
 import itertools
 
