@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def num_rank_is_power_2(num_rank: int) -> bool:
 def split_list(l: Sequence[Any], n: int) -> list[Any]:  # noqa: E741
     """Splits into `n` runs whose lengths differ by at most one, longer ones first."""
     ends = [i * (len(l) // n) + min(i, len(l) % n) for i in range(n + 1)]
-    return [l[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [l[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def is_iterable(x: Any) -> bool:
