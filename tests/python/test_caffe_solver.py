@@ -61,7 +61,7 @@ def test_get_solver_follows_the_file(tmp_path: Path) -> None:
 
 
 def test_a_class_that_differs_from_the_file_is_reported(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="type Adam, SGDSolver trains with SGD"):
+    with pytest.warns(UserWarning, match="type Adam, but SGDSolver trains with SGD"):
         solver = caffe.SGDSolver(write(tmp_path, 'type: "Adam"'))
     assert solver.param.type == "SGD"
 

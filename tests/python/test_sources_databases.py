@@ -139,7 +139,7 @@ def test_a_database_that_changed_or_is_gone_is_named(database):
 def test_a_folder_without_a_database_is_named(make, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"no database")
-    with pytest.raises(ValueError, match=rf"{tmp_path} is no L"):
+    with pytest.raises(ValueError, match=rf"{tmp_path} is not an? L"):
         make(str(tmp_path)).pin()
     with pytest.raises(FileNotFoundError, match="none does not exist"):
         make(str(tmp_path / "none")).pin()
