@@ -104,7 +104,7 @@ def test_include_rules_and_enums_by_number() -> None:
     ("make", "error", "said"),
     [
         (lambda d: L.Convolution(d, num_outputt=1), AttributeError, "did you mean 'num_output'"),
-        (lambda d: L.Convolution(d, num_output="a"), TypeError, "field 'num_output' expects uint32"),
+        (lambda d: L.Convolution(d, num_output="a"), TypeError, "'num_output' expects uint32"),
         (lambda d: L.Convolution(d, num_output=-1), ValueError, "negative"),
         (lambda d: L.Convolution(d, num_output=1.5), TypeError, "num_output"),
         (lambda d: L.Pooling(d, pool="MAXX"), ValueError, "did you mean 'MAX'"),
