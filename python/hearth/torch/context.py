@@ -48,17 +48,17 @@ class TorchContext(NodeContext):
 
     @property
     def local_rank(self) -> int:
-        """Its rank among those on its host; 0 if it sees only its GPUs."""
+        """Its rank among those on its host; 0 if it sees GPUs, which only it sees."""
         return 0 if self.rank is None or _own_gpus() else self._neighbours().index(self.rank)
 
     @property
     def local_world_size(self) -> int:
-        """Ranks on this host; 1 if it sees only its GPUs."""
+        """Ranks on this host; 1 if it sees GPUs, which only it sees."""
         return 1 if self.rank is None or _own_gpus() else len(self._neighbours())
 
     @property
     def group_rank(self) -> int:
-        """Its host's number; if it sees only its GPUs, its rank, as if each node were a host."""
+        """Its host's number; its rank if it sees GPUs, as if each node were a host."""
         if _own_gpus():
             return self.rank or 0
         hosts = list(dict.fromkeys(self._hosts()))
