@@ -20,7 +20,7 @@ from hearth import caffeonspark
 
 TOKEN_S = 60.0
 PROGRAM = str(Path(caffeonspark.__file__).with_name("__main__.py"))
-NEW = "new delegation tokens are here"
+NEW = "received new delegation tokens"
 
 NODES = """
 import time

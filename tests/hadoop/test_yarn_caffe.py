@@ -24,7 +24,7 @@ from yarn_programs import (
 
 from hearth import caffeonspark
 from hearth.caffeonspark import CaffeOnSpark, DataSource
-from hearth.caffeonspark.tools.sequence_keys import picture_key
+from hearth.caffeonspark.tools.sequence_keys import datum_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
 
 
@@ -128,7 +128,7 @@ def test_ranks_read_each_format_from_their_own_hosts(hadoop, spark, digits, tmp_
     pq.write_table(rows, folder / "parquet" / "part-0.parquet")
     orc.write_table(rows, folder / "orc" / "part-0.orc")
     with open(folder / "sequence" / "part-0", "wb") as file:
-        keys = [picture_key(row["id"], str(row["label"]), 1, 28, 28, False) for row in pictures]
+        keys = [datum_key(row["id"], str(row["label"]), 1, 28, 28, False) for row in pictures]
         write_records(file, zip(keys, (row["data"] for row in pictures), strict=True))
     records = {
         f"{i:08d}": datum(row["data"], row["label"], (1, 28, 28)) for i, row in enumerate(pictures)

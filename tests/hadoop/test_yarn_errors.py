@@ -10,16 +10,16 @@ import pytest
 from yarn_programs import caffe_on_spark, run_program
 
 from hearth import HearthError
+from hearth.caffeonspark.flag_files import FlagFiles, check_before_start
 from hearth.caffeonspark.flags import FlagError
-from hearth.caffeonspark.places import Places, check_before_start
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.hadoop_shell import HadoopShell
 from hearth.files.uri import whole_uri
 
 
 @pytest.fixture(scope="module")
-def places(spark) -> Places:
-    return Places.of(spark)
+def places(spark) -> FlagFiles:
+    return FlagFiles.of(spark)
 
 
 def refused(act, *arguments: str) -> str:
@@ -41,7 +41,7 @@ def test_a_folder_of_someone_else(hadoop, places):
     hadoop.web("PUT", "/theirs", "MKDIRS", permission="700")
     text = refused(places.output, "-model", "/theirs/lenet.caffemodel")
     assert f"-model {hadoop.uri}/theirs/lenet.caffemodel (as user {hadoop.user})" in text
-    assert "Permission denied" in text and "a folder of your own" in text
+    assert "Permission denied" in text and "a folder that you can write to" in text
 
 
 def test_a_quota(hadoop, places):

@@ -12,7 +12,7 @@ from hearth import caffe
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """Pictures (n, 1, 8, 8) with values in [0, 1], labels (n,), in random order."""
+    """Images (n, 1, 8, 8) with values in [0, 1], labels (n,), in random order."""
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
     return (data.images[order, None] / 16).astype("f"), data.target[order]

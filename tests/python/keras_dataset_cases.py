@@ -186,7 +186,7 @@ def test_a_model_without_weights_is_refused(tmp_path):
     backup = hvt.BackupAndRestore(SimpleNamespace(), rows, folder=f"file:{tmp_path}")
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    with pytest.raises(HearthError, match=r"has no weights yet: begin it with keras\.Input"):
+    with pytest.raises(HearthError, match=r"has no weights yet: start it with keras\.Input"):
         model.fit(rows, shuffle=False, verbose=0, callbacks=[backup])
 
 

@@ -109,7 +109,7 @@ def test_a_loss_that_is_no_number_and_wrong_columns_are_said():
     drops = loader(map=lambda batch: {"x": batch["x"]})
     with pytest.raises(ValueError, match="a minibatch has no 'y', but x"):
         trainer().fit(drops)
-    with pytest.raises(ValueError, match=r"gives a int: it must give a keras\.Model"):
+    with pytest.raises(ValueError, match=r"returns a int: it must return a keras\.Model"):
         trainer(TrainingCode(lambda: 3, "mse", "sgd"))
 
 

@@ -118,7 +118,7 @@ class RandomNet:
     def _pooling(self, blob: str) -> str:
         n, channels, *sizes = self._size(blob)
         kernel, stride, pad = self._window(blob)
-        stride = min(stride, kernel)  # else windows may begin behind the picture
+        stride = min(stride, kernel)  # else windows may begin outside the image
         maximum = self.random.random() < 0.5
         outputs = [pooled_size(size, kernel, stride, pad) for size in sizes]
         pool = max_pool if maximum else average_pool
@@ -269,7 +269,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def pooled_size(size: int, kernel: int, stride: int, pad: int) -> int:
-    """Caffe's: rounded up, but no window may begin in the far padding."""
+    """Caffe's: rounded up, but no window may start in the trailing padding."""
     output = math.ceil((size + 2 * pad - kernel) / stride) + 1
     if pad and (output - 1) * stride >= size + pad:
         output -= 1
@@ -292,7 +292,7 @@ def max_pool(x: torch.Tensor, kernel: int, stride: int, pad: int) -> torch.Tenso
 
 
 def average_pool(x: torch.Tensor, kernel: int, stride: int, pad: int) -> torch.Tensor:
-    """Divided by the part of the window that lies within the padded picture."""
+    """Divided by the part of the window that lies within the padded image."""
     sums = _windows(x, kernel, stride, pad, 0.0).sum(4)
     counts = []
     for size, outputs in zip(x.shape[2:], sums.shape[2:], strict=True):

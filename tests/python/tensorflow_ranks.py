@@ -65,7 +65,7 @@ def tensorflow_ranks() -> Iterator[list[Ranks]]:
 
 @contextmanager
 def kept_ports(count):
-    """Addresses that nobody else gets meanwhile; servers may listen there beside us."""
+    """Reserved addresses; servers may still listen there."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

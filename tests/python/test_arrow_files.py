@@ -80,7 +80,7 @@ def test_a_partition_is_kept_on_this_host_once_alone(hdfs, monkeypatch):
     monkeypatch.setattr("tempfile.NamedTemporaryFile", None)  # the core's is a file without a name
     with tfrecord_files.new_file(f"{hdfs.uri}/rows", 0, 7) as file:
         file.write(pa.record_batch({"x": list(range(100_000))}))
-        assert list(hdfs.files.values()) == [b""]  # whoever may not write has heard it by now
+        assert list(hdfs.files.values()) == [b""]  # refused writers have their error by now
         (hidden,) = hdfs.files
     assert hidden.startswith("/rows/.part-r-00000.")
     assert [asked for asked in hdfs.asked if "part" in asked and not asked.startswith("GET")] == [

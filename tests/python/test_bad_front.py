@@ -27,8 +27,12 @@ FRONT = {
     "empty net": ({"s": 'net: "n"', "n": " "}, "-train -conf {0}/s", r"net: n: .*/n is empty"),
     "wrong field": ({"s": "nett: 1"}, "-train -conf {0}/s", r".*/s:1:1: found 'nett', expected"),
     "cut off": ({"s": 'net: "n"', "n": "layer { n"}, "-train -conf {0}/s", r".*/n:1:9: found"),
-    "nothing to do": ({}, "-conf {0}/s", r"nothing to do: give -train, -test or -features"),
-    "limit": ({}, "-train -maxBadRecords=few", r"-maxBadRecords is 'few'; it is a number of rows"),
+    "nothing to do": ({}, "-conf {0}/s", r"nothing to do: set -train, -test or -features"),
+    "limit": (
+        {},
+        "-train -maxBadRecords=few",
+        r"-maxBadRecords is 'few'; it must be a number of rows",
+    ),
 }
 
 

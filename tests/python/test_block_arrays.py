@@ -1,4 +1,4 @@
-"""What functions over blocks get of columns, and what becomes of what they give: values as they
+"""Inputs of functions over blocks, and their results: values as they
 are, or an error."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people see of a training: its page, only for who has the link, and its report."""
+"""A training's page, which only the link opens, and its report."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_page_has_the_figures_while_the_training_runs():
     assert [event["event"] for event in seen.events[1:]] == ["progress", "validation", "log"]
 
 
-def test_the_page_needs_nothing_from_elsewhere():
+def test_the_page_needs_nothing_from_other_hosts():
     with LivePage(dict) as page:
         text = get(page.url)[2]
     assert not re.search(r"(src|href)\s*=\s*(?![\"']?data:)|@import|url\(", text)
@@ -99,7 +99,7 @@ def test_a_caffe_trainings_figures_are_in_the_active_run_of_mlflow(monkeypatch):
     assert found["loss/train"] == (0.75, 40) and found["accuracy/test"] == (0.5, 40)
 
 
-def test_of_the_rows_of_a_caffe_training_mlflow_is_told_what_is_known_of_the_files(tmp_path):
+def test_mlflow_gets_what_is_known_of_the_files_of_a_caffe_training(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -251,7 +251,7 @@ def test_a_later_file_goes_on_from_where_it_begins(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"), [(None, "has no event files"), (b"no event file", "damaged")]
 )
-def test_what_is_no_run_is_told_in_a_line(tmp_path, capsys, content, said):
+def test_a_file_that_is_not_a_run_is_reported_in_one_line(tmp_path, capsys, content, said):
     if content:
         (tmp_path / "events.out.tfevents.1").write_bytes(content)
     assert report.main([str(tmp_path)]) == 1

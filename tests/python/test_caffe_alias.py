@@ -82,7 +82,7 @@ def test_importing_caffe_loads_neither_torchs_python_nor_protobuf() -> None:
     assert not {"torch", "google.protobuf", "PIL", "scipy"} & set(modules)
 
 
-def test_a_missing_engine_is_told_in_one_sentence() -> None:
+def test_a_missing_engine_is_reported_in_one_sentence() -> None:
     done = run("import sys; sys.modules['hearth.native._caffe'] = None; import caffe")
     assert done.returncode != 0
     assert "ImportError: hearth.caffe needs the compiled engine: pip install" in done.stderr
@@ -136,7 +136,7 @@ def test_in_gpu_mode_nets_compute_on_the_device(
         caffe.set_mode_cpu()
         caffe.set_device(0)
     net.params["ip"][0].data[...] = 2
-    for value in (1, 3):  # what is asked for anew after a pass is sent to the device again
+    for value in (1, 3):  # data written after a pass is sent to the device again
         net.blobs["x"].data[...] = value
         assert net.forward()["y"] == 2 * 2 * value
 

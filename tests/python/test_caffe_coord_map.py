@@ -41,7 +41,7 @@ def test_a_map_goes_from_bottom_to_top() -> None:
 
 
 def test_the_crop_lies_where_the_pixels_are(tmp_path: Path) -> None:
-    """A bright pixel that goes through pad, pooling and deconvolution comes back to its place."""
+    """A bright pixel that goes through pad, pooling and deconvolution returns to its position."""
     n = caffe.NetSpec()
     n.data = data()
     n.conv = L.Convolution(n.data, kernel_size=3, pad=9, num_output=1, bias_term=False,
@@ -84,7 +84,7 @@ def test_a_crop_of_a_crop_knows_the_first_ones_offset() -> None:
     assert crop(once, image).fn.params["crop_param"] == {"axis": 2, "offset": [5]}
 
 
-def test_axes_have_maps_of_their_own() -> None:
+def test_each_axis_has_a_separate_map() -> None:
     image = L.Input(shape=dict(dim=[1, 1, 40, 40, 40]))
     net = L.Convolution(image, kernel_size=3, num_output=1, stride=[1] * 3, pad=[1, 2, 3])
     net = L.Pooling(net, kernel_size=2, stride=2)

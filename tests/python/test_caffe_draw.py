@@ -1,4 +1,4 @@
-"""caffe.draw: pycaffe's names for the pictures of `hearth draw`."""
+"""caffe.draw: pycaffe's names for `hearth draw`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def as_protobuf(message: Message) -> object:
 
 
 @pytest.mark.parametrize("kind", [lambda message: message, as_protobuf], ids=["light", "protobuf"])
-def test_labels_are_those_of_the_picture(kind) -> None:
+def test_labels_match_the_drawing(kind) -> None:
     data, conv, pool, ip, relu = kind(net()).layer
     assert caffe.draw.get_layer_label(pool, "TB") == ("pool (AVE Pooling) kernel 2 stride 2 pad 0")
     assert caffe.draw.get_layer_label(conv, "LR", display_lrm=True) == (
@@ -70,5 +70,5 @@ def test_the_graph_is_pydots_of_the_same_text(
 
 def test_without_pydot_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydot", None)
-    with pytest.raises(ImportError, match=r"pip install pydot; draw_net_to_file does without it"):
+    with pytest.raises(ImportError, match=r"pip install pydot; draw_net_to_file works without it"):
         caffe.draw.get_pydot_graph(net(), "LR")

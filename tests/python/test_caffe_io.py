@@ -1,4 +1,4 @@
-"""caffe.io, Classifier and Detector: pictures on their way into a net."""
+"""caffe.io, Classifier and Detector: images for the inputs of a net."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(model), str(weights)
 
 
-def test_pictures_load_as_rgb_between_0_and_1(tmp_path: Path) -> None:
+def test_images_load_as_rgb_between_0_and_1(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
     image = caffe.io.load_image(str(tmp_path / "a.png"))
@@ -50,7 +50,7 @@ def test_gray_weighs_colors_as_scikit_image(tmp_path: Path, mode: str) -> None:
     np.testing.assert_allclose(gray, expected, rtol=1e-6)
 
 
-def test_gray_pictures_stay_what_they_are(tmp_path: Path) -> None:
+def test_gray_images_are_unchanged(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
     Image.fromarray(pixels).save(tmp_path / "a.jpg")
@@ -168,7 +168,7 @@ def test_deprocessing_is_the_inverse() -> None:
     assert steps.deprocess("data", batch).shape == (4, 5, 3)
 
 
-def test_pictures_of_another_size_are_resized() -> None:
+def test_images_of_another_size_are_resized() -> None:
     image = np.random.default_rng(0).random((8, 10, 3), np.float32)
     plain = caffe.io.Transformer({"data": (1, 3, 4, 5)})
     plain.set_transpose("data", (2, 0, 1))
@@ -177,7 +177,7 @@ def test_pictures_of_another_size_are_resized() -> None:
     )
 
 
-def test_mean_pictures_are_resized() -> None:
+def test_mean_images_are_resized() -> None:
     mean = np.random.default_rng(0).random((3, 8, 10), np.float32)
     steps = caffe.io.Transformer({"data": (1, 3, 4, 5)})
     steps.set_mean("data", mean)
@@ -261,7 +261,7 @@ def test_detector_adds_context_and_fills_with_the_mean(files: tuple[str, str]) -
     crop = detector.crop(image, (8, 8, 12, 12))
     np.testing.assert_array_equal(crop[:4, :4], caffe.io.resize_image(image[7:12, 7:12], (4, 4)))
     np.testing.assert_array_equal(crop[4:, :].ravel(), np.tile([5, 6, 7], 12))
-    with pytest.raises(ValueError, match="not in a picture"):
+    with pytest.raises(ValueError, match="not in an image"):
         detector.crop(image, (40, 40, 44, 44))
 
 

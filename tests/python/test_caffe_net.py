@@ -51,7 +51,7 @@ def arrays(count: int = 4) -> dict[str, np.ndarray]:
     return {"data": random.normal(size=(count, 3)).astype("f"), "label": np.arange(count) % 2}
 
 
-def test_structure_is_told_by_name(net: caffe.Net) -> None:
+def test_structure_is_reported_by_name(net: caffe.Net) -> None:
     splits = "ip_relu_0_split"
     assert list(net.blobs) == ["data", "label", "ip", f"{splits}_0", f"{splits}_1", "loss", "prob"]
     assert net._layer_names == ["data", "label", "ip", "relu", splits, "loss", "prob"]
@@ -69,7 +69,7 @@ def test_structure_is_told_by_name(net: caffe.Net) -> None:
     assert [tuple(blob.shape) for blob in net.layers[2].blobs] == [(2, 3), (2,)]
 
 
-def test_structure_is_told_by_place(net: caffe.Net) -> None:
+def test_structure_is_reported_by_position(net: caffe.Net) -> None:
     names = net._blob_names
     assert [names[i] for i in net._inputs] == net.inputs
     assert [names[i] for i in net._outputs] == net.outputs
@@ -152,7 +152,7 @@ def test_views_outlive_net_and_blob(net: caffe.Net) -> None:
     assert blob.data.shape == (4,)  # the blob keeps its net
 
 
-def test_blob_shape_is_told_and_changed(net: caffe.Net) -> None:
+def test_blob_shape_is_reported_and_changed(net: caffe.Net) -> None:
     blob = net.blobs["data"]
     blob.reshape(2, 3, 5, 7)
     assert (blob.num, blob.channels, blob.height, blob.width) == (2, 3, 5, 7)

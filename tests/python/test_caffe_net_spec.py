@@ -104,7 +104,7 @@ def test_include_rules_and_enums_by_number() -> None:
     ("make", "error", "said"),
     [
         (lambda d: L.Convolution(d, num_outputt=1), AttributeError, "did you mean 'num_output'"),
-        (lambda d: L.Convolution(d, num_output="a"), TypeError, "field 'num_output' takes uint32"),
+        (lambda d: L.Convolution(d, num_output="a"), TypeError, "'num_output' expects uint32"),
         (lambda d: L.Convolution(d, num_output=-1), ValueError, "negative"),
         (lambda d: L.Convolution(d, num_output=1.5), TypeError, "num_output"),
         (lambda d: L.Pooling(d, pool="MAXX"), ValueError, "did you mean 'MAX'"),
@@ -160,7 +160,7 @@ def test_messages_are_edited_as_protobufs_are() -> None:
     assert str(net) == 'name: "a"\n'
     with pytest.raises(AttributeError, match="did you mean 'layer'"):
         net.layr  # noqa: B018
-    with pytest.raises(TypeError, match="field 'name' takes string"):
+    with pytest.raises(TypeError, match="field 'name' expects string"):
         net.name = 3
     with pytest.raises(TypeError, match="field 'input' is repeated"):
         net.input = "data"

@@ -25,7 +25,7 @@ def quiet() -> None:
 
 
 def body(n: caffe.NetSpec, outputs: int, last: str = "score") -> None:
-    """LeNet for 8x8 pictures, from n.data to n.score."""
+    """LeNet for 8x8 images, from n.data to n.score."""
     n.conv1 = L.Convolution(n.data, kernel_size=3, num_output=8, weight_filler=XAVIER)
     n.pool1 = L.Pooling(n.conv1, kernel_size=2, stride=2, pool=P.Pooling.MAX)
     n.fc1 = L.InnerProduct(n.pool1, num_output=64, weight_filler=XAVIER)
@@ -122,7 +122,7 @@ def test_classification(trained: Path, tmp_path: Path) -> None:
 
 
 def test_net_surgery(trained: Path, tmp_path: Path) -> None:
-    """The notebook "net surgery": inner products become convolutions, for larger pictures."""
+    """The notebook "net surgery": inner products become convolutions, for larger images."""
     weights = str(trained / "model.caffemodel")
     net = caffe.Net(str(trained / "deploy.prototxt"), caffe.TEST, weights=weights)
     n = caffe.NetSpec()

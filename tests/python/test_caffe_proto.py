@@ -74,7 +74,7 @@ def test_every_field_of_the_engine_is_there_with_its_default() -> None:
                 assert got == field["default"], f"{name}.{field['name']}"
 
 
-def test_classes_live_in_a_pool_of_their_own() -> None:
+def test_classes_live_in_a_private_pool() -> None:
     from google.protobuf import descriptor_pool
 
     from hearth.caffe.proto import caffe_pb2

@@ -1,4 +1,4 @@
-"""CaffeModel's tasks: blobs beside the rows they belong to, nulls where there are none."""
+"""CaffeModel's tasks: blobs joined to their rows, nulls for rows without any."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from hearth.caffe_jobs.predict_task import PredictSpec
 from hearth.caffeonspark import jobs
 from hearth.ml import caffe_rows
-from hearth.ml.caffe_rows import Beside, blobs_beside_rows
+from hearth.ml.caffe_rows import BlobColumns, add_blobs
 from hearth.rows.invalid_rows import POSITION
 
-SPEC = Beside(PredictSpec("key", {"features": ["a", "b"]}), ("data",), ("kept",))
+SPEC = BlobColumns(PredictSpec("key", {"features": ["a", "b"]}), ("data",), ("kept",))
 LISTS = pa.list_(pa.float32())
 
 
@@ -52,7 +52,7 @@ def net(size, usable):
 @pytest.mark.parametrize("size", [1, 4, 10])
 def test_each_row_has_its_blobs_or_nulls(monkeypatch, sizes, lost, size):
     monkeypatch.setattr(caffe_rows, "features_task", net(size, lambda n: n not in lost))
-    found = list(blobs_beside_rows(SPEC, batches(*sizes)))
+    found = list(add_blobs(SPEC, batches(*sizes)))
     assert [batch.num_rows for batch in found] == [n for n in sizes if n]
     rows = [row for batch in found for row in batch.to_pylist()]
     assert rows == [
@@ -72,7 +72,7 @@ def test_blobs_may_have_a_length_for_each_row(monkeypatch):
             yield pa.record_batch([pa.array([str(at)]), blob, blob], ["SampleID", "a", "b"])
 
     monkeypatch.setattr(caffe_rows, "features_task", features)
-    (found,) = blobs_beside_rows(SPEC, batches(4))
+    (found,) = add_blobs(SPEC, batches(4))
     assert [len(blob) for blob in found["a"].to_pylist()] == [0, 1, 2, 3]
 
 

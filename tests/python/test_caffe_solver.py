@@ -60,8 +60,8 @@ def test_get_solver_follows_the_file(tmp_path: Path) -> None:
         caffe.get_solver(write(tmp_path, 'type: "Adamm"'))
 
 
-def test_a_class_that_differs_from_the_file_is_told(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="type Adam, SGDSolver trains with SGD"):
+def test_a_class_that_differs_from_the_file_is_reported(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="type Adam, but SGDSolver trains with SGD"):
         solver = caffe.SGDSolver(write(tmp_path, 'type: "Adam"'))
     assert solver.param.type == "SGD"
 

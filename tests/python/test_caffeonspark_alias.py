@@ -72,7 +72,7 @@ def test_a_config_takes_a_dict_of_texts_with_and_without_dashes():
     assert conf.features == ["ip1", "ip2"]
 
 
-def test_a_table_shows_rows_with_their_pictures():
+def test_a_table_shows_rows_with_their_images():
     from com.yahoo.ml.caffe.DisplayUtils import show_df
 
     pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
@@ -99,7 +99,7 @@ def test_a_table_shows_captions():
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_a_net_is_shown_as_a_picture():
+def test_a_net_is_shown_as_an_image():
     from com.yahoo.ml.caffe.DisplayUtils import show_network
 
     shown = show_network(str(DIGITS / "lenet_memory_train_test.prototxt"), "LR")

@@ -81,7 +81,7 @@ def test_the_newest_two_are_kept_and_the_newest_is_read(uri):
     assert folder.reports == []
 
 
-def test_a_program_that_begins_anew_has_the_newest_checkpoint_at_a_lower_step(uri):
+def test_a_program_that_starts_over_has_the_newest_checkpoint_at_a_lower_step(uri):
     folder = Folder(uri)
     for step in (100, 200, 10):
         folder.save(step, b"%d" % step)
@@ -118,11 +118,15 @@ def mix(path):
         ("model.pt", flip, "the content of model.pt has changed"),
         ("model.pt", mix, "the content of model.pt has changed"),
         ("model.pt", os.unlink, "model.pt is missing, not 7"),
-        ("seal.json", cut, "seal.json is no whole seal"),
+        ("seal.json", cut, "seal.json is not a complete seal"),
         ("seal.json", flip, "seal.json"),
         ("seal.json", os.unlink, "it has no seal"),
-        ("seal.json", lambda path: path.write_bytes(b""), "seal.json is no whole seal"),
-        ("seal.json", lambda path: path.write_bytes(b"[" * 100_000), "seal.json is no whole seal"),
+        ("seal.json", lambda path: path.write_bytes(b""), "seal.json is not a complete seal"),
+        (
+            "seal.json",
+            lambda path: path.write_bytes(b"[" * 100_000),
+            "seal.json is not a complete seal",
+        ),
         ("seal.json", lambda path: os.truncate(path, 1 << 30), "seal.json has 1073741824 bytes"),
     ],
 )
@@ -133,7 +137,7 @@ def test_a_damaged_checkpoint_is_skipped_and_reported(tmp_path, name, damage, wh
     damage(tmp_path / damaged / name)
     assert folder.read() == (1, b"weights")
     assert len(folder.reports) == 1
-    assert f"/{damaged} is not whole and is skipped: " in folder.reports[0]
+    assert f"/{damaged} is damaged and was skipped: " in folder.reports[0]
     assert why in folder.reports[0]
 
 
@@ -149,12 +153,15 @@ def test_a_damaged_one_is_none_of_the_two_that_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"files": {"../model.pt": {"bytes": 7, "sha256": ""}}}, "is no file beside it"),
+        (
+            {"files": {"../model.pt": {"bytes": 7, "sha256": ""}}},
+            "is not the name of a file in its folder",
+        ),
         ({"files": {}}, "no size and checksum of model.pt"),
         ({"files": {"model.pt": {"bytes": "7", "sha256": ""}}}, "has no size and checksum"),
         ({"step": "2"}, "are integers"),
         ({"parts": 3}, "wrong fields"),
-        ({"number": 7}, "its seal is that of number 7"),
+        ({"number": 7}, "its seal is of number 7"),
         ({"more": 1}, "wrong fields"),
     ],
 )
@@ -214,7 +221,7 @@ def test_files_of_others_in_the_folder_stay_and_are_not_read(tmp_path):
     (tmp_path / "checkpoint-000001-step-5").write_text("a file, not a folder")
     folder = Folder(tmp_path)
     assert folder.read() is None
-    assert "checkpoint-000001-step-5 is not whole" in folder.reports[0]
+    assert "checkpoint-000001-step-5 is damaged" in folder.reports[0]
     saved = [folder.save(step) for step in (1, 2, 3)]
     assert folder.read() == (3, b"weights")
     assert {*names(folder)} >= {"notes.txt", "checkpoint-7", *saved[1:]}
@@ -249,7 +256,7 @@ def test_a_scheme_that_is_not_known_is_an_error():
         Folder("nowhere://box/run").save(1)
 
 
-def test_two_programs_that_write_to_one_folder_are_told_so(tmp_path):
+def test_two_programs_that_write_to_one_folder_get_an_error(tmp_path):
     one, other = Folder(tmp_path), Folder(tmp_path)
     drafts = [one.begin(1), other.begin(1)]
     for folder, draft in zip((one, other), drafts, strict=True):

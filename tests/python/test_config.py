@@ -128,7 +128,7 @@ def test_a_source_feeds_its_own_type_of_layer_alone(tmp_path, kind, monkeypatch)
         f'layer {{ name: "d" type: "CoSData" source_class: "{kind}" }}'
     )
     conf = Config(None, {"conf": str(tmp_path / "s.prototxt")})
-    with pytest.raises(FlagError, match=r"is of type CoSData; \w+ feeds MemoryData layers"):
+    with pytest.raises(FlagError, match=r"has the type CoSData, but \w+ feeds MemoryData layers"):
         DataSource(None).getSource(conf, True)
 
 

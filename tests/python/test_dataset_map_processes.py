@@ -126,8 +126,8 @@ def test_a_killed_process_is_an_error_and_no_hang():
     ("options", "message"),
     [
         ({"map_in": "process"}, "map_in is 'process': it must be one of threads, processes"),
-        ({"workers": 0}, "map_in is 'processes' and workers is 0: give the number of processes"),
-        ({"function": None}, "there is no map to run in them"),
+        ({"workers": 0}, "map_in is 'processes' and workers is 0: set workers to the number"),
+        ({"function": None}, "but map is not set"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options, message):

@@ -1,4 +1,4 @@
-"""What programs do with a loader that has one position: each row is given once, or an error says
+"""Misuse of a loader, which has one position: each row is delivered once, or an error says
 why not."""
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from hearth.data import prefetch
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 
-LEFT = r"this iteration over dataset 'train' \(epoch 0\) was left: another one has begun since"
+LEFT = (
+    r"this iteration over dataset 'train' \(epoch 0\) is no longer valid: another one has started"
+)
 
 
 def loader_of(*counts, batch_size=2, **options):
@@ -132,7 +134,7 @@ def test_a_call_that_was_interrupted_does_not_look_like_the_epochs_end(monkeypat
 
 def test_a_state_of_another_dataset_is_refused():
     partitions = partitions_of(4, 4)
-    # Before its rows are counted nothing else tells a dataset from another one.
+    # Until its rows are counted, nothing else distinguishes datasets.
     train = Loader(rank_dataset(partitions, 0, 1, totals=False), LoaderOptions(2))
     next(iter(train))
     state = train.state_dict()

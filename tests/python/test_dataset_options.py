@@ -32,7 +32,7 @@ def test_an_option_for_a_column_that_is_not_given_is_refused(option):
 
 
 @pytest.mark.parametrize("option", ["columns", "ragged"])
-def test_one_name_in_place_of_several_is_refused(option):
+def test_one_name_instead_of_several_is_refused(option):
     context = NodeContext(0, "worker", 0, {}, "", "")
     with pytest.raises(ValueError, match=rf"{option} is 'text': pass a sequence of names"):
         context.dataset("train", 4, **{option: "text"})
@@ -59,7 +59,7 @@ def test_options_of_other_types_are_refused_by_name(option):
 @pytest.mark.parametrize("epoch", [-1, 1.5, "2", None, 2**70])
 def test_what_is_no_epoch_is_refused(epoch):
     (made,) = loaders(partitions_of(4), 1)
-    with pytest.raises(ValueError, match="epochs are whole numbers that count from 0"):
+    with pytest.raises(ValueError, match="epochs are integers that count from 0"):
         made.set_epoch(epoch)
 
 
@@ -69,7 +69,7 @@ def test_an_epoch_of_numpy_leaves_a_state_that_json_holds():
     assert json.loads(json.dumps(made.state_dict()))["epoch"] == 3
 
 
-def test_a_node_that_takes_no_rows_is_told_so_at_once():
+def test_a_node_that_takes_no_rows_gets_an_error_at_once():
     nodes = NodeDatasets(["train"])
     plan = {"op": "dataset_plan", "dataset": "train", "rank": None, "world": 1}
     nodes.handle({**plan, "owners": [0], "identity": ""}, [])

@@ -78,7 +78,7 @@ def test_an_epoch_has_each_row_once():
         assert sorted(ids.tolist()) == every
 
 
-def test_columns_become_arrays_of_their_own():
+def test_columns_become_separate_arrays():
     rows = reader_of(dataset()).take(0, 100)
     ids = rows.gather("id")
     x = rows.gather("x")

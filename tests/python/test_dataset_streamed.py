@@ -1,4 +1,4 @@
-"""Datasets with spool=False: files read anew in each epoch, in windows of splits."""
+"""Datasets with spool=False: files read again in each epoch, in windows of splits."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_files_that_changed_are_an_error():
 
 def test_a_state_of_other_files_with_as_many_rows_is_an_error():
     state = loader(Source(30, 25), (0, 0), identity="before").state_dict()
-    changed = r"dataset 'train' has changed since its state .* \(it was before, and is now\)"
+    changed = r"dataset 'train' has changed since its state .* \(it was before, now now\)"
     with pytest.raises(ValueError, match=changed):
         loader(Source(30, 25), (0, 0), identity="now").load_state_dict(state)
 
@@ -123,7 +123,7 @@ def test_other_ranks_are_refused_in_the_midst_of_an_epoch():
     next(iter(first))
     second = loader(Source(30, 25), (0, 0))
     second.load_state_dict(first.state_dict())
-    with pytest.raises(ValueError, match="at the beginning of an epoch only"):
+    with pytest.raises(ValueError, match="only at the beginning of an epoch"):
         ids(second)
 
 

@@ -1,4 +1,4 @@
-"""What a task that delivers rows is told where its node cannot take them."""
+"""Errors of a task that delivers rows to a node that cannot take them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> np.ndarray:
-    """Three colour pictures (3, 6, 5, 3), RGB, as files 0.png, 1.png, 2.png with a list."""
+    """Three color images (3, 6, 5, 3), RGB, as files 0.png, 1.png, 2.png with a list."""
     values = np.random.default_rng(0).integers(0, 256, (3, 6, 5, 3), dtype=np.uint8)
     for number, picture in enumerate(values):
         Image.fromarray(picture).save(tmp_path / f"{number}.png")
@@ -32,7 +32,7 @@ def pictures(tmp_path: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
-def test_pictures_become_a_database_with_a_mean(
+def test_images_become_a_database_with_a_mean(
     tmp_path: Path, pictures: np.ndarray, backend: str
 ) -> None:
     done = run(tmp_path, "convert_imageset", f"-backend={backend}", "./", "list.txt", "db")

@@ -1,4 +1,4 @@
-"""Our HDF5, LevelDB and LMDB beside those that other packages bring along."""
+"""Our HDF5, LevelDB and LMDB together with those of other packages."""
 
 from __future__ import annotations
 

@@ -129,6 +129,6 @@ def test_bad_records_are_a_number_of_rows_or_a_fraction(text, rows, fraction):
 
 @pytest.mark.parametrize("flag", ["-ui", "-logDir=runs"])
 def test_what_shows_a_training_is_refused_without_one(flag):
-    with pytest.raises(FlagError, match="give -train"):
+    with pytest.raises(FlagError, match="set -train"):
         command_line.run(["-test", "-conf", "solver.prototxt", flag], started=None)
     assert parse_flags(["-train", flag]).is_training

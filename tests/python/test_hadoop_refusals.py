@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hearth.caffeonspark.flag_files import FlagFiles
 from hearth.caffeonspark.flags import FlagError
-from hearth.caffeonspark.places import Places
 from hearth.files.hadoop_errors import refusal
 from hearth.spark.failures import memory_kill, reports_loss
 
@@ -98,7 +98,7 @@ class Hdfs:
 
 def test_a_path_without_scheme_uses_the_default_file_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    local, hdfs = Places(Hdfs(), "file:///"), Places(Hdfs(), "hdfs://h")
+    local, hdfs = FlagFiles(Hdfs(), "file:///"), FlagFiles(Hdfs(), "hdfs://h")
     assert local.output("-model", "x") == str(tmp_path / "x")
     assert hdfs.output("-model", "x") == "hdfs://h/user/me/x"
     assert hdfs.output("-model", "file:x") == str(tmp_path / "x")
@@ -108,7 +108,7 @@ def test_a_path_without_scheme_uses_the_default_file_system(tmp_path, monkeypatc
 
 def test_remote_files_are_checked():
     files = Hdfs()
-    places = Places(files, "file:///")
+    places = FlagFiles(files, "file:///")
     places.input("-weights", "hdfs://h/w")
     places.output("-model", "hdfs://h/m")
     assert files.asked == ["-weights is read: hdfs://h/w", "-model is written: hdfs://h/m"]
@@ -116,7 +116,7 @@ def test_remote_files_are_checked():
 
 def test_a_local_file_must_exist(tmp_path):
     Path(tmp_path / "there").touch()
-    places = Places(None, "file:///")
+    places = FlagFiles(None, "file:///")
     assert places.input("-weights", f"file:{tmp_path}/there") == str(tmp_path / "there")
     with pytest.raises(FlagError, match=r"-weights \S*gone: there is no such file"):
         places.input("-weights", f"{tmp_path}/gone")

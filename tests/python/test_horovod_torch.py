@@ -328,7 +328,7 @@ if rank == 0:
 
 
 def test_a_rank_that_others_wait_for_has_ended(ranks, tmp_path):
-    """So the driver is told of that rank first, whose error may be the cause."""
+    """So the driver gets that rank's error first, which may be the cause."""
     ranks.append(Ranks("torch", tmp_path, ENDED, start=START))
     assert "rank 1 has called shutdown() or ended" in ranks[0].say(0)
     assert ranks[0].say(0) is True

@@ -13,10 +13,10 @@ from object_store import new_folder, object_stores
 from hearth import HearthError
 from hearth import data as sources
 from hearth.caffe_jobs import remote_files
-from hearth.caffeonspark.places import Places
+from hearth.caffeonspark.flag_files import FlagFiles
 from hearth.files import library_files
-from hearth.files.far_copies import FarCopies
 from hearth.files.library_files import LibraryFiles, library_knows, library_system
+from hearth.files.remote_copies import RemoteCopies
 from hearth.files.uri import serving
 from hearth.sources.rank_rows import RankRows
 
@@ -60,7 +60,7 @@ def test_a_small_file_is_written_replaced_read_and_deleted(files, folder):
 
 def test_files_come_back_as_they_went(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(library_files, "_COPY_BYTES", 1000)
-    copies = FarCopies({}, [folder.partition(":")[0]])
+    copies = RemoteCopies({}, [folder.partition(":")[0]])
     content = {name: os.urandom(size) for name, size in (("a [b]", 2500), ("empty", 0))}
     for name, data in content.items():
         (tmp_path / name).write_bytes(data)
@@ -201,6 +201,6 @@ def test_a_per_cent_sign_in_a_path_is_no_escape():
 def test_a_scheme_without_its_package_is_one_line_that_names_it(uri, said):
     assert not library_knows(uri)
     with pytest.raises(HearthError, match=said) as caught:
-        Places(Hadoop(), "file:///").output("-model", uri)
+        FlagFiles(Hadoop(), "file:///").output("-model", uri)
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)

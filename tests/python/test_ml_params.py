@@ -10,7 +10,7 @@ import pytest
 
 from hearth.ml import KerasEstimator, TorchEstimator, TrainingSummary
 from hearth.ml.early_stop import EarlyStop
-from hearth.ml.turns import Turns, store_of_one_training
+from hearth.ml.training_slots import SlotQueue, exclusive_store
 
 
 def function(**_):
@@ -33,7 +33,7 @@ def test_params_are_set_by_name_and_by_the_names_of_other_libraries(kind):
         kind(function, function, function, epoch=7)
 
 
-def test_what_mlflow_is_told_has_each_param_and_each_argument_of_the_model():
+def test_mlflow_gets_each_param_and_each_argument_of_the_model():
     told = torch_stage(epochs=7, modelArgs={"hidden": 32}, labelCols=["a", "b"])._plain_params()
     wanted = {"estimator": "TorchEstimator", "epochs": 7, "modelArgs.hidden": 32, "workers": 1}
     assert {**wanted, "labelCols": ["a", "b"]}.items() <= told.items()
@@ -74,14 +74,14 @@ class Requests:
     """Threads that take slots of some turns; each holds them until it is let go."""
 
     def __init__(self, slots):
-        self.turns, self.slots, self.running = Turns(), slots, {}
+        self.queue, self.slots, self.running = SlotQueue(), slots, {}
         self.changed = threading.Condition()
 
     def start(self, name, count):
         go = threading.Event()
 
         def run():
-            with self.turns.taking(count, lambda: self.slots):
+            with self.queue.hold(count, lambda: self.slots):
                 with self.changed:
                     self.running[name] = go
                     self.changed.notify_all()
@@ -97,12 +97,12 @@ class Requests:
             assert self.changed.wait_for(lambda: set(self.running) == set(names), 60)
 
     def queued(self, count):
-        turns = self.turns
+        turns = self.queue
         with turns._changed:
             assert turns._changed.wait_for(lambda: len(turns._queue) == count, 60)
 
 
-def test_trainings_run_beside_each_other_while_there_are_slots():
+def test_trainings_run_concurrently_while_there_are_slots():
     requests = Requests(slots=2)
     requests.start("a", 1)
     requests.wait_for("a")
@@ -136,12 +136,14 @@ def test_a_training_that_needs_more_slots_than_there_are_runs_alone(slots):
 
 
 def test_a_folder_of_checkpoints_is_one_trainings_at_a_time():
-    with store_of_one_training("hdfs:///a/"), store_of_one_training("hdfs:///b"):
-        with pytest.raises(ValueError, match="another fit of this program uses storeDir hdfs:///a"):
-            store_of_one_training("hdfs:///a").__enter__()
-        with store_of_one_training(""), store_of_one_training(""):
+    with exclusive_store("hdfs:///a/"), exclusive_store("hdfs:///b"):
+        with pytest.raises(
+            ValueError, match="another fit of this program is using storeDir hdfs:///a"
+        ):
+            exclusive_store("hdfs:///a").__enter__()
+        with exclusive_store(""), exclusive_store(""):
             pass
-    with store_of_one_training("hdfs:///a"):
+    with exclusive_store("hdfs:///a"):
         pass
 
 

@@ -13,18 +13,18 @@ from hearth.sources.pinned_types import in_type
 
 MOMENT = datetime.datetime(2026, 1, 1)
 REFUSED = [
-    (pa.array([5, 0]), pa.bool_(), "is int64, and bool in the schema"),
-    (pa.array([True]), pa.int64(), "is bool, and int64 in the schema"),
-    (pa.array([5]), pa.string(), "is int64, and string in the schema"),
-    (pa.array(["5"]), pa.int64(), "is string, and int64 in the schema"),
-    (pa.array([MOMENT]), pa.int64(), r"is timestamp\[us\], and int64 in the schema"),
-    (pa.array([1]), pa.list_(pa.int64()), "is int64, and list"),
+    (pa.array([5, 0]), pa.bool_(), "is int64, but bool in the source"),
+    (pa.array([True]), pa.int64(), "is bool, but int64 in the source"),
+    (pa.array([5]), pa.string(), "is int64, but string in the source"),
+    (pa.array(["5"]), pa.int64(), "is string, but int64 in the source"),
+    (pa.array([MOMENT]), pa.int64(), r"is timestamp\[us\], but int64 in the source"),
+    (pa.array([1]), pa.list_(pa.int64()), "is int64, but list"),
     (pa.array([{"a": 1}]), pa.struct({"b": pa.int64()}), "is struct"),
     (pa.array([2**40]), pa.int32(), "1099511627776"),
     (pa.array([1.5]), pa.int64(), "1.5"),
     (pa.array([2**60 + 1]), pa.float64(), "1152921504606846977"),
     (pa.array([b"\xff"]), pa.string(), "UTF8"),
-    (pa.array([0.5, 1e300]), pa.float32(), "double values that float, the type .* cannot hold"),
+    (pa.array([0.5, 1e300]), pa.float32(), "double values that float, its type .* cannot hold"),
     (pa.array([[[1e300]]]), pa.list_(pa.list_(pa.float32())), "cannot hold"),
 ]
 KEPT = [

@@ -44,7 +44,7 @@ def run(function, batches, batch_size=4, made=MADE, inputs=("x",), prepare=None)
     return found
 
 
-def test_minibatches_are_full_across_arrow_batches_and_results_lie_beside_their_rows():
+def test_minibatches_are_full_across_arrow_batches_and_results_stay_with_their_rows():
     sizes = []
 
     def function(x):
@@ -133,9 +133,9 @@ def test_wrong_outputs_are_refused():
             {"x": np.ones(2)}
         )
 
-    with pytest.raises(ValueError, match="gives one, but `outputs` names two"):
+    with pytest.raises(ValueError, match="returned one, but `outputs` names two"):
         gives({"one": np.ones(2)})
-    with pytest.raises(ValueError, match=r"gives 1 arrays, but `outputs` names 2 columns"):
+    with pytest.raises(ValueError, match=r"returned 1 arrays, but `outputs` has 2 columns"):
         gives(np.ones(2))
     with pytest.raises(ValueError, match=r"'one' of shape \(3,\) for 2 rows"):
         gives(np.ones(3), ("one",))
@@ -169,7 +169,7 @@ def test_prepared_arrays_are_the_models_arguments():
     found = run(lambda left, right: (left + right)[:, 0], arrow_batches(5), prepare=two)
     assert found["y"].to_pylist() == [0, 2, 4, 6, 8]
     preparer = Preparer(program_of(len, lambda x: x[:1], ["x"], ["y"]))
-    with pytest.raises(ValueError, match=r"prepare gives 'x' of shape \(1,\) for 2 rows"):
+    with pytest.raises(ValueError, match=r"prepare returned 'x' of shape \(1,\) for 2 rows"):
         preparer([np.ones(2)])
 
 
@@ -256,8 +256,8 @@ def test_rows_wait_for_results_within_bounds(monkeypatch):
 
 
 @pytest.mark.parametrize("sizes", [(10,) * 6, (1,) * 30, (3, 40, 3)])
-def test_minibatches_fill_up_although_rows_wait_for_room(monkeypatch, sizes):
-    """A minibatch may need rows of a batch that there is no room for yet."""
+def test_minibatches_fill_up_although_rows_wait_for_space(monkeypatch, sizes):
+    """A minibatch may need rows of a batch without space yet."""
     from queue import SimpleQueue
 
     from hearth.rows import predict_rows

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from hearth import HearthError
-from hearth.caffeonspark.places import check_before_start
+from hearth.caffeonspark.flag_files import check_before_start
 from hearth.spark import preflight
 from hearth.spark.preflight import unused_cores
 

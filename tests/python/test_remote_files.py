@@ -50,7 +50,7 @@ def far(tmp_path, monkeypatch):
     root = tmp_path / "hdfs"
     (root / "models").mkdir(parents=True)
     shell = Shell(root)
-    monkeypatch.setattr(remote_files, "FarCopies", lambda settings, libraries: shell)
+    monkeypatch.setattr(remote_files, "RemoteCopies", lambda settings, libraries: shell)
     monkeypatch.setattr(remote_files, "spill_folder", lambda: str(tmp_path))
     job = {"rank": 0, "host": "here", "generation": 1, "run": "r", "model": f"{_FOLDER}/m"}
     with RemoteFiles(job, RemotePlan({}, "m")) as files:

@@ -340,10 +340,10 @@ def test_keyword_arguments_that_run_does_not_know_are_refused():
 def test_rows_of_loaders_are_counted_when_delivered():
     from dataset_ranks import loaders, partitions_of
 
-    from hearth.data.given import given_rows
+    from hearth.data.delivered import delivered_rows
 
     (loader,) = loaders(partitions_of(10), 1, batch_size=4)
-    before, counts = given_rows(), []
+    before, counts = delivered_rows(), []
     for _ in loader:
-        counts.append(given_rows() - before)
+        counts.append(delivered_rows() - before)
     assert counts == [4, 8, 10]  # of those that are prefetched none

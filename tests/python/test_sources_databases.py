@@ -29,7 +29,7 @@ ROWS = 3000
 
 @pytest.fixture(scope="module")
 def made_lmdb(tmp_path_factory):
-    """Records of 50 to 9,000 bytes: in the leaves, and on pages of their own."""
+    """Records of 50 to 9,000 bytes: in the leaves, and on overflow pages."""
     records = {
         f"{i:08d}": datum(f"{i:08d}".encode() * (5 if i % 40 else 1100), i % 7, (1, 1, 8))
         for i in range(ROWS)
@@ -139,7 +139,7 @@ def test_a_database_that_changed_or_is_gone_is_named(database):
 def test_a_folder_without_a_database_is_named(make, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"no database")
-    with pytest.raises(ValueError, match=rf"{tmp_path} is no L"):
+    with pytest.raises(ValueError, match=rf"{tmp_path} is not an? L"):
         make(str(tmp_path)).pin()
     with pytest.raises(FileNotFoundError, match="none does not exist"):
         make(str(tmp_path / "none")).pin()
@@ -193,7 +193,7 @@ def ids(batches):
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_ranks_read_a_database_in_place_and_anew_in_each_epoch(database, ranks):
+def test_ranks_read_a_database_in_place_and_again_in_each_epoch(database, ranks):
     make, uri, server = database
     source = make(uri).pin()
     in_place = RankRows(source.in_place())
@@ -207,7 +207,7 @@ def test_ranks_read_a_database_in_place_and_anew_in_each_epoch(database, ranks):
     assert seen[0] != seen[1]
 
 
-def test_ranks_fetch_those_pages_of_an_lmdb_that_lie_near_them(database, monkeypatch):
+def test_ranks_fetch_the_pages_of_an_lmdb_that_are_local_to_them(database, monkeypatch):
     make, uri, server = database
     if server is None:
         pytest.skip("no host is nearer than another")

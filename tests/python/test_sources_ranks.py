@@ -1,4 +1,4 @@
-"""Ranks read their shares of files, near their blocks where they can, once or in each epoch."""
+"""Ranks read their shares of files, preferring local blocks, once or in each epoch."""
 
 import contextlib
 import itertools
@@ -16,7 +16,7 @@ from table_files import ROWS, TABLE, write_parquet
 
 from hearth.caffe_jobs.ring_feed import FileFeed, TaskRank, ranks_of
 from hearth.caffeonspark.tools import sequence_parts
-from hearth.caffeonspark.tools.sequence_keys import picture_key
+from hearth.caffeonspark.tools.sequence_keys import datum_key
 from hearth.files.stored_files import Block
 from hearth.sources import file_source
 from hearth.sources.file_source import FileSource
@@ -35,7 +35,7 @@ def write_orc(folder):
 def write_sequence(folder):
     for i in range(2):
         ids = range(i * 500, i * 500 + 500)
-        records = [(picture_key(str(id_), "3", 1, 1, 2, False), bytes(200)) for id_ in ids]
+        records = [(datum_key(str(id_), "3", 1, 1, 2, False), bytes(200)) for id_ in ids]
         with open(folder / f"part-{i}", "wb") as file:
             sequence_parts.write_records(file, records)
 
@@ -223,7 +223,7 @@ def wait_for_readers(monkeypatch):
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_bytes_are_told_by_where_they_came_from(rows, monkeypatch, is_local):
+def test_bytes_are_reported_by_where_they_came_from(rows, monkeypatch, is_local):
     wait_for_readers(monkeypatch)
     ring = Ring()
     feed = FileFeed({"train": rows.placed(named("ab"))}, {"train": ring}, TaskRank(0, is_local), 2)
@@ -247,7 +247,7 @@ def test_rows_that_are_not_kept_are_read_when_the_trainer_asks(rows, monkeypatch
     assert "end" not in ring.entries
 
 
-def test_a_file_that_was_written_again_is_told_to_the_trainer(rows, tmp_path, monkeypatch):
+def test_a_modified_file_is_reported_to_the_trainer(rows, tmp_path, monkeypatch):
     wait_for_readers(monkeypatch)
     path = min(tmp_path.iterdir())
     with open(path, "ab") as file:
@@ -260,7 +260,7 @@ def test_a_file_that_was_written_again_is_told_to_the_trainer(rows, tmp_path, mo
         assert f"has {size} bytes instead of {size - 4}" in ring.entries[-1]
 
 
-def test_tasks_take_ranks_whose_files_are_near():
+def test_tasks_take_ranks_whose_files_are_local():
     for hosts, wanted, ranks in (
         ("ba", "ab", [1, 0]),
         ("ab", "ab", [0, 1]),

@@ -10,12 +10,12 @@ import pytest
 from hearth.native._core import image_key
 
 from hearth import data
-from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
+from hearth.caffeonspark.tools.sequence_keys import datum_key, pair_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
 from hearth.files.input_files import InputFile
 from hearth.sources.rank_rows import RankRows
 
-# Some have 12 bytes or fewer, which Arrow keeps elsewhere; some are longer than what lies between
+# Some have 12 bytes or fewer, which Arrow stores inline; some are longer than what lies between
 # two marks.
 SIZES = [0, 1, 12, 13, 700, 5000, 150_000]
 
@@ -107,7 +107,7 @@ def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
             except ValueError as error:
                 assert str(path) in str(error)
                 said += 1
-    assert said > 30  # most bytes are of keys and pictures
+    assert said > 30  # most bytes belong to keys and images
     for size in range(120, len(whole)):
         path.write_bytes(whole[:size])
         try:
@@ -118,7 +118,7 @@ def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["", "local://"])
 def test_a_record_whose_key_is_none_has_nulls(tmp_path, scheme):
-    keys = [pair_key("a", "1"), b"\0\1", picture_key("b", "2", 1, 28, 28, False)]
+    keys = [pair_key("a", "1"), b"\0\1", datum_key("b", "2", 1, 28, 28, False)]
     write(tmp_path / "seq", [(key, b"data") for key in keys])
     found = read(f"{scheme}{tmp_path}/seq")
     assert [row["data"] for row in found] == [b"data", None, b"data"]
@@ -128,7 +128,7 @@ def test_a_record_whose_key_is_none_has_nulls(tmp_path, scheme):
 
 def test_keys_have_the_values_that_java_wrote():
     images = [(f"{i:05d}", str(i % 13), 3, 256, i % 3, bool(i % 2)) for i in range(100)]
-    assert [image_key(picture_key(*image)) for image in images] == images
+    assert [image_key(datum_key(*image)) for image in images] == images
     texts = [("a", "1"), ("ä", "x"), ("a", "a"), ("", ""), ("scala", "1"), ("c\0", "3")]
     texts += [("p" * 200, "1"), ("ß" * 100, "2"), ("rocket \U0001f680", "ä"), ("q" * 1100, "1")]
     for both in texts:
@@ -152,7 +152,7 @@ def heirs(count):
 
 
 def test_no_damage_of_a_key_does_more_than_leave_it_unread():
-    key = picture_key("name", "7", 1, 28, 28, False)
+    key = datum_key("name", "7", 1, 28, 28, False)
     for size in range(len(key)):
         assert image_key(key[:size]) is None
         for value in (0, 0x71, 0x73, 0x7E, 0xFF):

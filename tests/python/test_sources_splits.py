@@ -1,4 +1,4 @@
-"""How sources are cut into splits, and which rank reads which."""
+"""Splits of sources, and their assignment to ranks."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_shares_of_counted_rows_are_contiguous_and_differ_by_a_row(tmp_path, ran
         assert max(map(len, rows)) - min(map(len, rows)) <= 1
 
 
-def test_joined_splits_have_one_piece_for_each_unit():
+def test_joined_splits_have_one_range_for_each_unit():
     splits = cut([1000, 1000], hosts=["a", "b"])
     (first, second) = joined(splits, frozenset("b"))
     assert [(piece.file, piece.begin, piece.end) for piece in first.pieces] == [(0, 0, 100)]
@@ -166,7 +166,7 @@ def test_a_file_whose_records_hold_records_is_an_error(tmp_path, monkeypatch):
     inner = (tmp_path / "inner").read_bytes()
     write_records(tmp_path / "outer", [inner] * 3)
     source = data.tfrecord(str(tmp_path / "outer")).pin()
-    with pytest.raises(ValueError, match=r"outer.* truncated.* hold TFRecords themselves"):
+    with pytest.raises(ValueError, match=r"outer.* truncated.* contain TFRecords themselves"):
         read(source)
 
 
@@ -225,7 +225,7 @@ def test_columns_in_the_names_of_folders(scheme, tmp_path):
     assert rows.num_rows == 16
     only = data.parquet(root, ["day"]).pin()
     assert sum(b.num_rows for split in only.splits() for b in only.read(split)) == 16
-    with pytest.raises(ValueError, match=r"folder day=.* read by hearth.data.parquet\(\) only"):
+    with pytest.raises(ValueError, match=r"folder day=.* only hearth.data.parquet\(\) reads"):
         data.arrow(root).pin()
 
 
@@ -269,7 +269,7 @@ def test_a_file_that_was_written_again_with_the_same_size_is_refused(tmp_path):
     source = data.parquet(str(path)).pin()
     found = path.stat()
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns + 5_000_000))
-    with pytest.raises(ValueError, match=r"a\.parquet was written again"):
+    with pytest.raises(ValueError, match=r"a\.parquet was modified"):
         list(source.read(source.splits()[0]))
 
 

@@ -120,7 +120,7 @@ def test_the_files_are_those_of_the_first_listing(tmp_path, monkeypatch):
         node.get_file_feed(remote(tmp_path)).next_batch(1)
     first.write_bytes(content)
     os.utime(first, (written - 5, written - 5))
-    with pytest.raises(ValueError, match=r"part-0.parquet was written again .* reads the files"):
+    with pytest.raises(ValueError, match=r"part-0.parquet was modified .* reads the files"):
         node.get_file_feed(remote(tmp_path)).next_batch(1)
     first.unlink()
     with pytest.raises(ValueError, match=r"part-0.parquet is missing"):

@@ -10,7 +10,7 @@ from hearth.files.table_folders import find_table
 from hearth.rows.file_reader import read_rows
 
 TABLE = pa.table({"id": pa.array(range(5), pa.int64())})
-# What lies in the folder beside a data file, and that file.
+# Other content of the folder, and a data file.
 LAYOUTS = {
     "delta": ("_delta_log/00000000000000000000.json", "part-0.parquet"),
     "hudi": (".hoodie/hoodie.properties", "part-0.parquet"),

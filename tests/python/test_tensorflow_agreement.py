@@ -1,4 +1,4 @@
-"""What ranks must agree on in TensorFlow, and what DistributedOptimizer leaves as it is."""
+"""Disagreements of ranks in TensorFlow, and what DistributedOptimizer does not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [
 ]
 ranks = tensorflow_ranks
 
-# A group that disagreed is over: each case is in one of its own.
+# A group that disagreed has ended: each case uses a new one.
 DISAGREEMENTS = """
 a, b = tf.Variable(tf.ones([4, 2]), name="a"), tf.Variable(tf.ones([4, 2]), name="b")
 first = rank == 0
@@ -77,7 +77,7 @@ for name, call in CASES.items():
 """
 
 
-def test_other_shapes_types_orders_and_steps_are_told(ranks, tmp_path):
+def test_other_shapes_types_orders_and_steps_are_reported(ranks, tmp_path):
     ranks.append(Ranks(tmp_path, DISAGREEMENTS, seconds=60))
     for said in [
         ("'kernel'", "float32[2, 3]", "float32[3, 2]"),
@@ -89,7 +89,7 @@ def test_other_shapes_types_orders_and_steps_are_told(ranks, tmp_path):
         ("'no gradient of b:0'", "of b:0'"),
         ("'no gradient of b'", "'b'"),
         ("of a'", "'a'"),
-        ("step 2", "step 3"),  # counted anew by each group
+        ("step 2", "step 3"),  # counted by each group
         ("a:0'", "step 2", "step 3"),
     ]:
         told = [ranks[0].say(rank) for rank in range(2)]
@@ -208,7 +208,7 @@ def fit(*callbacks):
 def late():
     fit()
     if rank == 0:
-        time.sleep(600)  # work of its own after the training
+        time.sleep(600)  # separate work after the training
 
 def loop(left_out=-1):
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": case[1]},
@@ -238,7 +238,7 @@ except tf.errors.OpError as error:
 
 
 @pytest.mark.parametrize("case", ["fit", "late", "left out", "loop", "metrics"])
-def test_ranks_with_other_numbers_of_batches_are_told_of_steps_in_common(ranks, tmp_path, case):
+def test_ranks_with_different_numbers_of_batches_get_an_error(ranks, tmp_path, case):
     with kept_ports(2) as ports:
         seconds = 10 if case == "late" else 60
         ranks.append(Ranks(tmp_path, UNEQUAL, case=[case, ports], seconds=seconds))

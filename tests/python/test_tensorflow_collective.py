@@ -98,7 +98,7 @@ for call in (lambda: hvt.allreduce(x, "product"), lambda: hvt.allreduce(x, wire=
         call()
         raise SystemExit("accepted")
     except ValueError as error:
-        assert "it is one of" in str(error)
+        assert "must be one of" in str(error)
 hvt.shutdown()
 hvt.shutdown()
 try:
@@ -310,7 +310,7 @@ for number in range(4):
     rows = slice(16 * number + 8 * rank, 16 * number + 8 * rank + 8)
     losses.append(step(x[rows], y[rows], np.arange(8) % 5).numpy().tolist())
 say([weights.numpy().tolist(), table.numpy().tolist(), losses, sorted(set(taken))])
-step(x[:8], y[:8], np.arange(8) % 5)  # nobody leaves before the other has said so, too
+step(x[:8], y[:8], np.arange(8) % 5)  # no rank leaves before the other is done, too
 """
 
 

@@ -1,4 +1,4 @@
-"""The package tensorflowonspark beside the distribution of that name."""
+"""The package tensorflowonspark together with the distribution of that name."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_tensorflowonspark_itself_is_warned_of(tmp_path: Path) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflowonspark\nVersion: 2.2.5")
     warned = imported(tmp_path)
-    assert "tensorflowonspark 2.2.5 is installed beside hearth-spark" in warned
+    assert "tensorflowonspark 2.2.5 is installed together with hearth-spark" in warned
     assert "pip install --force-reinstall --no-deps hearth-spark" in warned

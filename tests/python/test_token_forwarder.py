@@ -14,8 +14,8 @@ from urllib.parse import urlparse
 import pytest
 
 from hearth import HearthError
-from hearth.files import borrowed_tokens
-from hearth.files.borrowed_tokens import VARIABLE, TokenLoan, borrowed
+from hearth.files import forwarded_tokens
+from hearth.files.forwarded_tokens import VARIABLE, ForwardedTokens, token_scope
 from hearth.native import _core
 from hearth.spark import token_forwarder
 from hearth.spark.token_forwarder import forward_tokens
@@ -125,10 +125,10 @@ def list_here(uri: str, without_jvm: bool) -> list[SimpleNamespace]:
     return [SimpleNamespace(uri=f"{uri}/{name}") for name in os.listdir(here(uri))]
 
 
-def lent(**values: Any) -> TokenLoan:
+def lent(**values: Any) -> ForwardedTokens:
     tokens = base64.b64encode(b"lent").decode()
-    return TokenLoan(**{"tokens": tokens, "folder": "", "number": 0, "look_s": 0.02,
-                        "lent_s": time.time(), **values})  # fmt: skip
+    return ForwardedTokens(**{"tokens": tokens, "folder": "", "number": 0, "look_s": 0.02,
+                        "forwarded_s": time.time(), **values})  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +161,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     session = jvm.session("two")
     loan = forward_tokens(session)
     own, folder = Path(os.environ[VARIABLE]), here(loan.folder)
-    with borrowed(loan):
+    with token_scope(loan):
         task = Path(os.environ[VARIABLE])
         assert task.read_bytes() == b"first" and task != own
         for text in ("HDTS second", "HDTS third"):
@@ -239,7 +239,7 @@ def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
 def test_a_users_token_file_is_kept_but_yarns_is_replaced(jvm, monkeypatch, file):
     monkeypatch.setenv(VARIABLE, "/of/the/user")
     session = jvm.session(f"six{file}")
-    with borrowed(forward_tokens(session)):
+    with token_scope(forward_tokens(session)):
         assert os.environ[VARIABLE] == "/of/the/user"
     jvm.over = True
     wait(lambda: not token_forwarder._forwarders)  # it would set the variable, too
@@ -248,7 +248,7 @@ def test_a_users_token_file_is_kept_but_yarns_is_replaced(jvm, monkeypatch, file
     loan = forward_tokens(session)
     assert Path(os.environ[VARIABLE]).read_bytes() == b"first"
     monkeypatch.setenv(VARIABLE, file)
-    with borrowed(loan):
+    with token_scope(loan):
         assert Path(os.environ[VARIABLE]).read_bytes() == b"first"
     assert os.environ.get(VARIABLE, "") == file
 
@@ -269,7 +269,7 @@ def test_without_tokens_to_forward_nothing_changes(jvm, tmp_path, caplog):
     jvm.fs.Path = lambda *_: 1 / 0
     assert forward_tokens(jvm.session("nine")) is None
     assert "tokens of Spark's JVM cannot be handed on" in caplog.text
-    with borrowed(None):
+    with token_scope(None):
         assert not os.environ[VARIABLE]
     with pytest.raises(HearthError, match="tokenLook is 'soon': set a time"):
         forward_tokens(jvm.session("nine", **{"spark.hearth.tokenLook": "soon"}))
@@ -290,7 +290,7 @@ def test_newer_tokens_are_in_sparks_staging_folder(jvm, tmp_path):
 def test_the_newest_of_several_is_used(tmp_path):
     for name in ("2.tokens", "11.tokens", "part", "x.tokens", "\xb2.tokens"):
         (tmp_path / name).write_text(f"HDTS {name}")
-    with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
+    with token_scope(lent(folder=f"hdfs://nn{tmp_path}")):
         wait(lambda: Path(os.environ[VARIABLE]).read_text() == "HDTS 11.tokens")
 
 
@@ -298,23 +298,23 @@ def test_the_newest_of_several_is_used(tmp_path):
 def test_a_corrupt_file_does_not_replace_valid_tokens(tmp_path, capfd, damaged):
     (tmp_path / "1.tokens").write_text(damaged)
     said = []
-    with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
+    with token_scope(lent(folder=f"hdfs://nn{tmp_path}")):
         file = Path(os.environ[VARIABLE])
-        wait(lambda: said.append(capfd.readouterr().err) or "no token file" in "".join(said))
+        wait(lambda: said.append(capfd.readouterr().err) or "not a token file" in "".join(said))
         assert file.read_text() == "lent"
         (tmp_path / "2.tokens").write_text("HDTS whole")
         wait(lambda: file.read_text() == "HDTS whole")
-    assert f"1.tokens of {len(damaged)} bytes is no token file" in "".join(said)
+    assert f"1.tokens of {len(damaged)} bytes is not a token file" in "".join(said)
 
 
 def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
-    old = lent(lent_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
-    with borrowed(old):
+    old = lent(forwarded_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
+    with token_scope(old):
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"  # better than none
     yarns = tmp_path / "container_tokens"
     yarns.write_text("yarn's")
     monkeypatch.setenv(VARIABLE, str(yarns))
-    with borrowed(old):
+    with token_scope(old):
         file = Path(os.environ[VARIABLE])
         assert file != yarns and file.read_text() == "yarn's"
         (tmp_path / "part").write_text("HDTS newer")
@@ -322,21 +322,21 @@ def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
         wait(lambda: file.read_text() == "HDTS newer")
     assert os.environ[VARIABLE] == str(yarns) and yarns.read_text() == "yarn's"
     os.utime(yarns, (0, time.time() - 7 * 86_400))  # YARN renews them no longer
-    with borrowed(lent(lent_s=time.time() - 7200)):
+    with token_scope(lent(forwarded_s=time.time() - 7200)):
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
 
 
 def test_a_host_that_cannot_store_tokens_uses_its_own(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv(VARIABLE, "/of/yarn/container_tokens")
-    monkeypatch.setattr(borrowed_tokens, "spill_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(forwarded_tokens, "spill_folder", lambda: str(tmp_path))
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(borrowed_tokens, "replace_file", full)
-    with borrowed(lent()):
+    monkeypatch.setattr(forwarded_tokens, "replace_file", full)
+    with token_scope(lent()):
         assert os.environ[VARIABLE] == "/of/yarn/container_tokens"
-    assert "tokens cannot be kept here: [Errno 28]" in capfd.readouterr().err
+    assert "tokens cannot be written on this host: [Errno 28]" in capfd.readouterr().err
     assert not os.listdir(tmp_path)
 
 
@@ -360,33 +360,33 @@ def refuse(*_: object, **__: object) -> None:
 
 
 def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
+    monkeypatch.setattr(forwarded_tokens, "HadoopShell", Shell)
     monkeypatch.setattr(_core, "list_folder", refuse)
     (tmp_path / "1.tokens").write_text("HDTS by the shell")
-    with borrowed(lent(folder=f"hdfs://nn{tmp_path}", settings={"dfs.nameservices": "nn"})):
+    with token_scope(lent(folder=f"hdfs://nn{tmp_path}", settings={"dfs.nameservices": "nn"})):
         file = Path(os.environ[VARIABLE])
         wait(lambda: file.read_text() == "HDTS by the shell")
         assert os.listdir(file.parent) == ["tokens"]
-        monkeypatch.setattr(borrowed_tokens, "_SHELL_LOOK_S", 0.02)
+        monkeypatch.setattr(forwarded_tokens, "_SHELL_LOOK_S", 0.02)
     assert Shell.settings == {"dfs.nameservices": "nn"}
-    monkeypatch.setattr(borrowed_tokens, "HadoopShell", refuse)
-    once = [refuse]  # a NameNode that starts anew; then it serves again
+    monkeypatch.setattr(forwarded_tokens, "HadoopShell", refuse)
+    once = [refuse]  # a NameNode that restarts, then serves again
     monkeypatch.setattr(
         _core, "list_folder", lambda *a, **k: (once.pop() if once else list_here)(*a, **k)
     )
-    with borrowed(lent(folder=f"hdfs://nn{tmp_path}")):
+    with token_scope(lent(folder=f"hdfs://nn{tmp_path}")):
         file = Path(os.environ[VARIABLE])
         wait(lambda: file.read_text() == "HDTS by the shell")
 
 
 def test_a_failed_lookup_is_reported_once(monkeypatch, capfd):
     monkeypatch.setattr(Shell, "names", refuse)
-    monkeypatch.setattr(borrowed_tokens, "HadoopShell", Shell)
+    monkeypatch.setattr(forwarded_tokens, "HadoopShell", Shell)
     looks = []
     monkeypatch.setattr(_core, "list_folder", lambda *_, **__: looks.append(1) or refuse())
-    monkeypatch.setattr(borrowed_tokens, "_SHELL_LOOK_S", 0.02)
-    with borrowed(lent(folder="hdfs://nn/folder")):
+    monkeypatch.setattr(forwarded_tokens, "_SHELL_LOOK_S", 0.02)
+    with token_scope(lent(folder="hdfs://nn/folder")):
         wait(lambda: len(looks) > 4)
         assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
     said = capfd.readouterr().err
-    assert said.count("newer delegation tokens cannot be looked for: WebHDFS is off") == 1
+    assert said.count("cannot check for newer delegation tokens: WebHDFS is off") == 1

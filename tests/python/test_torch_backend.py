@@ -259,7 +259,7 @@ def test_a_checkout_has_the_entry_point_of_the_wheel():
     assert done.stdout.split() == ["hearth.torch.backend"], done.stderr
 
 
-# PyTorch 2.6 to 2.11 take a whole group in place of a backend. Here tensors of float64 stand for
+# PyTorch 2.6 to 2.11 take a whole group instead of a backend. Here tensors of float64 stand for
 # those of a GPU, and Gloo for NCCL.
 OLDER_GROUPS = """
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook

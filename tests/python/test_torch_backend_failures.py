@@ -114,14 +114,14 @@ def test_a_process_group_that_is_destroyed_leaves_nothing_behind(ranks):
 def test_two_ranks_that_look_for_each_others_lanes_at_once_find_them(ranks):
     program = """
 from hearth.torch.backend import HearthBackend
-rendezvous_of = HearthBackend._meeting
+rendezvous_of = HearthBackend._rendezvous
 def late(self, key):
     meeting = rendezvous_of(self, key)
     def publish(text):
         time.sleep(0.5)  # both ranks look for the other's address before they leave their own
         meeting.publish(text)
     return dataclasses.replace(meeting, publish=publish)
-HearthBackend._meeting = late
+HearthBackend._rendezvous = late
 other = torch.empty(1)
 works = [dist.isend(torch.tensor([float(rank)]), 1 - rank), dist.irecv(other, 1 - rank)]
 for work in works:

@@ -51,7 +51,7 @@ def test_the_next_one_waits_and_older_ones_go(tmp_path, gate):
     assert ctx.mgr.commits == 3
 
 
-def test_a_failure_is_told_by_the_next_call_or_at_the_end(tmp_path, gate):
+def test_a_failure_is_reported_by_the_next_call_or_at_the_end(tmp_path, gate):
     ctx, model = alone(tmp_path / "folder"), torch.nn.Linear(1, 1)
     ctx.checkpoint(1, model=model)
     ctx.checkpoint(2, model=model, background=True)

@@ -95,7 +95,7 @@ say([ctx.restore(model=model, optimizer=optimizer, data={}), whole(model)])
 
 
 @needs_fsdp2
-def test_the_newest_are_kept_and_a_failure_of_one_rank_is_told_to_all(ranks, tmp_path):
+def test_the_newest_are_kept_and_a_failure_of_one_rank_is_reported_to_all(ranks, tmp_path):
     program = """
 def refuse(self, uri, source):
     raise OSError("no space left")

@@ -50,7 +50,7 @@ def test_a_program_that_resumes_has_the_bits_of_an_unbroken_one(ranks, tmp_path,
     assert [each[:3] for each in unbroken] == [[0, 5, 1]] * 2
     assert [each[:3] for each in resumed] == [[5, 5, 0]] * 2
     assert [each[3:] for each in resumed] == [each[3:] for each in unbroken]
-    assert resumed[0][4] != resumed[1][4]  # each rank has random numbers of its own
+    assert resumed[0][4] != resumed[1][4]  # each rank has different random numbers
 
 
 def test_ranks_that_go_on_while_rank_0_writes_have_the_same_bits_when_resumed(ranks, tmp_path):
@@ -97,7 +97,7 @@ say([ctx.restore(model=model), model.weight.item(), ctx.mgr.warnings])
     assert second[2][0].startswith(words)
 
 
-def test_ranks_that_disagree_are_told_so_and_nothing_is_written(ranks, tmp_path):
+def test_ranks_that_disagree_get_an_error_and_nothing_is_written(ranks, tmp_path):
     program = """
 model, optimizer = make()
 say(attempt(lambda: ctx.checkpoint(5 + rank, model=model)))
@@ -110,11 +110,11 @@ say(attempt(lambda: ctx.checkpoint(
 """
     group = ranks(program, tmp_path / "run")
     for words in (
-        'got another step or other parts on rank 1 than on rank 0 ([6, "model"], not [5, "model"])',
-        "got another step or other parts on rank 1",
-        "the state of 'data' is another on rank 1 than on rank 0",
+        'got a different step or parts on rank 1 than on rank 0 ([6, "model"], not [5, "model"])',
+        "got a different step or parts on rank 1",
+        "the state of 'data' on rank 1 differs from rank 0's",
         "rank 1: 'more' is a int, which has no state_dict()",
-        "restore() got other parts on rank 1",
+        "restore() got different parts on rank 1",
     ):
         told = said(group)
         assert told[0] == told[1]
@@ -123,7 +123,7 @@ say(attempt(lambda: ctx.checkpoint(
     assert said(group) == [None, None]
 
 
-def test_where_rank_0_cannot_write_all_ranks_are_told_and_go_on(ranks, tmp_path):
+def test_if_rank_0_cannot_write_all_ranks_raise_and_continue(ranks, tmp_path):
     (tmp_path / "file").write_text("no folder")
     program = """
 model, optimizer = make()
@@ -193,7 +193,7 @@ say([found, whole(model)])
 
 
 @needs_fsdp2
-def test_shards_of_another_model_or_of_a_missing_file_are_told(ranks, tmp_path):
+def test_shards_of_another_model_or_of_a_missing_file_are_reported(ranks, tmp_path):
     program = """
 step(model, optimizer, 1)
 ctx.checkpoint(1, model=model, optimizer=optimizer)
@@ -212,8 +212,8 @@ say([attempt(lambda: ctx.restore(model=model)), ctx.mgr.warnings])
     for words in (
         "it is of another 'model': it has model.1.num_batches_tracked, model.1.running_mean",
         "'model' is sharded in /",
-        "the parameters of 'optimizer' are sharded: give their module with it",
-        "state['of']['0.weight'] has shards on other ranks: give the model and its optimizer",
+        "the parameters of 'optimizer' are sharded: pass their module, too",
+        "state['of']['0.weight'] has shards on other ranks: pass the model and its optimizer",
     ):
         told = said(group)
         assert told[0] == told[1]
@@ -242,7 +242,7 @@ say(attempt(lambda: ctx.reduce_metrics({f"{i}" * 50: i for i in range(100)}, wei
     assert said(group) == ["{'loss': nan}"] * 2
     told = said(group)
     assert told[0] == told[1]
-    assert "other names on rank 1 than on rank 0: of0, of1 on one of them alone" in told[0]
+    assert "different names on rank 1 and on rank 0: of0, of1 on one of them only" in told[0]
     told = said(group)
     assert told[0] == told[1]
     assert "reduce_metrics() on rank 1: 'loss' is a Tensor of shape [2], not one number" in told[0]

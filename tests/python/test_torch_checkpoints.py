@@ -1,4 +1,4 @@
-"""What ctx.checkpoint() takes and ctx.restore() gives back, in a program of one rank."""
+"""ctx.checkpoint() and ctx.restore() in a program of one rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_damaged_checkpoint_is_skipped_with_a_warning_to_the_driver(tmp_path):
     (tmp_path / "checkpoint-000002-step-2" / "model.pt").write_bytes(b"short")
     assert ctx.restore(model=model) == 1
     (line,) = ctx.mgr.warnings
-    assert "checkpoint-000002-step-2 is not whole and is skipped: model.pt has 5 bytes" in line
+    assert "checkpoint-000002-step-2 is damaged and was skipped: model.pt has 5 bytes" in line
     shutil.rmtree(tmp_path)
     assert ctx.restore(model=model) is None
 
@@ -47,7 +47,7 @@ def test_a_checkpoint_of_another_model_is_refused_and_changes_nothing(tmp_path):
     assert more == {"epoch": 0}
 
 
-def test_parts_that_were_saved_by_separate_calls_are_told_by_their_steps(tmp_path):
+def test_parts_that_were_saved_by_separate_calls_are_reported_by_their_steps(tmp_path):
     ctx, model = alone(tmp_path), torch.nn.Linear(1, 1)
     ctx.checkpoint(10, model=model)
     ctx.checkpoint(12, data={"batch": 12})
@@ -141,7 +141,7 @@ def test_anything_with_a_state_dict_comes_back_as_it_was(tmp_path):
         (7, r"'custom' is a int, which has no state_dict\(\)"),
         (
             Stateful({"a": [Path("x")]}),
-            r"custom\['a'\]\[0\] is a PosixPath, which could not be loaded",
+            r"custom\['a'\]\[0\] is a PosixPath, which cannot be loaded",
         ),
         (Stateful({"a": Stateful}), r"custom\['a'\] is a type"),
         (Stateful({Path("x"): 1}), "the key PosixPath"),
@@ -153,7 +153,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path, part, words):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_state_that_a_part_refuses_is_told_in_a_line(tmp_path):
+def test_a_state_that_a_part_refuses_is_reported_in_one_line(tmp_path):
     ctx = alone(tmp_path)
     ctx.checkpoint(1, custom=Stateful({"refused": 1}))
     with pytest.raises(HearthError, match=r"'custom' of .*-step-1 cannot be loaded: no such state"):
@@ -174,7 +174,7 @@ def test_a_sealed_file_with_code_in_it_is_not_run(tmp_path, monkeypatch):
             torch.save({"state": Malicious()}, file)
     draft.seal({name: Part(1, (f"{name}.pt",)) for name in ("custom", "random")}, 1)
     with pytest.raises(
-        HearthError, match=r"custom.pt cannot be loaded: it holds more than plain data"
+        HearthError, match=r"custom.pt cannot be loaded: it contains more than plain data"
     ):
         alone("run", working_dir=str(tmp_path)).restore(custom=Stateful({}))
     assert not Path("made").exists()
@@ -195,7 +195,7 @@ def test_a_sealed_file_with_code_in_it_is_not_run(tmp_path, monkeypatch):
         ({"step": 1, "../x": {}}, "cannot be named '../x'"),
     ],
 )
-def test_wrong_arguments_are_told(tmp_path, given, words):
+def test_wrong_arguments_are_reported(tmp_path, given, words):
     with pytest.raises(HearthError, match=words):
         alone(tmp_path).checkpoint(**given)
 
@@ -207,7 +207,7 @@ def test_without_a_folder_a_group_or_a_rank_an_error_says_what_to_do(tmp_path):
     with pytest.raises(HearthError, match=r"calls of all 2 ranks: call .*init_process_group"):
         two.restore(model={})
     spec = {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}
-    with pytest.raises(HearthError, match="this node is none of them"):
+    with pytest.raises(HearthError, match="this node is not one of them"):
         alone(tmp_path, role="ps", cluster_spec=spec).restore(model={})
 
 
@@ -216,6 +216,6 @@ def test_metadata_of_shards_with_code_in_it_is_not_run(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".metadata").write_bytes(pickle.dumps(Malicious()))
-    with pytest.raises(ValueError, match=r"names posix\.mkdir, which is no part of metadata"):
+    with pytest.raises(ValueError, match=r"names posix\.mkdir, which metadata does not use"):
         _Reader(Shards(partial(open, mode="rb"), str(tmp_path))).read_metadata()
     assert not Path("made").exists()

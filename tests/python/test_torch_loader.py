@@ -86,7 +86,7 @@ def test_collate_fn_and_map_make_tensors_in_processes():
 
     def spread(batch):
         numbers = batch[0]
-        turned = numbers[None].expand(3, -1).T  # neither contiguous nor with memory of its own
+        turned = numbers[None].expand(3, -1).T  # neither contiguous nor with separate memory
         return {"as": batch, "turned": turned, "one": numbers[0], "conj": batch[3].conj()}
 
     rows = rank_dataset(partitions_of(20), 0, 1)

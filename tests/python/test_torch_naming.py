@@ -53,7 +53,7 @@ def twice(state, bucket):
 
     first = dist.all_reduce(torch.ones(1), async_op=True).get_future()
     if rank == 0:
-        first.wait()  # so that what follows runs in this thread here, in the backend's elsewhere
+        first.wait()  # so that what follows runs in this thread
     return first.then(again)
 
 torch.manual_seed(0)

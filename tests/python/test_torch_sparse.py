@@ -71,7 +71,7 @@ say(other)
 def test_a_sum_of_sparse_tensors_is_that_of_gloo(ranks, shared):
     ranks.append(Ranks(SUMS, world=3, shared=shared))
     refusals = [ranks[0].say(rank) for rank in range(3)]
-    # The others may be told first that a rank has left.
+    # The others may first be notified that a rank has left.
     assert any("all ranks must do the same" in text for text in refusals), refusals
     assert all("sparse(2) float32[" in text for text in refusals), refusals
 

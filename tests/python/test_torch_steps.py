@@ -1,4 +1,4 @@
-"""What ranks of "hearth" must agree on: shapes, types, steps; and who may leave, and come again."""
+"""Disagreements of ranks of "hearth": shapes, types, steps; and ranks that leave and rejoin."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ for name, call in CASES.items():
     group = dist.new_group([0, 1])
     try:
         call(group)
-        if name != "send":  # whose receiver alone is told
+        if name != "send":  # which is only reported to the receiver
             dist.barrier(group=group)
         say([name, ""])
     except Exception as error:
@@ -68,7 +68,7 @@ for name, call in CASES.items():
 """
 
 
-def test_other_shapes_types_and_operations_of_as_many_bytes_are_told(ranks):
+def test_other_shapes_types_and_operations_of_as_many_bytes_are_reported(ranks):
     ranks.append(Ranks(DISAGREEMENTS, seconds=15))
     for said in [
         ("[2, 3]", "[3, 2]"),
@@ -170,7 +170,7 @@ say("done")
 """
 
 
-def test_steps_are_those_of_a_model_s_own_group(ranks):
+def test_steps_are_those_of_a_models_group(ranks):
     ranks.append(Ranks(APART))
     assert [ranks[0].say(rank) for rank in range(2)] == ["done"] * 2
 
@@ -188,7 +188,7 @@ say("done")
 
 
 def test_groups_come_and_go_where_rank_0_serves_the_store(ranks):
-    with socket.socket() as kept:  # its port is nobody else's; a server may listen there beside it
+    with socket.socket() as kept:  # reserves the port; a server may still listen there
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
         ranks.append(Ranks(AGAIN, world=3, port=kept.getsockname()[1]))

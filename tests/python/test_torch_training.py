@@ -93,7 +93,7 @@ def test_an_epoch_is_that_of_a_loop_written_by_hand():
 
 
 def test_accumulated_minibatches_are_one_of_all_their_rows():
-    """Five minibatches of 8, two or one in a step; beside those of 16 rows at once."""
+    """Five minibatches of 8, two or one in a step; compared with those of 16 rows at once."""
     small = trainer(accumulation=2, shuffle=False)
     small.fit(loader(40, shuffle=False))
     from hearth.data.options import LoaderOptions
@@ -118,12 +118,12 @@ def test_weights_of_rows_make_the_weighted_mean():
     loss = ((found - y)[:, 0].square() * w).sum() / w.sum()
     assert one.history[0]["loss"] == pytest.approx(loss.item(), rel=1e-5)
     no_rows = partial(mse, reduction="mean")
-    with pytest.raises(ValueError, match="a loss must give a number for each row"):
+    with pytest.raises(ValueError, match="a loss must return a number for each row"):
         trainer(code(loss=lambda a, b: no_rows(a, b)), weight="w").fit(loader(8))
     with pytest.raises(ValueError, match=r"column 'x' has the weight -?\d.*at least 0"):
         negative = loader(8, map=lambda batch: {**batch, "x": batch["x"][:, 0] - 1})
         trainer(weight="x").fit(negative)
-    with pytest.raises(ValueError, match="'w' gives each of 8 rows the weight 0"):
+    with pytest.raises(ValueError, match="'w' has the weight 0 for each of 8 rows"):
         trainer(weight="w").fit(loader(8, map=lambda batch: {**batch, "w": batch["w"] * 0}))
 
 

@@ -20,7 +20,7 @@ def ids_of(batches):
     return [i for batch in batches for i in batch["id"].numpy().tolist()]
 
 
-def test_the_batch_that_tells_the_types_is_not_counted_before_it_is_given():
+def test_the_batch_that_determines_the_types_is_not_counted_before_it_is_delivered():
     loader, same = loader_of(), loader_of()
     dataset = loader.as_tf_dataset()
     assert loader.state_dict() == same.state_dict()
@@ -53,7 +53,7 @@ def test_a_loader_at_an_epochs_end_or_whose_iteration_was_left_begins_the_next_e
         assert sorted(ids_of(dataset)) == list(range(8))
 
 
-def test_the_types_are_told_before_all_rows_have_come():
+def test_the_types_are_reported_before_all_rows_have_come():
     nodes = rank_dataset(partitions_of(4, 4), 0, 1, totals=False)
     nodes.note_counted([[0, 4, "aa"]])
     loader = Loader(nodes, LoaderOptions(2))

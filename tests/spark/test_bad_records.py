@@ -96,7 +96,7 @@ def test_features_without_a_limit_warn_in_the_driver_with_number_and_names(
     time.sleep(0.6)
     # Another action finds the same rows, and does not report them again.
     (text,) = [event["text"] for event in events]
-    assert f"{BAD} of {GOOD + BAD} rows cannot be used and were left out: " in text
+    assert f"{BAD} of {GOOD + BAD} rows cannot be used and were dropped: " in text
     assert all(f"bad-{number}" in text for number in range(BAD))
 
 

@@ -22,7 +22,7 @@ from hearth.caffeonspark.tools import (
     parts,
     program,
 )
-from hearth.caffeonspark.tools.sequence_keys import pair_key, picture_key
+from hearth.caffeonspark.tools.sequence_keys import datum_key, pair_key
 from hearth.caffeonspark.tools.sequence_parts import write_sequence
 
 PICTURES = {
@@ -63,19 +63,19 @@ def flags(**given):
 def test_a20_images_become_a_sequence_file(spark, pictures, tmp_path):
     output = f"file:{tmp_path}/seq"
     given = {"imageRoot": pictures, "labelFile": f"file:{pictures}/labels.txt", "output": output}
-    assert "4 pictures" in Binary2Sequence.convert(spark, flags(**given))
+    assert "4 images" in Binary2Sequence.convert(spark, flags(**given))
     rows = sequence_frame(spark, output, 2).collect()
     assert {row.id: bytes(row.data) for row in rows} == PICTURES
     assert {row.id: row.label for row in rows} == {name: str(i) for i, name in enumerate(PICTURES)}
     assert all(row.encoded for row in rows)
-    with pytest.raises(FlagError, match=f"-output {output} is there already"):
+    with pytest.raises(FlagError, match=f"-output {output} already exists"):
         Binary2Sequence.convert(spark, flags(**given))
 
 
 def test_a20_images_become_a_dataframe(spark, pictures, tmp_path):
     output = f"file:{tmp_path}/frame"
     given = {"imageRoot": pictures, "labelFile": f"file:{pictures}/labels3.txt", "output": output}
-    assert "4 pictures" in Binary2DataFrame.convert(spark, flags(**given))
+    assert "4 images" in Binary2DataFrame.convert(spark, flags(**given))
     frame = spark.read.parquet(output)
     assert frame.dtypes == [("SampleID", "string"), ("label", "int"), ("data", "binary")]
     rows = {row.SampleID: (row.label, bytes(row.data)) for row in frame.collect()}
@@ -102,7 +102,7 @@ def test_a_folder_with_files_is_refused_and_keeps_them(tmp_path):
     def fails():
         raise AssertionError("the folder was taken")
 
-    with pytest.raises(FlagError, match="has files already"):
+    with pytest.raises(FlagError, match="already has files"):
         parts.write_folder(str(tmp_path), fails)
     assert kept.read_text() == "mine"
 
@@ -134,9 +134,9 @@ def test_keys_are_those_that_java_itself_writes(spark, identifier):
     row = {"id": identifier, "label": 3}
     assert pair_key(identifier, "3") == java_key(spark, row, "two")
     numbers = (identifier, "-1", 3, 227, 2**31 - 1, True)
-    assert picture_key(*numbers) == serialized(spark, spark._jvm.scala.Tuple6(*numbers))
+    assert datum_key(*numbers) == serialized(spark, spark._jvm.scala.Tuple6(*numbers))
     same = (identifier, "3", 28, 28, 28, False)  # of which Java itself would write one number
-    stream = spark._jvm.java.io.ByteArrayInputStream(bytearray(picture_key(*same)))
+    stream = spark._jvm.java.io.ByteArrayInputStream(bytearray(datum_key(*same)))
     read = spark._jvm.java.io.ObjectInputStream(stream).readObject()
     assert read.equals(spark._jvm.scala.Tuple6(*same))
 
@@ -151,7 +151,7 @@ def test_a_text_too_long_for_a_key_is_an_error():
     [
         ("a.jpg\n", r"has a line that is not 'NAME LABEL ID': 'a.jpg'"),
         ("\n \n", "has no line"),
-        ("a.jpg seven x\n", "the label of a.jpg is no number: seven"),
+        ("a.jpg seven x\n", "the label of a.jpg is not a number: seven"),
     ],
 )
 def test_invalid_label_files_are_refused(spark, pictures, tmp_path, lines, said):
@@ -171,9 +171,9 @@ def test_a_missing_image_is_named_and_no_data_is_left(spark, pictures, tmp_path)
 
 
 def test_what_is_no_lmdb_is_refused(spark, tmp_path):
-    with pytest.raises(FlagError, match="is no LMDB that can be read: "):
+    with pytest.raises(FlagError, match="cannot be read as an LMDB: "):
         LMDB2DataFrame.convert(spark, flags(imageRoot=tmp_path, output=f"file:{tmp_path}/out"))
-    with pytest.raises(FlagError, match="must lie under a path that all hosts see"):
+    with pytest.raises(FlagError, match="must be on a path that all hosts see"):
         LMDB2Sequence.convert(spark, flags(imageRoot="hdfs:///x", output=f"file:{tmp_path}/out"))
 
 

@@ -89,7 +89,7 @@ def test_a_sentence_that_is_too_long_is_cut():
     full = captions.embed("a b c b a.", ids, 4)
     assert full == ([0, 2, 3, 1], [0, 1, 1, 1], [2, 3, 1, 0])
     assert captions.embed("", ids, 3) == ([0, -1, -1], [0, -1, -1], [0, -1, -1])
-    with pytest.raises(ValueError, match="4 is no number of a vocabulary of 3 words"):
+    with pytest.raises(ValueError, match="4 is outside a vocabulary of 3 words"):
         captions.caption([4], ["UNK", "a", "b"])
 
 
@@ -106,7 +106,7 @@ def test_images_without_captions_are_converted_alone(spark, coco):
 )
 def test_an_invalid_captions_file_is_refused(spark, tmp_path, text):
     (tmp_path / "coco.json").write_text(text)
-    with pytest.raises(FlagError, match=r"coco.json is no file of COCO's captions: \w+"):
+    with pytest.raises(FlagError, match=r"coco.json is not a file of COCO captions: \w+"):
         DFConversions(spark).Coco2ImageCaptionFile(f"file:{tmp_path}/coco.json", 1)
 
 
@@ -124,7 +124,7 @@ def test_a20_the_converter_makes_all_and_keeps_a_training_sets_words(spark, coco
     Image2Embedding.convert(spark, flags(**given, output=output, **again))
     first, second = (spark.read.parquet(f"{output}/{name}") for name in ("rows", "again"))
     assert sorted(first.toJSON().collect()) == sorted(second.toJSON().collect())
-    with pytest.raises(FlagError, match="captions is there already"):
+    with pytest.raises(FlagError, match="captions already exists"):
         CocoDataSetConverter.convert(spark, flags(**given, output=output, **folders))
     few = next(path for path in (tmp_path / "out/words").glob("part-*"))
     few.write_text("UNK\ndog\n")

@@ -196,7 +196,7 @@ def said(digits, tmp_path_factory):
     }
     parts = {name: {**part, "model": model} for name, part in parts.items()}
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    # The server that the client starts takes `python3` for its workers unless it is told.
+    # The server that the client starts takes `python3` for its workers unless configured.
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
     command = [sys.executable, "-c", PROGRAM, HERE, json.dumps(parts)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=580)
@@ -239,11 +239,11 @@ def test_a_session_trains_tests_and_extracts_features(said, digits):
     (left,) = [line for line in printed.splitlines() if line.startswith("left ")]
     assert left.startswith("left 36 ")
     if pyspark.__version__ >= "4":  # before, nothing counts them there
-        assert "4 of 40 rows cannot be used and were left out: 0" in left
+        assert "4 of 40 rows cannot be used and were dropped: 0" in left
 
 
 def test_a_restart_keeps_the_validations_before_it(said):
-    # One restart, told by the first to come: the worker, or the connection that its trainer had.
+    # One restart, reported by the first to connect: the worker, or its trainer's.
     lost = r"its trainer process was killed by SIGKILL|went away: it closed the connection"
     reasons = said["restart"].splitlines()[0]
     assert len(re.findall(lost, reasons)) == 1 and reasons.count("rank ") == 1, said["restart"]

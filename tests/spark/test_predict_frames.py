@@ -163,7 +163,7 @@ def test_errors_are_raised_before_a_job(frame):
         call("x")
     with pytest.raises(ValueError, match="adds a column 'ID', which the DataFrame has already"):
         call(outputs="ID float")
-    with pytest.raises(ValueError, match="batch_size is 0: give a number of at least 1"):
+    with pytest.raises(ValueError, match="batch_size is 0: it must be at least 1"):
         call(batch_size=0)
     with pytest.raises(ValueError, match="precision is 'fp8'"):
         call(precision="fp8")

@@ -127,7 +127,7 @@ def test_without_the_flags_there_is_neither(spark, digits, tmp_path, monkeypatch
         ("TRAIN", "loss"), ("TRAIN", "lr"),
     }  # fmt: skip
     conf.logHistograms = 5
-    with pytest.raises(FlagError, match="-logHistograms goes into -logDir's file"):
+    with pytest.raises(FlagError, match="-logHistograms writes to -logDir's file"):
         cos.train(DataSource(spark).getSource(conf, True))
     assert "page" not in {event["event"] for event in told}
     assert not list(tmp_path.iterdir())

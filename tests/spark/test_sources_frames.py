@@ -233,12 +233,12 @@ def test_a_custom_source_trains_and_tests(spark, net, rows, frame, trained):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("com.yahoo.ml.caffe.HBase", "unknown source_class com.yahoo.ml.caffe.HBase; there are "),
-        ("HBase", "unknown source_class HBase; there are DataFrameSource, ImageDataFrame, LMDB"),
+        ("com.yahoo.ml.caffe.HBase", "unknown source_class com.yahoo.ml.caffe.HBase; use one of "),
+        ("HBase", "unknown source_class HBase; use one of DataFrameSource, ImageDataFrame, LMDB"),
         ("no.such.module.Rows", "cannot be loaded .*PYTHONPATH"),
         ("collections.OrderedDict", "is not a subclass of hearth.caffeonspark.DataSource"),
         ("hearth.caffeonspark.data_source.DataSource", r"does not override makeFrame\(\)"),
-        (f"{__name__}.NoFrame", r"makeFrame\(\) of NoFrame gave a list instead of a DataFrame"),
+        (f"{__name__}.NoFrame", r"makeFrame\(\) of NoFrame returned a list instead of a DataFrame"),
     ],
 )
 def test_an_invalid_source_class_is_a_one_line_error(spark, net, kind, said):

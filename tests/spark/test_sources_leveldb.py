@@ -64,8 +64,8 @@ def test_a10_each_record_is_read_once_in_any_number_of_partitions(spark, rows, t
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        ("LMDB", "leveldb", "leveldb is no LMDB: it is a LevelDB"),
-        (KIND, "lmdb", "lmdb is no LevelDB: it has no CURRENT"),
+        ("LMDB", "leveldb", "leveldb is not an LMDB: it is a LevelDB"),
+        (KIND, "lmdb", "lmdb is not a LevelDB: it has no CURRENT"),
         (KIND, "gone", "gone does not exist on this host"),
         (KIND, "broken", "cannot open the LevelDB"),
     ],

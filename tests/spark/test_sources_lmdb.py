@@ -101,7 +101,7 @@ def test_corrupt_records_are_invalid_rows_and_images_are_decoded(spark, net, row
         "bad-cut": datum(rows[0]["image"], 3, SHAPE)[:-300],
         "bad-short": datum(b"too few", 3, SHAPE),
         "bad-text": b"no Datum at all",
-        # Of its own pages in the file.
+        # Of the LMDB's pages in the file.
         "bad-long": datum(b"\x01" * 40_000, 3, (1, 200, 200)),
     }
     path = write_lmdb(net.folder / "spoiled", records)
@@ -136,7 +136,7 @@ def test_an_invalid_lmdb_is_a_one_line_error(spark, net, name, said):
     assert "\n" not in str(caught.value)
 
 
-def test_an_lmdb_that_is_read_anew_in_each_epoch_gives_the_same_model_again(spark, net, database):
+def test_an_lmdb_that_is_read_again_in_each_epoch_gives_the_same_model_again(spark, net, database):
     models = []
     for _ in range(2):
         conf = net.config(spark, KIND, f"file:{database}", spill="off")

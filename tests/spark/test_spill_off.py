@@ -14,8 +14,8 @@ from pyspark import cloudpickle
 
 from hearth.caffe_jobs import launch
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
+from hearth.caffeonspark.flag_files import FlagFiles
 from hearth.caffeonspark.jobs import train_job
-from hearth.caffeonspark.places import Places
 from hearth.sources.rank_rows import RankRows
 from hearth.sources.source import Piece, Split
 
@@ -95,7 +95,7 @@ def test_a_source_of_two_terabytes_takes_the_memory_of_two_windows_and_no_disk(s
         "display: 20 snapshot: 0 snapshot_after_train: false solver_mode: CPU"
     )
     conf = Config(spark, {"conf": str(solver), "model": f"file:{tmp_path}/m", "clusterSize": "2"})
-    job = train_job(conf, False, Places.of(spark))
+    job = train_job(conf, False, FlagFiles.of(spark))
     seen = []
     others = trainers()  # of earlier tests, for predictions
 
@@ -128,7 +128,7 @@ def test_rows_that_cannot_be_reread_are_refused_before_the_start(spark, digits, 
         source = DataSource(spark).fromDataFrame(conf, rows, True)
     else:
         source.parameter["dataframe_column_select"] = ["label + 0 as label", "image"]
-    with pytest.raises(FlagError, match=r"^-spill off: .* cannot be read anew in each epoch: the"):
+    with pytest.raises(FlagError, match=r"^-spill off: .* cannot be read again in each epoch: the"):
         CaffeOnSpark(spark).train(source)
 
 

@@ -322,7 +322,7 @@ def test_columns_of_numbers_and_lists_become_arrays_without_a_copy():
 @pytest.mark.parametrize(
     "rows", [[], [1], list(range(5000)), [b"x" * 5_000_000, 1, (None, {"a": 2})]]
 )
-def test_pickles_of_any_size_come_back_from_their_pieces(rows):
+def test_pickles_of_any_size_come_back_from_their_chunks(rows):
     import pickle
 
     from hearth.rows.pickles import batches_of_pickles, pickle_rows

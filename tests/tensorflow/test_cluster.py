@@ -379,7 +379,7 @@ def test_tensorboard_is_started_found_and_ended(sc, notes, tmp_path):
     assert not os.path.exists(f"/proc/{pid}")
 
 
-def test_the_server_and_coordinator_listen_where_they_are_told(sc, notes, monkeypatch):
+def test_the_server_and_coordinator_listen_on_configured_addresses(sc, notes, monkeypatch):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

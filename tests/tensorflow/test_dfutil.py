@@ -111,7 +111,7 @@ def test_of_two_attempts_the_first_to_end_makes_the_file(tmp_path):
         name.unlink()
 
 
-def test_attempts_that_run_at_once_write_files_of_their_own(tmp_path, monkeypatch):
+def test_attempts_that_run_at_once_write_separate_files(tmp_path, monkeypatch):
     import pyspark
     from hearth.native._core import TfRecordReader
 
@@ -132,10 +132,10 @@ def test_attempts_that_run_at_once_write_files_of_their_own(tmp_path, monkeypatc
     assert reader.read([("n", "int64")], 99)[1]["n"]["values"].tolist() == [2, 2]
 
 
-def test_a_task_has_the_tokens_that_it_is_lent_while_it_writes(tmp_path, monkeypatch):
+def test_a_task_uses_the_forwarded_tokens_while_it_writes(tmp_path, monkeypatch):
     import pyspark
 
-    from hearth.files.borrowed_tokens import VARIABLE, TokenLoan
+    from hearth.files.forwarded_tokens import VARIABLE, ForwardedTokens
     from hearth.tensorflowonspark import dfutil as writes
 
     context = SimpleNamespace(partitionId=lambda: 0, taskAttemptId=lambda: 1)
@@ -147,7 +147,7 @@ def test_a_task_has_the_tokens_that_it_is_lent_while_it_writes(tmp_path, monkeyp
         seen.append(Path(os.environ[VARIABLE]).read_bytes())
         yield pa.record_batch({"n": [1]})
 
-    lent = TokenLoan(base64.b64encode(b"lent").decode(), "", 0, 60.0, time.time())
+    lent = ForwardedTokens(base64.b64encode(b"lent").decode(), "", 0, 60.0, time.time())
     (told,) = writes._write_partition(str(tmp_path), lent, rows())
     assert (told.to_pylist(), seen) == ([{"file": "part-r-00000"}], [b"lent"])
     assert VARIABLE not in os.environ
@@ -182,7 +182,7 @@ def test_attempts_that_fail_leave_no_file(spark, tmp_path):
 
 def test_a_folder_with_files_is_not_touched(spark, tmp_path):
     (tmp_path / "precious").write_text("x")
-    with pytest.raises(FileExistsError, match="has files already"):
+    with pytest.raises(FileExistsError, match="already has files"):
         dfutil.saveAsTFRecords(spark.range(5), str(tmp_path))
 
 
@@ -193,7 +193,7 @@ def test_other_file_systems_are_written_and_read(spark, tmp_path):
     names = sorted(file.name for file in (tmp_path / "rows").iterdir())
     assert names[0].startswith("_SUCCESS")
     assert all(name.startswith(("part-r-", "_s", "_S")) for name in names)
-    with pytest.raises(FileExistsError, match=r"local://.* has files already"):
+    with pytest.raises(FileExistsError, match=r"local://.* already has files"):
         dfutil.saveAsTFRecords(frame, f"local://{tmp_path}/rows", round_doubles=True)
     # Hadoop's file system of links to others; it reads what was written.
     conf = spark.sparkContext._jsc.hadoopConfiguration()
@@ -275,7 +275,7 @@ def test_a_packed_file_takes_memory_for_a_record_and_not_for_its_content(tmp_pat
     assert grown < 40
 
 
-def test_a_record_of_gigabytes_in_a_small_file_is_an_error_that_names_its_place(tmp_path):
+def test_a_record_of_gigabytes_in_a_small_file_is_an_error_that_names_its_offset(tmp_path):
     import gzip
 
     from hearth.native._core import TfRecordWriter

@@ -1,4 +1,4 @@
-"""What saveAsTFRecords and loadTFRecords refuse: parts of a job, doubles, names that are one."""
+"""Input that saveAsTFRecords and loadTFRecords refuse: parts of a job, doubles, duplicate names."""
 
 import time
 

@@ -62,7 +62,7 @@ def test_a_stream_of_files_trains(spark, tmp_path):
 
 @pytest.mark.long
 def test_a_chief_and_workers_train_together_and_an_evaluator_watches(tmp_path):
-    # In the four slots of one process: executors of their own would start four more JVMs.
+    # In the four slots of one process: separate executors would start four more JVMs.
     program = [sys.executable, str(EXAMPLES / "roles.py"), "--model_dir", str(tmp_path / "model")]
     environment = {**os.environ, "MASTER": "local[4]", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(program, env=environment, stdout=subprocess.PIPE, text=True, check=True)

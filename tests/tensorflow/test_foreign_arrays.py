@@ -235,7 +235,7 @@ def test_what_picklers_write_is_sound():
             assert pickle_is_sound(maker(rows, protocol))
 
 
-# In a process of its own: what goes wrong here ends it, or takes all memory.
+# In a separate process: failures here kill it, or use all memory.
 FUZZ = r"""
 import pickle, random, resource, sys, time
 import numpy as np

@@ -86,7 +86,7 @@ def test_a_fit_that_shuffles_batches_is_refused(spark, tmp_path):
         model.fit(ctx.dataset("train", 1).as_keras_dataset("x", "y"), verbose=0)
 
     frame = spark.range(0, 100, 1, 2).selectExpr("array(float(id)) x", "float(id) y")
-    with pytest.raises(cluster.NodeError, match=r"give fit\(shuffle=False\)"):
+    with pytest.raises(cluster.NodeError, match=r"use fit\(shuffle=False\)"):
         cluster.run(spark, shuffled, nodes=1, datasets={"train": frame}).shutdown()
 
 

@@ -111,7 +111,7 @@ def test_outputs_keep_their_shape_as_in_tensorflowonspark(spark, models):
 
 
 def dense_model(keras):
-    """Two layers without names of their own, as most programs write them."""
+    """Two layers without explicit names, as most programs write them."""
     keras.backend.clear_session()
     given = {"input_shape": (2,), "kernel_initializer": "ones"}
     layers = [keras.layers.Dense(3, **given), keras.layers.Dense(1, kernel_initializer="ones")]

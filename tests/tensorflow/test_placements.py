@@ -172,7 +172,7 @@ def test_spark_connect_takes_dataframes(tmp_path):
     assert no_node_left()
 
 
-# Python in the second executor of a local-cluster is on a host of its own, as far as it can tell.
+# Python in the second executor of a local-cluster appears to be on a separate host.
 TWO_HOSTS = """
 import os, socket
 here = socket.gethostname()
@@ -257,7 +257,7 @@ def test_rows_reach_a_node_of_another_host_and_results_come_back(two_hosts, tmp_
             rdd = cluster.inference(sc.parallelize(numbers, 8)).collect()
             print("squares", frame == rdd == [x * x for x in numbers])
         with TFCluster.run(spark, gives, True, 1, 0, input_mode=SPARK) as cluster:
-            # 400 MB of results, which nobody takes at once.
+            # 400 MB of results, which are not read at once.
             rows = cluster.inference(sc.parallelize(numbers * 50, 8))
             print("sum", rows.map(lambda row: int(row.sum())).sum() == 50 * 1000 * sum(numbers))
         """

@@ -1,4 +1,4 @@
-"""A two-executor Spark session for the PyTorch tests; files through which nodes tell."""
+"""A two-executor Spark session for the PyTorch tests; files through which nodes report."""
 
 from __future__ import annotations
 

@@ -87,19 +87,21 @@ def test_what_is_wrong_is_said(spark, frame):
         map_blocks(lambda gone: {"z": gone}, frame)
     with pytest.raises(ValueError, match="adds a column 'x', which the DataFrame has already"):
         map_blocks(lambda x: {"x": x}, frame)
-    with pytest.raises(ValueError, match="have no names that could be those of columns"):
+    with pytest.raises(ValueError, match="have no names that could be column names"):
         map_blocks(lambda *all: {}, frame)
-    with pytest.raises(Exception, match="gave a ndarray: it must return a dict"):
+    with pytest.raises(Exception, match="returned a ndarray: it must return a dict"):
         map_blocks(lambda x: x, frame)
-    with pytest.raises(Exception, match="gave z, but the new columns are y"):
+    with pytest.raises(Exception, match="returned z, but the new columns are y"):
         map_blocks(lambda x: {"z": x}, frame, outputs="y double").collect()
     empty = frame.limit(0)
-    with pytest.raises(ValueError, match="nothing tells the types"):
+    with pytest.raises(ValueError, match="types of the new columns are unknown"):
         map_blocks(lambda x: {"z": x}, empty)
     assert map_blocks(lambda x: {"z": x}, empty, outputs="z double").count() == 0
     with pytest.raises(ValueError, match="no rows to reduce"):
         reduce_blocks(lambda x: {"x": x.sum(axis=0)}, empty)
-    with pytest.raises(Exception, match=r"made shape \(1000,\) of rows of 'x' with shape \(\)"):
+    with pytest.raises(
+        Exception, match=r"returned shape \(1000,\) for rows of 'x' with shape \(\)"
+    ):
         reduce_blocks(lambda x: {"x": x}, frame.coalesce(1))
 
 
@@ -143,9 +145,9 @@ def test_vectors_may_be_sparse_and_a_null_is_counted(spark):
 def test_a_stream_passes_through(spark, frame, tmp_path):
     frame.select("id", "x").write.parquet(str(tmp_path / "rows"))
     stream = spark.readStream.schema("id bigint, x double").parquet(str(tmp_path / "rows"))
-    with pytest.raises(ValueError, match="give the types of the new columns in `outputs`"):
+    with pytest.raises(ValueError, match="pass the types of the new columns in `outputs`"):
         map_blocks(lambda x: {"z": x + 1}, stream)
-    with pytest.raises(ValueError, match="rows of a stream have no end"):
+    with pytest.raises(ValueError, match="a stream is unbounded"):
         reduce_blocks(lambda x: {"x": x.sum(axis=0)}, stream)
     found = map_blocks(lambda x: {"z": x + 1}, stream, "z double").writeStream.format("memory")
     found.queryName("blocks").trigger(availableNow=True).start().awaitTermination()

@@ -76,7 +76,7 @@ def reduces(when, ctx):
         ("raised", r"^worker:1 on host \S+ failed: ValueError: these rows are bad\nTraceback"),
     ],
 )
-def test_of_a_rank_that_ends_its_peers_complaint_is_not_what_the_driver_is_told(
+def test_the_error_of_a_peer_of_a_rank_that_ends_is_not_reported(
     spark, tmp_path, backend, how, words
 ):
     when = {"file": str(tmp_path / "when"), "how": how, "late": 1.0, "backend": backend}

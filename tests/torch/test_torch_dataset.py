@@ -180,7 +180,7 @@ def test_rows_that_cannot_be_computed_end_the_cluster_with_the_reason(spark, not
 
 
 @pytest.mark.parametrize("spool", [True, False])
-def test_ranks_read_files_themselves_beside_a_frame_of_another_dataset(
+def test_ranks_read_files_themselves_next_to_a_frame_of_another_dataset(
     spark, notes, tmp_path, spool
 ):
     import hearth.data

@@ -71,7 +71,7 @@ def test_large_rows_of_many_partitions_come_once_in_batches_of_seven(spark, note
     check(notes, 600)
 
 
-def test_two_clusters_of_one_session_take_rows_of_their_own(spark, tmp_path):
+def test_two_clusters_of_one_session_take_separate_rows(spark, tmp_path):
     def run(name, rows):
         notes = Notes(str(tmp_path / name))
         datasets = {"train": spark.range(0, rows, 1, 3)}

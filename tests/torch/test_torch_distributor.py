@@ -1,4 +1,4 @@
-"""TorchDistributor: pyspark's constructor and run(), on the executors and beside the driver."""
+"""TorchDistributor: pyspark's constructor and run(), on executors and on the driver's host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_function_gives_what_it_returns_on_rank_0(spark, local_mode, places):
     found = distributor.run(sums, 10, scale=2)
     assert found["sum"].tolist() == [42]
     assert found["places"] == places
-    assert found["weights"].equal(torch.ones(500_000))  # two megabytes, in pieces
+    assert found["weights"].equal(torch.ones(500_000))  # two megabytes, in chunks
 
 
 def test_what_would_run_code_in_the_driver_is_refused_where_it_is_returned(spark):

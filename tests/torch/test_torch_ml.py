@@ -74,7 +74,7 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     folder = str(next((tmp_path / "model" / "stages").glob("0_*")))
     distrusted = TorchModel.load(folder)
     assert distrusted.history == model.stages[0].history
-    with pytest.raises(ValueError, match=r"untrusted, and its code, .* is not run"):
+    with pytest.raises(ValueError, match=r"untrusted, and the pickled code there is not run"):
         distrusted.transform(held_out)
     module = TorchModel.load(folder, trusted=True).module()
     state = distrusted.setModel(make_net).module().state_dict()
@@ -127,7 +127,7 @@ def test_two_workers_learn_what_one_learns(spark):
 def test_what_is_wrong_is_said(spark, digits):
     train, _ = digits
     make, loss, sgd = make_line, torch.nn.functional.mse_loss, torch.optim.SGD
-    with pytest.raises(TypeError, match="model is a Linear: give a function or class"):
+    with pytest.raises(TypeError, match="model is a Linear: pass a function or class"):
         TorchEstimator(make_line(), loss, sgd)
     with pytest.raises(TypeError, match="loss is a NoneType"):
         TorchEstimator(make, None, sgd)

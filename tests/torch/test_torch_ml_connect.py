@@ -137,7 +137,7 @@ else:
 @pytest.fixture(scope="module")
 def server():
     """The address of a Spark Connect server on a free port."""
-    # Its workers run this Python only where they are told.
+    # Its workers run this Python only if configured.
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", SERVER], env=env, **pipes) as process:
@@ -156,7 +156,7 @@ def test_a_connect_client(server, tmp_path, program):
     text = f"{CLIENT}{program}\nprint('all is well', flush=True)\n"
     command = [sys.executable, "-c", text, server, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
-    # Ranks beside the client write to its standard output.
+    # Ranks on the client's host write to its standard output.
     assert done.stdout.endswith("all is well\n"), done.stdout + done.stderr[-8000:]
     if program is DISTRIBUTOR:
         assert re.search(r"(?m)^\[rank 1 \S+\] said by a rank$", done.stderr), done.stderr

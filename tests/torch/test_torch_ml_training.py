@@ -81,7 +81,7 @@ def test_two_inputs_two_outputs_and_weights_of_rows(spark):
 
 
 @pytest.mark.long
-def test_trials_of_a_grid_run_beside_each_other_with_checkpoints_of_their_own(spark, tmp_path):
+def test_trials_of_a_grid_run_concurrently_with_separate_checkpoints(spark, tmp_path):
     stage = TorchEstimator(
         make_line, mse, torch.optim.Adam, labelCol="y", epochs=3, outputCol="found",
         learningRate=0.05, storeDir=f"file://{tmp_path}",

@@ -16,7 +16,7 @@ ROWS = 160
 
 
 def counts_rows(folder, ctx):
-    """Every row moves a weight of its own; the weights are kept after each step."""
+    """Every row moves a separate weight; the weights are saved after each step."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -58,7 +58,7 @@ def test_a_ddp_program_goes_on_from_its_checkpoint_and_has_seen_every_row(spark,
     assert cluster.restarts.count == 1
     restarts, began, ended = torch.load(tmp_path / "end.pt")
     assert restarts == 1
-    assert (began != 0).sum() > 20  # it did not begin anew
+    assert (began != 0).sum() > 20  # it did not start over
     assert (ended != 0).all()
 
 

@@ -1,4 +1,4 @@
-"""What a type checker says of a user's program; only `make lint` reads it.
+"""A user's program for the type checker; only `make lint` reads it.
 
 Each `type: ignore` is a mistake that must be found: one that is not needed is an error.
 """

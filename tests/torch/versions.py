@@ -1,4 +1,4 @@
-"""What `make test-torch-versions` runs with each torch: the tests of PyTorch programs that need no
+"""Run by `make test-torch-versions` with each torch: the tests of PyTorch programs that need no
 Spark, and those of devices with a device library that is compiled for this torch."""
 
 from __future__ import annotations

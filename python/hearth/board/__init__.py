@@ -1,1 +1,1 @@
-"""What a training looks like: its figures in event files, on a live page and in a report."""
+"""The board of a training: figures in event files, on a live page and in a report."""

@@ -1,4 +1,4 @@
-"""A training's curves in memory, as a page draws them."""
+"""A training's curves in memory, for display on a page."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-# Seconds since 1970, iteration, name, and a number or a text: hearth.native._core.RunRecord.
+# Seconds since 1970, iteration, name, and a number or a string: hearth.native._core.RunRecord.
 Point = tuple[float, int, str, float | str]
 
-# Of a curve; a chart is not wider. When there are more, every second one goes.
+# Points per curve, as many as a chart is wide. Beyond that, every second point is dropped.
 _MOST_POINTS = 500
 _MOST_MESSAGES = 100
 
 
 class History:
-    """Any thread may call it."""
+    """Thread-safe."""
 
     def __init__(self, title: str):
         self._lock = threading.Lock()
@@ -24,13 +24,13 @@ class History:
         self._messages: list[tuple[float, int, str]] = []
         self._facts: dict[str, Any] = {"title": title}
 
-    def tell(self, **facts: Any) -> None:
-        """Sets what the page says beside the curves: state, iteration, max_iter, eta_s."""
+    def set_facts(self, **facts: Any) -> None:
+        """Sets the facts on the page in addition to curves: state, iteration, max_iter, eta_s."""
         with self._lock:
             self._facts.update(facts)
 
     def add(self, back_to: int | None, points: Iterable[Point]) -> None:
-        """Takes what RunRecord.take() returns."""
+        """Adds points from RunRecord.take()."""
         with self._lock:
             if back_to is not None:
                 self._forget_after(back_to)
@@ -42,7 +42,7 @@ class History:
                     self._add(tag, step, said)
 
     def snapshot(self) -> dict[str, Any]:
-        """All of it, for JSON; what is no number is None."""
+        """Everything, for JSON; NaN and infinity become None."""
         with self._lock:
             return {
                 **self._facts,
@@ -54,7 +54,7 @@ class History:
         points = self._series.setdefault(tag, [])
         points.append([step, value if math.isfinite(value) else None])
         if len(points) > _MOST_POINTS:
-            # From the end: the newest point stays.
+            # From the end, to keep the newest point.
             points[:] = points[::-2][::-1]
 
     def _forget_after(self, step: int) -> None:

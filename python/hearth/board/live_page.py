@@ -1,6 +1,6 @@
-"""A training's page, served by the driver to its own host while the training runs.
+"""A training's page, served by the driver on its host while the training runs.
 
-It is for who has its link: there is a secret in it. All else is "not found".
+Only requests with the secret in the page's link are answered; all others get "not found".
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from hearth.board.page import live_page
 
 _HOST = "127.0.0.1"
-# By which a browser on this host, or at the end of a tunnel to it, asks. With any other name it was
-# led here by somebody else's.
+# Host names in requests of browsers on this host, or at the end of a tunnel to it. Any other name
+# indicates DNS rebinding.
 _NAMES = (_HOST, "localhost")
 _IDLE_S = 10.0
-# A page that was open a moment ago gets the last figures before the server ends.
+# A recently open page can fetch the last figures before the server stops.
 _LOOKED_S = 5.0
 _LAST_LOOK_S = 3.0
 
@@ -40,7 +40,7 @@ class LivePage:
     """Owns the server and its threads; a context manager. close() ends it."""
 
     def __init__(self, snapshot: Callable[[], dict[str, Any]]):
-        """`snapshot`: gives what the page shows; called in the server's threads."""
+        """`snapshot`: returns the page's data; called in the server's threads."""
         self._snapshot = snapshot
         self._token = secrets.token_urlsafe(32)
         self._looked = threading.Condition()
@@ -56,7 +56,7 @@ class LivePage:
         return f"http://{_HOST}:{self._server.server_address[1]}/{self._token}/"
 
     def close(self) -> None:
-        """Ends the server. An open page gets the last figures, if it asks soon."""
+        """Stops the server. An open page can still fetch the last figures for a moment."""
         begin = time.monotonic()
         with self._looked:
             if begin - self._last_look < _LOOKED_S:
@@ -72,7 +72,7 @@ class LivePage:
         self.close()
 
     def _answer(self, path: str) -> tuple[str, bytes] | None:
-        """Type and content of what a path names; None where it names nothing."""
+        """Type and content for a path; None for an unknown one."""
         _, token, *rest = path.split("/", 2) if path.count("/") > 1 else ("", "", "")
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             return None
@@ -99,7 +99,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is none of the driver's log's business."""
+        """Ignores disconnected browsers, which do not belong in the driver's log."""
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -120,4 +120,4 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: the link's secret must not reach a log."""
+        """Logs nothing, as the link contains a secret."""

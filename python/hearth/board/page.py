@@ -1,4 +1,4 @@
-"""The page of a training: one HTML file that needs nothing else, live or with its data in it."""
+"""The page of a training: one self-contained HTML file, live or with embedded data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PLACE = "/*DATA*/null"
 
 
 def live_page() -> str:
-    """Asks for its data, at `data` beside it, again and again."""
+    """Polls `data` next to it."""
     return _TEMPLATE.read_text(encoding="utf-8")
 
 
 def report(snapshot: dict[str, Any]) -> str:
-    """Has the data of History.snapshot() in it."""
-    # A text in it must not end the script that it stands in.
+    """Embeds the data of History.snapshot()."""
+    # A string in the data must not end the script element.
     data = json.dumps(snapshot, allow_nan=False).replace("<", "\\u003c")
     return _TEMPLATE.read_text(encoding="utf-8").replace(_PLACE, data)

@@ -1,4 +1,4 @@
-"""Who looks at a training: its event file and its page, between the driver and its listener."""
+"""Records a training's events in its event file and on its page, and forwards them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _DATASETS = "dataset."
 
 
 class Watch:
-    """Takes the events of one training, in one thread, and hands them on."""
+    """Receives the events of one training, in one thread, and forwards them."""
 
     def __init__(self, record: Any, history: History, on_event: Listener, run: MlflowRun | None):
         self._record, self._history, self._on_event = record, history, on_event
         self._run = run
         self._began = time.time()
-        self._validated: set[int] = set()  # iterations after which there was one
+        self._validated: set[int] = set()  # iterations with a validation
 
     def __call__(self, event: Event) -> None:
-        """Takes an event."""
+        """Receives an event."""
         self._take(event)
         self._on_event(event)
 
     def params(self, values: Mapping[str, Any]) -> None:
-        """What the training is, for MLflow; what its datasets are, for page and event file, too."""
+        """Records the training's parameters in MLflow; its datasets also on page and event file."""
         known = [f"{name}: {value}" for name, value in values.items() if name.startswith(_DATASETS)]
         if known:
             self._take({"event": "note", "text": "; ".join(known)})
@@ -39,11 +39,11 @@ class Watch:
             self._run.params(values)
 
     def end(self, done: Event) -> None:
-        """Takes what is known when it is done: validations whose events did not come."""
+        """Receives the final event, with validations whose events were lost."""
         for validation in done.get("validations", []):
             if validation["iteration"] not in self._validated:
                 self._take({"event": "validation", **validation})
-        self._history.tell(state="done", eta_s=0)
+        self._history.set_facts(state="done", eta_s=0)
 
     def _take(self, event: Event) -> None:
         at = self._began + event["seconds"] if "seconds" in event else time.time()
@@ -54,30 +54,30 @@ class Watch:
         kind = event.get("event")
         if kind == "progress":
             shown = ("iteration", "max_iter", "eta_s", "effective_batch")
-            self._history.tell(state="training", **{name: event[name] for name in shown})
+            self._history.set_facts(state="training", **{name: event[name] for name in shown})
         elif kind == "report":
-            self._history.tell(state="training", iteration=event["step"])
+            self._history.set_facts(state="training", iteration=event["step"])
         elif kind in ("waiting", "restart"):
-            self._history.tell(state=event.get("text") or "starting again")
+            self._history.set_facts(state=event.get("text") or "starting again")
         elif kind == "validation":
             self._validated.add(event["iteration"])
 
 
 @contextmanager
 def watched(on_event: Listener, title: str, log_dir: str, ui: bool) -> Iterator[Watch]:
-    """Gives what takes the events of a training, and hands them on to `on_event`.
+    """A receiver of a training's events that forwards them to `on_event`.
 
-    `log_dir`: where the event file goes, a path or URI; `ui`: whether there is a page, whose link
-    an event "page" tells. What was made is closed at the end; the event file stays. A run of MLflow
+    `log_dir`: path or URI of the event file; `ui`: whether to serve a page, whose link is reported
+    by an event "page". Page and record are closed at the end; the event file stays. A run of MLflow
     that is active in this thread gets the figures, too.
 
     Raises:
-        HearthError, OSError: the event file cannot be made.
+        HearthError, OSError: the event file cannot be created.
     """
     from hearth.native._core import RunRecord
 
     record, history = RunRecord(log_dir, time.time()), History(title)
-    history.tell(state="starting")
+    history.set_facts(state="starting")
     run = active_run()
     page = LivePage(history.snapshot) if ui else None
     try:
@@ -85,7 +85,7 @@ def watched(on_event: Listener, title: str, log_dir: str, ui: bool) -> Iterator[
             on_event({"event": "page", "url": page.url})
         yield Watch(record, history, on_event, run)
     except BaseException as error:
-        history.tell(state=f"ended by {type(error).__name__}: {error}"[:500], eta_s=0)
+        history.set_facts(state=f"ended by {type(error).__name__}: {error}"[:500], eta_s=0)
         raise
     finally:
         record.finish()

@@ -1,5 +1,5 @@
-"""The name `caffe`, which other distributions install, too: whichever is installed last wins, and
-uninstalling one removes the files that both have.
+"""The package name `caffe`, which other distributions install, too: the last one installed wins,
+and uninstalling one removes the files of both.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import importlib.util
 import warnings
 from pathlib import Path
 
-# The package python/caffe.
+# The folder python/caffe.
 OUR_FILES = frozenset(
     f"{name}.py"
     for name in (
@@ -20,9 +20,9 @@ _REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and rein
 
 
 def warn_of_another_caffe() -> None:
-    """Warns where `import caffe` finds another package, or may do so after an uninstall."""
+    """Warns if `import caffe` finds another package, or may do so after an uninstall."""
     spec = importlib.util.find_spec("caffe")
-    if spec is None:  # nothing is mistaken for ours
+    if spec is None:  # no package shadows ours
         return
     if spec.origin is None or "hearth.caffe" not in Path(spec.origin).read_text("utf-8", "replace"):
         where = spec.origin or ", ".join(spec.submodule_search_locations or ())
@@ -32,7 +32,7 @@ def warn_of_another_caffe() -> None:
     others = sorted({path.name for path in folder.iterdir()} - OUR_FILES - {"__pycache__"})
     if others:
         warnings.warn(
-            f"another package named caffe is installed in {folder} (it has {others[0]}), and to "
-            f"uninstall it removes files of hearth's: {_REMEDY}",
+            f"another package named caffe is installed in {folder} (it has {others[0]}), and "
+            f"uninstalling it removes hearth's files: {_REMEDY}",
             stacklevel=3,
         )

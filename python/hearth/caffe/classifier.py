@@ -1,4 +1,4 @@
-"""Classifier: pictures in, probabilities out."""
+"""Classifier: class probabilities of images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Classifier"]
 
 
 class Classifier(Net):
-    """A net that classifies pictures of its first input's size."""
+    """A net that classifies images of its first input's size."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class Classifier(Net):
 
         Args:
             model_file, pretrained_file: prototxt and .caffemodel.
-            image_dims: (height, width) that pictures are resized to before they are cropped; the
-                net's input size if not given.
-            mean, input_scale, raw_scale, channel_swap: as Transformer's setters take them.
+            image_dims: (height, width) that images are resized to before cropping; default: the
+                net's input size.
+            mean, input_scale, raw_scale, channel_swap: as for Transformer's setters.
         """
         super().__init__(model_file, TEST, weights=pretrained_file)
         self.transformer = io.transformer_for(self, mean, input_scale, raw_scale, channel_swap)
@@ -40,14 +40,14 @@ class Classifier(Net):
         self.image_dims = tuple(image_dims) if image_dims else tuple(self.crop_dims)
 
     def predict(self, inputs: Sequence[np.ndarray], oversample: bool = True) -> np.ndarray:
-        """Classifies pictures.
+        """Classifies images.
 
         Args:
-            inputs: pictures (height, width, channels), as load_image gives them.
-            oversample: average over ten crops of each; else the centre alone.
+            inputs: images (height, width, channels), as returned by load_image.
+            oversample: average over ten crops of each; else only the center.
 
         Returns:
-            float32 (pictures, classes): the values of the net's first output.
+            float32 (images, classes): the values of the net's first output.
         """
         images = [io.resize_image(image, self.image_dims) for image in inputs]
         if oversample:

@@ -1,7 +1,7 @@
-"""Where the pixels of one top lie in another: for crops in fully convolutional nets.
+"""Maps pixel coordinates of one top to another, for crops in fully convolutional nets.
 
-A map (axis, scale, shift) takes the coordinate x of one blob to scale * x + shift in another, on
-all axes after `axis`; its axis is None where it is the same for any of them.
+A map (axis, scale, shift) maps coordinate x of one blob to scale * x + shift in another, on all
+axes after `axis`; axis is None if the map applies to any.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 Map = tuple[Any, Any, Any]
 
-# Their tops have the places of their bottoms.
+# Layers whose tops have the coordinates of their bottoms.
 PASS_THROUGH_LAYERS = [
     "AbsVal", "BNLL", "BatchNorm", "Bias", "Clip", "Concat", "Dropout", "ELU", "Eltwise", "Exp",
     "LRN", "Log", "MVN", "PReLU", "Power", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish",
@@ -41,7 +41,7 @@ _IDENTITY: Map = (None, 1, 0)
 
 
 class UndefinedMapException(HearthError):
-    """A layer whose tops have no fixed place in its bottoms."""
+    """A layer without a fixed map between coordinates of tops and bottoms."""
 
 
 class AxisMismatchException(HearthError):
@@ -49,11 +49,11 @@ class AxisMismatchException(HearthError):
 
 
 class CropError(HearthError, AssertionError, ValueError):
-    """A top that cannot be cropped to another one. pycaffe raises AssertionError."""
+    """A top that cannot be cropped to another. pycaffe raises AssertionError."""
 
 
 def _own_params(fn: Function, kind: str) -> Mapping[str, Any]:
-    """The layer's parameters, also where they are given as `convolution_param=dict(...)`."""
+    """The layer's parameters, also if passed as `convolution_param=dict(...)`."""
     return {**fn.params.get(f"{kind}_param", {}), **fn.params}
 
 
@@ -66,14 +66,14 @@ def _sizes(params: Mapping[str, Any], name: str, default: int) -> np.ndarray:
 
 
 def conv_params(fn: Function) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-    """(axis, stride, size, pad) of the window of a layer; sizes have their dilation in them.
+    """(axis, stride, size, pad) of the window of a layer; sizes include dilation.
 
     Raises:
         UndefinedMapException: it is a global pooling.
     """
     params = _own_params(fn, "pooling" if fn.type_name == "Pooling" else "convolution")
     if params.get("global_pooling"):
-        raise UndefinedMapException("a global pooling has no place")
+        raise UndefinedMapException("a global pooling has no coordinate map")
     dilation = _sizes(params, "dilation", 1)
     size = dilation * (_sizes(params, "kernel_size", 1) - 1) + 1
     return params.get("axis", 1), _sizes(params, "stride", 1), size, _sizes(params, "pad", 0)
@@ -89,7 +89,7 @@ def coord_map(fn: Function) -> Map:
     """The map from coordinates of the layer's bottom to those of its top.
 
     Raises:
-        UndefinedMapException: the layer's tops have no fixed place in its bottoms.
+        UndefinedMapException: the layer has no fixed map from its bottoms to its tops.
     """
     if fn.type_name in ("Convolution", "Pooling", "Im2col"):
         axis, stride, size, pad = conv_params(fn)
@@ -101,12 +101,12 @@ def coord_map(fn: Function) -> Map:
         return _IDENTITY
     if fn.type_name == "Crop":
         axis, offset = crop_params(fn)
-        return axis - 1, 1, -offset  # maps name the axis before those that they are of
-    raise UndefinedMapException(f"tops of {fn.type_name} have no fixed place in its bottoms")
+        return axis - 1, 1, -offset  # maps apply to the axes after the one they name
+    raise UndefinedMapException(f"tops of {fn.type_name} have no fixed map to its bottoms")
 
 
 def compose(base_map: Map, next_map: Map) -> Map:
-    """The map that does `next_map` and then `base_map`.
+    """The map that applies `next_map` and then `base_map`.
 
     Raises:
         AxisMismatchException: they are of different axes.
@@ -114,20 +114,20 @@ def compose(base_map: Map, next_map: Map) -> Map:
     (base_axis, base_scale, base_shift), (axis, scale, shift) = base_map, next_map
     if None not in (base_axis, axis) and base_axis != axis:
         raise AxisMismatchException(
-            f"maps along axis {axis} and along axis {base_axis} cannot be joined"
+            f"maps along axis {axis} and along axis {base_axis} cannot be composed"
         )
     joined = axis if base_axis is None else base_axis
     return joined, base_scale * scale, base_scale * shift + base_shift
 
 
 def inverse(coord_map: Map) -> Map:
-    """The map back."""
+    """The inverse map."""
     axis, scale, shift = coord_map
     return axis, 1 / scale, -shift / scale
 
 
 def _ancestors(top: Top) -> dict[Top, Map]:
-    """Every top that `top` is made from, with the map from its coordinates to those of `top`."""
+    """Every top that `top` depends on, with the map from its coordinates to those of `top`."""
     maps = {top: _IDENTITY}
     waiting = [top]
     while waiting:
@@ -135,8 +135,8 @@ def _ancestors(top: Top) -> dict[Top, Map]:
         try:
             step = coord_map(current.fn)
         except UndefinedMapException:
-            continue  # only an error when no other way leads to the other top
-        # A crop takes its place from its first bottom, its size from the second.
+            continue  # an error only if no other path leads to the other top
+        # A crop gets its position from its first bottom, its size from the second.
         bottoms = current.fn.inputs[:1] if current.fn.type_name == "Crop" else current.fn.inputs
         for bottom in bottoms:
             if bottom not in maps:
@@ -146,10 +146,10 @@ def _ancestors(top: Top) -> dict[Top, Map]:
 
 
 def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
-    """The map from coordinates of one top to those of another that has an origin in common with it.
+    """The map from coordinates of one top to those of another with a common origin.
 
     Raises:
-        RuntimeError: no top is an origin of both by layers that keep places.
+        RuntimeError: no top is an origin of both through layers with coordinate maps.
     """
     from_maps, to_maps = _ancestors(top_from), _ancestors(top_to)
     for origin, to_map in to_maps.items():
@@ -159,10 +159,10 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
 
 
 def crop(top_from: Top, top_to: Top) -> Top:
-    """A Crop layer that cuts `top_from` to the size of `top_to`, where its pixels lie in it.
+    """A Crop layer that cuts `top_from` to the size of `top_to`, aligned by coordinates.
 
     Raises:
-        CropError: the tops have different scales, or the offset is negative or not whole.
+        CropError: the tops have different scales, or the offset is negative or not an integer.
         RuntimeError: the tops have no common origin.
     """
     axis, scale, shift = coord_map_from_to(top_from, top_to)
@@ -170,6 +170,6 @@ def crop(top_from: Top, top_to: Top) -> Top:
         raise CropError(f"cannot crop: the tops differ in scale by {scale}")
     offsets = np.atleast_1d(np.round(-np.asarray(shift)))
     if not np.allclose(offsets, -np.asarray(shift)) or (offsets < 0).any():
-        raise CropError(f"cannot crop at the offset {-shift}: it must be whole and not negative")
+        raise CropError(f"cannot crop at the offset {-shift}: it must be an integer of at least 0")
     param = {"axis": (1 if axis is None else axis) + 1, "offset": [int(value) for value in offsets]}
     return layers.Crop(top_from, top_to, crop_param=param)

@@ -1,4 +1,4 @@
-"""Detector: classifies windows of pictures."""
+"""Detector: classifies windows of images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Detector(Net):
         channel_swap: Sequence[int] | None = None,
         context_pad: int | None = None,
     ) -> None:
-        """Loads the net; `context_pad` is what `configure_crop` takes, the rest as Classifier."""
+        """Loads the net; `context_pad`: as for `configure_crop`, others as for Classifier."""
         super().__init__(model_file, TEST, weights=pretrained_file)
         self.transformer = io.transformer_for(self, mean, input_scale, raw_scale, channel_swap)
         self.configure_crop(context_pad)
@@ -42,7 +42,7 @@ class Detector(Net):
             images_windows: (file name, windows (n, 4) of ymin, xmin, ymax, xmax in pixels).
 
         Returns:
-            One {"window", "prediction", "filename"} per window.
+            A {"window", "prediction", "filename"} for each window.
         """
         found: list[dict[str, Any]] = []
         crops = []
@@ -60,49 +60,49 @@ class Detector(Net):
         return found
 
     def detect_selective_search(self, image_fnames: Sequence[str]) -> list[dict[str, Any]]:
-        """Classifies the windows that selective search proposes, as detect_windows.
+        """Like detect_windows, for windows proposed by selective search.
 
         Raises:
-            NotImplementedError: there is no module selective_search_ijcv_with_python, which runs a
-                MATLAB program and is not part of Caffe.
+            NotImplementedError: the module selective_search_ijcv_with_python is missing, which runs
+                a MATLAB program and is not part of Caffe.
         """
         try:
             import selective_search_ijcv_with_python as selective_search
         except ImportError:
             raise NotImplementedError(
                 "selective search needs the module selective_search_ijcv_with_python, which runs "
-                "MATLAB: install it, or give windows of your own to detect_windows"
+                "MATLAB: install it, or pass your windows to detect_windows"
             ) from None
-        names = [os.path.abspath(name) for name in image_fnames]  # for MATLAB, in another folder
+        names = [os.path.abspath(name) for name in image_fnames]  # MATLAB runs in another folder
         windows = selective_search.get_windows(names, cmd="selective_search_rcnn")
         return self.detect_windows(zip(names, windows, strict=True))
 
     def crop(self, im: np.ndarray, window: Sequence[int]) -> np.ndarray:
-        """The window of a picture, with its context warped in where `context_pad` is set.
+        """A window of an image, with its context warped in if `context_pad` is set.
 
         Args:
             im: (height, width, channels).
             window: ymin, xmin, ymax, xmax.
 
         Returns:
-            The window (height, width, channels); with context, of the net's input size, filled up
-            with the mean outside of the picture.
+            The window (height, width, channels); with context, of the net's input size, padded
+            with the mean outside of the image.
 
         Raises:
-            ValueError: with context, the window is outside of the picture.
+            ValueError: with context, the window is outside of the image.
         """
         top, left, bottom, right = (int(edge) for edge in window)
         if not self.context_pad:
             return im[top:bottom, left:right]
         low, high, scale = self._wider(np.asarray(window, float))
-        # What of the wider box lies in the picture, and where that is in the crop.
+        # The part of the wider box inside the image, and its position in the crop.
         begin = np.round(np.maximum(-low, 0) * scale).astype(int)
         low, high = np.clip(low, 0, im.shape[:2]), np.clip(high, 0, im.shape[:2])
         end = begin + np.round((high - low + 1) * scale).astype(int)
         end = np.minimum(end, self.crop_dims[:2])
         part = im[int(low[0]) : int(high[0]), int(low[1]) : int(high[1])]
         if part.size == 0 or (end <= begin).any():
-            raise ValueError(f"the window {tuple(window)} is not in a picture of {im.shape}")
+            raise ValueError(f"the window {tuple(window)} is not in an image of shape {im.shape}")
         crop = self.crop_mean.copy()
         crop[begin[0] : end[0], begin[1] : end[1]] = io.resize_image(part, end - begin)
         return crop
@@ -110,7 +110,7 @@ class Detector(Net):
     def _wider(self, window: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """First and last row and column of a window with its context, and their scale in the crop.
 
-        Both ends of a window belong to it, here and in models that were trained so: it is a pixel
+        Both ends of a window are inclusive, here and in models trained with it: it is a pixel
         higher and wider than their difference.
         """
         low, high = window[:2], window[2:]
@@ -122,11 +122,11 @@ class Detector(Net):
         return low, high, size / (high - low + 1)
 
     def configure_crop(self, context_pad: int | None) -> None:
-        """Sets how many pixels of context a crop has on each side, after warping; none for None."""
+        """Sets how many pixels of context a crop has on each side after warping; None: none."""
         name = self.inputs[0]
         self.context_pad = context_pad
         channels, height, width = self.blobs[name].data.shape[1:]
         self.crop_dims = np.array([height, width, channels])
-        # What preprocess turns into 0: the mean, as a picture.
+        # The value that preprocess maps to 0: the mean, as an image.
         zeros = np.zeros(self.blobs[name].data.shape[1:], np.float32)
         self.crop_mean = self.transformer.deprocess(name, zeros)

@@ -1,4 +1,4 @@
-"""Nets as pictures: pycaffe's names for hearth.tools.draw_net."""
+"""Draws nets: pycaffe's names for hearth.tools.draw_net."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Programs write caffe.draw.caffe_pb2. It is not imported before, as it needs protobuf.
+    # For programs that use caffe.draw.caffe_pb2. Imported on demand, as it needs protobuf.
     if name == "caffe_pb2":
         from hearth.caffe.proto import caffe_pb2
 
@@ -49,21 +49,21 @@ def get_pydot_graph(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> Any:
-    """The picture of draw_net_to_file as a pydot.Dot, to add to it or to write it yourself.
+    """The graph of draw_net_to_file as a pydot.Dot, to modify or to write.
 
     Args:
         caffe_net, rankdir, phase, display_lrm: as draw_net_to_file.
-        label_edges: write outputs and batch sizes at the edges.
+        label_edges: write outputs and batch sizes on the edges.
 
     Raises:
-        ImportError: pydot is not installed; the other functions do without it.
-        ValueError: it is not a net.
+        ImportError: pydot is not installed; the other functions do not need it.
+        ValueError: not a net.
     """
     try:
         import pydot
     except ImportError:
         raise ImportError(
-            "get_pydot_graph needs pydot: pip install pydot; draw_net_to_file does without it"
+            "get_pydot_graph needs pydot: pip install pydot; draw_net_to_file works without it"
         ) from None
     dot = _draw_net.to_dot(_read(caffe_net, phase), rankdir, label_edges, display_lrm)
     (graph,) = pydot.graph_from_dot_data(dot)
@@ -71,13 +71,13 @@ def get_pydot_graph(
 
 
 def get_pooling_types_dict() -> dict[int, str]:
-    """The names of PoolingParameter's methods, by number."""
+    """The names of PoolingParameter's methods by number."""
     methods = message_schema()["enums"]["PoolingParameter.PoolMethod"]
     return {number: name for name, number in methods.items()}
 
 
 def get_edge_label(layer: Any) -> str:
-    """What a layer says of its tops: the number of outputs, or the batch size of a data layer."""
+    """A layer's label for its tops: the number of outputs, or a data layer's batch size."""
     return _draw_net.edge_label(_layer(layer))
 
 
@@ -85,7 +85,7 @@ def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
     """The lr_mult of weights and bias.
 
     Raises:
-        ValueError: it is not a Convolution, Deconvolution or InnerProduct layer.
+        ValueError: not a Convolution, Deconvolution or InnerProduct layer.
     """
     if layer.type not in ("Convolution", "Deconvolution", "InnerProduct"):
         raise ValueError(f"layers of type {layer.type} have no weights and bias")
@@ -94,7 +94,7 @@ def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
 
 
 def get_layer_label(layer: Any, rankdir: str, display_lrm: bool = False) -> str:
-    """The text in a layer's box: name, type and, where it has one, its window."""
+    """The text in a layer's box: name, type and, if it has one, its window."""
     return _draw_net.box_text(_layer(layer), rankdir, display_lrm)
 
 
@@ -110,18 +110,19 @@ def draw_net_to_file(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> None:
-    """Writes the net as a picture; the file's ending chooses the format (.svg, .png, .dot, ...).
+    """Draws the net to a file, whose suffix selects the format (.svg, .png, .dot, ...).
 
     Args:
-        caffe_net: what `str()` gives as prototxt: NetSpec().to_proto() or a caffe_pb2.NetParameter.
-        filename: the picture.
+        caffe_net: an object whose `str()` is prototxt: NetSpec().to_proto() or a
+            caffe_pb2.NetParameter.
+        filename: the image.
         rankdir: LR, TB, BT or RL.
-        phase: caffe.TRAIN or caffe.TEST for the layers of that phase; None for all of them.
+        phase: caffe.TRAIN or caffe.TEST for the layers of that phase; None for all.
         display_lrm: write the lr_mult in the layers' boxes.
 
     Raises:
         FileNotFoundError: Graphviz is not installed.
-        ValueError: it is not a net, or Graphviz cannot write such a picture.
+        ValueError: not a net, or a format that Graphviz cannot write.
     """
     dot = _draw_net.to_dot(_read(caffe_net, phase), rankdir, display_lr=display_lrm)
     _draw_net.write_picture(dot, os.fspath(filename))
@@ -134,8 +135,8 @@ def draw_net(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> bytes:
-    """The picture that draw_net_to_file writes, in the format `ext`."""
+    """The image of draw_net_to_file in the format `ext`."""
     with tempfile.TemporaryDirectory() as folder:
-        picture = Path(folder) / f"net.{ext}"
-        draw_net_to_file(caffe_net, picture, rankdir, phase, display_lrm)
-        return picture.read_bytes()
+        file = Path(folder) / f"net.{ext}"
+        draw_net_to_file(caffe_net, file, rankdir, phase, display_lrm)
+        return file.read_bytes()

@@ -1,4 +1,4 @@
-"""Pictures and arrays on their way into a net and out of it."""
+"""Converts images and arrays for the inputs and outputs of a net."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "resize_image",
 ]
 
-# How much blue, green and red weigh in gray: scikit-image's numbers, which pycaffe's pictures have.
+# Weights of blue, green and red in gray: scikit-image's numbers, as in pycaffe.
 _LUMA = np.array([[0.0721], [0.7154], [0.2125]])
 
 
@@ -37,23 +37,23 @@ def load_image(filename: str | os.PathLike[str], color: bool = True) -> np.ndarr
         float32 (height, width, 3) red-green-blue, or (height, width, 1) gray; values in [0, 1].
 
     Raises:
-        FileNotFoundError: it is not there.
-        HearthError: it is not a whole picture.
+        FileNotFoundError: it does not exist.
+        HearthError: it is damaged.
     """
     data = Path(filename).read_bytes()
     if color:
         return _caffe.decode_image(data, "color")[:, :, ::-1].astype(np.float32) / 255
     image = _caffe.decode_image(data, "unchanged")
-    if image.shape[2] > 1:  # blue, green, red and perhaps how opaque they are
+    if image.shape[2] > 1:  # blue, green, red and possibly alpha
         return (image[:, :, :3] @ _LUMA / 255).astype(np.float32)
     return image.astype(np.float32) / 255
 
 
 def oversample(images: Sequence[np.ndarray], crop_dims: Sequence[int]) -> np.ndarray:
-    """Ten crops of every picture: four corners and the centre, then their mirror images.
+    """Ten crops of each image: four corners and the center, then their mirror images.
 
     Args:
-        images: pictures of one size, each (height, width, channels).
+        images: images of one size, each (height, width, channels).
         crop_dims: the (height, width) of the crops.
 
     Returns:
@@ -72,10 +72,10 @@ def oversample(images: Sequence[np.ndarray], crop_dims: Sequence[int]) -> np.nda
 
 
 class Transformer:
-    """Turns pictures into the arrays that a net's inputs want, and back.
+    """Converts images to arrays for a net's inputs, and back.
 
-    The steps of `preprocess`, each only where it was set: resize, transpose, channel swap, raw
-    scale, minus mean, input scale.
+    The steps of `preprocess`, each if it was set: resize, transpose, channel swap, raw scale, minus
+    mean, input scale.
     """
 
     def __init__(self, inputs: Mapping[str, Sequence[int]]) -> None:
@@ -92,9 +92,9 @@ class Transformer:
             raise ValueError(f"{in_!r} is not an input of this Transformer: {list(self.inputs)}")
 
     def preprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
-        """What input `in_` wants for a picture (height, width, channels): float32, by the steps.
+        """The array for input `in_` of an image (height, width, channels): float32, by the steps.
 
-        The number of items is not touched: the result is one item.
+        The result has no item axis.
         """
         self._check(in_)
         array = np.asarray(data, np.float32)
@@ -111,7 +111,7 @@ class Transformer:
         return array * np.float32(self.input_scale.get(in_, 1))
 
     def deprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
-        """The inverse of `preprocess`, without the resizing: float32."""
+        """The inverse of `preprocess`, without resizing: float32."""
         self._check(in_)
         array = np.array(data, np.float32).reshape(np.shape(data)[-3:])
         array /= self.input_scale.get(in_, 1)
@@ -125,21 +125,21 @@ class Transformer:
         return array
 
     def set_transpose(self, in_: str, order: Sequence[int]) -> None:
-        """The order of the axes: (2, 0, 1) makes (height, width, channels) what nets want."""
+        """The order of axes: (2, 0, 1) converts (height, width, channels) to the nets' order."""
         self._check(in_)
         if len(order) != len(self.inputs[in_]) - 1:
             raise ValueError(f"{in_}: transpose {tuple(order)} must order 3 axes")
         self.transpose[in_] = tuple(order)
 
     def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
-        """The order of the channels: (2, 1, 0) makes red-green-blue blue-green-red."""
+        """The order of channels: (2, 1, 0) converts RGB to BGR."""
         self._check(in_)
         if len(order) != self.inputs[in_][1]:
-            raise ValueError(f"{in_}: {self.inputs[in_][1]} channels, but the order {tuple(order)}")
+            raise ValueError(f"{in_}: {self.inputs[in_][1]} channels, but order {tuple(order)}")
         self.channel_swap[in_] = tuple(order)
 
     def set_raw_scale(self, in_: str, scale: float) -> None:
-        """Multiplies before the mean: 255 for pictures in [0, 1] and a mean of pixel values."""
+        """Multiplies before the mean: 255 for images in [0, 1] and a mean of pixel values."""
         self._check(in_)
         self.raw_scale[in_] = scale
 
@@ -149,10 +149,10 @@ class Transformer:
         self.input_scale[in_] = scale
 
     def set_mean(self, in_: str, mean: np.ndarray) -> None:
-        """Subtracts one value per channel (channels,), or a picture (channels, height, width).
+        """Subtracts one value per channel (channels,), or an image (channels, height, width).
 
-        A mean picture of another size is resized, and one of a single channel is every channel's.
-        (height, width) will do where that is the input's size and it has one channel.
+        A mean image of another size is resized; one with a single channel applies to all channels.
+        (height, width) is accepted if it is the input's size and the input has one channel.
 
         Raises:
             ValueError: another shape.
@@ -178,7 +178,7 @@ class Transformer:
 
 
 def __getattr__(name: str) -> Any:
-    # Programs write caffe.io.caffe_pb2. It is not imported before, as it needs protobuf.
+    # For programs that use caffe.io.caffe_pb2. Imported on demand, as it needs protobuf.
     if name == "caffe_pb2":
         from hearth.caffe.proto import caffe_pb2
 
@@ -190,7 +190,7 @@ def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
     """The values, or with `return_diff` the gradient, of a BlobProto, in its shape: float32.
 
     Raises:
-        ValueError: the shape is for another number of values; none is for a single one.
+        ValueError: the shape does not match the number of values; an empty one holds a single one.
     """
     values = np.array(blob.diff if return_diff else blob.data, np.float32)
     if any(blob.HasField(name) for name in ("num", "channels", "height", "width")):
@@ -203,7 +203,7 @@ def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
 
 
 def array_to_blobproto(arr: np.ndarray, diff: np.ndarray | None = None) -> Any:
-    """A BlobProto with the array's shape and values, and a gradient where given."""
+    """A BlobProto with the array's shape and values, and a gradient if given."""
     from hearth.caffe.proto import caffe_pb2
 
     blob = caffe_pb2.BlobProto()
@@ -234,7 +234,7 @@ def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
     """A Datum of an array (channels, height, width): bytes for uint8, else floats.
 
     Raises:
-        ValueError: the array has not three axes.
+        ValueError: the array does not have three axes.
     """
     from hearth.caffe.proto import caffe_pb2
 
@@ -267,7 +267,7 @@ def transformer_for(
     raw_scale: float | None,
     channel_swap: Sequence[int] | None,
 ) -> Transformer:
-    """The Transformer of a net's first input for pictures (height, width, channels)."""
+    """The Transformer of a net's first input for images (height, width, channels)."""
     name = net.inputs[0]
     transformer = Transformer({name: net.blobs[name].data.shape})
     transformer.set_transpose(name, (2, 0, 1))

@@ -10,18 +10,18 @@ __all__ = ["Layer"]
 
 
 class Layer:
-    """The base of a layer that runs your Python code.
+    """The base class of layers that run Python code.
 
     A prototxt names the class: `python_param { module: "my_layers" layer: "MyLayer" }`; the module
-    is imported as any other (`__main__` works too). Bottoms and tops are lists of Blob, whose
+    is imported like any other (`__main__` works too). Bottoms and tops are lists of Blob, whose
     `data` and `diff` are NumPy views: write into them, do not replace them. An exception ends the
     net's call as HearthError, with the layer's name and the traceback.
 
     Attributes, set before `setup`:
         name, type: as in the prototxt.
-        param_str: `python_param.param_str`, any text of yours.
+        param_str: `python_param.param_str`, any text.
         phase: caffe.TRAIN or caffe.TEST.
-        blobs: the layer's parameters; `blobs.add_blob(3, 4)` in `setup` makes one, of zeros.
+        blobs: the layer's parameters; `blobs.add_blob(3, 4)` in `setup` adds one, of zeros.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Layer:
         """Called once: check the numbers of bottoms and tops, read `param_str`, add parameters."""
 
     def reshape(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
-        """Called before every forward: `top[0].reshape(*shape)`."""
+        """Called before each forward: `top[0].reshape(*shape)`."""
         raise NotImplementedError(f"{type(self).__name__} has no method reshape(bottom, top)")
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
@@ -47,5 +47,5 @@ class Layer:
     def backward(
         self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]
     ) -> None:
-        """Fills `bottom[i].diff` where `propagate_down[i]`, and adds to the parameters' diffs."""
+        """Fills `bottom[i].diff` if `propagate_down[i]`, and adds to the parameters' diffs."""
         raise NotImplementedError(f"{type(self).__name__} has no method backward")

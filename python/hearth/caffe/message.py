@@ -1,9 +1,8 @@
-"""Caffe's messages (NetParameter, LayerParameter, ...) as light Python objects.
+"""Caffe's messages (NetParameter, LayerParameter, ...) as lightweight Python objects.
 
-They behave as protobuf's do where nets are written and looked at: attributes with defaults, lists
-for repeated fields, `add()`, `HasField`, `CopyFrom`, and `str()`, which gives prototxt. Their
-fields are those that the engine knows. Where protobuf's own classes are wanted,
-`caffe.proto.caffe_pb2` has them.
+They behave like protobuf's for writing and reading nets: attributes with defaults, lists for
+repeated fields, `add()`, `HasField`, `CopyFrom`, and `str()`, which returns prototxt. Their fields
+are those that the engine knows. `caffe.proto.caffe_pb2` has protobuf's own classes.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ def _schema() -> dict[str, Any]:
 def _fields(type_name: str) -> dict[str, Field]:
     messages = _schema()["messages"]
     if type_name not in messages:
-        raise ValueError(f"there is no message type {type_name!r}{_nearest(type_name, messages)}")
+        raise ValueError(f"unknown message type {type_name!r}{_nearest(type_name, messages)}")
     return {field["name"]: field for field in messages[type_name]}
 
 
 def field_names(type_name: str) -> list[str]:
-    """The fields of a message type, by number. Raises ValueError for an unknown type."""
+    """The fields of a message type by number. Raises ValueError for an unknown type."""
     return list(_fields(type_name))
 
 
@@ -47,7 +46,7 @@ def field_type(type_name: str, name: str) -> str:
 
 
 def enum_values(type_name: str) -> dict[str, int]:
-    """The numbers of all enum values that belong to a message type, such as PoolingParameter."""
+    """The numbers of all enum values of a message type, such as PoolingParameter."""
     values: dict[str, int] = {}
     for name, numbers in _schema()["enums"].items():
         if name.rpartition(".")[0] == type_name:
@@ -61,7 +60,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _checked(field: Field, value: Any) -> Any:
-    """The value as it is stored. Raises TypeError or ValueError that names the field."""
+    """The value to store. Raises TypeError or ValueError that names the field."""
     kind = field["type"]
     try:
         if kind == "message":
@@ -84,7 +83,7 @@ def _checked(field: Field, value: Any) -> Any:
         return number
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"field {field['name']!r} takes {kind} {field['type_name']}".rstrip()
+            f"field {field['name']!r} expects {kind} {field['type_name']}".rstrip()
             + f", found {value!r}: {error}"
         ) from None
 
@@ -93,7 +92,7 @@ def _checked_message(field: Field, value: Any) -> Message:
     if isinstance(value, dict):
         return Message(field["type_name"], **value)
     if not isinstance(value, Message) or value.type_name != field["type_name"]:
-        raise TypeError("give a dict or a message of that type")
+        raise TypeError("use a dict or a message of that type")
     return value
 
 
@@ -101,7 +100,7 @@ def _enum_number(field: Field, value: Any) -> int:
     numbers = _schema()["enums"][field["type_name"]]
     if isinstance(value, str):
         if value not in numbers:
-            raise ValueError(f"there is no such name{_nearest(value, numbers)}")
+            raise ValueError(f"unknown name{_nearest(value, numbers)}")
         return numbers[value]
     number = operator.index(value)
     if number not in numbers.values():
@@ -110,7 +109,7 @@ def _enum_number(field: Field, value: Any) -> int:
 
 
 class Repeated(list):
-    """The values of a repeated field; all are checked when they enter."""
+    """The values of a repeated field, checked on insertion."""
 
     def __init__(self, field: Field, values: Iterable[Any] = ()) -> None:
         self._field = field
@@ -137,7 +136,7 @@ class Repeated(list):
 
 
 class Message:
-    """A message of one type; see the module. Raises AttributeError for fields it does not have."""
+    """A message of one type; see the module. Raises AttributeError for unknown fields."""
 
     __slots__ = ("_values", "type_name")
     _values: dict[str, Any]
@@ -155,7 +154,7 @@ class Message:
         """Parses prototxt; `type_name` is NetParameter or SolverParameter.
 
         Raises:
-            ValueError: as "path:line:column: what was found, what was expected".
+            ValueError: as "path:line:column: found ..., expected ...".
         """
         return cls(type_name, **parse_prototxt(text, path, type_name))
 
@@ -170,7 +169,7 @@ class Message:
             raise AttributeError(name)
         field = self._field(name)
         if name not in self._values:
-            # A submessage or list that is looked at can be filled; empty ones are not written.
+            # Reading a submessage or list creates it to be filled; empty ones are not written.
             if field["label"] == "repeated":
                 self._values[name] = Repeated(field)
             elif field["type"] == "message":
@@ -183,13 +182,13 @@ class Message:
         field = self._field(name)
         if field["label"] == "repeated":
             if isinstance(value, (str, bytes, dict)):
-                raise TypeError(f"field {name!r} is repeated: give a list, not {value!r}")
+                raise TypeError(f"field {name!r} is repeated: use a list, not {value!r}")
             self._values[name] = Repeated(field, value)
         else:
             self._values[name] = _checked(field, value)
 
     def assign(self, name: str, value: Any) -> None:
-        """Sets a field; one value for a repeated field stands for a list of one."""
+        """Sets a field; one value for a repeated field becomes a list of one."""
         single = not isinstance(value, (list, tuple)) and not hasattr(value, "tolist")
         if self._field(name)["label"] == "repeated" and single:
             value = [value]
@@ -223,7 +222,7 @@ class Message:
         self.MergeFrom(source)
 
     def ListFields(self) -> list[tuple[str, Any]]:
-        """(name, value) of the fields that are set, by number."""
+        """(name, value) of all set fields by number."""
         return [
             (name, self._values[name])
             for name in _fields(self.type_name)

@@ -1,4 +1,4 @@
-"""What holds for the whole process: device, random seed, log, ranks."""
+"""Process-wide settings: device, random seed, log, ranks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _seeds: Any = None
 
 
 def phase_name(phase: int | str) -> str:
-    """TRAIN or TEST, as the engine names phases."""
+    """The engine's name of a phase: TRAIN or TEST."""
     if phase in (TRAIN, "TRAIN"):
         return "TRAIN"
     if phase in (TEST, "TEST"):
@@ -48,16 +48,16 @@ def phase_name(phase: int | str) -> str:
 
 
 def set_mode_cpu() -> None:
-    """Nets and solvers that are built from now on compute on the CPU, as without this call."""
+    """Nets and solvers built from now on compute on the CPU, which is the default."""
     _gpu["mode"] = False
     _caffe.use_cpu()
 
 
 def set_mode_gpu() -> None:
-    """Nets and solvers that are built from now on compute on the GPU of set_device(), else GPU 0.
+    """Nets and solvers built from now on compute on the GPU of set_device(), by default GPU 0.
 
-    Where this process can use no CUDA device, it warns and they compute on the CPU. Unlike Caffe's,
-    a net stays where it was built.
+    If this process can use no CUDA device, it warns, and they compute on the CPU. Unlike in Caffe,
+    a net stays on the device where it was built.
 
     Raises:
         ValueError: there are CUDA devices, but not the one of set_device().
@@ -70,20 +70,20 @@ def set_mode_gpu() -> None:
 
 
 def set_device(device: int) -> None:
-    """The number of the GPU for nets that are built from now on, in GPU mode.
+    """Sets the number of the GPU for nets built from now on, in GPU mode.
 
     Raises:
         ValueError: `device` is negative; or the mode is GPU, and there is no such device.
     """
     if device < 0:
-        raise ValueError(f"device {device} is not a GPU's number")
+        raise ValueError(f"device {device} is not a valid GPU number")
     if _gpu["mode"]:
         _caffe.use_gpu(device)
     _gpu["device"] = device
 
 
 def set_random_seed(seed: int) -> None:
-    """Makes the fillers, dropout and augmentation of the nets built from now on repeatable."""
+    """Makes fillers, dropout and augmentation of nets built from now on repeatable."""
     global _seeds
     _seeds = count(seed & (2**62 - 1))
 
@@ -94,31 +94,31 @@ def next_seed() -> int:
 
 
 def set_solver_count(solvers: int) -> None:
-    """Remembers how many solvers train together, for programs that ask solver_count()."""
+    """Stores the number of solvers that train together, for solver_count()."""
     if solvers < 1:
         raise ValueError(f"there cannot be {solvers} solvers")
     _ranks["count"] = solvers
 
 
 def set_solver_rank(rank: int) -> None:
-    """Remembers this process's place among the solvers."""
+    """Stores this process's rank among the solvers."""
     if rank < 0:
         raise ValueError(f"a solver cannot have the rank {rank}")
     _ranks["rank"] = rank
 
 
 def solver_count() -> int:
-    """What set_solver_count was given, else 1."""
+    """The value of set_solver_count, by default 1."""
     return _ranks["count"]
 
 
 def solver_rank() -> int:
-    """What set_solver_rank was given, else 0."""
+    """The value of set_solver_rank, by default 0."""
     return _ranks["rank"]
 
 
 def set_multiprocess(multiprocess: bool) -> None:
-    """Accepted for programs that call it; distributed training is CaffeOnSpark's or `hearth`'s."""
+    """Accepted for compatibility; distributed training is CaffeOnSpark's or `hearth`'s."""
 
 
 def has_nccl() -> bool:
@@ -127,7 +127,7 @@ def has_nccl() -> bool:
 
 
 class NCCL:
-    """pycaffe's multi-GPU training, which Hearth lacks: making one raises NotImplementedError."""
+    """pycaffe's multi-GPU training, which Hearth lacks: raises NotImplementedError."""
 
     def __init__(self, *arguments: Any) -> NoReturn:
         raise NotImplementedError(
@@ -137,7 +137,7 @@ class NCCL:
 
     @staticmethod
     def new_uid() -> NoReturn:
-        """Raises NotImplementedError, as the class does."""
+        """Raises NotImplementedError, like the class."""
         NCCL()
 
 
@@ -148,7 +148,7 @@ class Timer:
         self._started = self._stopped = 0.0
 
     def start(self) -> None:
-        """Begins to measure."""
+        """Starts the measurement."""
         self._started = self._stopped = time.perf_counter()
 
     def stop(self) -> None:
@@ -162,9 +162,9 @@ class Timer:
 
 
 def init_log(level: int = 0, stderr: bool = True) -> None:
-    """The least level that is logged on stderr: 0 information, 1 warnings, 2 and above errors.
+    """Sets the lowest level logged on stderr: 0 information, 1 warnings, 2 and above errors.
 
-    Without `stderr`, errors alone: there is no other place for the rest.
+    Without `stderr`, only errors are logged: there is no other log.
     The environment variable GLOG_minloglevel sets it when hearth.caffe is imported.
     """
     _caffe.set_log_level(level if stderr else max(level, 2))

@@ -23,9 +23,9 @@ class Net:
     Attributes:
         blobs: OrderedDict of Blob by name. `blob.data` and `blob.diff` are float32 views.
         params: OrderedDict of each layer's parameters, `params["conv1"][0]` being the weights.
-        layers: the layers; for Python layers your own objects.
+        layers: the layers; Python layers are your objects.
         layer_dict: the same by name.
-        inputs, outputs: names of the input blobs, and of the blobs that no layer reads.
+        inputs, outputs: names of the input blobs, and of blobs that no layer reads.
         top_names, bottom_names: names of a layer's blobs, by layer name.
         blob_loss_weights: each blob's weight in the loss.
     """
@@ -38,16 +38,16 @@ class Net:
         stages: Sequence[str] | None = None,
         weights: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Builds the net, and loads `weights` (a .caffemodel) where given.
+        """Builds the net, and loads `weights` (a .caffemodel) if given.
 
         Args:
             network_file: path or URI of the prototxt.
             phase: caffe.TRAIN or caffe.TEST. The old order Net(file, weights, phase) works too.
-            level, stages: the NetState that include and exclude rules ask for.
+            level, stages: the NetState for include and exclude rules.
 
         Raises:
-            ValueError: "file:line:column: ..." or the name of the layer that is wrong.
-            FileNotFoundError: a file is not there.
+            ValueError: "file:line:column: ..." or the name of the invalid layer.
+            FileNotFoundError: a file does not exist.
         """
         if isinstance(phase, (str, os.PathLike)) and phase not in ("TRAIN", "TEST"):
             weights, phase, level = phase, level, 0
@@ -60,7 +60,7 @@ class Net:
 
     @classmethod
     def of(cls, native: _caffe.Net) -> Net:
-        """The net around one that a solver owns."""
+        """Wraps a net that a solver owns."""
         net = cls.__new__(cls)
         net._attach(native)
         return net
@@ -95,12 +95,12 @@ class Net:
         end: str | None = None,
         **kwargs: Any,
     ) -> Arrays:
-        """Runs the layers from `start` to `end`, both included (default: all of them).
+        """Runs the layers from `start` to `end`, inclusive (default: all).
 
         Args:
-            blobs: names of blobs to return beside the outputs.
+            blobs: names of blobs to return in addition to the outputs.
             start, end: layer names.
-            kwargs: arrays for all inputs, by name, each of its blob's shape.
+            kwargs: arrays for all inputs, by name, each with its blob's shape.
 
         Returns:
             Views, by name, of the outputs (with `end`: of that layer's tops) and of `blobs`.
@@ -120,14 +120,14 @@ class Net:
         end: str | None = None,
         **kwargs: Any,
     ) -> Arrays:
-        """Runs backward from layer `start` down to `end`, both included (default: all of them).
+        """Runs backward from layer `start` down to `end`, inclusive (default: all).
 
         Parameters' diffs are added to: see `clear_param_diffs`.
 
         Args:
-            diffs: names of blobs whose diffs to return beside the inputs'.
+            diffs: names of blobs whose diffs to return in addition to the inputs'.
             start, end: layer names.
-            kwargs: diffs of all outputs, by name; without them the losses' weights count.
+            kwargs: diffs of all outputs, by name; default: the losses' weights.
 
         Returns:
             Views, by name, of the diffs of the inputs (with `end`: of that layer's bottoms) and of
@@ -145,11 +145,11 @@ class Net:
         """Runs any number of items through the net, batch by batch.
 
         Args:
-            blobs: names of blobs to return beside the outputs.
+            blobs: names of blobs to return in addition to the outputs.
             kwargs: arrays for all inputs, by name: (items, ...).
 
         Returns:
-            Copies by name, one row per item; one value per batch where a blob has no batch axis.
+            Copies by name, one row per item; one value per batch for blobs without a batch axis.
         """
         runs = [self._copies(self.forward(blobs, **batch)) for batch in self._batch(kwargs)]
         return self._joined(runs, _item_count(kwargs))
@@ -160,11 +160,11 @@ class Net:
         """Runs forward and backward over any number of items, batch by batch.
 
         Args:
-            blobs, diffs: names to return beside the outputs' data and the inputs' diffs.
+            blobs, diffs: names to return in addition to the outputs' data and the inputs' diffs.
             kwargs: arrays for all inputs and, optionally, diffs for all outputs: (items, ...).
 
         Returns:
-            (data, diffs) by name, as forward_all.
+            (data, diffs) by name, like forward_all.
         """
         forward_runs, backward_runs = [], []
         for batch in self._batch(kwargs):
@@ -176,7 +176,7 @@ class Net:
         return self._joined(forward_runs, items), self._joined(backward_runs, items)
 
     def reshape(self) -> None:
-        """Gives every blob the shape that follows from the inputs' present shapes."""
+        """Recomputes the shapes of all blobs from the inputs' current shapes."""
         self._native.reshape()
 
     def clear_param_diffs(self) -> None:
@@ -184,38 +184,38 @@ class Net:
         self._native.clear_param_diffs()
 
     def set_input_arrays(self, data: Any, labels: Any) -> None:
-        """Gives the MemoryData layer its items: data (n, channels, height, width), labels (n,).
+        """Sets the items of the MemoryData layer: data (n, channels, height, width), labels (n,).
 
-        They are copied, as float32. n must be a multiple of the batch size.
+        They are copied as float32. n must be a multiple of the batch size.
         """
         self._native.set_input_arrays(
             np.ascontiguousarray(data, np.float32), np.ascontiguousarray(labels, np.float32)
         )
 
     def before_forward(self, call: Callable[[int], Any]) -> None:
-        """Has call(layer_index) run before every layer's forward."""
+        """Registers call(layer_index) to run before every layer's forward."""
         self._on("before_forward", call)
 
     def after_forward(self, call: Callable[[int], Any]) -> None:
-        """Has call(layer_index) run after every layer's forward."""
+        """Registers call(layer_index) to run after every layer's forward."""
         self._on("after_forward", call)
 
     def before_backward(self, call: Callable[[int], Any]) -> None:
-        """Has call(layer_index) run before every layer's backward."""
+        """Registers call(layer_index) to run before every layer's backward."""
         self._on("before_backward", call)
 
     def after_backward(self, call: Callable[[int], Any]) -> None:
-        """Has call(layer_index) run after every layer's backward."""
+        """Registers call(layer_index) to run after every layer's backward."""
         self._on("after_backward", call)
 
     # ---- weights ----
 
     def copy_from(self, weights: str | os.PathLike[str]) -> None:
-        """Weights from a .caffemodel (or .h5) file, for the layers of the same names."""
+        """Loads weights from a .caffemodel (or .h5) file, for layers of the same names."""
         self._native.copy_from(os.fspath(weights))
 
     def share_with(self, other: Net) -> None:
-        """Uses the other net's weights, without a copy, for the layers of the same names."""
+        """Uses the other net's weights, without a copy, for layers of the same names."""
         self._native.share_with(other._native)
 
     def save(self, filename: str | os.PathLike[str]) -> None:
@@ -223,16 +223,16 @@ class Net:
         self._native.save(os.fspath(filename))
 
     def save_hdf5(self, filename: str | os.PathLike[str], write_diff: bool = False) -> None:
-        """Writes the weights as HDF5, with their diffs where asked."""
+        """Writes the weights as HDF5, optionally with their diffs."""
         self._native.save_hdf5(os.fspath(filename), write_diff)
 
     def load_hdf5(self, filename: str | os.PathLike[str]) -> None:
-        """Weights from an HDF5 file, for the layers of the same names."""
+        """Loads weights from an HDF5 file, for layers of the same names."""
         self._native.load_hdf5(os.fspath(filename))
 
     _set_input_arrays = set_input_arrays
 
-    # ---- inside; programs that take nets apart use pycaffe's names for it ----
+    # ---- internals, under pycaffe's names, for programs that inspect nets ----
 
     @property
     def _blobs(self) -> list[_caffe.Blob]:
@@ -240,30 +240,30 @@ class Net:
 
     @property
     def _inputs(self) -> list[int]:
-        """The input blobs, as places in _blobs and _blob_names."""
-        return self._places(self.inputs)
+        """The input blobs, as indices of _blobs and _blob_names."""
+        return self._indices(self.inputs)
 
     @property
     def _outputs(self) -> list[int]:
-        return self._places(self.outputs)
+        return self._indices(self.outputs)
 
     def _bottom_ids(self, layer: int) -> list[int]:
-        """The blobs that a layer reads, as places in _blobs."""
-        return self._places(self._native.layers[layer]["bottoms"])
+        """The blobs that a layer reads, as indices of _blobs."""
+        return self._indices(self._native.layers[layer]["bottoms"])
 
     def _top_ids(self, layer: int) -> list[int]:
-        return self._places(self._native.layers[layer]["tops"])
+        return self._indices(self._native.layers[layer]["tops"])
 
     @property
     def _blob_loss_weights(self) -> list[float]:
-        """The weight in the loss of each of _blobs."""
+        """The loss weight of each of _blobs."""
         return list(self.blob_loss_weights.values())
 
-    def _places(self, names: Sequence[str]) -> list[int]:
+    def _indices(self, names: Sequence[str]) -> list[int]:
         return [self._blob_names.index(name) for name in names]
 
     def _forward(self, start: int, end: int) -> float:
-        """Runs layers by index, both included; returns their part of the loss."""
+        """Runs layers by index, inclusive; returns their part of the loss."""
         return self._native.forward(start, end)
 
     def _backward(self, start: int, end: int) -> None:
@@ -282,9 +282,9 @@ class Net:
             ) from None
 
     def _fill(self, arrays: Mapping[str, Any], names: Sequence[str], part: str) -> None:
-        """Copies `arrays`, which must be those of `names`, into the blobs' data or diff."""
+        """Copies `arrays`, which must have the names `names`, into the blobs' data or diff."""
         if set(arrays) != set(names):
-            raise ValueError(f"arrays are given for {sorted(arrays)}, needed for {sorted(names)}")
+            raise ValueError(f"arrays for {sorted(arrays)}, but need {sorted(names)}")
         for name, array in arrays.items():
             target = getattr(self.blobs[name], part)
             if np.shape(array)[:1] != target.shape[:1]:
@@ -320,5 +320,5 @@ class Net:
 def _item_count(arrays: Mapping[str, Any]) -> int:
     counts = {len(array) for array in arrays.values()}
     if len(counts) != 1 or counts == {0}:
-        raise ValueError(f"give all inputs the same number of items, found {sorted(counts)}")
+        raise ValueError(f"all inputs need the same number of items, found {sorted(counts)}")
     return counts.pop()

@@ -32,14 +32,14 @@ __all__ = [
 
 
 class Top:
-    """One output of a layer; give it to the layers that read it."""
+    """One output of a layer; pass it to the layers that read it."""
 
     def __init__(self, fn: Function, n: int) -> None:
         self.fn = fn
         self.n = n
 
     def to_proto(self) -> Message:
-        """The NetParameter of everything that this top needs, with names made up."""
+        """The NetParameter of everything that this top needs, with generated names."""
         return to_proto(self)
 
     def _update(self, params: Mapping[str, Any]) -> None:
@@ -47,15 +47,15 @@ class Top:
 
 
 class Function:
-    """One layer: its type, what it reads, its parameters and its tops.
+    """A layer: its type, inputs, parameters and tops.
 
-    Raises TypeError where an input is not a Top.
+    Raises TypeError if an input is not a Top.
     """
 
     def __init__(self, type_name: str, inputs: tuple[Any, ...], params: dict[str, Any]) -> None:
         for index, top in enumerate(inputs):
             if not isinstance(top, Top):
-                # pycaffe's words: its own test and programs look at them.
+                # pycaffe's message, which its tests and programs check.
                 raise TypeError(f"{type_name} input {index} is not a Top (type is {type(top)})")
         self.type_name = type_name
         self.inputs = inputs
@@ -70,7 +70,7 @@ class Function:
 
 @cache
 def _param_fields() -> dict[str, str]:
-    """The LayerParameter field that holds a layer type's own parameters, by type."""
+    """By layer type, the LayerParameter field with the type's parameters."""
     own: dict[str, str] = {}
     for name in field_names("LayerParameter"):
         if name.endswith("_param"):
@@ -79,17 +79,17 @@ def _param_fields() -> dict[str, str]:
 
 
 def param_name_dict() -> dict[str, str]:
-    """The name of each layer type's own parameters, such as {"Convolution": "convolution"}."""
+    """The name of each layer type's parameters, such as {"Convolution": "convolution"}."""
     return {kind: field.removesuffix("_param") for kind, field in _param_fields().items()}
 
 
 def assign_proto(proto: Message, name: str, val: Any) -> None:
-    """Sets a field of a message; dicts become messages, one value a list of one where it must."""
+    """Sets a field of a message; dicts become messages, a single value a list if necessary."""
     proto.assign(name, val)
 
 
 def _set_param(layer: Message, name: str, value: Any) -> None:
-    """Sets a parameter of the layer's own message where that has it, else of the layer itself."""
+    """Sets a parameter of the layer type's message if it has it, else of the layer itself."""
     own = _param_fields().get(layer.type)
     in_own = own is not None and name in field_names(field_type("LayerParameter", own))
     if in_own and not name.endswith("param"):
@@ -98,14 +98,14 @@ def _set_param(layer: Message, name: str, value: Any) -> None:
         layer.assign(name, value)
     else:
         try:
-            # Fails, naming the message whose field was most likely meant.
+            # Fails with the name of the message that was most likely meant.
             (getattr(layer, own) if own else layer).assign(name, value)
         except AttributeError as error:
             raise AttributeError(f"L.{layer.type}: {error}") from None
 
 
 class _Writer:
-    """Collects the layers that tops need, each after those that it reads."""
+    """Collects the layers that tops need, each after its inputs."""
 
     def __init__(self, names: dict[Any, str]) -> None:
         self.names = dict(names)
@@ -146,7 +146,7 @@ def to_proto(*tops: Top) -> Message:
 
 
 class NetSpec:
-    """A net under construction: setting an attribute to a Top gives blob and layer that name."""
+    """A net under construction: setting an attribute to a Top names its blob and layer."""
 
     tops: OrderedDict[str, Any]
 
@@ -160,7 +160,7 @@ class NetSpec:
         try:
             return self.tops[name]
         except KeyError:
-            raise AttributeError(f"the net has no top {name!r} yet") from None
+            raise AttributeError(f"the net has no top {name!r}") from None
 
     def __delattr__(self, name: str) -> None:
         del self.tops[name]
@@ -181,11 +181,11 @@ class NetSpec:
         return iter(self.tops)
 
     def keys(self) -> list[str]:
-        """The names of the tops, in the order in which they were set."""
+        """The names of the tops in insertion order."""
         return list(self.tops)
 
     def vals(self) -> list[Any]:
-        """The tops, in the order in which they were set."""
+        """The tops in insertion order."""
         return list(self.tops.values())
 
     def items(self) -> ItemsView[str, Any]:
@@ -200,7 +200,7 @@ class NetSpec:
         """The net as a NetParameter; `str()` of it is prototxt.
 
         Raises:
-            AttributeError, TypeError, ValueError: a parameter that its layer does not have, or of a
+            AttributeError, TypeError, ValueError: an unknown parameter of a layer, or one of a
                 wrong type; the message names the layer type and the field.
         """
         writer = _Writer({top: name for name, top in self.tops.items()})
@@ -212,8 +212,8 @@ class NetSpec:
 class Layers:
     """`layers.Convolution(...)` makes a layer of type Convolution and returns its top.
 
-    `ntop=n` gives a tuple of n tops (a Function for 0), `in_place=True` lets the top be the bottom.
-    The other keywords are the parameters of the layer type, or fields of LayerParameter.
+    `ntop=n` returns a tuple of n tops (a Function for 0), `in_place=True` makes the top the bottom.
+    Other keywords are parameters of the layer type, or fields of LayerParameter.
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -1,9 +1,9 @@
-"""The program `hearth` in this interpreter, where a net has layers in Python.
+"""Runs the program `hearth` in this interpreter, for nets with layers in Python.
 
     python -m hearth.caffe.program train --solver=solver.prototxt
 
-Nobody needs to call it: `hearth train`, `test`, `time` and `extract_features`, and the tasks of a
-Spark job, do so by themselves.
+`hearth train`, `test`, `time` and `extract_features`, and tasks of a Spark job, call it
+automatically.
 """
 
 from __future__ import annotations

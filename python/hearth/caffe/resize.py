@@ -1,4 +1,4 @@
-"""Resizing of pictures as pycaffe does it, which asks scikit-image or SciPy by the channels."""
+"""Resizes images like pycaffe, which uses scikit-image or SciPy depending on the channels."""
 
 from __future__ import annotations
 
@@ -9,68 +9,70 @@ import numpy as np
 __all__ = ["resize_image"]
 
 
-def _weights(places: np.ndarray, low: np.ndarray, array: np.ndarray, axis: int) -> np.ndarray:
-    """The share of each upper neighbour, in the shape that multiplies slices along `axis`."""
+def _weights(positions: np.ndarray, low: np.ndarray, array: np.ndarray, axis: int) -> np.ndarray:
+    """The weights of the upper neighbors, shaped to multiply slices along `axis`."""
     shape = [1] * array.ndim
-    shape[axis] = len(places)
-    return (places - low).astype(array.dtype).reshape(shape)
+    shape[axis] = len(positions)
+    return (positions - low).astype(array.dtype).reshape(shape)
 
 
-def _between(array: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
-    """`array` at `places`, perhaps fractional, along `axis`, linear between neighbours."""
-    low = np.minimum(np.floor(places).astype(int), array.shape[axis] - 1)
+def _between(array: np.ndarray, axis: int, positions: np.ndarray) -> np.ndarray:
+    """`array` at possibly fractional `positions` along `axis`, linearly interpolated."""
+    low = np.minimum(np.floor(positions).astype(int), array.shape[axis] - 1)
     high = np.minimum(low + 1, array.shape[axis] - 1)
-    weight = _weights(places, low, array, axis)
+    weight = _weights(positions, low, array, axis)
     return np.take(array, low, axis) * (1 - weight) + np.take(array, high, axis) * weight
 
 
-def _nearest(array: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
-    """`array` at the element that is nearest to each place; halves go up."""
-    nearest = np.floor(places + 0.5).astype(int)
+def _nearest(array: np.ndarray, axis: int, positions: np.ndarray) -> np.ndarray:
+    """`array` at the element nearest to each position; halves round up."""
+    nearest = np.floor(positions + 0.5).astype(int)
     return np.take(array, np.clip(nearest, 0, array.shape[axis] - 1), axis)
 
 
 def _bordered(image: np.ndarray) -> np.ndarray:
-    """The picture with a border of its least value, one pixel wide."""
+    """The image with a one-pixel border of its least value."""
     around = [(1, 1), (1, 1), *[(0, 0)] * (image.ndim - 2)]
     return np.pad(image, around, constant_values=image.min())
 
 
 def _by_centres(image: np.ndarray, new_dims: Sequence[int], order: int) -> np.ndarray:
-    """Pixels are areas: the outer edges of the old and the new picture meet.
+    """Pixels are areas: the outer edges of the old and the new image coincide.
 
-    So an enlarged picture reaches beyond the outer centres. There scikit-image sees 0 in the
-    picture that pycaffe scaled to [0, 1], which is the picture's least value.
+    So an enlarged image reaches beyond the outer centers. There scikit-image reads 0 in the image
+    that pycaffe scaled to [0, 1], which is the image's least value.
     """
     old_dims = image.shape
     if order == 1:
         image = _bordered(image)
     for axis in (0, 1):
         size = int(new_dims[axis])
-        places = (np.arange(size) + 0.5) * old_dims[axis] / size - 0.5
-        image = _nearest(image, axis, places) if order == 0 else _between(image, axis, places + 1)
+        positions = (np.arange(size) + 0.5) * old_dims[axis] / size - 0.5
+        image = (
+            _nearest(image, axis, positions) if order == 0 else _between(image, axis, positions + 1)
+        )
     return image
 
 
 def _by_corners(image: np.ndarray, new_dims: Sequence[int], order: int) -> np.ndarray:
-    """Pixels are points: the first and the last ones stay where they are."""
+    """Pixels are points: the first and the last ones stay in place."""
     for axis in (0, 1):
         size = int(new_dims[axis])
-        places = np.arange(size) * (image.shape[axis] - 1) / max(size - 1, 1)
-        image = (_nearest if order == 0 else _between)(image, axis, places)
+        positions = np.arange(size) * (image.shape[axis] - 1) / max(size - 1, 1)
+        image = (_nearest if order == 0 else _between)(image, axis, positions)
     return image
 
 
 def _rounded(values: np.ndarray, like: np.dtype) -> np.ndarray:
-    """SciPy gives whole numbers where it was given some."""
+    """Rounds to integers if the input had integers, like SciPy."""
     return values if like.kind == "f" else np.copysign(np.floor(np.abs(values) + 0.5), values)
 
 
 def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1) -> np.ndarray:
-    """Resizes a picture of any number of channels, without smoothing.
+    """Resizes an image of any number of channels, without smoothing.
 
-    Pictures of one or three channels are resized as scikit-image's `resize` does with
-    `mode="constant"` and without anti-aliasing, others as `scipy.ndimage.zoom`: pycaffe's choice.
+    Like pycaffe, images of one or three channels are resized like scikit-image's `resize` with
+    `mode="constant"` and without anti-aliasing, others like `scipy.ndimage.zoom`.
 
     Args:
         im: (height, width, channels).
@@ -81,13 +83,13 @@ def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1)
         float32 (new height, new width, channels).
 
     Raises:
-        ValueError: another interp_order, or the picture has no pixels.
+        ValueError: another interp_order, or the image has no pixels.
     """
     if interp_order not in (0, 1):
         raise ValueError(f"interp_order {interp_order} is not 0 (nearest) or 1 (bilinear)")
     given = np.asarray(im)
     if given.size == 0:
-        raise ValueError(f"a picture of the shape {given.shape} has no pixels to resize")
+        raise ValueError(f"an image of the shape {given.shape} has no pixels to resize")
     image = given if given.dtype in (np.float32, np.float64) else given.astype(np.float64)
     if given.shape[:2] == tuple(new_dims):
         return image.astype(np.float32)

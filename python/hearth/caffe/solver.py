@@ -25,7 +25,7 @@ __all__ = [
 
 
 class SolverParam:
-    """A solver's parameters: fields of SolverParameter, defaults included. base_lr can be set."""
+    """A solver's parameters: fields of SolverParameter with defaults. Only base_lr can be set."""
 
     def __init__(self, native: _caffe.Solver) -> None:
         object.__setattr__(self, "_native", native)
@@ -35,17 +35,17 @@ class SolverParam:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "base_lr":
-            raise AttributeError(f"{name} of a running solver cannot be changed, only base_lr can")
+            raise AttributeError(f"{name} of a running solver cannot be changed; only base_lr can")
         self._native.set_base_lr(value)
 
 
 class Solver:
-    """The training of one net. Not thread-safe; Ctrl-C ends a step after its iteration.
+    """The training of one net. Not thread-safe; Ctrl-C ends a step after the current iteration.
 
     Attributes:
         net: the train net.
         test_nets: the test nets; they share the train net's weights once a test has run.
-        param: the solver's parameters, as `param.max_iter`; `param.base_lr` can be set.
+        param: the solver's parameters, such as `param.max_iter`; `param.base_lr` can be set.
     """
 
     type: str = ""
@@ -54,14 +54,14 @@ class Solver:
         """Builds the solver of a prototxt file, with the nets that it names.
 
         Raises:
-            ValueError: "file:line:column: ..." or the name of the layer that is wrong.
-            FileNotFoundError: a file is not there.
+            ValueError: "file:line:column: ..." or the name of the invalid layer.
+            FileNotFoundError: a file does not exist.
         """
         path = os.fspath(solver_file)
         given = Message.from_text("SolverParameter", _caffe.read_solver(path), path)
         if given.HasField("type") and given.type != self.type:
             warnings.warn(
-                f"{path} says type {given.type}, {type(self).__name__} trains with {self.type}: "
+                f"{path} has type {given.type}, but {type(self).__name__} trains with {self.type}: "
                 "use caffe.get_solver to follow the file",
                 stacklevel=2,
             )
@@ -81,17 +81,17 @@ class Solver:
         return self._native.lr
 
     def step(self, iterations: int) -> None:
-        """Trains `iterations` more, with the tests, displays and snapshots that fall due."""
+        """Trains `iterations` more, with due tests, displays and snapshots."""
         self._native.step(iterations)
 
     def solve(self, resume_file: str | os.PathLike[str] | None = None) -> None:
-        """Trains to max_iter, from a .solverstate where given."""
+        """Trains to max_iter, optionally from a .solverstate."""
         if resume_file is not None:
             self.restore(resume_file)
         self._native.solve()
 
     def restore(self, state_file: str | os.PathLike[str]) -> None:
-        """Resumes from a .solverstate and the model that it names."""
+        """Resumes from a .solverstate and its model."""
         self._native.restore(os.fspath(state_file))
 
     def snapshot(self) -> tuple[str, str]:
@@ -99,17 +99,17 @@ class Solver:
         return self._native.snapshot()
 
     def apply_update(self) -> None:
-        """Updates the weights from the net's diffs, as the end of an iteration, and counts it."""
+        """Updates the weights from the net's diffs, like the end of an iteration, and counts it."""
         self._native.apply_update()
 
     def share_weights(self, net: Net) -> None:
-        """Trains the weights of another net, for the layers of the same names."""
+        """Trains the weights of another net, for layers of the same names."""
         self.net.share_with(net)
 
     def add_callback(
         self, on_start: Callable[[], Any], on_gradients_ready: Callable[[], Any]
     ) -> None:
-        """Has on_start() run before every iteration, on_gradients_ready() before every update."""
+        """Registers on_start() before every iteration, on_gradients_ready() before every update."""
         self._native.add_callback(on_start, on_gradients_ready)
 
 
@@ -126,19 +126,19 @@ class NesterovSolver(Solver):
 
 
 class AdaGradSolver(Solver):
-    """Rates that fall with the gradients seen so far."""
+    """Learning rates that decrease with the gradients seen so far."""
 
     type = "AdaGrad"
 
 
 class RMSPropSolver(Solver):
-    """Rates by a running mean of squared gradients."""
+    """Learning rates from a running mean of squared gradients."""
 
     type = "RMSProp"
 
 
 class AdaDeltaSolver(Solver):
-    """Rates by running means of squared gradients and updates."""
+    """Learning rates from running means of squared gradients and updates."""
 
     type = "AdaDelta"
 
@@ -153,7 +153,7 @@ _CLASSES = {kind.type: kind for kind in Solver.__subclasses__()}
 
 
 def get_solver(solver_file: str | os.PathLike[str]) -> Solver:
-    """The solver of the type that the file names (SGD where it names none).
+    """The solver of the file's type (default SGD).
 
     Raises:
         ValueError: the type is not one of the six.

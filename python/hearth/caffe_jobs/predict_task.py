@@ -16,7 +16,7 @@ from hearth.caffe_jobs.trainer_process import (
     compute_threads,
     stream_of,
 )
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.invalid_rows import POSITION, Tally
 
@@ -39,7 +39,7 @@ class PredictSpec:
     parts: Any = None  # features(): accumulator of invalid rows; None with Spark Connect
     once: bool = False  # one action computes all partitions: their numbers are unique
     remote: RemotePlan | None = None  # access to the job's remote files
-    tokens: TokenLoan | None = None  # for HDFS with Kerberos
+    tokens: ForwardedTokens | None = None  # for HDFS with Kerberos
 
 
 class Predictor:
@@ -63,7 +63,7 @@ class Predictor:
         }
         self._remote = RemoteFiles(job, spec.remote) if spec.remote else None
         try:
-            with borrowed(spec.tokens):
+            with token_scope(spec.tokens):
                 job = self._remote.local_job() if self._remote else job
             self._trainer = TrainerProcess(job, [*self._input.fds(), *self._output.fds()])
         except BaseException:

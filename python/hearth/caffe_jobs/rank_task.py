@@ -14,7 +14,7 @@ from hearth.caffe_jobs.recorded_events import RecordedEvents
 from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
 from hearth.caffe_jobs.ring_feed import FileFeed, TaskRank, feed, split_streams
 from hearth.caffe_jobs.trainer_process import Event, RankError, TrainerProcess, compute_threads
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.addresses import address_of, bare
 from hearth.spark.ports import COORDINATOR, coordinator_ports
@@ -49,7 +49,7 @@ class RankSpec:
     hosts: tuple[frozenset[str], ...] = ()  # per rank: hosts that store its files; see TaskRank
     ports: tuple[int, ...] = (0,)  # candidates for the coordinator in rank 0's task
     listener: Listener | None = None  # of events while rank 0's task hosts the coordinator
-    tokens: TokenLoan | None = None  # for HDFS with Kerberos
+    tokens: ForwardedTokens | None = None  # for HDFS with Kerberos
     links: dict[str, str] = field(default_factory=dict)  # see link_environment()
 
     def __repr__(self) -> str:  # the token must not reach a log
@@ -74,7 +74,7 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     rank = task.rank
     with ExitStack() as stack:
         uses_hdfs = spec.files or (spec.remote and rank == 0)
-        stack.enter_context(borrowed(spec.tokens if uses_hdfs else None))
+        stack.enter_context(token_scope(spec.tokens if uses_hdfs else None))
         endpoint, kept = spec.coordinator, None
         if endpoint is None:
             endpoint, kept = _host_coordinator(spec, context, stack)

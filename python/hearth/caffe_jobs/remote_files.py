@@ -17,11 +17,11 @@ from typing import Any
 
 from hearth.caffe_jobs.trainer_process import RankError
 from hearth.errors import HearthError
-from hearth.files.far_copies import FarCopies
 from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
 from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
-from hearth.files.uri import is_far, scheme, serving
+from hearth.files.remote_copies import RemoteCopies
+from hearth.files.uri import is_remote, scheme, serving
 from hearth.native.failure import Failure
 
 # Interval of the scan for new snapshots, and how long requests to an unavailable store are retried,
@@ -56,7 +56,7 @@ class RemotePlan:
 def remote_plan(job: Mapping[str, Any], spark: Any, prefix: str = "") -> RemotePlan | None:
     """The plan for a job with remote files; None if all its files are local."""
     named = [*job.get("weights", []), job.get("snapshot", ""), job.get("model", "")]
-    if not any(is_far(uri) for uri in named):
+    if not any(is_remote(uri) for uri in named):
         return None
     files = HadoopFiles.of(spark)
     by_library = (uri for uri in named if isinstance(serving(files, uri), LibraryFiles))
@@ -70,7 +70,7 @@ class RemoteFiles:
         """`job`: this rank's job, with URIs."""
         self._job = job
         self._prefix = plan.prefix
-        self._copies = FarCopies(plan.settings, plan.libraries)
+        self._copies = RemoteCopies(plan.settings, plan.libraries)
         self._folder = Path(tempfile.mkdtemp(prefix="hearth-files-", dir=spill_folder()))
         self._model: str = job.get("model", "")
         self._out = self._folder / "out"
@@ -102,24 +102,24 @@ class RemoteFiles:
 
     def _localized(self, job: dict[str, Any]) -> dict[str, Any]:
         local = dict(job)
-        if is_far(self._model):
+        if is_remote(self._model):
             self._out.mkdir()
             local["model"] = str(self._out / self._model.rpartition("/")[2])
         if job["rank"] != 0:
             return local  # rank 0 sends everything to the others
-        if job.get("generation") and is_far(self._model):
+        if job.get("generation") and is_remote(self._model):
             self._fetch_last_snapshot(job["run"])
         weights = enumerate(job.get("weights", []))
         local["weights"] = [self._fetched(uri, f"weights{i}") for i, uri in weights]
         state = job.get("snapshot", "")
-        if is_far(state):
+        if is_remote(state):
             local["snapshot"] = self._fetched(state, "state")
             self._fetch_seal(state)
         return local
 
     def watch(self) -> None:
         """Starts a thread that stores each snapshot as soon as it is sealed."""
-        if is_far(self._model):
+        if is_remote(self._model):
             self._thread = threading.Thread(target=self._watch, name="hearth-files", daemon=True)
             self._thread.start()
 
@@ -129,7 +129,7 @@ class RemoteFiles:
         Raises:
             RankError: they cannot be stored, even after some minutes of retries.
         """
-        if not is_far(self._model) or done.get("event") != "done":
+        if not is_remote(self._model) or done.get("event") != "done":
             return done
         self._stop()
         path = done["model"]
@@ -146,7 +146,7 @@ class RemoteFiles:
 
     def _fetched(self, uri: str, name: str) -> str:
         """The path of a local copy with the same file name; a local path is returned unchanged."""
-        if not is_far(uri):
+        if not is_remote(uri):
             return uri
         folder = self._folder / name
         folder.mkdir(exist_ok=True)

@@ -28,6 +28,6 @@ _HOMES = {
     "FlagError": ".flags",
     "Source": ".source",
 }
-# The program must hear Ctrl-C before it loads anything large.
+# The program must handle Ctrl-C before it loads anything large.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = on_demand(__name__, _HOMES)

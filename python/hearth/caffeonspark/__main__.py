@@ -1,6 +1,6 @@
-"""`python -m hearth.caffeonspark`, or this file given to spark-submit: CaffeOnSpark's flags.
+"""`python -m hearth.caffeonspark`, or this file passed to spark-submit: CaffeOnSpark's flags.
 
-It loads next to nothing itself, so that Ctrl-C is heard from the first moment.
+It imports almost nothing itself, so Ctrl-C works from the start.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what the flags ask for. Returns the exit status; a user's error is one line."""
+    """Runs the commands of the flags. Returns the exit status; a user's error is one line."""
 
     def work(started: Started) -> int:
         from hearth.caffeonspark import command_line

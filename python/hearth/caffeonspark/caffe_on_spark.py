@@ -1,4 +1,4 @@
-"""CaffeOnSpark: train, test and extract features on the executors of a Spark session."""
+"""CaffeOnSpark: trains, tests and extracts features on the executors of a Spark session."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hearth.caffe_jobs.memory_need import STREAMED_MB, memory_warnings
 from hearth.caffe_jobs.predict_task import MEANS_SCHEMA, features_task, means_task
 from hearth.caffe_jobs.remote_files import remote_plan
 from hearth.caffeonspark.config import Config
+from hearth.caffeonspark.flag_files import FlagFiles
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.history import SCHEMA, History, Row
 from hearth.caffeonspark.jobs import predict_spec, train_job
-from hearth.caffeonspark.places import Places
 from hearth.caffeonspark.source import Source
 from hearth.files.uri import local_path
 from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
@@ -32,17 +32,17 @@ from hearth.spark.token_forwarder import forward_tokens
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_LOG = "the executors' logs say why"
+_LOG = "see the executors' logs"
 
 
 class CaffeOnSpark:
-    """Runs Caffe nets in Spark. Each call is complete in itself: nothing is left running."""
+    """Runs Caffe nets in Spark. Each call is self-contained: nothing is left running."""
 
     def __init__(self, sc: Any = None, on_event: Callable[[dict[str, Any]], None] | None = None):
         """`sc`: SparkSession (classic or Connect) or SparkContext; None takes the active one.
 
         `on_event` gets the live events of a training (progress, validation, log, ...; see
-        hearth.spark.progress), in the calling thread, instead of their being shown.
+        hearth.spark.progress) in the calling thread; by default they are displayed.
         """
         self._spark = as_session(sc)
         self._on_event = on_event
@@ -50,9 +50,9 @@ class CaffeOnSpark:
 
     @property
     def history(self) -> DataFrame:
-        """What the last training told: iteration, phase, output, value, seconds, images_per_s.
+        """The log of the last training: iteration, phase, output, value, seconds, images_per_s.
 
-        A row for each value: the loss and learning rate (TRAIN, several times a second at most) and
+        A row for each value: loss and learning rate (TRAIN, at most several times a second) and
         each validation's outputs (TEST). `seconds` count from the start.
         """
         return self._spark.createDataFrame(self._history.rows, SCHEMA)
@@ -69,8 +69,8 @@ class CaffeOnSpark:
             `history`.
 
         Raises:
-            FlagError: the configuration is wrong.
-            HearthError: a rank failed; the message names it and says why.
+            FlagError: the configuration is invalid.
+            HearthError: a rank failed; the message names it and the reason.
         """
         self._launch(train_source.conf, {"train": train_source}, validate=False)
         return self.history
@@ -80,8 +80,8 @@ class CaffeOnSpark:
 
         Returns:
             One row per validation and one column (array<float>) per output blob of the TEST net.
-            Upstream has none after the last iteration; here there is one where `test_interval`
-            divides `max_iter`: it is the written model's. `history` has them with the losses.
+            Upstream has none after the last iteration; here there is one if `test_interval`
+            divides `max_iter`, for the written model. `history` has them with the losses.
         """
         conf = train_source.conf
         if not conf.interleaves_validation:
@@ -94,11 +94,11 @@ class CaffeOnSpark:
         return self._validation_frame(conf, done["validations"])
 
     def test(self, source: Source) -> dict[str, list[float]]:
-        """The mean of every output blob of the TEST net over all rows of `source`, by name.
+        """The mean of each output blob of the TEST net over all rows of `source`, by name.
 
         Raises:
-            FlagError: the configuration is wrong, or there are no rows.
-            HearthError: a rank failed, or more rows are unusable than `maxBadRecords` allows.
+            FlagError: the configuration is invalid, or there are no rows.
+            HearthError: a rank failed, or there are more invalid rows than `maxBadRecords` allows.
         """
         spec = predict_spec(source.conf, "test", self._spark)
         means_of_tasks = _rows_of(source).mapInArrow(partial(means_task, spec), MEANS_SCHEMA)
@@ -110,7 +110,7 @@ class CaffeOnSpark:
             raise FlagError(f"{source.uri or 'the DataFrame'} has no rows to test")
         sums = sorted((row for row in rows if row.blob is not None), key=lambda row: row.position)
         used = sum(row.rows for row in sums if not row.position)
-        self._judge_bad_rows(source.conf, replace(add_up(parts), count=given - used))
+        self._check_invalid_rows(source.conf, replace(add_up(parts), count=given - used))
         means: dict[str, list[float]] = {}
         for name in dict.fromkeys(row.blob for row in sums):
             parts = [row for row in sums if row.blob == name]
@@ -120,27 +120,27 @@ class CaffeOnSpark:
         return means
 
     def features(self, source: Source) -> DataFrame:
-        """A DataFrame with `SampleID` (string) and the blobs of conf (array<float>), a row per row.
+        """A DataFrame with `SampleID` (string) and conf's blobs (array<float>), one row per row.
 
-        It is computed when it is used, and anew each time: cache() or write it for more than one.
-        Rows that cannot be used are left out; a warning (to `on_event`, from another thread) says
-        how many, and names some, when it was computed.
-        With `maxBadRecords` it is computed at once, as the limit counts all rows, and Spark keeps
-        it on the executors' disks: unpersist() frees them.
+        It is evaluated lazily, and again on each use: cache() or write it for several uses.
+        Invalid rows are dropped; a warning (to `on_event`, from another thread) reports how many,
+        with examples, after evaluation.
+        With `maxBadRecords` it is evaluated immediately, as the limit counts all rows, and Spark
+        persists it on the executors' disks: unpersist() frees them.
 
         Raises:
-            FlagError: the configuration is wrong.
-            HearthError: a rank failed, or more rows are unusable than `maxBadRecords` allows.
+            FlagError: the configuration is invalid.
+            HearthError: a rank failed, or there are more invalid rows than `maxBadRecords` allows.
         """
         from pyspark import StorageLevel
 
         spec = predict_spec(source.conf, "features", self._spark)
         blobs = spec.job["features"]
         if not blobs:
-            raise FlagError("features needs -features: the blobs to extract")
+            raise FlagError("features needs -features: the names of the blobs to extract")
         columns = [f"`{blob}` array<float> not null" for blob in blobs]
         schema = ", ".join(["SampleID string not null", *columns])
-        report = Report(self._spark, self._tell_of)
+        report = Report(self._spark, self._report)
         if report.parts is None:
             schema += f", {POSITION} bigint"
         limited = bool(str(source.conf.max_bad_records))
@@ -157,7 +157,7 @@ class CaffeOnSpark:
             try:
                 with launch.rank_errors():
                     features.count()
-                self._judge_bad_rows(source.conf, report.mute())
+                self._check_invalid_rows(source.conf, report.mute())
             except BaseException:
                 features.unpersist()
                 raise
@@ -167,8 +167,8 @@ class CaffeOnSpark:
 
     def _launch(self, conf: Config, sources: dict[str, Source], validate: bool) -> dict[str, Any]:
         if conf.log_histograms and not conf.log_dir:
-            raise FlagError("-logHistograms goes into -logDir's file: name that folder, too")
-        job = train_job(conf, validate, Places.of(self._spark))
+            raise FlagError("-logHistograms writes to -logDir's file: set -logDir, too")
+        job = train_job(conf, validate, FlagFiles.of(self._spark))
         files, frames = {}, {}
         for name, source in sources.items():
             streamed = name == "train" and conf.spill == "off"
@@ -179,12 +179,12 @@ class CaffeOnSpark:
                 files[name] = rows
         remote = remote_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
         forward_tokens(self._spark)  # this process writes -logDir's file
-        kept = _kept(frames if conf.is_rdd_persistent else {})
+        kept = _persisted(frames if conf.is_rdd_persistent else {})
         title = Path(conf.proto_file).name
         with (
             kept,
             self._listener() as shown,
-            watched(self._noted(shown), title, conf.log_dir, conf.ui) as on_event,
+            watched(self._record(shown), title, conf.log_dir, conf.ui) as on_event,
         ):
             on_event.params({**conf.solver, "workers": conf.cluster_size})
             versions = []
@@ -209,8 +209,8 @@ class CaffeOnSpark:
             log_model(lambda: {model.name: model.read_bytes()})
         return done
 
-    def _noted(self, shown: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-        """Takes events for a new history, and hands them on."""
+    def _record(self, shown: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+        """Records events in a new history, and forwards them."""
         history = self._history = History()
 
         def on_event(event: dict[str, Any]) -> None:
@@ -221,15 +221,15 @@ class CaffeOnSpark:
 
     @contextmanager
     def _listener(self) -> Iterator[Callable[[dict[str, Any]], None]]:
-        """What events go to: the caller's function, else what shows them."""
+        """The receiver of events: the caller's function, else the display."""
         if self._on_event is not None:
             yield self._on_event
             return
         with Progress() as progress:
             yield progress.show
 
-    def _judge_bad_rows(self, conf: Config, found: InvalidRows) -> None:
-        """Tells of the unusable rows of a test or of features, of all partitions together."""
+    def _check_invalid_rows(self, conf: Config, found: InvalidRows) -> None:
+        """Reports the invalid rows of a test or of features, summed over all partitions."""
         from hearth import HearthError
 
         bad = found.count
@@ -239,13 +239,13 @@ class CaffeOnSpark:
         if 0 <= rows < bad or 0 <= fraction < bad / found.given:
             allowed = f"a fraction of {fraction:g}" if fraction >= 0 else f"{rows}"
             raise HearthError(
-                f"{found.said}, but -maxBadRecords allows {allowed}; fix or leave out the rows, "
+                f"{found.said}, but -maxBadRecords allows {allowed}; fix or drop the rows, "
                 f"or allow more: {found.named}; {_LOG}"
             )
-        self._tell_of(found)
+        self._report(found)
 
-    def _tell_of(self, found: InvalidRows) -> None:
-        text = f"{found.said} and were left out: {found.named}; {_LOG}"
+    def _report(self, found: InvalidRows) -> None:
+        text = f"{found.said} and were dropped: {found.named}; {_LOG}"
         with self._listener() as on_event:
             on_event({"event": "log", "level": "W", "text": text})
 
@@ -262,7 +262,7 @@ class CaffeOnSpark:
 
 
 def _described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any]:
-    """What identifies a source's rows, as far as it is known before they are read."""
+    """Identifies a source's rows, as far as is known before they are read."""
     found: dict[str, Any] = {"uri": uri} if uri else {}
     if isinstance(rows, RankRows):
         counts = [split.rows for split in rows.source.splits()]
@@ -275,8 +275,8 @@ def _described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any
 
 
 @contextmanager
-def _kept(frames: dict[str, DataFrame]) -> Iterator[None]:
-    """Has Spark keep the frames on the executors' disks, for a restart to read them from there."""
+def _persisted(frames: dict[str, DataFrame]) -> Iterator[None]:
+    """Persists the frames on the executors' disks, for a restart to read them from there."""
     from pyspark import StorageLevel
 
     try:
@@ -291,7 +291,7 @@ def _kept(frames: dict[str, DataFrame]) -> Iterator[None]:
 def _rows_of(source: Source, blobs: list[str] | None = None) -> DataFrame:
     """The rows with an `id` each: their own, else their position, unique in the whole DataFrame.
 
-    `blobs`: what alone is asked of the net.
+    `blobs`: the only blobs that will be computed.
     """
     from pyspark.sql import functions
 

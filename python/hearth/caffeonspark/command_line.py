@@ -1,4 +1,4 @@
-"""What the command line of CaffeOnSpark does, in the order of its flags."""
+"""Runs the command line of CaffeOnSpark."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str], started: Started) -> int:
-    """Runs what the flags ask for; `started` is called with the Spark session. Returns the status.
+    """Runs the commands of the flags; calls `started` with the Spark session. Returns the status.
 
     Raises:
-        Exception: is_expected() says whether it is for the user.
+        Exception: is_expected() tells whether it is a user's error.
     """
     if not arguments or arguments[0] in ("-h", "-help", "--help"):
         build_parser().print_help()
@@ -30,16 +30,16 @@ def run(arguments: Sequence[str], started: Started) -> int:
     flags = parse_flags(rest)
     refuse_tool_flags(flags)
     if not (flags.is_training or flags.is_test or flags.features):
-        raise FlagError("nothing to do: give -train, -test or -features")
+        raise FlagError("nothing to do: set -train, -test or -features")
     if (flags.ui or flags.log_dir) and not flags.is_training:
-        raise FlagError("-ui and -logDir show a training: give -train, or leave them out")
+        raise FlagError("-ui and -logDir need a training: set -train, or leave them out")
     if not flags.proto_file:
         raise FlagError("-conf is missing: the solver prototxt")
     return _run((master, conf), rest, started)
 
 
 def split_spark(arguments: Sequence[str]) -> tuple[str | None, dict[str, str], list[str]]:
-    """Takes `--master URL` and each `--conf spark.KEY=VALUE` out; the rest are CaffeOnSpark's.
+    """Extracts `--master URL` and each `--conf spark.KEY=VALUE`; the rest are CaffeOnSpark's.
 
     `--conf` with anything else is CaffeOnSpark's -conf.
     """
@@ -58,32 +58,32 @@ def split_spark(arguments: Sequence[str]) -> tuple[str | None, dict[str, str], l
 
 
 def is_expected(error: Exception) -> bool:
-    """Whether the message is for the user; anything else is a defect and keeps its traceback."""
+    """Whether it is a user's error; any other is a bug and keeps its traceback."""
     of_spark = type(error).__module__.startswith("pyspark.errors")
     return of_spark or isinstance(error, (FlagError, RuntimeError, OSError))
 
 
 def one_line(error: BaseException) -> str:
-    """A rank's own reason where there is one, else the first line: Spark's texts are long."""
+    """A rank's reason if there is one, else the first line, as Spark's messages are long."""
     failure = Failure.find(str(error))
     if failure is not None:
         return failure.text
-    if isinstance(error, socket.gaierror):  # of Spark's own connections; it does not say which
+    if isinstance(error, socket.gaierror):  # from Spark's connections, without the host name
         return (
-            f"a host name cannot be resolved ({error}): are localhost and {socket.gethostname()} "
-            "in /etc/hosts?"
+            f"a host name cannot be resolved ({error}): check that localhost and "
+            f"{socket.gethostname()} are in /etc/hosts"
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 
 
 def _run(cluster: tuple[str | None, dict[str, str]], arguments: list[str], started: Started) -> int:
-    """`cluster`: Spark's master, where one is named, and settings of it."""
+    """`cluster`: Spark's master, if set, and Spark settings."""
     from hearth.caffeonspark.config import Config
-    from hearth.caffeonspark.places import check_before_start
+    from hearth.caffeonspark.flag_files import check_before_start
     from hearth.spark import session as spark_session
 
-    config = Config(None, arguments)  # before Spark starts: most mistakes are found here
+    config = Config(None, arguments)  # before Spark starts, as most errors are found here
     check = partial(check_before_start, config)
     executors = max(2, config.cluster_size)
     master, conf = cluster
@@ -100,7 +100,7 @@ def _run(cluster: tuple[str | None, dict[str, str]], arguments: list[str], start
 
 
 def run_config(config: Config) -> None:
-    """Trains, then extracts features or tests, as the flags say."""
+    """Trains, then extracts features or tests, according to the flags."""
     from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
     from hearth.caffeonspark.data_source import DataSource
     from hearth.files.uri import write_text

@@ -1,4 +1,4 @@
-"""Config: what to train or test, from CaffeOnSpark's flags and the prototxts they name."""
+"""Config: the settings of a run, from CaffeOnSpark's flags and the prototxts they name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hearth.spark.session import as_session
 
 _PHASES = ("TRAIN", "TEST")
 
-# CaffeOnSpark's own spellings that are not just the camelCase of ours.
+# CaffeOnSpark's spellings that are not the camelCase of ours.
 _ALIASES = {
     "transform_thread_per_device": "transform_threads",
     "onNaN": "on_nan",
@@ -30,7 +30,7 @@ _ALIASES = {
     "solverParameter": "solver",
     "netParam": "net",
 }
-# What comes from the prototxts or the program, not from a setting.
+# Fields that come from the prototxts or the program, not from a setting.
 _DERIVED = (
     "spark",
     "texts",
@@ -46,7 +46,7 @@ _DERIVED = (
 
 @dataclass(frozen=True)
 class Texts:
-    """The prototxts of a run, and where they came from."""
+    """The prototxts of a run, and their paths."""
 
     solver_path: str
     solver: str
@@ -57,18 +57,18 @@ class Texts:
 class Config:
     """The settings of one run.
 
-    Every attribute can be read and set by its CaffeOnSpark name (`modelPath`) and by its Python
-    name (`model_path`). Raises AttributeError for an unknown name, FlagError for a value that the
-    flag could not have. Read-only: `solver` and `net` (the parsed prototxts as dicts),
-    `train_data_layer_id`, `test_data_layer_id`.
+    Each attribute can be read and set by its CaffeOnSpark name (`modelPath`) and by its Python name
+    (`model_path`). Raises AttributeError for an unknown name, FlagError for an invalid value.
+    Read-only: `solver` and `net` (the parsed prototxts as dicts), `train_data_layer_id`,
+    `test_data_layer_id`.
     """
 
     def __init__(self, sc: Any = None, args: Mapping[str, Any] | Sequence[str] | None = None):
         """Parses `args` (a dict of flags, or a command line) and reads the prototxts of `conf`.
 
         Raises:
-            FlagError: a flag is wrong, a file that it names does not exist, or a prototxt cannot be
-                parsed (file:line:column: reason).
+            FlagError: a flag is invalid, a file that it names does not exist, or a prototxt cannot
+                be parsed (file:line:column: reason).
         """
         if isinstance(args, Mapping):
             args = dict_to_arguments(args)
@@ -81,16 +81,16 @@ class Config:
         fields.update({setting["name"]: setting["default"] for setting in SETTINGS})
         fields.update(values)
         fields["spark"] = sc
-        fields["texts"] = None  # where they do not come from files
+        fields["texts"] = None  # for Configs without files
         fields["is_feature"] = bool(features)
         fields["features"] = [name.strip() for name in features.split(",") if name.strip()]
         self.proto_file = proto_file
 
     @classmethod
     def of_texts(cls, sc: Any, args: Mapping[str, Any], texts: Texts) -> Config:
-        """A Config of prototxts as they were once, whatever has become of the files since.
+        """A Config of saved prototxts, regardless of later changes to the files.
 
-        Raises FlagError as the constructor does, but for files.
+        Raises FlagError like the constructor, except for files.
         """
         conf = cls(sc, args)
         conf.__dict__.update(_parsed(texts), proto_file=texts.solver_path, texts=texts)
@@ -119,7 +119,7 @@ class Config:
 
     @property
     def changed_settings(self) -> dict[str, Any]:
-        """Those that an empty Config has otherwise, by their Python names: what makes its equal."""
+        """Settings that differ from their defaults, by Python name, to create an equal Config."""
         usual = vars(Config())
         return {
             name: value
@@ -129,7 +129,7 @@ class Config:
 
     @property
     def cluster_size(self) -> int:
-        """How many executors train together: as given, else all of the Spark application's."""
+        """The number of executors that train together; default: all of the application's."""
         given = self.__dict__["cluster_size"]
         if given != ALL:
             return given
@@ -137,7 +137,7 @@ class Config:
 
     @property
     def lmdb_partitions(self) -> int:
-        """As given, else as many as executors train together."""
+        """The flag's value; default: the number of executors that train together."""
         return self.__dict__["lmdb_partitions"] or self.cluster_size
 
     @property
@@ -148,25 +148,25 @@ class Config:
 
     @property
     def interleaves_validation(self) -> bool:
-        """Whether the solver asks for a validation that is due during the training."""
+        """Whether the solver requests a validation during training."""
         iterations = self.solver.get("test_iter") or [0]
         every, last = self.solver.get("test_interval", 0), self.solver.get("max_iter", 0)
         return 0 < every <= last and iterations[0] > 0
 
     @property
     def test_state(self) -> dict[str, Any]:
-        """The solver's first test_state (`level`, `stage`), of the net that tests and extracts."""
+        """The solver's first test_state (`level`, `stage`), for the net that tests and extracts."""
         return _state_of(self.solver, "TEST")
 
     def refresh(self) -> None:
-        """Reads the prototxts again where they have changed: notebooks write them anew."""
+        """Reads the prototxts again if they have changed, as notebooks rewrite them."""
         if self.proto_file and self.texts is None:
             now = _read_prototxts(self.proto_file)
             if any(now[name] != self.__dict__[name] for name in ("solver_text", "net_text")):
                 self.__dict__.update(now)
 
     def data_layer_id(self, is_training: bool) -> int:
-        """The index of the fed layer of the TRAIN or TEST net; -1 where there is none."""
+        """The index of the fed layer of the TRAIN or TEST net; -1 if there is none."""
         return self.train_data_layer_id if is_training else self.test_data_layer_id
 
     def data_layer(self, is_training: bool) -> dict[str, Any]:
@@ -186,11 +186,11 @@ def _python_name(name: str) -> str:
 
 
 def read_texts(solver_file: str) -> Texts:
-    """A solver's prototxt and its net's, as they are now. Raises FlagError."""
+    """The current prototxts of a solver and its net. Raises FlagError."""
     solver_path, solver_text = _read_local("-conf", solver_file)
     net_file = _parse(solver_text, solver_path, "SolverParameter").get("net")
     if not net_file:
-        raise FlagError(f"{solver_file} has no `net:`, which must name the net here")
+        raise FlagError(f"{solver_file} has no `net:`, which is required here")
     return Texts(solver_path, solver_text, *_read_local("net:", net_file, solver_path))
 
 
@@ -225,10 +225,10 @@ def _parse(text: str, path: str, message: str) -> dict[str, Any]:
         raise FlagError(str(error)) from None
 
 
-def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:
-    path = local_path(name, beside)
+def _read_local(flag: str, name: str, base: str = "") -> tuple[str, str]:
+    path = local_path(name, base)
     if path is None:
-        raise FlagError(f"{flag} {name}: prototxts are read on the driver, give a local path")
+        raise FlagError(f"{flag} {name}: prototxts are read on the driver: pass a local path")
     if not Path(path).is_file():
         raise FlagError(f"{flag} {name}: there is no such file (looked for {path})")
     try:
@@ -242,14 +242,14 @@ def _read_local(flag: str, name: str, beside: str = "") -> tuple[str, str]:
 
 
 def _state_of(solver: dict[str, Any], phase: str) -> dict[str, Any]:
-    """Level and stages of the solver's net for a phase; for TEST those of its first one."""
+    """Level and stages of the solver's net for a phase; for TEST the first test_state."""
     if phase == "TRAIN":
         return solver.get("train_state", {})
     return next(iter(solver.get("test_state", [])), {})
 
 
 def _find_data_layer(net: dict[str, Any], phase: str, state: dict[str, Any]) -> int:
-    """Index of the first fed layer of the phase: one that names it, else one for any phase."""
+    """Index of the first fed layer of the phase: one with this phase, else one for any phase."""
     state = {**state, "phase": phase}
     for_any = -1
     for index, layer in enumerate(net.get("layer", [])):
@@ -266,7 +266,7 @@ def _find_data_layer(net: dict[str, Any], phase: str, state: dict[str, Any]) -> 
 
 
 def _meets(rule: dict[str, Any], state: dict[str, Any]) -> bool:
-    """Whether a net's state is as a rule of a layer says."""
+    """Whether a net's state matches a layer's rule."""
     level, stages = state.get("level", 0), set(state.get("stage", []))
     return (
         rule.get("phase", state["phase"]) == state["phase"]

@@ -1,4 +1,4 @@
-"""DataSource: where the rows of a net's data layer come from, one's own among them."""
+"""DataSource: the rows of a net's data layer, from built-in or user-defined sources."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _UPSTREAM = "com.yahoo.ml.caffe."
 class DataSource:
     """Makes sources from the data layers of a Config's net.
 
-    A subclass brings rows of its own: a layer whose `source_class` is "my.module.MySource" calls
-    its makeFrame() on the driver, once for each training, test or extraction.
+    A subclass provides rows: a layer whose `source_class` is "my.module.MySource" calls its
+    makeFrame() on the driver, once for each training, test or extraction.
     """
 
     def __init__(self, sc: Any = None):
@@ -33,9 +33,8 @@ class DataSource:
 
         The DataFrame has a column for each top of a CoSData layer, by the name in
         `cos_data_param`; for a MemoryData layer `data` and `label`, and may have `channels`,
-        `height`, `width` and `encoded`. A column `id` names the rows. It may be computed more than
-        once, for a restart for instance, and must have the same rows each time; their order may
-        differ.
+        `height`, `width` and `encoded`. A column `id` names the rows. It may be evaluated more than
+        once, after a restart for instance, and must have the same rows each time, in any order.
 
         Args:
             conf: the settings of the run; `conf.spark` is the session.
@@ -45,11 +44,11 @@ class DataSource:
         raise NotImplementedError
 
     def getSource(self, conf: Config, isTraining: bool) -> Source:
-        """The source that the TRAIN (or TEST) net's data layer names, as the files say now.
+        """The source of the TRAIN (or TEST) net's data layer, according to the current files.
 
         Raises:
             FlagError: no such layer, an unknown source_class, no `source`, or a prototxt that
-                changed and cannot be read any more.
+                changed and can no longer be read.
         """
         source = self._source(conf, isTraining, None)
         if source.maker is None and not source.parameter.get("source"):
@@ -58,7 +57,7 @@ class DataSource:
         return source
 
     def fromDataFrame(self, conf: Config, frame: DataFrame, isTraining: bool) -> Source:
-        """The same with the rows of `frame` instead of the layer's `source`."""
+        """The same source with the rows of `frame` instead of the layer's `source`."""
         return self._source(conf, isTraining, frame)
 
     def _source(self, conf: Config, is_training: bool, frame: DataFrame | None) -> Source:
@@ -75,27 +74,27 @@ class DataSource:
         wanted = (LAYER_TYPE[kind],) if kind else tuple(PARAMETER)
         if layer["type"] not in wanted:
             raise FlagError(
-                f"{where} is of type {layer['type']}; {named.rpartition('.')[2]} feeds "
+                f"{where} has the type {layer['type']}, but {named.rpartition('.')[2]} feeds "
                 f"{' and '.join(wanted)} layers"
             )
         return Source(conf, self._spark, is_training, kind, layer, frame, maker)
 
     def _maker(self, named: str, where: str) -> Any:
-        """An object of the user's class of that name. Raises FlagError."""
+        """An instance of the user's class. Raises FlagError."""
         if found := jvm_source(self._spark, named, where):
             return found
-        return _own_class(named, where)(self._spark)
+        return _user_class(named, where)(self._spark)
 
     get_source = getSource
     from_data_frame = fromDataFrame
 
 
-def _own_class(named: str, where: str) -> type[DataSource]:
-    """The user's class of that name. Raises FlagError."""
+def _user_class(named: str, where: str) -> type[DataSource]:
+    """The user's class. Raises FlagError."""
     module, _, name = named.rpartition(".")
     if not module or named.startswith(_UPSTREAM):
         raise FlagError(
-            f"{where}: unknown source_class {named}; there are {', '.join(LAYER_TYPE)}, and a "
+            f"{where}: unknown source_class {named}; use one of {', '.join(LAYER_TYPE)}, or a "
             'subclass of hearth.caffeonspark.DataSource by its full name: "my.module.MySource"'
         )
     try:

@@ -1,4 +1,4 @@
-"""The command line of CaffeOnSpark: single-dash long flags, their defaults and meanings."""
+"""The command line of CaffeOnSpark: single-dash long flags, their defaults and help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hearth.native import _core
 
 
 class FlagError(InvalidArgumentError):
-    """A flag that is unknown, lacks its value or has a wrong one; one sentence."""
+    """An unknown flag, one without its value, or with an invalid one; one sentence."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -20,11 +20,11 @@ class _Parser(argparse.ArgumentParser):
         raise FlagError(message)
 
 
-# clusterSize where none is given.
+# The default of clusterSize.
 ALL = -1
 
-# (flag, attribute of Config, default, help). Switches and numbers follow from the default's type; a
-# flag without help is for CaffeOnSpark's conversion tools, so a run refuses it.
+# (flag, attribute of Config, default, help). The default's type determines switches and numbers; a
+# flag without help is for CaffeOnSpark's conversion tools, and is refused for a run.
 _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("conf", "proto_file", "", "solver prototxt, a local path on the driver"),
     ("train", "is_training", False, "train; validates as well if the solver has a test interval"),
@@ -34,15 +34,15 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("outputFormat", "output_format", "json", "Spark format of -features' DataFrame"),
     ("model", "model_path", "", "model to write (training) or to load (test, features)"),
     ("output", "output_path", "output", "DataFrame folder (-features) or text file (-test)"),
-    ("persistent", "is_rdd_persistent", False, "keep the DataFrames of a training on disk"),
-    ("spill", "spill", "on", "of Parquet files: off reads them anew in each epoch, keeps no rows"),
+    ("persistent", "is_rdd_persistent", False, "persist the DataFrames of a training on disk"),
+    ("spill", "spill", "on", "of Parquet files: off reads them in each epoch, without a spool"),
     ("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
     ("weights", "snapshot_model_file", "", ".caffemodel of -snapshot, or to fine-tune from"),
     ("clusterSize", "cluster_size", ALL, "executors that train together (default: all)"),
-    ("maxRestarts", "max_restarts", 3, "how often lost ranks are replaced, from the last snapshot"),
+    ("maxRestarts", "max_restarts", 3, "limit of restarts of lost ranks from the last snapshot"),
     ("logDir", "log_dir", "", "folder for TensorBoard's event file of a training, a path or URI"),
     ("ui", "ui", False, "serve a page with the training's curves on this host; prints its link"),
-    ("maxBadRecords", "max_bad_records", "", "unusable rows allowed: 10, or 0.01 of them"),
+    ("maxBadRecords", "max_bad_records", "", "invalid rows allowed: 10, or a fraction: 0.01"),
     ("lmdb_partitions", "lmdb_partitions", 0, "parts in which -test and -features read a database"),
     ("imageRoot", "image_root", "", ""),
     ("labelFile", "label_file", "", ""),
@@ -54,17 +54,17 @@ _OWN_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     ("embeddingDFDir", "embedding_df_dir", "", ""),
 )
 
-# Numbers of the flags above that have a least value.
+# Minimum values of numeric flags above.
 _LEAST = {
     "cluster_size": ("clusterSize", 1),
     "max_restarts": ("maxRestarts", 0),
     "lmdb_partitions": ("lmdb_partitions", 0),
 }
 
-# Values of texts among the flags above.
+# Allowed values of text flags above.
 _VALUES = {"spill": ("spill", ("on", "off"))}
 
-# What the trainers are told too: one table with the core.
+# Flags shared with the trainers: one table with the core.
 SETTINGS: tuple[dict[str, Any], ...] = tuple(_core.settings())
 
 FLAGS = _OWN_FLAGS + tuple(
@@ -90,10 +90,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def dict_to_arguments(flags: Mapping[str, Any]) -> list[str]:
-    """Config's dict form as a command line: keys with or without dash, switches by truth value.
+    """Config's dict form as a command line: keys with or without dash, switches as booleans.
 
     Raises:
-        FlagError: the key of a switch has a value that is neither true nor false.
+        FlagError: a switch has a value that is neither true nor false.
     """
     switches = {flag for flag, _, default, _ in FLAGS if isinstance(default, bool)}
     arguments: list[str] = []
@@ -104,14 +104,14 @@ def dict_to_arguments(flags: Mapping[str, Any]) -> list[str]:
         elif str(value).lower() in ("", "true", "none", "1"):
             arguments.append(f"-{name}")
         elif str(value).lower() not in ("false", "0"):
-            raise FlagError(f"-{name} is a switch: give True or False, not '{value}'")
+            raise FlagError(f"-{name} is a switch: use True or False, not '{value}'")
     return arguments
 
 
 def parse_bad_records(text: str) -> tuple[int, float]:
-    """`-maxBadRecords` as (rows, fraction) of an epoch; -1 stands for no limit.
+    """`-maxBadRecords` as (rows, fraction) of an epoch; -1: no limit.
 
-    Digits alone are rows; with a point or an exponent they are a fraction of all rows.
+    An integer is a number of rows; with a point or an exponent it is a fraction of all rows.
 
     Raises:
         FlagError: it is neither.
@@ -126,16 +126,16 @@ def parse_bad_records(text: str) -> tuple[int, float]:
     except ValueError:
         pass
     raise FlagError(
-        f"-maxBadRecords is '{text}'; it is a number of rows (10) or a fraction of them (0.01)"
+        f"-maxBadRecords is '{text}'; it must be a number of rows (10) or a fraction of them (0.01)"
     )
 
 
 def parse_flags(
     arguments: Sequence[str], defaults: Mapping[str, Any] | None = None
 ) -> argparse.Namespace:
-    """Parses a command line and checks what can be checked without any file.
+    """Parses a command line and checks everything that needs no file.
 
-    `defaults`: of a program that has others, by attribute.
+    `defaults`: a program's different defaults, by attribute.
 
     Raises:
         FlagError: one sentence for the user.
@@ -152,7 +152,7 @@ def parse_flags(
 
 
 def check_value(name: str, value: Any) -> None:
-    """Raises FlagError where Config's attribute `name` cannot have that value."""
+    """Raises FlagError if Config's attribute `name` cannot have this value."""
     if name in _LEAST:
         flag, least = _LEAST[name]
         _check_kind(f"-{flag}", value, least)
@@ -185,7 +185,7 @@ def _check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
 
 
 def _check_kind(name: str, value: Any, like: Any) -> None:
-    """Raises FlagError where the value is not of the kind of `like`: a switch, number or text."""
+    """Raises FlagError if the value is not of the kind of `like`: a switch, number or text."""
     if isinstance(like, bool):
         fits, kind = isinstance(value, bool), "True or False"
     elif isinstance(like, int):
@@ -197,10 +197,10 @@ def _check_kind(name: str, value: Any, like: Any) -> None:
 
 
 def refuse_tool_flags(flags: argparse.Namespace) -> None:
-    """Raises FlagError where a flag is given that no training, test or extraction reads."""
+    """Raises FlagError for a flag that no training, test or extraction uses."""
     for flag, attribute, default, text in _OWN_FLAGS:
         if not text and getattr(flags, attribute) != default:
             raise FlagError(
                 f"-{flag} is for CaffeOnSpark's conversion tools (hearth Binary2Sequence ...); "
-                "-train, -test and -features do not read it: leave it out"
+                "-train, -test and -features do not use it: leave it out"
             )

@@ -1,4 +1,4 @@
-"""What a training told, as rows: one for each value of each output."""
+"""The history of a training as rows: one for each value of each output."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ SCHEMA = (
 )
 Row = tuple[int, str, str, float, float, float | None]
 
-# Rows of TRAIN; where there are more, every second iteration goes.
+# Limit of TRAIN rows; beyond it every second iteration is dropped.
 _MOST = 20_000
 
 
 class History:
-    """Keeps rows of a training's events; `seconds` count from here. One thread uses it."""
+    """Collects rows of a training's events; `seconds` count from here. One thread uses it."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._start = time.monotonic()
-        self._trained = 0  # rows of TRAIN
+        self._trained = 0  # number of TRAIN rows
 
     def take(self, event: dict[str, Any]) -> None:
-        """Notes a progress or validation event; others say nothing of outputs."""
+        """Records a progress or validation event; others have no outputs."""
         kind = event.get("event")
-        # Events that were kept elsewhere say when they came.
+        # Buffered events carry their time.
         seconds = event.get("seconds", time.monotonic() - self._start)
-        if kind == "ready":  # a restart goes back
+        if kind == "ready":  # a restart rewinds
             self.rows = [row for row in self.rows if row[0] <= int(event["iteration"])]
             self._trained = sum(row[1] == "TRAIN" for row in self.rows)
         elif kind == "progress":
@@ -49,7 +49,7 @@ class History:
         self._trained += 2
         if self._trained <= _MOST:
             return
-        places = sorted({row[0] for row in self.rows if row[1] == "TRAIN"})
-        kept = set(places[::-2])  # from the end: the newest stays
+        positions = sorted({row[0] for row in self.rows if row[1] == "TRAIN"})
+        kept = set(positions[::-2])  # from the end, to keep the newest
         self.rows = [row for row in self.rows if row[1] != "TRAIN" or row[0] in kept]
         self._trained = 2 * len(kept)

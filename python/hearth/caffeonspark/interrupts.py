@@ -1,8 +1,8 @@
-"""Ctrl-C at a command line: ends the work at any moment of it, Spark's start included.
+"""Handles Ctrl-C on a command line at any time, including Spark's start.
 
-The work has a thread of its own, and the main thread, in which Python raises KeyboardInterrupt,
-only waits. Otherwise an interrupt would break into an import, or into an exchange with Spark's JVM,
-whose next request would then get the previous answer.
+The work runs in a separate thread, while the main thread, in which Python raises KeyboardInterrupt,
+only waits. Otherwise an interrupt would hit an import, or an exchange with Spark's JVM, whose next
+request would then get the previous response.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     Started = Callable[[SparkSession], None]
 
-INTERRUPTED = 130  # what a shell expects of a program that SIGINT ended
+INTERRUPTED = 130  # a shell's status for a program terminated by SIGINT
 
-# Jobs that are cancelled, executors and folders are gone well before. What takes longer is stuck.
+# Enough to cancel jobs and to end executors and folders; longer means that something is stuck.
 _STOP_WAIT_S = 6.0
 _CLEANING_UP_S = 20.0
 _CANCEL_AGAIN_S = 0.3
@@ -34,12 +34,12 @@ _EXIT_HANDLERS_S = 5.0
 
 
 def run_interruptibly(work: Callable[[Started], int]) -> int:
-    """What `work` returns or raises; it calls its argument once it has a Spark session.
+    """The result of `work`, which calls its argument once it has a Spark session.
 
-    The first SIGINT ends Spark's jobs, or its JVM where that is just starting, and raises
+    The first SIGINT cancels Spark's jobs, or ends its JVM if that is starting, and raises
     KeyboardInterrupt; from then on sys.stderr is discarded. Later ones are ignored until the
-    process ends, unless that takes too long: then they end it. Outside of the main thread, which
-    alone gets signals, it just calls `work`.
+    process ends, unless that takes too long: then they kill it. Outside of the main thread, the
+    only one that gets signals, it just calls `work`.
     """
     if threading.current_thread() is not threading.main_thread():
         return work(lambda _: None)
@@ -47,10 +47,10 @@ def run_interruptibly(work: Callable[[Started], int]) -> int:
 
 
 def exit_with(status: int) -> NoReturn:
-    """Ends the program; where it was interrupted, after its exit handlers alone, as far as they
-    come in a few seconds: Python's own ending may wait for what broken-off threads hold.
+    """Ends the program. If it was interrupted, runs only its exit handlers, for at most a few
+    seconds: Python's regular shutdown may wait for locks of abandoned threads.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing to interrupt any more
     if status != INTERRUPTED:
         sys.exit(status)
     limit = threading.Timer(_EXIT_HANDLERS_S, os._exit, [INTERRUPTED])
@@ -71,7 +71,7 @@ class _Interruptible:
         self._first: float | None = None
         self._result: Any = None
         self._error: BaseException | None = None
-        # Not the thread's own: one whose join() was interrupted counts as ended (Python < 3.13).
+        # Not the thread's own event: a thread counts as ended after an interrupted join() (< 3.13).
         self._ended = threading.Event()
 
     def run(self) -> int:
@@ -80,7 +80,7 @@ class _Interruptible:
             threading.Thread(target=self._run, name="hearth-work", daemon=True).start()
             self._ended.wait()
         except KeyboardInterrupt:
-            _fall_silent()
+            _discard_stderr()
             self._end()
             raise
         signal.signal(signal.SIGINT, before)
@@ -94,12 +94,12 @@ class _Interruptible:
             self._first = now
             raise KeyboardInterrupt
         if self._first is not None and now - self._first > _CLEANING_UP_S:
-            os._exit(INTERRUPTED)  # the JVM ends with us, and its executors and folders with it
+            os._exit(INTERRUPTED)  # the JVM ends with this process, and with it its executors
 
     def _run(self) -> None:
         try:
             self._result = self._work(self._started)
-        except BaseException as error:  # handed to the thread that waits
+        except BaseException as error:  # passed to the waiting thread
             self._error = error
         self._ended.set()
 
@@ -123,7 +123,7 @@ class _Interruptible:
         java_start.kill(self._ended.is_set)
 
     def _stop(self, session: SparkSession) -> None:
-        """Ends the session's jobs, until the work has ended, and then the session."""
+        """Cancels the session's jobs until the work has ended, and then stops the session."""
         context = session.sparkContext
         context.setLogLevel("OFF")
         while not self._ended.is_set():
@@ -132,8 +132,8 @@ class _Interruptible:
         session.stop()
 
 
-def _fall_silent() -> None:
-    """Discards messages about what is broken off from now on: only sys.__stderr__ still writes."""
+def _discard_stderr() -> None:
+    """Discards messages of cancelled work from now on: only sys.__stderr__ still writes."""
     import logging
 
     logging.disable(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""The job that the trainers get, made from a Config: everything but a rank's own part."""
+"""The job of a Config for the trainers: everything except a rank's own part."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from typing import Any
 from hearth.caffe_jobs.predict_task import PredictSpec
 from hearth.caffe_jobs.remote_files import remote_plan
 from hearth.caffeonspark.config import Config
+from hearth.caffeonspark.flag_files import FlagFiles
 from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
-from hearth.caffeonspark.places import Places
 from hearth.files.uri import local_path
 from hearth.spark.token_forwarder import forward_tokens
 
 
-def train_job(conf: Config, validate: bool, places: Places) -> dict[str, Any]:
-    """The job of a training. Its files are local paths, or URIs if they are elsewhere.
+def train_job(conf: Config, validate: bool, flag_files: FlagFiles) -> dict[str, Any]:
+    """The job of a training. Files are local paths, or URIs if they are remote.
 
     Raises:
-        FlagError, HearthError: a file that is needed does not exist or cannot be reached.
+        FlagError, HearthError: a required file does not exist or cannot be reached.
     """
     weights = [uri for uri in conf.snapshot_model_file.split(",") if uri]
-    # Of test and features a process sees a part only; there the driver judges.
+    # For test and features the driver checks, as each process sees only a part.
     _, fraction = parse_bad_records(str(conf.max_bad_records))
     return {
         **_net_job(conf),
         **({"max_bad_fraction": fraction} if fraction >= 0 else {}),
         "mode": "train",
         "solver": {"path": local_path(conf.proto_file), "text": conf.solver_text},
-        "weights": [places.input("-weights", uri) for uri in weights],
-        "snapshot": places.input("-snapshot", conf.snapshot_state_file),
+        "weights": [flag_files.input("-weights", uri) for uri in weights],
+        "snapshot": flag_files.input("-snapshot", conf.snapshot_state_file),
         "resume": bool(conf.snapshot_state_file),
-        "model": places.output("-model", conf.model_path),
+        "model": flag_files.output("-model", conf.model_path),
         "validate": validate,
         "seed": max(0, conf.solver.get("random_seed", 0)),
     }
 
 
-def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
+def predict_job(conf: Config, mode: str, flag_files: FlagFiles) -> dict[str, Any]:
     """The job for `mode`: "features" (the blobs of conf) or "test" (the TEST net's outputs).
 
-    Raises as train_job() does.
+    Raises like train_job().
     """
     if not conf.model_path:
         raise FlagError(f"{mode} needs -model: the trained .caffemodel")
-    model = places.model("-model", conf.model_path)
+    model = flag_files.model("-model", conf.model_path)
     state = conf.test_state
     job = {**_net_job(conf), "mode": mode, "weights": [model]}
     job |= {"level": state.get("level", 0), "stages": state.get("stage", [])}
@@ -57,12 +57,12 @@ def predict_job(conf: Config, mode: str, places: Places) -> dict[str, Any]:
 
 
 def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> PredictSpec:
-    """The same job as tasks take it. Raises as train_job() does.
+    """The same job for tasks. Raises like train_job().
 
-    `columns`: names and types of what tasks give to the net: later jobs with the same ones and the
-    same local files find the net loaded. Empty: each job loads its own.
+    `columns`: names and types of the net's input columns: later jobs with equal ones and the same
+    local files reuse the loaded net. Empty: each job loads the net.
     """
-    job = predict_job(conf, mode, Places.of(spark))
+    job = predict_job(conf, mode, FlagFiles.of(spark))
     remote = remote_plan(job, spark)
     shared = columns and not remote
     key = _content_key(job, columns) if shared else str(uuid.uuid4())
@@ -70,7 +70,7 @@ def predict_spec(conf: Config, mode: str, spark: Any, columns: str = "") -> Pred
 
 
 def _content_key(job: dict[str, Any], columns: str) -> str:
-    """Another one where a file of weights was replaced."""
+    """Changes if a file of weights was replaced."""
     files = [os.stat(path) for path in job["weights"]]
     versions = [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files]
     return hashlib.sha256(json.dumps([job, columns, versions]).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""SequenceFiles of pictures, as CaffeOnSpark's Binary2Sequence and LMDB2Sequence write them."""
+"""SequenceFiles of images, as written by CaffeOnSpark's Binary2Sequence and LMDB2Sequence."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BYTES = "org.apache.hadoop.io.BytesWritable"
 
 
 def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
-    """The pictures of a SequenceFile or a folder of them, in at least `partitions` partitions.
+    """The images of a SequenceFile or a folder of them, in at least `partitions` partitions.
 
-    Spark reads it, with any codec that it knows. A key that cannot be read makes a row without
-    label and picture, which counts as unusable.
+    Spark reads it, with any codec that it has. An unreadable key makes a row without label and
+    image, which counts as invalid.
 
     Raises:
-        FlagError: it is not there, is no SequenceFile, or Spark is a Connect one, which cannot.
+        FlagError: it is missing or not a SequenceFile, or Spark is a Connect session.
     """
     if not hasattr(spark, "_jsc"):
         raise FlagError(
@@ -33,7 +33,7 @@ def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
         )
     try:
         pairs = spark.sparkContext.sequenceFile(uri, _BYTES, _BYTES, minSplits=partitions)
-    except Exception as error:  # of the JVM: no such path, another format
+    except Exception as error:  # from the JVM: no such path, another format
         raise FlagError(f"{uri} cannot be read as a SequenceFile: {_reason(error)}") from None
     return spark.createDataFrame(pairs.map(partial(_row, uri)), SCHEMA, verifySchema=False)
 
@@ -43,7 +43,7 @@ def _row(uri: str, pair: tuple[Any, Any]) -> tuple[Any, ...]:
 
     if kinds := [type(part).__name__ for part in pair if not isinstance(part, (bytes, bytearray))]:
         raise TypeError(
-            f"{uri} has keys or values of Python's type {kinds[0]}; a SequenceFile of pictures has "
+            f"{uri} has keys or values of Python's type {kinds[0]}; a SequenceFile of images has "
             "BytesWritable for both, as Binary2Sequence and LMDB2Sequence write them"
         )
     key = bytes(pair[0])
@@ -54,6 +54,6 @@ def _row(uri: str, pair: tuple[Any, Any]) -> tuple[Any, ...]:
 def _reason(error: Exception) -> str:
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() or java) if java is not None else str(error)
-    # Spark's own words about the task come before those of the reader.
+    # Spark's message about the task comes before that of the reader.
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""The rows of one data layer, and which columns of them it reads."""
+"""The rows of one data layer, and the columns that it reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What CaffeOnSpark's own sources feed, and the fields of a layer that is fed.
+# Layers that CaffeOnSpark's built-in sources feed, and the fields of fed layers.
 LAYER_TYPE = {
     "DataFrameSource": "CoSData",
     "ImageDataFrame": "MemoryData",
@@ -50,7 +50,7 @@ LAYER_TYPE = {
     "LevelDB": "MemoryData",
     "SeqImageDataSource": "MemoryData",
 }
-# Formats that ranks read themselves, where Spark can, too: by Spark's name, or the layer's.
+# Formats that ranks can read as well as Spark: by Spark's name, or the layer's.
 _FORMATS: dict[str, Format] = {
     "parquet": ParquetFormat(),
     "orc": OrcFormat(),
@@ -58,19 +58,19 @@ _FORMATS: dict[str, Format] = {
 }
 _TABLES: dict[str, type[TableSource]] = {"delta": DeltaSource, "iceberg": IcebergSource}
 _DATABASES: dict[str, Format] = {"LMDB": LmdbFormat(), "LevelDB": LevelDbFormat()}
-# A partition of a DataFrame of SequenceFiles has so many bytes, if there are enough partitions.
+# Bytes per partition of a DataFrame of SequenceFiles, if there are enough partitions.
 _PARTITION_BYTES = 128 << 20
 PARAMETER = {"CoSData": "cos_data_param", "MemoryData": "memory_data_param"}
-# The columns of a MemoryData source; the net cannot do without the first two.
+# The columns of a MemoryData source; the first two are required.
 _IMAGE_COLUMNS = ("label", "data", "id", "channels", "height", "width", "encoded")
 
 
 @dataclass(frozen=True)
 class Source:
-    """The rows of one data layer. Immutable; nothing is read before it is asked for.
+    """The rows of one data layer. Immutable; nothing is read before it is needed.
 
-    `kind`: of CaffeOnSpark's own sources, else `maker` is an object of the user's class. `given`:
-    the user's rows, instead of those that the layer names.
+    `kind`: a built-in source, else `maker` is an object of the user's class. `given`: the user's
+    rows, instead of those of the layer's `source`.
     """
 
     conf: Config
@@ -94,7 +94,7 @@ class Source:
 
     @property
     def _is_here(self) -> bool:
-        """Whether `source` is in the local file system, which all hosts are to see alike."""
+        """Whether `source` is in the local file system, which all hosts must share."""
         return is_local(self.parameter.get("source", ""), self.spark)
 
     @property
@@ -108,10 +108,10 @@ class Source:
         return list(self.parameter.get("dataframe_column_select", []))
 
     def wanted_columns(self, available: dict[str, str]) -> list[str]:
-        """The columns that the layer reads, of those `available`, which have types.
+        """The columns that the layer reads, of the `available` ones with types.
 
         Raises:
-            FlagError: one that the layer needs is missing.
+            FlagError: a required one is missing.
         """
         if self.layer["type"] == "MemoryData":
             needed, optional = _IMAGE_COLUMNS[:2], _IMAGE_COLUMNS[2:]
@@ -125,28 +125,28 @@ class Source:
         return [*needed, *(name for name in optional if name in available and name not in needed)]
 
     def file_rows(self, seed: int | None = None) -> RankRows | None:
-        """The rows as each rank reads them by itself, where it can; else None.
+        """The rows for ranks that read them directly, if possible; else None.
 
-        `seed`: to read them anew in each epoch (-spill off); None: ranks spool them.
+        `seed`: to read them again in each epoch (-spill off); None: ranks spool them.
 
         Raises:
-            FlagError: the files are not there, cannot be read, lack a column, or are a table's; or,
+            FlagError: the files are missing, cannot be read, lack a column, or are a table's; or,
                 with a seed, ranks cannot read them.
         """
         source = self._file_source()
         if source is None and seed is not None:
             raise FlagError(
-                f"-spill off: {self._where} cannot be read anew in each epoch: the rows come "
-                "through Spark, which would have to compute them again in each epoch, while the "
-                "ranks hold its task slots. Give Parquet files with columns as they are, an LMDB, "
-                "a LevelDB or SequenceFiles (in HDFS also ORC), or leave -spill off out"
+                f"-spill off: {self._where} cannot be read again in each epoch: the rows come "
+                "through Spark, which would have to compute them in each epoch, while the ranks "
+                "hold its task slots. Use Parquet files with plain columns, an LMDB, a LevelDB or "
+                "SequenceFiles (in HDFS also ORC), or leave -spill off out"
             )
         if source is None:
             return None
         return RankRows(source if seed is not None else source.in_place(), seed)
 
     def _file_source(self) -> FileSource | None:
-        """The pinned files with the layer's columns; None where Spark reads them."""
+        """The pinned files with the layer's columns; None if Spark must read them."""
         if self._is_database:
             return self._database()
         if self._has_log():
@@ -159,14 +159,14 @@ class Source:
 
     @property
     def _by_spark(self) -> bool:
-        """Whether only Spark can make the rows."""
+        """Whether only Spark can produce the rows."""
         return self.given is not None or self.kind not in ("DataFrameSource", "ImageDataFrame")
 
     def _has_log(self) -> bool:
-        """Whether a log beside the files says which of them count, and Spark minds it.
+        """Whether a log next to the files determines which of them count, and Spark applies it.
 
         Raises:
-            FlagError: Spark would not mind it with this dataframe_format.
+            FlagError: Spark would ignore it with this dataframe_format.
         """
         if self._by_spark or self.file_format.lower() not in DATA_FORMATS:
             return False
@@ -177,8 +177,8 @@ class Source:
         return table is not None
 
     def _pinned(self) -> FileSource | None:
-        """The files with all columns, where ranks can read them; else None, and where that is not
-        seen from the layer alone the reason is in the log."""
+        """The files with all columns, if ranks can read them; else None. A reason that does not
+        follow from the layer is logged."""
         from hearth import HearthError
 
         kind = self.kind if self.kind == "SeqImageDataSource" else self.file_format
@@ -197,7 +197,7 @@ class Source:
         except (OSError, ValueError, HearthError) as error:
             if here and kind == "parquet":
                 raise FlagError(str(error)) from None
-            logger.warning("%s is read by Spark: %s", self.uri, error)
+            logger.warning("Spark reads %s: %s", self.uri, error)
             return None
 
     @property
@@ -209,43 +209,43 @@ class Source:
         return scheme(self._with_scheme) in CORE_SCHEMES
 
     def _pin(self, kind: Format) -> FileSource:
-        """Raises as FileSource.pin() does."""
+        """Raises like FileSource.pin()."""
         if self._is_here:
             return FileSource(kind, local_path(self.uri) or self.uri).pin()
         return FileSource(kind, whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _pin_table(self, kind: str) -> FileSource:
-        """The newest version of a table. Raises as TableSource.pin() does."""
+        """The newest version of a table. Raises like TableSource.pin()."""
         if self._is_here:
             return _TABLES[kind](local_path(self.uri) or self.uri).pin()
         return _TABLES[kind](whole_uri(self.uri, self.spark)).pin(self.spark)
 
     def _selected(self, types: dict[str, str]) -> list[str] | None:
-        """The columns of files with those `types`, as column_pairs() takes them; None where the
-        layer selects more than columns."""
+        """The columns of files with `types`, for column_pairs(); None if the layer selects more
+        than columns."""
         try:
             pairs = [parse_column(item) for item in self.selection]
         except ValueError:  # an SQL expression
             return None
         names = {alias: name for name, alias in pairs or zip(types, types, strict=True)}
-        if len(names) < len(pairs):  # Spark says which name stands for two columns
+        if len(names) < len(pairs):  # Spark reports the ambiguous name
             return None
         wanted = self.wanted_columns({new: types.get(old, "?") for new, old in names.items()})
         return [new if names[new] == new else f"{names[new]} as {new}" for new in wanted]
 
-    def frame(self, blobs: list[str] | None = None, beside: tuple[str, ...] = ()) -> DataFrame:
-        """The rows as a DataFrame with only the columns that the layer reads, and those `beside`.
+    def frame(self, blobs: list[str] | None = None, added: tuple[str, ...] = ()) -> DataFrame:
+        """The rows as a DataFrame with the columns that the layer reads, and those in `added`.
 
-        `blobs`: what will be asked of the net; columns that none of them depends on, labels for
-        instance, may then be missing.
+        `blobs`: the blobs to be computed; columns that none of them depends on, such as labels,
+        may be missing.
         """
         frame = self._whole_frame()
         if self.selection:
-            frame = frame.selectExpr(*self.selection, *beside)
+            frame = frame.selectExpr(*self.selection, *added)
         if blobs is not None:
             frame = with_unread_columns(frame, self.conf.net, self.layer, blobs)
         types = {item.name: item.dataType.simpleString() for item in frame.schema.fields}
-        names = dict.fromkeys((*self.wanted_columns(types), *beside))
+        names = dict.fromkeys((*self.wanted_columns(types), *added))
         return frame.select(*(f"`{name}`" for name in names))
 
     def _whole_frame(self) -> DataFrame:
@@ -266,13 +266,13 @@ class Source:
 
     @property
     def _where(self) -> str:
-        """What the rows come from, for a message."""
+        """The origin of the rows, for messages."""
         if self.given is not None:
             return "the DataFrame"
-        return f"the DataFrame of {self._own_class}" if self.maker else self.uri
+        return f"the DataFrame of {self._user_class}" if self.maker else self.uri
 
     @property
-    def _own_class(self) -> str:
+    def _user_class(self) -> str:
         return self.layer["source_class"].rpartition(".")[2]
 
     @property
@@ -281,18 +281,18 @@ class Source:
 
     @property
     def _spark_uri(self) -> str:
-        """As Spark finds it whatever its default file system is."""
+        """The URI for Spark, independent of its default file system."""
         return f"file:{self.uri}" if self._is_here else self.uri
 
     def _database(self) -> FileSource:
-        """The database as it is now. Raises FlagError."""
+        """The current database. Raises FlagError."""
         from hearth import HearthError
 
         if not self._is_here and (self.kind != "LMDB" or not self._is_of_core()):
             raise FlagError(
                 f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "
-                "so it must be under a path that all hosts see (file:...), or, an LMDB, in HDFS; "
-                "or convert it to Parquet, which may be anywhere"
+                "so it must be on a path that all hosts see (file:...), or, an LMDB, in HDFS; "
+                "or convert it to Parquet, which can be read from any file system"
             )
         try:
             return self._pin(_DATABASES[self.kind])
@@ -303,7 +303,7 @@ class Source:
         frame = self.maker.makeFrame(self.conf, self.layer, self.is_training)
         if not hasattr(frame, "mapInArrow"):
             raise FlagError(
-                f"makeFrame() of {self._own_class} gave a {type(frame).__name__} "
+                f"makeFrame() of {self._user_class} returned a {type(frame).__name__} "
                 "instead of a DataFrame"
             )
         return frame

@@ -1,4 +1,4 @@
-"""Tables without labels: columns that what is asked of a net does not depend on."""
+"""Tables without labels: adds columns that the requested blobs do not depend on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 def with_unread_columns(
     frame: DataFrame, net: dict[str, Any], layer: dict[str, Any], blobs: list[str]
 ) -> DataFrame:
-    """The frame with zeros for each column that is missing and matters to none of `blobs`.
+    """The frame with zeros for each missing column that none of `blobs` depends on.
 
-    Pictures stay missing: for those there are no zeros.
+    Images stay missing: they have no zeros.
     """
     from pyspark.sql import functions
 
@@ -28,7 +28,7 @@ def with_unread_columns(
 
 
 def needed_tops(net: dict[str, Any], blobs: list[str]) -> set[str]:
-    """All blobs of the net's TEST phase that `blobs` are computed from, these included."""
+    """All blobs of the net's TEST phase that `blobs` depend on, including them."""
     needed = set(blobs)
     for layer in reversed(net.get("layer", [])):
         rules = layer.get("include", [])
@@ -40,7 +40,7 @@ def needed_tops(net: dict[str, Any], blobs: list[str]) -> set[str]:
 
 
 def _numbers_of(layer: dict[str, Any]) -> list[tuple[str | None, int]]:
-    """By top: its column, None for pictures, and how many numbers it lists, -1 for a plain one."""
+    """By top: its column, None for images, and how many numbers it lists, -1 for a plain one."""
     if layer["type"] == "MemoryData":
         return [(None, 0), ("label", -1)]
     return [_numbers_of_top(top) for top in layer.get("cos_data_param", {}).get("top", [])]

@@ -1,1 +1,1 @@
-"""Folders of sealed checkpoints, on any file system by URI; knows no framework."""
+"""Folders of sealed checkpoints on any file system, independent of the framework."""

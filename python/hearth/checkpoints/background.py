@@ -1,4 +1,4 @@
-"""Work in a thread of its own while the program goes on."""
+"""Runs work in a background thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 
 def in_background(act: Callable[[], None]) -> Future[None]:
-    """Runs it in a thread that does not keep the process, and whose end can be waited for."""
+    """Runs `act` in a daemon thread; the future reports its end."""
     done: Future[None] = Future()
 
     def run() -> None:

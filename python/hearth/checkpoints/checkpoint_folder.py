@@ -1,4 +1,4 @@
-"""A folder of checkpoints: written under another name, sealed, renamed; the newest whole one."""
+"""A folder of checkpoints: written under a temporary name, sealed, renamed, and found again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from hearth.native.failure import Failure
 _NAME = re.compile(r"checkpoint-(\d{6,18})-step-(\d{1,18})")
 _HIDDEN = re.compile(r"\.checkpoint-(\d{6,18})-step-\d{1,18}\.[0-9a-f]{8}\.(part|old)")
 _BLOCK_BYTES = 8 << 20
-# As many digits as a name may have.
+# The most digits that a checkpoint's number may have.
 MOST_STEPS = 10**18
 
 
 class Writer:
-    """A file of a draft, for who writes to a stream. One thread uses it."""
+    """A file of a draft as an output stream. One thread uses it."""
 
     def __init__(self, output: Output):
         self._output = output
@@ -43,7 +43,7 @@ class Writer:
         return len(view)
 
     def flush(self) -> None:
-        """All is written when the file is complete."""
+        """Does nothing: the file is written completely when the block ends."""
 
     def sealed(self) -> SealedFile:
         return SealedFile(self.bytes, self._sum.hexdigest())
@@ -62,11 +62,11 @@ def new_file(store: FileSystem, uri: str) -> Iterator[Writer]:
 
 
 class Draft:
-    """A checkpoint that is being written. One thread uses it; seal() or discard() ends it.
+    """A checkpoint being written. One thread uses it; seal() or discard() ends it.
 
     Attributes:
         name: of the checkpoint; uri: of the folder that its files are written to.
-        step: the program's own count.
+        step: the program's step number.
     """
 
     def __init__(self, store: FileSystem, folder: str, number: int, step: int):
@@ -86,11 +86,11 @@ class Draft:
         self._files[name] = writer.sealed()
 
     def add(self, name: str, file: SealedFile) -> None:
-        """Notes a file that others have written to `uri`."""
+        """Adds a file that another writer has written to `uri`."""
         self._files[name] = file
 
     def seal(self, parts: Mapping[str, Part], world: int) -> Seal:
-        """Writes the seal: from here on this is the newest checkpoint of the folder."""
+        """Writes the seal, which makes this the newest checkpoint of the folder."""
         seal = Seal(self._number, self.step, world, parts, dict(self._files))
         text = seal.text().encode()
         with self.file(SEAL) as writer:
@@ -98,22 +98,22 @@ class Draft:
         if self.uri != self._target:
             self._store.rename(self.uri, self._target)
         if read_small(self._store, f"{self._target}/{SEAL}") != text:
-            raise OSError(f"another program writes {self.name}, too: give each a folder")
+            raise OSError(f"another program also writes {self.name}: use one folder per program")
         return seal
 
     def discard(self) -> None:
-        """Removes what was written; never raises."""
-        with suppress(Exception):  # the first error is the one that counts
+        """Removes the written files; never raises."""
+        with suppress(Exception):  # raise the first error
             self._store.remove(self.uri)
 
 
 @dataclass
 class Checkpoint:
-    """A whole checkpoint. One thread uses it; close() ends it.
+    """A complete checkpoint. One thread uses it; close() ends it.
 
     Attributes:
         name, uri: of its folder.
-        files: open for reading, of which each was compared with the seal.
+        files: open for reading; each was verified against the seal.
     """
 
     name: str
@@ -129,25 +129,25 @@ class Checkpoint:
 class CheckpointFolder:
     """The checkpoints at one URI. One thread of one process writes to it at a time.
 
-    Methods raise HearthError: one line with the URI, what failed and why.
+    Methods raise HearthError: one line with the URI and the reason.
     """
 
     def __init__(self, uri: str, report: Callable[[str], None]):
-        """`report` gets a line on what is skipped, or cannot be removed."""
+        """`report` gets a line for each checkpoint that is skipped or cannot be removed."""
         self.uri = local_path(uri) or uri.rstrip("/")
         self._report = report
         self._damaged: set[str] = set()
         self._store = files_of(self.uri)
 
     def begin(self, step: int) -> Draft:
-        """A new checkpoint, which nobody sees before it is sealed."""
+        """A new checkpoint, which is invisible until it is sealed."""
         with self._refusals(f"the checkpoint of step {step} cannot be written to"):
             numbers = [number for number, _ in self._listed()]
             return Draft(self._store, self.uri, max(numbers, default=0) + 1, step)
 
     @contextmanager
     def writing(self, draft: Draft) -> Iterator[Draft]:
-        """Discards the draft where the block raises, and says of what and where it was."""
+        """Discards the draft if the block raises, and adds its name and URI to the error."""
         with self._refusals(f"{draft.name} cannot be written to"):
             try:
                 yield draft
@@ -163,27 +163,27 @@ class CheckpointFolder:
         return writer.sealed()
 
     def open_input(self, uri: str) -> Any:
-        """A file of a checkpoint, to read() from and seek() in."""
+        """A file of a checkpoint with read() and seek()."""
         return self._store.open_input(uri)
 
     def newest(self) -> Checkpoint | None:
-        """The newest one that is whole, every byte of it; those that are not are reported."""
+        """The newest checkpoint whose every byte is intact; damaged ones are reported."""
         with self._refusals("checkpoints cannot be read from"):
             for _, name in sorted(self._listed(), reverse=True):
                 try:
                     return self._open(name)
                 except Damaged as damage:
                     self._damaged.add(name)
-                    self._report(f"{self.uri}/{name} is not whole and is skipped: {damage}")
+                    self._report(f"{self.uri}/{name} is damaged and was skipped: {damage}")
         return None
 
     def last(self) -> tuple[int, str]:
-        """Number and name of the newest one, whole or not; (0, "none") where there is none."""
+        """Number and name of the newest one, damaged or not; (0, "none") if there is none."""
         with self._refusals("checkpoints cannot be read from"):
             return max(self._listed(), default=(0, "none"))
 
     def steps_of(self, part: str) -> list[int]:
-        """The steps of the checkpoints whose seals name the part, the newest first."""
+        """The steps of the checkpoints whose seals name the part, newest first."""
         steps = []
         for _, name in sorted(self._listed(), reverse=True):
             with suppress(Damaged):
@@ -192,8 +192,8 @@ class CheckpointFolder:
         return steps
 
     def remove_older(self, keep: int, than: int) -> None:
-        """Removes all but the newest `keep` sealed ones, and what killed writers have left;
-        nothing that is newer than the number `than`."""
+        """Removes all but the newest `keep` sealed ones and the remains of killed writers, but
+        nothing newer than number `than`."""
         try:
             sealed = 0
             for number, name in sorted(self._listed(), reverse=True):
@@ -204,13 +204,13 @@ class CheckpointFolder:
             for name in self._store.names(self.uri):
                 if (found := _HIDDEN.fullmatch(name)) and int(found[1]) <= than:
                     self._store.remove(self._at(name))
-        except Exception as error:  # the new one is there; the next one tries again
+        except Exception as error:  # the new one is complete; the next call tries again
             self._report(
                 str(file_refusal("an older checkpoint cannot be removed from", self.uri, error))
             )
 
     def _remove(self, name: str) -> None:
-        """Takes its name first, so that nobody finds a part of it."""
+        """Renames it first, so that readers never see a part of it."""
         if self._store.renames_folders:
             hidden = self._at(f".{name}.{secrets.token_hex(4)}.old")
             self._store.rename(self._at(name), hidden)
@@ -219,7 +219,7 @@ class CheckpointFolder:
             self._store.remove(self._at(name))
 
     def _listed(self) -> list[tuple[int, str]]:
-        """Number and name of all that may be checkpoints; other names are not looked at."""
+        """Number and name of each folder that may be a checkpoint; other names are ignored."""
         found = ((_NAME.fullmatch(name), name) for name in self._store.names(self.uri))
         return [(int(match[1]), name) for match, name in found if match]
 
@@ -229,10 +229,10 @@ class CheckpointFolder:
     def _seal(self, name: str) -> Seal:
         data = read_small(self._store, f"{self._at(name)}/{SEAL}")
         if data is None:
-            raise Damaged("it has no seal: its writer was ended before it was complete")
+            raise Damaged("it has no seal: its writer did not finish")
         seal = Seal.read(data)
         if name != f"checkpoint-{seal.number:06d}-step-{seal.step}":
-            raise Damaged(f"its seal is that of number {seal.number}, step {seal.step}")
+            raise Damaged(f"its seal is of number {seal.number}, step {seal.step}")
         return seal
 
     def _open(self, name: str) -> Checkpoint:
@@ -245,7 +245,7 @@ class CheckpointFolder:
             return Checkpoint(name, self._at(name), seal, files, ends.pop_all())
 
     def _verified(self, uri: str, sealed: SealedFile) -> Any:
-        """The file, open for reading: itself where it is local, else a copy."""
+        """The file, open for reading: itself if it is local, else a copy."""
         name = uri.rpartition("/")[2]
         if (size := _size(self._store, uri)) != sealed.bytes:
             found = "is missing" if size is None else f"has {size} bytes"
@@ -266,12 +266,12 @@ class CheckpointFolder:
     def _refusals(self, what: str) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # libraries have classes of their own
+        except Exception as error:  # libraries define their own classes
             raise file_refusal(what, self.uri, error) from error
 
 
 def sum_of(source: Any, copy: Any = None) -> str:
-    """The SHA-256 of what is left to read of a file, which goes to `copy`, too."""
+    """The SHA-256 of the rest of a file, which is also written to `copy`."""
     total = hashlib.sha256()
     while block := source.read(_BLOCK_BYTES):
         total.update(block)
@@ -281,12 +281,12 @@ def sum_of(source: Any, copy: Any = None) -> str:
 
 
 def spool_file() -> Any:
-    """A file without a name on this host's disks, which ends with its close()."""
+    """An unnamed temporary file on this host's disks, which close() removes."""
     return tempfile.TemporaryFile(dir=spill_folder(), prefix="hearth-checkpoint-")
 
 
 def read_small(store: FileSystem, uri: str) -> bytes | None:
-    """The content of a seal; None where there is none. Raises Damaged for one that is too large."""
+    """The content of a seal; None if it is missing. Raises Damaged if it is too large."""
     size = _size(store, uri)
     if size is None:
         return None
@@ -297,18 +297,18 @@ def read_small(store: FileSystem, uri: str) -> bytes | None:
 
 
 def _size(store: FileSystem, uri: str) -> int | None:
-    """Bytes of a file; None where there is none."""
+    """Bytes of a file; None if it is missing."""
     status = store.status(uri)
     return None if status is None else status[0]
 
 
 def invalid(text: str) -> Exception:
-    """A HearthError, to raise, of what a program got wrong."""
+    """A HearthError for invalid usage, to raise."""
     return Failure(text, "invalid_argument").error()
 
 
 def some_of(names: Collection[str], most: int = 4) -> str:
-    """The first of some names, for a sentence."""
+    """The first few names, for a message."""
     shown = sorted(names)[:most]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" (and {more} more)" if more else "")

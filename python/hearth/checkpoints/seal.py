@@ -1,4 +1,4 @@
-"""The seal of a checkpoint: what it holds, with the size and SHA-256 of each file."""
+"""The seal of a checkpoint: its contents, with the size and SHA-256 of each file."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SEAL = "seal.json"
-# A seal names a few files for each rank.
+# A seal lists a few files for each rank.
 MOST_SEAL_BYTES = 16 << 20
 _VERSION = 1
 
 
 class Damaged(Exception):
-    """A checkpoint is not whole; the message says why."""
+    """A checkpoint is incomplete or damaged; the message says why."""
 
 
 @dataclass(frozen=True)
 class SealedFile:
-    """A file of a checkpoint, beside its seal."""
+    """A file of a checkpoint as its seal describes it."""
 
     bytes: int
     sha256: str
@@ -29,7 +29,7 @@ class SealedFile:
 
 @dataclass(frozen=True)
 class Part:
-    """What the program calls by one name: the step at which it was saved, and its files."""
+    """An object that the program saves by name: the step at which it was saved, and its files."""
 
     step: int
     files: tuple[str, ...]
@@ -37,13 +37,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Seal:
-    """What a checkpoint holds.
+    """The contents of a checkpoint.
 
     Attributes:
         number: counts the checkpoints of a folder: the newest has the highest.
-        step: the program's own count.
-        world: the ranks that saved it.
-        parts: by the name that the program gave; files: by their names.
+        step: the program's step number.
+        world: the number of ranks that saved it.
+        parts: by the program's names; files: by file name.
     """
 
     number: int
@@ -53,23 +53,24 @@ class Seal:
     files: Mapping[str, SealedFile] = field(default_factory=dict)
 
     def text(self) -> str:
-        """The content of its file."""
+        """The seal as text, to be written to its file."""
         values = {"version": _VERSION, **asdict(self)}
         return json.dumps({**values, "sha256": _sum(values)}, indent=1, sort_keys=True)
 
     @classmethod
     def read(cls, data: bytes) -> Seal:
-        """Raises Damaged where this is not the whole content of a seal."""
+        """Raises Damaged if this is not the complete content of a seal."""
         try:
             values = json.loads(data)
             stated = values.pop("sha256")
             version = values.pop("version")
         except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
-            raise Damaged(f"{SEAL} is no whole seal ({error or type(error).__name__})") from None
+            why = error or type(error).__name__
+            raise Damaged(f"{SEAL} is not a complete seal ({why})") from None
         if version != _VERSION:
-            raise Damaged(f"{SEAL} has the version {version!r}, and {_VERSION} is known here")
+            raise Damaged(f"{SEAL} has version {version!r}, this release reads {_VERSION}")
         if stated != _sum({"version": version, **values}):
-            raise Damaged(f"{SEAL} was changed: its own checksum differs")
+            raise Damaged(f"{SEAL} was modified: its checksum differs")
         try:
             return cls._of(**values)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -82,7 +83,7 @@ class Seal:
         known = {name: SealedFile(**values) for name, values in files.items()}
         for name, file in known.items():
             if name != os.path.basename(name) or name in ("", ".", "..", SEAL):
-                raise ValueError(f"{name!r} is no file beside it")
+                raise ValueError(f"{name!r} is not the name of a file in its folder")
             if not isinstance(file.bytes, int) or not isinstance(file.sha256, str):
                 raise ValueError(f"{name!r} has no size and checksum")
         made = {name: Part(int(p["step"]), tuple(p["files"])) for name, p in parts.items()}

@@ -1,9 +1,9 @@
-"""Datasets of files that ranks read themselves, and of files that Spark reads.
+"""Datasets of files that ranks read directly, and of files that Spark reads.
 
 `parquet`, `orc`, `arrow`, `tfrecord`, `sequence_file`, `lmdb` and `leveldb` make sources: the
-driver pins which files there are, and each rank reads its splits without Spark. So do `delta` and
-`iceberg`, of one version of a table, and `table`, of what Spark's catalog has by a name. `csv` and
-`json` are read by Spark. Pass them where a dataset is expected, beside DataFrames.
+driver pins the list of files, and each rank reads its splits without Spark. So do `delta` and
+`iceberg`, for one version of a table, and `table`, for a table in Spark's catalog. `csv` and `json`
+are read by Spark. All are accepted wherever a DataFrame is, as a dataset.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def parquet(uri: str, columns: Sequence[str] | None = None, *, spool: bool = Tru
     """Rows of Parquet files.
 
     Args:
-        uri: a file, or a folder with all its files and those in folders below; hidden ones (_x, .x)
-            do not count. A path, or a URI of HDFS or of any scheme that pyarrow or fsspec knows.
+        uri: a file, or a folder with all its files and those of its subfolders, except hidden ones
+            (_x, .x). A path, or a URI of HDFS or of any scheme that pyarrow or fsspec knows.
             Names of folders may hold columns (day=1).
         columns: which to read; None: all.
-        spool: False: ranks read the files anew in each epoch, and keep nothing on their disks; for
-            files that are larger than these.
+        spool: False: ranks read the files again in each epoch instead of spooling them to their
+            disks; for files that are larger than the disks.
 
     Returns:
-        A source; nothing is looked at before its pin().
+        A source; its files are first accessed by pin().
     """
     return _source(ParquetFormat(), uri, columns, spool)
 
@@ -79,8 +79,8 @@ def arrow(uri: str, columns: Sequence[str] | None = None, *, spool: bool = True)
 def tfrecord(uri: str, columns: Sequence[str] | None = None) -> Source:
     """Rows of TFRecord files of tf.train.Examples, plain or gzip; arguments as of orc().
 
-    The types of columns are those that saveAsTFRecords left in the folder, else inferred from the
-    first examples. A gzip file is read from its beginning, so it is one split.
+    Column types come from the schema that saveAsTFRecords wrote to the folder, else from the first
+    examples. A gzip file is one split, as it can be read from its beginning only.
     """
     return _source(TfRecordFormat(), uri, columns)
 
@@ -89,27 +89,27 @@ def sequence_file(uri: str, columns: Sequence[str] | None = None) -> Source:
     """Rows of SequenceFiles whose keys and values are BytesWritables; arguments as of orc().
 
     The columns are those of CaffeOnSpark's images (id, label, channels, height, width, encoded,
-    data), which are all that are read where none are named; and the records' own `key` and `value`.
+    data), which are the default, and the records' raw `key` and `value`.
     """
     return _source(SequenceFileFormat(), uri, tuple(IMAGE_TYPES) if columns is None else columns)
 
 
 def lmdb(uri: str, columns: Sequence[str] | None = None) -> Source:
-    """Rows of an LMDB of Caffe's Datums, in the order of its keys.
+    """Rows of an LMDB of Caffe's Datums, in key order.
 
     Args:
-        uri: its folder, or its data file; under a path that all hosts see, or in HDFS.
+        uri: its folder or its data file, on a path that all hosts see, or in HDFS.
         columns: of id, label, channels, height, width, encoded, data; None: all.
 
     Returns:
-        A source; nothing is looked at before its pin().
+        A source; its files are first accessed by pin().
     """
     return _source(LmdbFormat(), uri, columns)
 
 
 def leveldb(uri: str, columns: Sequence[str] | None = None) -> Source:
-    """The same of a LevelDB, whose folder is under a path that all hosts see. Needs the Caffe
-    engine: hearth-spark[caffe]."""
+    """Like lmdb(), for a LevelDB on a path that all hosts see. Needs the Caffe engine:
+    hearth-spark[caffe]."""
     return _source(LevelDbFormat(), uri, columns)
 
 
@@ -127,15 +127,15 @@ def delta(
     Args:
         uri: its folder, as of parquet(), or its name in Spark's catalog.
         columns: which to read; None: all.
-        version: neither this nor `timestamp`: the newest version that there is at the pin.
-        timestamp: the version that was the newest at this time, which has a zone.
+        version: with neither this nor `timestamp`, the newest version when the source is pinned.
+        timestamp: the newest version at this time, which has a time zone.
         spool: as of parquet().
 
     Returns:
-        A source; nothing is looked at before its pin().
+        A source; its files are first accessed by pin().
     """
     if version is not None and (not isinstance(version, int) or version < 0):
-        raise ValueError(f"version={version!r} is not the number of a version")
+        raise ValueError(f"version={version!r} is not a version number")
     _check_one(version=version, timestamp=timestamp)
     return DeltaSource(uri, _pairs(columns), spool, version, timestamp)
 
@@ -152,15 +152,15 @@ def iceberg(
     hearth-spark[iceberg] on the driver.
 
     Args:
-        table: its name in a catalog of Spark or pyiceberg, its folder where that has a
+        table: its name in a catalog of Spark or pyiceberg, its folder if that has a
             version-hint.text, its metadata file, or pyiceberg's Table.
         columns: which to read; None: all.
-        snapshot_id: neither this nor `as_of`: the snapshot that is current at the pin.
-        as_of: the snapshot that was current at this time, which has a zone.
+        snapshot_id: with neither this nor `as_of`, the current snapshot when the source is pinned.
+        as_of: the current snapshot at this time, which has a time zone.
         spool: as of parquet().
 
     Returns:
-        A source; nothing is looked at before its pin().
+        A source; its files are first accessed by pin().
     """
     _check_one(snapshot_id=snapshot_id, as_of=as_of)
     if not hasattr(table, "metadata_location"):
@@ -177,31 +177,31 @@ def table(
     timestamp: str | datetime | None = None,
     spool: bool = True,
 ) -> Source:
-    """Rows of a table by its name in Spark's catalog: of Delta or Iceberg as delta() and iceberg()
-    read it, or of Parquet or ORC files, Hive's too, with the partitions that the catalog has
+    """Rows of a table in Spark's catalog: Delta or Iceberg, read as by delta() and iceberg(), or
+    Parquet or ORC files, including Hive's, with the partitions that the catalog lists
     ([docs/tables.md](docs/tables.md)).
 
     Args:
         name: table, schema.table or catalog.schema.table.
         columns: which to read; None: all.
         version: a Delta version or the id of an Iceberg snapshot; None: the newest.
-        timestamp: the version that was the newest at this time, which has a zone.
+        timestamp: the newest version at this time, which has a time zone.
         spool: as of parquet().
 
     Returns:
-        A source; the driver's session is asked when it is pinned.
+        A source; pin() queries the driver's session.
     """
     _check_one(version=version, timestamp=timestamp)
     return CatalogTable(name, _pairs(columns), spool, version, timestamp)
 
 
 def csv(uri: str, columns: Sequence[str] | None = None, **options: Any) -> SparkFiles:
-    """Rows of CSV files, which Spark reads.
+    """Rows of CSV files, read by Spark.
 
     Args:
-        uri: as Spark takes it.
+        uri: as Spark accepts it.
         columns: which to read; None: all.
-        options: of Spark's reader: header=True, inferSchema=True, schema="x double, y int".
+        options: for Spark's reader: header=True, inferSchema=True, schema="x double, y int".
 
     Returns:
         Files that the driver turns into a DataFrame.
@@ -210,7 +210,7 @@ def csv(uri: str, columns: Sequence[str] | None = None, **options: Any) -> Spark
 
 
 def json(uri: str, columns: Sequence[str] | None = None, **options: Any) -> SparkFiles:
-    """The same of JSON files, a row in each line."""
+    """Like csv(), for JSON files with one row in each line."""
     return _spark_files("json", uri, columns, options)
 
 
@@ -238,4 +238,4 @@ def _pairs(columns: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
 
 def _check_one(**given: Any) -> None:
     if all(value is not None for value in given.values()):
-        raise ValueError(f"{' and '.join(given)} exclude each other: give one of them")
+        raise ValueError(f"{' and '.join(given)} are mutually exclusive: give one of them")

@@ -1,4 +1,4 @@
-"""Rows of the core as NumPy arrays by column, with transforms of encoded columns."""
+"""Converts the core's rows to NumPy arrays by column, with transforms of encoded columns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 @dataclass
 class Arrays:
-    """Columns of one batch. `invalid_index`: rows that a transform could not decode, which hold the
-    values of other rows."""
+    """Columns of one batch. `invalid_index`: rows that a transform could not decode, which were
+    replaced by other rows."""
 
     values: dict[str, Any]
     invalid_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -32,14 +32,13 @@ def batch_arrays(
     """The columns `names` of the core's rows; the caller owns the arrays.
 
     Args:
-        rows: those of the batch.
+        rows: the rows of the batch.
         names, ragged, transforms: see LoaderOptions.
-        spare: other rows, of which some take the place of the batch's where a transform can decode
-            none of these.
+        spare: rows that may replace undecodable ones if no row of the batch is decodable.
 
     Raises:
-        ValueError: a column is not there, no array holds its values, or a transform could decode
-            none of the rows, nor of the spare ones.
+        ValueError: a column is missing or does not fit an array, or neither the batch nor the spare
+            rows have a decodable row.
     """
     made, invalid = _transformed(rows, names, ragged, transforms)
     if not invalid.any():
@@ -63,7 +62,7 @@ def batch_arrays(
 def _transformed(
     rows: Any, names: Sequence[str], ragged: Sequence[str], transforms: Mapping[str, Any]
 ) -> tuple[Arrays, np.ndarray]:
-    """The columns, and which rows a transform could not decode."""
+    """The columns, and the indices of rows that a transform could not decode."""
     made = Arrays({})
     invalid = np.zeros(rows.count, bool)
     for name in names:
@@ -77,7 +76,7 @@ def _transformed(
 
 
 def column_array(rows: Any, name: str, ragged: bool) -> Any:
-    """One column. Raises ValueError as batch_arrays()."""
+    """One column. Raises ValueError like batch_arrays()."""
     import pyarrow as pa
 
     from hearth.rows.columns import Columns
@@ -89,7 +88,7 @@ def column_array(rows: Any, name: str, ragged: bool) -> Any:
 
 
 def _replace(made: Arrays, valid: np.ndarray) -> None:
-    """Puts the values of decodable rows, in turn, in place of those that are not."""
+    """Replaces undecodable rows by decodable ones, in turn."""
     others = np.resize(valid, len(made.invalid_index))
     for values in made.values.values():
         if isinstance(values, np.ndarray):
@@ -100,7 +99,7 @@ def _replace(made: Arrays, valid: np.ndarray) -> None:
 
 
 def _picked(values: Any, index: np.ndarray) -> Any:
-    """These rows of a column."""
+    """The selected rows of a column."""
     if isinstance(values, np.ndarray):
         return values[index]
     return [values[i] for i in index]

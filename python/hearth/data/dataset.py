@@ -1,4 +1,4 @@
-"""What a loader needs of a dataset, however its rows come."""
+"""The interface between a loader and a dataset, whatever the origin of its rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 
 class Plan(Protocol):
-    """Which rank owns each partition, and the rank that asks."""
+    """Which rank owns each partition, and the rank of this process."""
 
     @property
     def owners(self) -> tuple[int, ...]: ...
@@ -22,23 +22,22 @@ class Plan(Protocol):
 
 
 class Dataset(Protocol):
-    """The rows of one rank, in partitions. Any thread may use it."""
+    """The rows of one rank, in partitions. Thread-safe."""
 
     name: str
     plan: Plan
 
     def reader(self, seed: int, mode: str) -> Any:
-        """The core's EpochReader, or something like it."""
+        """The core's EpochReader, or an object with its interface."""
 
     def columns(self) -> list[str]:
-        """Their names; waits for the first rows."""
+        """The names of the columns; waits for the first rows."""
 
     def totals(self) -> tuple[list[int], list[str]]:
-        """(rows, hash of the rows) of every partition; waits for them."""
+        """(rows, hash of the rows) of each partition; waits until all are known."""
 
     def known_partitions(self) -> list[list[Any] | None] | None:
-        """[rows, hash] of every partition, None for those that are not known yet; None where none
-        is."""
+        """[rows, hash] of each partition, None for unknown ones; None if none are known."""
 
     def check(self) -> None:
-        """Raises ClusterError where the cluster has failed."""
+        """Raises ClusterError if the cluster has failed."""

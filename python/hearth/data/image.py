@@ -1,10 +1,10 @@
-"""Encoded images to arrays for training: decoded, cropped, resized, flipped and normalized by
-threads of the core, without Python code per image.
+"""Converts encoded images to arrays for training: decoded, cropped, resized, flipped and normalized
+by the core's threads, without Python code per image.
 
     image("jpeg", size=224, crop="random", to="float32",
           mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 
-An image's random draws come from its seed alone, so a resumed run repeats them.
+The random crop and flip of an image depend on its seed only, so a resumed run repeats them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hearth.native import _core
 
 
 class ImageTransform:
-    """What `image()` returns. Immutable; it may be pickled, and used by any thread."""
+    """The result of `image()`. Immutable, picklable and thread-safe."""
 
     def __init__(self, **options: Any) -> None:
         self._options = options
@@ -30,7 +30,7 @@ class ImageTransform:
 
     @property
     def to(self) -> str:
-        """The type of the arrays: "uint8", "float32" or "bfloat16"."""
+        """The element type of the arrays: "uint8", "float32" or "bfloat16"."""
         return self._options["to"]
 
     def apply(
@@ -39,18 +39,18 @@ class ImageTransform:
         """Transforms a batch.
 
         Args:
-            images: the bytes of JPEG or PNG files.
-            seeds: one uint64 number for each image, from which its crop and flip are drawn.
+            images: contents of JPEG or PNG files.
+            seeds: one uint64 for each image, which determines its crop and flip.
 
         Returns:
             An array [n, 3, height, width], or [n, height, width, 3] with layout "nhwc" (bfloat16
-            as the uint16 array of its bits), and a bool array: which images could not be decoded.
-            Those are zeros in the first array; `reason` says why.
+            as the uint16 array of its bits), and a bool array that marks undecodable images. Those
+            are zeros in the first array; `reason` says why.
         """
         return self._core.apply(images, np.ascontiguousarray(seeds, dtype=np.uint64))
 
     def reason(self, image: bytes | memoryview, seed: int = 0) -> str:
-        """Why an image cannot be decoded, in one sentence; empty where it can."""
+        """Why an image cannot be decoded, in one sentence; empty if it can."""
         return self._core.reason(image, seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -76,21 +76,21 @@ def image(
     """A transform of a column of encoded images.
 
     Args:
-        kind: "jpeg", "png", or "any" for both. Others cannot be decoded.
-        size: of the output, as one number or (height, width).
-        crop: "random" as torchvision's RandomResizedCrop (8 to 100 % of the area, sides of 3:4 to
-            4:3); "center": the short side resized to size * 256 / 224, then the center, as in
-            ImageNet's usual evaluation; None: the whole image, stretched to the size.
-        flip: mirrors an image with probability 0.5; None: with crop="random" alone.
+        kind: "jpeg", "png", or "any" for both. Other formats cannot be decoded.
+        size: of the output, one number or (height, width).
+        crop: "random" as torchvision's RandomResizedCrop (8 to 100 % of the area, aspect ratio 3:4
+            to 4:3); "center": the short side resized to size * 256 / 224, then the center, as in
+            the usual evaluation on ImageNet; None: the whole image, stretched to the size.
+        flip: mirrors an image with probability 0.5; None: only with crop="random".
         mean, std: of red, green and blue in [0, 1]: (pixel / 255 - mean) / std. None: 0 and 1.
         to: "uint8", "float32" or "bfloat16".
         layout: "nchw" or "nhwc".
-        threads: None: one for each core that this process may use.
-        scaled_decoding: False decodes every JPEG at its full size, even where the crop is more
-            than 2.5 times as large as the output; slower there, and nearer to what PIL gives.
+        threads: None: one for each core available to this process.
+        scaled_decoding: False decodes every JPEG at full size, even if the crop is more than 2.5
+            times as large as the output; slower in this case, but closer to PIL's result.
 
     Raises:
-        ValueError: an option that is not one of these.
+        ValueError: an invalid option.
     """
     height, width = (size, size) if isinstance(size, int) else size
     return ImageTransform(

@@ -1,4 +1,4 @@
-"""A loader as what Keras' fit() takes: a keras.utils.PyDataset, and a callback for its position."""
+"""Adapts a loader to Keras' fit(): a keras.utils.PyDataset, and a callback for its position."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from hearth.data.loader import Loader
 
 _IN_ORDER = (
-    "fit() asked for batch {} after batch {}: give fit(shuffle=False), as the loader shuffles the "
-    "rows itself, and a position in batches of another order could not be resumed"
+    "fit() requested batch {} after batch {}: use fit(shuffle=False), as the loader shuffles the "
+    "rows itself, and a position in reordered batches cannot be resumed"
 )
 
 
 class KerasDataset(keras.utils.PyDataset):
     """The batches of a loader as (x, y) or (x, y, sample_weight), for fit(dataset, shuffle=False).
 
-    One fit() at a time uses it; its threads may take batches ahead. Sample weights are those of
-    uneven="weight". A state_dict() counts batches that fit() has trained on where callback() is
-    among its callbacks, else those that it has taken, of which some may be prefetched. An epoch of
-    Keras has len() steps; where it begins in the midst of one of the loader, as after
-    load_state_dict(), the loader's next epoch follows within it.
+    Only one fit() at a time may use it; its threads may fetch batches ahead. Sample weights come
+    from uneven="weight". With callback() among fit()'s callbacks, state_dict() counts the batches
+    that were trained on; without it, the batches fetched, some of which may only be prefetched. An
+    epoch of Keras has len() steps; if it starts in the middle of an epoch of the loader, as after
+    load_state_dict(), the loader's next epoch starts within it.
     """
 
     def __init__(self, loader: Loader, x: str | Sequence[str], y: str | Sequence[str] | None):
-        """`x`, `y`: names of columns; several make a dict of them."""
+        """`x`, `y`: column names; several make a dict."""
         super().__init__(workers=1, use_multiprocessing=False)
         self._loader, self._x, self._y = loader, x, y
         self._length: int | None = None
-        self._states: deque[dict[str, Any]] = deque()  # behind batches that are not trained on yet
-        self._trained: dict[str, Any] | None = None  # the state behind the last one that is
-        self._next = 0  # the batch that fit() is to ask for
+        self._states: deque[dict[str, Any]] = deque()  # after each batch not trained on yet
+        self._trained: dict[str, Any] | None = None  # the state after the last trained batch
+        self._next = 0  # the batch that fit() requests next
         self._begin: dict[str, Any] = {}  # the loader's state before the epoch's first batch
         self._has_trained = False  # in this epoch
         self._counted = False  # callback() counts the batches of this epoch
-        self._counts_next = False  # and is to count those of the next one
-        self._announced = False  # Keras has said that an epoch begins
-        self._peeked = False  # the batches were taken before it said so
+        self._counts_next = False  # callback() will count those of the next epoch
+        self._announced = False  # Keras has announced an epoch
+        self._peeked = False  # batches were fetched before the announcement
         self._batches: Iterator[Any] = iter(())
-        self._lock = threading.RLock()  # fit() may look at batches while an older thread takes one
+        self._lock = threading.RLock()  # fit() may peek while an older thread fetches
         self._seek(None)
 
     def __len__(self) -> int:
@@ -54,11 +54,11 @@ class KerasDataset(keras.utils.PyDataset):
         return self._length
 
     def on_epoch_begin(self) -> None:
-        """Keras is about to take the batches of an epoch."""
+        """Keras is about to fetch the batches of an epoch."""
         self._announced = True
 
     def on_epoch_end(self) -> None:
-        """Keras has taken them, or is about to begin."""
+        """Keras has fetched the batches of an epoch, or is about to start one."""
         self._announced = False
 
     def __getitem__(self, index: int) -> Any:
@@ -69,7 +69,7 @@ class KerasDataset(keras.utils.PyDataset):
                 raise ValueError(_IN_ORDER.format(index, self._next - 1))
             try:
                 batch = self._chosen(next(self._batches))
-            except Exception:  # another fit() is to begin with the batch that could not be made
+            except Exception:  # the next fit() starts with the failed batch
                 self._loader.load_state_dict(self._loader.state_dict())
                 self._batches = self._stream()
                 raise
@@ -78,10 +78,10 @@ class KerasDataset(keras.utils.PyDataset):
             return batch
 
     def _begin_epoch(self) -> None:
-        """Goes back to the first batch that was not trained on.
+        """Rewinds to the first batch that was not trained on.
 
-        Before its first epoch fit() takes one or two batches to see their types, and then begins
-        with them again; an epoch that was interrupted leaves batches that were only taken.
+        Before its first epoch fit() fetches one or two batches to see their types, and then starts
+        with them again; an interrupted epoch leaves batches that were fetched only.
         """
         untrained = bool(self._states) if self._counted else self._next < len(self)
         if self._next > 0 and (self._peeked or untrained):
@@ -114,13 +114,13 @@ class KerasDataset(keras.utils.PyDataset):
         return self._begin if self._peeked else self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See Loader.load_state_dict(); before fit(), or in a callback's on_train_begin()."""
+        """See Loader.load_state_dict(); call it before fit() or in on_train_begin()."""
         with self._lock:
             self._seek(state)
             self._trained = None
 
     def steps_left(self, end: int) -> int:
-        """Steps of fit() from state_dict() on until the loader's epoch `end` begins."""
+        """Steps of fit() from state_dict() until the loader's epoch `end` starts."""
         state = self.state_dict()
         whole = max(0, end - state["epoch"] - 1) * len(self)
         return whole + self._loader.steps_left(state) if state["epoch"] < end else 0
@@ -140,7 +140,7 @@ class KerasDataset(keras.utils.PyDataset):
 
 
 class _Counter(keras.callbacks.Callback):
-    """Tells a dataset of each batch that was trained on."""
+    """Reports each trained batch to a dataset."""
 
     def __init__(self, dataset: KerasDataset):
         super().__init__()
@@ -152,6 +152,6 @@ class _Counter(keras.callbacks.Callback):
         self._dataset._counts_next = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        # The last batch of several, where the model was compiled with steps_per_execution.
+        # With steps_per_execution, the number of the last of several batches.
         self._dataset._note_trained(batch + 1 - self._trained)
         self._trained = batch + 1

@@ -1,4 +1,4 @@
-"""A dataset's rows as minibatches of NumPy arrays, epoch after epoch: what ctx.dataset() gives."""
+"""Loader: a dataset's rows as minibatches of NumPy arrays, returned by ctx.dataset()."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hearth.data.arrays import batch_arrays
-from hearth.data.given import note_given
+from hearth.data.delivered import note_delivered
 from hearth.data.map_processes import MapProcesses
 from hearth.data.options import WEIGHT, LoaderOptions, making
 from hearth.data.position import (
@@ -31,32 +31,32 @@ from hearth.data.steps import Made, Repeated, Step
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
 
-# Rows behind a batch that may take the place of one in which no row can be decoded.
+# Rows after a batch that may replace those of a batch without decodable rows.
 _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
 _LEFT = (
-    "this iteration over dataset {!r} (epoch {}) was left: another one has begun since, or "
-    "set_epoch() or load_state_dict() was called, and a loader has one position; for two "
-    "iterations at once open the dataset twice by ctx.dataset()"
+    "this iteration over dataset {!r} (epoch {}) is no longer valid: another one has started, or "
+    "set_epoch() or load_state_dict() was called, and a loader has one position; to iterate twice "
+    "at the same time open the dataset twice by ctx.dataset()"
 )
 
 
 class Loader:
     """Minibatches of one dataset, the same number of steps on every rank.
 
-    Used as a DataLoader of PyTorch: `for batch in loader`, len(), set_epoch(), state_dict(). A
-    batch is {column: array}, or a tuple in the order of `columns`. The position is that of one
-    iteration, which threads may share; the process that made the loader uses it.
+    Used like a PyTorch DataLoader: `for batch in loader`, len(), set_epoch(), state_dict(). A batch
+    is {column: array}, or a tuple in the order of `columns`. A loader has one position; threads of
+    the process that made it may share an iteration.
 
     Attributes:
-        epoch: the number of the epoch that the next, or running, iteration gives.
-        repeated_rows: rows given again, so far, so that all ranks take the same number of steps.
-        invalid_rows: rows, so far, that a transform could not decode, and that were replaced.
+        epoch: the number of the epoch of the next, or running, iteration.
+        repeated_rows: rows repeated so far, so that all ranks make the same number of steps.
+        invalid_rows: rows so far that a transform could not decode, and that were replaced.
     """
 
     _ELSEWHERE = (
-        "a loader cannot be copied, or used in another process than the one that made it, as it "
-        "counts the rows that it gives: use it where ctx.dataset() was called, and again "
-        "ctx.dataset() for another loader; map_in='processes' prepares batches in other processes"
+        "a loader cannot be copied or used in another process, as it counts the rows that it "
+        "delivers: use it in the process that called ctx.dataset(), and call ctx.dataset() again "
+        "for another loader; map_in='processes' prepares batches in other processes"
     )
 
     def __init__(
@@ -65,35 +65,35 @@ class Loader:
         options: LoaderOptions,
         collate: Callable[[Any], Any] | None = None,
     ):
-        """`collate`: applied to each batch before options.map, where that is.
+        """`collate`: applied to each batch before options.map.
 
         Raises:
-            ValueError: an option has nothing to apply to.
+            ValueError: an option has no effect.
         """
         self._dataset = dataset
         self._options = options
         self._making = making(collate, options.map)
         if options.map_in == "processes" and self._making is None:
-            raise ValueError("map_in is 'processes', but there is no map to run in them: give one")
+            raise ValueError("map_in is 'processes', but map is not set: set it")
         self._position = Position(0, [Pass(dataset.plan.owners)])
-        self._fresh = True  # the next iteration begins where the position says
+        self._fresh = True  # the next iteration starts at the position
         self._beginning = threading.Lock()
         self._process = os.getpid()
         self.repeated_rows = 0
         self.invalid_rows = 0
 
     def __reduce__(self) -> Any:
-        """Copies would have one position each, and none would be that of the rows given."""
+        """Refuses copies: each would have a position that does not match the delivered rows."""
         raise RuntimeError(self._ELSEWHERE)
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch, but perhaps for an epoch's last one."""
+        """Rows of a batch; the last one of an epoch may have fewer."""
         return self._options.batch_size
 
     @property
     def drop_last(self) -> bool:
-        """Whether an epoch's last batch is left out where it is smaller."""
+        """Whether an epoch's last batch is dropped if it is smaller."""
         return self._options.drop_last
 
     @property
@@ -101,7 +101,7 @@ class Loader:
         return self._position.epoch
 
     def __len__(self) -> int:
-        """Steps of a whole epoch, the same on all ranks; waits until all rows are counted.
+        """Steps of a complete epoch, the same on all ranks; waits until all rows are counted.
 
         Raises:
             ClusterError: the cluster failed.
@@ -112,34 +112,34 @@ class Loader:
         """A keras.utils.PyDataset of (x, y), for fit(dataset, shuffle=False).
 
         Args:
-            x, y: names of columns; several make a dict of them.
+            x, y: column names; several make a dict.
         """
         from hearth.data.keras import KerasDataset
 
         return KerasDataset(self, x, y)
 
     def as_tf_dataset(self) -> Any:
-        """A tf.data.Dataset of {column: tensor}; each pass over it is the next epoch."""
+        """A tf.data.Dataset of {column: tensor}; each iteration is the next epoch."""
         from hearth.data.tensorflow import as_tf_dataset
 
         return as_tf_dataset(self)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration gives this epoch, from its beginning; where a state that was loaded
-        is in the midst of it, from there.
+        """Makes the next iteration start this epoch, from the beginning, or from a loaded state in
+        the middle of it.
 
         Raises:
-            ValueError: it is no number of an epoch, which count from 0.
+            ValueError: not a valid epoch number; they count from 0.
         """
         if not hasattr(type(epoch), "__index__") or not 0 <= epoch < 2**63:
-            raise ValueError(f"set_epoch({epoch!r}): epochs are whole numbers that count from 0")
+            raise ValueError(f"set_epoch({epoch!r}): epochs are integers that count from 0")
         epoch = operator.index(epoch)
         if epoch != self._position.epoch or not self._fresh:
             self._begin_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """The position behind the last batch that was given, the same on all ranks; JSON can hold
-        it. Batches that are prefetched do not count."""
+        """The position after the last delivered batch, the same on all ranks and serializable as
+        JSON. Prefetched batches do not count."""
         return {
             "version": VERSION,
             "dataset": self._dataset.name,
@@ -151,26 +151,26 @@ class Loader:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state_dict(), of a run with other ranks, too.
+        """Resumes from a state_dict(), also of a run with another number of ranks.
 
-        With the same ranks the next iteration gives what the other run would have given next. With
-        other ranks it gives each row of the epoch that was not taken, once.
+        With the same number of ranks the next iteration yields what the other run would have
+        yielded next; with another number, each remaining row of the epoch once.
 
         Raises:
-            ValueError: the state is none, or of other rows, or another seed or shuffle.
+            ValueError: not a state, or a state of other rows, another seed or shuffle.
             ClusterError: the cluster failed.
         """
         self._check_state(state)
         self._position, self._fresh = self._position_of(state), True
 
     def steps_left(self, state: Mapping[str, Any]) -> int:
-        """Steps that these ranks take of an epoch from a state_dict() on; waits as len() does."""
+        """Steps of these ranks until the end of the epoch of a state_dict(); waits like len()."""
         position = self._position_of(state)
         _, counts = self._open(position)
         return self._steps(max(0, self._target(counts()) - position.passes[-1].taken))
 
     def _position_of(self, state: Mapping[str, Any]) -> Position:
-        """Where these ranks go on from the state."""
+        """The position at which these ranks resume from the state."""
         position = Position.of_state(dict(state))
         owners = self._dataset.plan.owners
         if position.passes[-1].owners != owners:
@@ -185,8 +185,8 @@ class Loader:
         for key, value in (("seed", options.seed), ("shuffle", options.mode)):
             if state[key] != value:
                 raise ValueError(
-                    f"the state of dataset {name!r} was saved with {key} {state[key]!r}, and the "
-                    f"loader has {value!r}: give the same, as the order of rows follows from it"
+                    f"the state of dataset {name!r} was saved with {key} {state[key]!r}, but the "
+                    f"loader has {value!r}: use the same, as it determines the order of rows"
                 )
         known, identity = state["partitions"], self._dataset.plan.identity
         hashed = known is not None and all(entry and entry[1] for entry in known)
@@ -197,20 +197,20 @@ class Loader:
             if not hashed and state["identity"] != identity:
                 raise ValueError(
                     f"dataset {name!r} has changed since its state was saved: its files or columns "
-                    "are others; give the same rows, or start the loader from its beginning"
+                    "differ; provide the same rows, or start the loader from its beginning"
                 )
         except ValueError as error:
             if state["identity"] == identity:
                 raise
-            raise ValueError(f"{error} (it was {state['identity']}, and is {identity})") from None
+            raise ValueError(f"{error} (it was {state['identity']}, now {identity})") from None
 
     def _begin_epoch(self, epoch: int) -> None:
         self._position = Position(epoch, [Pass(self._dataset.plan.owners)])
         self._fresh = True
 
     def __iter__(self) -> Iterator[Any]:
-        """It begins with its first batch: iterators that are not used leave the position alone, as
-        Lightning makes several on a restart. Raises RuntimeError in another process."""
+        """Starts at its first batch: unused iterators do not change the position, as Lightning
+        creates several on a restart. Raises RuntimeError in another process."""
         self._check_process()
         return Iteration(self._batches(), self._check_process)
 
@@ -219,9 +219,9 @@ class Loader:
             raise RuntimeError(self._ELSEWHERE)
 
     def _batches(self) -> Iterator[Any]:
-        """The batches of an iteration; in place of one that cannot be made, the exception."""
+        """The batches of an iteration; an exception takes the position of a failed batch."""
         with self._beginning:
-            if not self._fresh:  # an iteration was left before its end
+            if not self._fresh:  # an iteration was abandoned
                 self._begin_epoch(self._position.epoch + 1)
             self._fresh, position = False, self._position
         options, make = self._options, self._make
@@ -238,13 +238,13 @@ class Loader:
             position.passes[-1] = Pass(position.passes[-1].owners, made.last)
             self.repeated_rows += made.repeated
             self.invalid_rows += made.invalid
-            note_given(made.rows)
+            note_delivered(made.rows)
             yield made.batch
         if position is self._position:
             self._begin_epoch(position.epoch + 1)
 
     def _guarded(self, batches: Iterator[Step]) -> Iterator[Step]:
-        """Raises the cluster's failure in place of the core's error, which follows from it."""
+        """Raises the cluster's failure instead of the core's error that follows from it."""
         from hearth import HearthError
 
         try:
@@ -254,7 +254,7 @@ class Loader:
             raise
 
     def _epoch_batches(self, position: Position) -> Iterator[Step]:
-        """The batches of one epoch, or of what is left of it."""
+        """The remaining batches of an epoch."""
         options, size = self._options, self._options.batch_size
         reader, counts = self._open(position)
         target = self._target(counts()) if options.uneven == "drop" else None
@@ -263,7 +263,7 @@ class Loader:
             want = size if target is None else min(size, target - at)
             rows = reader.take(at, want, False) if want > 0 else None
             own = 0 if rows is None else rows.count
-            if own < want and target is None:  # the rank's own rows end here
+            if own < want and target is None:  # the rank's rows are used up
                 target = self._target(counts())
                 want = min(size, target - at)
             if want <= 0 or (want < size and options.drop_last):
@@ -274,7 +274,7 @@ class Loader:
             yield Step(rows, own, at)
 
     def _open(self, position: Position) -> tuple[Any, Callable[[], list[int]]]:
-        """The core's reader of the last pass, and what counts the rows of each rank in it."""
+        """The core's reader of the last pass, and a function that counts each rank's rows in it."""
         plan, options = self._dataset.plan, self._options
         over = position.passes[:-1]
         reader = self._dataset.reader(pass_seed(options.seed, 0), options.mode)
@@ -298,14 +298,14 @@ class Loader:
         return self._by_rank(totals)
 
     def _by_rank(self, rows: Iterable[int]) -> list[int]:
-        """Sums of a number of each partition by the rank that owns it."""
+        """Sums a number per partition over the partitions of each rank."""
         counts = [0] * self._dataset.plan.world
         for owner, number in zip(self._dataset.plan.owners, rows, strict=True):
             counts[owner] += number
         return counts
 
     def _target(self, counts: Sequence[int]) -> int:
-        """Rows that each rank gives in an epoch."""
+        """Rows that each rank delivers in an epoch."""
         if self._options.uneven == "drop":
             return min(counts)
         held = self._row_counts()
@@ -324,7 +324,7 @@ class Loader:
     def _finish(
         self, position: Position, make: Callable[[Any, Any], Any] | None, batch: Step
     ) -> Made:
-        """A batch of the iteration that `position` belongs to. Any thread."""
+        """A batch of the iteration with `position`. Thread-safe."""
         options, rows = self._options, batch.rows
         spare = self._spare(position, batch.last)
         arrays = batch_arrays(rows, self._names, options.ragged, options.transforms, spare)
@@ -344,7 +344,7 @@ class Loader:
                     f"in the map of dataset {self._dataset.name!r}, called on rows {first} to "
                     f"{batch.last - 1} of epoch {epoch} of this rank"
                 )
-                if isinstance(error, StopIteration):  # it would end the program's loop
+                if isinstance(error, StopIteration):  # it would end the program's loop silently
                     raise RuntimeError(f"StopIteration was raised {where}") from error
                 error.add_note(where)
                 raise
@@ -353,13 +353,14 @@ class Loader:
 
     @cached_property
     def _make(self) -> Callable[[Any, Any], Any] | None:
-        """What makes the program's batch of (batch, seeds of its rows); starts its processes."""
+        """The function that makes the program's batch of (batch, seeds of its rows); starts worker
+        processes if needed."""
         if self._making is None or self._options.map_in == "threads":
             return self._making
         return MapProcesses(self._making, self._options.workers, self._dataset.name).call
 
     def _spare(self, position: Position, at: int) -> Iterator[Any]:
-        """The rows behind a batch, up to a limit. Takes none before it is asked for them."""
+        """The rows after a batch, up to a limit, read on demand."""
         reader, _ = self._open(position)
         for first in range(at, at + _SPARE_ROWS, _SPARE_AT_ONCE):
             yield reader.take(first, _SPARE_AT_ONCE, True)
@@ -369,8 +370,7 @@ class Loader:
         """The columns of a batch.
 
         Raises:
-            ValueError: an option names a column that is not among them, or one has the name of the
-                column of weights.
+            ValueError: an option names a missing column, or a column has the name of the weights.
         """
         options, name = self._options, self._dataset.name
         names = options.columns or self._dataset.columns()
@@ -383,14 +383,14 @@ class Loader:
         if options.uneven == "weight" and WEIGHT in names:
             raise ValueError(
                 f"dataset {name!r} has a column {WEIGHT}, which uneven='weight' adds: rename it in "
-                "Spark, or name the `columns` to give"
+                "Spark, or select other `columns`"
             )
         return names
 
     def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:
-        """The batch in the framework's own types."""
+        """The batch in the framework's types."""
         return tuple(values.values()) if as_tuple else values
 
     def _finished(self, batch: Any) -> Any:
-        """The batch as the program gets it, of what the map has made."""
+        """The batch for the program, from the output of map."""
         return batch

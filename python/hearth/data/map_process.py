@@ -1,6 +1,6 @@
-"""A worker process of a loader: calls the program's map function on the batches that it gets.
+"""A worker process of a loader: calls the program's map function on batches.
 
-It ends when the loader is dropped, or when the program ends, however it does.
+It ends when the loader is dropped, or when the program ends for any reason.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from hearth.native._core import MessageChannel
 
 
 def main() -> None:
-    """Serves one loader; arguments: descriptor of the channel to it, process id of the program."""
+    """Serves one loader; arguments: the channel's descriptor, and the program's process id."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the program, which ends this
-    with suppress(AttributeError):  # lines are to be seen as they are written
+    with suppress(AttributeError):  # show output line by line
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     channel = MessageChannel(int(sys.argv[1]), "the program")
     arguments = channel.fileno(), int(sys.argv[2])
     threading.Thread(target=_end_with_program, args=arguments, daemon=True).start()
-    with suppress(OSError):  # the program is gone
+    with suppress(OSError):  # the program has ended
         message, _ = channel.receive(None) or ({"bytes": 0}, [])
         function = _loaded(channel.receive_data(message["bytes"]))
         while (received := channel.receive(None)) is not None:
@@ -55,7 +55,7 @@ def _answer(
 
 
 def _loaded(pickled: bytes) -> Callable[[Any, Any], Any]:
-    """The function; where it cannot be loaded, one that raises why."""
+    """The function; if it cannot be loaded, one that raises the reason."""
     try:
         return pickle.loads(pickled)
     except Exception as error:
@@ -68,7 +68,7 @@ def _loaded(pickled: bytes) -> Callable[[Any, Any], Any]:
 
 
 def _seed_global_numbers(seed: int) -> None:
-    """Random numbers that the function draws from global generators follow from the rows, too."""
+    """Seeds the global random generators from the rows' seeds, for the map function."""
     random.seed(seed)
     np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
     if (torch := sys.modules.get("torch")) is not None:
@@ -76,7 +76,7 @@ def _seed_global_numbers(seed: int) -> None:
 
 
 def _carried(error: BaseException) -> tuple[bytes, str]:
-    """(the error pickled, its traceback); a RuntimeError where its class cannot be carried."""
+    """(pickled error, its traceback); a RuntimeError if the class cannot be pickled."""
     text = "".join(traceback.format_exception(error))
     from pyspark import cloudpickle
 
@@ -89,8 +89,8 @@ def _carried(error: BaseException) -> tuple[bytes, str]:
 
 
 def _end_with_program(connection: int, program: int) -> None:
-    """Ends this process once the connection is closed, or the program has ended: processes that
-    it has forked may hold its end of the connection open."""
+    """Ends this process once the connection is closed or the program has ended: the program's
+    forked children may hold the connection open."""
     ends = select.poll()
     ends.register(connection, select.POLLRDHUP)
     with suppress(OSError):

@@ -20,14 +20,14 @@ _END_S = 2.0
 
 
 class MapProcesses:
-    """Fresh Python processes, which end with this object or this process. Any thread calls them."""
+    """Fresh Python processes, which end with this object or this process. Thread-safe."""
 
     def __init__(self, function: Callable[[Any, Any], Any], count: int, dataset: str):
-        """Starts them, and does not wait for them.
+        """Starts them without waiting.
 
         Args:
-            function: function(batch, seeds); pickled by value where they cannot import it.
-            count: how many.
+            function: function(batch, seeds); pickled by value if the processes cannot import it.
+            count: number of processes.
             dataset: its name, for errors.
 
         Raises:
@@ -39,8 +39,8 @@ class MapProcesses:
             pickled = cloudpickle.dumps(function)
         except Exception as error:
             raise ValueError(
-                f"the map of dataset {dataset!r} cannot be sent to processes, as what it refers to "
-                f"cannot be pickled: {error}; use map_in='threads', or make that within the map"
+                f"the map of dataset {dataset!r} cannot be sent to processes, as an object that it "
+                f"uses cannot be pickled: {error}; use map_in='threads', or create it in the map"
             ) from None
         self._dataset = dataset
         processes = [_Process(number, pickled) for number in range(count)]
@@ -50,11 +50,11 @@ class MapProcesses:
         weakref.finalize(self, _end, processes, os.getpid())
 
     def call(self, batch: Any, seeds: Any) -> Any:
-        """function(batch, seeds) in a process that is idle; waits for one.
+        """function(batch, seeds) in an idle process; waits for one.
 
         Raises:
             HearthError: the process was killed, or ended.
-            Exception: what the function raised, with a note that has the traceback.
+            Exception: the function's exception, with a note that has the traceback.
         """
         from hearth import HearthError
 
@@ -85,13 +85,13 @@ class _Process:
                 [sys.executable, "-m", "hearth.data.map_process", *arguments],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # Processes share the cores: one thread each, as a DataLoader's have.
+                # Processes share the cores: one thread each, as in a DataLoader.
                 env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             )
         self.pid = self._process.pid
 
     def call(self, batch: Any, seeds: Any) -> Any:
-        """Raises EOFError where the process is gone, and what the function raises."""
+        """Raises EOFError if the process is gone, and exceptions of the function."""
         fd, sizes = store((batch, seeds))
         try:
             if self._function:
@@ -123,7 +123,7 @@ class _Process:
         return error
 
     def how_it_ended(self) -> str:
-        """In words, for an error."""
+        """The exit status in words, for an error."""
         status = self._process.wait()
         if status == -signal.SIGKILL:
             return "was killed by SIGKILL (as the kernel does when memory runs out)"
@@ -135,13 +135,13 @@ class _Process:
         self._channel.end()
         try:
             self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:  # native code holds it up
+        except subprocess.TimeoutExpired:  # blocked in native code
             self._process.kill()
             self._process.wait()
 
 
 def _end(processes: Sequence[_Process], owner: int) -> None:
-    if os.getpid() != owner:  # a process that the program has forked
+    if os.getpid() != owner:  # a forked child of the program
         return
     for process in processes:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""How a loader gives its rows."""
+"""Options of a loader."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# Of numbers that the core takes.
+# Range of the core's integers.
 _MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
 WEIGHT = "row_weight"
@@ -17,7 +17,7 @@ MAP_IN = ("threads", "processes")
 
 @dataclass(frozen=True)
 class LoaderOptions:
-    """How a loader gives its rows; see NodeContext.dataset()."""
+    """Options of a loader; see NodeContext.dataset()."""
 
     batch_size: int
     columns: tuple[str, ...] | None = None
@@ -46,33 +46,34 @@ class LoaderOptions:
             raise ValueError(f"map_in is {self.map_in!r}: it must be one of {', '.join(MAP_IN)}")
         if self.map_in == "processes" and self.workers < 1:
             raise ValueError(
-                f"map_in is 'processes' and workers is {self.workers}: give the number of processes"
+                f"map_in is 'processes' and workers is {self.workers}: set workers to the number "
+                "of processes"
             )
         if self.shuffle not in (True, False, "full"):
             raise ValueError(f"shuffle is {self.shuffle!r}: it must be True, False or 'full'")
 
     @property
     def mode(self) -> str:
-        """Of the core's order of an epoch."""
+        """The core's name of the order of an epoch."""
         return "full" if self.shuffle == "full" else "window" if self.shuffle else "none"
 
 
 def _whole(name: str, value: Any) -> int:
-    """The number as Python's own, which JSON holds.
+    """The number as a Python int, which JSON can hold.
 
     Raises:
-        ValueError: it is no whole number that the core takes.
+        ValueError: not an integer of 64 bits.
     """
     if not hasattr(type(value), "__index__") or abs(value) > _MOST:
-        raise ValueError(f"{name} is {value!r}: it must be a whole number of at most 63 bits")
+        raise ValueError(f"{name} is {value!r}: it must be an integer of at most 63 bits")
     return operator.index(value)
 
 
 def making(
     collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
 ) -> Callable[[Any, Any], Any] | None:
-    """What makes a batch of (batch, seeds): first `collate`, then function(batch), or
-    function(batch, seeds) where it takes two arguments. None where neither is given."""
+    """The function that makes a batch of (batch, seeds): `collate`, then function(batch), or
+    function(batch, seeds) if it takes two arguments. None if neither is set."""
     if collate is None and function is None:
         return None
     takes_seeds = function is not None and len(inspect.signature(function).parameters) > 1

@@ -1,4 +1,4 @@
-"""The position of a loader in its dataset, as a state that another run can go on from."""
+"""The position of a loader in its dataset, as a state from which another run can resume."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 VERSION = 1
-# Between the seeds of the passes of one epoch: an odd number, so that all differ.
+# Offset between the seeds of the passes of an epoch: odd, so that all differ.
 _PASS = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What one set of ranks took of an epoch: the first `taken` positions of each rank's order.
+    """The part of an epoch that one set of ranks read: the first `taken` positions of each rank's
+    order.
 
     `owners`: the rank of each partition.
     """
@@ -27,25 +28,25 @@ class Pass:
 
 @dataclass
 class Position:
-    """An epoch, and its passes: the last one goes on, those before it ended with their ranks."""
+    """An epoch, and its passes: the last one is running; earlier ones ended with their ranks."""
 
     epoch: int = 0
     passes: list[Pass] = field(default_factory=list)
 
     def state(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """A JSON-serializable state."""
         passes = [{"owners": list(p.owners), "taken": p.taken} for p in self.passes]
         return {"epoch": self.epoch, "passes": passes}
 
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> Position:
-        """The position of state()."""
+        """Restores the position from state()."""
         passes = [Pass(tuple(p["owners"]), p["taken"]) for p in state["passes"]]
         return cls(state["epoch"], passes)
 
 
 def check_state(name: str, state: Any) -> None:
-    """Raises ValueError where this is no state of a loader."""
+    """Raises ValueError if this is not a state of a loader."""
     if not isinstance(state, Mapping) or state.get("version") != VERSION:
         found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
         raise ValueError(
@@ -54,8 +55,8 @@ def check_state(name: str, state: Any) -> None:
         )
     if (other := state.get("dataset", name)) != name:
         raise ValueError(
-            f"a state of dataset {other!r} was loaded into a loader of dataset {name!r}: give each "
-            "loader its own state (where the dataset has another name now, change its 'dataset')"
+            f"a state of dataset {other!r} was loaded into a loader of dataset {name!r}: load the "
+            "loader's own state (if the dataset was renamed, change the state's 'dataset')"
         )
     passes, known = state.get("passes"), state.get("partitions")
     sound = {
@@ -73,12 +74,13 @@ def check_state(name: str, state: Any) -> None:
 
 
 def check_partitions(name: str, state: Mapping[str, Any], partitions: int) -> None:
-    """Raises ValueError where the state is of a dataset of another number of partitions."""
+    """Raises ValueError if the state's dataset has another number of partitions."""
     for had in (len(entry["owners"]) for entry in state["passes"]):
         if had != partitions:
             raise ValueError(
                 f"dataset {name!r} has changed since its state was saved: it had {had} partitions "
-                f"and has {partitions}; give the same rows, or start the loader from its beginning"
+                f"and has {partitions}; provide the same rows, or start the loader from its "
+                "beginning"
             )
 
 
@@ -98,19 +100,19 @@ def _is_partition(value: Any) -> bool:
 
 
 def pass_seed(seed: int, number: int) -> int:
-    """The seed of an epoch's pass of this number; that of the first one is `seed`."""
+    """The seed of an epoch's pass of this number; the first one uses `seed`."""
     return (seed + number * _PASS) % (1 << 64)
 
 
 def remaining(
     passes: Sequence[Pass], counts: Sequence[int], seed: int, epoch: int, mode: str
 ) -> list[np.ndarray]:
-    """Which rows of each partition no rank has taken: an array of bool for each partition.
+    """Which rows of each partition no rank has read: a bool array for each partition.
 
     Args:
-        passes: of the epoch, all of them over.
+        passes: of the epoch, all of them finished.
         counts: rows of each partition.
-        seed, epoch, mode: of the order in which the ranks took them.
+        seed, epoch, mode: determine the order in which the ranks read the rows.
     """
     import numpy as np
 
@@ -134,14 +136,14 @@ def remaining(
 def check_same(
     name: str, before: Sequence[Sequence[Any] | None], rows: Sequence[int], hashes: Sequence[str]
 ) -> None:
-    """Raises ValueError where the partitions (rows, hash) are not those of the state `before`, of
-    which some may be unknown."""
+    """Raises ValueError if the partitions (rows, hash) differ from those of the state `before`,
+    some of which may be unknown."""
     had = [known[0] for known in before if known is not None]
     if len(before) != len(rows) or (len(had) == len(rows) and sum(had) != sum(rows)):
         raise ValueError(
             f"dataset {name!r} has changed since its state was saved: it had {sum(had)} rows in "
-            f"{len(before)} partitions and has {sum(rows)} in {len(rows)}; give the same rows, or "
-            "start the loader from its beginning"
+            f"{len(before)} partitions and has {sum(rows)} in {len(rows)}; provide the same "
+            "rows, or start the loader from its beginning"
         )
     for number, (known, has, now) in enumerate(zip(before, rows, hashes, strict=True)):
         if known is None:
@@ -150,6 +152,6 @@ def check_same(
         if count != has or (digest and now and digest != now):
             raise ValueError(
                 f"dataset {name!r} has changed since its state was saved: partition {number} had "
-                f"{count} rows with hash {digest} and has {has} with {now}; give the same rows, or "
-                "start the loader from its beginning"
+                f"{count} rows with hash {digest} and has {has} with {now}; provide the same "
+                "rows, or start the loader from its beginning"
             )

@@ -1,4 +1,4 @@
-"""Batches that are made ahead, by threads, in their order."""
+"""Prepares batches ahead in threads, and yields them in order."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-# How often a thread that waits for room looks whether its consumer has left.
+# Interval at which a blocked producer checks whether its consumer has left.
 _LOOK_S = 0.2
 
 
 class Iteration:
-    """One pass over a loader.
+    """One iteration over a loader.
 
-    Where a batch cannot be made, next() raises why, and gives the batch behind it when it is called
-    again, as a DataLoader does. Where there can be no further batches, each call raises why. Any
-    thread may take the next batch.
+    If a batch cannot be made, next() raises the reason, and the following call returns the next
+    batch, as with a DataLoader. If no further batches are possible, each call raises the reason.
+    Any thread may fetch the next batch.
     """
 
     def __init__(self, batches: Iterator[Any], check: Callable[[], None]):
-        """`batches`: batches, or exceptions in their place; a generator. `check`: raises where this
-        process is not the loader's; its threads would make the batches."""
+        """`batches`: a generator of batches, or exceptions in their position. `check`: raises in a
+        process other than the loader's, whose threads make the batches."""
         self._batches, self._check = batches, check
         self._lock = threading.Lock()
         self._over: BaseException | None = None
@@ -51,14 +51,14 @@ class Iteration:
 def prefetched(
     items: Iterator[Any], finish: Callable[[Any], Any], workers: int, depth: int
 ) -> Iterator[Future[Any]]:
-    """finish(item) for each item, in their order; at most `depth` are ready or being made.
+    """Yields finish(item) for each item, in order; at most `depth` are ready or in progress.
 
-    Raises what taking the items raises; what finish() raises is in its future.
+    Raises exceptions of `items`; those of finish() are in its future.
 
     Args:
-        items: taken by a thread, which is left to end by itself where the consumer stops early.
-        finish: called by `workers` threads; by the one that takes the items where there are none.
-        depth: how many.
+        items: consumed by a thread, which ends by itself if the consumer stops early.
+        finish: called by `workers` threads, or by the thread that consumes the items if 0.
+        depth: limit of prepared items.
     """
     ready: queue.Queue[Future[Any] | BaseException | None] = queue.Queue(max(1, depth))
     makers = _Makers(finish, workers)
@@ -73,8 +73,8 @@ def prefetched(
 
 
 class _Makers:
-    """Threads that call finish(). Those of an executor would hold up the end of the program, until
-    a call that has begun is over."""
+    """Threads that call finish(). An executor's threads would delay the end of the program until a
+    started call has finished."""
 
     def __init__(self, finish: Callable[[Any], Any], workers: int):
         self._finish, self._workers = finish, workers
@@ -84,7 +84,7 @@ class _Makers:
             _start(self._run)
 
     def make(self, item: Any) -> Future[Any]:
-        """finish(item), by one of the threads, or at once where there are none."""
+        """finish(item), by one of the threads, or at once if there are none."""
         future: Future[Any] = Future()
         if self._workers:
             self._work.put((item, future))
@@ -93,7 +93,7 @@ class _Makers:
         return future
 
     def stop(self) -> None:
-        """The threads end; what has not begun is left out."""
+        """Ends the threads; calls that have not started are dropped."""
         self.stopped.set()
         for _ in range(self._workers):
             self._work.put(None)

@@ -1,7 +1,7 @@
-"""Values of one process for another on this host: arrays cross in shared memory, the rest pickled.
+"""Passes values to another process on this host: arrays in shared memory, the rest pickled.
 
-Each value has an unnamed piece of memory for itself, so what is loaded is the receiver's alone and
-may be written to: the pickle, then the arrays, each at a multiple of 64 bytes.
+Each value has its own anonymous shared memory, so the receiver owns the loaded arrays and may write
+to them: the pickle, then the arrays, each aligned to 64 bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from io import BytesIO
 from typing import Any
 
 _ALIGNMENT = 64
-# Smaller arrays are cheaper within the pickle than as buffers of their own.
+# Smaller arrays are cheaper inside the pickle than as separate buffers.
 _SMALL_BYTES = 16 << 10
 
 
@@ -23,7 +23,7 @@ def store(value: Any) -> tuple[int, list[int]]:
     """(descriptor, sizes) for load() in another process; the caller closes the descriptor.
 
     Raises:
-        OSError: there is no memory for it.
+        OSError: out of memory.
         pickle.PicklingError, TypeError, AttributeError: the value cannot be pickled.
     """
     arrays: list[memoryview] = []
@@ -51,7 +51,7 @@ def store(value: Any) -> tuple[int, list[int]]:
 
 
 def load(fd: int, sizes: Sequence[int]) -> Any:
-    """The value that store() has put there; closes the descriptor."""
+    """The value that store() has written; closes the descriptor."""
     try:
         memory = memoryview(mmap.mmap(fd, sum(map(_padded, sizes))))
     finally:
@@ -64,7 +64,7 @@ def load(fd: int, sizes: Sequence[int]) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles tensors of PyTorch in the CPU's memory as arrays."""
+    """Pickles CPU tensors of PyTorch as arrays."""
 
     def reducer_override(self, value: Any) -> Any:
         torch = sys.modules.get("torch")

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Step:
-    """The rows of one step: the core's, how many are no repetitions, the position behind them."""
+    """The rows of one step: the core's rows, how many are not repeated, the position after them."""
 
     rows: Any
     own: int
@@ -17,7 +17,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Made:
-    """A batch as the program gets it, and what it counts for once it is given."""
+    """A batch for the program, and the counts to add once it is delivered."""
 
     batch: Any
     last: int
@@ -27,11 +27,11 @@ class Made:
 
 
 class Repeated:
-    """The reader of a rank that has no row left in an epoch: it takes its steps with others."""
+    """The reader of a rank without remaining rows in an epoch: its steps repeat rows."""
 
     def __init__(self, reader: Any):
         self._reader = reader
 
     def take(self, position: int, count: int, wrap: bool) -> Any:
-        """Rows to repeat; None where own ones are asked for."""
+        """Rows to repeat; None if new rows are requested."""
         return self._reader.take(position, count, True) if wrap else None

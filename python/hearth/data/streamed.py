@@ -1,7 +1,7 @@
-"""Rows of files that are read anew in each epoch, for sources that are larger than the disks.
+"""Streams files again in each epoch, for sources that are larger than the disks.
 
-Splits come in an order that follows from seed and epoch; the rows of a window of splits are
-shuffled. Two windows are in memory: the one that rows are taken of, and the next one.
+The order of splits depends on seed and epoch; rows are shuffled within a window of splits. Two
+windows are in memory: the current one and the next one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from hearth.data.dataset import Plan
 
-# A window ends with the split by which it has so many rows, or so many bytes in the files.
+# A window ends with the split that reaches this number of rows, or of bytes in the files.
 _WINDOW_ROWS = 16384
 _WINDOW_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class _Window:
-    """Consecutive splits of an epoch's order; `first`: the position of its first row."""
+    """Consecutive splits in an epoch's order; `first`: the position of its first row."""
 
     number: int
     first: int
@@ -37,7 +37,7 @@ class _Window:
 
 
 class StreamedRows:
-    """Some rows of an epoch, as the core's TakenRows."""
+    """Rows of an epoch with the interface of the core's TakenRows."""
 
     def __init__(self, batch: pa.RecordBatch, seeds: np.ndarray):
         self._columns = Columns(batch)
@@ -48,17 +48,17 @@ class StreamedRows:
         return len(self._columns)
 
     def gather(self, name: str, ragged: bool = False) -> Any:
-        """A column as an array, or a list of strings or binaries; the caller's own."""
+        """A column as an array, or a list of strings or binaries, owned by the caller."""
         array = self._columns.array(name, ragged)
         return list(array) if array.dtype == object else array.copy()
 
     def ids(self) -> np.ndarray:
-        """A seed for each row, which follows from seed, epoch, split and the row's number there."""
+        """A seed for each row, from seed, epoch, split and the row's number in it."""
         return self._seeds
 
 
 class StreamReader:
-    """Rows of one rank by their position in an epoch, as the core's EpochReader. One thread."""
+    """A rank's rows by position in an epoch, like the core's EpochReader. One thread."""
 
     def __init__(self, source: Any, owned: Sequence[int], seed: int, mode: str):
         """`source`: pinned, of hearth.sources. `mode`: "window" or "none"."""
@@ -71,15 +71,15 @@ class StreamReader:
         self._pool = ThreadPoolExecutor(1, "hearth-stream")
 
     def start(self, epoch: int, remaining: Any = None, order_seed: int | None = None) -> None:
-        """Goes to an epoch.
+        """Starts an epoch.
 
         Raises:
-            ValueError: only a part of the epoch is left for these ranks.
+            ValueError: these ranks would have to read only a part of the epoch.
         """
         if remaining is not None:
             raise ValueError(
-                "a dataset with spool=False is resumed with other ranks at the beginning of an "
-                "epoch only: resume with as many ranks as before, or leave spool=False out"
+                "a dataset with spool=False can be resumed with another number of ranks only at "
+                "the beginning of an epoch: resume with the same number, or leave spool=False out"
             )
         self._epoch = epoch
         self._loaded.clear()
@@ -90,10 +90,10 @@ class StreamReader:
         return sum(split.rows for split in self._splits)
 
     def take(self, position: int, count: int, wrap: bool = False) -> StreamedRows:
-        """The rows at `count` positions from `position` on; with `wrap` the epoch's first rows come
-        again behind its last one, else there are fewer.
+        """`count` rows from `position` on; with `wrap` the epoch starts again after its last row,
+        else there may be fewer.
 
-        Raises: what reading the source raises.
+        Raises the errors of reading the source.
         """
         import pyarrow as pa
 
@@ -122,14 +122,14 @@ class StreamReader:
         if self._mode == "none":
             return indices
 
-        def place(index: int) -> bytes:
+        def key_of(index: int) -> bytes:
             text = f"{self._seed} {self._epoch} {self._splits[index].number}"
             return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
-        return sorted(indices, key=place)
+        return sorted(indices, key=key_of)
 
     def _cut(self, order: Sequence[int]) -> Any:
-        """The epoch's windows."""
+        """The windows of the epoch."""
         first, number, taken = 0, 0, []
         rows = size = 0
         for index in order:
@@ -148,7 +148,7 @@ class StreamReader:
         return self._windows[int(np.searchsorted(firsts, position, side="right")) - 1]
 
     def _load(self, window: _Window) -> tuple[pa.Table, np.ndarray]:
-        """(rows of a window in their order, their seeds); begins to read the next window."""
+        """(shuffled rows of a window, their seeds); starts to read the next window."""
         following = (window.number + 1) % len(self._windows)
         wanted = dict.fromkeys((window.number, following))
         self._loaded = {number: self._loaded[number] for number in wanted if number in self._loaded}
@@ -182,10 +182,10 @@ class StreamReader:
 
 
 class StreamedDataset:
-    """A dataset of files that are not spooled, as one node sees it. Any thread may use it."""
+    """A dataset of files that are not spooled, on one node. Thread-safe."""
 
     def __init__(self, name: str, plan: Plan, source: Any):
-        """`source`: pinned, and its splits know their rows."""
+        """`source`: pinned, with splits that know their numbers of rows."""
         self.name, self.plan, self._source = name, plan, source
         rows = [split.rows for split in source.splits()]
         self._totals = rows, [""] * len(rows)
@@ -194,11 +194,11 @@ class StreamedDataset:
         """A reader of this rank's rows.
 
         Raises:
-            ValueError: a shuffle of single rows, for which all of them would have to be kept.
+            ValueError: a full shuffle was requested, which needs all rows to be spooled.
         """
         if mode == "full":
             raise ValueError(
-                f"dataset {self.name!r} has spool=False, so windows of its rows are shuffled: give "
+                f"dataset {self.name!r} has spool=False, so rows are shuffled in windows: give "
                 "shuffle=True"
             )
         return StreamReader(self._source, self.plan.owned, seed, mode)
@@ -213,15 +213,15 @@ class StreamedDataset:
         return [list(known) for known in zip(*self._totals, strict=True)]
 
     def check(self) -> None:
-        """Raises ClusterError where the cluster has failed."""
+        """Raises ClusterError if the cluster has failed."""
 
     def fail(self, reason: str) -> None:
-        """The cluster has failed, without which files can be read all the same."""
+        """Called when the cluster has failed; reading files does not depend on it."""
 
 
 def _mixed(numbers: np.ndarray, seed: int, epoch: int, part: int) -> np.ndarray:
-    """Random 64-bit numbers of these, which follow from the arguments: SplitMix64's finalizer
-    (Steele, Lea and Flood, 2014)."""
+    """Hashes numbers to pseudorandom 64-bit numbers that depend on all arguments: SplitMix64's
+    finalizer (Steele, Lea and Flood, 2014)."""
     mask = (1 << 64) - 1
     key = hashlib.blake2b(f"{seed & mask} {epoch} {part}".encode(), digest_size=8).digest()
     values = numbers.astype(np.uint64) + np.uint64(int.from_bytes(key, "little"))

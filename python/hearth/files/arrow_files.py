@@ -1,4 +1,4 @@
-"""The core's storage as a file system of pyarrow: hdfs: without a JVM, and without pyarrow's own
+"""The core's storage as a pyarrow file system, so hdfs: needs neither a JVM nor pyarrow's
 search for libhdfs.
 """
 
@@ -15,14 +15,14 @@ from hearth.files.uri import CORE_SCHEMES, scheme
 
 
 def arrow_file_system(uri: str) -> PyFileSystem | None:
-    """The file system of such a URI; its paths are whole URIs. None for other schemes."""
+    """The file system for an hdfs: URI, whose paths are whole URIs. None for other schemes."""
     return PyFileSystem(CoreHandler()) if scheme(uri) in CORE_SCHEMES else None
 
 
 class CoreHandler(FileSystemHandler):
-    """What pyarrow asks of a file system, answered by the core. Any thread.
+    """Implements pyarrow's FileSystemHandler with the core. Thread-safe.
 
-    All methods raise what the core does: OSError, ValueError, or HearthError for the rest.
+    Methods raise the core's errors: OSError, ValueError, or HearthError for the rest.
     """
 
     def __init__(self):
@@ -73,7 +73,7 @@ class CoreHandler(FileSystemHandler):
             self._core.delete_file(status.uri, recursive=True)
 
     def delete_root_dir_contents(self) -> None:
-        raise NotImplementedError("a whole file system is not emptied")
+        raise NotImplementedError("the root of a file system cannot be emptied")
 
     def delete_file(self, path: str) -> None:
         if not self._core.delete_file(path):
@@ -99,7 +99,7 @@ class CoreHandler(FileSystemHandler):
 
 
 class _Output(io.RawIOBase):
-    """The file has its name when this is closed."""
+    """The file appears under its name when it is closed."""
 
     def __init__(self, file: Any):
         super().__init__()

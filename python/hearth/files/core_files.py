@@ -1,4 +1,4 @@
-"""Files of this host and of HDFS, by the core's storage: in milliseconds, without Spark's JVM."""
+"""Local files and HDFS through the core's storage: calls take milliseconds and need no JVM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COPY_BYTES = 8 << 20
 
 
 class CoreFiles:
-    """As file_system.FileSystem. Any thread; no state. Raises what the core does: OSError,
+    """As file_system.FileSystem. Thread-safe; stateless. Raises the core's errors: OSError,
     ValueError or HearthError."""
 
     renames_folders = True
@@ -56,7 +56,7 @@ class CoreFiles:
         return io.BufferedReader(CoreInput(self._core.InputFile(uri)), 1 << 20)
 
     def open_output(self, uri: str) -> Any:
-        return self._core.OutputFile(uri)  # HDFS makes the folders above it
+        return self._core.OutputFile(uri)  # HDFS creates parent folders
 
     def make_folder(self, uri: str) -> None:
         self._core.make_folders(uri)
@@ -89,7 +89,7 @@ class CoreFiles:
 
 
 def _sync_folder(path: str) -> None:
-    """Has the names in a local folder survive a loss of power."""
+    """Flushes a local folder's entries, so they survive a power failure."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)

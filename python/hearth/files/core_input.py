@@ -1,4 +1,4 @@
-"""A file of the core's storage, as Python and pyarrow read files."""
+"""An input file of the core as a Python file object, which pyarrow can read, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class CoreInput(io.RawIOBase):
-    """Reads an `InputFile` of the core. One thread uses it; it raises what the core does."""
+    """Reads an `InputFile` of the core. One thread uses it; raises the core's errors."""
 
     def __init__(self, file: Any):
         super().__init__()

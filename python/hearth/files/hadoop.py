@@ -1,4 +1,4 @@
-"""Hadoop's jars for libraries that start a JVM of their own, such as libhdfs."""
+"""Hadoop's jars for libraries that start a JVM, such as libhdfs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def add_hadoop_classpath() -> None:
-    """Puts Hadoop's jars on CLASSPATH once, where HADOOP_PREFIX names an installation."""
+    """Puts Hadoop's jars on CLASSPATH once, if HADOOP_PREFIX names an installation."""
     if "HADOOP_PREFIX" not in os.environ or "TFOS_CLASSPATH_UPDATED" in os.environ:
         return
     import subprocess

@@ -1,4 +1,4 @@
-"""What Hadoop's file systems say when they refuse, as one line with what to do about it."""
+"""Turns errors of Hadoop's file systems into one line that says what to do."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from hearth.native.failure import Failure
 
-# Words of Hadoop's exceptions, the code of hearth::Error that they are, as in the core's own table
-# (hearth/storage/webhdfs_answer.cc), and what they mean; "{told}" is its own first line.
+# Patterns in Hadoop's exceptions, the matching hearth::Error codes (as in the core's table in
+# hearth/storage/webhdfs_answer.cc), and explanations; "{message}" is the exception's first line.
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
-    # First: such a text has the path, whose name may hold the words of others.
+    # First: this message has the path, whose name may match other patterns.
     (r"FileNotFoundException|No such file", "not_found", "there is no such file or folder"),
     (
         r"safe ?mode",
@@ -18,7 +18,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "HDFS is in safe mode and takes no changes: wait until it ends "
         "(`hdfs dfsadmin -safemode wait`)",
     ),
-    # Before the class that these are wrapped in.
+    # Before the class that wraps these.
     (
         r"GSSException: |SIMPLE authentication is not enabled|Client cannot authenticate via",
         "permission_denied",
@@ -28,64 +28,67 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         r"AccessControlException|Permission denied",
         "permission_denied",
-        "not allowed ({told}): ask its owner, or name a folder of your own",
+        "not allowed ({message}): ask the owner for access, or use a folder that you can write to",
     ),
     (
         r"QuotaExceeded|quota .*exceeded",
         "resource_exhausted",
-        "the quota of a folder is used up ({told}): delete files there, or have it raised",
+        "the quota of a folder is used up ({message}): delete files there, or ask for a "
+        "larger quota",
     ),
     (
         r"No FileSystem for scheme|UnsupportedFileSystem",
         "invalid_argument",
-        "Spark has no file system for this scheme: is it spelt right, and are its jars there?",
+        "Spark has no file system for this scheme: check its spelling, and that its jars are "
+        "installed",
     ),
     (
         r"InvalidToken|token .*(expired|can't be found)",
         "permission_denied",
-        "the delegation token has expired ({told}): submit the job again, with --principal and "
+        "the delegation token has expired ({message}): submit the job again, with --principal and "
         "--keytab if it runs longer than dfs.namenode.delegation.token.max-lifetime (7 days)",
     ),
     (
         r"Incomplete HDFS URI|no host",
         "invalid_argument",
-        "it names no host, and no fs.defaultFS does: set HADOOP_CONF_DIR, or write hdfs://HOST/...",
+        "it names no host, and fs.defaultFS is not set: set HADOOP_CONF_DIR, or write "
+        "hdfs://HOST/...",
     ),
     (
         r"UnknownHost|ConnectException|ConnectTimeout|Connection refused|Call From",
         "unavailable",
-        "its server cannot be reached ({told}): is it the right host and port, and does it run?",
+        "its server cannot be reached ({message}): check the host and port, and that it is running",
     ),
 )
-# Keys of object stores, which may have slashes, and users' passwords, in addresses. What follows a
-# port is a path.
+# User and password in a URI; keys of object stores may contain slashes. Digits between a colon and
+# a slash are a port.
 _PASSWORD = re.compile(r"://[^/@\s:]*:(?!\d+/)[^@\s]*@")
-# Of a Java exception's text: the class names before the message.
+# The class names before the message of a Java exception.
 _CLASSES = re.compile(r"^(?:[\w.$]+(?:\([\w.$]+\))?:\s+)+")
 
 
 def without_password(text: str) -> str:
-    """The text without the users and passwords in its addresses."""
+    """The text with user names and passwords of URIs masked."""
     return _PASSWORD.sub("://***@", text)
 
 
-def refusal(what: str, told: str, user: str) -> Exception:
-    """A HearthError of one line, to raise: `what` could not be done for `user`, why, what to do.
-    Its `code` is "internal" for words that are not known.
+def refusal(what: str, message: str, user: str) -> Exception:
+    """A one-line HearthError, to raise: what failed for `user`, why, and what to do. Its `code` is
+    "internal" for unknown messages.
 
-    `told`: a Java exception as text, class and message, or what FsShell printed.
+    `message`: a Java exception's class and message, or the output of FsShell.
     """
-    what, told = without_password(what), without_password(told)
-    line = next((line.strip() for line in told.splitlines() if line.strip()), "no reason given")
+    what, message = without_password(what), without_password(message)
+    line = next((line.strip() for line in message.splitlines() if line.strip()), "no reason given")
     own = _CLASSES.sub("", line)
     for words, code, meaning in _MEANINGS:
-        if re.search(words, told, re.IGNORECASE):
-            text = f"{what} (as user {user}): {meaning.format(told=own)}"
+        if re.search(words, message, re.IGNORECASE):
+            text = f"{what} (as user {user}): {meaning.format(message=own)}"
             return Failure(text, code).error()
     return Failure(f"{what} (as user {user}): {own}").error()
 
 
 def java_text(error: BaseException) -> str:
-    """Class and message of the Java exception that py4j or Spark has raised."""
+    """Class and message of a Java exception raised by py4j or Spark."""
     exception: Any = getattr(error, "java_exception", None)
     return str(exception.toString()) if exception is not None else str(error)

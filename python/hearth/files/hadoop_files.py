@@ -1,7 +1,7 @@
 """Files of every scheme that Spark's JVM knows (hdfs, viewfs, s3a, abfs, gs, file), on the driver.
 
-They go through Hadoop's own FileSystem, with the cluster's settings, logins and tokens. Executors
-have hadoop_shell.py. Any thread may use it.
+Uses Hadoop's FileSystem with the cluster's settings, logins and tokens. Executors use
+hadoop_shell.py. Thread-safe.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from hearth.files.hadoop_errors import java_text, refusal
 
 
 def hadoop_settings(spark: Any) -> dict[str, str]:
-    """What a session sets of Hadoop's (spark.hadoop.*), by Hadoop's names, for hosts where no JVM
-    of Spark's is asked; nothing with Spark Connect. Keys of object stores are among it."""
+    """The Hadoop settings of a session (spark.hadoop.*) by Hadoop's names, for hosts that cannot
+    ask Spark's JVM; empty with Spark Connect. May include access keys of object stores."""
     head = "spark.hadoop."
     pairs = spark.sparkContext.getConf().getAll() if hasattr(spark, "_jsc") else ()
     return {key.removeprefix(head): value for key, value in pairs if key.startswith(head)}
 
 
 class HadoopFiles:
-    """Reads and writes by Hadoop's FileSystem. All methods raise HearthError: one line that says
-    which path, which user and what to do."""
+    """Reads and writes through Hadoop's FileSystem. Methods raise HearthError, one line with the
+    path, the user and what to do."""
 
     def __init__(self, jvm: Any, configuration: Any):
-        """`jvm`: py4j's view of Spark's JVM; `configuration`: Hadoop's there."""
+        """`jvm`: py4j's view of Spark's JVM; `configuration`: its Hadoop Configuration."""
         self._jvm, self._configuration = jvm, configuration
 
     @classmethod
     def of(cls, spark: Any) -> HadoopFiles | None:
-        """Those of a session; None with Spark Connect, whose JVM is elsewhere."""
+        """Those of a session; None with Spark Connect, whose JVM is not accessible."""
         if not hasattr(spark, "_jvm"):
             return None
         return cls(spark._jvm, spark._jsc.hadoopConfiguration())
@@ -44,20 +44,20 @@ class HadoopFiles:
 
     @property
     def user(self) -> str:
-        """Who this process is to the file systems."""
+        """The user name that the file systems see."""
         users = self._jvm.org.apache.hadoop.security.UserGroupInformation
         return str(users.getCurrentUser().getShortUserName())
 
     def knows(self, name: str) -> bool:
-        """Whether there is a file system for this scheme, with its jars."""
+        """Whether a file system for this scheme is configured and its jars are present."""
         try:
             self._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(name, self._configuration)
-        except Exception:  # Hadoop's, or that a class is missing
+        except Exception:  # from Hadoop, or a missing class
             return False
         return True
 
     def qualified(self, path: str) -> str:
-        """`path` with its scheme and host; a relative one is below the user's folder there."""
+        """`path` with scheme and host; a relative path is resolved against the user's home."""
         with self._refusals(path):
             system, target = self._open(path)
             return str(system.makeQualified(target).toString())
@@ -68,7 +68,7 @@ class HadoopFiles:
             return bool(system.exists(path))
 
     def names(self, folder: str) -> list[str]:
-        """What a folder holds, sorted; nothing where there is no such folder."""
+        """The names in a folder, sorted; empty if the folder does not exist."""
         with self._refusals(folder):
             system, path = self._open(folder)
             if not system.exists(path):
@@ -76,8 +76,8 @@ class HadoopFiles:
             return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """(URI, bytes, whether it is a folder, milliseconds since 1970 when it was written last,
-        blocks) of what a folder holds, or of the file.
+        """(URI, bytes, whether it is a folder, modification time in ms since 1970, blocks) of each
+        entry of a folder, or of the file.
 
         A block is (begin, end, names and addresses of the hosts that have it).
         """
@@ -102,7 +102,7 @@ class HadoopFiles:
                 stream.close()
 
     def write(self, uri: str, data: bytes) -> None:
-        """Writes a small file beside its place and renames it, in place of an older one."""
+        """Writes a small file under a temporary name and renames it, replacing an older one."""
         with self._refusals(uri):
             system, path = self._open(uri)
             part = self._beside(path, "part")
@@ -114,12 +114,12 @@ class HadoopFiles:
                     stream.close()
                 self._replace(system, part, path)
             except BaseException:
-                with suppress(Exception):  # the first error is the one that counts
+                with suppress(Exception):  # raise the first error
                     system.delete(part, False)
                 raise
 
     def copy(self, source: str, target: str) -> None:
-        """Copies a file of any size, to another file system, too."""
+        """Copies a file of any size, also between file systems."""
         with self._refusals(f"{source} to {target}"):
             system, path = self._open(source)
             other, place = self._open(target)
@@ -128,9 +128,9 @@ class HadoopFiles:
                 raise OSError(f"{source} cannot be copied")
 
     def _replace(self, system: Any, part: Any, path: Any) -> None:
-        """Gives `part` the name `path`; an older file there goes when that is done, not before."""
+        """Renames `part` to `path`. An older file there is removed only after that succeeded."""
         aside = self._beside(path, "old") if system.exists(path) else None
-        # Hadoop says by False that it has not renamed, and gives no reason.
+        # Hadoop's rename() returns False on failure, without a reason.
         if aside is not None and not system.rename(path, aside):
             raise OSError(f"the older file {path.toString()} cannot be renamed")
         if not system.rename(part, path):
@@ -144,19 +144,19 @@ class HadoopFiles:
         return self._jvm.org.apache.hadoop.fs.Path(path.getParent(), f".{uuid.uuid4()}.{kind}")
 
     def delete(self, uri: str) -> None:
-        """Removes a file, if it is there."""
+        """Removes a file if it exists."""
         with self._refusals(uri):
             system, path = self._open(uri)
             system.delete(path, False)
 
     def check_readable(self, what: str, uri: str) -> None:
-        """Raises HearthError, which begins with `what`, unless the file or folder is there."""
+        """Raises HearthError, which starts with `what`, unless the file or folder exists."""
         with self._refusals(f"{what} {uri}"):
             system, path = self._open(uri)
             system.getFileStatus(path)
 
     def check_writable(self, what: str, uri: str) -> None:
-        """Makes the folder of `uri` and tries to write there; raises as check_readable() does."""
+        """Creates the folder of `uri` and tries to write there; raises like check_readable()."""
         with self._refusals(f"{what} {uri}"):
             system, path = self._open(uri)
             folder = path.getParent() or path

@@ -1,7 +1,7 @@
-"""Files of Hadoop's file systems on an executor: by Hadoop's own shell, a JVM for each command.
+"""Files of Hadoop's file systems on an executor, through Hadoop's shell: a JVM for each command.
 
-A Python worker has no way into its executor's JVM. This starts another for the few large files of a
-training; it has Spark's jars, the container's settings and its delegation tokens.
+A Python worker cannot call its executor's JVM. This starts another one for the few large files of a
+training, with Spark's jars, the container's settings and its delegation tokens.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from hearth.files.hadoop_errors import refusal
 from hearth.files.user_name import user_name
 
 _JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-# Lines of the shell that say why; Java's log goes the same way.
-_TOLD = re.compile(r'(get|put|mkdir|ls): |Exception in thread "main" ')
-# The largest models take minutes; a server that never answers must not hold a training for ever.
+# Error lines of the shell; Java's log goes to the same stream.
+_ERROR_LINE = re.compile(r'(get|put|mkdir|ls): |Exception in thread "main" ')
+# The largest models take minutes; an unresponsive server must not block a training forever.
 _COMMAND_S = 1800.0
 
 
 class HadoopShell:
     """Copies files between this host and any URI that Spark's Hadoop knows.
 
-    Its methods raise HearthError, one line as hadoop_errors.refusal() makes it.
+    Methods raise HearthError, one line made by hadoop_errors.refusal().
     """
 
     def __init__(self, settings: Mapping[str, str]):
-        """`settings`: Hadoop's, beyond those in the class path (spark.hadoop.* of the session)."""
+        """`settings`: Hadoop's (spark.hadoop.* of the session), added to the class path's."""
         self._settings = dict(settings)
-        self._made: set[str] = set()  # folders
+        self._made: set[str] = set()  # folders created so far
 
     def fetch(self, uri: str, path: str) -> None:
         """Copies a file to the local `path`."""
         self._run(f"{uri} cannot be read", "-get", "-f", _literal(uri), path)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
-        """Copies local files, in their order, into the folder `folder`, which it makes.
+        """Copies local files, in their order, into `folder`, which is created.
 
-        Each appears under its name when it is complete, in place of an older one.
+        Each appears under its name when it is complete, and replaces an older one.
         """
         what = f"{folder} cannot be written"
         if folder not in self._made:
             self._run(what, "-mkdir", "-p", folder)
             self._made.add(folder)
-        sources = [Path(path).absolute().as_uri() for path in paths]  # plain, they are patterns
+        sources = [Path(path).absolute().as_uri() for path in paths]  # plain paths are patterns
         self._run(what, "-put", "-f", *sources, folder)
 
     def names(self, folder: str) -> list[str]:
-        """What a folder holds; nothing where there is no such folder."""
+        """The names in a folder; empty if the folder does not exist."""
         done = self._try("-ls", "-C", _literal(folder))
         if (refused := _refused(f"{folder} cannot be listed", done)) is not None:
             if getattr(refused, "code", "") == "not_found":
@@ -70,8 +70,8 @@ class HadoopShell:
         from hearth import HearthError
 
         with tempfile.TemporaryDirectory(prefix="hearth-hadoop-") as folder:
-            # Not the command line, which other users can see. By this name it also stands in where
-            # the class path has no settings of Hadoop's, without which the shell does not start.
+            # A file, as other users can see the command line. It also replaces core-site.xml if the
+            # class path has no Hadoop settings, without which the shell does not start.
             site = Path(folder) / "core-site.xml"
             site.touch(mode=0o600)
             site.write_text(_site(self._settings), encoding="utf-8")
@@ -85,25 +85,25 @@ class HadoopShell:
                     java, capture_output=True, text=True, timeout=_COMMAND_S, **options
                 )
             except subprocess.TimeoutExpired:
-                said = f"`{' '.join(arguments)}` has not ended within {_COMMAND_S:.0f} s"
+                said = f"`{' '.join(arguments)}` did not finish within {_COMMAND_S:.0f} s"
                 raise HearthError(f"Hadoop's shell: {said}") from None
             except OSError as error:
                 raise HearthError(
-                    f"Hadoop's files cannot be reached from this executor: {error}; set JAVA_HOME "
+                    f"cannot start Hadoop's shell on this executor: {error}; set JAVA_HOME "
                     "there (spark.executorEnv.JAVA_HOME)"
                 ) from None
 
 
 def hadoop_user() -> str:
-    """Whom Spark runs this executor's tasks for; without Kerberos that name is all there is."""
+    """The user that Spark runs this executor's tasks as; without Kerberos it is only a name."""
     environment = os.environ
     return environment.get("HADOOP_USER_NAME") or environment.get("SPARK_USER") or user_name()
 
 
 def use_core_as_hadoop_user() -> None:
-    """Has the core's clients of HDFS in this process be whom Spark runs the task for."""
+    """Makes the core's HDFS clients in this process act as the user that Spark runs the task as."""
     os.environ.setdefault("HADOOP_USER_NAME", hadoop_user())
-    # Where it uses libhdfs, that has a JVM in this process, in the executor's overhead.
+    # If it uses libhdfs, a JVM runs in this process and counts toward the executor's overhead.
     os.environ.setdefault("LIBHDFS_OPTS", "-Xmx128m")
 
 
@@ -113,7 +113,8 @@ def _java() -> str:
 
 
 def _class_path() -> str:
-    """The executor's own on YARN, else the jars of Spark's installation and Hadoop's settings."""
+    """The executor's class path on YARN, else the jars of Spark's installation and Hadoop's
+    settings."""
     if "CONTAINER_ID" in os.environ and os.environ.get("CLASSPATH"):
         return os.environ["CLASSPATH"]
     home = os.environ.get("SPARK_HOME")
@@ -134,14 +135,14 @@ def _site(settings: Mapping[str, str]) -> str:
 
 
 def _literal(uri: str) -> str:
-    """The shell expands patterns; a name may hold their characters."""
+    """Escapes a name: the shell expands patterns."""
     return "".join(f"\\{char}" if char in "*?[]{}\\" else char for char in uri)
 
 
 def _refused(what: str, done: subprocess.CompletedProcess[str]) -> Exception | None:
-    """The HearthError of a command that failed."""
+    """The HearthError of a failed command."""
     if not done.returncode:
         return None
     lines = done.stderr.splitlines()
-    told = [line for line in lines if _TOLD.match(line)]
-    return refusal(what, "\n".join(told or lines[:1]), hadoop_user())
+    errors = [line for line in lines if _ERROR_LINE.match(line)]
+    return refusal(what, "\n".join(errors or lines[:1]), hadoop_user())

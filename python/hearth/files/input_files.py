@@ -1,4 +1,4 @@
-"""Opens files for reading at offsets: local ones, those of HDFS and those of libraries alike."""
+"""Random-access reads of files: local, in HDFS, or served by a library."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Called with the number of bytes of each read.
+# Called with the size of each read in bytes.
 Count = Callable[[int], None]
 
 
 class InputFile:
-    """A file that is opened by the first read. Any thread may read. Raises OSError or HearthError,
-    which name the file."""
+    """A file that the first read opens. Any thread may read. Raises OSError or HearthError, which
+    name the file."""
 
     def __init__(self, file: StoredFile, count: Count | None = None):
-        """check_unchanged() compares it with the driver's. `count` is not called for bytes that
-        pyarrow or the core read of a local file."""
+        """Does not check that the file is unchanged; check_unchanged() does. `count` is not called
+        for bytes of a local file that pyarrow or the core reads itself."""
         self.stored, self.uri = file, file.uri
-        self.path = local_path(file.uri)  # None: of another file system
+        self.path = local_path(file.uri)  # None: remote
         self.count: Count = count or (lambda size: None)
 
     @cached_property
@@ -43,27 +43,27 @@ class InputFile:
         return size
 
     def read_at(self, at: int, size: int) -> bytes:
-        """The bytes from `at` on; fewer where the file ends."""
+        """Up to `size` bytes from offset `at`; fewer at the end of the file."""
         data: bytes = self._file.read_at(at, size)
         self.count(len(data))
         return data
 
     def for_arrow(self) -> pa.NativeFile:
-        """The file as pyarrow reads it; a local one by pyarrow itself."""
+        """The file for pyarrow, which opens local files itself."""
         import pyarrow as pa
 
         return pa.OSFile(self.path) if self.path is not None else arrow_file(self)
 
 
 def arrow_file(file: Any) -> pa.NativeFile:
-    """What has size() and read_at(), as pyarrow reads files."""
+    """Wraps an object with size() and read_at() as a pyarrow file."""
     import pyarrow as pa
 
     return pa.PythonFile(CoreInput(file), mode="r")
 
 
 class _LocalInput:
-    """A file of this host. Any thread."""
+    """A local file. Thread-safe."""
 
     def __init__(self, path: str):
         self._file = open(path, "rb")  # noqa: SIM115 (closed with this object)
@@ -80,11 +80,11 @@ class _LocalInput:
 
 
 def open_uri(uri: str) -> Any:
-    """A file of this host, the core's or a library's, with size() and read_at() for any thread.
+    """A local file, or one of the core or a library, with thread-safe size() and read_at().
 
     Raises:
         OSError, HearthError: it cannot be opened.
-        ValueError: nothing here knows the scheme.
+        ValueError: no client here knows the scheme.
     """
     from hearth.native._core import InputFile as CoreFile
 
@@ -98,16 +98,16 @@ def open_uri(uri: str) -> Any:
 
 
 def check_unchanged(file: StoredFile, pinned_on: str = "") -> None:
-    """Compares a file with what the driver saw.
+    """Checks that a file is as the driver saw it.
 
     Args:
         file: as the driver saw it.
-        pinned_on: the driver's host. A local file of another host may be a copy, whose modification
+        pinned_on: the driver's host. A local file on another host may be a copy, whose modification
             time differs.
 
     Raises:
-        ValueError: it is missing, or has another size or modification time.
-        OSError, HearthError: its file system does not answer.
+        ValueError: it is missing, or its size or modification time differs.
+        OSError, HearthError: its file system fails.
     """
     found = status_of(file.uri)
     if found is None:
@@ -115,19 +115,19 @@ def check_unchanged(file: StoredFile, pinned_on: str = "") -> None:
     elif found[0] != file.size:
         what = f"has {found[0]} bytes instead of {file.size}"
     elif file.modified_ms and found[1] != file.modified_ms and not _is_copy(file.uri, pinned_on):
-        what = "was written again"
+        what = "was modified"
     else:
         return
     raise ValueError(
         f"{file.uri} {what} (seen from host {socket.gethostname()}): a run reads the files that "
-        "its driver found when it began; put the file back, make it visible to all hosts under "
+        "its driver found when it started; restore the file, make it visible to all hosts under "
         "this path, or start the run again"
     )
 
 
 def status_of(uri: str) -> tuple[int, int] | None:
-    """(bytes, milliseconds since 1970 when it was modified, as StoredFile has it); None where it
-    is missing."""
+    """(bytes, modification time in milliseconds since 1970, as in StoredFile); None if the file is
+    missing."""
     path = local_path(uri)
     if path is not None:
         try:

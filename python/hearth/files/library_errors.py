@@ -1,4 +1,4 @@
-"""What pyarrow's and fsspec's file systems say when they refuse, as one line with a code."""
+"""Turns errors of pyarrow's and fsspec's file systems into one line with a code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 from hearth.files.hadoop_errors import without_password
 from hearth.native.failure import Failure
 
-# Words of object stores, their own codes among them, and the code of hearth::Error that they are.
-# Each library has classes of its own for the rest; those without a class of Python's are read here.
+# Messages and error codes of object stores, and the matching hearth::Error codes. Only exceptions
+# whose class says nothing are matched by text.
 _MEANINGS: tuple[tuple[str, str], ...] = (
-    # First what passes: a text about a request that timed out may have the words of others.
+    # Transient errors first: the message of a request that timed out may match other patterns.
     (
         r"slow_?down|throttl|TooManyRequests|ServiceUnavailable|InternalError|time(d)?[ _-]?out"
         r"|NETWORK_CONNECTION|could ?n.t (connect|resolve)|connection (error|reset|refused|closed)"
@@ -44,10 +44,10 @@ _ERRNOS = {
 
 
 def library_refusal(what: str, uri: str, error: Exception) -> Exception:
-    """A HearthError of one line, to raise: what was to be done with `uri`, and what the library
-    said.
+    """A one-line HearthError, to raise: what failed with `uri`, and the library's message.
 
-    Its `code` is "internal" where nothing is known, which may pass, as "unavailable" does.
+    Its `code` is "internal" if the cause is unknown; such an error may be transient, as
+    "unavailable" is.
     """
     said = " ".join(str(error).split()) or type(error).__name__
     line = without_password(f"{what} {uri}".strip() + f": {said}")
@@ -71,6 +71,6 @@ def _code(error: Exception, uri: str) -> str:
     for words, code in _MEANINGS:
         if re.search(words, text, re.IGNORECASE):
             return code
-    # An unknown scheme, a package that is missing, a method that the file system does not have.
+    # An unknown scheme, a missing package, or an unsupported method.
     wrong = isinstance(error, ValueError | TypeError | ImportError | NotImplementedError)
     return "invalid_argument" if wrong else "internal"

@@ -1,5 +1,5 @@
-"""Files of schemes that Spark's Hadoop does not know, by pyarrow's or fsspec's file systems: s3,
-gs, abfs and whatever a package of fsspec brings. They need no JVM, neither here nor on executors.
+"""Files of schemes that Spark's Hadoop lacks, through pyarrow's or fsspec's file systems: s3, gs,
+abfs and any other scheme of an fsspec package. Needs no JVM, on the driver or on executors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 _COPY_BYTES = 8 << 20
-# Hadoop's schemes of S3, by which pyarrow does not know it.
+# Hadoop's names of the S3 scheme, which pyarrow does not know.
 _S3 = ("s3a:", "s3n:")
 _PATH = re.compile(r"(?<=://)([^/?]*)([^?]*)")  # the authority of a URI, and its path
 
@@ -29,14 +29,14 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
     """The file system of a URI, pyarrow's or else fsspec's, and the path in it.
 
     Raises:
-        ValueError: neither knows it; the message names the package that is missing, if it is one.
+        ValueError: neither knows the scheme; the message names a missing package, if that is why.
     """
     from pyarrow import ArrowInvalid
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
     try:
         known = f"s3:{uri[4:]}" if uri.startswith(_S3) else uri
-        # It decodes paths, and in names of files a per cent sign is no escape.
+        # pyarrow decodes escapes, but a per cent sign in a file name is literal.
         return FileSystem.from_uri(_PATH.sub(lambda m: m[1] + m[2].replace("%", "%25"), known, 1))
     except ArrowInvalid as error:
         try:
@@ -49,11 +49,11 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
 
 
 def _unknown(error: Exception, other: Exception) -> str:
-    if isinstance(other, ImportError):  # fsspec's own words name the package
-        return f"{other} (here and on the executors), or give Spark the jars of this scheme"
+    if isinstance(other, ImportError):  # fsspec's message names the package
+        return f"{other} (here and on the executors), or add the jars of this scheme to Spark"
     return (
         f"Spark has no file system for this scheme, nor has pyarrow ({error}) or fsspec ({other}): "
-        "is it spelt right, and are its jars or its package there?"
+        "check its spelling, and that its jars or its package are installed"
     )
 
 
@@ -63,22 +63,22 @@ def library_knows(uri: str) -> bool:
         library_system(uri)
     except ValueError:
         return False
-    except Exception:  # it knows the scheme, but not the place: the first use says why
+    except Exception:  # the scheme is known; the first use reports the error
         return True
     return True
 
 
 class LibraryFiles:
-    """As file_system.FileSystem, with HadoopFiles' methods. Any thread; no state.
+    """As file_system.FileSystem, with HadoopFiles' methods. Thread-safe; stateless.
 
-    All of them raise HearthError: one line that says which path and why, with a code; only files
-    that are open raise what the library does.
+    Methods raise HearthError, one line with the path, the reason and a code; open files raise the
+    library's own errors.
     """
 
     renames_folders = False  # a rename may copy file by file
 
     def qualified(self, uri: str) -> str:
-        """The same: without a scheme it would be none of these."""
+        """The URI itself: these schemes have no default host."""
         return uri
 
     def exists(self, uri: str) -> bool:
@@ -86,7 +86,7 @@ class LibraryFiles:
             return _type(system, path) != "NotFound"
 
     def names(self, folder: str) -> list[str]:
-        """What a folder holds, sorted; nothing where there is no such folder."""
+        """The names in a folder, sorted; empty if the folder does not exist."""
         with self._at(folder) as (system, path):
             return sorted(info.base_name for info in listed(system, path))
 
@@ -109,24 +109,24 @@ class LibraryFiles:
             return source.read()
 
     def write(self, uri: str, data: bytes) -> None:
-        """Writes a small file beside its place and renames it, in place of an older one."""
+        """Writes a small file under a temporary name and renames it, replacing an older one."""
         with self._at(uri) as (system, path), _new_file(system, path) as target:
             target.write(data)
 
     def delete(self, uri: str) -> None:
-        """Removes a file, if it is there."""
+        """Removes a file if it exists."""
         with self._at(uri) as (system, path):
             if _type(system, path) == "File":
                 system.delete_file(path)
 
     def check_readable(self, what: str, uri: str) -> None:
-        """Raises HearthError, which begins with `what`, unless the file or folder is there."""
+        """Raises HearthError, which starts with `what`, unless the file or folder exists."""
         with self._at(uri, what) as (system, path):
             if _type(system, path) == "NotFound":
                 raise FileNotFoundError("there is no such file or folder")
 
     def check_writable(self, what: str, uri: str) -> None:
-        """Makes the folder of `uri` and tries to write there; raises as check_readable() does."""
+        """Creates the folder of `uri` and tries to write there; raises like check_readable()."""
         with self._at(uri, what) as (system, path):
             folder = path.rpartition("/")[0]
             if folder:
@@ -138,17 +138,17 @@ class LibraryFiles:
     def fetch(self, uri: str, path: str) -> None:
         with (
             self._at(uri) as (system, source),
-            system.open_input_stream(source) as far,
+            system.open_input_stream(source) as remote,
             open(path, "wb") as local,
         ):
-            shutil.copyfileobj(far, local, _COPY_BYTES)
+            shutil.copyfileobj(remote, local, _COPY_BYTES)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
         with self._at(folder) as (system, place):
             for path in paths:
                 target = f"{place}/{Path(path).name}"
-                with open(path, "rb") as local, _new_file(system, target) as far:
-                    shutil.copyfileobj(local, far, _COPY_BYTES)
+                with open(path, "rb") as local, _new_file(system, target) as remote:
+                    shutil.copyfileobj(local, remote, _COPY_BYTES)
 
     def status(self, uri: str) -> tuple[int, int] | None:
         with self._at(uri) as (system, path):
@@ -170,7 +170,7 @@ class LibraryFiles:
             system.create_dir(path, recursive=True)
 
     def rename(self, uri: str, other: str) -> None:
-        raise NotImplementedError("folders are not renamed here")
+        raise NotImplementedError("renaming folders is not supported")
 
     def remove(self, folder: str) -> None:
         with self._at(folder) as (system, path):
@@ -182,12 +182,12 @@ class LibraryFiles:
             yield library_system(uri)
         except HearthError:
             raise
-        except Exception as error:  # packages have exceptions of their own
+        except Exception as error:  # packages define their own exceptions
             raise library_refusal(what, uri, error) from None
 
 
 class LibraryOutput:
-    """A stream of a library, whose file may be seen before it is complete."""
+    """A library's output stream, whose file may be visible before it is complete."""
 
     def __init__(self, stream: Any):
         self._stream = stream
@@ -199,11 +199,11 @@ class LibraryOutput:
         self._stream.close()
 
     def discard(self) -> None:
-        """The folder that it is in is removed as a whole."""
+        """Does nothing: the containing folder is removed as a whole."""
 
 
 class LibraryInput:
-    """A file as CoreInput reads one. Any thread. Raises what the library does."""
+    """A file for CoreInput. Thread-safe. Raises the library's errors."""
 
     def __init__(self, uri: str):
         self._lock = threading.Lock()
@@ -224,11 +224,11 @@ def _type(system: FileSystem, path: str) -> str:
 
 
 def listed(system: FileSystem, folder: str) -> list[FileInfo]:
-    """What is in a folder of a file system; nothing where there is no such folder."""
+    """The entries of a folder; empty if the folder does not exist."""
     from pyarrow.fs import FileSelector
 
     found = system.get_file_info(FileSelector(folder, allow_not_found=True))
-    # adlfs lists what is in the folders below, too.
+    # adlfs also lists entries of subfolders.
     depths = [info.path.rstrip("/").count("/") for info in found]
     least = min(depths, default=0)
     return [info for info, depth in zip(found, depths, strict=True) if depth == least]
@@ -236,9 +236,9 @@ def listed(system: FileSystem, folder: str) -> list[FileInfo]:
 
 @contextmanager
 def _new_file(system: FileSystem, path: str) -> Iterator[Any]:
-    """A file that takes its name, in a folder that is made, when it is complete; nothing stays of
-    one that is not."""
-    # Not after the name itself: fsspec takes names of files that it moves for patterns.
+    """A file that appears under its name, in a created folder, when it is complete; an incomplete
+    one is removed."""
+    # A temporary name without the file's own, as fsspec treats names of files to move as patterns.
     folder = path.rpartition("/")[0]
     part = f"{folder}/.{uuid.uuid4().hex}.part"
     try:
@@ -248,6 +248,6 @@ def _new_file(system: FileSystem, path: str) -> Iterator[Any]:
             yield target
         system.move(part, path)
     except BaseException:
-        with suppress(Exception):  # the first error is the one that counts
+        with suppress(Exception):  # raise the first error
             system.delete_file(part)
         raise

@@ -1,4 +1,4 @@
-"""Where an executor may put large temporary files: Spark has folders for it on each disk."""
+"""Local folders for large temporary files of an executor: Spark's, one for each disk."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import os
 import tempfile
 from contextlib import suppress
 
-# A disk with less room is as good as full: a spool would end on it within seconds.
+# A disk with less free space counts as full: a spool would fill it within seconds.
 _ENOUGH_BYTES = 256 << 20
 
 
 def spill_folder(turn: int = 0) -> str:
-    """The folder for the file of number `turn`: all folders are used in turn.
+    """The folder for file number `turn`: folders are used round-robin.
 
-    Those that cannot be written, or whose disk is nearly full, are skipped; if all disks are full,
-    the one with the most room is taken. Without folders of Spark it is the system's.
+    Folders that cannot be written, or whose disk is nearly full, are skipped; if all are full, the
+    one with the most free space is used. Without Spark's folders, the system's temporary folder is
+    used.
     """
-    room = {folder: free_bytes(folder) for folder in _folders()}
-    usable = [folder for folder, free in room.items() if free >= _ENOUGH_BYTES]
+    space = {folder: free_bytes(folder) for folder in _folders()}
+    usable = [folder for folder, free in space.items() if free >= _ENOUGH_BYTES]
     if usable:
         return usable[turn % len(usable)]
-    return max(room, key=lambda folder: room[folder], default=tempfile.gettempdir())
+    return max(space, key=lambda folder: space[folder], default=tempfile.gettempdir())
 
 
 def free_bytes(folder: str) -> int:
-    """The room on a folder's disk for this process; -1 where no file can be made in it."""
+    """Bytes that this process can still write to the folder's disk; -1 if it cannot write there."""
     with suppress(OSError):
         with tempfile.TemporaryFile(dir=folder):
             pass

@@ -12,14 +12,22 @@ from hearth.files.core_files import CoreFiles
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import LibraryFiles
 from hearth.files.table_folders import refuse_table
-from hearth.files.uri import CORE_SCHEMES, is_far, is_local, local_path, scheme, serving, whole_uri
+from hearth.files.uri import (
+    CORE_SCHEMES,
+    is_local,
+    is_remote,
+    local_path,
+    scheme,
+    serving,
+    whole_uri,
+)
 
 _HIDDEN = ("_", ".")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A range of a file's bytes, and the hosts (names or addresses) whose disks have it."""
+    """A range of a file's bytes, and the hosts (names or addresses) that store it."""
 
     begin: int
     end: int
@@ -30,10 +38,10 @@ class Block:
 class StoredFile:
     """A file as the driver saw it.
 
-    `uri`: of a local file its absolute path. `blocks`: empty where the file system does not report
-    them. `modified_ms`: in milliseconds since 1970, of HDFS in whole seconds, as not each of its
-    clients has more; 0: unknown. `below`: the folders between the listed one and the file, each
-    with a slash behind it.
+    `uri`: for a local file its absolute path. `blocks`: empty if the file system does not report
+    them. `modified_ms`: in milliseconds since 1970; whole seconds for HDFS, as some of its clients
+    report no more; 0: unknown. `below`: the subfolders between the listed folder and the file, each
+    with a trailing slash.
     """
 
     uri: str
@@ -44,8 +52,8 @@ class StoredFile:
 
     @property
     def cover(self) -> tuple[Block, ...]:
-        """Blocks with each byte of the file in exactly one, in order; unreported bytes have no
-        host."""
+        """Blocks in order that cover each byte of the file exactly once; unreported ranges have no
+        hosts."""
         cover: list[Block] = []
         at = 0
         for block in sorted(self.blocks, key=lambda block: block.begin):
@@ -61,29 +69,29 @@ class StoredFile:
         return tuple(cover)
 
     def hosts_at(self, offset: int) -> frozenset[str]:
-        """The hosts that have the byte at `offset`; empty where that is unknown."""
+        """The hosts that store the byte at `offset`; empty if unknown."""
         return next((b.hosts for b in self.blocks if b.begin <= offset < b.end), frozenset())
 
     def identity(self) -> tuple[Any, ...]:
-        """What differs where the file has other rows, as far as is known."""
+        """Changes if the file's rows change, as far as can be known."""
         return self.uri, self.size, self.modified_ms
 
 
 def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[StoredFile]:
     """The files of a folder, or the one file, sorted by URI; hidden ones (_x, .x) are left out.
 
-    Spark's JVM is asked where it can be, as it knows the blocks; else the core or a library.
+    Asks Spark's JVM if possible, as it knows the blocks; else the core or a library.
 
     Args:
         uri: a path, or a URI of any scheme that the core, Spark, pyarrow or fsspec knows. A path
-            without a scheme is of Spark's default file system, without `spark` of this host.
-        spark: a session; None: there is none.
-        recursive: whether files in folders below count, too.
+            without a scheme belongs to Spark's default file system; without `spark`, to this host.
+        spark: a session, or None.
+        recursive: whether to include files in subfolders.
 
     Raises:
-        FileNotFoundError: nothing is there.
-        ValueError: a table of Delta, Iceberg or Hudi; a folder named after a column, where
-            `recursive` is false; a scheme that nothing here knows.
+        FileNotFoundError: it does not exist.
+        ValueError: a table of Delta, Iceberg or Hudi; a folder named after a column, if `recursive`
+            is false; a scheme that no client here knows.
         OSError, HearthError: it cannot be listed.
     """
     where, files = served(uri, spark)
@@ -95,14 +103,14 @@ def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[Sto
 
 
 def served(uri: str, spark: Any = None) -> tuple[str, Any]:
-    """A URI as the driver reads it (of a local file its path), and what lists its file system: a
-    HadoopFiles or LibraryFiles; None: this host or the core.
+    """A URI as the driver reads it (a local file's path), and the client that lists its file
+    system: a HadoopFiles or LibraryFiles; None: this host or the core.
 
     Raises:
-        ValueError, HearthError: nothing here knows the scheme.
+        ValueError, HearthError: no client here knows the scheme.
     """
     if spark is None or not scheme(uri):
-        local = not is_far(uri) if spark is None else is_local(uri, spark)
+        local = not is_remote(uri) if spark is None else is_local(uri, spark)
         uri = uri if local or spark is None else whole_uri(uri, spark)
     path = local_path(uri)
     files = None if path is not None or spark is None else serving(HadoopFiles.of(spark), uri)
@@ -112,8 +120,8 @@ def served(uri: str, spark: Any = None) -> tuple[str, Any]:
 
 
 def stored_in(where: str, files: Any) -> list[StoredFile]:
-    """The files of a folder, hidden ones too, or the one file; none where it is missing. `files`:
-    as of served(). Raises OSError or HearthError where they cannot be listed."""
+    """The files of a folder, including hidden ones, or the one file; empty if it is missing.
+    `files`: as from served(). Raises OSError or HearthError if they cannot be listed."""
     if files is not None and not files.exists(where):
         return []
     try:
@@ -128,7 +136,7 @@ def stored_in(where: str, files: Any) -> list[StoredFile]:
 
 
 def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[StoredFile]:
-    """`files` serves the URI; None: this host, or the core."""
+    """`files`: the client of the URI; None: this host, or the core."""
     listed = _listed(where) if files is None else files.located(where)
     for uri, size, is_folder, modified_ms, blocks in listed:
         name = uri.rstrip("/").rpartition("/")[2]
@@ -141,13 +149,13 @@ def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[Store
             yield from _walk(uri, files, recursive, f"{below}{name}/")
         elif "=" in name:
             raise ValueError(
-                f"{where} has a folder {name}: columns that stand in the names of folders are "
-                "read by hearth.data.parquet() only; name one of the folders, or read it with Spark"
+                f"{where} has a folder {name}: only hearth.data.parquet() reads columns from the "
+                "names of folders; name one of the folders, or read it with Spark"
             )
 
 
 def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-    """As HadoopFiles.located(), by the operating system or the core."""
+    """As HadoopFiles.located(), through the operating system or the core."""
     if local_path(where) is None:
         yield from CoreFiles().located(where)
         return
@@ -161,5 +169,5 @@ def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
 
 
 def known_time(uri: str, modified_ms: int) -> int:
-    """The modification time as far as each client of the file system reports it."""
+    """The modification time in the precision that every client of the file system reports."""
     return modified_ms // 1000 * 1000 if scheme(uri) in CORE_SCHEMES else modified_ms

@@ -1,5 +1,5 @@
-"""Recognises folders of which only some files count, by a log in them: those of Delta, Iceberg and
-Hudi tables, and what streaming queries write. Reading all files gives wrong rows.
+"""Recognises folders in which a log decides which files count: Delta, Iceberg and Hudi tables, and
+output of streaming queries. Reading all their files would give wrong rows.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Protocol
 
 from hearth.files.core_files import CoreFiles
 
-# Formats of the files that a table may consist of, by Spark's names.
+# File formats that a table may consist of, by Spark's names.
 DATA_FORMATS = ("parquet", "orc", "avro")
 _DELTA, _HUDI, _ICEBERG, _STREAM = "delta", "hudi", "iceberg", ""
 _MARKS = {"_delta_log": _DELTA, ".hoodie": _HUDI, "_spark_metadata": _STREAM}
 
 
 class Listing(Protocol):
-    """The part of FileSystem and HadoopFiles that is needed."""
+    """The subset of FileSystem and HadoopFiles that is needed."""
 
     def exists(self, uri: str) -> bool: ...
     def names(self, folder: str) -> Iterable[str]: ...
@@ -26,16 +26,16 @@ class Listing(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """`format`: as Spark's reader names it; empty for a stream's output, which Spark reads as files
-    of their own format, minding the log."""
+    """`format`: the name for Spark's reader; empty for the output of a streaming query, which Spark
+    reads as plain files of its format and filters by the log."""
 
     root: str
     format: str
 
     def refusal(self, uri: str) -> str:
-        """Why the files of `uri`, which is in it, are not read as plain files, and what to do."""
+        """Explains why files of the table are not read as plain files, and what to do."""
         if self.format:
-            what, others = f"{self.format.capitalize()} table", "that the table no longer has"
+            what, others = f"{self.format.capitalize()} table", "that were removed from the table"
             how = f'spark.read.format("{self.format}").load("{self.root}")'
             if self.format in (_DELTA, _ICEBERG):
                 how = f'hearth.data.{self.format}("{self.root}"), or with {how}'
@@ -50,13 +50,13 @@ class Table:
 
 
 def find_table(uri: str, files: Listing | None = None) -> Table | None:
-    """The table that a path or URI is, or is a partition or a file of.
+    """The table that a path or URI names, or of which it is a partition or file.
 
-    `files` serves the URI; None: the core does.
+    `files`: the client of the URI; None: the core.
     """
     with suppress(ConnectionError, TimeoutError):
         return _find(uri, files or CoreFiles())
-    return None  # each question takes long to fail, and the files themselves fail, too
+    return None  # each call would take long to fail, and reading the files fails, too
 
 
 def _find(uri: str, files: Listing) -> Table | None:
@@ -64,7 +64,7 @@ def _find(uri: str, files: Listing) -> Table | None:
         for mark, name in _MARKS.items():
             if _answer(files.exists, f"{root}/{mark}"):
                 return Table(root, name)
-        # Others may call a folder "metadata", too.
+        # A plain folder may be named "metadata", too.
         names = _answer(files.names, f"{root}/metadata") or ()
         if any(".metadata.json" in name for name in names):
             return Table(root, _ICEBERG)
@@ -72,13 +72,13 @@ def _find(uri: str, files: Listing) -> Table | None:
 
 
 def refuse_table(uri: str, files: Listing | None = None) -> None:
-    """Raises ValueError where find_table() finds one."""
+    """Raises ValueError if find_table() finds one."""
     if (table := find_table(uri, files)) is not None:
         raise ValueError(table.refusal(uri))
 
 
 def _answer(ask: Callable[[str], object], uri: str) -> object:
-    """None where there is no answer: then whoever reads the files says why."""
+    """None on failure: reading the files then reports the reason."""
     from hearth import HearthError
 
     try:
@@ -90,8 +90,8 @@ def _answer(ask: Callable[[str], object], uri: str) -> object:
 
 
 def _possible_roots(uri: str) -> Iterator[str]:
-    """The folder, and those above it as far as it may be inside of a table: as a file (which has a
-    suffix), a partition (day=1), or the `data` of an Iceberg table."""
+    """The folder and its parents, as long as a table may contain it: as a file (with a suffix), a
+    partition (day=1), or the `data` folder of an Iceberg table."""
     root = uri.rstrip("/")
     yield root
     above, _, name = root.rpartition("/")

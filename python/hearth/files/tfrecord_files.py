@@ -1,5 +1,5 @@
-"""TFRecord files where Spark keeps files: local ones and those in HDFS are written by the core,
-others through a local file by file systems of pyarrow; read by Hadoop's.
+"""TFRecord files in any file system of Spark. The core writes local files and HDFS; others are
+written to a local file and copied by pyarrow's file systems. Hadoop's file systems read them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hearth.files.library_files import library_system
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, whole_uri
 
-# Hidden to Spark and Hadoop, as all names that begin so.
+# Spark and Hadoop ignore names with this prefix.
 SCHEMA_FILE = "_schema.json"
 _INFERRED_EXAMPLES = 1000
-# The largest record that is read, in MiB; the core's own limit where it is not set.
+# The limit of a record's size in MiB; the core's default if it is not set.
 RECORD_LIMIT = "HEARTH_MAX_RECORD_MB"
 _COPY_BYTES = 4 << 20
-# A folder of parts whose job is not complete, within theirs; a mark that it is.
+# The folder of an unfinished job's parts, and the marker of a finished one.
 _WRITTEN, _SUCCESS = "_written-", "_SUCCESS"
 
 
@@ -43,21 +43,21 @@ class NewFile:
 
 
 def prepare_folder(spark: Any, folder: str, schema: str) -> str:
-    """Makes the folder, with the rows' schema in it; returns the folder in it where tasks write.
+    """Creates the folder and writes the rows' schema into it; returns the folder for tasks' output.
 
     Raises:
-        FileExistsError: it has files already.
+        FileExistsError: it already has files.
         ValueError: neither pyarrow nor fsspec knows its file system.
     """
     if is_local(folder, spark):
         target = local_path(folder) or folder
     elif scheme(folder) in ("", "hdfs", "viewfs"):
         target = whole_uri(folder, spark)
-    else:  # perhaps one that fsspec knows and Spark does not
+    else:  # fsspec may know it
         target = folder
     system, path = file_system(target)
     if system.get_file_info(FileSelector(path, allow_not_found=True)):
-        raise FileExistsError(f"{folder} has files already: name another folder, or remove it")
+        raise FileExistsError(f"{folder} already has files: name another folder, or remove it")
     system.create_dir(path, recursive=True)
     with system.open_output_stream(f"{path}/{SCHEMA_FILE}") as file:
         file.write(schema.encode())
@@ -67,7 +67,7 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
 
 
 def file_system(uri: str) -> tuple[FileSystem, str]:
-    """The file system of a path or URI, and the path in it: the core's, pyarrow's or fsspec's.
+    """The file system of a path or URI (the core's, pyarrow's or fsspec's), and the path in it.
 
     Raises:
         ValueError: neither knows it.
@@ -85,9 +85,9 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
 
 @contextmanager
 def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
-    """The partition's file, which appears when it is complete; of several attempts, the first's.
+    """The partition's file, which appears when it is complete; the first attempt to finish wins.
 
-    `attempt`: a number that no other attempt of the application has. A failed one leaves no file.
+    `attempt`: unique within the application. A failed attempt leaves no file.
     """
     name = f"part-r-{partition:05d}"
     system, path = file_system(folder)
@@ -101,7 +101,7 @@ def new_file(folder: str, partition: int, attempt: int) -> Iterator[NewFile]:
 
 @contextmanager
 def _new_core_file(final: str) -> Iterator[Any]:
-    """A writer of the core, which gives the file its name at the end by a rename."""
+    """A writer of the core, which renames the file when it is complete."""
     from hearth.native._core import TfRecordWriter, stat_file
 
     writer = TfRecordWriter(final)
@@ -115,7 +115,7 @@ def _new_core_file(final: str) -> Iterator[Any]:
 
 @contextmanager
 def _new_hidden_file(system: FileSystem, hidden: str, final: str, partition: int) -> Iterator[Any]:
-    """A writer of `hidden`, through a local file where it is not one itself."""
+    """A writer of `hidden`, through a local file if `hidden` is remote."""
     from hearth.native._core import TfRecordWriter
 
     try:
@@ -136,13 +136,13 @@ def _new_hidden_file(system: FileSystem, hidden: str, final: str, partition: int
 
 
 def publish(system: FileSystem, hidden: str, final: str) -> None:
-    """Gives the file its name, unless another attempt has."""
+    """Renames the file, unless another attempt has done so."""
     if isinstance(system, LocalFileSystem):
         try:
             os.link(hidden, final)
         except FileExistsError:
             pass
-        except OSError:  # a file system without links
+        except OSError:  # no hard links
             if not os.path.exists(final):
                 os.rename(hidden, final)
     elif system.get_file_info(final).type == FileType.NotFound:
@@ -150,29 +150,29 @@ def publish(system: FileSystem, hidden: str, final: str) -> None:
 
 
 def remove_hidden(system: FileSystem, hidden: str) -> None:
-    """Removes what is left under that name, if anything is. Never raises."""
+    """Removes the file if it exists. Never raises."""
     with suppress(OSError):
         if system.get_file_info(hidden).type == FileType.File:
             system.delete_file(hidden)
 
 
 def finish(written: str, names: Sequence[str]) -> None:
-    """Moves the complete parts to their folder, and marks it as Hadoop does.
+    """Moves the complete parts to their folder, and writes Hadoop's success marker.
 
-    `written`: as prepare_folder() returned it.
+    `written`: from prepare_folder().
     """
     system, path = file_system(written)
     folder = path.rpartition("/")[0]
     for name in names:
         system.move(f"{path}/{name}", f"{folder}/{name}")
     system.open_output_stream(f"{folder}/{_SUCCESS}").close()
-    # An object store has no empty folder to delete; an attempt that is killed may still write.
+    # An object store has no empty folder to delete; a killed attempt may still be writing.
     with suppress(OSError):
         system.delete_dir(path)
 
 
 def abandon(written: str) -> None:
-    """Removes what a failed job has left; the folder stays, empty. Never raises OSError."""
+    """Removes the output of a failed job; the empty folder stays. Never raises OSError."""
     system, path = file_system(written)
     with suppress(OSError):
         system.delete_dir(path)
@@ -188,10 +188,10 @@ def _refuse_incomplete(folder: str) -> NoReturn:
 
 
 def list_files(spark: Any, folder: str) -> list[str]:
-    """The files of a folder that are not hidden, in the order of their names; or the one file.
+    """The visible files of a folder sorted by name, or the one file.
 
     Raises:
-        FileNotFoundError: nothing is there.
+        FileNotFoundError: it does not exist.
     """
     if is_local(folder, spark):
         path = Path(local_path(folder) or folder)
@@ -221,7 +221,7 @@ def _hadoop(spark: Any, uri: str) -> tuple[Any, Any]:
 
 
 def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
-    """The schema that saveAsTFRecords left; None where it did not write the files.
+    """The schema that saveAsTFRecords wrote; None if other programs wrote the files.
 
     Raises:
         ValueError: it did not finish.
@@ -246,30 +246,30 @@ def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
 
 
 def schema_of(files: Sequence[str]) -> Any:
-    """The StructType of files that the core reads: saveAsTFRecords' own, else inferred, bytes as
-    binary. Raises ValueError where saveAsTFRecords did not finish."""
+    """The StructType of files that the core reads: written by saveAsTFRecords, else inferred with
+    bytes as binary. Raises ValueError if saveAsTFRecords did not finish."""
     folder = files[0].rpartition("/")[0]
     return left_schema(folder) or inferred_schema(map(open_records, files))
 
 
 def left_schema(folder: str) -> Any:
-    """The StructType that saveAsTFRecords left in a folder of any file system; None where it did
-    not write the files. Raises ValueError where it did not finish."""
+    """The StructType that saveAsTFRecords wrote to a folder of any file system; None if other
+    programs wrote the files. Raises ValueError if saveAsTFRecords did not finish."""
     from pyspark.sql.types import StructType
 
     from hearth.files.input_files import open_uri, status_of
 
-    beside = f"{folder}/{SCHEMA_FILE}"
-    found = status_of(beside)
+    schema_file = f"{folder}/{SCHEMA_FILE}"
+    found = status_of(schema_file)
     if found is None:
         return None
     if status_of(f"{folder}/{_SUCCESS}") is None:
         _refuse_incomplete(folder)
-    return StructType.fromJson(json.loads(open_uri(beside).read_at(0, found[0])))
+    return StructType.fromJson(json.loads(open_uri(schema_file).read_at(0, found[0])))
 
 
 def inferred_schema(readers: Iterable[Any]) -> Any:
-    """The StructType of the first examples of the first TfRecordReader that has any, bytes as
+    """The StructType of the first examples of the first non-empty TfRecordReader, with bytes as
     binary."""
     from hearth.files.tfrecord_schema import infer_fields
 
@@ -279,7 +279,7 @@ def inferred_schema(readers: Iterable[Any]) -> Any:
 
 
 def first_examples(spark: Any, files: list[str]) -> list[Any]:
-    """The first examples of the first file that has any, as TfRecordReader.scan() gives them."""
+    """The first examples of the first non-empty file, as TfRecordReader.scan() returns them."""
     for file in files:
         if is_local(file, spark):
             found = open_records(local_path(file)).scan(_INFERRED_EXAMPLES)
@@ -292,7 +292,7 @@ def first_examples(spark: Any, files: list[str]) -> list[Any]:
 
 
 def frame_of(spark: Any, files: list[str]) -> Any:
-    """A DataFrame of the files: their paths where local, else their contents by Spark."""
+    """A DataFrame of the files: paths for local files, else the contents, read by Spark."""
     if is_local(files[0], spark):
         rows = [(file,) for file in files]
         context = spark.sparkContext
@@ -318,7 +318,7 @@ def open_records(*source: Any) -> Any:
 
 
 def open_readers(batch: Any) -> Iterator[Any]:
-    """A TfRecordReader for each file of a batch of frame_of()."""
+    """A TfRecordReader for each file in a batch of frame_of()."""
     for row in batch.to_pylist():
         if "content" in row:
             yield open_records(row["content"], row["path"])

@@ -1,4 +1,4 @@
-"""Spark types and the three kinds of features that a tf.train.Example has."""
+"""Maps Spark types to the three kinds of features of a tf.train.Example, and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {
     "string": "bytes",
 }
 
-_MOST_VALUES = 2**31 - 1  # of a Spark array's column in one batch
+_MOST_VALUES = 2**31 - 1  # in an array column of one batch
 
 
 def feature_kind(kind: Any) -> str:
@@ -38,10 +38,10 @@ def feature_kind(kind: Any) -> str:
 
 
 def check_types(schema: Any, round_doubles: bool = False) -> None:
-    """Raises ValueError naming a column that an example cannot hold."""
+    """Raises ValueError that names a column which an example cannot hold."""
     names = [field.name for field in schema.fields]
     if not names:
-        raise ValueError("the DataFrame has no columns, so an example of a row would hold nothing")
+        raise ValueError("the DataFrame has no columns, so examples would be empty")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(
             f"several columns are called '{twice[0]}', but an example holds one feature of a name: "
@@ -61,7 +61,7 @@ def check_types(schema: Any, round_doubles: bool = False) -> None:
 
 
 def inferred_type(name: str, kind: str, many: bool, binary_features: Sequence[str]) -> Any:
-    """The Spark type for a feature of which no more is known."""
+    """The Spark type of a feature when only its kind is known."""
     from pyspark.sql import types
 
     scalar = {
@@ -77,7 +77,7 @@ def infer_fields(
 ) -> Any:
     """The StructType of examples, each a list of (name, kind, number of values).
 
-    A feature is an array where one of them has more than one value.
+    A feature is an array if any example has more than one value of it.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -98,14 +98,14 @@ def infer_fields(
 
 
 def arrow_columns(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any]]) -> Any:
-    """A pyarrow.RecordBatch of what TfRecordReader.read() gave, in the types of `schema`."""
+    """A pyarrow.RecordBatch of the output of TfRecordReader.read(), in the types of `schema`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return arrow_batch(to_arrow_schema(schema), rows, columns)
 
 
 def arrow_kind(kind: Any) -> str:
-    """feature_kind() of an Arrow type that a Spark type became."""
+    """feature_kind() of the Arrow type of a Spark type."""
     import pyarrow as pa
 
     inner = kind.value_type if pa.types.is_list(kind) else kind
@@ -130,7 +130,7 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     if parts["row_offsets"][-1] > _MOST_VALUES:
         raise ValueError(
             f"feature '{name}' has {parts['row_offsets'][-1]} values in {rows} examples: a column "
-            f"of arrays holds {_MOST_VALUES}; cut the examples into smaller ones"
+            f"of arrays holds {_MOST_VALUES}; split the examples into smaller ones"
         )
     ends = parts["row_offsets"].astype(np.int32)
     missing = parts["present"] == 0
@@ -142,19 +142,19 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
     counts = np.diff(ends)
     if (counts > 1).any():
         raise ValueError(
-            f"feature '{name}' has {counts.max()} values in one example, but its column is no "
-            "array: the examples from which the schema was inferred had one each"
+            f"feature '{name}' has {counts.max()} values in one example, but its column is not an "
+            "array: the examples from which the schema was inferred had one value each"
         )
     scalars = _cast(values, kind)
     if len(scalars) == rows:
         return scalars
-    # An example without a value is a null: it takes no value of the others.
-    places = pa.array(np.maximum(np.cumsum(counts) - 1, 0), mask=counts == 0)
-    return scalars.take(places) if len(scalars) else pa.nulls(rows, kind)
+    # An example without a value becomes a null.
+    last = pa.array(np.maximum(np.cumsum(counts) - 1, 0), mask=counts == 0)
+    return scalars.take(last) if len(scalars) else pa.nulls(rows, kind)
 
 
 def _cast(values: Any, kind: Any) -> Any:
-    """As pyarrow's cast(), which copies even where the type stays."""
+    """Like pyarrow's cast(), but without a copy if the type stays."""
     return values if values.type == kind else values.cast(kind)
 
 

@@ -1,4 +1,4 @@
-"""Files named by URI: which of them lie on this machine, who serves the others, small writes."""
+"""Files by URI: local or remote, which client serves them, and small writes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What the core's storage reads and writes beside this host's own files.
+# Schemes of the core's storage, in addition to local files.
 CORE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
 
-# URIs with these schemes are absolute.
+# A URI of one of these schemes is absolute.
 _KEPT_SCHEMES = (
     "adl://",
     "file://",
@@ -41,11 +41,11 @@ def scheme(uri: str) -> str:
     return head.lower() if colon and head.isalnum() else ""
 
 
-def local_path(uri: str, beside: str = "") -> str | None:
+def local_path(uri: str, base: str = "") -> str | None:
     """The absolute local path of a `file:` URI or plain path; None for any other scheme.
 
-    A relative path that does not exist from the working directory is tried from the folder of
-    the file `beside`, so that a prototxt can name its neighbours.
+    A relative path that does not exist in the working directory is resolved against the folder of
+    the file `base`, so that a prototxt can name files next to it.
     """
     if scheme(uri) not in ("", "file"):
         return None
@@ -53,8 +53,8 @@ def local_path(uri: str, beside: str = "") -> str | None:
     if scheme(uri) == "file":
         rest = uri[len("file:") :]
         path = unquote(urlparse(uri).path) if rest.startswith("//") else unquote(rest)
-    if not os.path.isabs(path) and beside and not os.path.exists(path):
-        neighbour = Path(beside).absolute().parent / path
+    if not os.path.isabs(path) and base and not os.path.exists(path):
+        neighbour = Path(base).absolute().parent / path
         if neighbour.exists():
             return str(neighbour)
     if path.startswith("//"):  # of file:////tmp/x; abspath() would keep both slashes
@@ -62,16 +62,16 @@ def local_path(uri: str, beside: str = "") -> str | None:
     return os.path.abspath(path)
 
 
-def is_far(uri: str) -> bool:
-    """Whether a URI names a file of another file system than this machine's."""
+def is_remote(uri: str) -> bool:
+    """Whether a URI names a file of a remote file system."""
     return scheme(uri) not in ("", "file")
 
 
 def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
     """`path` as an absolute URI of the file system `default_fs`.
 
-    A path with a scheme stays as it is; "/x" is taken from the file system's root, "x" from the
-    user's home there, or from `working_dir` where the file system is the local one.
+    A path with a scheme is unchanged; "/x" is resolved against the file system's root, "x" against
+    the user's home there, or against `working_dir` for the local file system.
     """
     if path.startswith(_KEPT_SCHEMES):
         return path
@@ -86,12 +86,12 @@ def absolute_uri(path: str, default_fs: str, working_dir: str) -> str:
 
 
 def is_local(uri: str, spark: SparkSession) -> bool:
-    """Whether Spark, too, would look for `uri` in the local file system."""
-    return not is_far(uri if scheme(uri) else default_file_system(spark))
+    """Whether Spark, too, would read `uri` from the local file system."""
+    return not is_remote(uri if scheme(uri) else default_file_system(spark))
 
 
 def whole_uri(path: str, spark: SparkSession) -> str:
-    """`path` with scheme and host; of a name without them, those of Spark's default file system.
+    """`path` with scheme and host, by default those of Spark's default file system.
 
     Raises:
         HearthError: Spark has no such file system.
@@ -103,8 +103,8 @@ def whole_uri(path: str, spark: SparkSession) -> str:
 
 
 def serving(files: HadoopFiles | None, uri: str) -> HadoopFiles | LibraryFiles | None:
-    """What reads and writes a URI on the driver: Spark's own file systems where they know the
-    scheme, else a library's; None where neither is to be had here (Spark Connect).
+    """The driver's client of a URI: Spark's file systems if they know the scheme, else a library's;
+    None if neither is available (Spark Connect).
     """
     name = scheme(uri)
     if name in ("", "file", *CORE_SCHEMES):
@@ -115,17 +115,17 @@ def serving(files: HadoopFiles | None, uri: str) -> HadoopFiles | LibraryFiles |
 
 
 def default_file_system(spark: SparkSession) -> str:
-    """`fs.defaultFS` of the session; with Spark Connect only what its own conf says."""
+    """`fs.defaultFS` of the session; with Spark Connect only the value in its own conf."""
     if hasattr(spark, "_jsc"):
         return spark._jsc.hadoopConfiguration().get("fs.defaultFS")
     return spark.conf.get("spark.hadoop.fs.defaultFS", "file:///")
 
 
 def write_text(uri: str, text: str, spark: SparkSession) -> None:
-    """Writes one text file, replacing an older one: locally, else by Hadoop's file systems.
+    """Writes a text file, replacing an older one: locally, else through Hadoop's file systems.
 
     Raises:
-        HearthError: not a local path, and the session is a Spark Connect one; or it is refused.
+        HearthError: it is refused, or the path is not local and the session uses Spark Connect.
     """
     if is_local(uri, spark):
         path = Path(local_path(uri) or uri)

@@ -7,7 +7,7 @@ import os
 
 
 def user_name() -> str:
-    """As getpass.getuser(); the number of a user without a name, as in a container."""
+    """Like getpass.getuser(); the user's number if it has no name, as in a container."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # OSError: from Python 3.13 on

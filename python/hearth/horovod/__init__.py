@@ -1,12 +1,12 @@
-"""Horovod's API over Hearth's collective: programs written for Horovod run by a changed import.
+"""Horovod's API on Hearth's collective: programs for Horovod run after changing an import.
 
     import hearth.horovod.torch as hvd            # instead of horovod.torch
     import hearth.horovod.tensorflow as hvd       # ... horovod.tensorflow
     import hearth.horovod.keras as hvd            # ... horovod.keras
     import hearth.horovod.spark                   # ... horovod.spark
 
-run() starts ranks on this machine. docs/horovod.md lists each call. Importing this package loads
-no framework.
+run() starts ranks on this machine. docs/horovod.md lists each call. Importing this package loads no
+framework.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks that all members of a process set mean the same operation, and says what that is."""
+"""Checks that all members of a process set submitted the same operation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What must be equal on all ranks, by kind of operation.
+# Fields that must be equal on all ranks, by kind of operation.
 _EQUAL = {
     "allreduce": ("kind", "dtypes", "shapes", "op", "scale"),
     "allgather": ("kind", "dtypes"),
@@ -48,10 +48,10 @@ Call = Mapping[str, Any]
 def agree(
     name: str, calls: Mapping[int, Call], members: Sequence[int], joined: Sequence[int]
 ) -> tuple[dict[str, Any], str]:
-    """Returns (the operation, what is wrong with it); the second is empty where all is well.
+    """Returns (the operation, a description of differences, empty if there are none).
 
     Args:
-        calls: the submitted calls by rank. joined: the members without one, which add zeros.
+        calls: the submitted calls by rank. joined: members without a call, which add zeros.
     """
     first = calls[min(calls)]
     problem = _difference(name, calls) or _joined_problem(name, first, joined)
@@ -83,7 +83,7 @@ def _difference(name: str, calls: Mapping[int, Call]) -> str:
 
 
 def _rows_problem(name: str, calls: Mapping[int, Call]) -> str:
-    """Gathered tensors may differ in their first dimension alone."""
+    """Gathered tensors may differ only in their first dimension."""
     first = min(calls)
     expected = [shape[1:] for shape in calls[first]["shapes"]]
     for rank, call in sorted(calls.items()):

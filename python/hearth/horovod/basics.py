@@ -1,4 +1,4 @@
-"""init() and shutdown(), ranks and sizes, and what Horovod was built with."""
+"""init() and shutdown(), ranks and sizes, and Horovod's build flags."""
 
 from __future__ import annotations
 
@@ -10,64 +10,64 @@ from hearth.horovod.current import connect, disconnect, engine, is_connected
 
 
 def init(comm: Sequence[int] | None = None, process_sets: Any = None) -> None:
-    """Connects this process to the other ranks; more calls do nothing.
+    """Connects this process to the other ranks. Idempotent.
 
     Args:
         comm: not supported; the ranks are the processes that were started together.
         process_sets: a list of ProcessSet to register, the same on all ranks; or "dynamic", which
-            is allowed always.
+            is always allowed.
 
     Raises:
-        ValueError: `comm` was given, or a process set has ranks that there are not.
-        TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+        ValueError: `comm` was given, or a process set has unknown ranks.
+        TimeoutError, ConnectionError, HearthError: not all ranks connected, or one failed.
     """
     if comm:
         raise ValueError(
             "init(comm=...) is not supported: use ProcessSet([...]) for a part of the ranks"
         )
     if isinstance(process_sets, str) and process_sets.lower() != "dynamic":
-        raise ValueError(f'process_sets={process_sets!r}: give a list of ProcessSet or "dynamic"')
+        raise ValueError(f'process_sets={process_sets!r}: pass a list of ProcessSet or "dynamic"')
     if connect():
         sets.register(process_sets)
 
 
 def shutdown() -> None:
-    """Leaves the other ranks; what they still wait for from this one fails. Idempotent."""
+    """Leaves the group; operations of other ranks that wait for this one fail. Idempotent."""
     disconnect()
 
 
 def is_initialized() -> bool:
-    """Whether init() has connected this process, and shutdown() has not ended that."""
+    """Whether init() has connected this process, and shutdown() was not called since."""
     return is_connected()
 
 
 def rank() -> int:
-    """This process's number among all."""
+    """This process's rank."""
     return engine().rank
 
 
 def size() -> int:
-    """How many processes there are."""
+    """The number of processes."""
     return engine().size
 
 
 def local_rank() -> int:
-    """This process's number among those of its host."""
+    """This process's rank on its host."""
     return _neighbours().index(rank())
 
 
 def local_size() -> int:
-    """How many processes this host has."""
+    """The number of processes on this host."""
     return len(_neighbours())
 
 
 def cross_rank() -> int:
-    """The number of this host among those that have a process of the same local rank."""
+    """The number of this host among those with a process of the same local rank."""
     return _peers().index(rank())
 
 
 def cross_size() -> int:
-    """How many hosts have a process of the same local rank."""
+    """The number of hosts with a process of the same local rank."""
     return len(_peers())
 
 
@@ -88,7 +88,7 @@ def _peers() -> list[int]:
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Does nothing: Hearth records a timeline of its own (HEARTH_TIMELINE)."""
+    """Does nothing: Hearth records its own timeline (HEARTH_TIMELINE)."""
 
 
 def stop_timeline() -> None:
@@ -104,7 +104,7 @@ mpi_enabled = mpi_built = ddl_built = ccl_built = cuda_built = rocm_built = mpi_
 
 
 def gloo_enabled() -> bool:
-    """True: programs that ask choose the path that needs no MPI by it."""
+    """True: programs use it to select the path without MPI."""
     return True
 
 
@@ -112,5 +112,5 @@ gloo_built = gloo_enabled
 
 
 def nccl_built() -> int:
-    """0: tensors of GPUs travel by the host's memory."""
+    """0: GPU tensors are copied through the host's memory."""
     return 0

@@ -1,6 +1,6 @@
-"""Connections by which every rank reaches rank 0's Coordinator.
+"""Connections from every rank to rank 0's Coordinator.
 
-Both ends prove that they know the job's key before a message is read.
+Both ends authenticate with the job's key before a message is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hearth.spark.links import mesh_ports
 from hearth.spark.ports import MESH, first_free
 
 _SERVICE = "horovod"
-# A rank whose connection is dropped before it is admitted, as many come at once, tries again.
+# Many ranks connect at once; one whose connection is dropped before admission retries.
 _RETRY_PAUSE_S = 0.1
 
 
@@ -30,7 +30,7 @@ class Leader:
     """Rank 0's end: the coordinator, and a connection to each other rank."""
 
     def __init__(self, place: Place, meeting: Rendezvous, identity: str, timeout_s: float):
-        """Returns once all ranks have connected. Raises TimeoutError naming those that have not."""
+        """Returns once all ranks have connected. Raises TimeoutError naming missing ranks."""
         self._world = place.world
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._channels: dict[int, Channel] = {}
@@ -52,11 +52,11 @@ class Leader:
             self._coordinator = Coordinator({**sends, 0: self._messages.put})
             self._changed.notify_all()
         for channel in self._channels.values():
-            with suppress(OSError):  # the coordinator learns that from its thread
+            with suppress(OSError):  # the connection's thread reports it
                 channel.send({"hosts": self.hosts})
 
     def send(self, message: Message) -> None:
-        """Gives the coordinator a message of rank 0."""
+        """Passes a message of rank 0 to the coordinator."""
         self._coordinator.take(0, message)
 
     def receive(self) -> Message | None:
@@ -64,7 +64,7 @@ class Leader:
         return self._messages.get()
 
     def close(self) -> None:
-        """Ends all connections. Idempotent."""
+        """Closes all connections. Idempotent."""
         self._messages.put(None)
         if self._acceptor is not None:
             self._acceptor.close()
@@ -112,7 +112,7 @@ class Follower:
     """Another rank's end."""
 
     def __init__(self, place: Place, meeting: Rendezvous, identity: str, timeout_s: float):
-        """Returns once all ranks have connected. Raises OSError where rank 0 cannot be reached."""
+        """Returns once all ranks have connected. Raises OSError if rank 0 cannot be reached."""
         host, port, nonce = meeting.read().split(" ")
         terms = handshake_terms(derived_key(meeting.key, nonce) if meeting.key else nonce, _SERVICE)
         self._channel = _connected(host, int(port), terms, timeout_s)
@@ -124,11 +124,11 @@ class Follower:
         self.hosts: list[str] = welcome["hosts"]
 
     def send(self, message: Message) -> None:
-        """Sends a message to the coordinator. Raises OSError where rank 0 has ended."""
+        """Sends a message to the coordinator. Raises OSError if rank 0 has ended."""
         self._channel.send(message)
 
     def receive(self) -> Message | None:
-        """The coordinator's next message; None once rank 0 has ended, and after close()."""
+        """The coordinator's next message; None once rank 0 has ended, or after close()."""
         try:
             return self._channel.receive()[0]
         except (OSError, EOFError):

@@ -1,8 +1,8 @@
-"""Rank 0's part of the negotiation: agrees on one order of the operations that ranks submit.
+"""Rank 0's coordinator: determines one order of the operations that ranks submit.
 
-Ranks submit operations in any order. An operation is carried out once every member of its process
-set has submitted it; all ranks carry out the operations that concern them in the order in which
-they became complete here. So no two ranks ever wait for each other in different operations.
+Ranks submit operations in any order. An operation runs once every member of its process set has
+submitted it; all ranks run the operations that concern them in the order in which they became
+complete here. So no two ranks wait for each other in different operations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hearth.horovod.variables import number
 Message = dict[str, Any]
 Send = Callable[[Message], None]
 
-# Reductions that became complete together are carried out as one, up to this many bytes.
+# Reductions that complete together are fused up to this many bytes.
 _FUSION_BYTES = number("HOROVOD_FUSION_THRESHOLD", 64 << 20, "bytes")
 _STALL_WARNING_S = number("HOROVOD_STALL_CHECK_TIME_SECONDS", 60.0, "seconds")
 _STALL_LIMIT_S = number("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", 0.0, "seconds")
@@ -30,7 +30,7 @@ _STALL_LIMIT_S = number("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", 0.0, "seconds")
 
 @dataclass
 class _Waiting:
-    """An operation that some members of its process set have submitted."""
+    """An operation submitted by some members of its process set."""
 
     calls: dict[int, Message] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
@@ -38,9 +38,9 @@ class _Waiting:
 
 
 class Coordinator:
-    """Takes messages of all ranks from any thread; a thread of its own decides.
+    """Accepts messages of all ranks from any thread; a dedicated thread decides.
 
-    `sends`: by rank, what delivers a message to it. A rank that cannot be reached is lost.
+    `sends`: by rank, a function that delivers a message to it. An unreachable rank is lost.
     """
 
     def __init__(self, sends: dict[int, Send]):
@@ -55,15 +55,15 @@ class Coordinator:
         self._thread.start()
 
     def take(self, rank: int, message: Message) -> None:
-        """A message of a rank."""
+        """Accepts a message of a rank."""
         self._inbox.put((rank, message))
 
     def lose(self, rank: int, reason: str) -> None:
-        """A rank's connection has ended."""
+        """Reports that a rank's connection has ended."""
         self._inbox.put((rank, {"gone": reason}))
 
     def close(self) -> None:
-        """Ends the thread, once it has handled what came before."""
+        """Ends the thread after it has handled earlier messages."""
         self._inbox.put(None)
         self._thread.join()
 
@@ -94,7 +94,7 @@ class Coordinator:
         return min(limits) if limits and self._waiting else None
 
     def _handle(self, rank: int, message: Message) -> list[Message]:
-        """Returns the operations that this message completes."""
+        """The operations that this message completes."""
         if "gone" in message:
             return self._remove(rank, message["gone"])
         if "join" in message:
@@ -102,7 +102,7 @@ class Coordinator:
         key = message["set"], message["name"]
         members = self._sets.get(message["set"])
         if members is None:
-            text = f"'{message['name']}': process set {message['set']} does not exist any more"
+            text = f"'{message['name']}': process set {message['set']} no longer exists"
             self._send_all([_failed(*key, [rank], text)])
             return []
         lost = [r for r in members if r in self._gone]
@@ -128,7 +128,7 @@ class Coordinator:
         return [response]
 
     def _change_sets(self, operation: Message) -> None:
-        """Gives an added set its number, or forgets a removed one."""
+        """Numbers a new set, or removes one."""
         if operation["kind"] == "remove_set":
             self._sets.pop(operation["id"], None)
             return
@@ -152,7 +152,7 @@ class Coordinator:
         return complete
 
     def _remove(self, rank: int, reason: str) -> list[Message]:
-        """What waits for the rank fails on the others, as does what they submit later."""
+        """Operations that wait for the rank fail on the others, and so do later ones."""
         if rank in self._gone:
             return []
         self._gone[rank] = reason
@@ -169,7 +169,7 @@ class Coordinator:
         return failed
 
     def _loss(self, name: str, ranks: list[int]) -> Message:
-        """Why an operation fails that ranks which are gone do not take part in."""
+        """The error of an operation whose missing ranks are gone."""
         reasons = "; ".join(f"rank {rank} {self._gone[rank]}" for rank in ranks)
         return {"error": f"'{name}' cannot complete: {reasons}", "lost": True}
 
@@ -201,7 +201,7 @@ def _failed(set_id: int, name: str, ranks: list[int], text: str) -> Message:
 
 
 def _fused(responses: list[Message]) -> list[Message]:
-    """Marks reductions that are carried out together with the one before them."""
+    """Marks reductions that are fused with the one before them."""
     before, size = None, 0
     for response in responses:
         operation = response.get("operation", {})

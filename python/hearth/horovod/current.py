@@ -1,4 +1,4 @@
-"""This process's connection to the other ranks: one at a time."""
+"""This process's connection to the other ranks: at most one at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import threading
 from typing import Any
 
-from hearth.horovod import names, places
+from hearth.horovod import names, rendezvous
 from hearth.horovod.engine import Engine
 from hearth.horovod.variables import number
 
@@ -20,10 +20,10 @@ _engine: Engine | None = None
 
 
 def connect() -> bool:
-    """Connects to the other ranks; False where that was done before.
+    """Connects to the other ranks; False if they are connected already.
 
     Raises:
-        TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+        TimeoutError, ConnectionError, HearthError: not all ranks connected, or one failed.
         ValueError: HEARTH_HOROVOD_TIMEOUT_S is not a number of seconds.
     """
     global _engine
@@ -32,14 +32,16 @@ def connect() -> bool:
             return False
         timeout_s = number(_TIMEOUT, 600.0, "seconds above 0")
         if timeout_s == 0:
-            raise ValueError(f"{_TIMEOUT}=0 in the environment: it is a number of seconds above 0")
+            raise ValueError(
+                f"{_TIMEOUT}=0 in the environment: it must be a number of seconds above 0"
+            )
         names.forget()
-        _engine = Engine(places.find(), next(_numbers), places.identity(), timeout_s)
+        _engine = Engine(rendezvous.find(), next(_numbers), rendezvous.identity(), timeout_s)
         return True
 
 
 def disconnect() -> None:
-    """Leaves the other ranks. Idempotent."""
+    """Leaves the group. Idempotent."""
     global _engine
     with _lock:
         ended, _engine = _engine, None
@@ -47,12 +49,12 @@ def disconnect() -> None:
             ended.close()
 
 
-# Before the ranks are closed by themselves: functions run in the opposite order.
+# Runs before the ranks are closed automatically: atexit functions run in reverse order.
 atexit.register(disconnect)
 
 
 def _forget() -> None:
-    """In a forked child, which has none of the threads."""
+    """For a forked child, which has none of the threads."""
     global _engine
     _engine = None
 
@@ -66,7 +68,7 @@ def is_connected() -> bool:
 
 
 def engine() -> Engine:
-    """This process's. Raises ValueError before init()."""
+    """This process's engine. Raises ValueError before init()."""
     found = _engine
     if found is None:
         raise ValueError("Horovod has not been initialized: call hvd.init() first")
@@ -81,7 +83,7 @@ def wait(call: dict[str, Any], name: str, set_id: int = 0) -> Any:
 def join() -> int:
     """Adds zeros to the other ranks' reductions until all ranks have called join().
 
-    Returns the rank that joined last. Raises HorovodInternalError where a rank is lost.
+    Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
     """
     last = engine().join().result()
     names.note_join()

@@ -1,6 +1,6 @@
-"""State that a training loses at most back to its last commit, and the loop that restores it.
+"""State that can be restored to its last commit, and the loop that does so.
 
-The number of ranks does not change while a program runs: where a rank is lost, a cluster with
+The number of ranks does not change while a program runs: if a rank is lost, a cluster with
 restart=True starts all ranks again (docs/horovod.md).
 """
 
@@ -18,17 +18,17 @@ from hearth.horovod.variables import number
 
 
 class State:
-    """Base of states. Subclasses give save(), restore() and sync()."""
+    """Base of states. Subclasses implement save(), restore() and sync()."""
 
     def __init__(self, **kwargs: Any):
         self._reset_callbacks: list[Callable[[], object]] = []
 
     def register_reset_callbacks(self, callbacks: list[Callable[[], object]]) -> None:
-        """Functions to call after the ranks have connected anew, to adapt the learning rate."""
+        """Functions to call after the ranks have reconnected, to adapt the learning rate."""
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        """The ranks have connected anew."""
+        """Called when the ranks have reconnected."""
         self.reset()
         for callback in self._reset_callbacks:
             callback()
@@ -37,7 +37,7 @@ class State:
         """Does nothing: the workers do not change while the program runs."""
 
     def commit(self) -> None:
-        """Saves what restore() goes back to."""
+        """Saves the state for restore()."""
         self.save()
         self.check_host_updates()
 
@@ -45,11 +45,11 @@ class State:
         """Does nothing: the workers do not change while the program runs."""
 
     def save(self) -> None:
-        """Keeps the values in memory."""
+        """Saves the values in memory."""
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Goes back to the values of the last save()."""
+        """Restores the values of the last save()."""
         raise NotImplementedError
 
     def sync(self) -> None:
@@ -57,13 +57,13 @@ class State:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """What a subclass does when the ranks have connected anew."""
+        """Called when the ranks have reconnected, for subclasses."""
 
 
 class ObjectState(State):
-    """Attributes of any type that can be pickled: ObjectState(batch=0, epoch=0).
+    """Attributes of any picklable type: ObjectState(batch=0, epoch=0).
 
-    `bcast_object` and `get_rank` are Horovod's; None: those of this package.
+    `bcast_object` and `get_rank` are Horovod's; None: this package's.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ObjectState(State):
         if self._saved_state:
             own = {name: getattr(self, name) for name in self._saved_state}
             self._saved_state = self._bcast_object(own)
-            # Not restore(): a subclass's would undo what its sync() did.
+            # Not restore(), as a subclass's would undo its sync().
             self._set(copy.deepcopy(self._saved_state))
 
     def _set(self, values: dict[str, Any]) -> None:
@@ -100,11 +100,11 @@ class ObjectState(State):
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator of func(state, ...): on HorovodInternalError the state goes back to its last
-    commit, all ranks connect anew, and the function begins again.
+    """A decorator of func(state, ...): on HorovodInternalError the state is restored to its last
+    commit, all ranks reconnect, and the function starts again.
 
-    Gives up with that error where not all ranks come back: a lost one does not, and a cluster with
-    restart=True starts all ranks again. HOROVOD_ELASTIC_RESET_LIMIT: how often, at most.
+    Raises that error if not all ranks reconnect: a lost one does not, and a cluster with
+    restart=True starts all ranks again. HOROVOD_ELASTIC_RESET_LIMIT: limit of retries.
     """
 
     @functools.wraps(func)
@@ -133,7 +133,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _may_retry(error: HorovodInternalError) -> bool:
-    """Whether all ranks still run, as far as this one knows."""
+    """Whether all ranks are still running, as far as this one knows."""
     return not any(text in str(error) for text in ("was lost", "rank 0 has ended"))
 
 
@@ -142,4 +142,4 @@ def _reconnect(cause: Exception) -> None:
     try:
         basics.init()
     except (ConnectionError, TimeoutError) as error:
-        raise HorovodInternalError(f"not all ranks came back after: {cause} ({error})") from cause
+        raise HorovodInternalError(f"not all ranks reconnected after: {cause} ({error})") from cause

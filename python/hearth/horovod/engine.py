@@ -1,7 +1,7 @@
-"""This process's rank: submits operations by name, and carries them out in the agreed order.
+"""This process's rank: submits operations by name, and runs them in the agreed order.
 
-Any thread submits. A thread of the engine receives the order from rank 0's coordinator and carries
-out one operation after another.
+Any thread submits. The engine's thread receives the order from rank 0's coordinator and runs one
+operation after another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _JOIN = (0, "join")
 
 @dataclass
 class _Submitted:
-    """An operation of this rank that is in flight."""
+    """An operation of this rank in flight."""
 
     arrays: Sequence[Array]
     future: Future[Any]
@@ -38,16 +38,16 @@ class Engine:
     """Connected to the other ranks until close().
 
     Attributes:
-        rank, size: of this process among all.
-        hosts: of each rank, the text by which ranks of one host know each other.
-        sets: the ranks of each process set by its number; 0 has all.
+        rank, size: this process's rank, and the number of ranks.
+        hosts: for each rank a string that is equal for ranks on one host.
+        sets: the ranks of each process set by number; 0 has all.
     """
 
     def __init__(self, place: Place, number: int, identity: str, timeout_s: float):
-        """Returns once all ranks have come. `number`: how many groups this process had before.
+        """Returns once all ranks are connected. `number`: how many groups this process had before.
 
         Raises:
-            TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+            TimeoutError, ConnectionError, HearthError: not all ranks connected, or one failed.
         """
         self.rank, self.size = place.rank, place.world
         self._place, self._timeout_s = place, timeout_s
@@ -75,14 +75,14 @@ class Engine:
         """Returns a Future of the operation's result; it fails with HorovodInternalError.
 
         Args:
-            call: the operation as it is compared between the ranks; see hearth.horovod.agreement.
-            arrays: contiguous; stay as they are until the result is there. all_reduce and
-                broadcast leave theirs in them.
+            call: the operation as compared between the ranks; see hearth.horovod.agreement.
+            arrays: contiguous; must not change until the result is available. all_reduce and
+                broadcast store the result in them.
 
         Raises:
             ValueError: an operation of this name is in flight in the process set, or this rank is
                 not a member of it.
-            HorovodInternalError: another rank has ended, or this one has.
+            HorovodInternalError: another rank, or this one, has ended.
         """
         if self.rank not in self.sets.get(set_id, ()):
             raise ValueError(f"'{name}': rank {self.rank} is not in process set {set_id}")
@@ -99,8 +99,8 @@ class Engine:
                 raise HorovodInternalError(f"'{key[1]}' was not submitted: {self._ended}")
             if key in self._pending:
                 raise ValueError(
-                    f"an operation '{key[1]}' is in flight already: give each operation a name of "
-                    "its own, or wait for the first one"
+                    f"an operation '{key[1]}' is in flight already: use a unique name for each "
+                    "operation, or wait for the first one"
                 )
             self._pending[key] = _Submitted(arrays, future)
             try:
@@ -111,7 +111,7 @@ class Engine:
         return future
 
     def close(self) -> None:
-        """Leaves; what is in flight fails, here and on ranks that wait for this one. Idempotent."""
+        """Leaves; operations in flight fail, also on ranks that wait for this one. Idempotent."""
         self._end("this rank has called shutdown()")
         self._link.close()
         self._thread.join()
@@ -140,10 +140,10 @@ class Engine:
             _fail(submitted.future, f"'{name}' did not complete: {self._ended}")
 
     def _carry_out(self, batch: list[Message]) -> None:
-        """One operation, or several reductions as one."""
+        """Runs one operation, or several fused reductions."""
         first = batch[0]
         if "operation" not in first:
-            self._tell(first)
+            self._complete(first)
             return
         with self._lock:
             own = [self._pending.pop((each["set"], each["name"]), None) for each in batch]
@@ -165,7 +165,7 @@ class Engine:
             if submitted is not None:
                 submitted.future.set_result(result)
 
-    def _tell(self, response: Message) -> None:
+    def _complete(self, response: Message) -> None:
         joined = "joined" in response
         key = _JOIN if joined else (response["set"], response["name"])
         with self._lock:
@@ -182,7 +182,7 @@ class Engine:
     def _results(
         self, set_id: int, calls: list[Message], arrays: list[list[Array]]
     ) -> Sequence[Any]:
-        """Of each call. Only reductions come as several."""
+        """The result of each call. Only reductions can be fused."""
         call, exchange = calls[0], self._exchanges[set_id]
         if call["kind"] == "allreduce":
             whole = {**call, "dtypes": [kind for each in calls for kind in each["dtypes"]]}
@@ -227,13 +227,13 @@ class Engine:
 
 
 def _zeros(call: Message) -> list[Array]:
-    """What a rank that has joined adds."""
+    """The input of a rank that has joined."""
     pairs = zip(call.get("shapes", ()), call.get("dtypes", ()), strict=True)
     return [np.zeros(math.prod(shape), storage_of(kind)).reshape(shape) for shape, kind in pairs]
 
 
 def storage_of(kind: str) -> np.dtype[Any]:
-    """The NumPy type that holds a data type."""
+    """The NumPy type that stores a data type."""
     return np.dtype("uint16" if kind == "bfloat16" else kind)
 
 

@@ -8,15 +8,15 @@ from hearth.errors import HearthError
 class HorovodInternalError(HearthError):
     """A collective operation failed: a rank was lost, or the ranks' calls disagree.
 
-    An elastic program restores its last commit when it catches this.
+    An elastic program catches this and restores its last commit.
     """
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """The set of workers changes: an elastic program starts again without losing its state.
+    """The set of workers changes: an elastic program restarts without losing its state.
 
     Attributes:
-        skip_sync: whether the state of all workers is the same already.
+        skip_sync: whether the state of all workers is already equal.
     """
 
     def __init__(self, skip_sync: bool = False):

@@ -1,4 +1,4 @@
-"""A process of hearth.horovod.run(): one rank, which runs the function that it is given."""
+"""A process of hearth.horovod.run(): one rank, which runs the function it receives."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import traceback
 from hearth.horovod import basics
 from hearth.horovod.launcher import is_echo
 from hearth.horovod.objects import pickler
-from hearth.horovod.places import launched
+from hearth.horovod.rendezvous import launched
 
 
 def main() -> None:
-    """Runs it, and sends the result to the launcher."""
+    """Runs the function, and sends the result to the launcher."""
     launcher = launched()
     try:
         func, args, kwargs = pickle.loads(launcher.program)

@@ -1,4 +1,4 @@
-"""Ranks as processes of this machine: hearth.horovod.run() and `python -m hearth.horovod`."""
+"""Runs ranks as processes on this machine: hearth.horovod.run() and `python -m hearth.horovod`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import Any
 from hearth.cluster.channel import Channel
 from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.objects import pickler
-from hearth.horovod.places import LAUNCHER
+from hearth.horovod.rendezvous import LAUNCHER
 
-# Once a rank has failed, the others may take so long to end by themselves.
+# Once a rank has failed, how long the others may take to exit by themselves.
 _LAST_WAIT_S = 5.0
 _FUNCTION = (sys.executable, "-m", "hearth.horovod.function_rank")
 
@@ -34,19 +34,19 @@ def run(
     env: Mapping[str, str] | None = None,
     **_: Any,
 ) -> list[Any]:
-    """Runs func(*args, **kwargs) as `num_proc` ranks, each a process of this machine.
+    """Runs func(*args, **kwargs) as `num_proc` ranks, each a process on this machine.
 
     Args:
-        func: pickled, with cloudpickle where it is installed.
+        func: pickled, with cloudpickle if it is installed.
         np: the older name of `num_proc`.
         env: the ranks' environment; None: this process's.
-        Others that Horovod takes, as hosts and use_gloo, have no meaning here.
+        Other arguments of Horovod's, such as hosts and use_gloo, are ignored.
 
     Returns:
-        What it returned on each rank, in their order.
+        The return values of all ranks, in rank order.
 
     Raises:
-        RuntimeError: a rank failed or was killed; with its error. The others are ended.
+        RuntimeError: a rank failed or was killed; with its error. The others are terminated.
     """
     program = pickler().dumps((func, tuple(args), dict(kwargs or {})))
     world = num_proc if np is None else np
@@ -55,18 +55,18 @@ def run(
 
 
 def run_command(np: int, command: Sequence[str]) -> None:
-    """Runs a command as `np` ranks. Raises RuntimeError as run()."""
+    """Runs a command as `np` ranks. Raises RuntimeError like run()."""
     _Ranks(np, command, None, b"")
 
 
 @dataclass(frozen=True)
 class _Failure:
     text: str
-    is_echo: bool  # of another rank's
+    is_echo: bool  # of another rank's failure
 
 
 class _Ranks:
-    """Starts the ranks, passes their messages on, and returns once all have ended."""
+    """Starts the ranks, forwards their messages, and waits until all have ended."""
 
     def __init__(
         self, world: int, command: Sequence[str], env: Mapping[str, str] | None, program: bytes
@@ -130,7 +130,7 @@ class _Ranks:
         with self._lock:
             self._texts.append(message)
             for channel in self._channels.values():
-                with suppress(OSError):  # it has ended, and its thread says so
+                with suppress(OSError):  # it has ended, which its thread reports
                     channel.send(message)
 
     def _wait(self) -> None:
@@ -148,13 +148,13 @@ class _Ranks:
 
 
 def variables(rank: int, given: Mapping[str, Any]) -> dict[str, str]:
-    """The environment by which programs know their rank before they call init()."""
-    places = {"": rank, "LOCAL_": rank, "CROSS_": 0}
+    """The environment variables from which programs know their rank before init()."""
+    ranks = {"": rank, "LOCAL_": rank, "CROSS_": 0}
     sizes = {"": given["world"], "LOCAL_": given["world"], "CROSS_": 1}
-    found = {f"HOROVOD_{kind}RANK": str(number) for kind, number in places.items()}
+    found = {f"HOROVOD_{kind}RANK": str(number) for kind, number in ranks.items()}
     return found | {f"HOROVOD_{kind}SIZE": str(number) for kind, number in sizes.items()}
 
 
 def is_echo(error: BaseException) -> bool:
-    """Whether an error may follow from another rank's."""
+    """Whether an error may be a consequence of another rank's."""
     return isinstance(error, HorovodInternalError | ConnectionError)

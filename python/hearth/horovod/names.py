@@ -1,4 +1,4 @@
-"""Names of operations that a program gave none: numbered alike on all ranks."""
+"""Names for operations without one: numbered equally on all ranks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
-# How often all ranks have joined since they connected: some have submitted more before that.
+# Number of joins since the ranks connected: before a join, some had submitted more operations.
 _joins = 0
 _numbers: defaultdict[tuple[str, int], Iterator[int]] = defaultdict(itertools.count)
 
 
 def of_operation(kind: str, name: str | None, set_id: int) -> str:
-    """The name by which ranks know an operation: those of two kinds never meet.
+    """The name by which ranks match an operation: different kinds have different names.
 
-    Ranks must submit the operations without a name of a process set in the same order.
+    Ranks must submit unnamed operations of a process set in the same order.
     """
     if name is not None:
         return f"{kind}.{name}"
@@ -22,14 +22,14 @@ def of_operation(kind: str, name: str | None, set_id: int) -> str:
 
 
 def forget() -> None:
-    """Begins anew, as all ranks do when they connect."""
+    """Resets the numbers, as all ranks do when they connect."""
     global _joins
     _joins = 0
     _numbers.clear()
 
 
 def note_join() -> None:
-    """All ranks have returned from join(): they number alike from here."""
+    """All ranks have returned from join(): their numbers agree from here."""
     global _joins
     _joins += 1
     _numbers.clear()

@@ -1,7 +1,7 @@
-"""Objects of Python from rank to rank.
+"""Exchanges Python objects between ranks.
 
-They travel pickled, so each rank runs code that the others chose. The ranks prove to each other
-that they know the job's key before they are connected, and are trusted, as by PyTorch's
+Objects are pickled, so each rank runs code chosen by the others. The ranks authenticate with the
+job's key before they are connected, and trust each other, as in PyTorch's
 broadcast_object_list().
 """
 
@@ -17,7 +17,7 @@ from hearth.horovod.process_sets import ProcessSet, global_process_set
 
 
 def pickler() -> Any:
-    """cloudpickle, which takes functions of the main program, where it is installed."""
+    """cloudpickle if it is installed, which also pickles functions of the main program."""
     try:
         import cloudpickle
     except ImportError:
@@ -34,7 +34,7 @@ def broadcast_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """The object of rank `root_rank`, on all ranks, which trust each other: it is unpickled.
+    """The object of rank `root_rank`, on all ranks; it is unpickled, so they must trust each other.
 
     Raises:
         HorovodInternalError: a rank was lost. PickleError, TypeError: it cannot be pickled.
@@ -54,7 +54,7 @@ def broadcast_object(
 def allgather_object(
     obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[Any]:
-    """The objects of all ranks, which trust each other: they are unpickled.
+    """The objects of all ranks; they are unpickled, so the ranks must trust each other.
 
     Raises as broadcast_object().
     """

@@ -1,7 +1,7 @@
-"""Carries out one agreed operation on NumPy arrays, by the core's collective.
+"""Runs one agreed operation on NumPy arrays through the core's collective.
 
-Data types are Horovod's by name; bfloat16 arrays are their bits as uint16, as NumPy has no such
-type. What is only moved travels as bytes.
+Data types have Horovod's names; bfloat16 arrays are stored as uint16, as NumPy lacks the type. Data
+that is only moved is sent as bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-# Types that the core does not add, and the wider ones in which it does.
+# Types that the core cannot add, and the wider ones to use instead.
 _WIDER = {
     "int8": np.int32,
     "int16": np.int32,
@@ -23,9 +23,9 @@ _WIDER = {
 
 
 class Exchange:
-    """The members of a process set, connected; one thread uses it.
+    """The connected members of a process set; one thread uses it.
 
-    `ranks` is a hearth.ranks Ranks; None where this process is the only member.
+    `ranks`: a hearth.ranks Ranks; None if this process is the only member.
     """
 
     def __init__(self, ranks: Any, members: Sequence[int], rank: int):
@@ -40,7 +40,7 @@ class Exchange:
             self._ranks.close()
 
     def run(self, operation: str, *arrays: Array, **how: Any) -> None:
-        """One operation of the core: (output, input); alone, the output becomes the input."""
+        """Runs an operation of the core: (output, input); alone, copies the input to the output."""
         from hearth.native import _core
 
         if self._ranks is None:
@@ -54,7 +54,7 @@ class Exchange:
             self._ranks.submit(request)(self._ranks.timeout_s)
 
     def gathered(self, array: Array) -> list[Array]:
-        """The arrays, of equal shapes, of all members."""
+        """The arrays of all members, of equal shapes."""
         output = np.empty((self.size, array.nbytes), np.uint8)
         self.run("all_gather", output.reshape(-1), bytes_of(array))
         return [row.view(array.dtype).reshape(array.shape) for row in output]
@@ -66,7 +66,7 @@ def bytes_of(array: Array) -> Array:
 
 
 def all_reduce(exchange: Exchange, operation: Mapping[str, Any], arrays: Sequence[Array]) -> None:
-    """Reduces arrays of one operation, or of several that were fused, in place."""
+    """Reduces arrays of one operation, or of several fused ones, in place."""
     kinds = operation["dtypes"]
     if len(arrays) > 1 and len(set(kinds)) == 1 and operation["op"] != "adasum":
         flat = np.concatenate([array.reshape(-1) for array in arrays])
@@ -102,7 +102,7 @@ def _product(exchange: Exchange, work: Array, _: str) -> None:
 
 
 def _adasum(exchange: Exchange, work: Array, _: str) -> None:
-    """Adds pairs of vectors, of which each loses the half of its projection on the other."""
+    """Adds pairs of vectors, each minus half of its projection on the other."""
     parts = [part.astype(np.float64) for part in exchange.gathered(work)]
     while len(parts) > 1:
         parts = [_adasum_of(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
@@ -123,7 +123,7 @@ _REDUCTIONS: dict[str, Callable[[Exchange, Array, str], None]] = {
 
 
 def _reducible(flat: Array, kind: str) -> tuple[Array, Callable[[], object]]:
-    """An array that the core reduces in place, and what brings the result back."""
+    """An array for the core to reduce in place, and a function that converts it back."""
     if kind == "bfloat16":
         wide = (flat.astype(np.uint32) << 16).view(np.float32)
         return wide, lambda: flat.__setitem__(slice(None), _rounded(wide))
@@ -136,14 +136,14 @@ def _reducible(flat: Array, kind: str) -> tuple[Array, Callable[[], object]]:
 
 
 def _rounded(wide: Array) -> Array:
-    """The nearest bfloat16 of float32 values, as bits; of two equally near, the even one."""
+    """Rounds float32 values to the nearest bfloat16, ties to even; returns their bits."""
     bits = wide.view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(wide), np.uint16(0x7FC0), rounded)
 
 
 def _scale(work: Array, factor: float) -> None:
-    """Multiplies in place: integers in float64, to be truncated; float16 in float32."""
+    """Multiplies in place: integers in float64, then truncated; float16 in float32."""
     if factor == 1.0 or not work.size:
         return
     if work.dtype.kind in "iub":
@@ -157,7 +157,7 @@ def _scale(work: Array, factor: float) -> None:
 def all_gather(
     exchange: Exchange, operation: Mapping[str, Any], arrays: Sequence[Array]
 ) -> list[Array]:
-    """Each array with the other members', along the first dimension, whose length may differ."""
+    """Concatenates each array over the members, along the first dimension, which may differ."""
     results = []
     for number, array in enumerate(arrays):
         rows = [each[number] for each in operation["rows"]]
@@ -171,7 +171,7 @@ def all_gather(
 
 
 def broadcast(exchange: Exchange, operation: Mapping[str, Any], arrays: Sequence[Array]) -> None:
-    """Overwrites the arrays with those of the root."""
+    """Overwrites the arrays with the root's."""
     for array in arrays:
         if array.nbytes:
             root = exchange.members.index(operation["root"])
@@ -179,7 +179,7 @@ def broadcast(exchange: Exchange, operation: Mapping[str, Any], arrays: Sequence
 
 
 def all_to_all(exchange: Exchange, operation: Mapping[str, Any], array: Array) -> list[Array]:
-    """[the rows that all members sent here, how many each sent]."""
+    """[rows received from all members, number of rows from each]."""
     splits = np.array(operation["splits"], np.int64)
     own, received = splits[exchange.index], splits[:, exchange.index]
     result = np.empty((int(received.sum()), *array.shape[1:]), array.dtype)
@@ -199,7 +199,7 @@ def all_to_all(exchange: Exchange, operation: Mapping[str, Any], array: Array) -
 def reduce_scatter(
     exchange: Exchange, operation: Mapping[str, Any], arrays: Sequence[Array]
 ) -> list[Array]:
-    """This member's rows of each reduction; the first members have one row more where need be.
+    """This member's rows of each reduction; the first members have one more row if needed.
     Overwrites the arrays."""
     all_reduce(exchange, operation, arrays)
     results = []

@@ -1,4 +1,4 @@
-"""Horovod's module paths that this package has no file for, as `horovod.torch.mpi_ops`."""
+"""Horovod's module paths without a file in this package, such as `horovod.torch.mpi_ops`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _PACKAGE = "hearth.horovod."
-# The modules whose names each has; a path that others are below is a package.
+# The modules whose names each path exports; a path with others below it is a package.
 _HOMES: dict[str, tuple[str, ...]] = {
     "common": (),
     "common.basics": ("basics", "reductions"),
@@ -36,7 +36,7 @@ class _Paths:
         return ModuleSpec(name, self, is_package=is_package)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """None: importlib makes it."""
+        """Returns None: importlib creates the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         for home in _HOMES[module.__name__.removeprefix(_PACKAGE)]:
@@ -45,6 +45,6 @@ class _Paths:
 
 
 def install() -> None:
-    """Lets programs import them. Idempotent."""
+    """Makes these modules importable. Idempotent."""
     if not any(isinstance(each, _Paths) for each in sys.meta_path):
         sys.meta_path.append(_Paths())

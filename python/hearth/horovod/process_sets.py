@@ -1,4 +1,4 @@
-"""Process sets: subsets of the ranks that carry out operations among themselves."""
+"""Process sets: subsets of the ranks that run operations among themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hearth.horovod import current
 
 
 class ProcessSet:
-    """Some of the ranks.
+    """A subset of the ranks.
 
     Attributes:
         process_set_id: its number; None before it is registered and after it is removed.
@@ -20,13 +20,13 @@ class ProcessSet:
     ranks: list[int] | None = None
 
     def __init__(self, ranks_or_comm: Sequence[int]):
-        """Raises ValueError for anything but a sequence of distinct ranks, as a communicator of
-        MPI."""
+        """Raises ValueError for anything but a sequence of distinct ranks, such as an MPI
+        communicator."""
         try:
             ranks = [int(rank) for rank in ranks_or_comm]
         except TypeError:
             raise ValueError(
-                f"ProcessSet({ranks_or_comm!r}): give a sequence of ranks; communicators of MPI "
+                f"ProcessSet({ranks_or_comm!r}): pass a sequence of ranks; MPI communicators "
                 "are not supported"
             ) from None
         if len(set(ranks)) != len(ranks):
@@ -57,7 +57,7 @@ class ProcessSet:
     def _members(self) -> list[int]:
         members = current.engine().sets.get(self.process_set_id)
         if members is None:
-            raise ValueError(f"process set {self.process_set_id} does not exist any more")
+            raise ValueError(f"process set {self.process_set_id} no longer exists")
         return members
 
     def __eq__(self, other: object) -> bool:
@@ -87,8 +87,8 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     """Registers a process set; all ranks call it with the same one. Returns it.
 
     Raises:
-        ValueError: it has no ranks, or one that there is not, or is registered already.
-        HorovodInternalError: the ranks gave different sets.
+        ValueError: it has no ranks, or unknown ones, or is registered already.
+        HorovodInternalError: the ranks passed different sets.
     """
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
@@ -106,7 +106,7 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Removes a process set; all ranks call it. False where it is not registered, or is global."""
+    """Removes a process set; all ranks call it. False if it is not registered, or is global."""
     number = process_set.process_set_id
     if not number or number not in current.engine().sets:
         return False
@@ -116,13 +116,13 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
-    """The ranks of each registered process set by its number."""
+    """The ranks of each registered process set by number."""
     return {number: list(ranks) for number, ranks in current.engine().sets.items()}
 
 
 def register(process_sets: Any) -> None:
-    """What init() does with its argument of that name."""
+    """Implements the argument `process_sets` of init()."""
     global_process_set.ranks = list(range(current.engine().size))
     for each in process_sets if isinstance(process_sets, list | tuple) else ():
-        each.process_set_id = None  # of an earlier group
+        each.process_set_id = None  # from an earlier group
         add_process_set(each)

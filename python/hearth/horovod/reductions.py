@@ -1,4 +1,4 @@
-"""Horovod's reductions, and the part of a call that says how tensors are reduced."""
+"""Horovod's reductions, and the fields of a call that describe them."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _NAMES = {
 
 
 def chosen(op: int | None, average: bool | None) -> int:
-    """The reduction that a call asks for by `op`, or by the older `average`.
+    """The reduction of a call with `op`, or the older `average`.
 
     Raises:
-        ValueError: both were given, or there is no such reduction.
+        ValueError: both were given, or the reduction is unknown.
     """
     if average is not None:
         if op is not None:
-            raise ValueError("give op= or average=, not both: average=True is op=Average")
+            raise ValueError("pass op= or average=, not both: average=True is op=Average")
         return Average if average else Sum
     op = Average if op is None else op
     if op not in _NAMES:
-        raise ValueError(f"op={op!r}: it is Average, Sum, Adasum, Min, Max or Product")
+        raise ValueError(f"op={op!r}: must be Average, Sum, Adasum, Min, Max or Product")
     return op
 
 
 def reduction(op: int, prescale: float, postscale: float, size: int) -> dict[str, Any]:
-    """The keys of a call that say how it reduces.
+    """The fields of a call that describe its reduction.
 
     Raises:
-        NotImplementedError: Adasum between a number of ranks that is not a power of 2.
+        NotImplementedError: Adasum with a number of ranks that is not a power of 2.
     """
     if op == Adasum and size & (size - 1):
         raise NotImplementedError(

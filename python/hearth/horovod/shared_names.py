@@ -1,4 +1,4 @@
-"""Names that hearth.horovod has in the module of each framework."""
+"""Names that every framework's module of hearth.horovod exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers from environment variables."""
+"""Reads numbers from environment variables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 
 
 def number(name: str, usual: float, unit: str) -> float:
-    """The number that a variable holds; `usual` where it is not set or empty.
+    """A variable's number; `usual` if it is not set or empty.
 
     Raises:
-        ValueError: it holds no number, or one below 0.
+        ValueError: not a number, or below 0.
     """
     text = os.environ.get(name)
     if not text:
@@ -20,5 +20,5 @@ def number(name: str, usual: float, unit: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 <= found < math.inf:
-        raise ValueError(f"{name}={text} in the environment: it is a number of {unit}")
+        raise ValueError(f"{name}={text} in the environment: it must be a number of {unit}")
     return found

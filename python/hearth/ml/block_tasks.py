@@ -1,4 +1,4 @@
-"""What the tasks of map_blocks() and reduce_blocks() do, and the driver with what they leave."""
+"""The tasks of map_blocks() and reduce_blocks(), and the driver's reduction of their results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-# The results of a partition, packed.
+# The packed results of a partition.
 REDUCED_SCHEMA = "parts binary"
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """A function over columns, as it travels to the tasks.
+    """A function over columns; sent to tasks.
 
-    `program`: the pickled function; `columns`: names for messages and results; `read`: where their
-    values are; `single`: those that become float32; `tensors`: whether it takes PyTorch's tensors.
+    `program`: the pickled function; `columns`: names for messages and results; `read`: the columns
+    with their values; `single`: those that become float32; `tensors`: whether it takes PyTorch
+    tensors.
     """
 
     program: bytes
@@ -34,7 +35,7 @@ class Blocks:
     single: tuple[str, ...] = ()
 
     def function(self) -> Any:
-        """Runs the code that the session's own driver sent; the process keeps what it gives."""
+        """Runs code that the session's driver sent; the process caches the result."""
         key = hashlib.sha256(self.program).hexdigest()
         return model_thread.kept("blocks", key, lambda: pickle.loads(self.program))
 
@@ -55,15 +56,15 @@ def mapped(
         lengths = {len(column) for column in columns}
         if len(lengths) > 1 or (kept and lengths != {batch.num_rows}):
             raise ValueError(
-                f"the function gave {sorted(lengths)} rows for a block of {batch.num_rows}: each "
-                "new column must have a row for each of the block's (trim=True drops the others)"
+                f"the function returned {sorted(lengths)} rows for a block of {batch.num_rows}: "
+                "each new column must have one row for each of these (trim=True drops the others)"
             )
         old = [batch.column(name) for name in kept]
         yield pa.RecordBatch.from_arrays([*old, *columns], names=[*kept, *made.names])
 
 
 def probed(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields one row: the types of what the function makes of the first batch."""
+    """Yields one row: the types of the function's results for the first batch."""
     import pyarrow as pa
 
     from hearth.rows.results import spark_type
@@ -89,7 +90,7 @@ def _kind_of(array: np.ndarray) -> str:
 
 
 def reduced(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields one row: what is left of all batches; none where there are no rows."""
+    """Yields one row, the reduction of all batches; none if there are no rows."""
     import pyarrow as pa
 
     function, left = spec.function(), None
@@ -103,7 +104,7 @@ def reduced(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 def in_pairs(spec: Blocks, parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What is left of several results, as pairs make pairs."""
+    """Reduces several results pair by pair."""
     function = spec.function()
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
@@ -113,7 +114,7 @@ def in_pairs(spec: Blocks, parts: list[dict[str, np.ndarray]]) -> dict[str, np.n
 
 
 def unpacked(data: bytes) -> dict[str, np.ndarray]:
-    """What _packed() made; raises ValueError for anything else."""
+    """The inverse of _packed(); raises ValueError for anything else."""
     import numpy as np
 
     with np.load(io.BytesIO(data), allow_pickle=False) as parts:
@@ -125,13 +126,13 @@ def _packed(parts: Mapping[str, np.ndarray]) -> bytes:
     import numpy as np
 
     buffer = io.BytesIO()
-    # By number: savez() has parameters of its own, which a column's name may be.
+    # By number: a column may have the name of one of savez()'s parameters.
     np.savez(buffer, *parts.values(), np.array(list(parts)))
     return buffer.getvalue()
 
 
 def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
-    """An array for each column. Raises ValueError where none holds its values."""
+    """An array for each column. Raises ValueError if a column does not fit an array."""
     from hearth.rows.dense_arrays import dense_array, fitted
 
     block = []
@@ -144,7 +145,7 @@ def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
 def _called(
     spec: Blocks, function: Any, block: list[np.ndarray], names: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
-    """What the function returns for some arrays, by name; a single array is that of `names`."""
+    """The function's results for some arrays, by name; a single array belongs to `names`."""
     from hearth.rows.results import as_array
 
     if spec.tensors:
@@ -157,8 +158,8 @@ def _called(
         found = {names[0]: found}
     if not isinstance(found, Mapping):
         raise ValueError(
-            f"the function gave a {type(found).__name__}: it must return a dict of arrays by the "
-            "names of columns (or one array, where `outputs` names one column)"
+            f"the function returned a {type(found).__name__}: it must return a dict of arrays by "
+            "column name (or one array, if `outputs` names one column)"
         )
     return {name: as_array(value) for name, value in found.items()}
 
@@ -179,21 +180,21 @@ def _with_tensors(spec: Blocks, function: Any, block: list[np.ndarray]) -> Any:
 def _check_names(found: Mapping[str, Any], wanted: list[str]) -> None:
     if set(found) != set(wanted):
         raise ValueError(
-            f"the function gave {', '.join(found) or 'nothing'}, but the new columns are "
+            f"the function returned {', '.join(found) or 'nothing'}, but the new columns are "
             f"{', '.join(wanted)}"
         )
 
 
 def _row_of(spec: Blocks, function: Any, block: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """One row of a block. Raises ValueError where it has another shape than the rows."""
+    """One row of a block. Raises ValueError if its shape differs from that of the rows."""
     names = list(dict.fromkeys(spec.columns))
     found = _called(spec, function, block, names)
     _check_names(found, names)
     for name, rows in zip(spec.columns, block, strict=True):
         if found[name].shape != rows.shape[1:]:
             raise ValueError(
-                f"the function made shape {found[name].shape} of rows of {name!r} with shape "
-                f"{rows.shape[1:]}: it must make one row, which is reduced again with others"
+                f"the function returned shape {found[name].shape} for rows of {name!r} with shape "
+                f"{rows.shape[1:]}: it must return one row, which is reduced again with others"
             )
     return found
 

@@ -3,8 +3,8 @@
     map_blocks(lambda x: {"z": np.sqrt(x)}, frame)           # the frame, with a column z
     reduce_blocks(lambda x: {"x": x.sum(axis=0)}, frame)     # {"x": array(...)}
 
-A block is an Arrow batch: some rows of one partition, 10,000 at most unless the session's
-`spark.sql.execution.arrow.maxRecordsPerBatch` says otherwise.
+A block is an Arrow batch: rows of one partition, at most 10,000 unless the session sets
+`spark.sql.execution.arrow.maxRecordsPerBatch`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from pyspark.sql import DataFrame
 
-_INPUT = "_input"  # TensorFrames' ending of what a reduction reads
+_INPUT = "_input"  # TensorFrames' suffix of a reduction's inputs
 _PROBED_ROWS = 2
 
 
@@ -32,24 +32,23 @@ def map_blocks(
     columns: Sequence[str] | None = None,
     trim: bool = False,
 ) -> DataFrame:
-    """The frame with columns that `function` makes of each block.
+    """The frame with new columns that `function` computes from each block.
 
     Args:
         function: gets an array per column by the names of its parameters, [rows, ...], and returns
             a dict of arrays by the names of the new columns, with the block's number of rows, or
-            one array where `outputs` names one column. It may be one of NumPy, TensorFlow (whose
-            functions take arrays), a Keras model, a PyTorch module, or a function with a parameter
-            annotated `torch.Tensor`: the last two get tensors. It travels to the executors by
-            cloudpickle.
+            one array if `outputs` names one column. It may use NumPy or TensorFlow (whose functions
+            accept arrays), be a Keras model or a PyTorch module, or have a parameter annotated
+            `torch.Tensor`: the last two get tensors. It is sent to the executors by cloudpickle.
         frame: columns of numbers, arrays of one length, Spark ML's vectors. A null in a column that
-            the function reads is an error, as is a result that its column's type cannot hold.
-        outputs: Spark's types of the new columns: "z double, w array<float>". Without it a job
-            finds them out by the first two rows.
-        columns: what to read, in the order of the parameters, where their names are others.
-        trim: only the new columns remain, and their number of rows may be another one.
+            the function reads is an error, as is a result that does not fit its column's type.
+        outputs: Spark types of the new columns: "z double, w array<float>". Without it a job
+            infers them from the first two rows.
+        columns: the columns to read, in the order of the parameters, if the names differ.
+        trim: return only the new columns, which may have a different number of rows.
 
     Raises:
-        ValueError: a column is missing, or there already; or nothing tells the types.
+        ValueError: a column is missing, or exists already; or types cannot be inferred.
     """
     from pyspark.sql.types import StructType
 
@@ -67,25 +66,25 @@ def map_blocks(
 def reduce_blocks(
     function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """What is left when `function` makes one row of each block, and then one of two, and so on.
+    """Reduces rows: `function` makes one row of each block, then one of two such rows, and so on.
 
     Args:
         function: as of map_blocks(); returns, for each column that it reads, one row of that
-            column's shape by its name. It must not matter in which order rows come. A parameter may
-            also be called as the column with "_input" behind it.
+            column's shape by its name. It must not depend on the order of rows. A parameter may
+            also be named after the column with the suffix "_input".
         frame: as of map_blocks().
         columns: as of map_blocks().
 
     Returns:
-        An array for each column. The last rows, one of each partition, are reduced in this process.
+        An array for each column. The last rows, one per partition, are reduced in this process.
 
     Raises:
-        ValueError: there are no rows, or the function's results do not have the rows' shapes.
+        ValueError: there are no rows, or the results do not have the shape of the rows.
     """
     if frame.isStreaming:
         raise ValueError(
-            "reduce_blocks takes all rows, and the rows of a stream have no end: reduce each "
-            "batch in foreachBatch"
+            "reduce_blocks needs all rows, but a stream is unbounded: reduce each batch in "
+            "foreachBatch"
         )
     spec, table = _prepared("reduce_blocks", function, frame, columns)
     task = partial(block_tasks.reduced, spec)
@@ -99,7 +98,7 @@ def reduce_blocks(
 def _prepared(
     call: str, function: Callable[..., Any], frame: DataFrame, columns: Sequence[str] | None
 ) -> tuple[block_tasks.Blocks, StageFrame]:
-    """What the tasks run, and the frame as they get it."""
+    """The tasks' program, and the frame with its input columns."""
     from pyspark import cloudpickle
 
     names = _parameters(function) if columns is None else list(columns)
@@ -119,7 +118,7 @@ def _column_of(parameter: str, known: Sequence[str]) -> str:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
-    """Names of the function's arguments. Raises ValueError where they are not told."""
+    """Names of the function's arguments. Raises ValueError if they are unknown."""
     called = getattr(function, "forward", None) if _is_module(function) else function
     try:
         parameters = list(inspect.signature(cast(Any, called)).parameters.values())
@@ -129,7 +128,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     named = [p.name for p in parameters if p.kind in kinds and p.default is p.empty]
     if not named:
         raise ValueError(
-            f"the parameters of {function!r} have no names that could be those of columns: give "
+            f"the parameters of {function!r} have no names that could be column names: pass "
             "`columns`"
         )
     return named
@@ -140,7 +139,7 @@ def _is_module(function: Any) -> bool:
 
 
 def _takes_tensors(function: Any) -> bool:
-    """Whether it takes PyTorch's tensors instead of arrays."""
+    """Whether it takes PyTorch tensors instead of arrays."""
     if _is_module(function):
         return True
     notes = getattr(function, "__annotations__", {})
@@ -148,17 +147,17 @@ def _takes_tensors(function: Any) -> bool:
 
 
 def _types(spec: block_tasks.Blocks, table: StageFrame) -> Any:
-    """The schema of what the function makes of a few rows, found out by an executor."""
+    """The schema of the function's results, inferred from a few rows on an executor."""
     if table.frame.isStreaming:
         raise ValueError(
-            "the rows of a stream cannot be looked at before it starts: give the types of the new "
+            "the rows of a stream cannot be read before it starts: pass the types of the new "
             'columns in `outputs` ("z double")'
         )
     probe = table.only_read().limit(_PROBED_ROWS)
     found = probe.mapInArrow(partial(block_tasks.probed, spec), "types string").collect()
     if not found:
         raise ValueError(
-            "the DataFrame is empty, so nothing tells the types of the new columns: give `outputs` "
+            "the DataFrame is empty, so the types of the new columns are unknown: pass `outputs` "
             '("z double")'
         )
     return _parsed(found[0].types)

@@ -1,4 +1,4 @@
-"""Tasks of CaffeModel: the net's blobs beside each row."""
+"""Tasks of CaffeModel: add the net's blobs to each row."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A transformation, as it travels to the tasks.
+class BlobColumns:
+    """A transformation; sent to tasks.
 
-    `read`: the columns of the net's layer; `kept`: what the columns that stay are called.
+    `read`: the columns of the net's layer; `kept`: names of the columns that stay.
     """
 
     predict: PredictSpec
@@ -27,21 +27,21 @@ class Beside:
     kept: tuple[str, ...]
 
 
-def blobs_beside_rows(spec: Beside, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields each batch's kept columns and the blobs; nulls where the net cannot use a row.
+def add_blobs(spec: BlobColumns, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields each batch's kept columns and the blobs; nulls for rows that the net cannot use.
 
-    A separate thread takes the batches.
+    A separate thread reads the batches.
     """
     import pyarrow as pa
 
     made = pa.schema([(blob, pa.list_(pa.float32())) for blob in spec.predict.job["features"]])
     waiting = WaitingRows(spec.kept, made, partition_id(), 0, joined_columns)
     rows = _NumberedRows(spec, waiting)
-    done = 0  # rows that have their blobs
+    done = 0  # rows with blobs
     try:
         for found in features_task(spec.predict, rows.numbered(batches)):
             if POSITION in found.schema.names and found.column(POSITION).null_count == 0:
-                continue  # the names of rows that cannot be used, for features()
+                continue  # names of invalid rows, for features()
             numbers = [int(name) for name in found.column("SampleID").to_pylist()]
             if numbers:
                 blobs = [found.column(name) for name in made.names]
@@ -55,16 +55,16 @@ def blobs_beside_rows(spec: Beside, batches: Iterator[pa.RecordBatch]) -> Iterat
 
 
 class _NumberedRows:
-    def __init__(self, spec: Beside, waiting: WaitingRows):
+    def __init__(self, spec: BlobColumns, waiting: WaitingRows):
         self._spec = spec
         self._waiting = waiting
         self.count = 0  # rows so far
 
     def numbered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The columns of the net's layer, rows named by their number in the partition.
+        """The columns of the net's layer, with rows named by their number in the partition.
 
-        Never waits for results: rows that the net cannot use have none. The rings to and from the
-        net limit how far reading is ahead.
+        Never waits for results: invalid rows have none. The rings to and from the net limit how far
+        ahead it reads.
         """
         import pyarrow as pa
 
@@ -80,16 +80,16 @@ class _NumberedRows:
 
 
 def _spread(blobs: list[pa.Array], numbers: list[int], first: int) -> list[Any]:
-    """The blobs of the rows `numbers`, with nulls for those between them from `first` on."""
+    """The blobs of the rows `numbers`, with nulls for missing rows from `first` on."""
     import pyarrow as pa
 
     count = numbers[-1] + 1 - first
     if count == len(numbers):
         return blobs
-    places: list[int | None] = [None] * count
+    indices: list[int | None] = [None] * count
     for at, number in enumerate(numbers):
-        places[number - first] = at
-    return [blob.take(pa.array(places, pa.int64())) for blob in blobs]
+        indices[number - first] = at
+    return [blob.take(pa.array(indices, pa.int64())) for blob in blobs]
 
 
 def _nulls(made: pa.Schema, count: int) -> list[Any]:

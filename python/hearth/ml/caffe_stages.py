@@ -23,14 +23,14 @@ from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.caffeonspark.config import Texts, read_texts
 from hearth.caffeonspark.history import SCHEMA, Row
 from hearth.caffeonspark.jobs import predict_spec
-from hearth.ml.caffe_rows import Beside, blobs_beside_rows
+from hearth.ml.caffe_rows import BlobColumns, add_blobs
 from hearth.ml.training_params import HasValidation
 from hearth.spark import stage_columns
 from hearth.spark.ml_stage import param
 
 _HasConf: Any = param("conf", "the solver's prototxt, on the driver", TypeConverters.toString)
 _HasModelDir: Any = param(
-    "modelDir", "folder that all hosts see, for models", TypeConverters.toString
+    "modelDir", "folder for models, shared by all hosts", TypeConverters.toString
 )
 _HasClusterSize: Any = param("clusterSize", "executors that train together", TypeConverters.toInt)
 _HasDevices: Any = param("devices", "devices of each executor", TypeConverters.toInt)
@@ -40,7 +40,7 @@ _HasBlobs: Any = param("blobs", "blobs that transform() adds", TypeConverters.to
 
 
 class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
-    """What estimator and model share."""
+    """Params of estimator and model."""
 
     def setFeaturesCol(self, value: str) -> Any:
         """Sets featuresCol: for the layer's first column (`data`, or its first top)."""
@@ -51,7 +51,7 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
         return self._set(labelCol=value)
 
     def _named(self, dataset: Any, conf: Config, is_training: bool) -> Any:
-        """The DataFrame with its columns as the layer reads them, beside what it has."""
+        """The DataFrame with the columns that the layer reads added."""
         layer = conf.data_layer(is_training)
         message = layer.get(
             "cos_data_param" if layer["type"] == "CoSData" else "memory_data_param", {}
@@ -84,9 +84,9 @@ class CaffeEstimator(
 ):
     """Trains a Caffe net on executors by hearth.caffeonspark.
 
-    `conf` and `modelDir` are needed; each fit() writes a model with a name of its own there. Rows
-    where validationIndicatorCol is true, or a share of them by validationFraction, are not trained
-    on: the TEST net validates on them as the solver says (test_interval, test_iter).
+    Requires `conf` and `modelDir`; each fit() writes a new model there. Rows where
+    validationIndicatorCol is true, or a share of them by validationFraction, are not trained on:
+    the TEST net validates on them as the solver specifies (test_interval, test_iter).
     """
 
     def __init__(self, conf: str = "", modelDir: str = ""):
@@ -98,8 +98,8 @@ class CaffeEstimator(
             self._set(modelDir=modelDir)
 
     def _fit(self, dataset: Any) -> CaffeModel:
-        """Raises FlagError for a wrong net or solver, HearthError where a rank failed, ValueError
-        for columns that are not there."""
+        """Raises FlagError for an invalid net or solver, HearthError if a rank failed, ValueError
+        for missing columns."""
         for known in (self.conf, self.modelDir):
             if not self.isDefined(known):
                 raise ValueError(f"CaffeEstimator needs {known.name}: {known.doc}")
@@ -116,7 +116,7 @@ class CaffeEstimator(
         return self._copyValues(model)
 
     def _texts(self, place: str) -> Texts:
-        """The prototxts, with what the Params say; snapshots go beside the model."""
+        """The prototxts with the Params applied; snapshots go next to the model."""
         texts = read_texts(self.getConf())
         changes: dict[str, Any] = {"snapshot_prefix": json.dumps(place.removeprefix("file:"))}
         for known, field in ((self.maxIter, "max_iter"), (self.baseLr, "base_lr")):
@@ -138,7 +138,7 @@ class CaffeEstimator(
 
 
 def _hashed(dataset: Any) -> list[str]:
-    """The columns by whose content rows are divided: those that Spark can hash."""
+    """The columns whose hash divides the rows: those that Spark can hash."""
     names = [name.lower() for name in dataset.columns]
     fields = (f for f in dataset.schema.fields if names.count(f.name.lower()) == 1)
     return [f.name for f in fields if not re.search(r"map|variant", f.dataType.simpleString())]
@@ -150,7 +150,7 @@ def _tops_of(layer: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _with(solver: str, changes: Mapping[str, Any]) -> str:
-    """A solver's text with other values of a few fields."""
+    """A solver's text with some fields replaced."""
     for field, value in changes.items():
         solver = re.sub(rf'\b{field}\s*:\s*("[^"\n]*"|\'[^\'\n]*\'|[^\s,;#]+)[,;]?', "", solver)
         solver = f"{solver.rstrip()}\n{field}: {value}\n"
@@ -160,14 +160,14 @@ def _with(solver: str, changes: Mapping[str, Any]) -> str:
 class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
     """A trained net: transform() adds the blobs, each array<float>, to each row.
 
-    A row that the net cannot use (no picture, for instance) gets nulls.
+    Rows that the net cannot use (an undecodable image, for instance) get nulls.
     """
 
     modelPath = Param(Params._dummy(), "modelPath", "the .caffemodel", TypeConverters.toString)
     texts = Param(Params._dummy(), "texts", "the prototxts", TypeConverters.toString)
 
     def __init__(self) -> None:
-        """Of CaffeEstimator.fit() and load() alone."""
+        """Use CaffeEstimator.fit() or load() instead."""
         super().__init__()
         self._setDefault(blobs=[])
         self._history: list[Row] = []
@@ -176,13 +176,13 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
         self._set(modelPath=path, texts=json.dumps(asdict(texts)))
 
     def getModelPath(self) -> str:
-        """modelPath: where the .caffemodel is."""
+        """modelPath: the path of the .caffemodel."""
         return self.getOrDefault(self.modelPath)
 
     @property
     def history(self) -> Any:
-        """What the training told, as a DataFrame: iteration, phase, output, value, seconds,
-        images_per_s; the loss and learning rate (TRAIN) and each validation's outputs (TEST)."""
+        """The training's log as a DataFrame: iteration, phase, output, value, seconds,
+        images_per_s; loss and learning rate (TRAIN) and each validation's outputs (TEST)."""
         from hearth.spark.session import as_session
 
         return as_session(None).createDataFrame(self._history, SCHEMA)
@@ -193,7 +193,7 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
 
     @classmethod
     def read(cls) -> _ModelReader:
-        """The reader of such a model: .load(path)."""
+        """The reader of saved models: .load(path)."""
         return _ModelReader(cls)
 
     def _transform(self, dataset: Any) -> Any:
@@ -201,31 +201,31 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
 
         spark, blobs = dataset.sparkSession, self.getBlobs()
         if not blobs:
-            raise ValueError("CaffeModel needs blobs: those of the TEST net that transform() adds")
+            raise ValueError("CaffeModel needs blobs: the TEST net's blobs that transform() adds")
         stage_columns.check_new("CaffeModel", dataset, blobs)
         texts = Texts(**json.loads(self.getOrDefault(self.texts)))
         flags = {"model": self.getModelPath(), "features": ",".join(blobs)}
         conf = Config.of_texts(spark, flags, texts)
         if "id" in [top["name"] for top in _tops_of(conf.data_layer(False))]:
             raise ValueError(
-                "CaffeModel tells rows apart by a column `id`, so no top of the layer can have "
-                "that name: give the top and its column another one"
+                "CaffeModel identifies rows by a column `id`, so no top of the layer may have that "
+                "name: rename the top and its column"
             )
         table, kept = stage_columns.with_copies(dataset)
         rows = self._named(table, conf, False)
         frame = DataSource(spark).fromDataFrame(conf, rows, False).frame(blobs, kept)
-        # The tasks number the rows by themselves.
+        # The tasks number the rows themselves.
         read = tuple(name for name in frame.columns if name not in (*kept, "id", "SampleID"))
         types = "".join(frame.schema[name].json() for name in read)
-        spec = Beside(predict_spec(conf, "features", spark, types), read, kept)
+        spec = BlobColumns(predict_spec(conf, "features", spark, types), read, kept)
         made = [StructField(blob, ArrayType(FloatType())) for blob in blobs]
         schema = StructType([*(frame.schema[name] for name in kept), *made])
-        task = partial(blobs_beside_rows, spec)
+        task = partial(add_blobs, spec)
         return frame.mapInArrow(task, schema).toDF(*dataset.columns, *blobs)
 
 
 class _ModelWriter(DefaultParamsWriter):
-    """The stage's Params, the model's file beside them, and its history."""
+    """Writes the stage's Params, the model's file and its history."""
 
     def saveImpl(self, path: str) -> None:
         super().saveImpl(path)
@@ -253,6 +253,6 @@ def _copy(spark: Any, source: str, target: str) -> None:
     if files is None:
         raise HearthError(
             f"CaffeModel is saved with a copy of {source}, which Spark Connect cannot make: save "
-            "it from a classic session"
+            "it in a classic session"
         )
     files.copy(source, target)

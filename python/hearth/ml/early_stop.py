@@ -1,4 +1,4 @@
-"""Early stopping by one number of each epoch. Knows no framework."""
+"""Early stopping by one number of each epoch, independent of the framework."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _GREATER = ("acc", "auc", "f1", "precision", "recall", "r2", "iou", "bleu")
 
 
 class EarlyStop:
-    """Follows the monitored number; one thread uses it.
+    """Tracks the monitored number; one thread uses it.
 
     Attributes:
-        state: what a checkpoint keeps: best value, its epoch, and epochs without a better one.
+        state: saved in checkpoints: best value, its epoch, and epochs since then.
     """
 
     def __init__(self, monitor: str, patience: int, min_delta: float = 0.0, mode: str = "auto"):
-        """`mode`: "min", "max", or "auto", which takes "max" for names such as accuracy."""
+        """`mode`: "min", "max", or "auto": "max" for names such as accuracy."""
         self.monitor, self._patience, self._min_delta = monitor, patience, min_delta
         name = monitor.lower()
         greater = mode == "max" or (mode == "auto" and any(word in name for word in _GREATER))
@@ -25,10 +25,10 @@ class EarlyStop:
         self.state: dict[str, Any] = {"best": None, "best_epoch": -1, "waited": 0}
 
     def observe(self, row: Mapping[str, Any], epoch: int) -> bool:
-        """Whether this epoch is the best so far. Raises ValueError where the number is missing."""
+        """Whether this epoch is the best so far. Raises ValueError if the number is missing."""
         if self.monitor not in row:
             raise ValueError(
-                f"monitor is {self.monitor!r}, but an epoch has {', '.join(row)}: name one of "
+                f"monitor is {self.monitor!r}, but an epoch has {', '.join(row)}: use one of "
                 "these (val_loss needs validationIndicatorCol or validationFraction)"
             )
         value, best = float(row[self.monitor]), self.state["best"]
@@ -43,5 +43,5 @@ class EarlyStop:
 
     @property
     def is_over(self) -> bool:
-        """Whether `patience` epochs have brought nothing better."""
+        """Whether the last `patience` epochs brought no improvement."""
         return 0 < self._patience <= self.state["waited"]

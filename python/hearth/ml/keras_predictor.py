@@ -1,4 +1,4 @@
-"""A Keras model as a function of NumPy arrays; knows no backend and does not load Keras."""
+"""A Keras model as a function of NumPy arrays; independent of the backend; does not load Keras."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AS_THEY_ARE = ("string", "bfloat16")  # types of inputs that NumPy lacks
 
 
 class KerasPredictor:
-    """Calls a model with arrays in the order of its inputs, in their types."""
+    """Calls a model with arrays in the order of its inputs, cast to their types."""
 
     def __init__(self, model: Any, names: Sequence[str]):
         """`names`: of the arrays, for messages."""
@@ -22,8 +22,8 @@ class KerasPredictor:
         self._kinds = [str(value.dtype) for value in getattr(model, "inputs", None) or []]
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        """What the model gives, several outputs as a tuple. Raises ValueError for values that its
-        inputs cannot hold."""
+        """The model's output, several as a tuple. Raises ValueError for values that its inputs
+        cannot hold."""
         if len(self._kinds) == len(arrays):
             same = len(self._names) == len(arrays)
             names = self._names if same else [f"{i}" for i in range(len(arrays))]

@@ -1,4 +1,4 @@
-"""What KerasEstimator's nodes and KerasModel's tasks run."""
+"""The programs of KerasEstimator's nodes and KerasModel's tasks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 
 from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
 
-KEPT = 2  # checkpoints
-# The rendezvous carries at most a megabyte at once.
+KEPT = 2  # number of checkpoints
+# The rendezvous accepts messages of at most a megabyte.
 _PIECE = 600_000
 
 
 def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
-    """Runs on every rank; rank 0 gives the model as a .keras file, and the history.
+    """Runs on every rank; rank 0 returns the model as a .keras file, and the history.
 
-    `given`: the training, the pickled TrainingCode, a .keras file to begin with, or b"", and the
-    folder for checkpoints, or "".
+    `given`: the training, the pickled TrainingCode, an initial .keras file or b"", and the folder
+    for checkpoints or "".
     """
     spec, pickled, initial, folder = given
     use_backend(spec.backend)
@@ -39,7 +39,7 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
         "map": loader_map(code.transformation),
         "workers": spec.threads,
     }
-    open_loader = partial(ctx._loader, Loader)  # arrays, of a TorchContext, too
+    open_loader = partial(ctx._loader, Loader)  # arrays, also with a TorchContext
     how = {**options, "shuffle": spec.shuffle}
     loader = open_loader("train", spec.batch_size, None, how)
     held = None
@@ -56,7 +56,7 @@ def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
 
 
 def use_backend(name: str) -> None:
-    """Has Keras compute by this backend, in a process that has not loaded it."""
+    """Selects Keras' backend, in a process that has not loaded Keras."""
     os.environ["KERAS_BACKEND"] = name
 
 
@@ -74,7 +74,7 @@ def _after_epoch(ctx: Any, trainer: Any, kept: Any, row: dict[str, Any]) -> None
 
 
 class _Checkpoints:
-    """The checkpoints of a training, which rank 0 writes and reads for all. One thread uses it."""
+    """The checkpoints of a training, written and read by rank 0 for all. One thread uses it."""
 
     def __init__(self, ctx: Any, folder: str, trainer: Any, loader: Any):
         from hearth.checkpoints.checkpoint_folder import CheckpointFolder
@@ -85,7 +85,7 @@ class _Checkpoints:
         self._ctx, self._trainer, self._loader = ctx, trainer, loader
 
     def save(self) -> None:
-        """Collective: all are at the same epoch's end."""
+        """Collective: all ranks are at the end of the same epoch."""
         from hearth.checkpoints.seal import Part
 
         trainer = self._trainer
@@ -100,11 +100,11 @@ class _Checkpoints:
                 part = Part(trainer.run["step"], tuple(files))
                 number = draft.seal({"model": part}, trainer.ranks.size).number
             self._folder.remove_older(KEPT, number)
-        trainer.ranks.total([1.0])  # the others wait for it
+        trainer.ranks.total([1.0])  # the others wait for rank 0
         self._ctx.mgr.note_commit()
 
     def restore(self) -> None:
-        """Collective: all go on from the newest checkpoint, if there is one."""
+        """Collective: all ranks resume from the newest checkpoint, if there is one."""
         found = self._read() if self._trainer.ranks.rank == 0 else b""
         data = self._trainer.ranks.share(found)
         if data:
@@ -132,7 +132,7 @@ def give(ctx: Any, about: dict[str, Any], archive: bytes) -> None:
 
 
 def take(cluster: Any) -> dict[str, Any] | None:
-    """What rank 0 gave, with its "archive"; None where it gave nothing."""
+    """Rank 0's result, with its "archive"; None if it sent none."""
     text = "".join(cluster.running.watch.values(0))
     if not text:
         return None
@@ -141,7 +141,7 @@ def take(cluster: Any) -> dict[str, Any] | None:
 
 
 def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any:
-    """The model of a .keras file; code that Keras stores in it (Lambda) is run if trusted."""
+    """The model of a .keras file; code in it (Lambda) runs only if trusted."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -158,9 +158,9 @@ def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any
 def predictor_of(
     backend: str, archive: bytes, objects: bytes, inputs: Sequence[str]
 ) -> Callable[..., tuple[Any, ...]]:
-    """A trained model as a function of arrays, which gives all outputs in order.
+    """A trained model as a function of arrays that returns all outputs in order.
 
-    `objects`: pickled classes of the user's, or b""; `inputs`: names for messages.
+    `objects`: the user's pickled classes, or b""; `inputs`: names for messages.
     """
     use_backend(backend)
     import keras

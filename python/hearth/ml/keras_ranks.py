@@ -1,4 +1,4 @@
-"""The ranks of a Keras training, whose gradients are averaged, on TensorFlow or PyTorch."""
+"""The ranks of a Keras training, which average their gradients, on TensorFlow or PyTorch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 
 class KerasRanks(Protocol):
-    """One process's place among the ranks. Methods are collective calls of one thread."""
+    """One process among the ranks. Methods are collective calls of one thread."""
 
     rank: int
     size: int
 
     def join(self, optimizer: Any) -> None:
-        """Has an optimizer apply the mean of the ranks' gradients."""
+        """Makes an optimizer apply the mean of the ranks' gradients."""
 
     def total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, the same bits on each."""
+        """Sums over the ranks, bitwise equal on each."""
 
     def share(self, data: bytes) -> bytes:
         """Rank 0's bytes."""
@@ -30,7 +30,7 @@ class Alone:
     rank, size = 0, 1
 
     def join(self, optimizer: Any) -> None:
-        """There is nobody else."""
+        """Does nothing: there are no other ranks."""
 
     def total(self, values: list[float]) -> list[float]:
         return values
@@ -40,7 +40,7 @@ class Alone:
 
 
 class TensorFlowRanks:
-    """By hearth.tensorflow, within a node of a cluster."""
+    """Uses hearth.tensorflow, in a node of a cluster."""
 
     def __init__(self) -> None:
         import hearth.tensorflow as hvt
@@ -63,7 +63,7 @@ class TensorFlowRanks:
 
 
 class TorchRanks:
-    """By torch.distributed, within a node of a TorchCluster."""
+    """Uses torch.distributed, in a node of a TorchCluster."""
 
     def __init__(self, ctx: Any):
         import torch.distributed as dist
@@ -77,7 +77,7 @@ class TorchRanks:
         def apply(this: Any, grads: Any, trainable_variables: Any = None) -> Any:
             return own(this, _means(list(grads), self.size), trainable_variables)
 
-        # Of the object alone, so that Keras saves it as what it is.
+        # On this object only, so that Keras saves it with its own class.
         object.__setattr__(optimizer, "apply", MethodType(apply, optimizer))
 
     def total(self, values: list[float]) -> list[float]:
@@ -102,24 +102,24 @@ class TorchRanks:
 
 
 def _means(gradients: list[Any], size: int) -> list[Any]:
-    """The means over the ranks of all gradients, in one all-reduce of each type."""
+    """The means of all gradients over the ranks, with one all-reduce per type."""
     import torch
     import torch.distributed as dist
 
     found = list(gradients)
     for kind in sorted({g.dtype for g in gradients if g is not None}, key=str):
-        places = [i for i, g in enumerate(gradients) if g is not None and g.dtype == kind]
-        flat = torch.cat([gradients[i].detach().reshape(-1) for i in places])
+        indices = [i for i, g in enumerate(gradients) if g is not None and g.dtype == kind]
+        flat = torch.cat([gradients[i].detach().reshape(-1) for i in indices])
         dist.all_reduce(flat)
         flat /= size
-        parts = flat.split([gradients[i].numel() for i in places])
-        for i, part in zip(places, parts, strict=True):
+        parts = flat.split([gradients[i].numel() for i in indices])
+        for i, part in zip(indices, parts, strict=True):
             found[i] = part.view_as(gradients[i])
     return found
 
 
 def ranks_of(backend: str, ctx: Any) -> KerasRanks:
-    """Those of a node. Raises ValueError for a backend that has none."""
+    """The ranks of a node. Raises ValueError for a backend that does not support them."""
     if ctx.num_workers == 1:
         return Alone()
     if backend == "tensorflow":
@@ -127,6 +127,6 @@ def ranks_of(backend: str, ctx: Any) -> KerasRanks:
     if backend == "torch":
         return TorchRanks(ctx)
     raise ValueError(
-        f"Keras on {backend!r} trains on one worker alone: set workers=1, or backend to "
+        f"Keras on {backend!r} trains on one worker only: set workers=1, or backend to "
         "'tensorflow' or 'torch'"
     )

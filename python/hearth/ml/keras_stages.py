@@ -21,11 +21,11 @@ HasBackend: Any = param("backend", "of Keras: tensorflow, torch or jax", TypeCon
 
 
 class KerasEstimator(TrainingEstimator, HasBackend):
-    """Trains a Keras 3 model on nodes beside Spark's executors, which average their gradients.
+    """Trains a Keras 3 model on nodes on Spark's executors, which average their gradients.
 
-    Columns of numbers, arrays and vectors of one length become arrays, doubles in Keras' floats;
-    bytes of one length become uint8. A null in one of them is an error, and so is a loss that is
-    no finite number.
+    Columns of numbers, arrays and vectors of one length become arrays, doubles in Keras' float
+    type; bytes of one length become uint8. A null in one of them is an error, and so is a loss
+    that is not finite.
     """
 
     def __init__(
@@ -42,32 +42,32 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         initialModel: Any = None,
         **params: Any,
     ):
-        """All but the Params are code, which is pickled and saved with the stage.
+        """Arguments other than Params are code, which is pickled and saved with the stage.
 
         Args:
             model: model(**modelArgs) makes the keras.Model, on every worker with the same random
                 seed; or a keras.Model.
-            loss: what compile() takes; a list with one for each output. May be None, with
-                optimizer, where the model is compiled.
-            optimizer: its name, or what optimizer(learning_rate=…, **optimizerArgs) makes.
-            metrics: what compile() takes.
-            callbacks: those of Keras, or functions of the model and the figures of an epoch.
+            loss: as compile() accepts it; a list with one for each output. Loss and optimizer may
+                be None if the model is compiled.
+            optimizer: its name, or a function: optimizer(learning_rate=…, **optimizerArgs).
+            metrics: as compile() accepts them.
+            callbacks: Keras callbacks, or functions of the model and the figures of an epoch.
             scheduler: scheduler(epoch, learning_rate), as of keras.callbacks.LearningRateScheduler.
             transformation: transformation(batch) changes a minibatch {column: array}, or
                 transformation(batch, seeds), with one seed for each row.
-            customObjects: by name what load_model() needs of the user's classes.
-            initialModel: a KerasModel whose weights the training begins with.
-            params: Params by their names.
+            customObjects: the user's classes by name, for load_model().
+            initialModel: a KerasModel whose weights are the initial ones.
+            params: Params by name.
 
         Raises:
-            TypeError: there is no model, or no such Param.
+            TypeError: there is no model, or an unknown Param.
         """
         super().__init__()
         self._setDefault(backend=os.environ.get("KERAS_BACKEND", "tensorflow"))
         if any(value is not None for value in (model, loss, optimizer)):
             if not callable(model):
                 raise TypeError(
-                    f"KerasEstimator's model is a {type(model).__name__}: give a keras.Model, or a "
+                    f"KerasEstimator's model is a {type(model).__name__}: pass a keras.Model, or a "
                     "function that makes one on the workers"
                 )
             code = TrainingCode(
@@ -79,7 +79,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         self._set_all(params)
 
     def setInitialModel(self, value: KerasModel) -> KerasEstimator:
-        """Begins with the weights of a KerasModel; not saved."""
+        """Starts with the weights of a KerasModel; not saved."""
         self._initial = value._archive
         return self
 
@@ -114,7 +114,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         else:
             cluster = Cluster(spark, plan)
             cluster.start(NodeProgram(keras_program.train, given))
-        with cluster:  # its end waits for the ranks
+        with cluster:  # its exit waits for the ranks
             cluster.reports.note_params(self._plain_params())
         return keras_program.take(cluster)
 
@@ -123,9 +123,9 @@ class KerasEstimator(TrainingEstimator, HasBackend):
 
 
 class KerasModel(TrainedModel, HasBackend):
-    """A trained Keras model: transform() adds a column with what it gives for each row.
+    """A trained Keras model: transform() adds a column with its output for each row.
 
-    It is a .keras file, which holds no pickles; a model that was loaded is usable unless it has
+    It is a .keras file, without pickles; an untrusted loaded model can be used unless it has
     classes of the user's or Lambda layers.
     """
 
@@ -134,7 +134,7 @@ class KerasModel(TrainedModel, HasBackend):
     )
 
     def __init__(self) -> None:
-        """Of KerasEstimator.fit() and load() alone."""
+        """Use KerasEstimator.fit() or load() instead."""
         super().__init__()
         self._setDefault(backend="tensorflow")
         self._archive = b""
@@ -143,7 +143,7 @@ class KerasModel(TrainedModel, HasBackend):
         """The keras.Model with the trained weights, in this process.
 
         Raises:
-            ValueError, TypeError: Keras': the model needs classes of the user's, or runs code, and
+            ValueError, TypeError: from Keras: the model needs the user's classes, or runs code, and
                 was loaded as untrusted.
         """
         from hearth.ml import keras_program

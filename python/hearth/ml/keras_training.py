@@ -1,4 +1,4 @@
-"""The epochs of one rank of a Keras training. Knows nothing of Spark; loads Keras."""
+"""The epochs of one rank of a Keras training. Independent of Spark; loads Keras."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
 
 class KerasTrainer:
-    """Trains a model by its fit() on this rank's minibatches. One thread uses it.
+    """Trains a model with fit() on this rank's minibatches. One thread uses it.
 
     Attributes:
-        model: compiled; run: what a checkpoint keeps beside its weights.
+        model: compiled; run: saved in checkpoints in addition to its weights.
     """
 
     def __init__(self, code: TrainingCode, spec: TrainingSpec, ranks: KerasRanks):
@@ -42,7 +42,7 @@ class KerasTrainer:
         self.model = made if isinstance(made, keras.Model) else made(**spec.model_args)
         if not isinstance(self.model, keras.Model):
             raise ValueError(
-                f"KerasEstimator's model gives a {type(self.model).__name__}: it must give a "
+                f"KerasEstimator's model returns a {type(self.model).__name__}: it must return a "
                 "keras.Model"
             )
         if code.loss is not None or not self.model.compiled:
@@ -51,8 +51,8 @@ class KerasTrainer:
             self._check_compiled()
         if spec.precision == "fp16" and ranks.size > 1 and keras.backend.backend() == "torch":
             raise ValueError(
-                "precision is 'fp16', which Keras on PyTorch computes on one worker alone, as each "
-                "would scale its loss by itself: take 'bf16', or backend='tensorflow'"
+                "precision is 'fp16', which Keras on PyTorch supports on one worker only, as each "
+                "would scale its loss separately: use 'bf16', or backend='tensorflow'"
             )
         ranks.join(innermost(self.model.optimizer))
         monitor = spec.monitor or ("val_loss" if spec.validates else "loss")
@@ -66,7 +66,7 @@ class KerasTrainer:
     def _compile(self) -> None:
         spec, metrics = self.spec, list(self.code.metrics)
         if self.code.loss is None or self.code.optimizer is None:
-            raise ValueError("KerasEstimator needs loss and optimizer, or a model that is compiled")
+            raise ValueError("KerasEstimator needs loss and optimizer, or a compiled model")
         self.model.compile(
             optimizer=_optimizer(self.code.optimizer, spec),
             loss=self.code.loss,
@@ -76,7 +76,7 @@ class KerasTrainer:
         )
 
     def _check_compiled(self) -> None:
-        """The learning rate of a compiled model can be set; what else its optimizer has cannot."""
+        """Only the learning rate of a compiled model's optimizer can be set."""
         spec = self.spec
         given = {
             "optimizerArgs": spec.optimizer_args, "lossWeights": spec.loss_weights,
@@ -85,8 +85,8 @@ class KerasTrainer:
         }  # fmt: skip
         if named := [name for name, value in given.items() if value]:
             raise ValueError(
-                f"the model is compiled, so {', '.join(named)} cannot be set by Params: give loss "
-                "and optimizer to KerasEstimator, or compile the model with what they say"
+                f"the model is compiled, so {', '.join(named)} cannot be set by Params: pass loss "
+                "and optimizer to KerasEstimator, or compile the model with these values"
             )
         if spec.learning_rate is not None:
             self.model.optimizer.learning_rate = spec.learning_rate
@@ -97,14 +97,14 @@ class KerasTrainer:
         validation: Any = None,
         after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
     ) -> None:
-        """Trains up to the number of epochs.
+        """Trains until the configured number of epochs.
 
         Args:
             train, validation: loaders of minibatches {column: array}.
-            after_epoch: gets the figures of each epoch at its end.
+            after_epoch: called with the figures of each epoch.
 
         Raises:
-            ValueError: columns, model or loss do not fit, or the loss is no finite number.
+            ValueError: columns, model or loss do not fit, or the loss is not finite.
         """
         self.early.state = self.run["stop"]
         self.after_epoch = after_epoch
@@ -130,19 +130,19 @@ class KerasTrainer:
         self._sample = x if self._sample is None else self._sample
 
     def outputs(self) -> list[list[Any]] | None:
-        """Type and dimensions of the values of each output; None where nothing was trained."""
+        """Type and dimensions of each output; None if nothing was trained."""
         if self._sample is None:
             return self.run.get("output")
         found = keras.tree.flatten(self.model.predict_on_batch(self._sample))
         return [[str(np.asarray(value).dtype), np.ndim(value) - 1] for value in found]
 
     def validate(self, loader: Any) -> dict[str, float]:
-        """The figures of all ranks' rows, each of which counts once."""
+        """The figures over all ranks' rows, each counted once."""
         if not len(loader):
             raise ValueError(NOTHING_HELD)
         rows = [0]
         note = partial(batch_of, spec=self.spec, note=self._note)
-        batches = _own_rows(loader, note, rows)
+        batches = _unrepeated(loader, note, rows)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Your input ran out of data")
             found = self.model.evaluate(batches, verbose=0, return_dict=True)
@@ -158,7 +158,7 @@ class KerasTrainer:
                 return file.read()
 
     def state(self) -> bytes:
-        """Weights and the optimizer's variables, for restore(); NumPy's file of arrays."""
+        """Weights and the optimizer's variables for restore(), in NumPy's format."""
         data = io.BytesIO()
         arrays = {"w": self.model.get_weights(), "b": self.best or []}
         arrays["o"] = [np.asarray(variable) for variable in self.model.optimizer.variables]
@@ -167,7 +167,7 @@ class KerasTrainer:
         return data.getvalue()
 
     def restore(self, data: bytes) -> None:
-        """Takes a state(). Raises ValueError where it is of another model."""
+        """Restores a state(). Raises ValueError if it is of another model."""
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             found = {kind: [file[n] for n in _numbered(file.files, kind)] for kind in "wbo"}
         self.model.optimizer.build(self.model.trainable_variables)
@@ -176,7 +176,7 @@ class KerasTrainer:
         if [w.shape for w in found["w"]] != shapes or len(variables) != len(found["o"]):
             raise ValueError(
                 "the checkpoint in storeDir is of another model or optimizer: its weights have "
-                "other shapes; give another folder"
+                "other shapes; use another folder"
             )
         self.model.set_weights(found["w"])
         for variable, value in zip(variables, found["o"], strict=True):
@@ -185,7 +185,7 @@ class KerasTrainer:
 
 
 class Batches(KerasDataset):
-    """A loader's minibatches for fit(), made by a function of the user's columns."""
+    """A loader's minibatches for fit(), converted by a function."""
 
     def __init__(self, loader: Any, make: Callable[[Mapping[str, Any]], Any]):
         self._make = make
@@ -196,7 +196,7 @@ class Batches(KerasDataset):
 
 
 class _Epochs(keras.callbacks.Callback):
-    """Figures of all ranks at an epoch's end; what follows from them in a training."""
+    """Computes the figures of all ranks at an epoch's end, and what depends on them."""
 
     def __init__(self, trainer: KerasTrainer, validation: Any):
         super().__init__()
@@ -235,7 +235,7 @@ class _Epochs(keras.callbacks.Callback):
 
 
 class _End(keras.callbacks.Callback):
-    """Behind the user's callbacks: whether all ranks stop, and what follows an epoch."""
+    """Runs after the user's callbacks: agrees on stopping, and ends an epoch."""
 
     def __init__(self, trainer: KerasTrainer):
         super().__init__()
@@ -259,26 +259,26 @@ def batch_of(batch: Mapping[str, Any], spec: TrainingSpec, note: Callable[[Any],
     return (*chosen, as_array(batch, spec.weight)) if spec.weight else tuple(chosen)
 
 
-def _own_rows(loader: Any, make: Callable[[Any], Any], rows: list[int]) -> Iterator[Any]:
-    """The batches of a loader with uneven="weight", without the rows that are repeated."""
+def _unrepeated(loader: Any, make: Callable[[Any], Any], rows: list[int]) -> Iterator[Any]:
+    """The batches of a loader with uneven="weight", without repeated rows."""
     for batch in loader:
         kept = batch[WEIGHT] > 0
         if count := int(kept.sum()):
             rows[0] += count
-            yield make({name: _kept(values, kept) for name, values in batch.items()})
+            yield make({name: _selected(values, kept) for name, values in batch.items()})
 
 
-def _kept(values: Any, kept: np.ndarray) -> Any:
+def _selected(values: Any, kept: np.ndarray) -> Any:
     if isinstance(values, np.ndarray):
         return values[kept]
     return [value for value, own in zip(values, kept, strict=True) if own]
 
 
 def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
-    """An array of a column: doubles as Keras' floats, bytes of one length as uint8.
+    """An array of a column: doubles in Keras' float type, bytes of one length as uint8.
 
     Raises:
-        ValueError: the values make no array, or are too large for it.
+        ValueError: the values do not fit an array.
     """
     if name not in batch:
         raise ValueError(
@@ -301,7 +301,7 @@ def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
 
 
 def _optimizer(given: Any, spec: TrainingSpec) -> Any:
-    """The optimizer with what the Params say."""
+    """The optimizer with the Params applied."""
     arguments = dict(spec.optimizer_args)
     known = {
         "learning_rate": spec.learning_rate,

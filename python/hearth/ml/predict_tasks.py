@@ -1,4 +1,4 @@
-"""The tasks of predict() where each executor has the model."""
+"""The tasks of predict() if each executor has the model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A model and the columns that it reads, as they travel to the tasks.
+    """A model and the columns that it reads; sent to tasks.
 
-    `read`: what tasks call the program's inputs; `kept`: the columns that stay.
+    `read`: the tasks' names of the program's inputs; `kept`: the columns that stay.
     """
 
     program: Program
@@ -28,7 +28,7 @@ class Prediction:
     batch_size: int
 
     def columns(self) -> ModelColumns:
-        """What the tasks read and keep."""
+        """The columns that tasks read and keep."""
         return ModelColumns(self.program.inputs, self.read, self.kept, self.batch_size)
 
 
@@ -42,7 +42,7 @@ def predicted(
 
 
 def arrow_schema(schema: Any) -> pa.Schema:
-    """Of a StructType."""
+    """The Arrow schema of a StructType."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema)

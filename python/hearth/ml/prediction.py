@@ -1,4 +1,4 @@
-"""A model applied to the rows of a DataFrame, on all executors or on a few nodes with a device.
+"""Applies a model to the rows of a DataFrame, on all executors or on a few nodes with a device.
 
 predict(frame, make_predict, "image", "scores array<float>", batch_size=64)
 predict(frame, make_predict, "image", "scores array<float>", devices=2)
@@ -33,37 +33,37 @@ def predict(
     compile: bool = False,
     precision: str = "",
 ) -> DataFrame:
-    """The frame with columns that a model makes of each row; rows keep their order.
+    """The frame with columns that a model computes for each row; rows keep their order.
 
     Args:
         frame: rows; all columns stay.
         make_predict: a function without arguments that loads the model and returns a function of
             arrays, a PyTorch module or a Keras model; or such a module or model itself. It is
-            called once per Python worker and the result kept for later tasks and jobs. A function
-            gets one array per input column, [rows, ...], in the order of `inputs`; where it has
-            one parameter for several inputs, or one annotated as a dict, {name: array}. It returns
-            an array, a tuple of arrays in the order of `outputs`, or a dict by their names.
+            called once per Python worker, and the result is cached for later tasks and jobs. A
+            function gets one array per input column, [rows, ...], in the order of `inputs`; if it
+            has one parameter for several inputs, or one annotated as a dict, {name: array}. It
+            returns an array, a tuple of arrays in the order of `outputs`, or a dict by name.
         inputs: the column or columns that it reads: numbers, arrays of one length, vectors,
             bytes, strings. A null in one is an error.
-        outputs: Spark's types of the new columns: "scores array<float>, label int".
-        batch_size: rows that the model gets at once; fewer only at the end of a partition.
-        devices: so many nodes with a device each have the model and serve all executors, whose
-            tasks send them rows; 0: each executor has the model. The nodes stay for later calls
-            with the same model: release_devices() ends them.
-        prepare: a function called on the executors before the model's, with the same arrays; what
-            it returns are the model's arguments: decoded images, for instance.
+        outputs: Spark types of the new columns: "scores array<float>, label int".
+        batch_size: rows per call of the model; fewer only at the end of a partition.
+        devices: number of nodes, each with a device, that hold the model and serve all executors,
+            whose tasks send them rows; 0: each executor has the model. The nodes stay for later
+            calls with the same model: release_devices() ends them.
+        prepare: a function called on the executors before the model's, with the same arrays; it
+            returns the model's arguments, such as decoded images.
         compile: passes a PyTorch module through torch.compile().
         precision: "bf16" runs a PyTorch module under autocast to bfloat16.
 
     Raises:
-        TypeError: make_predict or prepare cannot be called.
-        ValueError: a column is missing, or there already; or an argument is not one of the above.
+        TypeError: make_predict or prepare is not callable.
+        ValueError: a column is missing, or exists already; or an argument is invalid.
         HearthError, ClusterError: the nodes do not start.
     """
     names = [inputs] if isinstance(inputs, str) else list(inputs)
     made = _checked(names, outputs, batch_size, devices)
     if precision not in predictors.PRECISIONS:
-        raise ValueError(f"predict's precision is {precision!r}: give 'bf16', or none")
+        raise ValueError(f"predict's precision is {precision!r}: use 'bf16', or none")
     flags = {"compile": compile, "precision": precision}
     program = predictors.program_of(make_predict, prepare, names, made.names, **flags)
     return with_outputs(_STAGE, frame, program, made, batch_size, devices)
@@ -72,7 +72,7 @@ def predict(
 def release_devices() -> None:
     """Ends the nodes that predict(devices=...) has started; never raises.
 
-    DataFrames that it returned can be computed no more.
+    DataFrames that it returned can no longer be computed.
     """
     from hearth.ml import serving
 
@@ -83,12 +83,12 @@ def _checked(names: list[str], outputs: str, batch_size: int, devices: int) -> S
     from pyspark.sql.types import StructType, _parse_datatype_string
 
     if not names:
-        raise ValueError("predict reads no column: name those that the model takes in `inputs`")
+        raise ValueError("predict reads no column: name the model's input columns in `inputs`")
     if len(set(names)) < len(names):
         raise ValueError(f"predict reads a column twice ({', '.join(names)}): name each once")
     for name, value, least in (("batch_size", batch_size, 1), ("devices", devices, 0)):
         if not isinstance(value, int) or value < least:
-            raise ValueError(f"predict's {name} is {value!r}: give a number of at least {least}")
+            raise ValueError(f"predict's {name} is {value!r}: it must be at least {least}")
     made = _parse_datatype_string(outputs)
     if not isinstance(made, StructType):
         raise ValueError(f'outputs is {outputs!r}: name columns and types ("scores array<float>")')
@@ -103,10 +103,10 @@ def with_outputs(
     batch_size: int,
     devices: int = 0,
 ) -> DataFrame:
-    """The frame with the columns `made` that a program makes of each row; see predict().
+    """The frame with the columns `made` that a program computes for each row; see predict().
 
     Raises:
-        ValueError: a column is missing, or there already; messages call what adds it `stage`.
+        ValueError: a column is missing, or exists already; messages name the caller `stage`.
     """
     from pyspark.sql.types import StructType
 

@@ -1,4 +1,4 @@
-"""Models as functions of NumPy arrays: loaded once per process, kept for later tasks and jobs."""
+"""Models as functions of NumPy arrays: loaded once per process, cached for later tasks and jobs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PRECISIONS = ("", "bf16")
 
 @dataclass(frozen=True)
 class Program:
-    """A model, as it travels to tasks and nodes.
+    """A model; sent to tasks and nodes.
 
-    `key`: hash of all the others; `model`, `prepare`: pickled, empty where this process has no use
-    for it; `inputs`, `outputs`: columns; `compile`, `precision`: of PyTorch modules.
+    `key`: hash of all other fields; `model`, `prepare`: pickled, empty if this process does not
+    need them; `inputs`, `outputs`: columns; `compile`, `precision`: of PyTorch modules.
     """
 
     key: str
@@ -38,13 +38,13 @@ class Program:
 def program_of(
     make_predict: Any, prepare: Any, inputs: Sequence[str], outputs: Sequence[str], **flags: Any
 ) -> Program:
-    """Pickles a model. Raises TypeError where it is nothing that can be called."""
+    """Pickles a model. Raises TypeError if it is not callable."""
     from pyspark import cloudpickle
 
     for name, value in (("make_predict", make_predict), ("prepare", prepare)):
         if not callable(value) and (value is not None or name == "make_predict"):
             raise TypeError(
-                f"predict's {name} is a {type(value).__name__}: give a function"
+                f"predict's {name} is a {type(value).__name__}: pass a function"
                 + (", a PyTorch module or a Keras model" if name == "make_predict" else "")
             )
     model = cloudpickle.dumps(make_predict)
@@ -56,26 +56,26 @@ def program_of(
 
 
 def predictor_of(program: Program) -> Predictor:
-    """The model's function. Loads the model where this process does not have it."""
+    """The model's function. Loads the model if this process has not."""
     return kept("model", program.key, partial(Predictor, program))
 
 
 def preparer_of(program: Program) -> Preparer:
-    """The function before the model's."""
+    """The function that runs before the model's."""
     return kept("prepare", program.key, partial(Preparer, program))
 
 
 class Preparer:
-    """What `prepare` makes of the input columns. One thread uses it."""
+    """Applies `prepare` to the input columns. One thread uses it."""
 
     def __init__(self, program: Program):
-        """Runs the code that the session's own driver sent."""
+        """Runs code that the session's driver sent."""
         self._names = program.inputs
         self._function = pickle.loads(program.prepare) if program.prepare else None
         self._by_name = self._function is not None and takes_dict(self._function, self._names)
 
     def __call__(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """The model's arguments by name. Raises ValueError where not each row has its own."""
+        """The model's arguments by name. Raises ValueError unless each has one value per row."""
         if self._function is None:
             return dict(zip(self._names, arrays, strict=True))
         rows = len(arrays[0])
@@ -87,7 +87,7 @@ class Preparer:
             found = dict(zip(names, values, strict=True))
         made = {name: as_array(value) for name, value in found.items()}
         for name, array in made.items():
-            _check_rows(array, rows, f"prepare gives {name!r}")
+            _check_rows(array, rows, f"prepare returned {name!r}")
         return made
 
 
@@ -95,7 +95,7 @@ class Predictor:
     """A model's outputs for arrays of its inputs. One thread uses it at a time."""
 
     def __init__(self, program: Program):
-        """Runs the code that the session's own driver sent."""
+        """Runs code that the session's driver sent."""
         self._outputs = program.outputs
         made = pickle.loads(program.model)
         if not (_is_of(made, "torch.nn") or _is_keras(made)):
@@ -125,10 +125,10 @@ class Predictor:
         return KerasPredictor(made, program.inputs)
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs in their order, first dimension rows.
+        """The outputs in order; the first dimension is rows.
 
         Raises:
-            ValueError: it does not give one value per row for each output.
+            ValueError: it does not return one value per row for each output.
         """
         if self._by_name is None:
             self._by_name = takes_dict(self._function, tuple(arrays))
@@ -136,7 +136,7 @@ class Predictor:
         rows = len(values[0])
         found = self._named(_called(self._function, tuple(arrays), values, self._by_name))
         for name, array in zip(self._outputs, found, strict=True):
-            _check_rows(array, rows, f"the model gives {name!r}")
+            _check_rows(array, rows, f"the model returned {name!r}")
         return found
 
     def _named(self, found: Any) -> list[np.ndarray]:
@@ -145,22 +145,22 @@ class Predictor:
         if isinstance(fields, Mapping) and (found is fields or set(wanted) <= set(fields)):
             if missing := [name for name in wanted if name not in fields]:
                 raise ValueError(
-                    f"the model gives {', '.join(map(str, fields)) or 'nothing'}, but `outputs` "
-                    f"names {', '.join(missing)}: name what it gives"
+                    f"the model returned {', '.join(map(str, fields)) or 'nothing'}, but `outputs` "
+                    f"names {', '.join(missing)}: use the names that the model returns"
                 )
             return [as_array(fields[name]) for name in wanted]
         values = list(found) if isinstance(found, tuple) else [found]
         if len(values) != len(wanted):
             raise ValueError(
-                f"the model gives {len(values)} arrays, but `outputs` names {len(wanted)} columns "
+                f"the model returned {len(values)} arrays, but `outputs` has {len(wanted)} columns "
                 f"({', '.join(wanted)}): name a column for each array"
             )
         return [as_array(value) for value in values]
 
 
 def takes_dict(function: Callable[..., Any], names: Sequence[str]) -> bool:
-    """Whether a function of the arrays `names` gets them as one dict: it has one parameter, for
-    several arrays or annotated as a dict."""
+    """Whether a function of the arrays `names` gets them as a dict: it has one parameter for
+    several arrays, or one annotated as a dict."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

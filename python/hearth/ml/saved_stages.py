@@ -1,4 +1,4 @@
-"""Stages that are saved with files beside their Params: weights, and the user's code apart."""
+"""Stages saved with files in addition to Params: weights, and separately the user's code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark.ml.util import (
 from hearth.files.hadoop_files import HadoopFiles
 
 _CODE, _ABOUT, WEIGHTS = "code.pickle", "about.json", "weights.safetensors"
-# Bytes of a row of a file that Spark writes; it has none beyond 2 GB.
+# Bytes per row of a file that Spark writes, which cannot exceed 2 GB.
 _PIECE = 16 << 20
 
 _trusts: ContextVar[bool] = ContextVar("hearth_trusts", default=False)
@@ -30,7 +30,7 @@ _trusts: ContextVar[bool] = ContextVar("hearth_trusts", default=False)
 
 @contextmanager
 def trusted() -> Iterator[None]:
-    """Stages that are loaded in this block may run the code that is saved with them.
+    """Lets stages loaded in this block run the code that is saved with them.
 
     with hearth.ml.trusted():
         model = PipelineModel.load(path)
@@ -43,13 +43,13 @@ def trusted() -> Iterator[None]:
 
 
 class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
-    """A stage with code of the user's, which is kept pickled.
+    """A stage with the user's code, stored pickled.
 
-    A loaded stage runs that code only where it was loaded as trusted.
+    A loaded stage runs that code only if it was loaded as trusted.
     """
 
     _code = b""
-    _distrusted = ""  # where it was loaded from, if its code is not trusted
+    _distrusted = ""  # path it was loaded from, if its code is not trusted
 
     def _keep(self, program: Any) -> None:
         from pyspark import cloudpickle
@@ -57,12 +57,12 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
         self._code, self._distrusted = cloudpickle.dumps(program), ""
 
     def _trusted_code(self) -> bytes:
-        """The pickled code. Raises ValueError where it must not be run."""
+        """The pickled code. Raises ValueError if it must not be run."""
         if self._distrusted:
             kind = type(self).__name__
             raise ValueError(
-                f"this {kind} was loaded from {self._distrusted} as untrusted, and its code, which "
-                "is pickled there, is not run: if you trust its writer, load it by "
+                f"this {kind} was loaded from {self._distrusted} as untrusted, and the pickled "
+                "code there is not run: if you trust its writer, load it by "
                 f"{kind}.load(path, trusted=True), a pipeline within hearth.ml.trusted()"
             )
         return self._code
@@ -71,18 +71,18 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
         return pickle.loads(self._trusted_code())
 
     def _about(self) -> dict[str, Any]:
-        """What is saved as JSON beside the Params."""
+        """Data to save as JSON."""
         return {}
 
     def _take(self, about: dict[str, Any]) -> None:
-        """Gets that back."""
+        """Restores data of _about()."""
 
     def _files(self) -> dict[str, bytes]:
-        """What is saved in files of their own, by name."""
+        """Data to save in separate files, by name."""
         return {}
 
     def _take_files(self, files: StageFiles) -> None:
-        """Gets them back."""
+        """Restores data of _files()."""
 
     def write(self) -> StageWriter:
         """The writer of the stage: .overwrite() and .save(path)."""
@@ -90,17 +90,17 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
 
     @classmethod
     def read(cls) -> StageReader:
-        """The reader of such a stage: .load(path)."""
+        """The reader of saved stages: .load(path)."""
         return StageReader(cls)
 
     @classmethod
     def load(cls, path: str, trusted: bool = False) -> Self:
-        """Loads a stage that was saved.
+        """Loads a saved stage.
 
         Args:
-            path: as given to save().
-            trusted: whether the code that is saved with it may be run, by fit() and transform();
-                only where you trust whoever can write to the path.
+            path: as passed to save().
+            trusted: whether fit() and transform() may run the code that is saved with it; set it
+                only if you trust everyone who can write to the path.
         """
         token = _trusts.set(trusted or _trusts.get())
         try:
@@ -110,14 +110,14 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
 
 
 class StageFiles:
-    """Files in a stage's folder, on any file system of Spark's."""
+    """Files in a stage's folder, on any file system of Spark."""
 
     def __init__(self, spark: Any, path: str):
         self._spark, self._path = spark, path
         self._hadoop = HadoopFiles.of(spark)
 
     def write(self, name: str, data: bytes) -> None:
-        """A file; with Spark Connect, which writes tables alone, a Parquet folder of its pieces."""
+        """Writes a file; with Spark Connect, which only writes tables, a Parquet folder."""
         if self._hadoop is not None:
             with TemporaryDirectory() as folder:
                 file = Path(folder, name)
@@ -129,7 +129,7 @@ class StageFiles:
         frame.coalesce(1).write.parquet(f"{self._path}/{name}")
 
     def read(self, name: str) -> bytes:
-        """What write() wrote, with Spark Connect or without."""
+        """Reads a file of write(), with Spark Connect or without."""
         uri = f"{self._path}/{name}"
         if self._hadoop is not None:
             with TemporaryDirectory() as folder:
@@ -145,11 +145,11 @@ class StageFiles:
 
 
 class StageWriter(DefaultParamsWriter):
-    """Params, the code, and the stage's files beside them."""
+    """Writes Params, the code, and the stage's files."""
 
     def _handleOverwrite(self, path: str) -> None:
-        """Spark asks its JVM, which a client of Spark Connect has not: an empty table, written
-        over what is there, removes it."""
+        """Spark would use its JVM, which a Spark Connect client lacks: overwriting with an empty
+        table removes the old content."""
         if HadoopFiles.of(self.sparkSession) is not None:
             super()._handleOverwrite(path)
         else:
@@ -169,7 +169,7 @@ class StageWriter(DefaultParamsWriter):
 
 
 class StageReader(DefaultParamsReader):
-    """Loads what StageWriter wrote; nothing is unpickled."""
+    """Loads stages of StageWriter, without unpickling anything."""
 
     def load(self, path: str) -> Any:
         stage = super().load(path)

@@ -1,8 +1,8 @@
 """Nodes with a device that serve the tasks of predict() on all executors.
 
-A start job leaves the nodes beside the executors, as cluster.run() does. The tasks of the job that
-computes the DataFrame read and prepare their rows, send them to a node by its feed, and put what
-comes back beside the columns that stayed with them.
+A start job leaves the nodes on the executors, as cluster.run() does. The tasks of the job that
+computes the DataFrame read and prepare their rows, send them to a node's feed, and join the results
+with the columns that did not leave the task.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ if TYPE_CHECKING:
     from hearth.cluster.node.context import NodeContext
 
 _FEED = "predict"
-# Tasks that a node serves at the same time; further ones wait for one of them to end.
+# Tasks that a node serves at the same time; others wait for one of them to end.
 _TASKS = 64
-# A task may wait so long for results: for other tasks, and for rows that Spark is slow to compute.
-# The end of a node is noticed at once, and a program that hangs after _HUNG_S without a sign of
-# life; a model that does not return after _CALL_S, but in its first call, which may compile it.
+# How long a task waits for results: for other tasks, and for rows that Spark is slow to compute.
+# The end of a node is noticed at once; a hung program after _HUNG_S without a heartbeat; a model
+# that does not return after _CALL_S, except in its first call, which may compile it.
 _TIMEOUT_S = 3600.0
 _BEAT_S, _HUNG_S, _CALL_S = 5.0, 60.0, 600.0
 
 _lock = threading.Lock()
-_clusters: dict[tuple[Any, ...], Cluster] = {}  # by session, model, rows of a batch and devices
+_clusters: dict[tuple[Any, ...], Cluster] = {}  # by session, model, batch size and devices
 
 
 def task_of(
     session: Any, spec: Prediction, devices: int, made: pa.Schema
 ) -> tuple[Any, dict[str, Any]]:
-    """The task for mapInArrow(), and options for it. Starts the nodes where there are none for this
-    model: their tasks get a GPU each where executors have them, those that read rows none.
+    """The task for mapInArrow(), and its options. Starts nodes if there are none for this model:
+    their tasks get a GPU each if executors have them; reading tasks get none.
 
     Raises:
         HearthError, ClusterError: the nodes do not start.
@@ -90,7 +90,7 @@ def _running(session: Any, spec: Prediction, devices: int, profile: Any) -> Clus
     for known, cluster in list(_clusters.items()):
         running = cluster.running
         ended = running is None or running.watch.failure is not None or running.watch.lost_feeds
-        if known[0] != where or ended:  # of a session before this one, or a node has failed
+        if known[0] != where or ended:  # of an earlier session, or a node has failed
             cluster.end()
             del _clusters[known]
     if key not in _clusters:
@@ -107,8 +107,8 @@ def _running(session: Any, spec: Prediction, devices: int, profile: Any) -> Clus
 def serve(args: tuple[predictors.Program, int], ctx: NodeContext) -> None:
     """A node's main function: serves tasks until the cluster ends.
 
-    Each task has a thread, which takes its rows and sends its results; the model computes for one
-    of them at a time.
+    Each task has a thread that reads its rows and sends its results; the model computes for one
+    task at a time.
     """
     program, batch_size = args
     loading = start_in_model_thread(partial(predictors.predictor_of, program))
@@ -136,12 +136,12 @@ class _Server:
         self._predictor = predictor
         self._outputs = outputs
         self._batch_size = batch_size
-        self._began: float | None = None  # the call that the model is in
+        self._began: float | None = None  # start of the model's current call
         self._limit_s = _TIMEOUT_S
         self.ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
     def run(self, ctx: NodeContext) -> None:
-        """Serves one task after the other."""
+        """Serves tasks one after the other."""
         try:
             feed = ctx.get_data_feed(train_mode=False, qname_in=_FEED)
             while not feed.should_stop():
@@ -153,12 +153,12 @@ class _Server:
             self.ended.put(error)
 
     def check(self) -> None:
-        """Raises TimeoutError where the model hangs."""
+        """Raises TimeoutError if the model hangs."""
         began = self._began
         if began is not None and time.monotonic() - began > self._limit_s:
             raise TimeoutError(
                 f"the model has not returned from a call for {self._limit_s:g} s, so this node is "
-                "considered hung: make batch_size smaller if a call takes so long"
+                "considered hung: reduce batch_size if a call takes this long"
             )
 
     def _call(self, arrays: dict[str, Any]) -> list[np.ndarray]:
@@ -169,7 +169,7 @@ class _Server:
             self._began, self._limit_s = None, _CALL_S
 
     def _results(self, arrays: dict[str, Any]) -> ColumnResults | None:
-        """The outputs; where the values are wrong, what the task is to raise."""
+        """The outputs; for invalid values, the error that the task raises."""
         try:
             found = in_model_thread(partial(self._call, arrays))
             return ColumnResults.of(dict(zip(self._outputs, found, strict=True)))
@@ -180,10 +180,10 @@ class _Server:
 def served(
     nodes: FeedSpec, spec: Prediction, made: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields each batch's kept columns and what a node's model makes of it.
+    """Yields each batch's kept columns and the results of a node's model.
 
-    A thread reads, prepares and sends rows; it waits while the node does not keep up, or Spark does
-    not take the results.
+    A thread reads, prepares and sends rows; it waits while the node cannot keep up, or Spark does
+    not consume the results.
     """
     partition, before = partition_id(), 0
     rows = WaitingRows(spec.kept, made, partition, least=2 * spec.batch_size)
@@ -198,7 +198,7 @@ def served(
         rows.check_none()
     finally:
         rows.close()
-        with suppress(ValueError):  # the thread that reads it has not ended yet
+        with suppress(ValueError):  # its reading thread is still running
             sent.close()
 
 

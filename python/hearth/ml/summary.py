@@ -1,4 +1,4 @@
-"""What a training reports: a dict of numbers for each epoch, as pyspark.ml's summaries do."""
+"""The summary of a training: a dict of numbers for each epoch, as in pyspark.ml."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class TrainingSummary:
 
     Attributes:
         history: for each epoch its number and figures: loss, metrics, val_loss, lr, seconds, rows.
-        best_epoch: the epoch whose weights the model has; -1: those of the last one.
-        stopped_early: whether early stopping, or a callback, ended the training.
+        best_epoch: the epoch whose weights the model has; -1: the last one.
+        stopped_early: whether early stopping or a callback ended the training.
     """
 
     def __init__(self, history: Sequence[dict[str, Any]], best_epoch: int, stopped_early: bool):
@@ -21,7 +21,7 @@ class TrainingSummary:
 
     @property
     def totalIterations(self) -> int:
-        """Epochs that were trained."""
+        """Number of trained epochs."""
         return len(self.history)
 
     @property
@@ -30,7 +30,7 @@ class TrainingSummary:
         return [row["loss"] for row in self.history]
 
     def frame(self, spark: Any = None) -> Any:
-        """The history as a DataFrame, a column of double for each figure."""
+        """The history as a DataFrame with a double column for each figure."""
         from hearth.spark.session import as_session
 
         names = list(dict.fromkeys(name for row in self.history for name in row))
@@ -40,7 +40,7 @@ class TrainingSummary:
         return as_session(spark).createDataFrame(rows, schema)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it; TrainingSummary(**...) gives it back."""
+        """A dict that JSON can hold; TrainingSummary(**...) restores it."""
         return {
             "history": self.history,
             "best_epoch": self.best_epoch,

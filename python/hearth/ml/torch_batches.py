@@ -1,4 +1,4 @@
-"""Minibatches of a training as a PyTorch module takes them: on its device, in its type."""
+"""Minibatches for a PyTorch module: on its device, in its type."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hearth.rows.dense_arrays import byte_rows
 
 @dataclass(frozen=True)
 class Batch:
-    """A minibatch on the device. `rows`: those that count; 0 where all are repetitions, which are
-    then trained on without any weight. `weights`: of the rows, where a column gives them."""
+    """A minibatch on the device. `rows`: number of rows that count; 0 if all are repeated, which
+    have no weight. `weights`: of the rows, from the weight column."""
 
     inputs: list[torch.Tensor]
     labels: list[torch.Tensor]
@@ -23,8 +23,8 @@ class Batch:
     rows: int
 
 
-class Placer:
-    """Makes batches of what a loader with uneven="weight" gives. Used by one thread."""
+class BatchConverter:
+    """Converts batches of a loader with uneven="weight". Used by one thread."""
 
     def __init__(
         self, inputs: Sequence[str], labels: Sequence[str], weight: str, device: Any, kind: Any
@@ -33,14 +33,14 @@ class Placer:
         self._device, self._kind = device, kind
 
     def __call__(self, batch: Mapping[str, Any]) -> Batch:
-        """Raises ValueError for columns that make no tensors, or that the type cannot hold."""
+        """Raises ValueError for columns that do not fit tensors, or the type."""
         counts = batch.get(WEIGHT)
         kept = None if counts is None or bool((counts > 0).all()) else counts > 0
         rows = len(next(iter(batch.values()))) if kept is None else int(kept.sum())
         kept = kept if rows else None
-        inputs = [self._placed(batch, name, kept) for name in self._inputs]
-        labels = [self._placed(batch, name, kept) for name in self._labels]
-        weights = self._placed(batch, self._weight, kept) if self._weight else None
+        inputs = [self._to_device(batch, name, kept) for name in self._inputs]
+        labels = [self._to_device(batch, name, kept) for name in self._labels]
+        weights = self._to_device(batch, self._weight, kept) if self._weight else None
         if weights is not None and bool((weights < 0).any() or not weights.isfinite().all()):
             raise ValueError(
                 f"the column {self._weight!r} has the weight {weights.min().item()}: weights of "
@@ -48,7 +48,7 @@ class Placer:
             )
         return Batch(inputs, labels, weights, rows)
 
-    def _placed(self, batch: Mapping[str, Any], name: str, kept: Any) -> torch.Tensor:
+    def _to_device(self, batch: Mapping[str, Any], name: str, kept: Any) -> torch.Tensor:
         if name not in batch:
             raise ValueError(
                 f"a minibatch has no {name!r}, but {', '.join(batch)}: the transformation must "
@@ -56,7 +56,7 @@ class Placer:
             )
         tensor = as_tensor(batch[name], name)
         tensor = tensor if kept is None else tensor[kept]
-        return placed(tensor, self._device, self._kind, name)
+        return to_device(tensor, self._device, self._kind, name)
 
 
 def as_tensor(values: Any, name: str) -> torch.Tensor:
@@ -67,13 +67,13 @@ def as_tensor(values: Any, name: str) -> torch.Tensor:
 
 
 def float_kind(model: Any) -> Any:
-    """The type of the model's weights, which columns of floating point get, too."""
+    """The type of the model's weights, used for floating-point columns, too."""
     kinds = (value.dtype for value in model.parameters() if value.is_floating_point())
     return next(kinds, torch.float32)
 
 
-def placed(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.Tensor:
-    """On the device, floats in the type `kind`. Raises ValueError where it cannot hold one."""
+def to_device(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.Tensor:
+    """Moves it to the device, floats as `kind`. Raises ValueError if a value does not fit."""
     if not tensor.is_floating_point() or tensor.dtype == kind:
         return tensor.to(device)
     found = tensor.to(device, kind)
@@ -88,22 +88,22 @@ def placed(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.Ten
 
 
 def outputs_of(found: Any, rows: int) -> list[torch.Tensor]:
-    """A model's outputs, of which it may give several in a tuple or list.
+    """A model's outputs, possibly several in a tuple or list.
 
     Raises:
-        ValueError: one is no tensor, or its first dimension is not the rows.
+        ValueError: one is not a tensor, or its first dimension is not the rows.
     """
     outputs = list(found) if isinstance(found, tuple | list) else [found]
     for output in outputs:
         if not isinstance(output, torch.Tensor):
             raise ValueError(
-                f"the model gives a {type(output).__name__}: it must give one tensor, whose first "
-                "dimension is the rows, or a tuple of such tensors"
+                f"the model returned a {type(output).__name__}: it must return one tensor, whose "
+                "first dimension is the rows, or a tuple of such tensors"
             )
         if output.dim() == 0 or len(output) != rows:
             raise ValueError(
-                f"the model gives shape {tuple(output.shape)} for {rows} rows: its first dimension "
-                "must be the rows"
+                f"the model returned shape {tuple(output.shape)} for {rows} rows: its first "
+                "dimension must be the rows"
             )
     return outputs
 

@@ -1,4 +1,4 @@
-"""Losses and metrics of a PyTorch training: over rows, with weights, of several outputs."""
+"""Losses and metrics of a PyTorch training: over rows, weighted, for several outputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hearth.ml.torch_batches import Batch, described
 
 @dataclass(frozen=True)
 class Lost:
-    """The loss of a minibatch: a mean, and the sum of the weights that it is the mean over.
+    """The loss of a minibatch: a mean, and the sum of weights that it is the mean over.
 
-    `parts`: of each output where there are several, by the label's name.
+    `parts`: of each output, if there are several, by the label's name.
     """
 
     loss: torch.Tensor
@@ -28,10 +28,10 @@ class Lost:
 
 
 class Losses:
-    """One loss, which may take several outputs and labels, or one for each output."""
+    """One loss, possibly of several outputs and labels, or one for each output."""
 
     def __init__(self, given: Any, labels: Sequence[str], factors: Sequence[float]):
-        """Raises ValueError where there are not as many losses as labels, or weights as losses."""
+        """Raises ValueError if the numbers of losses, labels and weights differ."""
         losses = list(given) if isinstance(given, list | tuple) else [given]
         self._losses = [each() if isinstance(each, type) else each for each in losses]
         self._labels = labels
@@ -39,21 +39,21 @@ class Losses:
         if several and len(losses) != len(labels):
             raise ValueError(
                 f"there are {len(losses)} losses for {len(labels)} label columns "
-                f"({', '.join(labels)}): give one loss for each of labelCols"
+                f"({', '.join(labels)}): pass one loss for each of labelCols"
             )
         self._factors = list(factors) or [1.0] * len(losses)
         if len(self._factors) != len(losses):
             raise ValueError(f"lossWeights has {len(factors)} numbers for {len(losses)} losses")
 
     def __call__(self, outputs: Sequence[torch.Tensor], batch: Batch) -> Lost:
-        """Raises ValueError for shapes that a loss does not take, and a loss that is no number."""
+        """Raises ValueError for unsupported shapes, or a loss that is not a number."""
         if len(self._losses) == 1:
             loss, mass = self._one(0, list(outputs), batch.labels, batch)
             return Lost(loss * self._factors[0], mass, {})
         if len(outputs) != len(self._losses):
             raise ValueError(
-                f"the model gives {len(outputs)} outputs for {len(self._losses)} losses: it must "
-                "give a tuple with one for each of labelCols"
+                f"the model returned {len(outputs)} outputs for {len(self._losses)} losses: it "
+                "must return a tuple with one for each of labelCols"
             )
         parts = {}
         for at, name in enumerate(self._labels):
@@ -68,9 +68,9 @@ class Losses:
         rows = _called(_per_row(function), outputs, labels)
         if rows.dim() == 0 or len(rows) != len(batch.weights):
             raise ValueError(
-                f"with weightCol a loss must give a number for each row, but it gives shape "
-                f"{tuple(rows.shape)} for {len(batch.weights)} rows: let it take the argument "
-                "reduction='none', as those of torch.nn.functional do"
+                f"with weightCol a loss must return a number for each row, but it returned shape "
+                f"{tuple(rows.shape)} for {len(batch.weights)} rows: give it an argument "
+                "reduction='none', like those of torch.nn.functional"
             )
         values = rows.reshape(len(rows), -1).mean(1)
         mass = float(batch.weights.sum()) if batch.rows else 0.0
@@ -79,7 +79,7 @@ class Losses:
 
 def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Tensor:
     with warnings.catch_warnings():
-        # PyTorch would compare each output with each label, and train on nonsense.
+        # PyTorch would broadcast outputs against labels, and train on nonsense.
         warnings.filterwarnings("error", message="Using a target size")
         try:
             return function(*outputs, *labels)
@@ -96,7 +96,7 @@ def _line(error: BaseException) -> str:
 
 
 def _per_row(function: Any) -> Callable[..., Any]:
-    """The same loss without its mean over the rows, where it can be had."""
+    """The same loss without the mean over rows, if available."""
     if isinstance(function, torch.nn.Module) and hasattr(function, "reduction"):
         function = copy.copy(function)
         function.reduction = "none"
@@ -119,11 +119,11 @@ def _checked(loss: Any) -> torch.Tensor:
 
 
 class Metrics:
-    """Metrics by name: functions of outputs and labels that give a mean over the rows, or objects
+    """Metrics by name: functions of outputs and labels that return a mean over the rows, or objects
     with update() and compute(), such as those of torchmetrics. For one pass over rows.
 
     Attributes:
-        sums: of the functions' values times rows; rows: those that were counted.
+        sums: of the functions' values times rows; rows: number of counted rows.
     """
 
     def __init__(self, given: Any, device: Any):
@@ -139,7 +139,7 @@ class Metrics:
                 self._functions[name] = metric
 
     def update(self, outputs: Sequence[torch.Tensor], batch: Batch) -> None:
-        """Counts a minibatch."""
+        """Adds a minibatch."""
         if not batch.rows or not (self._objects or self._functions):
             return
         with torch.no_grad():
@@ -152,19 +152,19 @@ class Metrics:
         self.rows += batch.rows
 
     def values(self) -> dict[str, float]:
-        """The metrics of this rank's rows; those of torchmetrics of all ranks' rows, in a
+        """The metrics of this rank's rows; those of torchmetrics over all ranks' rows, in a
         collective call."""
         found = {name: self.sums.get(name, 0.0) / max(1, self.rows) for name in self._functions}
         return found | {name: float(metric.compute()) for name, metric in self._objects.items()}
 
 
 def named(given: Any) -> dict[str, Any]:
-    """Metrics by their names; a class, or a partial of one, is called. Raises ValueError for two
-    of one name."""
+    """Metrics by name; a class, or a partial of one, is called. Raises ValueError for duplicate
+    names."""
     if not isinstance(given, Mapping):
         names = [_name_of(each) for each in given]
         if len(set(names)) < len(names):
-            raise ValueError(f"two metrics have one name ({', '.join(names)}): give a dict")
+            raise ValueError(f"two metrics have one name ({', '.join(names)}): pass a dict")
         given = dict(zip(names, given, strict=True))
     return {name: _made(metric) for name, metric in given.items()}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hearth.ml.torch_batches import as_tensor, float_kind, placed
+from hearth.ml.torch_batches import as_tensor, float_kind, to_device
 from hearth.torch import datasets
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TorchPredictor:
-    """Calls a module in eval mode, on this process's GPU where it has one.
+    """Calls a module in eval mode, on this process's GPU if it has one.
 
     Floats become the type of the module's weights, bytes of one length uint8 [rows, length].
     """
@@ -31,7 +31,7 @@ class TorchPredictor:
         self._module = torch.compile(module) if program.compile else module
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        """What the module gives. Raises ValueError for values that no tensor of it holds."""
+        """The module's output. Raises ValueError for values that do not fit its tensors."""
         same = len(self._names) == len(arrays)
         names = self._names if same else [f"{i}" for i in range(len(arrays))]
         inputs = [self._tensor(a, name) for a, name in zip(arrays, names, strict=True)]
@@ -45,6 +45,6 @@ class TorchPredictor:
         return nullcontext()
 
     def _tensor(self, array: np.ndarray, name: str) -> Any:
-        # In memory that may be written to: Spark's columns must not change.
+        # In writable memory: Spark's columns must not change.
         tensor = as_tensor(datasets.as_tensor(array, name), name)
-        return placed(tensor, self._device, self._kind, name)
+        return to_device(tensor, self._device, self._kind, name)

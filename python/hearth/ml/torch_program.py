@@ -1,4 +1,4 @@
-"""What TorchEstimator's nodes and TorchModel's tasks run."""
+"""The programs of TorchEstimator's nodes and TorchModel's tasks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
 
-KEPT = 2  # checkpoints
+KEPT = 2  # number of checkpoints
 
 
 def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
-    """Runs on every rank; rank 0 gives the weights, what the outputs are, and the history.
+    """Runs on every rank; rank 0 returns the weights, the outputs' types, and the history.
 
-    `given`: the training, the pickled TrainingCode, and the weights to begin with, or b"".
+    `given`: the training, the pickled TrainingCode, and the initial weights or b"".
     """
     import torch.distributed as dist
 
@@ -52,7 +52,7 @@ def _found(trainer: Any) -> dict[str, Any]:
 
 
 def _keep(ctx: Any, trainer: Any, loader: Any) -> None:
-    """Makes a checkpoint, where there is a folder for them."""
+    """Makes a checkpoint, if there is a folder for them."""
     if trainer.spec.resumes:
         ctx.checkpoint(trainer.run["step"], keep=KEPT, **trainer.parts(), data=loader)
 
@@ -64,7 +64,7 @@ def _after_epoch(ctx: Any, trainer: Any, keep: Any, row: dict[str, Any]) -> None
 
 
 def _device(name: str, ctx: Any) -> Any:
-    """Raises ValueError where the node has no such device."""
+    """Raises ValueError if the node has no such device."""
     import torch
 
     device = ctx.device if name == "auto" else torch.device(name)
@@ -77,7 +77,7 @@ def _device(name: str, ctx: Any) -> Any:
 
 
 def module_of(program: bytes, state: bytes) -> Any:
-    """A trained module. `program`: pickled, what makes it and the arguments for that."""
+    """A trained module. `program`: its pickled function and arguments."""
     from hearth.torch import returned
 
     make_model, arguments = pickle.loads(program)

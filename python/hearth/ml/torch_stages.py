@@ -18,11 +18,11 @@ _NEEDED = ("model", "loss", "optimizer")
 
 
 class TorchEstimator(TrainingEstimator):
-    """Trains a module by DistributedDataParallel on nodes beside Spark's executors.
+    """Trains a module with DistributedDataParallel on nodes on Spark's executors.
 
-    Columns of numbers, arrays and vectors of one length become tensors, those of floating point in
-    the type of the module's weights; bytes of one length become uint8. A null in one of them is an
-    error, and so is a loss that is no finite number.
+    Columns of numbers, arrays and vectors of one length become tensors, floats in the type of the
+    module's weights; bytes of one length become uint8. A null in one of them is an error, and so is
+    a loss that is not finite.
     """
 
     def __init__(
@@ -38,18 +38,18 @@ class TorchEstimator(TrainingEstimator):
         initialModel: Any = None,
         **params: Any,
     ):
-        """All but the Params are code, which is pickled and saved with the stage.
+        """Arguments other than Params are code, which is pickled and saved with the stage.
 
         Args:
             model: model(**modelArgs) makes the torch.nn.Module; called on every worker with the
                 same random seed.
-            loss: loss(outputs, labels): the mean over the rows, torch.nn.functional.cross_entropy
-                for instance; several outputs and labels are further arguments. Or a list with one
-                for each output and label.
+            loss: loss(outputs, labels): the mean over the rows, such as
+                torch.nn.functional.cross_entropy; several outputs and labels are further arguments.
+                Or a list with one for each output and label.
             optimizer: optimizer(parameters, lr=learningRate, **optimizerArgs): a class of
                 torch.optim, or a functools.partial of one.
-            metrics: by name functions of outputs and labels that give the mean over the rows, or
-                objects with update() and compute(), as those of torchmetrics.
+            metrics: by name functions of outputs and labels that return the mean over the rows, or
+                objects with update() and compute(), such as those of torchmetrics.
             callbacks: functions of the trainer and the figures of an epoch, called at its end, or
                 objects with some of on_train_begin, on_epoch_begin, on_batch_end, on_train_end
                 (trainer) and on_epoch_end (trainer, figures). On each worker; trainer.stop() ends
@@ -57,11 +57,11 @@ class TorchEstimator(TrainingEstimator):
             scheduler: scheduler(optimizer) makes one of torch.optim.lr_scheduler.
             transformation: transformation(batch) changes a minibatch {column: tensor}, or
                 transformation(batch, seeds), with one seed for each row.
-            initialModel: a TorchModel, or a state_dict, whose weights the training begins with.
-            params: Params by their names.
+            initialModel: a TorchModel, or a state_dict, with the initial weights.
+            params: Params by name.
 
         Raises:
-            TypeError: one of them cannot be called, or there is no such Param.
+            TypeError: one of them is not callable, or a Param is unknown.
         """
         super().__init__()
         self._setDefault(learningRate=1e-3)
@@ -77,7 +77,7 @@ class TorchEstimator(TrainingEstimator):
         self._set_all(params)
 
     def setInitialModel(self, value: Any) -> TorchEstimator:
-        """Begins with the weights of a TorchModel, or with a state_dict; not saved."""
+        """Starts with the weights of a TorchModel, or with a state_dict; not saved."""
         from hearth.torch import returned
 
         state = value.state_dict() if hasattr(value, "state_dict") else value
@@ -101,7 +101,7 @@ class TorchEstimator(TrainingEstimator):
             gpus_per_worker=0 if spec.device == "cpu" else None,
             restart=bool(store),
             checkpoint_dir=store,
-        ) as cluster:  # its end waits for the ranks
+        ) as cluster:  # its exit waits for the ranks
             cluster.reports.note_params(self._plain_params())
         found: dict[str, Any] | None = returned.take(cluster)
         return found
@@ -116,24 +116,24 @@ def _check_code(given: Mapping[str, Any]) -> None:
         several = list(value) if name == "loss" and isinstance(value, list | tuple) else [value]
         if not all(map(callable, several)) or (name == "model" and is_module):
             raise TypeError(
-                f"TorchEstimator's {name} is a {type(value).__name__}: give a function or "
+                f"TorchEstimator's {name} is a {type(value).__name__}: pass a function or "
                 "class that is called on the workers"
             )
 
 
 class TorchModel(TrainedModel):
-    """A trained module: transform() adds a column with what it gives for each row."""
+    """A trained module: transform() adds a column with its output for each row."""
 
     outputType = Param(
         Params._dummy(), "outputType", "Spark's types of the outputs", TypeConverters.toString
     )
     outputKind = Param(
-        Params._dummy(), "outputKind", "PyTorch's types of them", TypeConverters.toString
+        Params._dummy(), "outputKind", "PyTorch's types of the outputs", TypeConverters.toString
     )
     modelArgs: Any = Param(Params._dummy(), "modelArgs", "arguments of the module's function")
 
     def __init__(self) -> None:
-        """Of TorchEstimator.fit() and load() alone."""
+        """Use TorchEstimator.fit() or load() instead."""
         super().__init__()
         self._setDefault(modelArgs={})
         self._state = b""
@@ -145,7 +145,7 @@ class TorchModel(TrainedModel):
         return returned.loaded(self._state)
 
     def module(self) -> Any:
-        """The module with the trained weights, in this process, ready to be applied.
+        """The module with the trained weights, in this process, in eval mode.
 
         Raises:
             ValueError: the model was loaded as untrusted.
@@ -155,7 +155,7 @@ class TorchModel(TrainedModel):
         return module.eval()
 
     def setModel(self, model: Callable[..., Any]) -> TorchModel:
-        """Sets the function that makes the module, in place of the one that was saved."""
+        """Sets the function that makes the module, replacing the saved one."""
         self._keep(model)
         return self
 

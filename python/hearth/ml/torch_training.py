@@ -1,4 +1,4 @@
-"""The epochs of one rank of a PyTorch training. Knows nothing of Spark."""
+"""The epochs of one rank of a PyTorch training. Independent of Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from hearth.ml.early_stop import EarlyStop
-from hearth.ml.torch_batches import Batch, Placer, described, float_kind, outputs_of
+from hearth.ml.torch_batches import Batch, BatchConverter, described, float_kind, outputs_of
 from hearth.ml.torch_losses import Losses, Lost, Metrics
 from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
 
@@ -20,26 +20,26 @@ _TYPES = {"float32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Trainer:
-    """Trains a model on the minibatches of this rank, in step with the others of the default
-    process group; without one, alone. Callbacks get it. One thread uses it.
+    """Trains a model on this rank's minibatches, in step with the other ranks of the default
+    process group; without one, alone. Passed to callbacks. One thread uses it.
 
     Attributes:
-        model, optimizer, scheduler: those of the code; the model without DistributedDataParallel.
+        model, optimizer, scheduler: made by the code; the model without DistributedDataParallel.
         history: a dict of figures for each epoch so far.
-        run: what a checkpoint keeps beside them: epochs, steps, history, early stopping.
+        run: saved in checkpoints in addition to them: epochs, steps, history, early stopping.
     """
 
     def __init__(
         self, code: TrainingCode, spec: TrainingSpec, device: torch.device, initial: Any = None
     ):
-        """`initial`: weights to begin with. Raises ValueError for losses that do not fit."""
+        """`initial`: initial weights. Raises ValueError for losses that do not fit."""
         self.code, self.spec, self.device = code, spec, device
         torch.manual_seed(spec.seed)
         self.model = code.model(**spec.model_args).to(device)
         if initial is not None:
             self.model.load_state_dict(initial)
         self.world = dist.get_world_size() if dist.is_initialized() else 1
-        if self.world > 1:  # dropout differs between the ranks
+        if self.world > 1:  # different dropout on each rank
             torch.manual_seed(spec.seed + dist.get_rank())
         self._parallel = DistributedDataParallel(self.model) if self.world > 1 else self.model
         arguments = {"lr": spec.learning_rate, **spec.optimizer_args}
@@ -53,17 +53,17 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=True) if scaled else None
         self._losses = Losses(code.loss, spec.labels, spec.loss_weights)
         kind = float_kind(self.model)
-        self._place = Placer(spec.inputs, spec.labels, spec.weight, device, kind)
+        self._convert = BatchConverter(spec.inputs, spec.labels, spec.weight, device, kind)
         default = "val_loss" if spec.validates else "loss"
         monitor = spec.monitor or default
         self._stop = EarlyStop(monitor, spec.patience, spec.min_delta, spec.monitor_mode)
         self.run["stop"] = self._stop.state
         self.best = self._state() if spec.keeps_best else None
-        self._window = [0, 0.0]  # minibatches since the last step of the optimizer, their mass
+        self._window = [0, 0.0]  # minibatches since the optimizer's last step, their total weight
 
     @property
     def epoch(self) -> int:
-        """Epochs that are complete."""
+        """Number of completed epochs."""
         return self.run["epoch"]
 
     @property
@@ -75,7 +75,7 @@ class Trainer:
         self.run["stopped"] = True
 
     def parts(self) -> dict[str, Any]:
-        """What a checkpoint holds, for checkpoint() and restore() of a TorchContext."""
+        """The content of a checkpoint, for checkpoint() and restore() of a TorchContext."""
         return {
             "model": self.model, "optimizer": self.optimizer, "scheduler": self.scheduler,
             "scaler": self.scaler, "best": self.best, "run": self.run,
@@ -88,18 +88,18 @@ class Trainer:
         after_epoch: Callable[[dict[str, Any]], None] = lambda row: None,
         keep: Callable[[], None] = lambda: None,
     ) -> None:
-        """Trains up to the number of epochs.
+        """Trains until the configured number of epochs.
 
         Args:
-            train: gives the minibatches of an epoch each time that it is iterated.
-            validation: the same, of rows to validate on.
-            after_epoch: gets the figures of each epoch at its end.
+            train: yields the minibatches of an epoch each time it is iterated.
+            validation: likewise, of rows to validate on.
+            after_epoch: called with the figures of each epoch.
             keep: makes a checkpoint, within an epoch.
 
         Raises:
-            ValueError: columns, model, loss or metrics are wrong, or the loss is no finite number.
+            ValueError: columns, model, loss or metrics are invalid, or the loss is not finite.
         """
-        self._stop.state = self.run["stop"]  # it may be of a checkpoint
+        self._stop.state = self.run["stop"]  # it may come from a checkpoint
         self._call("on_train_begin")
         while self.epoch < self.spec.epochs and not self.run["stopped"]:
             self._call("on_epoch_begin")
@@ -123,11 +123,11 @@ class Trainer:
         self._take_partial(sums, metrics)
         for batch in batches:
             before = self.run["step"]
-            placed = self._place(batch)
-            outputs, lost = self._forward(placed, self._parallel)
+            on_device = self._convert(batch)
+            outputs, lost = self._forward(on_device, self._parallel)
             self._check_finite(lost)
-            sums.add(lost, placed.rows)
-            metrics.update(outputs, placed)
+            sums.add(lost, on_device.rows)
+            metrics.update(outputs, on_device)
             self._backward(lost)
             self._call("on_batch_end")
             every = self.spec.checkpoint_steps
@@ -141,13 +141,13 @@ class Trainer:
         return self._figures(sums, metrics)
 
     def _note_partial(self, sums: _Sums, metrics: Metrics) -> None:
-        """Keeps the sums of all ranks in an epoch so far, for a checkpoint."""
+        """Stores the sums of all ranks in an epoch so far, for a checkpoint."""
         values = {**sums.losses, **{f"metric {name}": v for name, v in metrics.sums.items()}}
         values |= {"mass": sums.mass, "rows": float(sums.rows)}
         self.run["partial"] = dict(zip(values, self._total(list(values.values())), strict=True))
 
     def _take_partial(self, sums: _Sums, metrics: Metrics) -> None:
-        """Rank 0 goes on with the sums that a checkpoint has."""
+        """Rank 0 continues with the sums of a checkpoint."""
         if (known := self.run["partial"]) is None or (self.world > 1 and dist.get_rank()):
             return
         known = dict(known)
@@ -185,7 +185,7 @@ class Trainer:
             )
 
     def _backward(self, lost: Lost) -> None:
-        """Gradients are sums over rows, divided by what a whole window has on all ranks."""
+        """Gradients are sums over rows, divided by the total weight of a window on all ranks."""
         window, spec = self._window, self.spec
         window[0] += 1
         window[1] += lost.mass
@@ -198,7 +198,7 @@ class Trainer:
             self._step()
 
     def _share_gradients(self) -> None:
-        """The means over the ranks, where a window ends before its last minibatch."""
+        """Averages gradients over the ranks, if a window ends before its last minibatch."""
         for parameter in self.model.parameters() if self.world > 1 else ():
             if parameter.requires_grad:
                 if parameter.grad is None:
@@ -231,17 +231,17 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def _validate(self, batches: Iterable[Any]) -> dict[str, float]:
-        if self.world > 1:  # those of BatchNorm follow from each rank's rows
+        if self.world > 1:  # BatchNorm's buffers differ between ranks
             for buffer in self.model.buffers():
                 dist.broadcast(buffer, 0)
         self.model.eval()
         sums, metrics = _Sums(), Metrics(self.code.metrics, self.device)
         with torch.no_grad():
             for batch in batches:
-                placed = self._place(batch)
-                outputs, lost = self._forward(placed, self.model)
-                sums.add(lost, placed.rows)
-                metrics.update(outputs, placed)
+                on_device = self._convert(batch)
+                outputs, lost = self._forward(on_device, self.model)
+                sums.add(lost, on_device.rows)
+                metrics.update(outputs, on_device)
         found = self._figures(sums, metrics, "validation rows")
         if not found.pop("rows"):
             raise ValueError(NOTHING_HELD)
@@ -255,8 +255,8 @@ class Trainer:
         *totals, mass, rows = self._total([*weighted, sums.mass, float(sums.rows)])
         if rows and not mass:
             raise ValueError(
-                f"the column {self.spec.weight!r} gives each of {int(rows)} {what} the weight 0, "
-                "so they count for nothing: give some of them a weight above 0"
+                f"the column {self.spec.weight!r} has the weight 0 for each of {int(rows)} {what}, "
+                "so they are ignored: set the weight of some rows above 0"
             )
         masses = [mass] * len(sums.losses) + [rows] * len(own)
         means = [t / m if m else float("nan") for t, m in zip(totals, masses, strict=True)]
@@ -275,7 +275,7 @@ class Trainer:
         self.run["stopped"] = stops > 0
 
     def _total(self, values: list[float]) -> list[float]:
-        """Sums over the ranks, the same bits on each."""
+        """Sums over the ranks, bitwise equal on each."""
         if self.world == 1:
             return values
         on_gpu = dist.get_backend() == "nccl"
@@ -297,7 +297,7 @@ class Trainer:
 
 
 class _Sums:
-    """Losses of the minibatches of a pass, each times the weight of its rows."""
+    """Losses of the minibatches of a pass, each multiplied by the weight of its rows."""
 
     def __init__(self) -> None:
         self.losses: dict[str, float] = {"loss": 0.0}

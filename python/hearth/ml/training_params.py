@@ -20,7 +20,7 @@ from hearth.spark.ml_stage import all_of, param
 
 
 def _json_dict(value: Any) -> dict[str, Any]:
-    """A dict that is saved with the Params. Raises TypeError for another value."""
+    """A dict to save with the Params. Raises TypeError for other values."""
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return dict(json.loads(json.dumps(value)))
     raise TypeError(f"{value!r} is not a dict of keyword arguments that JSON can hold")
@@ -32,7 +32,7 @@ _FLAG, _TEXTS, _FLOATS = (
     TypeConverters.toListString,
     TypeConverters.toListFloat,
 )
-# What other libraries and pyspark.ml call them.
+# Names in other libraries and pyspark.ml.
 _ALIASES = {
     "featuresCols": "inputCols",
     "numWorkers": "workers",
@@ -47,12 +47,12 @@ _CHOICES = {
 _LEAST = {"batchSize": 1, "epochs": 0, "workers": 1, "accumulationSteps": 1, "patience": 0}
 
 HasValidationFraction: Any = param(
-    "validationFraction", "share of the rows to validate on, chosen by their content", _FLOAT
+    "validationFraction", "share of the rows to validate on, chosen by their hash", _FLOAT
 )
 
 
 class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
-    """Rows that are not trained but validated on: by a boolean column, or a share of all."""
+    """Selects rows to validate on instead of training: by a boolean column, or a share of all."""
 
     def setValidationIndicatorCol(self, value: str) -> Any:
         """Sets validationIndicatorCol: a boolean column, true for rows to validate on."""
@@ -81,8 +81,8 @@ class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
 
 
 _NetParams: Any = all_of(
-    param("outputCols", "columns for the model's outputs, where it gives several", _TEXTS),
-    param("batchSize", "rows of a minibatch, of each worker", _INT),
+    param("outputCols", "columns for the model's outputs, if it has several", _TEXTS),
+    param("batchSize", "rows of a minibatch on each worker", _INT),
 )
 
 
@@ -92,10 +92,10 @@ class HasNetColumns(
     HasOutputCol,
     _NetParams,
 ):
-    """The columns that estimator and model share."""
+    """The column Params of estimator and model."""
 
     def setInputCols(self, value: list[str]) -> Any:
-        """Sets inputCols: the columns that are the model's arguments, in their order."""
+        """Sets inputCols: the columns that are the model's arguments, in order."""
         return self._set(inputCols=value)
 
     def setFeaturesCols(self, value: list[str]) -> Any:
@@ -107,11 +107,11 @@ class HasNetColumns(
         return self._set(featuresCol=value)
 
     def setOutputCol(self, value: str) -> Any:
-        """Sets outputCol: the column for what the model gives."""
+        """Sets outputCol: the column for the model's output."""
         return self._set(outputCol=value)
 
     def _inputs(self, dataset: Any) -> list[str]:
-        """The columns that are the model's arguments. Raises ValueError where none is named."""
+        """The columns that are the model's arguments. Raises ValueError if none is set."""
         if self.isSet(self.inputCols):
             return list(self.getInputCols())
         name = self.getFeaturesCol()
@@ -127,7 +127,7 @@ class HasNetColumns(
         return [self.getOutputCol()]
 
     def _set_all(self, params: dict[str, Any]) -> None:
-        """Sets Params by their names. Raises TypeError for others."""
+        """Sets Params by name. Raises TypeError for unknown ones."""
         for name, value in params.items():
             name = _ALIASES.get(name, name)
             if not self.hasParam(name):
@@ -136,30 +136,30 @@ class HasNetColumns(
 
 
 _TrainingParams: Any = all_of(
-    param("labelCols", "the labels' columns, where there are several", _TEXTS),
+    param("labelCols", "the label columns, if there are several", _TEXTS),
     param("weightCol", "the column with the weight of a row", _TEXT),
-    param("lossWeights", "factors of the losses, where there are several", _FLOATS),
-    param("epochs", "how often each row is trained on", _INT),
+    param("lossWeights", "factors of the losses, if there are several", _FLOATS),
+    param("epochs", "number of passes over the rows", _INT),
     param("learningRate", "the optimizer's learning rate", _FLOAT),
     param("workers", "nodes that train together", _INT),
-    param("shuffle", "whether each epoch has another order", _FLAG),
+    param("shuffle", "whether to shuffle the rows in each epoch", _FLAG),
     param("modelArgs", "keyword arguments of the model's function", _json_dict),
     param("optimizerArgs", "keyword arguments of the optimizer", _json_dict),
     param("accumulationSteps", "minibatches of each step of the optimizer", _INT),
-    param("gradientClipNorm", "the greatest norm of all gradients together", _FLOAT),
-    param("gradientClipValue", "the greatest gradient", _FLOAT),
+    param("gradientClipNorm", "limit of the global gradient norm", _FLOAT),
+    param("gradientClipValue", "limit of each gradient's absolute value", _FLOAT),
     param("precision", "of the computation: float32, bf16 or fp16", _TEXT),
     param("device", "auto, cpu or cuda", _TEXT),
-    param("patience", "epochs without a better one that end the training; 0: none", _INT),
-    param("monitor", "the figure of an epoch that tells a better one", _TEXT),
-    param("monitorMode", "min, max, or auto, which goes by the figure's name", _TEXT),
-    param("minDelta", "by how much an epoch must be better", _FLOAT),
-    param("restoreBest", "whether early stopping goes back to the best epoch's weights", _FLAG),
+    param("patience", "epochs without improvement before training stops; 0: off", _INT),
+    param("monitor", "the figure that decides which epoch is best", _TEXT),
+    param("monitorMode", "min, max, or auto (by the figure's name)", _TEXT),
+    param("minDelta", "smallest change that counts as an improvement", _FLOAT),
+    param("restoreBest", "whether early stopping restores the best epoch's weights", _FLAG),
     param("loaderThreads", "threads that run the transformation", _INT),
-    param("schedulerInterval", "what the scheduler follows: epoch or step", _TEXT),
-    param("storeDir", "folder for checkpoints, from which an ended fit goes on", _TEXT),
+    param("schedulerInterval", "when the scheduler steps: epoch or step", _TEXT),
+    param("storeDir", "folder for checkpoints, from which an interrupted fit resumes", _TEXT),
     param("checkpointSteps", "steps of the optimizer between checkpoints in an epoch", _INT),
-    param("verbose", "whether a line of each epoch is shown", _FLAG),
+    param("verbose", "whether to print a line for each epoch", _FLAG),
 )
 
 
@@ -170,14 +170,14 @@ class HasTraining(
     HasValidation,
     _TrainingParams,
 ):
-    """What TorchEstimator and KerasEstimator have in common."""
+    """The Params of TorchEstimator and KerasEstimator."""
 
     def setLabelCol(self, value: str) -> Any:
-        """Sets labelCol: the column that the loss takes as its second argument."""
+        """Sets labelCol: the column passed to the loss as its second argument."""
         return self._set(labelCol=value)
 
     def setSeed(self, value: int) -> Any:
-        """Sets seed: of the order of rows and of random numbers, as for the first weights."""
+        """Sets seed: for the order of rows and for random numbers, such as initial weights."""
         return self._set(seed=value)
 
     def setNumWorkers(self, value: int) -> Any:
@@ -219,7 +219,7 @@ class HasTraining(
         return self.getOrDefault(known) if self.isDefined(known) else otherwise
 
     def _check_params(self) -> None:
-        """Raises ValueError for values that no training can have."""
+        """Raises ValueError for invalid values."""
         for name, choices in _CHOICES.items():
             if (value := self.getOrDefault(name)) not in choices:
                 raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")

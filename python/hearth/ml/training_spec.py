@@ -1,4 +1,4 @@
-"""A training as it travels to its ranks: numbers and names; and the user's code apart."""
+"""The specification of a training sent to its ranks, and separately the user's code."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ class TrainingSpec:
     scheduler_interval: str = "epoch"
     model_args: Mapping[str, Any] = field(default_factory=dict)
     optimizer_args: Mapping[str, Any] = field(default_factory=dict)
-    threads: int = 0  # that run the transformation
+    threads: int = 0  # for the transformation
     checkpoint_steps: int = 0
-    resumes: bool = False  # there is a folder for checkpoints
+    resumes: bool = False  # whether there is a folder for checkpoints
     verbose: bool = False
-    backend: str = ""  # of Keras
+    backend: str = ""  # Keras' backend
 
     @property
     def keeps_best(self) -> bool:
-        """Whether the weights of the best epoch are kept."""
+        """Whether the weights of the best epoch are stored."""
         return self.patience > 0 and self.restore_best
 
 
 @dataclass(frozen=True)
 class TrainingCode:
-    """The user's part; pickled as a whole.
+    """The user's code; pickled as a whole.
 
     `objects`: classes that Keras finds by name.
     """
@@ -73,7 +73,7 @@ class TrainingCode:
 
 def report_epoch(ctx: Any, spec: TrainingSpec, step: int, row: Mapping[str, Any]) -> None:
     """Sends an epoch's figures to the driver's progress line and history; if the training is
-    verbose, rank 0 also prints them, and its output comes to the driver."""
+    verbose, rank 0 also prints them, and the driver shows its output."""
     ctx.report({key: value for key, value in row.items() if isinstance(value, float)}, step=step)
     if spec.verbose and ctx.share()[0] == 0:
         figures = (f"{key} {row[key]:.4g}" for key in row if key not in ("epoch", "rows"))
@@ -81,7 +81,7 @@ def report_epoch(ctx: Any, spec: TrainingSpec, step: int, row: Mapping[str, Any]
 
 
 def loader_map(transformation: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """The transformation as a loader's map, which keeps the column of weights."""
+    """The transformation as a loader's map that keeps the weight column."""
     if transformation is None:
         return None
 

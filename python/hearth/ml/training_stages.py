@@ -1,4 +1,4 @@
-"""Estimators that train on executors by epochs, and the models that they give."""
+"""Base classes of estimators that train on executors by epochs, and of their models."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from hearth.ml.predictors import program_of
 from hearth.ml.saved_stages import CodeStage
 from hearth.ml.summary import TrainingSummary
 from hearth.ml.training_params import HasNetColumns, HasTraining
+from hearth.ml.training_slots import exclusive_store, training_slots
 from hearth.ml.training_spec import TrainingSpec
-from hearth.ml.turns import store_of_one_training, training_slots
 from hearth.spark import stage_columns
 
 
 class TrainingEstimator(Estimator, HasTraining, CodeStage):
-    """What fit() is for every framework: columns, rows to validate on, slots, errors."""
+    """The parts of fit() shared by all frameworks: columns, validation rows, slots, errors."""
 
     def __init__(self) -> None:
         super().__init__()
         self._set_training_defaults()
         self._is_trial = False  # of a ParamGrid
-        self._initial = b""  # weights to begin with
+        self._initial = b""  # initial weights
 
     def copy(self, extra: Any = None) -> Self:
-        """As of any stage; with other Params it is a trial, with checkpoints of its own."""
+        """As of any stage; with other Params it is a trial, with separate checkpoints."""
         that = super().copy(extra)
         that._is_trial = self._is_trial or bool(extra)
         return that
@@ -40,8 +40,8 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
         return Estimator.fitMultiple(that, dataset, paramMaps)
 
     def _fit(self, dataset: Any) -> Any:
-        """Raises NodeError where a worker fails, ValueError for columns that are not there, nulls
-        in them, and Params that no training has."""
+        """Raises NodeError if a worker fails, ValueError for missing columns, nulls in them, and
+        invalid Params."""
         self._check_params()
         spec = self._spec(dataset)
         names = [*spec.inputs, *spec.labels, *([spec.weight] if spec.weight else [])]
@@ -52,7 +52,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
             store = f"{store.rstrip('/')}/fit-{model.uid}"
         try:
             spark = dataset.sparkSession
-            with store_of_one_training(store), training_slots(spark, self.getWorkers()):
+            with exclusive_store(store), training_slots(spark, self.getWorkers()):
                 found = self._train(spark, spec, frames, store)
         except Exception as error:
             if any(stage_columns.NULL in str(each) for each in (error, error.__cause__)):
@@ -61,14 +61,14 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
         if found is None:
             raise ValueError(
                 f"{type(self).__name__} has no rows to train on: the DataFrame is empty, or all of "
-                "its rows are to validate on"
+                "its rows are for validation"
             )
         model._take_trained(self, found)
         log_model(model._files)
         return self._copyValues(model)
 
     def _plain_params(self) -> dict[str, Any]:
-        """The Params by name, for MLflow: of those that are dicts each entry."""
+        """The Params by name, for MLflow: a dict is flattened to its entries."""
         found: dict[str, Any] = {"estimator": type(self).__name__}
         for known, value in self.extractParamMap().items():
             if isinstance(value, dict):
@@ -112,7 +112,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
     def _frames(self, dataset: Any, names: list[str]) -> dict[str, Any]:
         """The datasets of the training, with the columns that it reads."""
         stage = type(self).__name__
-        stage_columns.stage_frame(stage, dataset, names)  # before anything else is said
+        stage_columns.stage_frame(stage, dataset, names)  # reports missing columns first
         halves = self._divided(dataset, names, self.getSeed())
         kinds = ("train", "validation")
         return {
@@ -124,7 +124,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
     def _train(
         self, spark: Any, spec: TrainingSpec, frames: Mapping[str, Any], store: str
     ) -> dict[str, Any] | None:
-        """What rank 0 gave; None where there were no rows."""
+        """The result of rank 0; None if there were no rows."""
         raise NotImplementedError
 
     def _new_model(self) -> Any:
@@ -146,13 +146,13 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
 
     @property
     def summary(self) -> TrainingSummary:
-        """The history of the training, also of a model that was loaded.
+        """The history of the training, also of a loaded model.
 
         Raises:
             ValueError: there is none.
         """
         if self._summary is None:
-            raise ValueError(f"this {type(self).__name__} has no summary: it was not trained here")
+            raise ValueError(f"this {type(self).__name__} has no summary of its training")
         return self._summary
 
     @property
@@ -167,7 +167,7 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
         outputs, kinds = self._outputs(), types.split(";")
         if len(kinds) != len(outputs):
             raise ValueError(
-                f"the model gives {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
+                f"the model has {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
                 "outputCols to one name for each"
             )
         made = StructType(

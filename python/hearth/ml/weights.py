@@ -1,4 +1,4 @@
-"""Weights of PyTorch modules as safetensors, which hold numbers alone."""
+"""Weights of PyTorch modules as safetensors, which contain only numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def packed(state: dict[str, Any]) -> bytes:
 
     Raises:
         ImportError: the package safetensors is missing.
-        ValueError: the state has something else than tensors.
+        ValueError: the state contains something other than tensors.
     """
     import torch
 
@@ -18,16 +18,16 @@ def packed(state: dict[str, Any]) -> bytes:
         if not isinstance(value, torch.Tensor):
             raise ValueError(
                 f"{name!r} of the module's state is a {type(value).__name__}, but safetensors hold "
-                "tensors alone: leave it out of state_dict(), or save the module in a way of your "
+                "only tensors: leave it out of state_dict(), or save the module in a way of your "
                 "own"
             )
-    # Weights that share memory are refused: each gets its own.
+    # Shared memory is not supported: each tensor gets a copy.
     whole = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
     return bytes(_safetensors().save(whole))
 
 
 def unpacked(data: bytes) -> dict[str, Any]:
-    """The state_dict() of a .safetensors file. Raises ImportError as packed()."""
+    """The state_dict() of a .safetensors file. Raises ImportError like packed()."""
     return dict(_safetensors().load(data))
 
 
@@ -36,7 +36,7 @@ def _safetensors() -> Any:
         import safetensors.torch
     except ImportError:
         raise ImportError(
-            "weights are saved as safetensors, and that package is missing: "
+            "weights are saved as safetensors, but that package is missing: "
             "pip install 'hearth-spark[torch]'"
         ) from None
     return safetensors.torch

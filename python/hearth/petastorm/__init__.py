@@ -1,6 +1,6 @@
 """Petastorm's converter of DataFrames: `from hearth.petastorm.spark import make_spark_converter`.
 
-docs/horovod.md says what differs from Petastorm.
+docs/horovod.md lists the differences from Petastorm.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """How a shard's rows are given; see SparkDatasetConverter.make_torch_dataloader()."""
+    """Options of a shard's batches; see SparkDatasetConverter.make_torch_dataloader()."""
 
     batch_size: int = 32
     num_epochs: int | None = None
@@ -35,7 +35,7 @@ class BatchOptions:
         if self.batch_size < 1:
             raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
         if self.num_epochs is not None and self.num_epochs < 1:
-            raise ValueError(f"num_epochs is {self.num_epochs}: give at least 1, or None: no end")
+            raise ValueError(f"num_epochs is {self.num_epochs}: it must be at least 1, or None")
         if not 0 <= self.cur_shard < self.shard_count:
             raise ValueError(
                 f"cur_shard is {self.cur_shard} of {self.shard_count}: shards count from 0"
@@ -43,12 +43,12 @@ class BatchOptions:
 
 
 class ShardBatches:
-    """Minibatches {column: array or list}; they go on over the ends of epochs, and the last one
-    alone may be smaller. Each iteration goes on with the epochs. One thread uses it.
+    """Minibatches {column: array or list}, continued across epochs; only the last one may be
+    smaller. Each iteration continues the epochs. One thread uses it.
     """
 
     def __init__(self, source: FileSource, options: BatchOptions):
-        """Raises ValueError where the shard has no row to give for ever."""
+        """Raises ValueError if an endless shard has no rows."""
         own = shares(source.splits(), (), options.shard_count)[options.cur_shard]
         self._source, self._options = source.only(own), options
         self._epoch = 0
@@ -56,7 +56,7 @@ class ShardBatches:
         if not self.rows and options.num_epochs is None:
             raise ValueError(
                 f"shard {options.cur_shard} of {options.shard_count} has no row of {source.uri}: "
-                "use fewer shards, or give num_epochs"
+                "use fewer shards, or set num_epochs"
             )
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -69,7 +69,7 @@ class ShardBatches:
         return made if options.transform is None else _cut_again(made, options.batch_size)
 
     def _parts(self, begin: int) -> Iterator[list[Any]]:
-        """The rows of each minibatch, of one epoch or two."""
+        """The rows of each minibatch, from one epoch or two."""
         options = self._options
         if not self.rows:
             return
@@ -106,7 +106,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _cut_again(batches: Iterator[dict[str, Any]], size: int) -> Iterator[dict[str, Any]]:
-    """The rows in minibatches of `size`, where a transform has dropped some or added others."""
+    """Rebatches rows to minibatches of `size`, after a transform that dropped or added rows."""
     held: dict[str, Any] = {}
     for batch in batches:
         if _rows(batch):

@@ -1,4 +1,4 @@
-"""A DataFrame, written once as Parquet, as minibatches for PyTorch and TensorFlow."""
+"""Converts a DataFrame, written once as Parquet, to minibatches for PyTorch and TensorFlow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Arguments of Petastorm's readers that change neither rows nor their order here.
+# Arguments of Petastorm's readers that affect neither rows nor their order here.
 _WITHOUT_MEANING = {
     "reader_pool_type",
     "results_queue_size",
@@ -39,12 +39,12 @@ _WITHOUT_MEANING = {
 class SparkDatasetConverter:
     """Rows of a DataFrame in Parquet files, as make_spark_converter() wrote them.
 
-    May be pickled, as into a function that ranks run; these read the files without Spark.
+    Picklable, for a function that ranks run; they read the files without Spark.
 
     Attributes:
         cache_dir_url: the folder of the files.
         file_urls: the files.
-        dataset_size: how many rows they have, as len().
+        dataset_size: number of rows, as len().
     """
 
     PARENT_CACHE_DIR_URL_CONF = "petastorm.spark.converter.parentCacheDirUrl"
@@ -70,18 +70,17 @@ class SparkDatasetConverter:
         lists.
 
         Args:
-            batch_size: rows of each batch but for the last one; batches go on over the ends of
-                epochs.
-            num_epochs: how often each row is given; None: without an end.
+            batch_size: rows of each batch except the last one; batches continue across epochs.
+            num_epochs: number of passes over the rows; None: unlimited.
             workers_count: threads that make batches; None: 4.
-            options: cur_shard, shard_count: this rank's, of shards whose rows differ by one at
-                most. transform_spec: a TransformSpec. shuffle_row_groups: False: the rows in their
-                order; else other parts of the files in another order in each epoch, and the rows
-                shuffled in windows. seed: of that order. Others of Petastorm's readers are ignored.
+            options: cur_shard, shard_count: this rank's shard; shards differ by at most one row.
+                transform_spec: a TransformSpec. shuffle_row_groups: False: the rows in order; else
+                parts of the files in a different order in each epoch, and rows shuffled in windows.
+                seed: of that order. Other options of Petastorm's readers are ignored.
 
         Raises:
-            ValueError, TypeError: an argument is invalid, or a column fits no tensor.
-            What reading the files raises.
+            ValueError, TypeError: an argument is invalid, or tensors do not support a column.
+            Errors of reading the files.
         """
         from hearth.torch.datasets import as_tensor
 
@@ -102,12 +101,12 @@ class SparkDatasetConverter:
         workers_count: int | None = None,
         **options: Any,
     ) -> Iterator[Any]:
-        """A context manager of a tf.data.Dataset of batches, which are named tuples of tensors.
+        """A context manager of a tf.data.Dataset of batches, named tuples of tensors.
 
         Arguments as of make_torch_dataloader(); batch_size: None: 32.
 
         Raises:
-            ValueError: also where the shard has no row, so that the types are not known.
+            ValueError: also if the shard has no row to infer types from.
         """
         from hearth.petastorm.tf_dataset import as_dataset
 
@@ -118,13 +117,13 @@ class SparkDatasetConverter:
         )
 
     def delete(self) -> None:
-        """Deletes the files. Raises OSError, HearthError where the file system refuses it."""
+        """Deletes the files. Raises OSError or HearthError if the file system refuses."""
         files_of(self.cache_dir_url).remove(self.cache_dir_url)
         _made[:] = [each for each in _made if each[2] is not self]
 
 
 class _Converted:
-    """Batches of another kind; each iteration goes on with the epochs."""
+    """Converted batches; each iteration continues the epochs."""
 
     def __init__(self, batches: ShardBatches, convert: Any):
         self._batches, self._convert = batches, convert
@@ -140,7 +139,7 @@ def _options(
     transform: TransformSpec | None = given.pop("transform_spec", None)
     shard = given.pop("cur_shard", None), given.pop("shard_count", None)
     if (shard[0] is None) != (shard[1] is None):
-        raise ValueError(f"cur_shard={shard[0]}, shard_count={shard[1]}: give both, or none")
+        raise ValueError(f"cur_shard={shard[0]}, shard_count={shard[1]}: set both, or none")
     shuffle, seed = given.pop("shuffle_row_groups", True), given.pop("seed", None)
     if given:
         raise TypeError(
@@ -159,7 +158,7 @@ def _options(
     )
 
 
-# Converters of this process with their frames and arguments: the same frame is written once.
+# Converters of this process with their frames and arguments: equal frames are written once.
 _made: list[tuple[Any, Any, SparkDatasetConverter]] = []
 
 
@@ -169,21 +168,21 @@ def make_spark_converter(
     compression_codec: str | None = None,
     dtype: str | None = "float32",
 ) -> SparkDatasetConverter:
-    """Writes a DataFrame as Parquet, into a folder of its own below
+    """Writes a DataFrame as Parquet, into a new folder below
     SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, a setting of the session: a URI that driver,
-    executors and ranks see. The same frame is written once; the files are deleted by delete(), or
-    when this process ends.
+    executors and ranks can read. Equal frames are written once; the files are deleted by delete()
+    or when this process exits.
 
     Args:
-        df: a DataFrame, of Spark Connect, too.
+        df: a DataFrame, also of Spark Connect.
         parquet_row_group_size_bytes: of the files.
         compression_codec: of Spark's Parquet writer; None: uncompressed.
-        dtype: "float32" or "float64": what floats and doubles, also in arrays, and vectors become;
-            None: as they are.
+        dtype: "float32" or "float64": cast floats and doubles, also in arrays, and vectors;
+            None: no cast.
 
     Raises:
-        ValueError: the setting is missing, or dtype is another one.
-        What Spark raises while it writes.
+        ValueError: the setting is missing, or dtype is invalid.
+        Errors of Spark while it writes.
     """
     parent = df.sparkSession.conf.get(SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, None)
     if not parent:
@@ -192,7 +191,7 @@ def make_spark_converter(
             "URI of a folder that the driver and all executors see"
         )
     if dtype not in ("float32", "float64", None):
-        raise ValueError(f"dtype={dtype!r}: it is 'float32', 'float64' or None")
+        raise ValueError(f"dtype={dtype!r}: must be 'float32', 'float64' or None")
     arguments = (parent, parquet_row_group_size_bytes, compression_codec, dtype)
     for frame, given, converter in _made:
         if given == arguments and _same(frame, df):
@@ -239,5 +238,5 @@ def _delete_all() -> None:
     for _, _, converter in list(_made):
         try:
             converter.delete()
-        except Exception as error:  # the process ends all the same
+        except Exception as error:  # the process exits in any case
             logger.warning("%s could not be deleted: %s", converter.cache_dir_url, error)

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def as_dataset(batches: ShardBatches) -> tf.data.Dataset:
-    """Batches as named tuples of tensors. Their types follow from the first batch, which is read
-    for it.
+    """Batches as named tuples of tensors. Types are inferred from the first batch, which is read
+    for this.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no batch.
     """
     iterator = iter(batches)
     first = next(iterator, None)
     if first is None:
-        raise ValueError("the shard has no row, so the types of its columns are not known")
+        raise ValueError("the shard has no row, so column types cannot be inferred")
     kind = namedtuple("Batch", list(first))  # type: ignore[misc]
     spec = tuple(_spec(values) for values in first.values())
     pending = [(first, iterator)]

@@ -1,4 +1,4 @@
-"""Changes of rows by a function of pandas DataFrames: Petastorm's TransformSpec."""
+"""Transforms rows by a function of pandas DataFrames: Petastorm's TransformSpec."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TransformSpec:
-    """What is done with rows before they are given.
+    """The transformation of rows before they are delivered.
 
     Attributes:
-        func: takes and returns a pandas DataFrame of some rows; in any thread, and it may drop
+        func: takes and returns a pandas DataFrame of some rows; called in any thread; may drop
             rows.
-        edit_fields: columns that `func` makes or changes: (name, NumPy type, shape, nullable).
-        removed_fields: columns that are left out behind it.
-        selected_fields: the only columns to give; instead of removed_fields.
+        edit_fields: columns that `func` adds or changes: (name, NumPy type, shape, nullable).
+        removed_fields: columns to drop afterwards.
+        selected_fields: the only columns to keep; instead of removed_fields.
     """
 
     func: Callable[[pd.DataFrame], pd.DataFrame] | None = None
@@ -31,13 +31,13 @@ class TransformSpec:
 
     def __post_init__(self) -> None:
         if self.removed_fields and self.selected_fields is not None:
-            raise ValueError("give removed_fields or selected_fields of a TransformSpec, not both")
+            raise ValueError("set removed_fields or selected_fields of a TransformSpec, not both")
 
     def apply(self, columns: dict[str, Any]) -> dict[str, Any]:
-        """The columns after it.
+        """The transformed columns.
 
         Raises:
-            ValueError: a column that is named is not there, or its values fit no array.
+            ValueError: a named column is missing, or its values do not fit an array.
         """
         if self.func is not None:
             columns = self._changed(columns)
@@ -61,9 +61,9 @@ class TransformSpec:
 
 
 def _field(given: Any) -> tuple[str, Any, tuple[int | None, ...]]:
-    """(name, type, shape) of an edit field: a tuple, or something with these attributes."""
+    """(name, type, shape) of an edit field: a tuple, or an object with these attributes."""
     if isinstance(given, str):
-        raise ValueError(f"edit_fields has {given!r}: give (name, NumPy type, shape, nullable)")
+        raise ValueError(f"edit_fields has {given!r}: need (name, NumPy type, shape, nullable)")
     name, kind, shape = given[:3]
     return name, kind, tuple(shape or ())
 
@@ -78,7 +78,7 @@ def _array(name: str, values: list[Any], field: Any) -> Any:
             array = array.reshape(len(values), *shape)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"column {name!r} of a TransformSpec has values that are no array"
+            f"column {name!r} of a TransformSpec has values that do not fit an array"
             f"{'' if field is None else f' of the type {kind} and shape {shape}'}: {error}"
         ) from None
     return array

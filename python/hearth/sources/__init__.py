@@ -1,1 +1,1 @@
-"""Rows of files that ranks read themselves: one file for each format, behind `Source`."""
+"""Rows of files that ranks read directly: one module per format, behind the interface `Source`."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MAGIC = b"ARROW1"
-# With MAP_NORESERVE, which Python 3.11 does not name: files may be larger than the memory.
+# MAP_NORESERVE, which Python 3.11 does not define: files may be larger than the memory.
 _PRIVATE = mmap.MAP_PRIVATE | 0x4000
 # Fields of the flatbuffers Footer, Message and RecordBatch, and the type of a message's header.
 _RECORD_BATCHES, _HEADER_TYPE, _HEADER, _LENGTH = 3, 1, 2, 0
@@ -24,8 +24,7 @@ _BLOCK = struct.Struct("<qi4xq")  # offset, bytes of the metadata, bytes of the 
 
 
 class ArrowFormat(Format):
-    """As Format. Batches of local files lie in the mapped file, whose pages are copied where they
-    are written to."""
+    """As Format. Batches of local files refer to the mapped file; pages are copied on write."""
 
     kind = "Arrow"
 
@@ -43,7 +42,7 @@ class ArrowFormat(Format):
                 rows = _rows_of(source.read_at(at, head))
                 units.append(Unit(number, at, head + body, rows))
         except struct.error:
-            raise ValueError(f"{file.uri} is damaged: its footer leads outside the file") from None
+            raise ValueError(f"{file.uri} is damaged: its footer points outside the file") from None
         return check_starts(file.uri, file.size, units, "record batch")
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
@@ -51,7 +50,7 @@ class ArrowFormat(Format):
 
 
 class _Reader:
-    """Memory: a record batch, of a local file what is read of it."""
+    """Memory: a record batch; for a local file only the pages that are read."""
 
     def __init__(self, file: InputFile, schema: pa.Schema):
         import pyarrow as pa
@@ -63,7 +62,7 @@ class _Reader:
 
     def read(self, key: int) -> Iterator[pa.RecordBatch]:
         batch = self._file.get_batch(key).select(self._names)
-        batch.validate(full=True)  # a damaged file may have any offsets
+        batch.validate(full=True)  # a damaged file may have arbitrary offsets
         for at in range(0, batch.num_rows, BATCH_ROWS):
             yield batch.slice(at, BATCH_ROWS)
 
@@ -79,12 +78,13 @@ def _mapped(path: str) -> pa.Buffer:
 def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
     """(offset, bytes of metadata, bytes of body) of each record batch, by the file's footer.
 
-    pyarrow reads a batch to tell how many rows it has; this reads its metadata alone.
+    pyarrow would read a whole batch to count its rows; this reads only its metadata.
     """
     size = source.size()
     tail = source.read_at(max(0, size - 10), 10)
     if len(tail) < 10 or not tail.endswith(_MAGIC):
-        raise ValueError(f"{source.uri} is no Arrow file: it does not end with {_MAGIC.decode()}")
+        magic = _MAGIC.decode()
+        raise ValueError(f"{source.uri} is not an Arrow file: it does not end with {magic}")
     (length,) = struct.unpack_from("<i", tail)
     if not 0 < length <= size - 10:
         raise ValueError(f"{source.uri} is damaged: its footer has {length} bytes")
@@ -105,21 +105,21 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
 
 
 def _rows_of(message: bytes) -> int:
-    """The number of rows that a record batch's metadata tells."""
-    # A length comes first; in files of Arrow 0.15 and later behind four bytes of ones.
+    """The number of rows according to a record batch's metadata."""
+    # Starts with a length; since Arrow 0.15 preceded by four bytes of ones.
     begin = 8 if message[:4] == b"\xff\xff\xff\xff" else 4
     table = begin + struct.unpack_from("<I", message, begin)[0]
     kind = _field(message, table, _HEADER_TYPE)
     header = _field(message, table, _HEADER)
     if kind is None or header is None or message[kind] != _IS_BATCH:
-        raise ValueError("a message is no record batch")
+        raise ValueError("a message is not a record batch")
     batch = header + struct.unpack_from("<I", message, header)[0]
     length = _field(message, batch, _LENGTH)
     return 0 if length is None else struct.unpack_from("<q", message, length)[0]
 
 
 def _field(data: bytes, table: int, number: int) -> int | None:
-    """Where a flatbuffer's table has a field; None where it has its default value."""
+    """The offset of a field in a flatbuffers table; None if it has its default value."""
     fields = table - struct.unpack_from("<i", data, table)[0]
     if fields < 0:
         raise struct.error

@@ -1,4 +1,4 @@
-"""Names of columns as users give them: `name`, or `name as alias`."""
+"""Column names in user arguments: `name`, or `name as alias`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parse_column(item: str) -> tuple[str, str]:
 
 
 def column_pairs(items: Sequence[str], known: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """(name, alias) of each item; one that is a known name is that name, whatever it has in it.
+    """(name, alias) of each item; an item equal to a known name is that name, even with " as ".
 
     Raises: as parse_column().
     """

@@ -1,4 +1,4 @@
-"""Cuts the units of files into splits: small units are joined, large ones cut by rows."""
+"""Makes splits from the units of files: small units are combined, large ones divided by rows."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from hearth.files.stored_files import StoredFile
 from hearth.sources.format import Unit
 from hearth.sources.source import Piece, Split
 
-# With the least number 16 ranks have 12 splits each, so that a split more is 8 % more rows. A split
-# costs an open file or a request, and a partition file in the node that reads it.
+# At this minimum, 16 ranks have 12 splits each, so one more split is 8 % more rows. A split costs
+# an open file or a request, and a partition file on the node that reads it.
 LEAST_SPLITS, MOST_SPLITS = 192, 4096
-# With so many units none of equal size is cut: what reads splits in any order decodes a cut unit
-# from its beginning, time and again.
+# With this many units, none of equal size is divided: a reader that takes splits in random order
+# decodes a divided unit from its beginning each time.
 _FEW_UNITS = 48
-# Small units are joined up to so many bytes.
+# Small units are combined up to this size.
 JOINED_BYTES = 32 << 20
 _TOLERANCE = 1.25
 
 
 def cut_splits(files: Sequence[StoredFile], units: Sequence[Sequence[Unit]]) -> tuple[Split, ...]:
-    """All rows of the units in order; `units`: those of each file. Follows from these alone."""
+    """Splits with all rows of the units in order; `units`: for each file. Deterministic."""
     total = sum(unit.bytes for of_file in units for unit in of_file)
     target = max(total / MOST_SPLITS, min(JOINED_BYTES, total / LEAST_SPLITS)) * _TOLERANCE
     splits: list[Split] = []
@@ -40,7 +40,7 @@ def cut_splits(files: Sequence[StoredFile], units: Sequence[Sequence[Unit]]) -> 
 
 @dataclass
 class _Joined:
-    """Pieces of one split."""
+    """Ranges of units that form one split."""
 
     size: float
     rows: int | None
@@ -48,7 +48,7 @@ class _Joined:
     pieces: list[Piece] = field(default_factory=list)
 
     def takes(self, other: _Joined, target: float, least: float) -> bool:
-        """Whether `other` is joined: not beyond the target, nor so that no host has all bytes."""
+        """Whether `other` may be added: within the target, and some host still has all bytes."""
         if self.size + other.size > target:
             return False
         return self.size < least or not self.hosts or bool(self.hosts & other.hosts)
@@ -67,7 +67,7 @@ class _Joined:
 def _cut(
     files: Sequence[StoredFile], units: Sequence[Sequence[Unit]], share: float
 ) -> Iterator[_Joined]:
-    """Units that have rows; those much larger than a share are cut by rows."""
+    """Units with rows; those much larger than a share are divided by rows."""
     for number, (file, of_file) in enumerate(zip(files, units, strict=True)):
         for unit in of_file:
             if unit.rows == 0:

@@ -1,5 +1,5 @@
-"""Reads pieces of units. Where a piece ends in the middle of its unit, the rest stays open, so that
-splits which cut one row group and are read in turn decode it once.
+"""Reads row ranges of units. If a range ends in the middle of its unit, the reader stays open, so
+that consecutive splits of one row group decode it once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Each holds a decoded batch and what its reader has buffered: a row group at most.
+# Each holds a decoded batch and its reader's buffers: at most a row group.
 _OPEN_UNITS = 2
 
 
 class OpenUnits:
-    """Units that were read up to some row. Any thread."""
+    """Units that were partly read. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,16 +32,16 @@ class OpenUnits:
         """Rows [begin, end) of a unit.
 
         Args:
-            key: identifies the unit among all that are read.
-            piece: begin, end (None: the unit's), and how many rows the unit has, if that is known.
-            start: reads the unit from its first row on.
+            key: identifies the unit among all units.
+            piece: begin, end (None: the unit's end), and the unit's number of rows, if known.
+            start: reads the unit from its first row.
 
         Raises:
             ValueError: the unit has fewer or more rows.
         """
         begin, end, total = piece
         rows = self._take(key, begin) or _Rows(start())
-        for _ in rows.up_to(begin):  # decoded, but another split's
+        for _ in rows.up_to(begin):  # skip rows of other splits
             pass
         last = total if end is None else end
         yield from rows.up_to(last)
@@ -51,7 +51,7 @@ class OpenUnits:
             rows.check_end()
 
     def _take(self, key: Hashable, begin: int) -> _Rows | None:
-        """The unit's rows from `begin` or from a row before it on."""
+        """A reader of the unit positioned at `begin` or before it."""
         with self._lock:
             rows = self._open.get(key)
             return self._open.pop(key) if rows is not None and rows.row <= begin else None
@@ -73,7 +73,7 @@ class _Rows:
         self.row = 0
 
     def up_to(self, end: int | None) -> Iterator[pa.RecordBatch]:
-        """The rows before row `end`; None: all."""
+        """The rows before row `end`; None: all rows."""
         while end is None or self.row < end:
             batch = next(self._batches, None) if self._rest is None else self._rest
             if batch is None:
@@ -87,7 +87,7 @@ class _Rows:
                 yield batch.slice(0, count)
 
     def check_end(self) -> None:
-        """Raises ValueError where rows are left."""
+        """Raises ValueError if rows remain."""
         left = self._rest
         while left is None or left.num_rows == 0:
             left = next(self._batches, None)

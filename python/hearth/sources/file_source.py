@@ -1,4 +1,4 @@
-"""Files of any format as a Source: lists and pins them, and reads their splits."""
+"""FileSource: lists and pins files of any format, and reads their splits."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from hearth.sources.source import Piece, Split
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Files are looked into by so many threads: of another host each look is a few round trips.
+# Threads that read the metadata of files: for a remote file this takes a few round trips.
 _LOOKING_THREADS = 16
 
 
 @dataclass(frozen=True)
 class PinnedFiles:
-    """Files as the driver saw them from `host`; `schema` has the wanted columns by the files' own
-    names, without those that stand in the names of folders."""
+    """Files as the driver saw them from `host`; `schema` has the selected columns by their names in
+    the files, without columns from folder names."""
 
     host: str
     files: tuple[StoredFile, ...]
@@ -44,49 +44,49 @@ class PinnedFiles:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A Source. `columns`: (name in the files, name in the batches); none: all. `spool`: whether
-    ranks keep the rows on their disks for later epochs. `version`: of the table whose files these
-    are (Delta version 3); empty: of no table."""
+    """A Source. `columns`: (name in the files, name in the batches); empty: all. `spool`: whether
+    ranks spool the rows to their disks for later epochs. `version`: of the table that the files
+    belong to (Delta version 3); empty: no table."""
 
     format: Format
     uri: str
     columns: tuple[tuple[str, str], ...] = ()
     spool: bool = True
     version: str = ""
-    packed: bytes = b""  # PinnedFiles; a long list is a tenth as large, and travels as it is
+    packed: bytes = b""  # compressed PinnedFiles; a long list shrinks to a tenth
 
     def pin(self, spark: Any = None) -> FileSource:
         """As Source."""
         return self if self.packed else self.pin_files(self._listed(spark))
 
     def pin_to(self, files: Sequence[Sequence[Any]], spark: Any = None) -> FileSource:
-        """As pin(), but with `files` alone, as named_files() of an earlier pinned source.
+        """Like pin(), but only with `files`, the named_files() of an earlier pinned source.
 
         Raises:
-            ValueError: one of them is gone or has changed; or as pin().
+            ValueError: one of them is missing or has changed; or as pin().
         """
         listed = {file.identity(): file for file in self._listed(spark)}
         named = [tuple(file) for file in files]
         if lost := next((name for name in named if name not in listed), None):
             raise ValueError(
-                f"{lost[0]} has changed since the run began: it had {lost[1]} bytes; give the same "
+                f"{lost[0]} has changed since the run began: it had {lost[1]} bytes; restore the "
                 "files, or use another checkpoint_dir"
             )
         return self.pin_files([listed[name] for name in named])
 
     def named_files(self) -> list[tuple[Any, ...]]:
-        """What identifies each of the pinned files."""
+        """Identifies each pinned file."""
         return [file.identity() for file in self.pinned.files]
 
     def _listed(self, spark: Any) -> list[StoredFile]:
         if spark is not None:
             from hearth.spark.token_forwarder import forward_tokens
 
-            forward_tokens(spark)  # what is listed is looked into
+            forward_tokens(spark)  # needed to read the listed files' metadata
         return list_files(self.uri, spark, recursive=self.format.in_folders)
 
     def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:
-        """As pin(), of files that have been listed."""
+        """Like pin(), for files that have been listed."""
         files = self.format.data_files(listed)
         if not files:
             raise FileNotFoundError(f"there are no {self.format.kind} files in {self.uri}")
@@ -95,11 +95,11 @@ class FileSource:
         return self.pin_known(files, known)
 
     def pin_known(self, files: Sequence[StoredFile], known: pa.Schema) -> FileSource:
-        """As pin(), of data files, perhaps none, that have these columns."""
+        """Like pin(), for data files, possibly none, with known columns."""
         folders = FolderColumns.of(files)
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
-        # Most files of a table are not looked into, which takes less time than another task.
+        # Skips the metadata of most files of a table, which saves as much time as a task takes.
         some = max(1, len(files) // (_LOOKING_THREADS * 16))
         parts = [files[i : i + some] for i in range(0, len(files), some)]
         with ThreadPoolExecutor(_LOOKING_THREADS, "hearth-pin") as pool:
@@ -109,14 +109,14 @@ class FileSource:
         return self._with(PinnedFiles(socket.gethostname(), tuple(files), schema, folders, splits))
 
     def select(self, columns: Sequence[tuple[str, str]]) -> FileSource:
-        """The pinned source with these of its columns, as `columns`. Raises ValueError where one is
+        """The pinned source with these of its columns, like `columns`. Raises ValueError if one is
         missing."""
         chosen = replace(self, columns=tuple(columns))
         schema = chosen._selected(self.pinned.schema, self.pinned.folders)
         return chosen._with(replace(self.pinned, schema=schema))
 
     def only(self, splits: Sequence[Split]) -> FileSource:
-        """The pinned source with these of its splits, for one that reads no others."""
+        """The pinned source with these of its splits, for a reader of no others."""
         kept = sorted({piece.file for split in splits for piece in split.pieces})
         at = {number: i for i, number in enumerate(kept)}
         files = tuple(self.pinned.files[number] for number in kept)
@@ -127,8 +127,8 @@ class FileSource:
         return self._with(replace(self.pinned, files=files, splits=tuple(renumbered)))
 
     def in_place(self) -> FileSource:
-        """The pinned source with binaries as views of the mapped files, where its format and place
-        allow it."""
+        """The pinned source with binaries as views of the mapped files, if its format and location
+        support it."""
         import pyarrow as pa
 
         if self.remote or not self.format.views:
@@ -183,7 +183,7 @@ class FileSource:
 
     @cached_property
     def pinned(self) -> PinnedFiles:
-        """What pin() found. Raises ValueError before."""
+        """The result of pin(). Raises ValueError before pin()."""
         if not self.packed:
             raise ValueError(f"{self.uri} is not pinned yet: call pin() first, in the driver")
         return pickle.loads(zlib.decompress(self.packed))
@@ -191,7 +191,7 @@ class FileSource:
     def _with(self, pinned: PinnedFiles) -> FileSource:
         return replace(self, packed=zlib.compress(pickle.dumps(pinned)))
 
-    def __getstate__(self) -> dict[str, Any]:  # what is cached does not travel
+    def __getstate__(self) -> dict[str, Any]:  # without cached properties
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @cached_property
@@ -208,7 +208,7 @@ class FileSource:
         return pa.schema([pa.field(alias, types[name]) for name, alias in names])
 
     def _selected(self, known: pa.Schema, folders: FolderColumns) -> pa.Schema:
-        """The files' columns that are wanted. Raises ValueError where one is missing."""
+        """The selected columns of the files. Raises ValueError if one is missing."""
         import pyarrow as pa
 
         if twice := sorted({name for name in known.names if known.names.count(name) > 1}):
@@ -244,7 +244,7 @@ class FileSource:
         schema = self.pinned.schema
         pieces = list(self._joined(pieces))
         keys = [piece.key for piece in pieces]
-        opened = cache(lambda: self.format.open(file, schema, keys))  # not to go on with a unit
+        opened = cache(lambda: self.format.open(file, schema, keys))  # unused for an open unit
         for piece in pieces:
             rows = (piece.begin, piece.end, piece.rows)
             start = partial(_start, opened, piece.key)
@@ -256,7 +256,7 @@ class FileSource:
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _joined(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
-        """Whole units that the format can read in one go as one; other pieces as they are."""
+        """Combines whole units that the format can read at once; other ranges stay as they are."""
         last: Piece | None = None
         for piece in pieces:
             key = None
@@ -283,7 +283,7 @@ def _start(opened: Callable[[], Reader], key: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _decoded(kind: pa.DataType) -> pa.DataType:
-    """The type of the values of dictionary-encoded columns, and of lists of them."""
+    """The value type of dictionary-encoded columns, and of lists of them."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -296,5 +296,5 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_pinned(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
-    """The batch's columns by name, in the pinned types, where a file has others."""
+    """The batch's columns by name, converted to the pinned types."""
     return [in_type(batch.column(field.name), field) for field in schema]

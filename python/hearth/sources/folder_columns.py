@@ -1,4 +1,4 @@
-"""Columns that stand in the names of folders: day=1/part-0.parquet."""
+"""Columns from the names of folders: day=1/part-0.parquet."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _NUMBER = re.compile(r"[+-]?\d{1,10}")
 
 @dataclass(frozen=True)
 class FolderColumns:
-    """The names of such columns, and which of them are numbers: of 32 bits, as pyarrow has them;
-    all others are texts."""
+    """Names of such columns, and which are numbers: 32-bit integers, as in pyarrow; the others are
+    strings."""
 
     names: tuple[str, ...] = ()
     numbers: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, files: Sequence[StoredFile]) -> FolderColumns:
-        """Those of a source's files.
+        """The columns of a source's files.
 
         Raises:
-            ValueError: not all files have the same ones.
+            ValueError: the files have different ones.
         """
         if not any(file.below for file in files):
             return cls()
@@ -47,14 +47,14 @@ class FolderColumns:
         return cls(names, frozenset(numbers))
 
     def types(self) -> list[tuple[str, pa.DataType]]:
-        """Each column and its type."""
+        """Name and type of each column."""
         import pyarrow as pa
 
         numbers = self.numbers
         return [(name, pa.int32() if name in numbers else pa.string()) for name in self.names]
 
     def arrays(self, below: str, rows: int) -> dict[str, pa.Array]:
-        """Each column for `rows` rows of a file; `below` as of StoredFile."""
+        """Each column for `rows` rows of a file; `below` as in StoredFile."""
         import pyarrow as pa
 
         if not self.names:

@@ -1,11 +1,11 @@
-"""Images by the keys of CaffeOnSpark's SequenceFiles: the label and the size of each."""
+"""Image metadata in the keys of CaffeOnSpark's SequenceFiles: label and size."""
 
 from __future__ import annotations
 
 import zlib
 from typing import Any
 
-# The columns of CaffeOnSpark's images, and their types in Arrow.
+# The columns of CaffeOnSpark's images, and their Arrow types.
 IMAGE_TYPES = {
     "id": "string",
     "label": "string",
@@ -15,10 +15,10 @@ IMAGE_TYPES = {
     "encoded": "bool",
     "data": "binary",
 }
-# Those that a key has.
+# Columns that a key contains.
 IMAGE_COLUMNS = tuple(IMAGE_TYPES)[:-1]
 
 
 def values_of(key: bytes, image: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """Those of IMAGE_COLUMNS in a row: the image's, or an id made of the key and nulls."""
+    """Values of IMAGE_COLUMNS for a row: the image's, or an id derived from the key and nulls."""
     return image or (f"key {zlib.crc32(key):08x}", *[None] * (len(IMAGE_COLUMNS) - 1))

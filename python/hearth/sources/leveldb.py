@@ -1,4 +1,4 @@
-"""LevelDBs of Caffe's Datums on this host: their units are ranges of keys."""
+"""LevelDBs of Caffe's Datums on this host; units are key ranges."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNIT_BYTES = 32 << 20
-# Rewritten whenever the database is opened; without rows.
+# Rewritten when the database is opened; without rows.
 _LOGS = ("LOG", "LOCK")
 
 
 class LevelDbFormat(Format):
-    """As Format. The files of the folder are one database, which CURRENT stands for."""
+    """As Format. The files of the folder are one database, represented by CURRENT."""
 
     kind = "LevelDB"
     one_database = True
@@ -32,11 +32,11 @@ class LevelDbFormat(Format):
         folder = files[0].uri.rpartition("/")[0]
         if local_path(files[0].uri) is None:
             raise ValueError(
-                f"{folder}: a LevelDB is read in place, so it must be under a path that all hosts "
-                "see; convert it to Parquet, which may be anywhere"
+                f"{folder}: a LevelDB is read in place, so it must be on a path that all hosts "
+                "see; convert it to Parquet, which can be read from any file system"
             )
         if "CURRENT" not in found:
-            raise ValueError(f"{folder} is no LevelDB: it has no CURRENT")
+            raise ValueError(f"{folder} is not a LevelDB: it has no CURRENT")
         first = found.pop("CURRENT")
         return [first, *(file for name, file in found.items() if not name.startswith(_LOGS))]
 
@@ -44,7 +44,7 @@ class LevelDbFormat(Format):
         return datum_schema()
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
-        from hearth.native._caffe import divide_leveldb  # comes with the Caffe engine
+        from hearth.native._caffe import divide_leveldb  # part of the Caffe engine
 
         folder, _, name = file.uri.rpartition("/")
         if name != "CURRENT":

@@ -1,4 +1,4 @@
-"""LMDBs of Caffe's Datums, on this host or in HDFS: their units are ranges of keys."""
+"""LMDBs of Caffe's Datums, on this host or in HDFS; units are key ranges."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hearth.sources.format import Format, Unit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# (first key, key that the range ends before or None, number of records or None)
+# (first key, exclusive end key or None, number of records or None)
 Range = tuple[bytes, bytes | None, int | None]
 _UNIT_BYTES = 32 << 20
-# Of a small one in HDFS: each walks down the tree, page by page.
+# For a small LMDB in HDFS: each range descends the tree, page by page.
 _FEW_UNITS = 48
 
 
 class LmdbFormat(Format):
-    """As Format. Reads the pages that a range is on; of HDFS by the core."""
+    """As Format. Reads only the pages of a range; in HDFS through the core."""
 
     kind = "LMDB"
     views = True
@@ -36,12 +36,12 @@ class LmdbFormat(Format):
             folder = files[0].uri.rpartition("/")[0]
             is_other = any(file.uri.endswith("/CURRENT") for file in files)
             why = "it is a LevelDB" if is_other else "it has no data.mdb"
-            raise ValueError(f"{folder} is no LMDB: {why}")
+            raise ValueError(f"{folder} is not an LMDB: {why}")
         file = (data or files)[0]
         if not by_core(file.uri):
             raise ValueError(
-                f"{file.uri}: an LMDB is read in place, so it must be under a path that all hosts "
-                "see, or in HDFS; convert it to Parquet, which may be anywhere"
+                f"{file.uri}: an LMDB is read in place, so it must be on a path that all hosts "
+                "see, or in HDFS; convert it to Parquet, which can be read from any file system"
             )
         return [file]
 
@@ -53,7 +53,7 @@ class LmdbFormat(Format):
 
         use_core_as_hadoop_user()
         wanted = max(LEAST_SPLITS, file.size // _UNIT_BYTES)
-        if local_path(file.uri) is None:  # its leaves are not looked at from here
+        if local_path(file.uri) is None:  # skip the leaves of remote files
             _, cuts = cut_lmdb(file.uri, wanted)
             if cuts:
                 ends = [*(key for key, _ in cuts[1:]), None]
@@ -98,8 +98,7 @@ class _Reader:
 
 
 def joined_ranges(range_: Range, following: Range) -> Range | None:
-    """Two ranges as one; None where the second one does not begin where the first one ends, or
-    only one of them has a number of records."""
+    """Two ranges as one; None if they are not adjacent, or only one has a number of records."""
     counts = range_[2], following[2]
     if range_[1] != following[0] or (None in counts and set(counts) != {None}):
         return None
@@ -108,7 +107,7 @@ def joined_ranges(range_: Range, following: Range) -> Range | None:
 
 def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.RecordBatch]:
     """The batches of DatumRows with the columns of `schema`. `data` are views of the file, which
-    are copied unless `schema` has views. `count` is called with the bytes that were fetched."""
+    are copied unless `schema` has views. `count` is called with the number of bytes read."""
     import pyarrow as pa
 
     counted = 0

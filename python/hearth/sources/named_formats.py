@@ -1,4 +1,4 @@
-"""Formats by the names of files, for a folder of whose files nothing else is known."""
+"""Infers the format of a folder's files from their names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ARROW = (".arrow", ".feather", ".ipc")
 
 
 def pin_by_names(uri: str, spark: Any = None) -> FileSource:
-    """The pinned source of a file, or of the files of a folder: Parquet, Arrow, else TFRecords.
+    """The pinned source of a file or of a folder's files: Parquet, Arrow, else TFRecords.
 
     Raises:
         ValueError: files of several formats; or as Source.pin().
@@ -25,7 +25,7 @@ def pin_by_names(uri: str, spark: Any = None) -> FileSource:
     files = list_files(uri, spark)
     kinds = {_kind(file.uri) for file in files}
     if len(kinds) > 1:
-        raise ValueError(f"{uri} has files of several formats, by their names: name files of one")
+        raise ValueError(f"{uri} has files of several formats: use files of one format")
     formats: dict[str, Format] = {
         "parquet": ParquetFormat(), "arrow": ArrowFormat(), "tfrecord": TfRecordFormat(),
     }  # fmt: skip

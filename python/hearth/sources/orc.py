@@ -1,4 +1,4 @@
-"""ORC files: their units are stripes."""
+"""ORC files; units are stripes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import orc
 
-# Fields of the messages at a file's end: FileTail, Footer, StripeInformation.
+# Fields of messages at the end of a file: FileTail, Footer, StripeInformation.
 _FOOTER, _STRIPES, _OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS = 2, 3, 1, 2, 3, 5
 
 
@@ -62,8 +62,8 @@ def _opened(file: InputFile) -> orc.ORCFile:
 
 
 def stripes_of(file: orc.ORCFile) -> list[tuple[int, int, int]]:
-    """(first byte, bytes, rows) of each stripe. pyarrow tells their number only; the file's end,
-    which it gives unpacked, has the rest."""
+    """(offset, bytes, rows) of each stripe, from the file's tail, which pyarrow returns
+    decompressed; pyarrow itself reports only the number of stripes."""
     footer = _fields(bytes(file.reader.serialized_file_tail())).get(_FOOTER, [b""])[-1]
     stripes = [_fields(stripe) for stripe in _fields(footer).get(_STRIPES, [])]
     wanted = (_OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS)
@@ -72,7 +72,7 @@ def stripes_of(file: orc.ORCFile) -> list[tuple[int, int, int]]:
 
 
 def _fields(message: bytes) -> dict[int, list]:
-    """The numbers and byte strings of a message in protobuf's binary format, by field."""
+    """The numbers and byte strings of a protobuf message by field."""
     found: dict[int, list] = {}
     at = 0
     while at < len(message):
@@ -82,14 +82,14 @@ def _fields(message: bytes) -> dict[int, list]:
         elif key & 7 == 2:
             size, at = _varint(message, at)
             value, at = message[at : at + size], at + size
-        else:  # numbers of 8 or 4 bytes, which nothing here has
+        else:  # fixed-size numbers, which these messages do not use
             value, at = b"", at + (8 if key & 7 == 1 else 4)
         found.setdefault(key >> 3, []).append(value)
     return found
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """(number, where it ends); pyarrow has read the message before, so that it is whole."""
+    """(number, end offset). pyarrow has parsed the message before, so it is complete."""
     number = shift = 0
     while at < len(message):
         byte, at = message[at], at + 1

@@ -1,4 +1,4 @@
-"""Assigns splits and rows to ranks: near their hosts, in equal shares."""
+"""Assigns splits and rows to ranks in equal shares, preferring local data."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from hearth.sources.source import Piece, Split
 
 
 def owners(splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int) -> list[int]:
-    """The rank that reads each split; it follows from the arguments alone.
+    """The rank that reads each split. Deterministic.
 
-    Shares are equal by rows where all splits know theirs, else by bytes. Where the splits are near
+    Shares are equal in rows if all splits know theirs, else in bytes. If splits are local to
     different ranks, a rank gets splits of its host first, up to its equal share. Else ranks get
     contiguous ranges of splits. Each rank gets a split if there are enough.
 
     Args:
         splits: all splits of a source, in order.
         hosts: the names and addresses of each rank's host; empty: unknown.
-        ranks: how many there are.
+        ranks: number of ranks.
 
     Raises:
-        ValueError: `hosts` has another length than `ranks`, or `ranks` is not positive.
+        ValueError: `hosts` and `ranks` have different lengths, or `ranks` is not positive.
     """
     if ranks < 1 or (hosts and len(hosts) != ranks):
         raise ValueError(f"splits cannot be assigned to {ranks} ranks on {len(hosts)} hosts")
     loads = [(split.rows or 0) if _counted(splits) else split.bytes for split in splits]
-    near = _near(splits, hosts)
-    return _by_host(loads, near, ranks) if len(set(near)) > 1 else _contiguous(loads, ranks)
+    local = _local_ranks(splits, hosts)
+    return _by_host(loads, local, ranks) if len(set(local)) > 1 else _contiguous(loads, ranks)
 
 
 def shares(
     splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int
 ) -> list[list[Split]]:
-    """What each rank reads, in order: its splits by owners(), whose arguments these are. Contiguous
-    ranges of splits that know their rows are cut so that the ranks' rows differ by one at most.
+    """The splits that each rank reads, in order, assigned by owners(), with the same arguments.
+    Contiguous ranges of splits with known rows are divided so that ranks differ by at most one row.
     """
-    if _counted(splits) and len(set(_near(splits, hosts))) < 2:
+    if _counted(splits) and len(set(_local_ranks(splits, hosts))) < 2:
         total = sum(split.rows or 0 for split in splits)
         ends = [rank * total // ranks for rank in range(ranks + 1)]
         return [list(_rows_in(splits, *both)) for both in itertools.pairwise(ends)]
@@ -48,8 +48,8 @@ def shares(
 
 
 def joined(splits: Iterable[Split], host: frozenset[str] = frozenset()) -> Iterator[Split]:
-    """The splits in order, as few: those that follow each other and are equally near to `host` are
-    one, and of a unit of a file one piece."""
+    """Merges the splits, in order, into as few as possible: adjacent splits that are equally local
+    to `host`, and adjacent ranges of a file's unit."""
     for _, run in itertools.groupby(splits, key=lambda split: bool(split.hosts & host)):
         every = list(run)
         pieces: list[Piece] = []
@@ -64,7 +64,7 @@ def joined(splits: Iterable[Split], host: frozenset[str] = frozenset()) -> Itera
 
 
 def units(split: Split) -> list[Split]:
-    """A split for each of its pieces."""
+    """A split for each of its units."""
     count = max(1, len(split.pieces))
     each = [
         replace(split, bytes=split.bytes // count, rows=_rows_of(piece), pieces=(piece,))
@@ -81,8 +81,8 @@ def _total(splits: Sequence[Split]) -> int | None:
     return sum(split.rows or 0 for split in splits) if _counted(splits) else None
 
 
-def _near(splits: Sequence[Split], hosts: Sequence[frozenset[str]]) -> list[frozenset[int]]:
-    """The ranks that are near to each split."""
+def _local_ranks(splits: Sequence[Split], hosts: Sequence[frozenset[str]]) -> list[frozenset[int]]:
+    """The ranks to which each split is local."""
     return [
         frozenset(rank for rank, names in enumerate(hosts) if names & split.hosts)
         for split in splits
@@ -110,7 +110,7 @@ def _rows_in(splits: Sequence[Split], begin: int, end: int) -> Iterator[Split]:
 
 
 def _cut(pieces: Sequence[Piece], begin: int, end: int) -> Iterator[Piece]:
-    """The rows [begin, end) of all rows of the pieces."""
+    """The rows [begin, end) of all rows of the ranges."""
     at = 0
     for piece in pieces:
         rows = _rows_of(piece) or 0
@@ -123,32 +123,32 @@ def _cut(pieces: Sequence[Piece], begin: int, end: int) -> Iterator[Piece]:
 
 
 def _contiguous(loads: Sequence[int], ranks: int) -> list[int]:
-    """Each split goes where its middle lies in the ranks' equal shares of the total."""
+    """Assigns each split by the position of its middle in equal shares of the total."""
     total, before, found = max(1, sum(loads)), 0, []
     for number, load in enumerate(loads):
         rank = (2 * before + load) * ranks // (2 * total)
         previous = found[-1] if found else -1
-        # No rank is left out, neither in the middle nor at the end.
+        # Every rank gets a split.
         last = ranks - (len(loads) - number)
         found.append(max(previous, 0, last, min(rank, previous + 1, ranks - 1)))
         before += load
     return found
 
 
-def _by_host(loads: Sequence[int], near: Sequence[frozenset[int]], ranks: int) -> list[int]:
-    """A split goes to a rank that has it near, as long as that has not its equal share; the rest,
-    largest first, to the rank with the least."""
+def _by_host(loads: Sequence[int], local: Sequence[frozenset[int]], ranks: int) -> list[int]:
+    """Assigns a split to a rank on its host that has not reached its equal share; the rest, largest
+    first, to the rank with the least."""
     fair = -(-sum(loads) // ranks)
     taken = [0] * ranks
     found = [-1] * len(loads)
-    # First what few ranks have near, large before small: the others fit in later, too.
-    for i in sorted(range(len(loads)), key=lambda i: (len(near[i]), -loads[i])):
-        able = [rank for rank in sorted(near[i]) if taken[rank] + loads[i] <= fair]
+    # Splits with the fewest local ranks first, large before small: the others still fit later.
+    for i in sorted(range(len(loads)), key=lambda i: (len(local[i]), -loads[i])):
+        able = [rank for rank in sorted(local[i]) if taken[rank] + loads[i] <= fair]
         if able:
             found[i] = min(able, key=taken.__getitem__)
             taken[found[i]] += loads[i]
     rest = [i for i, rank in enumerate(found) if rank < 0]
     for i in sorted(rest, key=lambda i: -loads[i]):
-        found[i] = min(range(ranks), key=lambda rank: (taken[rank], rank not in near[i]))
+        found[i] = min(range(ranks), key=lambda rank: (taken[rank], rank not in local[i]))
         taken[found[i]] += loads[i]
     return found

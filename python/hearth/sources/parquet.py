@@ -1,4 +1,4 @@
-"""Parquet files: their units are row groups."""
+"""Parquet files; units are row groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPEN_FOOTERS = 64
 
 
 class ParquetFormat(Format):
-    """As Format. Columns may stand in the names of folders."""
+    """As Format. Names of folders may hold columns."""
 
     kind = "Parquet"
     in_folders = True
@@ -30,7 +30,7 @@ class ParquetFormat(Format):
     def units(self, file: StoredFile, share: int) -> list[Unit]:
         footer = footer_of(file)
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        # Their sizes as stored are in the columns' metadata, of which there may be thousands.
+        # Stored sizes are in the metadata of each column, of which there may be thousands.
         total = max(1, sum(group.total_byte_size for group in groups))
         units = [
             Unit(i, _start(group), file.size * group.total_byte_size // total, group.num_rows)
@@ -43,11 +43,11 @@ class ParquetFormat(Format):
 
 
 class GroupReader:
-    """Reads row groups. Memory: a group's columns as stored, and a decoded batch; of a remote file
+    """Reads row groups. Memory: a group's stored columns, and a decoded batch; for a remote file
     also the next group's columns."""
 
     def __init__(self, file: InputFile, names: Sequence[str], keys: Sequence[int], **options: Any):
-        """`names`: of columns of the file. `options`: of pyarrow's ParquetFile."""
+        """`names`: of the file's columns. `options`: of pyarrow's ParquetFile."""
         import pyarrow.parquet as pq
 
         self._names = list(names)
@@ -72,7 +72,7 @@ class GroupReader:
 
 
 def _without_columns(total: int, rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches of so many rows and no column: where all that are wanted stand in folder names."""
+    """Batches without columns, if all selected columns come from folder names."""
     import pyarrow as pa
 
     for at in range(0, total, rows):
@@ -80,9 +80,9 @@ def _without_columns(total: int, rows: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
 
 
-@lru_cache(_OPEN_FOOTERS)  # splits of one file follow each other
+@lru_cache(_OPEN_FOOTERS)  # splits of one file are consecutive
 def footer_of(file: StoredFile) -> pq.FileMetaData:
-    """What describes the file's row groups, at its end."""
+    """The file's footer, which describes its row groups."""
     import pyarrow.parquet as pq
 
     with InputFile(file).for_arrow() as source:
@@ -90,13 +90,13 @@ def footer_of(file: StoredFile) -> pq.FileMetaData:
 
 
 def _start(group: pq.RowGroupMetaData) -> int:
-    """The first byte of the group's first column; of a group without columns, the magic number's
-    end."""
+    """The first byte of the group's first column; of a group without columns, the end of the magic
+    number."""
     return _chunk_start(group.column(0)) if group.num_columns else 4
 
 
 def _ranges(group: pq.RowGroupMetaData, names: Sequence[str]) -> list[Range]:
-    """The bytes of a group's chunks of these columns."""
+    """The byte ranges of these columns in a group."""
     chunks = (group.column(i) for i in range(group.num_columns))
     chosen = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
     return [(_chunk_start(one), _chunk_start(one) + one.total_compressed_size) for one in chosen]

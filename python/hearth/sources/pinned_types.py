@@ -1,4 +1,4 @@
-"""Columns of a file in the types of the source's schema, which another file may have given."""
+"""Casts columns of a file to the types of the source's schema, which may come from another file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The column in the field's type. Floats may be rounded to it, no other value changes.
+    """Casts the column to the field's type. Floats may be rounded; other values never change.
 
     Raises:
         ValueError: the types are of different kinds, or a value is out of range.
@@ -21,8 +21,8 @@ def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
     kind, wanted = _kind_of(column.type), _kind_of(field.type)
     if kind != wanted and not pa.types.is_null(column.type):
         raise ValueError(
-            f"the column {field.name!r} is {column.type}, and {field.type} in the schema that the "
-            "source has: write all files with one type, or read them with Spark"
+            f"the column {field.name!r} is {column.type}, but {field.type} in the source's schema: "
+            "write all files with one type, or read them with Spark"
         )
     try:
         found = column.cast(field.type)
@@ -30,14 +30,14 @@ def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
         raise ValueError(f"the column {field.name!r}: {error}") from None
     if _infinities(found) != _infinities(column):
         raise ValueError(
-            f"the column {field.name!r} has {column.type} values that {field.type}, the type in "
-            "the schema that the source has, cannot hold"
+            f"the column {field.name!r} has {column.type} values that {field.type}, its type in "
+            "the source's schema, cannot hold"
         )
     return found
 
 
 def _kind_of(kind: pa.DataType) -> str:
-    """Types of one kind are cast to each other without a change of meaning."""
+    """Types of one kind can be cast to each other without a change of meaning."""
     import pyarrow as pa
 
     types = pa.types

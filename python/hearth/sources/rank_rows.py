@@ -1,4 +1,4 @@
-"""Rows of files as the ranks of a run read them: each its share, once or anew in each epoch."""
+"""Rows of files for the ranks of a run: each reads its share, once or again in each epoch."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hearth.sources.source import Source, Split
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Called with the number of bytes that were read, and whether the rank's host has them.
-NearCount = Callable[[int, bool], None]
+# Called with the number of bytes read, and whether the rank's host stores them.
+LocalityCount = Callable[[int, bool], None]
 
 
 @dataclass(frozen=True)
 class RankRows:
     """Immutable; travels in Spark's task closure.
 
-    `seed`: of rows that ranks read anew in each epoch; None: they spool them. `hosts`: the names
-    and addresses of the host of each rank, near which its share is; empty: unknown. Shares stay
-    with their ranks for the whole run.
+    `seed`: for rows that ranks read again in each epoch; None: ranks spool them. `hosts`: names and
+    addresses of the host of each rank, which get local shares; empty: unknown. Shares stay with
+    their ranks for the whole run.
     """
 
     source: Source
@@ -34,15 +34,15 @@ class RankRows:
     hosts: tuple[frozenset[str], ...] = ()
 
     def pin(self, spark: Any = None) -> RankRows:
-        """The same with the files that there are now; raises as Source.pin() does."""
+        """Pins the current files; raises like Source.pin()."""
         return replace(self, source=self.source.pin(spark))
 
     def placed(self, hosts: Sequence[frozenset[str]]) -> RankRows:
-        """The same with shares near these hosts, one for each rank."""
+        """Assigns shares by the hosts of the ranks."""
         return replace(self, hosts=tuple(hosts))
 
     def placement(self, world: int) -> str:
-        """A line about the shares; empty where no host can be nearer than another."""
+        """A line about the shares; empty if no data is local to any host."""
         if not self.source.remote:
             return ""
         parts = self._shares(world)
@@ -58,22 +58,22 @@ class RankRows:
             text += ", in equal numbers of rows"
         if not self.hosts:
             return text
-        near = sum(size for size, is_near in loads if is_near)
-        return f"{text}, {100 * near / max(1, total):.0f} % of it on their own hosts"
+        local = sum(size for size, is_local in loads if is_local)
+        return f"{text}, {100 * local / max(1, total):.0f} % of it on their own hosts"
 
     def read(
-        self, rank: int, world: int, count: NearCount | None = None
+        self, rank: int, world: int, count: LocalityCount | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `rank`, in the order of the files; raises as Source.read() does."""
+        """The rows of `rank` in file order; raises like Source.read()."""
         return self._read(rank, joined(self._shares(world)[rank], self._host(rank)), count)
 
     def epochs(
-        self, rank: int, world: int, first: int, count: NearCount | None = None
+        self, rank: int, world: int, first: int, count: LocalityCount | None = None
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        """The rank's rows of the epochs `first`, `first` + 1 and so on, without an end.
+        """The rank's rows of epochs `first`, `first` + 1 and so on, without end.
 
-        Units of files (row groups) come in an order that follows from seed, rank and epoch. Raises
-        as Source.read() does.
+        The order of units of files (row groups) depends on seed, rank and epoch. Raises like
+        Source.read().
         """
         pieces = list(self._units(rank, world))
         for epoch in itertools.count(first):
@@ -100,25 +100,25 @@ class RankRows:
         return self.hosts[rank] if self.hosts else frozenset()
 
     def _read(
-        self, rank: int, splits: Sequence[Split] | Iterator[Split], count: NearCount | None
+        self, rank: int, splits: Sequence[Split] | Iterator[Split], count: LocalityCount | None
     ) -> Iterator[pa.RecordBatch]:
         host = self._host(rank)
-        source = copy.copy(self.source)  # goes with the units that it has open
+        source = copy.copy(self.source)  # a copy for the reader's open units
         for split in splits:
-            near = bool(split.hosts & host)
-            noted = None if count is None else partial(_noted, count, near)
+            local = bool(split.hosts & host)
+            noted = None if count is None else partial(_count_read, count, local)
             yield from source.read(split, noted)
 
 
-def _noted(count: NearCount, near: bool, size: int) -> None:
-    count(size, near)
+def _count_read(count: LocalityCount, local: bool, size: int) -> None:
+    count(size, local)
 
 
 def epoch_order(count: int, key: str) -> list[int]:
-    """The numbers below `count`, ordered by hashes that follow from the key: the same on every
-    machine and with every version of Python."""
+    """The numbers below `count`, ordered by hashes of the key: the same on every machine and with
+    every version of Python."""
 
-    def place(number: int) -> bytes:
+    def key_of(number: int) -> bytes:
         return hashlib.blake2b(f"{key} {number}".encode(), digest_size=16).digest()
 
-    return sorted(range(count), key=place)
+    return sorted(range(count), key=key_of)

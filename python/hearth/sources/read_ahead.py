@@ -1,4 +1,4 @@
-"""The next unit of a remote file is fetched while the one before is decoded."""
+"""Fetches the next unit of a remote file while the current one is decoded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-# Ranges with less than this between them are fetched at once.
+# Ranges with smaller gaps are fetched in one request.
 _GAP_BYTES = 1 << 20
 
 Range = tuple[int, int]
@@ -17,12 +17,12 @@ _Fetched = list[tuple[int, bytes]]
 class ReadAhead:
     """A file for pyarrow, with size() and read_at(). One thread reads, another one fetches.
 
-    Memory: two units, as they are stored.
+    Memory: two stored units.
     """
 
     def __init__(self, file: Any, units: Mapping[Any, Sequence[Range]]):
-        """`file`: with size() and read_at() for any thread. `units`: the bytes of each unit that
-        will be read, in this order."""
+        """`file`: with thread-safe size() and read_at(). `units`: the byte ranges of each unit to
+        read, in this order."""
         self._file = file
         self._units = units
         keys = list(units)
@@ -43,7 +43,7 @@ class ReadAhead:
         return found
 
     def begin(self, key: Any) -> None:
-        """Waits for a unit's bytes, and begins to fetch those of the unit that follows it."""
+        """Waits for a unit's bytes, and starts to fetch the next unit."""
         coming = self._coming.pop(key, None) or self._fetch(key)
         self._coming.clear()
         if key in self._following:
@@ -56,13 +56,13 @@ class ReadAhead:
         return self._pool.submit(self._read, self._units[key])
 
     def _read(self, ranges: Sequence[Range]) -> _Fetched:
-        size = self.size()  # a damaged footer may name any offset; reading it is an error
+        size = self.size()  # a damaged footer may have invalid offsets, which fail when read
         sane = ((begin, min(end, size)) for begin, end in ranges if 0 <= begin < min(end, size))
         return [(begin, self._file.read_at(begin, end - begin)) for begin, end in joined(sane)]
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:
-    """The ranges in order; those that lie close to each other are one."""
+    """The sorted ranges, with those close to each other merged."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
         if found and begin - found[-1][1] < _GAP_BYTES:

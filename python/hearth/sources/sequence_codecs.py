@@ -1,4 +1,4 @@
-"""What packs the values of SequenceFiles, by the names of Hadoop's classes."""
+"""Decompressors of SequenceFiles, by the names of Hadoop's codec classes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Unpack = Callable[[bytes], bytes]
 
 
 def codec(name: bytes) -> Unpack | None:
-    """What unpacks the bytes that the class `name` has packed; None for one that only Hadoop has.
-    It raises an exception of its own for damaged bytes."""
+    """The decompressor for the codec class `name`; None if only Hadoop has it. Raises various
+    exceptions for damaged bytes."""
     return _CODECS.get(name.removeprefix(b"org.apache.hadoop.io.compress."))
 
 
 def _unpack_snappy(data: bytes) -> bytes:
-    """Blocks, each behind its size unpacked, of pieces, each behind its size packed."""
+    """Hadoop's format: blocks with an uncompressed size, of chunks with a compressed size."""
     import pyarrow as pa
 
     snappy, found, at = pa.Codec("snappy"), [], 0
@@ -27,23 +27,23 @@ def _unpack_snappy(data: bytes) -> bytes:
         at += 4
         while left > 0:
             (size,) = struct.unpack_from(">I", data, at)
-            piece = data[at + 4 : at + 4 + size]
+            chunk = data[at + 4 : at + 4 + size]
             at += 4 + size
-            found.append(snappy.decompress(piece, _unpacked_size(piece, left), asbytes=True))
+            found.append(snappy.decompress(chunk, _unpacked_size(chunk, left), asbytes=True))
             left -= len(found[-1])
     return b"".join(found)
 
 
-def _unpacked_size(piece: bytes, most: int) -> int:
-    """A piece begins with it."""
+def _unpacked_size(chunk: bytes, most: int) -> int:
+    """Each chunk starts with its uncompressed size."""
     size = shift = 0
-    for byte in piece[:5]:
+    for byte in chunk[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
             break
     if not 0 < size <= most:
-        raise ValueError(f"a piece of {size} bytes in the last {most} of a block")
+        raise ValueError(f"a chunk of {size} bytes in the last {most} of a block")
     return size
 
 

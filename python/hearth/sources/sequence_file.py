@@ -1,7 +1,7 @@
-"""Hadoop's SequenceFiles of BytesWritables: their units are ranges between two marks.
+"""Hadoop's SequenceFiles of BytesWritables; units are ranges between two sync markers.
 
-The keys of CaffeOnSpark's files have the label and size of an image; `key` and `value` are there
-for all others.
+Keys of CaffeOnSpark's files contain the label and size of an image; other files have the columns
+`key` and `value`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from hearth.sources.sequence_codecs import codec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Ranges are small enough to be in memory, large enough for a request to pay.
+# A range must fit in memory, and be large enough for one request.
 _RANGE_BYTES = 16 << 20
-# Records of smaller sources are counted, by their lengths alone.
+# Records of smaller sources are counted, using only their lengths.
 _COUNTED_SHARE = 1 << 20
 _TYPES = {**IMAGE_TYPES, "key": "binary", "value": "binary"}
-# Of a batch's values, with room for what else is in it.
+# Limit of a batch's values, with room for the other columns.
 _VALUE_BYTES = BATCH_BYTES - (256 << 10)
 
 
 class SequenceFileFormat(Format):
-    """As Format. A record whose key is not an image's has an id made of the key, and nulls."""
+    """As Format. A record without an image's key has an id derived from the key, and nulls."""
 
     kind = "SequenceFile"
     views = True
@@ -59,17 +59,17 @@ class SequenceFileFormat(Format):
 
 
 class _Reader:
-    """Values of a local file that is not compressed are views of the mapped file."""
+    """Values of an uncompressed local file are views of the mapped file."""
 
     def __init__(self, file: InputFile, schema: pa.Schema, end: int):
-        """`end`: of the last range that will be read."""
+        """`end`: of the last range to read."""
         self._file, self._schema, self._end = file, schema, end
-        self._free: Any = None  # the core's reader, while no unit is being read
+        self._free: Any = None  # the core's reader if it is not in use
 
     def read(self, key: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        # A unit that is not read to its end, as the rest is another split's, keeps its reader.
+        # A partly read unit keeps its reader, as another split has the rest.
         records, self._free = self._free or _opened(self._file), None
         records.begin(*key, self._end)
         while found := records.next(BATCH_ROWS, _VALUE_BYTES):
@@ -104,7 +104,7 @@ def _column(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _opened(file: InputFile) -> Any:
-    """The core's reader of a file; one whose path is invalid UTF-8 is not mapped."""
+    """The core's reader of a file; a file whose path is invalid UTF-8 is not mapped."""
     from hearth.native._core import SequenceReader
 
     name = file.uri.encode(errors="backslashreplace").decode()
@@ -113,8 +113,8 @@ def _opened(file: InputFile) -> Any:
 
 
 def _counted(records: Any, ranges: Sequence[tuple[int, int]]) -> list[Unit]:
-    """Units with their numbers of rows. Marks may be further from each other than ranges are long:
-    those without a mark have no rows, and the others have the bytes up to the next mark."""
+    """Units with their numbers of rows. Sync markers may be further apart than ranges are long:
+    ranges without a marker have no rows, and the others extend to the next marker."""
     units: list[Unit] = []
     for begin, end in ranges:
         if rows := records.count(begin, end):

@@ -1,8 +1,8 @@
-"""TFRecord files of tf.train.Examples: their units are ranges of bytes, from record to record.
+"""TFRecord files of tf.train.Examples; units are byte ranges that start at a record.
 
-The format has no marks to read from. A small file is scanned for its records; in a large one a
-record is recognised by the checksum of its length, and the reader checks that each range ends with
-a record. A gzip file can be read from its beginning only.
+The format has no sync markers. A small file is scanned for its records; in a large one a record is
+recognised by the checksum of its length, and the reader verifies that each range ends with a
+record. A gzip file can be read from its beginning only.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _GZIP = b"\x1f\x8b"
-# A record: its length, a checksum of these eight bytes, the data, a checksum of the data.
+# A record: its length, a checksum of these 8 bytes, the data, a checksum of the data.
 _HEADER = struct.Struct("<QI")
 _TRAILER_BYTES = 4
-# Larger files are not scanned, nor those of sources with larger shares: a scan reads all bytes. A
-# range is read as a whole, so it has a few megabytes.
+# Larger files, and files of sources with larger shares, are not scanned, as a scan reads all bytes.
+# A range is read at once, so it has a few megabytes.
 _SCANNED_BYTES, _SCANNED_SHARE = 64 << 20, 1 << 20
 _RANGE_BYTES = 16 << 20
 _WINDOW_BYTES = 1 << 20
-# A place counts as a record's where so many records follow each other from there.
+# An offset counts as a record's start if so many records follow each other from there.
 _CHAIN = 3
 
 
@@ -64,7 +64,7 @@ class TfRecordFormat(Format):
 
 
 class _Reader:
-    """Memory: a range; of another file system a whole gzip file."""
+    """Memory: a range; for a remote file a whole gzip file."""
 
     def __init__(self, file: InputFile, schema: pa.Schema):
         self._file, self._schema = file, schema
@@ -84,8 +84,8 @@ class _Reader:
             if key in (None, (0, self._file.stored.size)):
                 raise
             raise ValueError(
-                f"{error}; or its records hold TFRecords themselves, and then it can only be read "
-                "from its beginning: write it with gzip"
+                f"{error}; its records may contain TFRecords themselves, and can then only be read "
+                "from the beginning of the file: write it with gzip"
             ) from None
 
 
@@ -113,7 +113,7 @@ def _first_records(file: StoredFile) -> Any:
 
 
 def _scanned(source: InputFile, wanted: int) -> Iterator[Unit]:
-    """The file's records, in units of about `wanted` bytes, by their lengths."""
+    """The file's records in units of about `wanted` bytes, using their lengths."""
     begin = at = rows = base = 0
     data = b""
     while at < source.size():
@@ -125,14 +125,14 @@ def _scanned(source: InputFile, wanted: int) -> Iterator[Unit]:
         at += _HEADER.size + length + _TRAILER_BYTES
         rows += 1
         if at > source.size():
-            raise ValueError(f"{source.uri} is damaged: record {rows} ends behind the file")
+            raise ValueError(f"{source.uri} is damaged: record {rows} ends after the file")
         if at - begin >= wanted or at == source.size():
             yield Unit((begin, at), begin, at - begin, rows)
             begin, rows = at, 0
 
 
 def _boundaries(source: InputFile, wanted: int) -> Iterator[int]:
-    """Where records begin, about `wanted` bytes from each other."""
+    """Offsets of records, about `wanted` bytes apart."""
     at, size = wanted, source.size()
     while at + wanted // 2 < size:
         found = _next_record(source, at)
@@ -143,11 +143,11 @@ def _boundaries(source: InputFile, wanted: int) -> Iterator[int]:
 
 
 def _next_record(source: InputFile, begin: int) -> int | None:
-    """The first record at or behind `begin`; None where none is found before the file's end."""
+    """The first record at or after `begin`; None if there is none before the end of the file."""
     size = source.size()
     for base in range(begin, size, _WINDOW_BYTES):
         data = source.read_at(base, _WINDOW_BYTES + _HEADER.size)
-        # The upper half of a length below 4 GiB has four bytes of zeros.
+        # The upper half of a length below 4 GiB is four zero bytes.
         zeros = data.find(bytes(4), 4)
         while 0 <= zeros < len(data) - 8:
             at = base + zeros - 4
@@ -164,7 +164,7 @@ def _is_header(data: bytes, at: int) -> bool:
 
 
 def _is_chain(source: InputFile, at: int) -> bool:
-    """Whether records follow each other from there, up to the file's end at least."""
+    """Whether consecutive records start there, at least up to the end of the file."""
     for _ in range(_CHAIN):
         header = source.read_at(at, _HEADER.size)
         if len(header) < _HEADER.size or not _is_header(header, 0):

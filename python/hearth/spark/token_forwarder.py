@@ -2,7 +2,7 @@
 
 Only Spark's JVMs, with a keytab, get new tokens before the old ones expire. The driver's process
 gets them through a private file, tasks in their closure, and newer ones through a folder in HDFS
-that is private to the user; see files/borrowed_tokens.py and decision 053.
+that is private to the user; see files/forwarded_tokens.py and decision 053.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from hearth.files.borrowed_tokens import (
+from hearth.files.forwarded_tokens import (
     PREFIX,
     VARIABLE,
-    TokenLoan,
-    is_lent,
-    is_users,
+    ForwardedTokens,
+    is_forwarded,
+    is_set_by_user,
     replace_file,
     token_file,
 )
@@ -49,7 +49,7 @@ _lock = threading.Lock()
 _forwarders: dict[str, _Forwarder] = {}
 
 
-def forward_tokens(spark: Any) -> TokenLoan | None:
+def forward_tokens(spark: Any) -> ForwardedTokens | None:
     """The tokens of Spark's JVM for a task, if the JVM renews them; from then on tasks and this
     process also get newer ones.
 
@@ -111,14 +111,14 @@ class _Forwarder:
         self._published = self._identity(self._held())
         self._own: frozenset[str] | None = None  # this process's tokens
         before = os.environ.get(VARIABLE, "")
-        self._before = "" if is_lent(before) else before  # of an earlier application
+        self._before = "" if is_forwarded(before) else before  # of an earlier application
         self._look()
         threading.Thread(target=self._watch, name="hearth-tokens", daemon=True).start()
 
-    def tokens(self) -> TokenLoan:
+    def tokens(self) -> ForwardedTokens:
         number = self._number  # read first: the tokens may only be newer
         text = base64.b64encode(self._bytes(self._held())).decode()
-        return TokenLoan(
+        return ForwardedTokens(
             text, self._folder, number, self._look_s, time.time(), settings=self._settings
         )
 
@@ -235,4 +235,4 @@ class _Forwarder:
     def _wants_own_file(self) -> bool:
         """Whether only the JVM can log in, and the user has not set a token file."""
         login = self._jvm.org.apache.hadoop.security.UserGroupInformation.getLoginUser()
-        return bool(login.isFromKeytab()) and not is_users(os.environ.get(VARIABLE, ""))
+        return bool(login.isFromKeytab()) and not is_set_by_user(os.environ.get(VARIABLE, ""))

@@ -1,11 +1,11 @@
-"""TensorFlow on the core: hdfs:, and training on several nodes by the core's collective.
+"""TensorFlow on the core: hdfs: paths, and data-parallel training through the core's collective.
 
     import hearth.tensorflow as hvt
 
-    hvt.init()                                    # in a node of a cluster, this is all
+    hvt.init()                                    # all that a node of a cluster needs
     model.compile(hvt.DistributedOptimizer(keras.optimizers.Adam()), "mse")
 
-A node of a TensorFlow cluster has hdfs: once it imports TensorFlow; other programs call
+In a node of a TensorFlow cluster, importing TensorFlow registers hdfs:; other programs call
 register_filesystems(). Importing this package does not load TensorFlow.
 """
 

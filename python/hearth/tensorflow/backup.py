@@ -1,4 +1,4 @@
-"""Checkpoints of Keras' fit(), in a folder that all nodes see, from which a restart goes on."""
+"""Checkpoints of Keras' fit() in a shared folder, from which a restarted fit resumes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _DATA = "data.json"
 
 
 class BackupAndRestore(keras.callbacks.Callback):
-    """A Keras callback: fit() begins with the newest whole checkpoint, and leaves new ones.
+    """A Keras callback: fit() resumes from the newest intact checkpoint, and writes new ones.
 
         rows = ctx.dataset("train", 32).as_keras_dataset("x", "y")
         model.fit(rows, epochs=5, shuffle=False, callbacks=[hvt.BackupAndRestore(ctx, rows)])
 
     A checkpoint has the weights and the optimizer's state, as model.save_weights() writes them, the
-    states of its layers' random numbers, and the position of the rows. With restart=True a fit that
-    was interrupted, and begins again with the same arguments, trains on the rows that are left of
-    `epochs` epochs, with other nodes, too. Rank 0 writes, under another name first, and reads for
-    all ranks. All ranks have this callback; it counts the steps that rows.callback() would.
+    random states of its layers, and the position of the rows. With restart=True an interrupted fit
+    that starts again with the same arguments trains on the remaining rows of `epochs` epochs, also
+    with a different number of nodes. Rank 0 writes atomically, and reads for all ranks. All ranks
+    need this callback; it counts the steps, instead of rows.callback().
     """
 
     def __init__(
@@ -58,39 +58,39 @@ class BackupAndRestore(keras.callbacks.Callback):
         """
         Args:
             ctx: the node's context.
-            rows: what fit() trains on.
+            rows: the dataset of fit().
             every: steps between checkpoints; 0: one at the end of each epoch.
-            folder: path or URI; empty: the checkpoint_dir that the cluster was started with.
-            keep: older checkpoints than the newest `keep` are removed.
-            background: a thread of rank 0 writes to the folder while the fit goes on; the next
-                checkpoint, and the end of fit(), wait for it. What is saved is copied before that,
-                to a local file.
+            folder: path or URI; empty: the checkpoint_dir of the cluster.
+            keep: how many of the newest checkpoints to keep; older ones are removed.
+            background: a thread of rank 0 writes to the folder while fit() continues; the next
+                checkpoint, and the end of fit(), wait for it. The state is first copied to a local
+                file.
 
         Raises:
-            HearthError: there is no folder, or `every` or `keep` is no count.
+            HearthError: there is no folder, or `every` or `keep` is invalid.
         """
         super().__init__()
         uri = folder or ctx.checkpoint_dir
         if not uri:
             raise invalid(
-                "no folder for checkpoints is known: give run(..., checkpoint_dir=URI) or "
+                "no folder for checkpoints is set: pass run(..., checkpoint_dir=URI) or "
                 "BackupAndRestore(..., folder=URI)"
             )
         if every < 0 or keep < 1:
-            raise invalid(f"every={every} and keep={keep}: steps, and one checkpoint or more")
+            raise invalid(f"every={every} and keep={keep}: they must be at least 0 and 1")
         self._ctx, self._rows, self._every, self._keep = ctx, rows, every, keep
         whole = uri if scheme(uri) else ctx.absolute_path(uri)
         self._folder = CheckpointFolder(whole, self._report)
         self._counter, self._background = rows.callback(), background
-        self._is_writing = False  # on some rank
+        self._is_writing = False  # on any rank
         self._writing: Future[None] | None = None  # on rank 0
-        self._step = self._saved = 0  # of all epochs
-        self._batch = 0  # of the epoch
-        self._first = 0  # the rows' epoch with which the fit began, before it was interrupted
+        self._step = self._saved = 0  # over all epochs
+        self._batch = 0  # in the epoch
+        self._first = 0  # the rows' first epoch in the original fit
         self._last_step = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Restores the newest checkpoint, also one that an interrupted fit is writing still."""
+        """Restores the newest checkpoint, also one that an interrupted fit is still writing."""
         self._settle()
         found = self._restored()
         epochs, rows = int(self.params["epochs"]), self._rows
@@ -106,31 +106,31 @@ class BackupAndRestore(keras.callbacks.Callback):
         self.model._initial_epoch = max(0, epochs - -(-left // len(rows)))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Begins to count the epoch's steps."""
+        """Resets the count of the epoch's steps."""
         self._counter.on_epoch_begin(epoch, logs)
         self._batch = 0
-        if self._step >= self._last_step:  # it was done before it was interrupted
+        if self._step >= self._last_step:  # the interrupted fit had finished
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Counts the steps, and saves every so many."""
+        """Counts the steps, and saves every `every` steps."""
         self._counter.on_train_batch_end(batch, logs)
-        # The last step of several, where the model was compiled with steps_per_execution.
+        # With steps_per_execution, the last step of several.
         self._step += batch + 1 - self._batch
         self._batch = batch + 1
         if self._every and self._step >= self._saved + self._every:
             self._save()
-        # An epoch of Keras that began in the midst of one of the rows is longer than what is left.
+        # If Keras' epoch started in the middle of one of the rows, the rows' epoch ends earlier.
         if self._step >= self._last_step:
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves, unless steps are counted for that."""
+        """Saves, unless checkpoints are made by steps."""
         if not self._every:
             self._save()
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Saves what was done since the last checkpoint."""
+        """Saves the steps since the last checkpoint."""
         if self._step > self._saved:
             self._save()
         self._settle()
@@ -144,7 +144,7 @@ class BackupAndRestore(keras.callbacks.Callback):
             self._settle()
 
     def _settle(self) -> None:
-        """Waits until the last checkpoint is whole; where that failed, all ranks raise."""
+        """Waits until the last checkpoint is complete; if it failed, all ranks raise."""
         if self._is_writing:
             self._is_writing = False
             _on_rank_0(self._written)
@@ -158,19 +158,19 @@ class BackupAndRestore(keras.callbacks.Callback):
         return ""
 
     def _begin(self, state: dict[str, Any]) -> str:
-        """Copies what is saved, and has a thread write it."""
+        """Copies the state, and starts a thread that writes it."""
         local = _local_file()
         self.model.save_weights(local.name, overwrite=True)
         seeds = [variable.numpy().tolist() for variable in _seeds(self.model)]
-        told = {"step": self._step, "first": self._first, "state": state, "seeds": seeds}
-        data = json.dumps(told).encode()
+        description = {"step": self._step, "first": self._first, "state": state, "seeds": seeds}
+        data = json.dumps(description).encode()
         self._writing = in_background(partial(self._write, self._step, local, data))
         return ""
 
     def _write(self, step: int, local: Any, data: bytes) -> None:
         draft = self._folder.begin(step)
         with self._folder.writing(draft):
-            # Keras has written a file of that name.
+            # A file of that name, written by Keras.
             with local, open(local.name, "rb") as source, draft.file(_WEIGHTS) as file:
                 shutil.copyfileobj(source, file)
             with draft.file(_DATA) as file:
@@ -180,10 +180,10 @@ class BackupAndRestore(keras.callbacks.Callback):
         self._folder.remove_older(self._keep, number)
 
     def _restored(self) -> dict[str, Any]:
-        """What the checkpoint tells that model and rows now have; nothing where there is none."""
+        """The description in the checkpoint, which model and rows now match; empty without one."""
         if not self.model.built:
             raise invalid(
-                f"the model {self.model.name!r} has no weights yet: begin it with keras.Input, or "
+                f"the model {self.model.name!r} has no weights yet: start it with keras.Input, or "
                 "call its build(), before fit()"
             )
         if not self.model.optimizer.built:
@@ -195,7 +195,7 @@ class BackupAndRestore(keras.callbacks.Callback):
         return found
 
     def _read(self) -> str:
-        """Gives the model its weights; step and state of the rows, as JSON."""
+        """Loads the model's weights; returns step and state of the rows as JSON."""
         checkpoint = self._folder.newest()
         if checkpoint is None:
             return "{}"
@@ -208,7 +208,7 @@ class BackupAndRestore(keras.callbacks.Callback):
         if missing := {_WEIGHTS, _DATA} - checkpoint.files.keys():
             raise invalid(
                 f"{checkpoint.uri} was not written by BackupAndRestore: it has no "
-                f"{some_of(missing)}; give each program a folder"
+                f"{some_of(missing)}; use one folder per program"
             )
         with _local_file() as local:
             shutil.copyfileobj(checkpoint.files[_WEIGHTS], local)
@@ -230,7 +230,7 @@ class BackupAndRestore(keras.callbacks.Callback):
 
 
 def _seeds(model: Any) -> list[Any]:
-    """The states of its random numbers, which save_weights() leaves out."""
+    """The random states of a model, which save_weights() leaves out."""
     weights = {id(variable) for variable in model.weights}
     return [variable for variable in model.variables if id(variable) not in weights]
 
@@ -240,18 +240,18 @@ def _local_file() -> Any:
 
 
 def _on_rank_0(act: Callable[[], str]) -> str:
-    """What `act` gives on rank 0, on all ranks; where it fails, all raise the same HearthError."""
-    told: dict[str, Any] = {}
+    """The result of `act` on rank 0, on all ranks; if it fails, all raise the same HearthError."""
+    outcome: dict[str, Any] = {}
     if group.rank() == 0:
         try:
-            told = {"value": act()}
-        except Exception as error:  # the others wait
+            outcome = {"value": act()}
+        except Exception as error:  # the other ranks wait for the result
             text = " ".join(str(error).split()) or type(error).__name__
-            told = {"error": text, "code": str(getattr(error, "code", "invalid_argument"))}
-    told = json.loads(_share(json.dumps(told).encode()))
-    if "error" in told:
-        raise Failure(told["error"], told["code"]).error()
-    return str(told["value"])
+            outcome = {"error": text, "code": str(getattr(error, "code", "invalid_argument"))}
+    outcome = json.loads(_share(json.dumps(outcome).encode()))
+    if "error" in outcome:
+        raise Failure(outcome["error"], outcome["code"]).error()
+    return str(outcome["value"])
 
 
 def _share(text: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The core's files as TensorFlow's file systems."""
+"""Registers the core's file systems with TensorFlow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _registered = False
 
 
 def register_filesystems() -> None:
-    """Lets TensorFlow open hdfs:, viewfs:, webhdfs: and swebhdfs:; more calls do nothing.
+    """Lets TensorFlow open hdfs:, viewfs:, webhdfs: and swebhdfs:. Idempotent.
 
     Raises:
         FileNotFoundError: hearth was built without TensorFlow.
@@ -34,7 +34,7 @@ def register_filesystems() -> None:
         library = native.DIRECTORY / _LIBRARY
         if not library.is_file():
             raise FileNotFoundError(
-                f"TensorFlow's file systems are not at {library}: build hearth where TensorFlow "
+                f"TensorFlow's file systems are not at {library}: build hearth with TensorFlow "
                 "is installed"
             )
         import tensorflow
@@ -44,9 +44,9 @@ def register_filesystems() -> None:
 
 
 def register_when_imported() -> None:
-    """Does so as soon as this process has imported TensorFlow; at once where it has.
+    """Registers them when this process imports TensorFlow, or at once if it has.
 
-    Where hearth was built without TensorFlow, nothing happens.
+    Does nothing if hearth was built without TensorFlow.
     """
     if not (native.DIRECTORY / _LIBRARY).is_file():
         return
@@ -57,7 +57,7 @@ def register_when_imported() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds TensorFlow by the other finders, and sees the end of its import."""
+    """Finds TensorFlow with the other finders, and hooks the end of its import."""
 
     def __init__(self) -> None:
         self._asking = threading.local()
@@ -78,7 +78,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """TensorFlow's own loader; registers the file systems behind it."""
+    """TensorFlow's loader; registers the file systems after the import."""
 
     def __init__(self, loader: Any, finder: _Finder):
         self._loader = loader
@@ -98,5 +98,5 @@ class _Loader(Loader):
             sys.meta_path.remove(self._finder)
         try:
             register_filesystems()
-        except Exception as error:  # a program that needs no hdfs: goes on
+        except Exception as error:  # programs without hdfs: paths continue
             warnings.warn(f"TensorFlow has no hdfs: in this process: {error}", stacklevel=2)

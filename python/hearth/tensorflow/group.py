@@ -1,4 +1,4 @@
-"""The group of ranks that TensorFlow's ops reduce in: one for each process."""
+"""The process's group of ranks, in which TensorFlow's ops reduce."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _ops: Any = None
 
 
 def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
-    """Connects this process to the other ranks; more calls do nothing.
+    """Connects this process to the other ranks. Idempotent.
 
-    In a node of a Hearth cluster the nodes that take rows are the ranks, and nothing is to be
-    said. Elsewhere a process is alone, or gives its place.
+    In a node of a Hearth cluster the ranks are the nodes that take rows, and `place` is not needed.
+    Elsewhere a process is alone, or passes its place.
 
     Args:
         place: a hearth.ranks.place.Place.
-        timeout_s: for all ranks to come, and for each operation.
+        timeout_s: for all ranks to connect, and for each operation.
 
     Raises:
-        ImportError: TensorFlow is missing, or has not the C interface of 2.16.
+        ImportError: TensorFlow is missing, or lacks the C interface of 2.16.
         FileNotFoundError: hearth was built without TensorFlow.
-        TimeoutError, ConnectionError, HearthError: not all ranks came, or one failed.
+        TimeoutError, ConnectionError, HearthError: not all ranks connected, or one failed.
     """
     global _ranks, _place
     from hearth.ranks.group import Ranks
@@ -52,7 +52,7 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
 
 
 def shutdown() -> None:
-    """Leaves the group; ranks that still wait for this one fail. Idempotent."""
+    """Leaves the group; ranks that wait for this one fail. Idempotent."""
     global _ranks
     with _lock:
         ranks, _ranks = _ranks, None
@@ -61,35 +61,35 @@ def shutdown() -> None:
             ranks.close()
 
 
-# Before the ranks are closed by themselves: functions run in the opposite order.
+# Runs before the ranks are closed automatically: atexit functions run in reverse order.
 atexit.register(shutdown)
 
 
 def is_initialized() -> bool:
-    """Whether init() has connected this process, and shutdown() has not ended that."""
+    """Whether init() has connected this process, and shutdown() was not called since."""
     return _ranks is not None
 
 
 def rank() -> int:
-    """This process's number. Raises HearthError before init()."""
+    """This process's rank. Raises HearthError before init()."""
     return _group().rank
 
 
 def size() -> int:
-    """How many ranks there are. Raises HearthError before init()."""
+    """The number of ranks. Raises HearthError before init()."""
     return _group().world
 
 
 def run(operation: str, *arrays: Any, **how: Any) -> None:
-    """One operation of the core on NumPy arrays, behind those that TensorFlow has submitted.
+    """Runs an operation of the core on NumPy arrays, after those that TensorFlow has submitted.
 
-    Raises HearthError before init(), and what the operation raises.
+    Raises HearthError before init(), and errors of the operation.
     """
     run_in(_group(), operation, *arrays, **how)
 
 
 def run_in(ranks: Any, operation: str, *arrays: Any, **how: Any) -> None:
-    """run() in a group that another() gave."""
+    """run() in a group made by another()."""
     from hearth.native import _core
 
     request = _core.Request(operation, *arrays)
@@ -99,7 +99,7 @@ def run_in(ranks: Any, operation: str, *arrays: Any, **how: Any) -> None:
 
 
 def another(purpose: str) -> Any:
-    """Ranks that are connected anew, for another thread. All call it in the same order."""
+    """Newly connected ranks for another thread. All ranks call it in the same order."""
     from hearth.ranks.group import Ranks
 
     own = _group()
@@ -133,7 +133,7 @@ def _load() -> None:
     library = native.DIRECTORY / _LIBRARY
     if not library.is_file():
         raise FileNotFoundError(
-            f"TensorFlow's ops for the collective are not at {library}: build hearth where "
+            f"TensorFlow's ops for the collective are not at {library}: build hearth with "
             "TensorFlow is installed"
         )
     import tensorflow as tf
@@ -142,8 +142,8 @@ def _load() -> None:
     plugin = ctypes.CDLL(str(library))
     if not plugin.hearth_tensorflow_registered():
         raise ImportError(
-            f"TensorFlow {tf.__version__} took no ops of {library}: it needs the C interface of "
-            "2.16 or later"
+            f"TensorFlow {tf.__version__} cannot load the ops of {library}: it needs the C "
+            "interface of 2.16 or later"
         )
     plugin.hearth_tensorflow_use.restype = None
     _plugin, _ops = plugin, ops

@@ -1,4 +1,4 @@
-"""Operations of all ranks on TensorFlow's tensors, and how gradients flow back through them.
+"""Collective operations on TensorFlow's tensors, with their gradients.
 
 In a tf.function they run in program order.
 """
@@ -17,20 +17,21 @@ WIRES = {"float32": 0, "float16": 1, "bfloat16": 2}
 
 
 def allreduce(value: Any, op: str = "mean", wire: str = "float32", name: str = "") -> Any:
-    """The ranks' tensors combined, on all ranks with the same bits. Differentiable for sum, mean.
+    """Reduces a tensor over the ranks, bitwise equal on all. Differentiable for sum and mean.
 
     Args:
         value: a tensor, or a tf.IndexedSlices, of the same shape on all ranks: float16, bfloat16,
-            float32, float64, int32, int64, uint8 or bool. Slices come back as those of all ranks.
-        op: "sum", "mean", "min" or "max"; slices take "sum" and "mean".
-        wire: what float32 sums and means travel as between hosts: "float32", "float16" or
-            "bfloat16".
-        name: compared between the ranks, and told in errors.
+            float32, float64, int32, int64, uint8 or bool. For slices, those of all ranks are
+            returned.
+        op: "sum", "mean", "min" or "max"; slices support "sum" and "mean".
+        wire: the type in which float32 sums and means are sent between hosts: "float32", "float16"
+            or "bfloat16".
+        name: compared between the ranks, and part of errors.
 
     Raises:
         ValueError: no such op or wire.
-        tf.errors.AbortedError: a rank left. DeadlineExceededError: one did not come.
-        InvalidArgumentError: a rank called something else. All name it.
+        tf.errors.AbortedError: a rank left. DeadlineExceededError: one did not call in time.
+        InvalidArgumentError: a rank called something else. All name the rank.
     """
     return grouped_allreduce([value], op, wire, [name] if name else [])[0]
 
@@ -38,7 +39,7 @@ def allreduce(value: Any, op: str = "mean", wire: str = "float32", name: str = "
 def grouped_allreduce(
     values: Sequence[Any], op: str = "mean", wire: str = "float32", names: Sequence[str] = ()
 ) -> list[Any]:
-    """allreduce() of several tensors by one op, which is done when all are."""
+    """allreduce() of several tensors in one op, which finishes when all are reduced."""
     _check(op, REDUCTIONS, "op")
     _check(wire, WIRES, "wire")
     results: list[Any] = list(values)
@@ -65,14 +66,14 @@ def _reduce_slices(slices: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSl
     values = _gather(slices.values, rows, f"values of {name}")
     if op == "mean":
         ranks = tf.cast(group.size(), values.dtype)
-        # As the core divides the mean of a dense tensor of integers.
+        # Like the core's mean of a dense integer tensor.
         values = tf.truncatediv(values, ranks) if values.dtype.is_integer else values / ranks
     indices = _gather(slices.indices, rows, f"indices of {name}")
     return tf.IndexedSlices(values, indices, slices.dense_shape)
 
 
 def allgather(value: Any, name: str = "") -> Any:
-    """The ranks' tensors along the first dimension, whose length may differ; of scalars, a vector.
+    """Concatenates tensors along the first dimension, whose length may differ; scalars to a vector.
     Differentiable.
 
     Raises as allreduce().
@@ -126,16 +127,16 @@ def broadcast_variables(variables: Sequence[Any], root_rank: int = 0) -> None:
 
 
 def name_of(variable: Any) -> str:
-    """What a variable, of TensorFlow or Keras, is called on all ranks."""
+    """The name of a variable, of TensorFlow or Keras, common to all ranks."""
     return str(getattr(variable, "path", None) or getattr(variable, "name", ""))
 
 
 def next_step() -> None:
-    """Begins a training step: what the ranks call in it never meets what they call in another one.
+    """Starts a training step: calls of different steps are never matched between ranks.
 
-    For loops and train_steps of your own in which a rank may leave its gradients out, where its
-    loss is not finite, for instance: that is an error then. All ranks call it equally often.
-    DistributedGradientTape and, after use_for_collectives(), strategy.run() begin a step by
+    For custom loops and train_steps in which a rank may skip its gradients, because its loss is not
+    finite, for instance: that is then an error. All ranks call it equally often.
+    DistributedGradientTape and, after use_for_collectives(), strategy.run() start a step
     themselves. In a tf.function it runs each time. Raises HearthError before init().
     """
     group.ops().hearth_step()
@@ -143,12 +144,12 @@ def next_step() -> None:
 
 def _check(value: str, known: dict[str, int], what: str) -> None:
     if value not in known:
-        raise ValueError(f"{what}={value!r}: it is one of {', '.join(map(repr, known))}")
+        raise ValueError(f"{what}={value!r}: must be one of {', '.join(map(repr, known))}")
 
 
 @tf.RegisterGradient("HearthAllReduce")
 def _of_all_reduce(op: Any, *gradients: Any) -> list[Any]:
-    """Each rank's input went into every rank's sum: the gradients are added up, too."""
+    """Each rank's input contributes to every rank's sum, so the gradients are summed, too."""
     reduction = op.get_attr("reduction")
     name = next(name for name, number in REDUCTIONS.items() if number == reduction)
     if name not in ("sum", "mean"):
@@ -178,5 +179,5 @@ def _gradients_of(op: Any) -> list[str]:
 
 
 def _whole(gradient: Any, like: Any) -> Any:
-    """A rank where a result was not used takes part with zeros."""
+    """Zeros for a rank that did not use a result."""
     return tf.zeros_like(like) if gradient is None else tf.convert_to_tensor(gradient)

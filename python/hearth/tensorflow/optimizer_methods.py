@@ -1,4 +1,4 @@
-"""Methods of Keras optimizers, changed so that gradients are reduced before they are applied."""
+"""Methods of Keras optimizers, patched to reduce gradients before they are applied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Reduce = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 def innermost(optimizer: Any) -> Any:
-    """What a LossScaleOptimizer applies gradients with."""
+    """The optimizer inside a LossScaleOptimizer."""
     while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
         optimizer = inner
     return optimizer
@@ -26,7 +26,7 @@ def _of_keras_3(own: Any, reduce: Reduce) -> Any:
 
 
 def _of_tf_keras(own: Any, reduce: Reduce) -> Any:
-    # Its LossScaleOptimizer calls this before it decides.
+    # Its LossScaleOptimizer calls this before it checks for finite gradients.
     def aggregate_gradients(self: Any, grads_and_vars: Any) -> Any:
         pairs = list(grads_and_vars)
         gradients, variables = [g for g, _ in pairs], [v for _, v in pairs]
@@ -45,14 +45,14 @@ _AGREE = "_agree_by_hearth"
 
 
 def decide_together(optimizer: Any, agree: Callable[[Any], Any]) -> None:
-    """Has all ranks take one decision whether the scaled gradients of a Keras 3 optimizer, an
-    innermost() one, are finite.
+    """Makes all ranks agree on whether the scaled gradients of a Keras 3 optimizer, an innermost()
+    one, are finite.
 
-    LossScaleOptimizer, which Keras puts around an optimizer under mixed_float16, applies gradients
-    only where they are. A rank that skipped a step alone would be a step behind from then on.
+    LossScaleOptimizer, with which Keras wraps an optimizer under mixed_float16, applies gradients
+    only if they are finite. A rank that skipped a step alone would stay a step behind.
 
     Args:
-        agree: gives the ranks' decision, a boolean tensor, for this rank's.
+        agree: maps this rank's decision to the decision of all ranks, a boolean tensor.
     """
     from keras.optimizers import LossScaleOptimizer
 

@@ -1,4 +1,4 @@
-"""Steps in which every rank takes part, for minibatches of NumPy arrays."""
+"""Training steps in which every rank takes part, for minibatches of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.tensorflow import group
 
 
 def in_step(batches: Iterable[Any], patience_s: float = 0.5, feed: Any = None) -> InStep:
-    """Yields (minibatch, weight) on all ranks equally often, until the rows of all have ended.
+    """Yields (minibatch, weight) equally often on all ranks, until all ranks have run out of rows.
 
     For model.fit, as the weight of each row:
 
@@ -24,30 +24,30 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5, feed: Any = None) -
 
         model.fit(rows())
 
-    A rank without rows gets two old ones with the weight 0; the weights of the others are their
-    share of the step's rows times the number of ranks, so that the mean over the ranks is the mean
-    over the rows. The ranks tell each other by connections of their own, so it may run in another
-    thread than the training. All ranks call it equally often.
+    A rank without rows repeats two old ones with weight 0; the weights of the others are their
+    share of the step's rows times the number of ranks, so the mean over the ranks is the mean over
+    the rows. The ranks use dedicated connections, so it may run in another thread than the
+    training. All ranks call it equally often.
 
     Args:
         batches: NumPy arrays with a first dimension of rows, or tuples, lists or dicts of them, of
-            numbers or truth values.
-        patience_s: how long the others wait for a rank that has just run out of rows.
-        feed: the DataFeed whose rows they are, for InStep.commit() and CheckpointCallback().
+            numbers or booleans.
+        patience_s: how long to wait for a rank that has just run out of rows.
+        feed: the DataFeed of the rows, for InStep.commit() and CheckpointCallback().
 
     Raises:
-        HearthError: before init(). TypeError: a minibatch is something else.
-        ConnectionError, TimeoutError: a rank left, or did not come; names it.
+        HearthError: before init(). TypeError: a minibatch has another type.
+        ConnectionError, TimeoutError: a rank left, or did not call in time; names it.
     """
     return InStep(batches, patience_s, feed)
 
 
 class InStep(Iterator[tuple[Any, float]]):
-    """What in_step() gives. One thread iterates; any may commit."""
+    """The result of in_step(). One thread iterates; any may commit."""
 
     def __init__(self, batches: Iterable[Any], patience_s: float, feed: Any):
         self._feed = feed
-        self._came: deque[int] = deque()  # rows that the feed had given with each minibatch
+        self._came: deque[int] = deque()  # rows that the feed had delivered at each minibatch
         self._last = 0
         self._given: list[int] = []  # the same by step
         self._steps = self._run(batches if feed is None else self._counted(batches), patience_s)
@@ -62,18 +62,18 @@ class InStep(Iterator[tuple[Any, float]]):
 
     @property
     def given(self) -> int:
-        """How many minibatches it has given, where it has a feed."""
+        """How many minibatches it has yielded, if it has a feed."""
         return len(self._given)
 
     def commit(self, steps: int) -> None:
-        """The rows of the first `steps` minibatches are safe; later ones have been taken, perhaps,
-        by a thread that reads ahead, as model.fit does.
+        """Marks the rows of the first `steps` minibatches as safe; a thread that reads ahead, as in
+        model.fit, may have fetched later ones.
 
-        Raises ValueError where in_step() was given no feed, or has not given so many.
+        Raises ValueError if in_step() has no feed, or has not yielded that many.
         """
         if self._feed is None or steps > len(self._given):
             raise ValueError(
-                f"commit({steps}): in_step(feed=...) has given {len(self._given)} minibatches, "
+                f"commit({steps}): in_step(feed=...) has yielded {len(self._given)} minibatches, "
                 f"{'without a' if self._feed is None else 'with its'} feed"
             )
         if steps > 0:
@@ -97,7 +97,7 @@ class InStep(Iterator[tuple[Any, float]]):
 
 
 class _Arrays:
-    """The side of NumPy arrays; see hearth.ranks.steps.Exchange."""
+    """NumPy's implementation of hearth.ranks.steps.Exchange."""
 
     def __init__(self, ranks: Any):
         self._ranks = ranks
@@ -138,7 +138,7 @@ class _Arrays:
 
 
 def _parts(batch: Any) -> tuple[Any, list[np.ndarray]]:
-    """(what _whole() makes it from, its arrays)."""
+    """(structure for _whole(), arrays)."""
     names: Any
     if isinstance(batch, dict):
         names, values = list(batch), list(batch.values())
@@ -151,7 +151,7 @@ def _parts(batch: Any) -> tuple[Any, list[np.ndarray]]:
         if array.ndim == 0 or array.dtype.kind not in "biuf":
             what = names[number] if isinstance(names, list) else number
             raise TypeError(
-                f"in_step() takes minibatches of arrays of numbers with a first dimension of rows, "
+                f"in_step() expects minibatches of numeric arrays with a first dimension of rows, "
                 f"but part {what!r} is {array.dtype} of shape {array.shape}"
             )
     return names, arrays

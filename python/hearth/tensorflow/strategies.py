@@ -1,4 +1,4 @@
-"""tf.distribute's own reductions between workers, by the collective instead of gRPC."""
+"""Replaces gRPC by the collective in tf.distribute's reductions between workers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hearth.tensorflow import group
 
 
 def use_for_collectives() -> None:
-    """MultiWorkerMirroredStrategy's gradients travel by the collective from now on.
+    """Makes MultiWorkerMirroredStrategy reduce gradients through the collective.
 
-    For programs with tf_keras or loops of their own, before the strategy is made; calls init(). The
-    strategy itself still starts TensorFlow's servers, and its variables' first values come by them.
-    Reductions among other devices than one per worker stay TensorFlow's.
+    For programs with tf_keras or custom loops; call it before the strategy is made. Calls init().
+    The strategy still starts TensorFlow's servers, which distribute initial values of variables.
+    Reductions among other devices than one per worker remain TensorFlow's.
 
     Raises:
-        HearthError: this TensorFlow's launcher of collectives is not as that of 2.16 to 2.21.
-        What init() raises.
+        HearthError: this TensorFlow's launcher of collectives differs from that of 2.16 to 2.21.
+        Errors of init().
     """
     group.init()
     from tensorflow import distribute
@@ -30,7 +30,7 @@ def use_for_collectives() -> None:
         if not hasattr(launcher, name):
             raise HearthError(
                 f"TensorFlow's CollectiveReplicaLauncher has no {name}(): "
-                "use_for_collectives() knows TensorFlow 2.16 to 2.21"
+                "use_for_collectives() supports TensorFlow 2.16 to 2.21"
             )
     launcher.all_reduce = _all_reduce_by(launcher.all_reduce)
     launcher.batch_all_reduce = _batch_all_reduce_by(launcher.batch_all_reduce)
@@ -75,8 +75,8 @@ def _batch_all_reduce_by(theirs: Any) -> Any:
 
         from hearth.tensorflow.training import reduce_gradients
 
-        # TensorFlow joins the tensors of a pack, by default all there are, to one, and cuts that.
-        # They are reduced where they lie, the first of the list, those of the last layers, first.
+        # TensorFlow concatenates the tensors of a pack, by default all, and splits the result.
+        # Here they are reduced in place, first those of the last layers, which come first.
         tensors = [tensor for pack in input_tensor_packs for tensor in pack]
         with tf.device(self._device):
             return reduce_gradients(tensors[::-1], "sum")[::-1]

@@ -1,4 +1,4 @@
-"""Data-parallel training: gradients that are averaged over the ranks before they are applied."""
+"""Data-parallel training: averages gradients over the ranks before they are applied."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from hearth.tensorflow import group
 from hearth.tensorflow.operations import allreduce, grouped_allreduce, name_of, next_step
 from hearth.tensorflow.optimizer_methods import METHODS, decide_together, innermost
 
-# Gradients are reduced in ops of so many bytes, the last layers' first: those run while the
-# gradients of the layers before them are still worked out.
+# Gradients are reduced in ops of about this size, the last layers' first: these run while the
+# gradients of earlier layers are still computed.
 _BUCKET_BYTES = 8 << 20
 
 
 def reduce_gradients(
     gradients: Sequence[Any], op: str = "mean", wire: str = "float32", names: Sequence[str] = ()
 ) -> list[Any]:
-    """The gradients combined over the ranks; None stays None, and must be None on all ranks.
+    """The gradients reduced over the ranks; None stays None, and must be None on all ranks.
 
-    `names`: one for each, compared between the ranks; by default they are numbered.
+    `names`: one for each, compared between the ranks; default: numbers.
     """
     results = list(gradients)
-    told = list(names) or [f"gradient {i}" for i in range(len(results))]
-    # A gradient that is None takes part: with no elements, and a name that says so.
+    labels = list(names) or [f"gradient {i}" for i in range(len(results))]
+    # A None gradient takes part without elements, under a name that says so.
     given = [tf.zeros([0]) if gradient is None else gradient for gradient in results]
     for i, gradient in enumerate(results):
         if gradient is None:
-            told[i] = f"no gradient of {told[i]}"
+            labels[i] = f"no gradient of {labels[i]}"
     for bucket in _buckets(given):
-        found = grouped_allreduce([given[i] for i in bucket], op, wire, [told[i] for i in bucket])
+        found = grouped_allreduce([given[i] for i in bucket], op, wire, [labels[i] for i in bucket])
         for i, gradient in zip(bucket, found, strict=True):
             results[i] = None if results[i] is None else gradient
     return results
@@ -53,39 +53,39 @@ def _buckets(gradients: Sequence[Any]) -> list[list[int]]:
 
 
 def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32") -> Any:
-    """Makes an optimizer apply the ranks' combined gradients, and returns it: the same object, with
-    its settings and state. Compile the model with it, also one that was compiled before.
+    """Makes an optimizer apply the ranks' reduced gradients, and returns the same object with its
+    settings and state. Compile the model with it, even if it was compiled before.
 
-    For Keras 3 on TensorFlow, without jit_compile, and tf_keras, in model.fit and in loops. What is
-    saved with it loads as the plain optimizer. Under mixed_float16 all ranks apply a step, or none.
+    For Keras 3 on TensorFlow, without jit_compile, and tf_keras, in model.fit and in loops. A saved
+    model loads with the plain optimizer. Under mixed_float16 all ranks apply a step, or none does.
 
     Args:
         optimizer: a Keras optimizer, new, used or loaded.
         op: "mean" or "sum". wire: see allreduce().
 
     Raises:
-        ValueError: no such op or wire, or the optimizer combines gradients already.
-        TypeError: this is no Keras optimizer.
-        HearthError: Keras runs on something else than TensorFlow.
-        The operations' errors, when gradients are applied.
+        ValueError: no such op or wire, or the optimizer reduces gradients already.
+        TypeError: not a Keras optimizer.
+        HearthError: Keras does not run on TensorFlow.
+        Errors of the operations, when gradients are applied.
     """
     if op not in ("mean", "sum"):
-        raise ValueError(f"op={op!r}: gradients are combined by 'mean' or 'sum'")
+        raise ValueError(f"op={op!r}: must be 'mean' or 'sum'")
     inmost = innermost(optimizer)
     method = next((name for name in METHODS if hasattr(inmost, name)), None)
     if method is None or not hasattr(inmost, "from_config"):
-        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
+        raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
     if _combines(inmost):
         raise ValueError(
-            f"this {type(inmost).__name__} combines the ranks' gradients already: "
-            "DistributedOptimizer() takes each optimizer once"
+            f"this {type(inmost).__name__} already reduces gradients over the ranks: "
+            "call DistributedOptimizer() once for each optimizer"
         )
     if method == "apply":
         _check_backend()
         decide_together(inmost, _all_finite)
     own = getattr(inmost, method).__func__
     combined = MethodType(METHODS[method](own, _reducer(op, wire)), inmost)
-    # Of the object alone, so that Keras saves it as what it is.
+    # On this object only, so that Keras saves it with its own class.
     object.__setattr__(inmost, method, combined)
     object.__setattr__(inmost, _MARK, True)
     return optimizer
@@ -111,8 +111,8 @@ def _check_backend() -> None:
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise HearthError(
-            f"Keras runs on {backend!r} here, but hearth.tensorflow combines TensorFlow gradients "
-            "alone: set KERAS_BACKEND=tensorflow"
+            f"Keras runs on {backend!r} here, but hearth.tensorflow only reduces TensorFlow "
+            "gradients: set KERAS_BACKEND=tensorflow"
         )
 
 
@@ -121,9 +121,9 @@ def _all_finite(finite: Any) -> Any:
 
 
 class DistributedGradientTape(tf.GradientTape):
-    """A tf.GradientTape whose gradient() gives the ranks' combined gradients.
+    """A tf.GradientTape whose gradient() is reduced over the ranks.
 
-    Takes a tape's own arguments, and `op` and `wire` as allreduce(). Each begins a step: see
+    Takes a tape's arguments, and `op` and `wire` as in allreduce(). Each tape starts a step: see
     next_step().
     """
 
@@ -145,18 +145,18 @@ class DistributedGradientTape(tf.GradientTape):
 
 
 def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 100) -> Any:
-    """A Keras callback for model.fit over in_step(feed=...): rank 0 calls save(model) after every
-    so many steps and at the end of the fit; then the rows of the steps so far are safe on all
-    ranks, so that a cluster with restart=True does not send them again.
+    """A Keras callback for model.fit over in_step(feed=...): rank 0 calls save(model) every `every`
+    steps and at the end of fit(); this marks the rows of the steps so far as safe on all ranks, so
+    that a cluster with restart=True does not send them again.
 
     Args:
-        steps: what in_step() gave. save: writes the model, whole or not at all: to another name
-            that then becomes the right one. every: how many steps.
+        steps: the result of in_step(). save: writes the model atomically: to a temporary name, then
+            renames it. every: number of steps.
     """
     import keras
 
     class Checkpoint(keras.callbacks.Callback):
-        done = 0  # steps, of all epochs of the fit
+        done = 0  # steps over all epochs of fit()
         safe = 0
         of_epoch = 0
 
@@ -164,7 +164,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
             self.of_epoch = 0
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            # The last step of several, where the model was compiled with steps_per_execution.
+            # With steps_per_execution, the last step of several.
             self.done += batch + 1 - self.of_epoch
             self.of_epoch = batch + 1
             if self.done >= self.safe + every:
@@ -177,7 +177,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
         def keep(self) -> None:
             if group.rank() == 0:
                 save(self.model)
-            # What is safe somewhere is in the checkpoint.
+            # Rows that are safe on any rank are in the checkpoint.
             allreduce(tf.zeros([1]), "max", name="checkpoint")
             steps.commit(min(self.done, steps.given))  # the last execution may have fewer steps
             self.safe = self.done
@@ -186,9 +186,9 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
 
 
 def MetricAverageCallback() -> Any:
-    """A Keras callback: at an epoch's end the logs hold the mean of the ranks' values.
+    """A Keras callback: at the end of an epoch the logs hold the mean over the ranks.
 
-    Put it before callbacks that read the logs.
+    Place it before callbacks that read the logs.
     """
     import keras
 

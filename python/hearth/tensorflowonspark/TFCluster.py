@@ -1,4 +1,4 @@
-"""Starts a TensorFlow cluster on a Spark application's executors, feeds it and ends it.
+"""Starts a TensorFlow cluster on a Spark application's executors, feeds it and shuts it down.
 
 cluster = TFCluster.run(sc, main_fun, args, num_executors=4, num_ps=0,
                         input_mode=TFCluster.InputMode.SPARK)
@@ -23,15 +23,16 @@ from hearth.tensorflowonspark.roles import make_template
 
 logger = logging.getLogger(__name__)
 
-# Kept for programs that look here; failures are raised, so nothing is ever set.
+# For programs that read it; failures are raised, so it is never set.
 tf_status: dict[str, Any] = {}
 
-# Set to 1, run() and shutdown() end a failed driver as TensorFlowOnSpark does: SystemExit(1).
+# If set to 1, a failure in run() or shutdown() ends the driver as in TensorFlowOnSpark:
+# SystemExit(1).
 EXIT_VARIABLE = "TFOS_EXIT_ON_FAILURE"
 
 
 class InputMode:
-    """Who brings the data: the nodes read files themselves, or Spark feeds them."""
+    """Whether nodes read files themselves, or Spark feeds them."""
 
     TENSORFLOW = 0
     SPARK = 1
@@ -43,7 +44,7 @@ def _upstreams(name: str) -> property:
 
 
 class TFCluster(Cluster):
-    """A running cluster, as run() made it. Any thread may use it; `with` ends it."""
+    """A running cluster, returned by run(). Thread-safe; `with` ends it."""
 
     input_mode = None
     queues = None
@@ -58,19 +59,19 @@ class TFCluster(Cluster):
     working_dir = property(lambda self: self.meta["working_dir"])
 
     def __init__(self, sc: Any, plan: Plan, input_mode: int, queues: Sequence[str]):
-        """Starts nothing yet; `queues` are the names that run() was given."""
+        """Starts nothing yet; `queues`: the names passed to run()."""
         super().__init__(sc, plan)
         self.input_mode = input_mode
         self.queues = list(queues)
 
     def train(self, dataRDD, num_epochs=0, feed_timeout=600, qname="input"):
-        """Feeds all rows to the nodes; returns when they are used up.
+        """Feeds all rows to the nodes; returns when they are consumed.
 
         Args:
             dataRDD: an RDD, a DataFrame (columnar all the way), or a DStream (returns at once).
-            num_epochs: how often each row is given; 0 means 10. Later epochs are replayed by the
-                nodes from their disks, unless the cluster may start again.
-            feed_timeout: seconds that a node may take no rows; -1: no limit.
+            num_epochs: number of passes over the rows; 0 means 10. Later epochs are replayed by the
+                nodes from their disks, unless the cluster may restart.
+            feed_timeout: seconds without a node taking rows; -1: no limit.
             qname: the feed.
 
         Raises: as Cluster.train().
@@ -87,7 +88,7 @@ class TFCluster(Cluster):
             dataRDD: an RDD or a DataFrame (columnar on its way to the nodes).
             feed_timeout: seconds without any result; -1: no limit.
             qname: the feed.
-            schema: of the results, which then come as a DataFrame; Spark Connect needs one.
+            schema: of the results, which are then a DataFrame; required with Spark Connect.
 
         Returns:
             An RDD of the results, or a DataFrame.
@@ -99,11 +100,11 @@ class TFCluster(Cluster):
     def shutdown(self, ssc=None, grace_secs=0, timeout=259200):
         """Ends the feeds, waits until all main functions have returned, and ends the cluster.
 
-        Any thread may call it, and again: it does nothing then, but raises the same failure.
+        Thread-safe; later calls only raise the same failure.
 
         Args:
             ssc: a StreamingContext, which is stopped first, once the cluster was asked to stop.
-            grace_secs: seconds that ps and evaluator get to end by themselves after the workers.
+            grace_secs: seconds for ps and evaluator to end by themselves after the workers.
             timeout: seconds for all of it; -1: no limit.
 
         Raises: as Cluster.shutdown().
@@ -130,30 +131,30 @@ def run(
     *,
     restart=False,
 ):
-    """Starts a cluster: one node per element of the start job; returns when all are there.
+    """Starts a cluster: one node per element of the start job; returns when all nodes have started.
 
     Args:
         sc: the SparkContext, or a SparkSession (Spark Connect: DataFrames only).
         map_fun: the main function, map_fun(tf_args, ctx), run by every node.
         tf_args: its first argument; a list becomes the node's sys.argv.
-        num_executors: nodes of all roles together.
-        num_ps: how many of them are parameter servers.
-        tensorboard: whether to start TensorBoard beside the first worker.
-        input_mode: who brings the data.
-        log_dir: what TensorBoard shows.
+        num_executors: number of nodes of all roles.
+        num_ps: number of parameter servers among them.
+        tensorboard: whether to start TensorBoard on the first worker.
+        input_mode: whether nodes read files, or Spark feeds them.
+        log_dir: TensorBoard's log directory.
         driver_ps_nodes: run the parameter servers on the driver's host (InputMode.TENSORFLOW).
         master_node: role name of one node, "chief" or "master"; sets TF_CONFIG.
-        reservation_timeout: seconds for all nodes to come.
-        queues: names of the feeds; "output" and "error" are kept for programs that name them.
+        reservation_timeout: seconds for all nodes to start.
+        queues: names of the feeds; "output" and "error" exist for programs that name them.
         eval_node: make one node the evaluator (InputMode.TENSORFLOW).
         release_port: free each node's port just before map_fun; else ctx.release_port() does.
-        restart: where an executor is lost, or a node killed by SIGKILL, train() and shutdown()
-            start all nodes again, with ctx.restart_count one higher, and send all rows again that
-            are not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
+        restart: if an executor is lost, or a node killed by SIGKILL, train() and shutdown() start
+            all nodes again, with ctx.restart_count one higher, and send all rows again that are
+            not safe (see DataFeed.commit). main_fun resumes from its own checkpoint.
 
     Raises:
         AssertionError: the roles do not add up to num_executors.
-        ReservationTimeoutError: not all nodes came; says which, and why that may be.
+        ReservationTimeoutError: not all nodes started; says which, and possible reasons.
         NodeError: a node failed while it started.
     """
     background = input_mode == InputMode.SPARK
@@ -184,7 +185,7 @@ def _refuse_unfed_nodes(driver_ps_nodes: bool, eval_node: bool) -> None:
 
 @contextmanager
 def _exit_if_asked() -> Iterator[None]:
-    """Turns a ClusterError into SystemExit(1) where $TFOS_EXIT_ON_FAILURE asks for it."""
+    """Turns a ClusterError into SystemExit(1) if $TFOS_EXIT_ON_FAILURE is set."""
     try:
         yield
     except ClusterError as error:

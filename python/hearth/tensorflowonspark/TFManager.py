@@ -1,7 +1,7 @@
-"""Named queues and values that several processes share, for programs that feed themselves.
+"""Named queues and values shared by several processes, for programs that feed themselves.
 
-A cluster's own feed does not pass through here (see feed_server). Connections prove that they know
-`authkey` before anything is read.
+A cluster's own feed does not use it (see feed_server). Connections authenticate with `authkey`
+before anything is read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class TFManager(BaseManager):
     """get_queue(name), get(key) and set(key, value), from any process that knows the key."""
 
 
-# What a manager's process holds, and the manager that start() made here.
+# Data in a manager's process, and the manager that start() made in this one.
 mgr: TFManager | None = None
 qdict: dict[str, JoinableQueue] = {}
 kdict: dict[str, object] = {}
@@ -40,7 +40,7 @@ def start(authkey, queues, mode="local"):
     """Starts a manager process.
 
     Args:
-        authkey: what connect() must be given, too.
+        authkey: the key that connect() needs.
         queues: names of the queues.
         mode: "local": a unix socket; "remote": a TCP port of this host's address.
     """

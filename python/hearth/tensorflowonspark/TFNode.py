@@ -1,4 +1,4 @@
-"""What a node's main function uses: paths as Spark names them, and the rows of its feed."""
+"""Functions for a node's main function: paths as in Spark, and the rows of its feed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def terminate(mgr, qname="input"):
 
 
 def release_port(ctx):
-    """Frees the port that was kept for this node's server, where release_port=False kept it."""
+    """Frees the port reserved for this node's server, if release_port=False kept it."""
     if ctx.tmp_socket is not None:
         ctx.tmp_socket.close()
         ctx.tmp_socket = None
@@ -56,14 +56,14 @@ def release_port(ctx):
 
 
 class _AsDataset:
-    """What the feeds of TensorFlow programs can do besides."""
+    """Methods that feeds have in TensorFlow programs only."""
 
     def as_dataset(self, batch_size: int, output_signature: Any = None) -> Any:
-        """A tf.data.Dataset of minibatches, each as next_numpy() gives it.
+        """A tf.data.Dataset of minibatches in the form of next_numpy().
 
         Args:
             batch_size: rows of a minibatch; the last one may be smaller.
-            output_signature: of a minibatch; None: taken from the first one, which is waited for.
+            output_signature: of a minibatch; None: inferred from the first one, for which it waits.
         """
         from hearth.tensorflowonspark import datasets
 

@@ -1,4 +1,4 @@
-"""The same function on many executors, each on its own: parallel inference, mostly."""
+"""Runs the same function independently on many executors, mostly for parallel inference."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ logger = logging.getLogger(__name__)
 
 
 def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
-    """Runs map_fn(tf_args, ctx) in `num_executors` tasks, in fresh processes; returns at their end.
+    """Runs map_fn(tf_args, ctx) in `num_executors` tasks, in fresh processes; waits for their end.
 
-    Of ctx, worker_num, executor_id, num_workers, defaultFS and working_dir are set.
+    Sets worker_num, executor_id, num_workers, defaultFS and working_dir of ctx.
 
     Args:
         sc: the SparkContext, or a SparkSession.
         map_fn: the function.
         tf_args: its first argument; a list becomes sys.argv.
-        num_executors: how many instances.
+        num_executors: number of instances.
         use_barrier: start all at the same time, or none.
 
     Raises:
@@ -68,7 +68,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
 
 
 def _check_slots(context: Any, needed: int) -> None:
-    """Says at once what Spark would say after its retries of a barrier stage that does not fit."""
+    """Reports at once what Spark reports after retries of a barrier stage that does not fit."""
     from pyspark.sql import SparkSession
 
     from hearth import HearthError

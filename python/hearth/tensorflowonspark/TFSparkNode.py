@@ -1,6 +1,6 @@
 """The parts of a cluster that run in Spark's tasks: start a node, feed it, end the feed.
 
-Each function returns the body of a mapPartitions or foreachPartition, as TFCluster uses it.
+Each function returns the body of a mapPartitions or foreachPartition, for TFCluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _alias(name: str) -> property:
 
 
 class TFNodeContext(NodeContext):
-    """What a main function knows of its node and cluster, under TensorFlowOnSpark's names."""
+    """A main function's context of node and cluster, with TensorFlowOnSpark's names."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class TFNodeContext(NodeContext):
 
     @classmethod
     def of_node(cls, **values: Any) -> TFNodeContext:
-        """The context of a node that runs; `values` are those of a NodeContext."""
+        """The context of a running node; `values` are those of a NodeContext."""
         register_when_imported()
         context = cls.__new__(cls)
         NodeContext.__init__(context, **values)
@@ -81,14 +81,14 @@ class TFNodeContext(NodeContext):
 
 
 class TFSparkNode:
-    """Kept for programs that look here; a node's state lives in its own process."""
+    """For programs that read it; a node's state is in its own process."""
 
     mgr = None
     cluster_id = None
 
 
 def _has_spark_resource_api():
-    """Whether Spark tells a task its resources; every Spark that this runs on does."""
+    """Whether Spark reports resources to tasks; every supported Spark does."""
     return True
 
 
@@ -98,7 +98,7 @@ def _get_cluster_spec(sorted_cluster_info):
 
 
 def _get_manager(cluster_info, host, executor_id):
-    """The entry of a node in `cluster_info`. Raises ValueError where there is none."""
+    """The entry of a node in `cluster_info`. Raises ValueError if there is none."""
     for node in cluster_info:
         if node["host"] == host and node["executor_id"] == executor_id:
             return node
@@ -111,14 +111,14 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
     Args:
         fn: the main function, fn(tf_args, ctx).
         tf_args: its first argument; a list becomes sys.argv.
-        cluster_meta: what TFCluster.run made: id, token, cluster_template, coordinator, ...; one
-            that a program made itself is refused.
-        tensorboard: whether to start TensorBoard beside the first worker.
-        log_dir: what that shows.
+        cluster_meta: made by TFCluster.run: id, token, cluster_template, coordinator, ...; others
+            are refused.
+        tensorboard: whether to start TensorBoard on the first worker.
+        log_dir: TensorBoard's log directory.
         queues: names of the feeds.
         background: the task returns when the node's program has started; else when it has ended.
 
-    The body raises ValueError where TFCluster.run did not make `cluster_meta`.
+    The body raises ValueError if TFCluster.run did not make `cluster_meta`.
     """
     options = node_options(tf_args, queues, background)
     options = replace(options, tensorboard=bool(tensorboard), log_dir=log_dir)
@@ -126,12 +126,12 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
 
 
 def node_program(fn: Any, tf_args: Any) -> NodeProgram:
-    """What a node runs, with a context under upstream's names."""
+    """The program of a node, with a context that has upstream's names."""
     return NodeProgram(fn, tf_args, TFNodeContext.of_node)
 
 
 def node_options(tf_args: Any, queues: Sequence[str] = (), background: bool = False) -> NodeOptions:
-    """Of upstream's arguments; TFCluster.run says the rest."""
+    """Options from upstream's arguments; TFCluster.run adds the rest."""
     return NodeOptions(
         queues=tuple(name for name in queues if name != "error"),
         background=background,
@@ -140,18 +140,18 @@ def node_options(tf_args: Any, queues: Sequence[str] = (), background: bool = Fa
 
 
 def _asked_gpus(tf_args: Any) -> int | None:
-    """`num_gpus` of the arguments, where they have it."""
+    """`num_gpus` of the arguments, if present."""
     try:
         if "num_gpus" in tf_args:
             asked = tf_args["num_gpus"] if isinstance(tf_args, Mapping) else tf_args.num_gpus
             return int(asked)
     except (TypeError, AttributeError):
-        pass  # neither a mapping nor a namespace: it names no GPUs
+        pass  # neither a mapping nor a namespace, so without num_gpus
     return None
 
 
 def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):
-    """The body of a feed job: yields whether the node wants no more rows.
+    """The body of a feed job: yields whether the node is finished.
 
     The RDD's elements are the rows; TFCluster.train sends Spark's own pickles instead, and keeps
     several attempts of a partition apart.
@@ -188,7 +188,7 @@ def inference(cluster_info, feed_timeout=600, qname="input"):
 
 
 def shutdown(cluster_info, grace_secs=0, queues=["input"]):  # noqa: B006 (the API's default)
-    """Kept for the API: the driver itself ends feeds; yields True."""
+    """For API compatibility: the driver ends feeds; yields True."""
 
     def nothing_to_do(iterator: Iterator[Any]) -> Iterator[bool]:
         yield True

@@ -1,4 +1,4 @@
-"""Small differences between versions of TensorFlow, in one place."""
+"""Compatibility between versions of TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hearth.tensorflowonspark import tensor_names
 def export_saved_model(model, export_dir, is_chief=False):
     """Writes a Keras model (Keras 3 or tf_keras) as a SavedModel.
 
-    The outputs of its signature have the names of their layers ("dense_1"), and so has the input of
-    a Sequential model ("dense_input"); a model without a graph of layers has Keras's own names.
+    The outputs of its signature have the names of their layers ("dense_1"), as has the input of a
+    Sequential model ("dense_input"); a model without a graph of layers has Keras's names.
 
-    Only the chief writes to `export_dir`; what another worker saves, which a distribution strategy
-    may need it to do, goes to a temporary folder.
+    Only the chief writes to `export_dir`; other workers, which may have to save under a
+    distribution strategy, write to a temporary folder.
     """
     if is_chief:
         _export(model, export_dir)
@@ -29,7 +29,7 @@ def export_saved_model(model, export_dir, is_chief=False):
 def _export(model, export_dir: str) -> None:
     names = tensor_names.names_of(model)
     if "save_format" in inspect.signature(model.save).parameters:
-        model.save(export_dir, save_format="tf")  # Keras 2: it keeps the layers' names itself
+        model.save(export_dir, save_format="tf")  # Keras 2: it uses the layers' names
     elif names is None or sys.modules["keras"].backend.backend() != "tensorflow":
         model.export(export_dir)
     else:
@@ -39,7 +39,7 @@ def _export(model, export_dir: str) -> None:
 
 
 def _export_by_layers(model, export_dir: str, names: tensor_names.TensorNames) -> None:
-    """As Keras 3's model.export(), but for the names of the signature that is served."""
+    """Like Keras 3's model.export(), except for the names in the serving signature."""
     import keras
 
     inputs = [
@@ -59,7 +59,7 @@ def _export_by_layers(model, export_dir: str, names: tensor_names.TensorNames) -
 
 
 def disable_auto_shard(options):
-    """Lets every worker see all elements of its tf.data.Dataset, as a feed of Spark's needs."""
+    """Lets every worker see all elements of its tf.data.Dataset, as a Spark feed requires."""
     import tensorflow as tf
 
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
@@ -73,7 +73,7 @@ def is_gpu_available():
 
 
 def __getattr__(name: str):
-    """`tf`, which programs import from here; it is loaded when it is used."""
+    """`tf`, which programs import from here; loaded on first use."""
     if name == "tf":
         import tensorflow as tf
 

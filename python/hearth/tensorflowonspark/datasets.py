@@ -10,7 +10,7 @@ import numpy as np
 
 
 def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
-    """As AsDataset.as_dataset() says."""
+    """Implements AsDataset.as_dataset()."""
     import tensorflow as tf
 
     def batches() -> Iterator[Any]:
@@ -23,18 +23,18 @@ def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
     if output_signature is None:
         first = next(source, None)
         if first is None:
-            raise ValueError("the feed has ended without a row: give as_dataset output_signature")
+            raise ValueError("the feed ended without a row: pass output_signature to as_dataset()")
         source = itertools.chain([first], source)
         output_signature = tf.nest.map_structure(_spec, first)
     found = tf.data.Dataset.from_generator(lambda: source, output_signature=output_signature)
-    # The rows are this node's share: a strategy that shards the dataset would drop most of them.
+    # The rows are this node's share; a strategy that shards the dataset would drop most of them.
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return found.with_options(options)
 
 
 def _spec(array: np.ndarray) -> Any:
-    """The type of minibatches like this one, of any number of rows."""
+    """The spec of minibatches like this one, with any number of rows."""
     import tensorflow as tf
 
     kind = tf.string if array.dtype.kind in "OSU" else array.dtype

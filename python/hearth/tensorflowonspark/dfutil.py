@@ -1,10 +1,10 @@
-"""DataFrames as TFRecord files of tf.train.Example and back, without a Hadoop jar.
+"""Converts DataFrames to TFRecord files of tf.train.Example and back, without a Hadoop jar.
 
     dfutil.saveAsTFRecords(df, "hdfs:///rows")        # or a local folder
     df = dfutil.loadTFRecords(sc, "hdfs:///rows")
 
-What saveAsTFRecords wrote comes back with its own schema, which it leaves beside the files; for
-files of others the schema is inferred, as TensorFlowOnSpark does.
+Files of saveAsTFRecords are read with the schema that it writes to their folder; for other files
+the schema is inferred, as in TensorFlowOnSpark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from hearth.files import tfrecord_files
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.files.tfrecord_schema import (
     arrow_columns,
     check_types,
@@ -28,7 +28,7 @@ from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.driver_python import use_driver_python
 from hearth.spark.token_forwarder import forward_tokens
 
-# The DataFrames that loadTFRecords made, by the object's own identity.
+# The DataFrames that loadTFRecords returned, by object identity.
 loadedDF: dict[Any, str] = {}
 
 _BATCH_ROWS = 4096
@@ -44,20 +44,22 @@ def saveAsTFRecords(df, output_dir, *, round_doubles=False):
 
     Numbers, booleans, strings, binaries and arrays of them; a null becomes a missing feature.
 
-    The folder may be of any file system that pyarrow (hdfs, s3, gs, ...) or fsspec knows. Where
-    Spark runs a task several times, the first one to end makes the file. The files appear when all
-    are complete; a job that fails leaves none.
+    The folder may be on any file system that pyarrow (hdfs, s3, gs, ...) or fsspec knows. If Spark
+    runs a task several times, the first attempt to finish makes the file. The files appear when all
+    are complete; a failed job leaves none.
 
     Args:
-        round_doubles: write columns of double as the floats of 32 bits that an example holds.
+        round_doubles: write double columns as the 32-bit floats that an example holds.
 
     Raises:
         ValueError: a column of another type or name, or an unknown file system.
-        FileExistsError: the folder has files already.
+        FileExistsError: the folder already has files.
     """
     check_types(df.schema, round_doubles)
     spark = df.sparkSession
-    tokens = None if is_local(output_dir, spark) else forward_tokens(spark)  # for the folder, too
+    tokens = (
+        None if is_local(output_dir, spark) else forward_tokens(spark)
+    )  # to make the folder, too
     target = tfrecord_files.prepare_folder(spark, output_dir, df.schema.json())
     task = partial(_write_partition, target, tokens)
     try:
@@ -74,8 +76,8 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
     Args:
         sc: the SparkContext, or a SparkSession.
         input_dir: the folder, or one file.
-        binary_features: bytes features to read as binaries; others are strings. Not needed for
-            what saveAsTFRecords wrote.
+            binary_features: bytes features to read as binaries; others are strings. Not needed for
+            files of saveAsTFRecords.
     """
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -102,14 +104,14 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
 
 
 def _write_partition(
-    target: str, tokens: TokenLoan | None, batches: Iterator[Any]
+    target: str, tokens: ForwardedTokens | None, batches: Iterator[Any]
 ) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
     attempt = context.partitionId(), context.taskAttemptId()
-    with borrowed(tokens), tfrecord_files.new_file(target, *attempt) as writer:
+    with token_scope(tokens), tfrecord_files.new_file(target, *attempt) as writer:
         for batch in batches:
             _check_floats(batch)
             writer.write(batch)
@@ -117,7 +119,7 @@ def _write_partition(
 
 
 def _check_floats(batch: Any) -> None:
-    """Raises ValueError naming a column with a double that no float of 32 bits is near."""
+    """Raises ValueError that names a column with a double outside the range of 32-bit floats."""
     import pyarrow as pa
 
     for name, column in zip(batch.schema.names, batch.columns, strict=True):

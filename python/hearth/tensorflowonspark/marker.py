@@ -1,9 +1,9 @@
-"""Marks between rows, for programs that fill the queues of a TFManager themselves."""
+"""Markers between rows, for programs that fill the queues of a TFManager themselves."""
 
 
 class Marker:
-    """Something in a queue that is not a row."""
+    """An element of a queue that is not a row."""
 
 
 class EndPartition(Marker):
-    """The rows of a partition end here."""
+    """The end of a partition's rows."""

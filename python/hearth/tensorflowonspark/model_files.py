@@ -1,4 +1,4 @@
-"""The content of a saved model's files as a hash."""
+"""Hashes the files of a saved model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 from hearth.files.uri import local_path
 
-# What TensorFlow reads of a SavedModel's folder; a program may keep checkpoints beside it.
+# Files that TensorFlow reads in a SavedModel's folder; a program may keep checkpoints there, too.
 _PARTS = ("saved_model.pb", "saved_model.pbtxt", "variables", "assets", "assets.extra")
 _READ_BYTES = 4 << 20
-# A file that is younger may be written again without another time: file systems count in seconds,
-# and clocks differ.
+# A younger file may be modified again without a new modification time: file systems have coarse
+# timestamps, and clocks differ.
 _SETTLED_NS = 10_000_000_000
 
-_known: dict[str, tuple[list[Any], str]] = {}  # files' states and hash, by path
+_known: dict[str, tuple[list[Any], str]] = {}  # states and hash of files, by path
 
 
 def digest(path: str) -> str:
-    """SHA-256 of a SavedModel or `.keras` file. Files that have not changed for a while are read
+    """SHA-256 of a SavedModel or `.keras` file. Files that have been stable for a while are read
     again only when their sizes or times have changed."""
     import tensorflow as tf
 
@@ -57,7 +57,7 @@ def _hashed(root: str, state: list[Any]) -> str:
 
     found = hashlib.sha256()
     for file, length, _ in state:
-        # A copy elsewhere is the same model.
+        # A copy at another path is the same model.
         found.update(f"{file.removeprefix(root)}\0{length}\0".encode())
         with tf.io.gfile.GFile(file, "rb") as opened:
             while block := opened.read(_READ_BYTES):

@@ -90,9 +90,9 @@ class TFEstimator(
     HasSteps,
     SavedStage,
 ):
-    """Trains by a cluster of its own: train_fn(args, ctx) is the main function of its nodes."""
+    """Trains on a new cluster: train_fn(args, ctx) is the main function of its nodes."""
 
-    export_fn = None  # of TensorFlow 1
+    export_fn = None  # TensorFlow 1 only
 
     def __init__(self, train_fn, tf_args, export_fn=None):
         super().__init__()
@@ -209,7 +209,7 @@ class TFModel(
         args = self.merge_args_params()
         path = args.export_dir or args.model_dir
         if not path:
-            raise ValueError("TFModel needs export_dir, or model_dir: where the saved model is")
+            raise ValueError("TFModel needs export_dir, or model_dir: the path of the saved model")
         inputs = sorted(args.input_mapping)
         table = stage_columns.stage_frame("TFModel", dataset, inputs)
         spec = pipeline_model.ModelSpec(
@@ -224,8 +224,8 @@ class TFModel(
         )
         spec, fields = pipeline_model.described(spec, dataset.sparkSession)
         names = [field.name for field in fields]
-        beside = None if args.keep_columns else []
-        stage_columns.check_new("TFModel", dataset, names, beside)
+        reserved = None if args.keep_columns else []
+        stage_columns.check_new("TFModel", dataset, names, reserved)
         if not args.keep_columns:
             task = partial(pipeline_model.predict, spec)
             return table.only_read().mapInArrow(task, StructType(fields))
@@ -235,7 +235,7 @@ class TFModel(
 
 
 def single_node_env(args):
-    """Lets this process use the GPUs that `args` ask for. See util.single_node_env."""
+    """Lets this process use the GPUs that `args` request. See util.single_node_env."""
     if isinstance(args, list):
         import sys
 

@@ -1,4 +1,4 @@
-"""Saved models applied to Arrow batches: loaded once per Python worker, outputs by name."""
+"""Applies saved models to Arrow batches: loaded once per Python worker, outputs by name."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _TEXTS = {str: "string", bytes: "binary"}
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Which model, and which columns are its tensors; travels in Spark's task closure.
+    """A model, and the mapping of columns to its tensors; travels in Spark's task closure.
 
-    `digest`: of the model's files when transform() was called, empty for any.
+    `digest`: of the model's files when transform() was called; empty: not checked.
     """
 
     path: str
     signature: str
     tags: tuple[str, ...]
     inputs: Mapping[str, str]  # tensor by column
-    outputs: Mapping[str, str]  # column by tensor; empty: all outputs by their own names
+    outputs: Mapping[str, str]  # column by tensor; empty: all outputs under their names
     batch_size: int
-    # What tasks call the columns that stay, and those of `inputs` where they have other names.
+    # Task-side names of the columns that stay, and of `inputs` if they differ.
     kept: tuple[str, ...] = ()
     read: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""
 
 
 class LoadedModel:
-    """A model as a function of named arrays. `columns`: (output, its column), by asked-for name."""
+    """A model as a function of named arrays. `columns`: (output, its column), by requested name."""
 
     def __init__(self, spec: ModelSpec):
-        """Loads it. Raises ValueError for a signature or tensor that it does not have."""
+        """Loads the model. Raises ValueError for an unknown signature or tensor."""
         self.path = spec.path
         if spec.path.endswith(".keras"):
             names = self._load_keras(spec)
@@ -110,7 +110,7 @@ class LoadedModel:
         """The outputs in the order of `columns`, for columns of a minibatch.
 
         Raises:
-            ValueError: a value or shape that a tensor cannot have, or no output for each row.
+            ValueError: a value or shape does not fit a tensor, or there is no output for each row.
         """
         rows = len(next(iter(arrays.values())))
         tensors = {self.inputs[name]: self._array(array, name) for name, array in arrays.items()}
@@ -124,7 +124,7 @@ class LoadedModel:
         return [found[tensor] for tensor, _ in self.columns]
 
     def _array(self, array: np.ndarray, column: str) -> np.ndarray:
-        """A column of a minibatch as its tensor takes it: flat ones in the tensor's shape."""
+        """A column of a minibatch for its tensor: flat ones are reshaped."""
         shape, kind = self.shapes[self.inputs[column]]
         if (array.dtype == object) != (kind.name == "string"):
             first = next(iter(array.flat), None)
@@ -142,11 +142,11 @@ class LoadedModel:
         except ValueError:
             raise ValueError(
                 f"the column {column!r} has rows of shape {array.shape[1:]}, but the input "
-                f"'{self.inputs[column]}' takes {shape[1:]}"
+                f"'{self.inputs[column]}' expects {shape[1:]}"
             ) from None
 
     def predict(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs for a minibatch, by tensor: first dimension rows."""
+        """The outputs for a minibatch, by tensor; the first dimension is rows."""
         import tensorflow as tf
 
         tensors = {
@@ -166,13 +166,13 @@ def _find(
 
 
 def _model(spec: ModelSpec) -> LoadedModel:
-    """The model, kept by this process for the content of its files.
+    """The model, cached in this process by the content of its files.
 
     Raises:
-        ValueError: its files are others than those that transform() found.
+        ValueError: its files differ from those that transform() found.
     """
     digest = spec.digest or model_files.digest(spec.path)
-    # Columns that are kept make no other model.
+    # Kept columns do not affect the model.
     key = repr(replace(spec, digest=digest, kept=(), read={}, batch_size=0))
     return kept("tensorflow", key, lambda: _loaded(spec, digest))
 
@@ -189,17 +189,17 @@ def _loaded(spec: ModelSpec, digest: str) -> LoadedModel:
     return model
 
 
-# An output's column, its type, and the files' digest; or what is wrong.
+# An output's column, its type, and the files' digest; or an error.
 _DESCRIBED = ("name", "type", "digest", "refused")
 
 
 def described(spec: ModelSpec, spark: Any) -> tuple[ModelSpec, list[Any]]:
-    """The spec for the model that is there now, and the fields of its outputs.
+    """The spec for the current model, and the fields of its outputs.
 
     Loads the model in a task, not in the driver.
 
     Raises:
-        ValueError: the model has no such signature or tensor.
+        ValueError: the model lacks the signature or tensor.
     """
     from pyspark.sql.types import StructField, _parse_datatype_string
 
@@ -227,7 +227,7 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
                     for tensor, name in model.columns
                 ]
             except ValueError as error:
-                # Spark would run a failed task again, which loads TensorFlow each time.
+                # Spark would retry a failed task, which loads TensorFlow each time.
                 found = [{"refused": str(error)}]
             yield pa.RecordBatch.from_pylist(found, schema)
 
@@ -235,7 +235,7 @@ def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
 
 
 def _spark_type(output: Any) -> str:
-    """A scalar for one value per row, else arrays in each other, also for shape (rows, 1)."""
+    """A scalar for one value per row, else nested arrays, also for shape (rows, 1)."""
     return results.spark_type(*_kind_of(output))
 
 

@@ -1,4 +1,4 @@
-"""The Params of TFEstimator and TFModel, and the arguments that they become."""
+"""The Params of TFEstimator and TFModel, and their conversion to arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TFTypeConverters:
 
 
 class Namespace:
-    """Arguments as attributes: of a dict, of another namespace, or of argparse; or an argv list."""
+    """Arguments as attributes: from a dict, another namespace, or argparse; or an argv list."""
 
     argv: list[str] | None = None
 
@@ -81,7 +81,7 @@ _HasInputMode = param("input_mode", "Input data feeding mode", TypeConverters.to
 
 
 class HasNumPS(_HasNumPS, _HasDriverPS):
-    """How many parameter servers there are, and where they run."""
+    """The number of parameter servers, and where they run."""
 
 
 class HasInputMode(_HasInputMode):
@@ -102,7 +102,7 @@ class TFParams(Params):
     args: Namespace | None = None
 
     def merge_args_params(self):
-        """The arguments with all Params of this stage in them, those winning."""
+        """The arguments merged with this stage's Params, which take precedence."""
         merged = copy.copy(self.args) if self.args is not None else Namespace({})
         for known in self.params:
             if self.isDefined(known):

@@ -1,4 +1,4 @@
-"""The rows of a TFManager's queue, for programs that fill one themselves."""
+"""The rows of a TFManager's queue, for programs that fill it themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hearth.tensorflowonspark import marker
 
 
 class QueueSource:
-    """Rows of a TFManager's queue, one by one: None ends the feed. For programs that fill it."""
+    """Rows of a TFManager's queue, one by one: None ends the feed."""
 
     def __init__(self, queue: Any, results: Any):
         self._queue = queue
@@ -37,10 +37,10 @@ class QueueSource:
     taken = 0
 
     def commit(self, rows: int | None = None) -> None:
-        """Nobody would send the rows again."""
+        """Does nothing: no sender would repeat the rows."""
 
     def terminate(self) -> None:
-        """Takes what is in the queue already; the one who fills it looks at the state."""
+        """Drains the queue; the program that fills it checks the state."""
         while not self._queue.empty():
             self._queue.get()
             self._queue.task_done()

@@ -1,4 +1,4 @@
-"""The roles of TensorFlow's nodes, from the numbers that a program gives."""
+"""The roles of TensorFlow's nodes, from a program's numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def make_template(
     """The node ids of each role, in the order ps, master, evaluator, worker.
 
     Raises:
-        AssertionError: the numbers leave no node to train, or do not add up.
+        AssertionError: no node is left for training, or the numbers do not add up.
     """
     num_master = 1 if master_node else 0
     num_eval = 1 if eval_node else 0

@@ -1,8 +1,8 @@
-"""What the inputs and outputs of a Keras model are called.
+"""Names of a Keras model's inputs and outputs.
 
-Keras 2 calls them by layers ("dense_input", "dense_1"), Keras 3 by numbers and tensors
-("output_0", "keras_tensor"). A model that is exported here has the layers' names, and says beside
-it which others stand for the same tensors.
+Keras 2 names them after layers ("dense_input", "dense_1"), Keras 3 by numbers and tensors
+("output_0", "keras_tensor"). A model that is exported here has the layers' names, and a file that
+lists the other names of the same tensors.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-# "assets.extra" is the folder that TensorFlow leaves to others in a SavedModel.
+# TensorFlow reserves the folder "assets.extra" of a SavedModel for other programs.
 _FOLDER, _FILE = "assets.extra", "tensor_names.json"
 
 
 @dataclass(frozen=True)
 class TensorNames:
-    """For each tensor, in the model's order, all of its names."""
+    """All names of each tensor, in the model's order."""
 
     inputs: tuple[tuple[str, ...], ...] = ()
     outputs: tuple[tuple[str, ...], ...] = ()
 
 
 def find(name: str, known: Collection[str], groups: tuple[tuple[str, ...], ...]) -> str | None:
-    """The name among `known` of the tensor that is called `name`; None where there is none."""
+    """The name among `known` of the tensor called `name`; None if there is none."""
     if name in known:
         return name
     others = next((group for group in groups if name in group), ())
@@ -35,7 +35,7 @@ def find(name: str, known: Collection[str], groups: tuple[tuple[str, ...], ...])
 def names_of(model: Any) -> TensorNames | None:
     """The names of a Keras model's tensors, the layers' first.
 
-    None where it has no graph of layers, or names its outputs itself, in a dict.
+    None if it has no graph of layers, or names its outputs in a dict.
     """
     inputs, outputs = getattr(model, "inputs", None), getattr(model, "outputs", None)
     if not inputs or not outputs or isinstance(getattr(model, "output", None), dict):
@@ -50,7 +50,7 @@ def names_of(model: Any) -> TensorNames | None:
 
 
 def _input_names(model: Any, tensor: Any) -> tuple[str, ...]:
-    """A Sequential model that was given no named input gets Keras 2's: "dense_input"."""
+    """A Sequential model without a named input gets Keras 2's name: "dense_input"."""
     own = tensor.name
     if not hasattr(model, "add"):
         return (own,)
@@ -59,7 +59,7 @@ def _input_names(model: Any, tensor: Any) -> tuple[str, ...]:
 
 
 def write(names: TensorNames, folder: str) -> None:
-    """Leaves the names in a SavedModel's folder, of any file system that TensorFlow knows."""
+    """Writes the names to a SavedModel's folder, on any file system of TensorFlow."""
     import tensorflow as tf
 
     tf.io.gfile.makedirs(f"{folder}/{_FOLDER}")
@@ -68,7 +68,7 @@ def write(names: TensorNames, folder: str) -> None:
 
 
 def read(folder: str, outputs: Collection[str]) -> TensorNames:
-    """The names that write() left; without them, a model's only one of `outputs` is "output_0".
+    """The names written by write(); without them, a single output is named "output_0".
 
     Raises:
         ValueError: the file is damaged.

@@ -1,4 +1,4 @@
-"""Small helpers that programs for TensorFlowOnSpark use."""
+"""Helper functions for programs of TensorFlowOnSpark."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def single_node_env(num_gpus=1, worker_index=-1, nodes=[]):  # noqa: B006 (the A
     """Lets a single process use `num_gpus` GPUs and find Hadoop's classes.
 
     Args:
-        num_gpus: GPUs to use; fewer, or none, where the host has no more.
+        num_gpus: GPUs to use; fewer, or none, if the host has no more.
         worker_index: which block of GPUs, among the processes of this host; negative: any.
-        nodes: unused, kept for callers that pass it.
+        nodes: ignored, for callers that pass it.
     """
     add_hadoop_classpath()
     if gpu_info.is_gpu_available() and num_gpus > 0:

@@ -46,7 +46,7 @@ def read_run(run: Path) -> History:
             last = max(step for _, step, _, _ in points)
             when = points[-1][0]
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(when))
-    history.tell(state=f"as of {day}", iteration=last)
+    history.set_facts(state=f"as of {day}", iteration=last)
     return history
 
 

@@ -1,9 +1,9 @@
-"""The backend "hearth" of torch.distributed: tensors of the CPU travel by the core's collective.
+"""The torch.distributed backend "hearth": CPU tensors are exchanged by the core's collective.
 
     torch.distributed.init_process_group("hearth")
 
-The installed package names register() as an entry point, so PyTorch finds the backend by itself;
-in a Hearth cluster it is registered before the main function. Beside NCCL:
+The installed package registers it as an entry point, so PyTorch finds it by name; in a Hearth
+cluster it is registered before the main function. Together with NCCL:
 init_process_group("cpu:hearth,cuda:nccl").
 """
 
@@ -20,7 +20,7 @@ from torch._C._distributed_c10d import Backend
 from torch.distributed import ProcessGroup, Work
 
 from hearth.ranks.group import Ranks, Rendezvous
-from hearth.torch import ddp_steps, meetings, stores
+from hearth.torch import ddp_steps, rendezvous, stores
 from hearth.torch.exchange import (
     FOLDED,
     Finish,
@@ -41,16 +41,16 @@ from hearth.torch.work import Notifier, Over, Submitted
 
 NAME = "hearth"
 _STORE_KEY = "hearth"
-# What the core does itself.
+# Reductions that the core supports.
 _OPS = {"SUM": "sum", "AVG": "mean", "MIN": "min", "MAX": "max"}
 
 
 def register(key: str = "") -> None:
-    """Makes the backend known to torch.distributed. Idempotent.
+    """Registers the backend with torch.distributed. Idempotent.
 
-    `key`: a secret that all ranks know; without one rank 0 leaves a key in the store.
+    `key`: a secret shared by all ranks; without it, rank 0 publishes a key in the store.
     """
-    meetings.use_key(key)
+    rendezvous.use_key(key)
     if NAME.upper() not in dist.Backend._plugins:
         dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
 
@@ -71,12 +71,12 @@ _ARE_GROUPS = backends_are_groups()
 class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[misc]
     """One rank of a process group. All ranks call the same operations in the same order.
 
-    Each operation returns a Work at once; its wait() raises ConnectionError where a rank left and
-    TimeoutError where one did not come, both naming it, and ValueError, with what both called,
-    where a rank called something else. Results have the same bits on all ranks.
+    Each operation returns a Work at once. Its wait() raises ConnectionError if a rank left,
+    TimeoutError if one did not call in time (both name the rank), and ValueError with both calls if
+    a rank called something else. Results are bitwise equal on all ranks.
     """
 
-    # Each must be said: PyTorch's own property asks the class that it is a property of.
+    # Defined explicitly: PyTorch's own property would find a property object on the class.
     supports_coalescing = False
     supports_splitting = False
     supports_shrinking = False
@@ -91,11 +91,11 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self._store = store
         self._timeout_s = timeout_s
         self._notifier = Notifier()
-        self._ranks = Ranks(self._meeting(_STORE_KEY), rank, world, timeout_s)
-        self._lanes = Lanes(rank, self._meeting, self._ranks.failure, timeout_s)
+        self._ranks = Ranks(self._rendezvous(_STORE_KEY), rank, world, timeout_s)
+        self._lanes = Lanes(rank, self._rendezvous, self._ranks.failure, timeout_s)
 
-    def _meeting(self, key: str) -> Rendezvous:
-        return meetings.meeting(
+    def _rendezvous(self, key: str) -> Rendezvous:
+        return rendezvous.meeting_at_master(
             publish=lambda text: self._store.set(key, text),
             read=lambda: stores.read(self._store, key, self._timeout_s),
             withdraw=lambda: self._store.delete_key(key),
@@ -104,7 +104,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def getBackendName(self) -> str:
         return NAME
 
-    # What is reduced.
+    # Reductions.
 
     def allreduce(self, tensors: Sequence[Tensor], opts: Any, root: str = "") -> Work:
         if all(tensor.layout == torch.sparse_coo for tensor in tensors):
@@ -159,7 +159,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         [output], [parts] = outputs, inputs
         return self.reduce_scatter_single(output, torch.cat([p.reshape(-1) for p in parts]), opts)
 
-    # What is gathered and spread.
+    # Gather and scatter.
 
     def all_gather_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
         return self.all_gather_single_coalesced([output], [given], opts)
@@ -274,7 +274,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         own = self.rank()
         outputs[own].copy_(inputs[own])
         waits, ends = [], []
-        # Everybody meets the others in the order of the pairs' ranks, so no two wait in a circle.
+        # Each rank visits the others in the order of the pairs, so no cycle of waits can form.
         for other in (rank for rank in range(self.size()) if rank != own):
             if own < other:
                 waits.append(self._send(opts, inputs[other], other))
@@ -288,7 +288,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def barrier(self, opts: Any) -> Work:
         return self._work([self._submit(opts, "barrier")], [])
 
-    # Between two ranks.
+    # Point to point.
 
     def send(self, tensors: Sequence[Tensor], to: int, tag: int) -> Work:
         [tensor] = tensors
@@ -303,21 +303,21 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         asked = request("receive", array, name=f"tag {tag}", form=form_of(tensor))
         return self._work([self._lanes.receive(asked, source)], tensors, end)
 
-    # The end.
+    # Shutdown.
 
     def abort(self) -> None:
-        """Ends what runs, on all ranks."""
+        """Aborts running operations on all ranks."""
         self._ranks.abort("the process group was aborted")
         self.shutdown()
 
     def shutdown(self) -> None:
-        """Ends this rank's part; called by destroy_process_group(). Idempotent."""
+        """Leaves the group; called by destroy_process_group(). Idempotent."""
         self._lanes.leave()
         self._ranks.leave()
         self._notifier.close()
         self._lanes.close()
         self._ranks.close()
-        self._store = None  # its connection ends now, not with this object
+        self._store = None  # closes its connection now
 
     def _send(self, opts: Any, tensor: Tensor, to: int) -> Any:
         return self._submit(opts, "send", None, moved(tensor), peer=to, form=form_of(tensor))
@@ -329,7 +329,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def _fold(
         self, opts: Any, tensors: Sequence[Tensor], fold: Callable[..., Tensor], root: str
     ) -> Work:
-        """Everybody has everybody's tensors, and works the result out in the order of the ranks."""
+        """Gathers all ranks' tensors and reduces them in rank order."""
         waits, ends = [], []
         for tensor in tensors:
             whole = tensor.new_empty((self.size(), *tensor.shape))
@@ -339,7 +339,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._work(waits, tensors, *ends)
 
     def _sum_sparse(self, opts: Any, tensors: Sequence[Tensor], root: str) -> Work:
-        """Waits until all ranks have said how many rows they have; the rows follow."""
+        """Waits until all ranks have reported their number of rows, then exchanges the rows."""
         check([tensor._values() for tensor in tensors])
         waits, ends = [], []
         for tensor in tensors:
@@ -359,13 +359,13 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         name = _OPS.get(asked)
         if name is None:
             raise ValueError(
-                f'the backend "hearth" does {operation} by {", ".join(_OPS)}, not {asked}'
+                f'the backend "hearth" supports {operation} with {", ".join(_OPS)}, not {asked}'
             )
         return self._submit(opts, operation, array, given, op=name, **how)
 
     def _submit(self, opts: Any, operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-        """What waits for the operation; None where it is over, as its caller waits for it anyway
-        and it could be carried out in this thread."""
+        """The handle to wait for; None if the operation has finished, as it could run in this
+        thread and its caller waits anyway."""
         asked = request(operation, *arrays, **how)
         if not getattr(opts, "asyncOp", True) and self._ranks.try_run(asked):
             return None

@@ -1,4 +1,4 @@
-"""Work in a thread of each rank while the program goes on."""
+"""Runs work in a background thread on each rank."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hearth.torch.peers import Peers
 if TYPE_CHECKING:
     from torch import Tensor
 
-# How much later than the first rank the last one may come to an exchange: writing takes long.
+# Extra time for the last rank to join an exchange: writing takes long.
 _TIMEOUT_S = 3600.0
 _CONNECT_TIMEOUT_S = 120.0
 
 
 class ThreadPeers(Peers):
-    """The same ranks over dedicated connections: what a thread exchanges cannot meet operations of
-    the program, and goes on after destroy_process_group(). One thread uses it."""
+    """The same ranks over dedicated connections, so a thread's exchanges do not mix with the
+    program's operations, and continue after destroy_process_group(). One thread uses it."""
 
     def __init__(self, ranks: Any):
         """`ranks`: a hearth.ranks Ranks."""
@@ -38,8 +38,8 @@ class ThreadPeers(Peers):
 
 
 def on_all_ranks(peers: Peers, act: Callable[[Peers], None]) -> Future[None]:
-    """Runs it in a thread of each rank, with peers for that thread. A collective call, which
-    returns before the threads are connected; where they cannot be, each future fails."""
+    """Runs `act` in a thread on each rank, with peers for that thread. A collective call, which
+    returns before the threads are connected; if they cannot connect, each future fails."""
     if peers.world == 1:
         return in_background(lambda: act(peers))
     shown: Future[str] = Future()
@@ -56,12 +56,12 @@ def on_all_ranks(peers: Peers, act: Callable[[Peers], None]) -> Future[None]:
 
 
 def _connected(peers: Peers, shown: Future[str], act: Callable[[Peers], None]) -> None:
-    """`shown`: what rank 0 publishes."""
+    """`shown`: the address that rank 0 publishes."""
     from hearth.ranks.group import Ranks
-    from hearth.torch.meetings import meeting
+    from hearth.torch.rendezvous import meeting_at_master
 
-    meets = meeting(shown.set_result, shown.result, lambda: None)
-    ranks = Ranks(meets, peers.rank, peers.world, _TIMEOUT_S, _CONNECT_TIMEOUT_S)
+    meeting = meeting_at_master(shown.set_result, shown.result, lambda: None)
+    ranks = Ranks(meeting, peers.rank, peers.world, _TIMEOUT_S, _CONNECT_TIMEOUT_S)
     try:
         act(ThreadPeers(ranks))
     finally:

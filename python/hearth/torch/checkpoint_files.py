@@ -1,5 +1,5 @@
-"""The files of a checkpoint: written by rank 0, or by all ranks where they have shards; read by
-rank 0 for all. Functions are collective calls and raise HearthError on all ranks alike."""
+"""The files of a checkpoint: written by rank 0, or by all ranks if there are shards; read by rank 0
+for all. Functions are collective calls and raise the same HearthError on all ranks."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from hearth.files.local_folders import spill_folder
 from hearth.files.uri import local_path
 from hearth.torch import part_states
 from hearth.torch.peers import Peers
-from hearth.torch.sharded_states import METADATA, HeldShards, ShardedParts, written
+from hearth.torch.sharded_states import METADATA, ShardedParts, ShardsInMemory, written
 
-# The part that holds the random numbers of all ranks.
+# The part with the random states of all ranks.
 RANDOM = "random"
 
 
 @dataclass(frozen=True)
 class Found:
-    """A checkpoint that was read: the states of its parts that are not sharded."""
+    """A checkpoint that was read: the states of its unsharded parts."""
 
     uri: str
     seal: Seal
@@ -46,9 +46,9 @@ def write(
     there: CheckpointFolder,
     step: int,
     states: Mapping[str, Any],
-    sharded: ShardedParts | HeldShards,
+    sharded: ShardedParts | ShardsInMemory,
 ) -> int:
-    """Writes and seals a checkpoint; its number, on rank 0."""
+    """Writes and seals a checkpoint; returns its number on rank 0."""
     if not sharded.names:
         return peers.together(
             lambda: write_whole(there, step, states, peers.world) if peers.rank == 0 else 0
@@ -75,7 +75,7 @@ def write(
 
 
 def write_whole(there: CheckpointFolder, step: int, states: Mapping[str, Any], world: int) -> int:
-    """Writes and seals a checkpoint without shards; its number. One rank calls it."""
+    """Writes and seals a checkpoint without shards; returns its number. One rank calls it."""
     draft = there.begin(step)
     with there.writing(draft):
         return _seal(draft, {}, states, world)
@@ -88,7 +88,7 @@ def _seal(draft: Draft, parts: dict[str, Part], states: Mapping[str, Any], world
 
 
 def _write_state(draft: Draft, name: str, state: Any) -> str:
-    """Into a file of its own; its name."""
+    """Writes a state to a separate file; returns its name."""
     if name == "data" and part_states.is_json(state):
         with draft.file(f"{name}.json") as file:
             file.write(json.dumps(state, indent=1).encode())
@@ -99,11 +99,11 @@ def _write_state(draft: Draft, name: str, state: Any) -> str:
 
 
 def _write_shards(
-    peers: Peers, there: CheckpointFolder, sharded: ShardedParts | HeldShards, uri: str
+    peers: Peers, there: CheckpointFolder, sharded: ShardedParts | ShardsInMemory, uri: str
 ) -> dict[str, SealedFile]:
-    """Each rank writes its own. What is not in main memory is written to a local folder that all
-    ranks see; where `uri` is none, to one of this host first."""
-    if isinstance(sharded, HeldShards):
+    """Each rank writes its shards: from main memory, into a local folder that all ranks share, or
+    for a remote `uri` to a temporary folder first."""
+    if isinstance(sharded, ShardsInMemory):
         return _gathered(peers, lambda: _copied(there, uri, sharded.files))
     path = local_path(uri)
     with ExitStack() as ends:
@@ -126,10 +126,10 @@ def _copied(
 
 
 def _gathered(peers: Peers, files: Callable[[], dict[str, SealedFile]]) -> dict[str, SealedFile]:
-    """Those of all ranks."""
+    """The files of all ranks."""
     own = {name: asdict(file) for name, file in peers.together(files).items()}
-    told = peers.tell(json.dumps(own))
-    return {name: SealedFile(**file) for text in told for name, file in json.loads(text).items()}
+    texts = peers.exchange(json.dumps(own))
+    return {name: SealedFile(**file) for text in texts for name, file in json.loads(text).items()}
 
 
 def _local_folder() -> Any:
@@ -142,15 +142,15 @@ def _file_there(path: str) -> SealedFile:
             return SealedFile(os.fstat(file.fileno()).st_size, sum_of(file))
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path}, which another rank has written, is not seen here: shards need a folder that "
-            "all hosts share"
+            f"{path}, which another rank has written, is not visible here: shards need a folder "
+            "that all hosts share"
         ) from None
 
 
 def read(
     peers: Peers, there: CheckpointFolder, parts: Collection[str], sharded: Collection[str]
 ) -> Found | None:
-    """The newest whole checkpoint in rank 0's eyes; None where there is none."""
+    """The newest intact checkpoint as rank 0 sees it; None if there is none."""
     with ExitStack() as ends:
         opened: Checkpoint | None = None
 
@@ -182,7 +182,7 @@ def _check_parts(
     names: Collection[str],
     sharded: Collection[str],
 ) -> None:
-    """Raises HearthError where a checkpoint has not what is asked for, saved at one step."""
+    """Raises HearthError if the checkpoint lacks a requested part, or its parts' steps differ."""
     seal = checkpoint.seal
     for name in sorted({*names, RANDOM}):
         if name not in seal.parts:
@@ -191,7 +191,7 @@ def _check_parts(
             has = ", ".join(sorted(seal.parts.keys() - {RANDOM}))
             raise invalid(
                 f"{checkpoint.uri} has {has} of step {seal.step}, but no {name!r}{older}: save "
-                "what belongs together by one call of checkpoint()"
+                "parts that belong together in one call of checkpoint()"
             )
         part = seal.parts[name]
         if part.step != seal.step:
@@ -205,26 +205,26 @@ def _check_parts(
 
 
 def _loaded(name: str, file: Any) -> Any:
-    """A state, without running code of who wrote it."""
+    """Loads a state without running code of its writer."""
     if name.endswith(".json"):
         return json.loads(file.read())
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:  # PyTorch's own text advises weights_only=False
-        raise ValueError("it holds more than plain data, and could run code") from None
+    except pickle.UnpicklingError:  # PyTorch's message suggests weights_only=False
+        raise ValueError("it contains more than plain data, which could run code") from None
 
 
 def random_states(peers: Peers) -> dict[str, Any]:
-    """Where the generators of all ranks stand: "cpu" and, where all have one, "cuda"."""
+    """States of the random generators of all ranks: "cpu" and, if all have GPUs, "cuda"."""
     states = {"cpu": peers.gather_bytes(torch.get_rng_state())}
     has_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
-    if all(text == "gpu" for text in peers.tell("gpu" if has_gpu else "")):
+    if all(text == "gpu" for text in peers.exchange("gpu" if has_gpu else "")):
         states["cuda"] = peers.gather_bytes(torch.cuda.get_rng_state())
     return states
 
 
 def set_random_state(peers: Peers, seal: Seal, states: Any) -> None:
-    """Goes on with this rank's random numbers, where there are as many ranks as then."""
+    """Restores this rank's random state, if the number of ranks is unchanged."""
     if seal.world != peers.world:
         return
     torch.set_rng_state(states["cpu"][peers.rank])

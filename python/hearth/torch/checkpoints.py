@@ -1,7 +1,8 @@
 """ctx.checkpoint() and ctx.restore(): the state of all ranks in a folder of sealed checkpoints.
 
-Rank 0 writes what is equal on all ranks, and reads it for them: they learn from it which checkpoint
-is restored, and get its bytes. Both are collective calls, which fail on all ranks alike.
+Rank 0 writes the state that is equal on all ranks, and reads it for them: it decides which
+checkpoint is restored, and sends the bytes. Both are collective calls, which fail on all ranks
+alike.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import Any
 from hearth.checkpoints.background import in_background
 from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
 from hearth.data.loader import Loader
-from hearth.files.uri import is_far, scheme
+from hearth.files.uri import is_remote, scheme
 from hearth.torch import checkpoint_files, part_states
 from hearth.torch.background import on_all_ranks
 from hearth.torch.checkpoint_files import RANDOM
 from hearth.torch.peers import Peers
-from hearth.torch.sharded_states import HeldShards, ShardedParts, Shards
+from hearth.torch.sharded_states import ShardedParts, Shards, ShardsInMemory
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ _DATA = "data"
 
 @dataclass(frozen=True)
 class Own:
-    """What a rank is about to save: `position` is that of the data, as checksums."""
+    """The state that a rank is about to save; `position`: checksums of the data's position."""
 
     states: dict[str, Any]
     sharded: ShardedParts
@@ -40,21 +41,21 @@ class Own:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a rank writes."""
+    """The state that a rank writes."""
 
     states: dict[str, Any]
-    shards: ShardedParts | HeldShards
+    shards: ShardedParts | ShardsInMemory
 
 
 class Checkpoints:
-    """Those of one program. Its methods are collective calls, made by one thread of each rank."""
+    """The checkpoints of one program. Methods are collective calls, by one thread of each rank."""
 
     def __init__(self, ctx: Any):
         self._ctx = ctx
-        # Step and data's position of the last one.
+        # Step and data position of the last checkpoint.
         self._last: tuple[int, Mapping[str, str]] | None = None
-        self._behind: int | None = None  # the step of one that is written in the background
-        self._writing: Future[None] | None = None  # on the ranks that write
+        self._behind: int | None = None  # step of a checkpoint being written in the background
+        self._writing: Future[None] | None = None  # set on ranks that write
 
     def save(
         self, step: int, parts: Mapping[str, Any], folder: str, keep: int, background: bool
@@ -64,8 +65,8 @@ class Checkpoints:
         self._settle(peers)
         own = peers.together(lambda: self._own(step, parts, keep))
         names = [*own.states, *own.sharded.names]
-        peers.check_same("checkpoint() got another step or other parts", [step, *sorted(names)])
-        _check_positions([json.loads(text) for text in peers.tell(json.dumps(own.position))])
+        peers.check_same("checkpoint() got a different step or parts", [step, *sorted(names)])
+        _check_positions([json.loads(text) for text in peers.exchange(json.dumps(own.position))])
         if own.position is not None:
             self._last = step, own.position
         states = {**own.states, RANDOM: checkpoint_files.random_states(peers)}
@@ -77,10 +78,10 @@ class Checkpoints:
         self._note_commit()
 
     def _begin(self, peers: Peers, there: CheckpointFolder, step: int, own: Own, keep: int) -> None:
-        """Has threads write the states as they are now, while the program goes on."""
+        """Starts threads that write the current states while the program continues."""
 
         def copy() -> Saved:
-            shards = own.sharded.held() if own.sharded.names else own.sharded
+            shards = own.sharded.in_memory() if own.sharded.names else own.sharded
             return Saved(part_states.copied(own.states) if peers.rank == 0 else {}, shards)
 
         kept = peers.together(copy)
@@ -96,7 +97,7 @@ class Checkpoints:
             )
 
     def _settle(self, peers: Peers) -> None:
-        """Waits until the one in the background is written; where it failed, all ranks raise."""
+        """Waits for the background checkpoint; if it failed, all ranks raise."""
         if self._behind is None:
             return
         what = f"the checkpoint of step {self._behind}, in the background: "
@@ -105,7 +106,7 @@ class Checkpoints:
         self._note_commit()
 
     def finish(self) -> None:
-        """Waits for this rank's part of it; raises HearthError where that failed."""
+        """Waits for this rank's part of it; raises HearthError if it failed."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
@@ -120,7 +121,7 @@ class Checkpoints:
         self._settle(peers)
         given = peers.together(lambda: _given(parts))
         sharded = peers.together(lambda: ShardedParts(given))
-        peers.check_same("restore() got other parts", sorted(given))
+        peers.check_same("restore() got different parts", sorted(given))
         found = checkpoint_files.read(peers, there, given, sharded.names)
         self._compare_views(peers, there)
         if found is None:
@@ -143,23 +144,23 @@ class Checkpoints:
         return seal.step
 
     def _report_no_position(self, step: int) -> None:
-        """A program that opens datasets may have forgotten their position."""
+        """Warns a program that opens datasets and may have forgotten to restore their position."""
         datasets = getattr(self._ctx.mgr, "datasets", None)
         if datasets is not None and datasets.names:
             self._report(
                 f"step {step} was restored without a position in dataset "
                 f"{', '.join(map(repr, datasets.names))}: unless the program sets it, rows of the "
-                "epoch come again; give data=loader to checkpoint() and restore()"
+                "epoch are repeated; pass data=loader to checkpoint() and restore()"
             )
 
     def _peers(self) -> Peers:
         peers = Peers()
         if self._ctx.rank is None:
-            raise invalid("checkpoints are made by the ranks that train: this node is none of them")
+            raise invalid("only training ranks make checkpoints: this node is not one of them")
         if peers.world == 1 and self._ctx.world_size > 1:
             raise invalid(
-                f"checkpoint() and restore() are calls of all {self._ctx.world_size} ranks: call "
-                "torch.distributed.init_process_group(ctx.backend) before them"
+                f"checkpoint() and restore() are collective calls of all {self._ctx.world_size} "
+                "ranks: call torch.distributed.init_process_group(ctx.backend) before them"
             )
         return peers
 
@@ -167,14 +168,14 @@ class Checkpoints:
         uri = str(folder) or self._ctx.checkpoint_dir
         if not uri:
             raise invalid(
-                "no folder for checkpoints is known: give TorchCluster.run(..., checkpoint_dir=URI)"
+                "no folder for checkpoints is set: pass TorchCluster.run(..., checkpoint_dir=URI)"
                 " or checkpoint(..., folder=URI) and restore(..., folder=URI)"
             )
         whole = uri if scheme(uri) else self._ctx.absolute_path(uri)
         return CheckpointFolder(whole, self._report)
 
     def _own(self, step: int, parts: Mapping[str, Any], keep: int) -> Own:
-        """Raises TypeError or ValueError for what cannot be saved."""
+        """Raises TypeError or ValueError for a state that cannot be saved."""
         if type(step) is not int or not 0 <= step < MOST_STEPS:
             raise ValueError(f"the step is {step!r}, not a number of steps")
         if type(keep) is not int or keep < 1:
@@ -188,7 +189,7 @@ class Checkpoints:
         return Own(states, sharded, self._checked_position(step, states[_DATA]))
 
     def _checked_position(self, step: int, state: Any) -> dict[str, str]:
-        """Raises ValueError where the data's state is of another step than the model's."""
+        """Raises ValueError if the data's state is of another step than the model's."""
         _check_step(step, state)
         position = part_states.position_of(state)
         if (
@@ -198,22 +199,22 @@ class Checkpoints:
         ):
             raise ValueError(
                 f"model and data disagree: the step is {step}, but the state of 'data' is still "
-                f"that of step {self._last[0]}: give the loader that the program takes batches "
-                "from, or its state as it is now"
+                f"that of step {self._last[0]}: pass the loader that the program iterates, or its "
+                "current state"
             )
         return position
 
     def _compare_views(self, peers: Peers, there: CheckpointFolder) -> None:
-        """Reports that this rank sees a newer checkpoint than rank 0, as on another host where the
-        folder is not shared."""
+        """Reports if this rank sees a newer checkpoint than rank 0: the folder is then not shared
+        between their hosts."""
         own = (0, "none")
-        if not is_far(there.uri):
+        if not is_remote(there.uri):
             own = peers.together(there.last)
             number, name = json.loads(peers.share(json.dumps(own)))
             if own[0] > number:
                 self._report(
                     f"rank {peers.rank} sees {own[1]} in {there.uri}, but rank 0, which decides "
-                    f"what is restored, {name}: it must be a folder that all hosts share"
+                    f"which checkpoint is restored, {name}: all hosts must share the folder"
                 )
 
     def _report(self, line: str) -> None:
@@ -229,20 +230,20 @@ def _write(peers: Peers, there: CheckpointFolder, step: int, saved: Saved, keep:
 
 
 def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Without those that are None, as a scheduler that a program may have or not."""
+    """Drops parts that are None, such as an optional scheduler."""
     given = {name: value for name, value in parts.items() if value is not None}
     if not given:
-        raise invalid("nothing to save or restore: give model=, optimizer=, data= or others")
+        raise invalid("nothing to save or restore: pass model=, optimizer=, data= or others")
     for name in given:
         if not name.isidentifier() or name == RANDOM:
-            raise invalid(f"a part of a checkpoint cannot be named {name!r}: take another name")
+            raise invalid(f"a part of a checkpoint cannot be named {name!r}: choose another name")
     return given
 
 
 def _check_fits(
     found: checkpoint_files.Found, given: Mapping[str, Any], sharded: ShardedParts, shards: Shards
 ) -> None:
-    """Raises ValueError where the states are not those of the program's objects."""
+    """Raises ValueError if the states do not match the program's objects."""
     for name in found.states.keys() - {RANDOM}:
         if why := part_states.misfit(name, given[name], found.states[name]):
             raise ValueError(why)
@@ -253,18 +254,18 @@ def _check_fits(
 
 
 def _check_positions(positions: Sequence[Any]) -> None:
-    """Raises HearthError where the data of a rank is at another position than rank 0's."""
+    """Raises HearthError if the data position of a rank differs from rank 0's."""
     for rank, position in enumerate(positions):
         if position is not None and not part_states.same_position(position, positions[0]):
             different = [key for key in position if position[key] != positions[0].get(key)]
             raise invalid(
-                f"the state of 'data' is another on rank {rank} than on rank 0 "
-                f"({', '.join(different)}): all ranks make a checkpoint after the same batch"
+                f"the state of 'data' on rank {rank} differs from rank 0's "
+                f"({', '.join(different)}): all ranks must make a checkpoint after the same batch"
             )
 
 
 def _check_step(step: int, state: Any) -> None:
-    """The data's state may say after which step it was taken."""
+    """Checks the step that the data's state may contain."""
     own = state.get("step") if isinstance(state, dict) else None
     if type(own) is int and own != step:
         raise ValueError(

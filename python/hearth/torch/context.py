@@ -1,4 +1,4 @@
-"""What a PyTorch main function knows of its node: rank, device, feeds of tensors."""
+"""The context of a PyTorch main function: rank, device, feeds of tensors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class TorchContext(NodeContext):
     """The second argument of a main function.
 
-    `rank`, `world_size`, `local_rank` and `local_world_size` are those of the environment; a node
-    whose role takes no rows has the rank None.
+    `rank`, `world_size`, `local_rank` and `local_world_size` match the environment; the rank of a
+    node whose role takes no rows is None.
     """
 
     @classmethod
     def of_node(cls, **values: Any) -> TorchContext:
-        """The context of a node that runs, which is then ready for init_process_group().
+        """The context of a running node, which is then ready for init_process_group().
 
         `values` are those of a NodeContext. Raises ImportError where PyTorch is missing.
         """
@@ -38,27 +38,27 @@ class TorchContext(NodeContext):
 
     @property
     def rank(self) -> int | None:
-        """Its number in the process group; None where its role takes no rows."""
+        """Its rank in the process group; None if its role takes no rows."""
         return None if self.role in roles.UNFED_ROLES else self.share()[0]
 
     @property
     def world_size(self) -> int:
-        """How many ranks the process group has."""
+        """The number of ranks in the process group."""
         return self.num_workers
 
     @property
     def local_rank(self) -> int:
-        """Its number among the ranks of its host; 0 where it sees GPUs, which are its own."""
+        """Its rank among those on its host; 0 if it sees GPUs, which only it sees."""
         return 0 if self.rank is None or _own_gpus() else self._neighbours().index(self.rank)
 
     @property
     def local_world_size(self) -> int:
-        """Ranks on this host; 1 where it sees GPUs, which are its own."""
+        """Ranks on this host; 1 if it sees GPUs, which only it sees."""
         return 1 if self.rank is None or _own_gpus() else len(self._neighbours())
 
     @property
     def group_rank(self) -> int:
-        """Its host's number; where it sees GPUs, its rank, as if each node were a host."""
+        """Its host's number; its rank if it sees GPUs, as if each node were a host."""
         if _own_gpus():
             return self.rank or 0
         hosts = list(dict.fromkeys(self._hosts()))
@@ -66,20 +66,20 @@ class TorchContext(NodeContext):
 
     @property
     def master(self) -> tuple[str, int]:
-        """Host and port of rank 0, where the ranks meet."""
+        """Host and port of rank 0, the rendezvous of the ranks."""
         host, _, port = self._addresses()[0].rpartition(":")
         return host, int(port)
 
     @property
     def device(self) -> torch.device:
-        """The torch.device to compute on: the node's first GPU, else the CPU."""
+        """The torch.device to use: the node's first GPU, else the CPU."""
         import torch
 
         return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 
     @property
     def backend(self) -> str:
-        """What suits init_process_group() here: "hearth", with GPUs "cpu:hearth,cuda:nccl"."""
+        """The backend for init_process_group(): "hearth", with GPUs "cpu:hearth,cuda:nccl"."""
         return "cpu:hearth,cuda:nccl" if self.device.type == "cuda" else "hearth"
 
     def get_data_feed(
@@ -89,7 +89,7 @@ class TorchContext(NodeContext):
         qname_out: str = "output",
         input_mapping: Mapping[str, str] | None = None,
     ) -> DataFeed:
-        """The rows that Spark brings; see hearth.torch.feeds.DataFeed."""
+        """Rows from Spark; see hearth.torch.feeds.DataFeed."""
         from hearth.torch.feeds import DataFeed
 
         return DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
@@ -107,16 +107,16 @@ class TorchContext(NodeContext):
     ) -> TensorLoader:
         """As NodeContext.dataset(); a batch is {column: tensor}, or a tuple of tensors.
 
-        Strings and binaries are lists. The tensors are the program's own, to be written to.
+        Strings and binaries are lists. The program owns the tensors and may write to them.
 
         Args:
-            name, batch_size, columns, shuffle: as there.
-            pin_memory: puts tensors into page-locked memory, where there is a GPU.
-            collate_fn: makes the batch of a list of its rows, each a dict or a tuple.
-            options: those of NodeContext.dataset().
+            name, batch_size, columns, shuffle: as for NodeContext.dataset().
+            pin_memory: puts tensors into page-locked memory, if there is a GPU.
+            collate_fn: makes the batch from a list of its rows, each a dict or a tuple.
+            options: as for NodeContext.dataset().
 
         Raises:
-            ValueError: there is no such dataset, or an argument is not one of the above.
+            ValueError: no such dataset, or an invalid argument.
             ClusterError: the cluster failed.
         """
         from hearth.torch.loader import TensorLoader
@@ -133,39 +133,39 @@ class TorchContext(NodeContext):
     def checkpoint(
         self, step: int, *, folder: str = "", keep: int = 2, background: bool = False, **parts: Any
     ) -> None:
-        """Saves the state of all ranks after `step` steps, whole or not at all; all ranks call it.
+        """Saves the state of all ranks after `step` steps, atomically; all ranks call it.
 
             ctx.checkpoint(step, model=model, optimizer=optimizer, data=loader)
 
-        Rank 0 writes what is equal on all ranks, each rank its shards of an FSDP2 model. Torch's
-        random numbers of each rank are saved, too. The limit of restarts counts from here.
+        Rank 0 writes the state that is equal on all ranks, each rank its shards of an FSDP2 model.
+        Each rank's random state of torch is included. The count of restarts is reset.
 
         Args:
-            step: how many steps the model has done.
+            step: how many steps the model has made.
             folder: path or URI; empty: the checkpoint_dir of TorchCluster.run().
-            keep: older checkpoints than the newest `keep` are removed.
-            background: go on once the state is copied to main memory, each rank's shards on that
-                rank: threads write the copies. The next checkpoint() or restore(), or main_fun's
-                end, waits for them, and raises what they failed with.
+            keep: how many of the newest checkpoints to keep; older ones are removed.
+            background: return once the state is copied to main memory (shards on their rank);
+                threads write the copies. The next checkpoint() or restore(), or the end of
+                main_fun, waits for them and raises their errors.
             parts: model, optimizer, data, and any others: objects with state_dict() and
                 load_state_dict(), or dicts; None: left out.
 
         Raises:
-            HearthError: on all ranks: it cannot be written, or saved; older ones stay. Or ranks,
-                or model and data, are at different steps.
+            HearthError: on all ranks: it cannot be saved or written (older ones remain), or the
+                ranks, or model and data, are at different steps.
         """
         self._checkpoints.save(step, parts, folder, keep, background)
 
     def restore(self, *, folder: str = "", **parts: Any) -> int | None:
-        """Gives the parts their state of the newest whole checkpoint, the same on all ranks, and
-        returns its step; None, with nothing changed, where there is none. All ranks call it.
+        """Restores the parts from the newest intact checkpoint, the same on all ranks, and returns
+        its step; None, with nothing changed, if there is none. All ranks call it.
 
-        Checkpoints that are damaged are skipped, each with a warning that the driver logs. Args
-        are those of checkpoint(); a dict is filled anew.
+        Damaged checkpoints are skipped, each with a warning that the driver logs. Arguments are
+        those of checkpoint(); a dict is cleared and filled.
 
         Raises:
-            HearthError: on all ranks: it is a checkpoint of another model, has no such part, or
-                has parts of different steps; or the folder cannot be read.
+            HearthError: on all ranks: it is a checkpoint of another model, lacks a part, or has
+                parts of different steps; or the folder cannot be read.
         """
         step = self._checkpoints.restore(parts, folder)
         if step is not None:
@@ -174,9 +174,9 @@ class TorchContext(NodeContext):
 
     @property
     def should_stop(self) -> bool:
-        """Whether the driver asked for the end of training, the same on all ranks of the process
-        group: where there is one, all ranks ask equally often, and each time is an all-reduce of
-        one number."""
+        """Whether the driver has requested a stop, the same on all ranks of the process group: if
+        there is one, each call is an all-reduce of one number, so all ranks must call it equally
+        often."""
         from hearth.torch.metrics import on_any_rank
 
         return on_any_rank(self._reports.should_stop)
@@ -188,18 +188,18 @@ class TorchContext(NodeContext):
         return returned.packed_result(value)
 
     def reduce_metrics(self, metrics: Mapping[str, Any], weight: Any = 1.0) -> dict[str, float]:
-        """The mean of each metric over all ranks, as numbers of Python; all ranks call it.
+        """The mean of each metric over all ranks, as Python numbers; all ranks call it.
 
             ctx.reduce_metrics({"loss": loss, "accuracy": right / rows}, weight=rows)
 
         Args:
-            metrics: numbers, or tensors of one value, under the same names on all ranks.
-            weight: of this rank, as its number of rows: the sum over the ranks of weight times
-                value is divided by the sum of the weights. What a rank of weight 0 gives is left
-                out; where all are 0 each mean is nan.
+            metrics: numbers, or tensors of one value, with the same names on all ranks.
+            weight: of this rank, such as its number of rows: the sum of weight times value over the
+                ranks is divided by the sum of the weights. Values of ranks with weight 0 are
+                ignored; if all weights are 0, each mean is nan.
 
         Raises:
-            HearthError: on all ranks: names differ, or a value is not one number.
+            HearthError: on all ranks: names differ, or a value is not a single number.
         """
         from hearth.torch.metrics import reduced
         from hearth.torch.peers import Peers
@@ -213,12 +213,12 @@ class TorchContext(NodeContext):
         return Checkpoints(self)
 
     def end(self) -> None:
-        """Waits for a checkpoint in the background, which then is the newest one."""
+        """Waits for a checkpoint in the background."""
         if "_checkpoints" in vars(self):
             self._checkpoints.finish()
 
     def _addresses(self) -> list[str]:
-        """host:port of every rank, in their order."""
+        """host:port of every rank, in rank order."""
         fed = [n for role, n in self.cluster_spec.items() if role not in roles.UNFED_ROLES]
         return [address for nodes in fed for address in nodes]
 
@@ -237,7 +237,7 @@ def _own_gpus() -> bool:
 
 def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> Any:
     """Runs the user's main function and returns its value. An error that may follow from a lost
-    rank waits for that one's, so that the driver is told of the cause."""
+    rank is delayed until the lost rank's own error is known, so the driver reports the cause."""
     from hearth.torch import process_group
 
     try:

@@ -1,4 +1,4 @@
-"""A feed as a torch IterableDataset: minibatches of arrays become tensors, without a copy."""
+"""A feed as a torch IterableDataset: minibatches of arrays become tensors without copies."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch.utils.data import IterableDataset, get_worker_info
 from hearth.torch.sharding import check_whole
 
 _IN_WORKER = (
-    "the rows of a feed come to the node's own process, which a DataLoader's workers cannot read: "
+    "the rows of a feed arrive in the node's process, which a DataLoader's workers cannot read: "
     "use DataLoader(dataset, batch_size=None, num_workers=0)"
 )
 
 
 class FeedDataset(IterableDataset):
-    """As as_iterable_dataset() says. One thread iterates it."""
+    """The result of as_iterable_dataset(). One thread iterates it."""
 
     def __init__(
         self, feed: Any, batch_size: int, columns: Sequence[str] | None, ragged: Sequence[str] = ()
@@ -31,7 +31,7 @@ class FeedDataset(IterableDataset):
     def __iter__(self) -> Iterator[Any]:
         if get_worker_info() is not None:
             raise RuntimeError(_IN_WORKER)
-        check_whole()  # on all ranks, where one of them alone would take rows
+        check_whole()  # on all ranks, before one of them takes rows
         return self._minibatches()
 
     def _minibatches(self) -> Iterator[Any]:
@@ -45,10 +45,10 @@ class FeedDataset(IterableDataset):
 
 
 def as_tensors(batch: Any, columns: Sequence[str] | None = None) -> Any:
-    """What next_numpy() gave, as tensors; a tuple of those in `columns`.
+    """The output of next_numpy() as tensors; a tuple of those in `columns`.
 
     Raises:
-        ValueError: no tensor has a column's type.
+        ValueError: tensors do not support a column's type.
     """
     if isinstance(batch, dict):
         tensors = {name: as_tensor(array, name) for name, array in batch.items()}
@@ -59,14 +59,14 @@ def as_tensors(batch: Any, columns: Sequence[str] | None = None) -> Any:
 
 
 def as_tensor(array: np.ndarray, name: str) -> Any:
-    """A tensor of a column, in the same memory where that may be written to; a list where its
-    values are strings, bytes or other objects, or arrays, which become tensors."""
+    """A tensor of a column, sharing its memory if that is writable; a list if its values are
+    strings, bytes or other objects, or arrays, which become tensors."""
     if array.dtype == object:
         return [as_tensor(v, name) if isinstance(v, np.ndarray) else v for v in array]
     try:
         return torch.from_numpy(array if array.flags.writeable else array.copy())
     except TypeError:
         raise ValueError(
-            f"column {name!r} has the type {array.dtype}, which no tensor has: cast it in Spark "
+            f"column {name!r} has the type {array.dtype}, which tensors lack: cast it in Spark "
             "(a date or time to long, a decimal to double)"
         ) from None

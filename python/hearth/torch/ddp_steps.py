@@ -1,7 +1,7 @@
-"""Counts the training steps of DistributedDataParallel models, for the ranks to compare.
+"""Counts training steps of DistributedDataParallel models, so that the ranks can compare them.
 
-A rank that leaves out the backward of one step, where its loss is not finite, for instance, would
-otherwise add its gradients of the next step to the others' of this one.
+Without this, a rank that skips the backward of one step, because its loss is not finite, for
+instance, would add its gradients of the next step to the others' of this one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class Steps:
-    """The steps of the models of one process group. Only ranks of one group are compared."""
+    """The steps of the models in one process group, compared between its ranks."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -23,14 +23,13 @@ class Steps:
         self._joins = False
 
     def of_this_call(self) -> int:
-        """The step to which an all-reduce that is called now belongs; 0 where none is known, as
-        outside of a backward."""
+        """The step of an all-reduce that is called now; 0 if unknown, as outside of a backward."""
         in_backward = torch._C._current_graph_task_id() != -1
         return self._count if in_backward and self._counts and not self._joins else 0
 
     def note_forward(self, model: Any) -> None:
         if model._comm_hooks:
-            # Its second call of a bucket (PowerSGD's) runs in the backward or after it, by chance.
+            # PowerSGD calls a bucket again, in the backward or after it, depending on timing.
             self._counts = False
         # A rank that has joined (torch.distributed.algorithms.Join) runs no forward, and its
         # all-reduces are outside of a backward.
@@ -44,12 +43,12 @@ _of_groups: dict[str, Steps] = {}
 
 @cache
 def _watch() -> None:
-    """Counts the forward passes of the models that are wrapped from now on."""
+    """Counts the forward passes of models that are wrapped from now on."""
     register_module_module_registration_hook(_on_registration)
 
 
 def begin(group: str) -> Steps:
-    """The steps of a group that begins now, perhaps under the name of one that has ended."""
+    """The steps of a new group, which may reuse the name of an old one."""
     _watch()
     steps = _of_groups[group] = Steps()
     return steps
@@ -64,5 +63,5 @@ def _on_registration(module: Any, _: str, __: Any) -> None:
 
 def _on_forward(model: Any, _: Any) -> None:
     steps = _of_groups.get(model.process_group.group_name)
-    if steps is not None:  # else a group of another backend
+    if steps is not None:  # None: a group of another backend
         steps.note_forward(model)

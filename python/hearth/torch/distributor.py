@@ -1,4 +1,4 @@
-"""pyspark.ml.torch.distributor.TorchDistributor's constructor and run(), on a TorchCluster."""
+"""TorchDistributor: pyspark.ml.torch.distributor's constructor and run(), on a TorchCluster."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _IGNORE_SSL = "pytorch.spark.distributor.ignoreSsl"
 class TorchDistributor:
     """Runs a function, or a Python file, as the ranks of one PyTorch program.
 
-    Each rank is a node of a TorchCluster with an environment as torchrun makes it. As with
-    pyspark's distributor every rank is alone on its host as far as it can tell (LOCAL_RANK is 0),
-    unless local_mode is true.
+    Each rank is a node of a TorchCluster with the environment of torchrun. As with pyspark's
+    distributor, every rank appears to be alone on its host (LOCAL_RANK is 0), unless local_mode is
+    true.
     """
 
     def __init__(
@@ -35,17 +35,16 @@ class TorchDistributor:
         use_gpu: bool = True,
         _ssl_conf: str = _IGNORE_SSL,
     ):
-        """Takes the active SparkSession.
+        """Uses the active SparkSession.
 
         Args:
-            num_processes: how many ranks.
-            local_mode: the ranks run beside the driver; else in task slots of the executors.
+            num_processes: number of ranks.
+            local_mode: run the ranks on the driver's host; else in task slots of the executors.
             use_gpu: each rank sees one GPU.
 
         Raises:
             ValueError: num_processes is not positive.
-            RuntimeError: there is no active session, or there are no GPUs where use_gpu wants
-                them.
+            RuntimeError: there is no active session, or use_gpu is set and there are no GPUs.
         """
         from pyspark.sql import SparkSession
 
@@ -65,7 +64,7 @@ class TorchDistributor:
         if self.local_mode:
             if not gpu_info.is_gpu_available():
                 raise RuntimeError(
-                    "GPUs were unable to be found on the driver: give use_gpu=False to compute on "
+                    "GPUs were unable to be found on the driver: set use_gpu=False to compute on "
                     "its CPU, or local_mode=False to use the executors'"
                 )
             return
@@ -79,22 +78,22 @@ class TorchDistributor:
             )
 
     def run(self, train_object: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> Any:
-        """Runs distributed training; returns when all ranks have ended.
+        """Runs distributed training; returns when all ranks have finished.
 
         Args:
             train_object: a function, called with args and kwargs on every rank; or the path of a
-                Python file, which each rank's host sees, run as the main program with args as its
+                Python file that each rank's host can read, run as the main program with args as its
                 command line.
 
         Returns:
-            What the function returned on rank 0: tensors, numbers, texts, and lists, tuples and
-            dicts of them, a state_dict for instance; None for a file.
+            The return value of the function on rank 0: tensors, numbers, strings, and lists, tuples
+            and dicts of them, such as a state_dict; None for a file.
 
         Raises:
             NodeError: a rank failed; with its host and its traceback or signal.
             ReservationTimeoutError: not all ranks found a task slot.
             ValueError: keyword arguments for a file.
-            RuntimeError: the session wants TLS, which PyTorch's ranks do not speak.
+            RuntimeError: the session requires TLS, which PyTorch's ranks do not support.
         """
         self._check_encryption()
         if isinstance(train_object, str):
@@ -125,13 +124,13 @@ class TorchDistributor:
 
         if is_true("spark.ssl.enabled") and not is_true(self.ssl_conf):
             raise RuntimeError(
-                "spark.ssl.enabled is true, but the ranks of a PyTorch program talk to each other "
-                f"without encryption: set {self.ssl_conf} to true where that may be"
+                "spark.ssl.enabled is true, but the ranks of a PyTorch program communicate "
+                f"unencrypted: set {self.ssl_conf} to true if that is acceptable"
             )
 
 
 def _run_as_rank(main: Callable[[Any], None], local_mode: bool, _: Any, ctx: Any) -> None:
-    """What each node runs."""
+    """The main function of each node."""
     if not local_mode:
         alone = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": str(ctx.rank)}
         os.environ.update(alone)

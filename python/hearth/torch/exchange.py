@@ -1,7 +1,8 @@
-"""Tensors as the core takes them: contiguous, on the CPU, of a type that it knows.
+"""Converts tensors for the core: contiguous, on the CPU, of a type that it supports.
 
-What is only moved may be of any type: it travels as bytes. What is reduced travels as a type that
-the core adds; the functions here give that tensor, and a way back.
+Tensors that are only moved may have any type: they are sent as bytes. Tensors to reduce are
+converted to a type that the core can add; functions here return that tensor and a function that
+converts it back.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _KNOWN = {
     torch.uint8,
     torch.bool,
 }
-# Types that the core has not, and the wider one in which the same values add up to the same bits.
+# Types that the core lacks, and the wider type in which the values have bitwise the same sum.
 _WIDER = {torch.int8: torch.int32, torch.int16: torch.int32}
 
-# Reductions that the core has not, which are worked out from everybody's tensors.
+# Reductions that the core lacks; they are computed from the gathered tensors.
 FOLDED: dict[str, Callable[..., Tensor]] = {
     "PRODUCT": torch.mul,
     "BAND": torch.bitwise_and,
@@ -41,7 +42,7 @@ Finish = Callable[[], Any]
 
 
 def check(tensors: Sequence[Tensor]) -> None:
-    """Raises ValueError for tensors of other devices, and for sparse ones."""
+    """Raises ValueError for tensors on other devices, and for sparse ones."""
     for tensor in tensors:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             raise ValueError(
@@ -57,17 +58,17 @@ def form_of(tensor: Tensor) -> str:
 
 
 def nothing() -> None:
-    """The way back of a tensor that is exchanged where it lies."""
+    """The conversion back for a tensor that is exchanged in place."""
 
 
 def moved(tensor: Tensor) -> Tensor:
-    """A contiguous tensor to send; the same memory where that can be."""
+    """A contiguous tensor to send, sharing memory if possible."""
     tensor = tensor.detach().contiguous()
     return tensor if tensor.dtype in _KNOWN else tensor.reshape(-1).view(torch.uint8)
 
 
 def received(tensor: Tensor) -> tuple[Tensor, Finish]:
-    """A tensor to receive into, and what to call when it is full."""
+    """A tensor to receive into, and a function to call when it is complete."""
     tensor = tensor.detach()
     if not tensor.is_contiguous():
         whole = torch.empty_like(tensor, memory_format=torch.contiguous_format)
@@ -76,7 +77,7 @@ def received(tensor: Tensor) -> tuple[Tensor, Finish]:
 
 
 def spread(parts: Sequence[Tensor], whole: Tensor) -> None:
-    """Copies a tensor's slices along the first dimension to the parts."""
+    """Copies slices of a tensor along the first dimension to the parts."""
     for part, source in zip(parts, whole, strict=True):
         part.detach().copy_(source)
 
@@ -98,7 +99,7 @@ def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
 
 
 def name_of(op: Any) -> str:
-    """The name of a ReduceOp, which torch gives as itself or wrapped."""
+    """The name of a ReduceOp, which torch passes plain or wrapped."""
     return _name_of_kind(getattr(op, "op", op))
 
 
@@ -108,7 +109,7 @@ def _name_of_kind(kind: Any) -> str:
 
 
 def request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-    """The core's request for an operation; `how` are its further attributes."""
+    """The core's request for an operation; `how` has its further attributes."""
     made = _core.Request(operation, *arrays)
     made.name = names.take()
     for key, value in how.items():

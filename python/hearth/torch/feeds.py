@@ -1,4 +1,4 @@
-"""A node's feeds, from Spark and from files, as PyTorch programs use them."""
+"""A node's feeds, from Spark and from files, for PyTorch programs."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 
 class _AsIterableDataset:
-    """What the feeds of PyTorch programs can do besides."""
+    """Methods that feeds have in PyTorch programs only."""
 
     def as_iterable_dataset(
         self, batch_size: int, columns: Sequence[str] | None = None, *, ragged: Sequence[str] = ()
     ) -> IterableDataset[Any]:
-        """A torch.utils.data.IterableDataset of minibatches; one pass over it ends with the feed.
+        """A torch.utils.data.IterableDataset of minibatches; one iteration consumes the feed.
 
         A minibatch is {column: tensor} for rows of a DataFrame, or a tuple of tensors in the order
-        of `columns`; for Python rows it is a tuple of tensors where a row is a tuple, else one
-        tensor. Columns of strings and bytes are lists. DataLoader(dataset, batch_size=None) takes
-        it, with num_workers=0. docs/cluster.md says what a column becomes by its type.
+        of `columns`; for Python rows it is a tuple of tensors if rows are tuples, else one tensor.
+        Columns of strings and bytes are lists. DataLoader(dataset, batch_size=None) accepts it,
+        with num_workers=0. docs/cluster.md lists the conversion of each column type.
 
-        Operations in place (x.div_(255)) change the minibatch alone: its tensors are the caller's.
+        The caller owns the tensors of a minibatch, and may modify them in place (x.div_(255)).
 
         Args:
             batch_size: rows of a minibatch; the last one may be smaller.
-            columns: which columns to give, as a tuple; None: all, by name.
+            columns: which columns to return, as a tuple; None: all, by name.
             ragged: columns of lists of different lengths, which become lists of tensors.
 
         Raises (while it is iterated):
-            RuntimeError: in a worker process of a DataLoader; or where a framework (Accelerate,
-                transformers.Trainer) would give each rank a part of what is its part already.
-            ValueError: a column is not there, or no tensor holds its values.
+            RuntimeError: in a worker process of a DataLoader; or if a framework (Accelerate,
+                transformers.Trainer) would shard the rows again.
+            ValueError: a column is missing, or tensors do not support its values.
             ClusterError: a node of the cluster failed.
         """
         from hearth.torch.datasets import FeedDataset
@@ -50,13 +50,13 @@ class _AsIterableDataset:
 
 
 class DataFeed(_AsIterableDataset, data_feed.DataFeed):
-    """The rows that Spark brings to this node, in minibatches; and the results back."""
+    """Rows from Spark to this node, in minibatches, and results back."""
 
     def batch_results(self, results: Any) -> None:
-        """As hearth.cluster's; a tensor goes back in columns, and its rows are Python numbers.
+        """Like hearth.cluster's; a tensor returns as columns whose rows are Python numbers.
 
         Raises:
-            ValueError: there are more results than rows without one.
+            ValueError: there are more results than rows that await one.
         """
         if hasattr(results, "detach"):
             found = ColumnResults.of(as_array(results), plain=True)
@@ -65,4 +65,4 @@ class DataFeed(_AsIterableDataset, data_feed.DataFeed):
 
 
 class FileFeed(_AsIterableDataset, file_feed.FileFeed):
-    """The rows of files that a node reads itself."""
+    """The rows of files that the node reads itself."""

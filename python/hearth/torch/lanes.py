@@ -1,7 +1,7 @@
-"""Messages between two ranks: each direction of a pair has a connection and a thread of its own.
+"""Messages between two ranks: each direction of a pair has a connection and a thread.
 
-So a send waits for nothing but its receiver, whatever else the two ranks do meanwhile. A lane is
-made when it is first used.
+So a send waits only for its receiver, whatever else the two ranks do. A lane is created when it is
+first used.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from hearth.ranks.group import Ranks, Rendezvous
 
-# How often a wait looks whether a rank is lost.
+# Interval at which a wait checks for lost ranks.
 _FAILURE_POLL_S = 0.2
 
 
 class Lanes:
-    """The lanes of one rank. Any thread may use it.
+    """The lanes of one rank. Thread-safe.
 
-    `rendezvous_of` gives the place for a text by a lane's name; `failure`, what ended the group of
-    all ranks, as a rank that is lost may never come to its lanes.
+    `rendezvous_of` makes the rendezvous for a lane's name; `failure` returns the failure of the
+    group of all ranks, as a lost rank would never connect its lanes.
     """
 
     def __init__(
@@ -41,21 +41,21 @@ class Lanes:
         self._lock = threading.Lock()
 
     def send(self, request: Any, to: int) -> Callable[[float], None]:
-        """Returns at once, with a function that waits, for seconds, until the bytes are taken."""
+        """Returns at once, with a function that waits up to some seconds for the send."""
         return self._lane(self._rank, to).submit(request)
 
     def receive(self, request: Any, source: int) -> Callable[[float], None]:
-        """Returns at once, with a function that waits, for seconds, until the bytes are there."""
+        """Returns at once, with a function that waits up to some seconds for the bytes."""
         return self._lane(source, self._rank).submit(request)
 
     def leave(self) -> None:
-        """Ends all lanes; what waits in them fails. Waits for nobody."""
+        """Ends all lanes, without waiting; pending operations fail."""
         with self._lock:
             for lane in self._lanes.values():
                 lane.leave()
 
     def close(self) -> None:
-        """Ends what other ranks may still need a moment after leave()."""
+        """Releases what other ranks may still need for a moment after leave()."""
         with self._lock:
             for lane in self._lanes.values():
                 lane.close()
@@ -73,7 +73,7 @@ class Lanes:
 
 
 class _Lane:
-    """One direction of a pair of ranks, seen from one of them."""
+    """One direction of a pair of ranks, as seen by one of them."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class _Lane:
         self._failure = failure
         self._sends = rank == source
         self._name = f"the message from rank {source} to rank {to}"
-        self._asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._ranks: Ranks | None = None
 
     def start(self, timeout_s: float) -> None:
@@ -96,11 +96,11 @@ class _Lane:
     def submit(self, request: Any) -> Callable[[float], None]:
         request.peer = 1 if self._sends else 0
         future: Future[None] = Future()
-        self._asked.put((request, future))
+        self._queue.put((request, future))
         return lambda seconds: self._wait(future, seconds)
 
     def leave(self) -> None:
-        self._asked.put(None)
+        self._queue.put(None)
         if self._ranks is not None:
             self._ranks.abort("the process group was destroyed")
 
@@ -114,12 +114,12 @@ class _Lane:
             if lost := self._failure():
                 raise ConnectionError(f"{self._name}: {lost}")
             if time.monotonic() > limit:
-                raise TimeoutError(f"{self._name} was not over within {seconds:g} s")
+                raise TimeoutError(f"{self._name} did not finish within {seconds:g} s")
         future.result()
 
     def _run(self, timeout_s: float) -> None:
-        while (asked := self._asked.get()) is not None:
-            request, future = asked
+        while (item := self._queue.get()) is not None:
+            request, future = item
             try:
                 if self._ranks is None:
                     self._ranks = Ranks(self._meeting, 0 if self._sends else 1, 2, timeout_s)

@@ -1,4 +1,4 @@
-"""A dataset's rows as minibatches of tensors: what ctx.dataset() gives PyTorch programs."""
+"""A dataset's rows as minibatches of tensors, returned by ctx.dataset() in PyTorch programs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hearth.torch.datasets import as_tensor
 from hearth.torch.sharding import check_whole
 
 _IN_WORKER = (
-    "the rows of a dataset are in the node's own process, and the worker processes of a DataLoader "
-    "cannot take them: use the loader itself, or DataLoader(loader, batch_size=None, "
+    "the rows of a dataset are in the node's process, and the worker processes of a DataLoader "
+    "cannot read them: use the loader itself, or DataLoader(loader, batch_size=None, "
     "num_workers=0); map=, workers= and map_in='processes' of ctx.dataset() prepare batches"
 )
 
 
 class TensorLoader(Loader, IterableDataset):
-    """As hearth.data.loader.Loader; arrays are tensors, in the same memory.
+    """Like hearth.data.loader.Loader; arrays become tensors that share their memory.
 
-    An IterableDataset of batches, too, for DataLoader(loader, batch_size=None).
+    Also an IterableDataset of batches, for DataLoader(loader, batch_size=None).
     """
 
     _ELSEWHERE = _IN_WORKER
@@ -43,16 +43,16 @@ class TensorLoader(Loader, IterableDataset):
 
     @property
     def dataset(self) -> Any:
-        """Its number of rows is len(loader.dataset), as of a DataLoader."""
+        """len(loader.dataset) is the number of rows, as for a DataLoader."""
         return _Sized(self)
 
     @property
     def sampler(self) -> TensorLoader:
-        """What Lightning calls set_epoch() of, before each epoch."""
+        """Lightning calls set_epoch() of this before each epoch."""
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        """Raises RuntimeError in a worker process, and where Accelerate would drop batches."""
+        """Raises RuntimeError in a worker process, and if Accelerate would drop batches."""
         check_whole()
         return super().__iter__()
 
@@ -68,13 +68,13 @@ class TensorLoader(Loader, IterableDataset):
             return value
         tensor = as_tensor(value, name)
         transform = self._options.transforms.get(name)
-        if transform is not None and transform.to == "bfloat16":  # NumPy has no such type
+        if transform is not None and transform.to == "bfloat16":  # NumPy lacks this type
             tensor = tensor.view(torch.bfloat16)
         return tensor
 
 
 class _Sized:
-    """Counts the rows of a loader's dataset on all ranks."""
+    """The number of rows of a loader's dataset over all ranks."""
 
     def __init__(self, loader: TensorLoader):
         self._loader = loader
@@ -88,7 +88,7 @@ def _collated(collate_fn: Callable[[list[Any]], Any], batch: Any) -> Any:
 
 
 def _pinned(batch: Any) -> Any:
-    """The batch with all its tensors in page-locked memory, as a DataLoader's."""
+    """The batch with its tensors in page-locked memory, as a DataLoader does."""
     if type(batch) is dict:
         return {key: _pinned(value) for key, value in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
@@ -99,7 +99,7 @@ def _pinned(batch: Any) -> Any:
 
 
 def _rows(batch: Any) -> list[Any]:
-    """The rows of a batch one by one, as a collate_fn gets them."""
+    """The rows of a batch, as a collate_fn expects them."""
     if isinstance(batch, tuple):
         return list(zip(*batch, strict=True))
     return [dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True)]

@@ -1,4 +1,4 @@
-"""Metrics of all ranks as one."""
+"""Reduces metrics over all ranks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hearth.torch.peers import Peers
 
 
 def reduced(metrics: Mapping[str, Any], weight: Any, peers: Peers) -> dict[str, float]:
-    """Means over the ranks by weights; see TorchContext.reduce_metrics()."""
-    said = [json.loads(text) for text in peers.tell(json.dumps(_own(metrics, weight)))]
+    """Weighted means over the ranks; see TorchContext.reduce_metrics()."""
+    said = [json.loads(text) for text in peers.exchange(json.dumps(_own(metrics, weight)))]
     for rank, each in enumerate(said):
         if "error" in each:
             raise invalid(f"reduce_metrics() on rank {rank}: {each['error']}")
@@ -21,8 +21,8 @@ def reduced(metrics: Mapping[str, Any], weight: Any, peers: Peers) -> dict[str, 
     for rank, each in enumerate(said):
         if (others := set(each["values"])) != names:
             raise invalid(
-                f"reduce_metrics() got other names on rank {rank} than on rank 0: "
-                f"{some_of(names ^ others)} on one of them alone; give the same on every rank"
+                f"reduce_metrics() got different names on rank {rank} and on rank 0: "
+                f"{some_of(names ^ others)} on one of them only; pass the same on every rank"
             )
     weights = [float.fromhex(each["weight"]) for each in said]
     total = math.fsum(weights)
@@ -30,7 +30,7 @@ def reduced(metrics: Mapping[str, Any], weight: Any, peers: Peers) -> dict[str, 
 
 
 def on_any_rank(flag: bool) -> bool:
-    """Whether it is set on any rank of the process group; without one, here."""
+    """Whether the flag is set on any rank of the process group; without a group, on this one."""
     import torch
     import torch.distributed as dist
 
@@ -43,7 +43,7 @@ def on_any_rank(flag: bool) -> bool:
 
 
 def _own(metrics: Mapping[str, Any], weight: Any) -> dict[str, Any]:
-    """What this rank says: floats as hexadecimal text, which is exact, or what is wrong."""
+    """This rank's contribution: floats as hexadecimal text, which is exact, or an error."""
     try:
         share = _number("weight", weight)
         if not 0 <= share < math.inf:
@@ -65,10 +65,10 @@ def _number(name: object, value: Any) -> float:
 
 
 def _mean(said: list[Any], name: str, weights: list[float], total: float) -> float:
-    """On every rank the same additions in the same order, so the same bits."""
+    """Adds in rank order, so the result is bitwise equal on every rank."""
     if total == 0:
         return math.nan
     values = (float.fromhex(each["values"][name]) for each in said)
-    # A rank without rows may have a mean of none.
+    # The metric of a rank without rows may be nan.
     parts = [value * share for value, share in zip(values, weights, strict=True) if share]
     return sum(parts) / total

@@ -1,4 +1,4 @@
-"""Names for what the backend "hearth" reduces: told in errors, stall reports and the timeline."""
+"""Names for reductions of the backend "hearth", shown in errors, stall reports and the timeline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 class _Here(threading.local):
     name = ""
-    once = False  # whether the next call alone has it
+    once = False  # whether only the next call has it
 
 
 _here = _Here()
@@ -18,14 +18,14 @@ _here = _Here()
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Collective calls of the block have this name. All ranks give the same one, as the ranks'
-    calls are compared."""
+    """Names the collective calls in the block. All ranks must use the same name, as their calls are
+    compared."""
     with _named(name, once=False):
         yield
 
 
 def take() -> str:
-    """The name that a call of this thread, made now, has; empty where none was given."""
+    """The name for a call that this thread makes now; empty if none is set."""
     name = _here.name
     if _here.once:
         _here.name = ""
@@ -45,23 +45,23 @@ def _named(name: str, once: bool) -> Iterator[None]:
 def name_gradients(
     model: Any, hook: Callable[[Any, Any], Any] | None = None, state: Any = None
 ) -> None:
-    """Names each bucket of a DistributedDataParallel model by the parameters in it.
+    """Names each bucket of a DistributedDataParallel model by its parameters.
 
     Args:
         model: the DistributedDataParallel, before its first backward.
-        hook: the communication hook that the model is to have, as bf16_compress_hook; None: an
-            all-reduce, as without a hook. state: what the hook gets.
+        hook: the model's communication hook, such as bf16_compress_hook; None: an all-reduce, as
+            without a hook. state: passed to the hook.
     """
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
     run = hook or allreduce_hook
     names = {id(parameter): name for name, parameter in model.module.named_parameters()}
 
-    def named(state, bucket):  # PyTorch refuses other annotations than its own classes
+    def named(state, bucket):  # PyTorch only accepts annotations with its classes
         inside = [names.get(id(parameter), "?") for parameter in bucket.parameters()]
         others = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
-        # What follows the first call (PowerSGD's) runs here, or in the thread that ends that one,
-        # by chance: it has no name on any rank.
+        # Calls after the first (PowerSGD's) run here or in the thread that completes the first,
+        # depending on timing, so they have no name on any rank.
         with _named(f"{inside[0]}{others}", once=True):
             return run(state, bucket)
 

@@ -1,8 +1,7 @@
 """The backend "hearth" for PyTorch 2.6 to 2.13, whose class Backend cannot be subclassed in Python.
 
-There, a backend written in Python is a whole process group, to which the tensors of all devices
-come. This one gives those of the CPU to Hearth and, in a group made by "cpu:hearth,cuda:nccl",
-those of a GPU to NCCL.
+There, a backend in Python is a whole process group, which gets the tensors of all devices. This one
+passes CPU tensors to Hearth and, in a group made by "cpu:hearth,cuda:nccl", GPU tensors to NCCL.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from hearth.torch.work import Over
 
 _IS_2_6 = torch.__version__.startswith("2.6.")
 _CPU, _GPU = torch.device("cpu"), torch.device("cuda")
-# A method of ProcessGroup: what it is called in a Backend of today, and the class of its last
-# argument, where that may be left out.
+# A method of ProcessGroup: its name in today's Backend, and the class of its last argument if that
+# is optional.
 _METHODS: dict[str, tuple[str, type | None]] = {
     "allreduce": ("allreduce", c10d.AllreduceOptions),
     "allreduce_coalesced": ("allreduce_coalesced", c10d.AllreduceCoalescedOptions),
@@ -49,12 +48,12 @@ _METHODS: dict[str, tuple[str, type | None]] = {
     "send": ("send", None),
     "recv": ("recv", None),
 }
-# ProcessGroup of PyTorch 2.13 has a Backend's names.
+# PyTorch 2.13's ProcessGroup already has Backend's names.
 _METHODS |= {name: (name, options) for name, options in _METHODS.values()}
 
 
 def backends_are_groups() -> bool:
-    """Whether this PyTorch takes no Backend that is written in Python."""
+    """Whether this PyTorch does not support a Backend written in Python."""
     try:
         type("Probe", (c10d.Backend,), {})(0, 1)
     except TypeError:  # no constructor defined
@@ -63,7 +62,7 @@ def backends_are_groups() -> bool:
 
 
 class PlainBackend:
-    """Takes Backend's place as the base class of one written in Python."""
+    """Replaces Backend as the base class of a backend written in Python."""
 
     def __init__(self, rank: int, world: int):
         self._rank = rank
@@ -77,8 +76,8 @@ class PlainBackend:
 
 
 class _Held(Work):
-    """A work that is kept in `held` until it was asked for its end: C++ of PyTorch 2.6 keeps no
-    Python object, and would wait in vain for one that is gone."""
+    """A work that stays referenced in `held` until its result was requested: the C++ of PyTorch 2.6
+    keeps no reference to the Python object, and would wait forever for a deleted one."""
 
     def __init__(self, work: Work, held: set[_Held]):
         super().__init__()
@@ -96,10 +95,9 @@ class _Held(Work):
 
 
 class OlderGroup(dist.ProcessGroup):
-    """One rank of a process group whose tensors of the CPU go to `cpu`, a HearthBackend.
+    """One rank of a process group whose CPU tensors go to `cpu`, a HearthBackend.
 
-    `options` are what PyTorch says of the group, `gpu_options` those of NCCL where the program
-    gave some.
+    `options`: PyTorch's options of the group; `gpu_options`: NCCL's, if the program passed them.
     """
 
     def __init__(self, cpu: Any, options: Any, gpu_options: Any):
@@ -113,11 +111,11 @@ class OlderGroup(dist.ProcessGroup):
         self._lock = threading.Lock()
 
     def barrier(self, opts: Any = None) -> Work:
-        """NCCL's where a GPU is named, as by barrier(device_ids=[0])."""
+        """Uses NCCL if a GPU is named, as in barrier(device_ids=[0])."""
         opts = opts or c10d.BarrierOptions()
         named = opts.device_ids or (opts.device is not None and opts.device.type == _GPU.type)
         if named and self._takes_gpu():
-            if opts.device_ids:  # PyTorch 2.6 names the CPU beside them
+            if opts.device_ids:  # PyTorch 2.6 names the CPU in addition
                 opts.device = torch.device(_GPU.type, opts.device_ids[0])
             return _work(self._gpu_group().barrier(opts))
         return self._hold(self.cpu.barrier(opts))
@@ -134,11 +132,11 @@ class OlderGroup(dist.ProcessGroup):
         self._held.clear()
 
     def __del__(self) -> None:
-        # destroy_process_group() of PyTorch 2.6 shuts down NCCL's groups alone.
+        # destroy_process_group() of PyTorch 2.6 only shuts down NCCL's groups.
         if _IS_2_6 and hasattr(self, "cpu") and not sys.is_finalizing():
             self.shutdown()
 
-    # What PyTorch asks a group about itself, in C++ by the names of methods there.
+    # Accessors that PyTorch's C++ calls by name.
 
     def get_group_store(self) -> Any:
         return self._store
@@ -163,11 +161,11 @@ class OlderGroup(dist.ProcessGroup):
         return [_CPU, _GPU] if self._takes_gpu() else [_CPU]
 
     def _get_backend(self, device: torch.device) -> Any:
-        """Raises RuntimeError where the group has none for the device."""
+        """Raises RuntimeError if the group has no backend for the device."""
         kind = torch.device(device).type
         if kind == _CPU.type:
             return self.cpu
-        # While init_process_group(device_id=...) makes the group, it has no configuration yet.
+        # While init_process_group(device_id=...) creates the group, it has no configuration yet.
         if kind == _GPU.type and (self._takes_gpu() or self._configuration() is None):
             self._gpu_group()
         return super()._get_backend(device)
@@ -179,7 +177,7 @@ class OlderGroup(dist.ProcessGroup):
     def _hold(self, work: Work) -> Work:
         return _Held(work, self._held) if _IS_2_6 else work
 
-    # The part of the GPUs.
+    # GPU tensors.
 
     def _configuration(self) -> str | None:
         return dist.distributed_c10d._world.pg_backend_config.get(self)
@@ -188,7 +186,7 @@ class OlderGroup(dist.ProcessGroup):
         return "cuda:nccl" in (self._configuration() or "")
 
     def _gpu_group(self) -> dist.ProcessGroup:
-        """The group of NCCL. It is made on first use; all ranks come to that together."""
+        """NCCL's group, created on first use by all ranks together."""
         with self._lock:
             if self._gpu is None:
                 device, kind, backend = self._make_gpu_backend()
@@ -232,12 +230,12 @@ def _on_gpu(tensor: Tensor) -> bool:
 
 
 def _work(work: Work | None) -> Work:
-    """NCCL gives none for what it has put into the current stream already."""
+    """NCCL returns None for work that is already on the current stream."""
     return Over([]) if work is None else work
 
 
 def _gpu_backend(options: Any, gpu_options: Any) -> tuple[torch.device, Any, Any]:
-    """NCCL's backend for a group, made as torch.distributed makes it."""
+    """NCCL's backend for a group, created like torch.distributed does."""
     nccl = dist.ProcessGroupNCCL
     if not isinstance(gpu_options, nccl.Options):
         gpu_options = nccl.Options()

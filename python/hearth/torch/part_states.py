@@ -1,4 +1,4 @@
-"""Parts of a checkpoint, such as model and optimizer: their state, whether it fits, its content."""
+"""Parts of a checkpoint, such as model and optimizer: extracts, checks and loads their states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JSON = (type(None), bool, int, float, str)
 
 
 def bare(value: Any) -> Any:
-    """The module inside DistributedDataParallel and torch.compile, whose names fit any run."""
+    """The module inside DistributedDataParallel and torch.compile, whose names match any run."""
     while True:
         if isinstance(value, DistributedDataParallel):
             value = value.module
@@ -33,10 +33,10 @@ def bare(value: Any) -> Any:
 
 
 def state_of(name: str, value: Any) -> Any:
-    """What is saved of a part.
+    """The state to save for a part.
 
     Raises:
-        TypeError: it has no state, or one that could not be loaded without running code.
+        TypeError: it has no state, or one that cannot be loaded without running code.
     """
     value = bare(value)
     if isinstance(value, dict):
@@ -46,24 +46,24 @@ def state_of(name: str, value: Any) -> Any:
     else:
         raise TypeError(
             f"{name!r} is a {type(value).__name__}, which has no state_dict() and "
-            "load_state_dict(): give an object that has them, or a dict"
+            "load_state_dict(): pass an object that has them, or a dict"
         )
     for path, found in _others(state, name):
         if isinstance(found, DTensor):
             raise TypeError(
-                f"{path} has shards on other ranks: give the model and its optimizer themselves"
+                f"{path} has shards on other ranks: pass the model and its optimizer instead"
             )
         raise TypeError(
-            f"{path} is a {type(found).__name__}, which could not be loaded without running code "
-            "from the checkpoint: keep tensors, numbers, texts, lists, tuples and dicts of them"
+            f"{path} is a {type(found).__name__}, which cannot be loaded without running code "
+            "from the checkpoint: use tensors, numbers, strings, lists, tuples and dicts of them"
         )
     return state
 
 
 def copied(state: Any, memo: dict[Any, torch.Tensor] | None = None) -> Any:
-    """The state with copies of its tensors, in main memory: training on does not change them.
+    """A copy of the state with its tensors in main memory, unaffected by further training.
 
-    Tensors of the same memory, as of shared parameters, have one copy, as in the state.
+    Tensors that share memory, such as shared parameters, share it in the copy, too.
     """
     memo = {} if memo is None else memo
     if isinstance(state, torch.Tensor):
@@ -73,7 +73,7 @@ def copied(state: Any, memo: dict[Any, torch.Tensor] | None = None) -> Any:
             memo[key] = state.detach().to("cpu", copy=True)
         return memo[key]
     if isinstance(state, dict):
-        made = copy.copy(state)  # a state_dict() has attributes of its own
+        made = copy.copy(state)  # a state_dict() has extra attributes
         for name, value in state.items():
             made[name] = copied(value, memo)
         return made
@@ -83,7 +83,7 @@ def copied(state: Any, memo: dict[Any, torch.Tensor] | None = None) -> Any:
 
 
 def is_json(state: Any) -> bool:
-    """Whether JSON gives exactly this back."""
+    """Whether JSON restores exactly this value."""
     if type(state) is dict:
         return all(type(key) is str and is_json(value) for key, value in state.items())
     if type(state) is list:
@@ -92,9 +92,9 @@ def is_json(state: Any) -> bool:
 
 
 def position_of(state: Any) -> dict[str, str]:
-    """Checksums of what a loader's state says, by its keys; empty for what it does not know yet.
+    """Checksums of a loader's state by key; empty for values it does not know yet.
 
-    Its partitions are left out: ranks learn of them at different times.
+    Partitions are left out: ranks learn of them at different times.
     """
     items = state.items() if isinstance(state, dict) else [("", state)]
     known = ((key, value) for key, value in items if key != "partitions")
@@ -102,14 +102,14 @@ def position_of(state: Any) -> dict[str, str]:
 
 
 def same_position(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether two of position_of() may be the same, as far as both know."""
+    """Whether two results of position_of() agree in the values that both know."""
     if one.keys() != other.keys():
         return False
     return all(one[key] == other[key] or "" in (one[key], other[key]) for key in one)
 
 
 def _checksum(value: Any) -> str:
-    """The same for equal values."""
+    """Equal for equal values."""
     if is_json(value):
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
     data = io.BytesIO()
@@ -118,7 +118,7 @@ def _checksum(value: Any) -> str:
 
 
 def misfit(name: str, value: Any, state: Any) -> str:
-    """Why a saved state is not one of this part; empty where it is, as far as can be seen."""
+    """Why a saved state does not match this part; empty if it does, as far as can be checked."""
     value = bare(value)
     if isinstance(value, torch.nn.Module):
         return other_module(name, _shapes(value.state_dict()), _shapes(state))
@@ -127,14 +127,14 @@ def misfit(name: str, value: Any, state: Any) -> str:
         try:
             saved = [len(group["params"]) for group in state["param_groups"]]
         except (KeyError, TypeError):
-            return f"what it has of {name!r} is no state of an optimizer"
+            return f"its {name!r} is not the state of an optimizer"
         if own != saved:
             return f"{name!r} has groups of {saved} parameters in it and of {own} here"
     return ""
 
 
 def load(value: Any, state: Any) -> None:
-    """Gives a part the state. Raises what its load_state_dict() does."""
+    """Loads the state into a part. Raises the errors of its load_state_dict()."""
     value = bare(value)
     if isinstance(value, dict):
         value.clear()
@@ -144,7 +144,7 @@ def load(value: Any, state: Any) -> None:
 
 
 def _others(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Path and value of what is not plain data."""
+    """Paths and values of anything but plain data."""
     kind = type(value)
     if kind in _TENSORS or kind in _SCALARS:
         return
@@ -161,7 +161,7 @@ def _others(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _shapes(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The shape of each tensor by name; None for what is not known to have one."""
+    """The shape of each tensor by name; None for values without a known shape."""
     shapes = {}
     for key, value in state.items():
         known = isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value)
@@ -170,12 +170,12 @@ def _shapes(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def other_module(name: str, own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
-    """How the names and shapes of a module and of a saved one differ; empty where they do not."""
+    """The differences of names and shapes between a module and a saved one; empty if none."""
     said = []
     if missing := own.keys() - saved.keys():
         said.append(f"it lacks {some_of(missing)}")
     if unexpected := saved.keys() - own.keys():
-        said.append(f"it has {some_of(unexpected)}, which {name!r} here has not")
+        said.append(f"it has {some_of(unexpected)}, which {name!r} here lacks")
     shapes = {
         f"{key} is {saved[key]} in it and {own[key]} here"
         for key in own.keys() & saved.keys()

@@ -1,4 +1,4 @@
-"""What the ranks of a process group tell each other: texts and files, and never a pickle."""
+"""Exchanges strings and files between the ranks of a process group, without pickle."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# Most texts fit into the first exchange; others need a second one.
+# Most strings fit into the first exchange; longer ones need a second one.
 _SHORT_BYTES = 1024
 _LENGTH_BYTES = 8
 _BLOCK_BYTES = 16 << 20
 
 
 class Peers:
-    """All ranks of the default process group; without one, this process alone. Each method is a
-    collective call: all ranks make the same ones in the same order.
+    """All ranks of the default process group; without one, only this process. Each method is a
+    collective call: all ranks make the same calls in the same order.
 
     Attributes:
-        rank, world: this process's number, and how many there are.
+        rank, world: this process's rank, and the number of ranks.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class Peers:
         if dist.is_available() and dist.is_initialized():
             self.rank, self.world = dist.get_rank(), dist.get_world_size()
 
-    def tell(self, text: str) -> list[str]:
-        """The texts of all ranks, in their order."""
+    def exchange(self, text: str) -> list[str]:
+        """The strings of all ranks, in rank order."""
         if self.world == 1:
             return [text]
         data = text.encode()
@@ -49,36 +49,36 @@ class Peers:
         return [part[_LENGTH_BYTES : _LENGTH_BYTES + size].decode() for part, size in texts]
 
     def share(self, text: str) -> str:
-        """Rank 0's text; what the others give is not looked at."""
-        return self.tell(text if self.rank == 0 else "")[0]
+        """Rank 0's string; those of other ranks are ignored."""
+        return self.exchange(text if self.rank == 0 else "")[0]
 
     def together(self, act: Callable[[], Result], what: str = "") -> Result:
-        """What `act` gives on this rank. Where it raises on any, all ranks raise the same
+        """The result of `act` on this rank. If it raises on any rank, all ranks raise the same
         HearthError, which begins with `what`."""
         said, cause, result = "", None, None
         try:
             result = act()
         except Exception as error:
             cause, said = error, _as_text(error)
-        told = self.tell(said)
-        failed = [rank for rank, text in enumerate(told) if text]
+        texts = self.exchange(said)
+        failed = [rank for rank, text in enumerate(texts) if text]
         if not failed:
             return result  # type: ignore[return-value]
-        text, code = json.loads(told[failed[0]])
+        text, code = json.loads(texts[failed[0]])
         where = "" if len(failed) == self.world else f"rank {failed[0]}: "
         raise Failure(f"{what}{where}{text}", code).error() from cause
 
     def check_same(self, what: str, value: Any) -> None:
-        """Raises a HearthError on all ranks where one of them has another value than rank 0, as
+        """Raises a HearthError on all ranks if a rank's value differs from rank 0's, compared as
         JSON."""
-        told = self.tell(json.dumps(value))
-        for rank, text in enumerate(told):
-            if text != told[0]:
-                values = "" if len(text) > 200 else f" ({text}, not {told[0]})"
+        texts = self.exchange(json.dumps(value))
+        for rank, text in enumerate(texts):
+            if text != texts[0]:
+                values = "" if len(text) > 200 else f" ({text}, not {texts[0]})"
                 raise invalid(f"{what} on rank {rank} than on rank 0{values}")
 
     def share_file(self, source: Any, size: int) -> Any:
-        """Rank 0's file of `size` bytes, from its begin: a copy on the other ranks, to close."""
+        """A file of `size` bytes on rank 0, from its beginning: a copy on other ranks, to close."""
         if self.world == 1:
             return source
         import torch
@@ -99,7 +99,7 @@ class Peers:
         return file
 
     def gather_bytes(self, tensor: Tensor) -> list[Tensor]:
-        """The uint8 tensors of all ranks, of one length, on the CPU."""
+        """The uint8 CPU tensors of all ranks, of equal length."""
         if self.world == 1:
             return [tensor]
         return self._gather(bytes(tensor.numpy()), len(tensor))
@@ -125,7 +125,7 @@ def _bytes_of(tensor: Tensor) -> bytes:
 
 
 def _device() -> Any:
-    """Where the process group takes tensors."""
+    """The device whose tensors the process group accepts."""
     import torch
     import torch.distributed as dist
 

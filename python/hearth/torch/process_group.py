@@ -1,7 +1,7 @@
-"""How the ranks of a cluster find each other: PyTorch's environment, and the store where they meet.
+"""Connects the ranks of a cluster: sets PyTorch's environment and opens its store on rank 0.
 
-The store listens on a port that the node has kept since before the others heard of it, so no other
-process can take that port first. It belongs to rank 0's process and lives as long.
+The store listens on a port that the node has held since before others knew of it, so no other
+process can take that port. The store belongs to rank 0's process and lives as long as it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hearth.torch.context import TorchContext
 
-# A rank that loses a peer waits so long for the news of what ended that one.
+# How long a rank that loses a peer waits for the report of that peer's error.
 CAUSE_WAIT_S = 20.0
 _LOST_PEER = ("gloo", "nccl", "connection closed by peer", "connection reset", "broken pipe")
 _BACKLOG = 1024
@@ -21,7 +21,7 @@ _store: Any = None
 
 
 def prepare(ctx: TorchContext) -> None:
-    """Sets the environment of this process, makes the backend "hearth" known and, on rank 0, opens
+    """Sets the environment of this process, registers the backend "hearth" and, on rank 0, opens
     the store."""
     from hearth.torch import backend, stores
 
@@ -29,7 +29,7 @@ def prepare(ctx: TorchContext) -> None:
     port, ctx.port = ctx.port, None
     if ctx.rank is not None:
         os.environ.update(environment(ctx))
-        # The store outlives destroy_process_group(): what the last group left would be found.
+        # The store outlives destroy_process_group(), so old keys would be found.
         stores.number_the_groups()
         if ctx.rank == 0 and port is not None:
             _open_store(ctx, port)
@@ -39,7 +39,7 @@ def prepare(ctx: TorchContext) -> None:
 
 
 def environment(ctx: TorchContext) -> dict[str, str]:
-    """What torchrun would set, and the network interface by which the hosts reach each other."""
+    """torchrun's variables, and the network interface over which the hosts reach each other."""
     host, port = ctx.master
     values = {
         "RANK": str(ctx.rank),
@@ -52,7 +52,7 @@ def environment(ctx: TorchContext) -> dict[str, str]:
     }
     own = ctx.cluster_spec[ctx.role][ctx.index].rpartition(":")[0]
     name = _interface_of(own)
-    # Left to themselves, they take the address of the host's name, which may be 127.0.1.1.
+    # By default they use the address of the host's name, which may be 127.0.1.1.
     for key in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
         if name and key not in os.environ:
             values[key] = name
@@ -60,7 +60,7 @@ def environment(ctx: TorchContext) -> dict[str, str]:
 
 
 def _interface_of(address: str) -> str | None:
-    """The name of the interface that has an IPv4 address; None where that is not known."""
+    """The name of the interface with an IPv4 address; None if unknown."""
     import fcntl
     import struct
 
@@ -71,7 +71,7 @@ def _interface_of(address: str) -> str | None:
             asked = struct.pack("256s", name.encode()[:15])
             try:
                 answer = fcntl.ioctl(probe, _SIOCGIFADDR, asked)
-            except OSError:  # it has no such address
+            except OSError:  # the interface has no IPv4 address
                 continue
             if socket.inet_ntoa(answer[20:24]) == address:
                 return name
@@ -87,7 +87,7 @@ def _open_store(ctx: TorchContext, port: socket.socket) -> None:
     global _store
     port.listen(_BACKLOG)
     host, number = ctx.master
-    # init_process_group() opens one for this port, too, and gets this one (multi_tenant).
+    # init_process_group() opens a store on this port, too, and gets this one (multi_tenant).
     _store = TCPStore(
         host,
         number,
@@ -100,7 +100,7 @@ def _open_store(ctx: TorchContext, port: socket.socket) -> None:
 
 
 def may_follow(error: BaseException | None) -> bool:
-    """Whether an error, or what it was raised from, may be the echo of a rank that went away."""
+    """Whether an error, or its cause, may be a consequence of a lost rank."""
     from torch.distributed import DistError
 
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""What ranks give back to the driver: tensors, numbers, texts, and collections of them."""
+"""Values that ranks return to the driver: tensors, numbers, strings, and collections of them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 from hearth.cluster import results
 
-# The rendezvous carries at most a megabyte at once.
+# The rendezvous accepts messages of at most a megabyte.
 _PIECE = 600_000
 _TENSORS, _LENGTH_BYTES = b"T", 8
 
 
 def give(ctx: Any, value: Any) -> None:
-    """Sends a rank's value to the driver. Raises TypeError where the driver could not take it."""
+    """Sends a rank's value to the driver. Raises TypeError for types the driver does not accept."""
     text = base64.b64encode(_packed(value)).decode()
     for start in range(0, len(text), _PIECE):
         ctx.mgr.report_value(text[start : start + _PIECE])
 
 
 def take(cluster: Any) -> Any:
-    """What rank 0 gave, in the driver, when the cluster has ended; None where it gave nothing."""
-    pieces = cluster.running.watch.values(0)
-    return loaded(base64.b64decode("".join(pieces))) if pieces else None
+    """In the driver, the value of rank 0 once the cluster has ended; None if it sent none."""
+    chunks = cluster.running.watch.values(0)
+    return loaded(base64.b64decode("".join(chunks))) if chunks else None
 
 
 def dumped(value: Any) -> bytes:
-    """A value as bytes, which loaded() reads."""
+    """A value as bytes for loaded()."""
     import torch
 
     data = io.BytesIO()
@@ -37,15 +37,15 @@ def dumped(value: Any) -> bytes:
 
 
 def loaded(data: bytes) -> Any:
-    """The value, without running code of whoever sent it."""
+    """The value, without running code of its sender."""
     import torch
 
     return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
 
 
 def packed_result(value: Any) -> bytes:
-    """What a main function returned: as JSON, with its tensors behind it, the length of the JSON
-    before. Raises TypeError for what is not carried."""
+    """A main function's return value: the length of the JSON, the JSON, then the tensors. Raises
+    TypeError for unsupported types."""
     import torch
 
     tensors: list[Any] = []
@@ -63,7 +63,7 @@ def packed_result(value: Any) -> bytes:
 
 
 def result_of(data: bytes) -> Any:
-    """The value of packed_result(), in the driver; tensors on the CPU."""
+    """The value of packed_result() in the driver; tensors are on the CPU."""
     if data[:1] != _TENSORS:
         return results.unpacked(data)
     start = 1 + _LENGTH_BYTES
@@ -72,16 +72,16 @@ def result_of(data: bytes) -> Any:
 
 
 def _packed(value: Any) -> bytes:
-    """As dumped(). Raises TypeError for what loaded() would refuse."""
+    """Like dumped(). Raises TypeError for types that loaded() would refuse."""
     try:
         data = dumped(value)
         loaded(data)
     except (pickle.PickleError, AttributeError, TypeError):
-        # Without its cause: PyTorch's own text advises weights_only=False.
+        # Without the cause: PyTorch's message suggests weights_only=False.
         raise TypeError(
-            f"the function returned a {type(value).__name__}, but the driver takes tensors, "
-            "numbers, texts, and lists, tuples and dicts of them alone, as it runs no code that "
-            "came over a network: return model.state_dict() instead of a model, "
+            f"the function returned a {type(value).__name__}, but the driver only accepts tensors, "
+            "numbers, strings, and lists, tuples and dicts of them, as it runs no code that came "
+            "over a network: return model.state_dict() instead of a model, "
             "torch.from_numpy(array) instead of an array"
         ) from None
     return data

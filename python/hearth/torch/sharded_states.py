@@ -1,6 +1,6 @@
-"""Parts of a checkpoint of which each rank has shards (FSDP2), by torch.distributed.checkpoint.
+"""Sharded parts of a checkpoint (FSDP2), through torch.distributed.checkpoint.
 
-Each rank writes files of its own, and reads what it needs of all. Methods are collective calls.
+Each rank writes separate files, and reads what it needs from all. Methods are collective calls.
 """
 
 from __future__ import annotations
@@ -51,30 +51,30 @@ _METADATA_CLASSES = {
 
 @dataclass(frozen=True)
 class Shards:
-    """The files of a checkpoint, in the folder `uri`."""
+    """The files of a checkpoint in the folder `uri`."""
 
     open_input: Callable[[str], Any]
     uri: str
 
 
 @dataclass(frozen=True)
-class HeldShards:
-    """One rank's shards in main memory: files by their names, and the names of their parts."""
+class ShardsInMemory:
+    """One rank's shards in main memory: files by name, and the names of their parts."""
 
     names: set[str]
     files: dict[str, io.BytesIO]
 
 
 def written(path: str) -> list[str]:
-    """The names of the files that save() has left in a folder of this rank's own."""
+    """The names of the files that save() has written to this rank's folder."""
     return sorted(entry.name for entry in os.scandir(path) if entry.is_file())
 
 
 class ShardedParts:
-    """Those of a program's parts that are sharded: modules, and optimizers of their parameters."""
+    """The sharded parts of a program: modules, and optimizers of their parameters."""
 
     def __init__(self, parts: Mapping[str, Any]):
-        """Raises TypeError where an optimizer's module is not among the parts."""
+        """Raises TypeError if an optimizer's module is not among the parts."""
         bared = {name: bare(value) for name, value in parts.items()}
         self._modules = {name: value for name, value in bared.items() if _has_shards(value)}
         self._optimizers: dict[str, tuple[Any, Any]] = {}
@@ -87,27 +87,27 @@ class ShardedParts:
         return {*self._modules, *self._optimizers}
 
     def save(self, path: str) -> None:
-        """Each rank writes its shards into a local folder, which may be one of its own; rank 0 the
-        metadata, too. Raises on all ranks where one fails."""
+        """Each rank writes its shards into a local folder, which may be private; rank 0 also writes
+        the metadata. Raises on all ranks if one fails."""
         writer = FileSystemWriter(path, single_file_per_rank=True, sync_files=True)
         dcp.save(self._states(), storage_writer=writer)
 
-    def held(self) -> HeldShards:
-        """What save() would write, as it is now."""
+    def in_memory(self) -> ShardsInMemory:
+        """The current output of save(), in memory."""
         writer = FileSystemWriter("", single_file_per_rank=True, sync_files=False)
         memory = _Memory()
         writer.fs, writer.path = memory, ""
         dcp.save(self._states(), storage_writer=writer)
-        return HeldShards(self.names, memory.files)
+        return ShardsInMemory(self.names, memory.files)
 
     def files(self, path: str) -> list[str]:
-        """The names of the files that save() has written, of all ranks; on rank 0."""
+        """On rank 0, the names of the files that save() has written on all ranks."""
         shards = Shards(partial(open, mode="rb"), path)
         stored = _Reader(shards).read_metadata().storage_data.values()
         return sorted({METADATA, *(each.relative_path for each in stored)})
 
     def misfit(self, shards: Shards) -> str:
-        """Why what the folder has is not of these modules; empty where it is."""
+        """Why the folder's content does not match these modules; empty if it does."""
         saved = _Reader(shards).read_metadata().state_dict_metadata
         for name, module in self._modules.items():
             own = {f"{name}.{key}": value for key, value in get_model_state_dict(module).items()}
@@ -117,7 +117,7 @@ class ShardedParts:
         return ""
 
     def load(self, shards: Shards) -> None:
-        """Each rank reads its shards. Raises on all ranks where one fails."""
+        """Each rank reads its shards. Raises on all ranks if one fails."""
         states = self._states()
         dcp.load(states, storage_reader=_Reader(shards), planner=_Planner())
         for name, module in self._modules.items():
@@ -138,11 +138,11 @@ class ShardedParts:
         for module in self._modules.values():
             if own <= {id(parameter) for parameter in module.parameters()}:
                 return module
-        raise TypeError(f"the parameters of {name!r} are sharded: give their module with it")
+        raise TypeError(f"the parameters of {name!r} are sharded: pass their module, too")
 
 
 class _Files(FileSystem):
-    """What a reader asks of a folder's files, wherever they are."""
+    """A reader's file system for a checkpoint's folder, local or remote."""
 
     def __init__(self, shards: Shards):
         super().__init__()
@@ -158,7 +158,7 @@ class _Files(FileSystem):
 
 
 class _Memory(FileSystem):
-    """What a writer asks of a folder's files, in main memory."""
+    """A writer's file system in main memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class _Memory(FileSystem):
 
     @contextmanager
     def create_stream(self, path: Any, mode: str) -> Iterator[Any]:
-        self.files[str(path)] = file = _Kept()
+        self.files[str(path)] = file = _Readable()
         yield file
         file.seek(0)
 
@@ -174,7 +174,7 @@ class _Memory(FileSystem):
         return suffix
 
     def mkdir(self, path: Any) -> None:
-        """There is one folder."""
+        """Does nothing: there is one folder."""
 
     def exists(self, path: Any) -> bool:
         return str(path) in self.files
@@ -183,13 +183,13 @@ class _Memory(FileSystem):
         self.files[str(new_path)] = self.files.pop(str(path))
 
 
-class _Kept(io.BytesIO):
+class _Readable(io.BytesIO):
     def close(self) -> None:
-        """Its content is read later."""
+        """Does nothing: the content is read later."""
 
 
 class _Reader(FileSystemReader):
-    """Looks at what a pickle names before PyTorch loads it."""
+    """Checks the classes that a pickle names before PyTorch loads it."""
 
     def __init__(self, shards: Shards):
         super().__init__(shards.uri)
@@ -202,7 +202,7 @@ class _Reader(FileSystemReader):
 
 
 class _Planner(DefaultLoadPlanner):
-    """Runs no code of what is not a tensor either."""
+    """Runs no code for values that are not tensors either."""
 
     def load_bytes(self, read_item: Any, value: io.BytesIO) -> None:
         torch.load(value, weights_only=True)
@@ -214,7 +214,7 @@ class _OnlyMetadata(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         is_type = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
         if not is_type and name not in _METADATA_CLASSES.get(module, ()):
-            raise ValueError(f"{METADATA} names {module}.{name}, which is no part of metadata")
+            raise ValueError(f"{METADATA} names {module}.{name}, which metadata does not use")
         return super().find_class(module, name)
 
 
@@ -231,7 +231,7 @@ def _parameters(optimizer: Any) -> list[Any]:
 
 
 def _sizes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Shapes by name; None for what has none, in the program and in metadata alike."""
+    """Shapes by name; None for values without a shape, in the program and in metadata alike."""
     sizes = {}
     for key, value in values.items():
         size = getattr(value, "size", None)

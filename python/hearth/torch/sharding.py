@@ -1,11 +1,11 @@
-"""Refuses frameworks that would shard a feed or a dataset, which is one rank's share already."""
+"""Refuses frameworks that would shard a feed or a dataset, which is already one rank's share."""
 
 from __future__ import annotations
 
 import sys
 from types import FrameType
 
-# By module: the classes that iterate a dataset and keep a part of it for each rank.
+# Classes, by module, that iterate a dataset and keep only a part of it on each rank.
 _SHARDING = {
     "accelerate.data_loader": ("DataLoaderDispatcher", "IterableDatasetShard"),
     "transformers.trainer_pt_utils": ("IterableDatasetShard",),
@@ -13,9 +13,9 @@ _SHARDING = {
 
 
 def check_whole() -> None:
-    """Raises RuntimeError if a caller of this function distributes among the ranks what it reads.
+    """Raises RuntimeError if a caller of this function shards the data that it reads.
 
-    Wrappers of a dataset may lie between, so the call stack is searched.
+    The whole call stack is searched, as datasets may be wrapped.
     """
     if not _SHARDING.keys() & sys.modules.keys():
         return
@@ -29,9 +29,9 @@ def check_whole() -> None:
         owner = frame.f_code.co_qualname.split(".")[0]
         if owner in _SHARDING.get(module, ()):
             raise RuntimeError(
-                f"{module}.{owner} would drop rows: it distributes among the ranks what one of "
-                "them reads, but a dataset or a feed gives each rank its own share of the rows "
-                "already. Leave the DataLoader out of Accelerator.prepare(); for "
+                f"{module}.{owner} would drop rows: it shards the data that it reads, but a "
+                "dataset or a feed already yields only the rank's own share of the rows. Leave the "
+                "DataLoader out of Accelerator.prepare(); for "
                 "transformers.Trainer, override get_train_dataloader() to return "
                 "DataLoader(self.train_dataset, batch_size=None) (docs/pytorch.md)"
             )

@@ -1,7 +1,7 @@
-"""Sums sparse tensors over ranks: gathers the rows that each rank has and adds them up.
+"""Sums sparse tensors over ranks: gathers the rows of each rank and adds them up.
 
-A sparse gradient of an embedding table has the rows that a minibatch has used. Memory and traffic
-follow from these rows (the most that a rank has, times the ranks), not from the table.
+A sparse gradient of an embedding table has the rows that a minibatch used. Memory and traffic are
+proportional to these rows (the most of any rank, times the number of ranks), not to the table.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class SparseSum:
     """The sum of one sparse COO tensor over `world` ranks. One thread uses it at a time.
 
     First the ranks gather `count` into `counts`, then each pair of `exchanged()`; finish() then
-    puts the sum, which is coalesced, into the tensor. Rows are added in the order of the ranks, so
-    all ranks get the same bits.
+    stores the coalesced sum in the tensor. Rows are added in rank order, so the result is bitwise
+    equal on all ranks.
     """
 
     def __init__(self, tensor: Tensor, op: str, world: int):
-        """`op`: a ReduceOp's name. Raises ValueError where it is neither SUM nor AVG."""
+        """`op`: the name of a ReduceOp. Raises ValueError if it is neither SUM nor AVG."""
         if op not in _OPS:
             raise ValueError(
                 f'the backend "hearth" reduces sparse tensors by {" and ".join(_OPS)}, not {op}'
@@ -45,7 +45,7 @@ class SparseSum:
         return f"sparse({tensor.sparse_dim()}) {kind}{shape}"
 
     def exchanged(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Where to gather, and what: keys and values, padded to the number of the longest rank."""
+        """Pairs of (output, input) to gather: keys and values, padded to the longest rank."""
         longest = int(self.counts.max())
         for own in (self._keys, self._values) if longest else ():
             padded = own.new_zeros(longest, *own.shape[1:])
@@ -55,7 +55,7 @@ class SparseSum:
             yield whole, padded
 
     def finish(self) -> None:
-        """Puts the sum into the tensor."""
+        """Stores the sum in the tensor."""
         keys, values = self._keys, self._values
         if self._gathered:
             keys, values = self._added(*self._gathered)
@@ -70,18 +70,18 @@ class SparseSum:
             self._tensor.copy_(summed)
 
     def _added(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys of all ranks, sorted, and the sum of each one's values."""
+        """The sorted keys of all ranks, and the sum for each key."""
         counts = [int(count) for count in self.counts]
         used = [part[:count] for part, count in zip(keys, counts, strict=True)]
         found, position = torch.unique(torch.cat(used), return_inverse=True)
         total = values.new_zeros(len(found), *values.shape[2:])
         for part, at in zip(values, position.split(counts), strict=True):
-            total[at] += part[: len(at)]  # a rank has each key once
+            total[at] += part[: len(at)]  # keys of a rank are unique
         return found, total
 
 
 def _flat(indices: Tensor, sizes: torch.Size) -> Tensor:
-    """One number for each column of `indices`, as torch.unravel_index() reads it."""
+    """One number for each column of `indices`, the inverse of torch.unravel_index()."""
     keys = indices.new_zeros(indices.shape[1])
     for dimension, index in enumerate(indices):
         keys += index * math.prod(sizes[dimension + 1 :])

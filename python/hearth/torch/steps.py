@@ -1,4 +1,4 @@
-"""Training steps in which every rank takes part, whether it has rows at the moment or not."""
+"""Training steps in which every rank takes part, even when it has no rows at the moment."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from hearth.torch.sharding import check_whole
 
 
 def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[Any, float]]:
-    """Yields (minibatch, weight) on all ranks equally often, until the rows of all have ended.
+    """Yields (minibatch, weight) equally often on all ranks, until all ranks have run out of rows.
 
         for batch, weight in in_step(feed.as_iterable_dataset(64)):
             loss = loss_of(model(batch["image"]), batch["label"])
             (loss * weight).backward()
 
-    Spark gives one node more partitions than another, and a loop that takes rows and then meets
-    the others in a collective would wait for a node that has none. Here the ranks tell each other
-    before each step who has how many rows. One without repeats two old ones with the weight 0; the
-    weights of the others are their share of the step's rows times the number of ranks, so that the
-    mean over the ranks, as DistributedDataParallel takes it, is the mean over the rows.
+    Spark gives one node more partitions than another, so a loop that takes rows and then calls a
+    collective would wait for a node that has none. Here the ranks exchange their numbers of rows
+    before each step. A rank without rows repeats two old ones with weight 0; the weights of the
+    others are their share of the step's rows times the number of ranks, so the mean over the ranks
+    that DistributedDataParallel computes is the mean over the rows.
 
-    It costs one small all_gather a step. Without a process group every weight is 1.
+    It costs a small all_gather per step. Without a process group every weight is 1.
 
     Args:
         batches: a dataset of a feed, or a DataLoader of one (batch_size=None): tensors, or tuples
             or dicts of them.
-        patience_s: how long the others wait for a rank that has just run out of rows.
+        patience_s: how long to wait for a rank that has just run out of rows.
 
     Raises:
-        TypeError: a minibatch is something else.
-        RuntimeError: a framework would use a part of the minibatches alone.
+        TypeError: a minibatch has another type.
+        RuntimeError: a framework would use only a part of the minibatches.
         ClusterError: a node of the cluster failed.
     """
-    check_whole()  # the rows are taken by another thread
+    check_whole()  # another thread takes the rows
     if not dist.is_initialized() or dist.get_world_size() == 1:
         for batch in batches:
             yield batch, 1.0
@@ -47,7 +47,7 @@ def in_step(batches: Iterable[Any], patience_s: float = 0.5) -> Iterator[tuple[A
 
 
 class _Tensors:
-    """PyTorch's side of the steps; see hearth.ranks.steps.Exchange."""
+    """PyTorch's implementation of hearth.ranks.steps.Exchange."""
 
     def exchange_states(self, own: steps.State) -> list[steps.State]:
         mine = torch.tensor([own.rows, own.ended, own.has_example], dtype=torch.int64)
@@ -68,7 +68,7 @@ class _Tensors:
 
 
 def _share(example: Any, source: int) -> Any:
-    """Gives the example of rank `source` to those that have none; each rank's own stays."""
+    """Sends the example of rank `source` to ranks without one; others keep theirs."""
     device = _device()
     names, tensors = _parts(example) if example is not None else (None, [])
     spec = [[str(t.dtype).removeprefix("torch."), list(t.shape)] for t in tensors]
@@ -92,7 +92,7 @@ def _share(example: Any, source: int) -> Any:
 
 
 def _device() -> torch.device:
-    """Where the process group wants its tensors."""
+    """The device whose tensors the process group accepts."""
     return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
 
 
@@ -101,14 +101,14 @@ def _rows(batch: Any) -> int:
 
 
 def _two_rows(batch: Any) -> Any:
-    """Copies of two rows, for norms over a minibatch take no single one."""
+    """Copies of two rows, as batch normalization rejects a single one."""
     names, tensors = _parts(batch)
     rows = [torch.cat([t[:1], t[-1:]]).detach() for t in tensors]
     return _whole(names, rows)
 
 
 def _parts(batch: Any) -> tuple[Any, list[Any]]:
-    """(what _whole() makes it from, its tensors). Raises TypeError where it has others."""
+    """(structure for _whole(), tensors). Raises TypeError for other values."""
     names: Any
     if isinstance(batch, dict):
         names, tensors = list(batch), list(batch.values())
@@ -120,8 +120,8 @@ def _parts(batch: Any) -> tuple[Any, list[Any]]:
         if not isinstance(tensor, torch.Tensor) or tensor.dim() == 0:
             what = names[number] if isinstance(names, list) else number
             raise TypeError(
-                f"in_step() takes minibatches of tensors with a first dimension of rows, but part "
-                f"{what!r} is a {type(tensor).__name__}: make it one in the dataset"
+                f"in_step() expects minibatches of tensors with a first dimension of rows, but "
+                f"part {what!r} is a {type(tensor).__name__}: convert it in the dataset"
             )
     return names, tensors
 

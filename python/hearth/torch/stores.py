@@ -1,4 +1,4 @@
-"""PyTorch's store, in which ranks leave texts for each other before they are connected."""
+"""PyTorch's store, in which ranks publish strings before they are connected."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 
 import torch.distributed as dist
 
-# Between two looks into the store, which serves all ranks.
+# Interval between two reads of the store, which serves all ranks.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 
 _kept: list[Any] = []
 
 
 def read(store: Any, key: str, timeout_s: float) -> str:
-    """The text of a key, once it is there.
+    """The value of a key, once it is set.
 
-    Asks again and again: while a thread is in a store's wait(), all others wait with it, also the
-    one that has to set the key for which the other rank waits in the same way.
+    Polls: a thread in a store's wait() blocks all others, including the one that would set the key
+    for which the other rank waits.
 
     Raises:
-        DistStoreError: it did not come within `timeout_s`, or the store cannot be reached.
+        DistStoreError: it was not set within `timeout_s`, or the store cannot be reached.
     """
     limit, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while not store.check([key]):
         if time.monotonic() > limit:
             raise dist.DistStoreError(
-                f'the other rank did not leave its address in the store as "{key}" within '
-                f"{timeout_s:g} s: do all ranks run, and call the same operations?"
+                f'the other rank did not publish its address in the store as "{key}" within '
+                f"{timeout_s:g} s: check that all ranks run and call the same operations"
             )
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)
@@ -39,10 +39,10 @@ def read(store: Any, key: str, timeout_s: float) -> str:
 
 
 def keep(store: Any, rank: int) -> None:
-    """Lets a store that rank 0 serves outlive destroy_process_group().
+    """Makes a store that rank 0 serves outlive destroy_process_group().
 
     Other ranks may be in their next init_process_group() before rank 0 has left its last one. They
-    reach the same store then, and find nothing of the last group in it.
+    then reach the same store, and must find no keys of the last group in it.
     """
     number_the_groups()
     if rank == 0:
@@ -51,8 +51,8 @@ def keep(store: Any, rank: int) -> None:
 
 @cache
 def number_the_groups() -> None:
-    """Gives each later init_process_group() of this process keys of its own in the store."""
-    # torch.distributed has a function of the module's name, which hides the module.
+    """Gives each later init_process_group() of this process separate keys in the store."""
+    # torch.distributed has a function with the module's name, which shadows the module.
     handlers = import_module("torch.distributed.rendezvous")._rendezvous_handlers
     numbers = itertools.count()
     for scheme in ("env", "tcp"):

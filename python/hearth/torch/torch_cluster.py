@@ -16,7 +16,7 @@ from hearth.torch.context import TorchContext, run_main
 
 
 class TorchCluster(Cluster):
-    """A running cluster, as TorchCluster.run() made it. Any thread may use it; `with` ends it.
+    """A running cluster, returned by TorchCluster.run(). Thread-safe; `with` ends it.
 
     train(), inference() and shutdown() are those of hearth.cluster.
     """
@@ -39,33 +39,34 @@ class TorchCluster(Cluster):
         timeout_s: float = WAIT_S,
         **shown: Unpack[Shown],
     ) -> TorchCluster:
-        """Starts nodes that run main_fun(args, ctx), each in a process of its own on an executor.
+        """Starts nodes that run main_fun(args, ctx), each in a separate process on an executor.
 
-        Before main_fun, the environment has RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and so on, so
-        that init_process_group() needs a backend alone.
+        RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and so on are set before main_fun, so
+        init_process_group() only needs a backend.
 
         Args:
-            spark: a SparkSession, of Spark Connect, too, or a SparkContext.
-            main_fun: the main function; pickled by value where executors cannot import it. Its
-                second argument is a TorchContext.
+            spark: a SparkSession (also of Spark Connect) or a SparkContext.
+            main_fun: the main function; pickled by value if executors cannot import it. Its second
+                argument is a TorchContext.
             args: its first argument; a list becomes the node's sys.argv.
-            workers: how many nodes; each is one rank of the process group. (least, most), with
-                restart: as many as there are slots. After a loss that is not replaced within
-                spark.hearth.executorWait it goes on with fewer; with more after ctx.checkpoint().
-                With slots for fewer than least it waits for spark.hearth.minWorkersWait.
-            roles_of_nodes: number of nodes by role instead; those of "ps" and "evaluator" get no
-                rows, are no ranks, and are ended after the others.
+            workers: number of nodes, each a rank of the process group. (least, most), with restart:
+                as many as there are slots. After a loss that is not replaced within
+                spark.hearth.executorWait it continues with fewer, and with more after
+                ctx.checkpoint(). With fewer slots than least it waits for
+                spark.hearth.minWorkersWait.
+            roles_of_nodes: number of nodes by role instead; "ps" and "evaluator" get no rows, are
+                not ranks, and end after the others.
             feeds, datasets, profile, timeout_s, shown: as for cluster.run().
-            gpus_per_worker: GPUs that a node sees; None: what Spark granted, else one of the
-                host's where it has any; 0: none.
+            gpus_per_worker: GPUs that a node sees; None: those that Spark assigned, else one of the
+                host's, if any; 0: none.
             restart: as for cluster.run(), up to ten times without a checkpoint in between.
-            checkpoint_dir: path or URI of the folder that ctx.checkpoint() writes to and
-                ctx.restore() reads from.
+            checkpoint_dir: path or URI of the folder that ctx.checkpoint() writes and ctx.restore()
+                reads.
 
         Raises:
-            ReservationTimeoutError: not all nodes came; says which, and why that may be.
-            NodeError, HearthError: a node failed while it started; Spark would end idle nodes.
-            TypeError, ValueError, OSError: a dataset is no rows, or its files cannot be listed.
+            ReservationTimeoutError: not all nodes started; says which, and possible reasons.
+            NodeError, HearthError: a node failed during start; Spark would end idle nodes.
+            TypeError, ValueError, OSError: an invalid dataset, or files that cannot be listed.
         """
         reports = ReportOptions.of(main_fun, args, shown)
         nodes = NodeOptions(tuple(feeds), bool(feeds or datasets), gpus_per_worker)
@@ -86,7 +87,7 @@ class TorchCluster(Cluster):
     def of_plan(
         cls, spark: Any, plan: Plan, main_fun: Callable[[Any, Any], Any], args: Any
     ) -> TorchCluster:
-        """Starts the nodes of a plan, which must keep their ports. Raises as run()."""
+        """Starts the nodes of a plan, which must reserve their ports. Raises like run()."""
         cluster = cls(spark, plan)
         cluster.start(NodeProgram(partial(run_main, main_fun), args, TorchContext.of_node))
         return cluster
@@ -100,7 +101,7 @@ class TorchCluster(Cluster):
 def _template_of(
     workers: int | tuple[int, int], restart: bool, roles_of_nodes: Mapping[str, int] | None
 ) -> dict[str, list[int]]:
-    """Ids of the nodes of each role, at most. Raises ValueError for numbers that cannot be."""
+    """The largest set of node ids for each role. Raises ValueError for invalid numbers."""
     least, most = workers if isinstance(workers, tuple) else (0, workers)
     if most < 1 or least > most or least < 0:
         raise ValueError(f"workers is {workers}: give a number, or (least, most)")

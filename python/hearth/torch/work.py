@@ -1,4 +1,4 @@
-"""What torch.distributed waits for: operations that were submitted, and what follows them."""
+"""Work objects of torch.distributed: submitted operations and their continuations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torch.futures import Future
 
 from hearth.native import timeline
 
-_NO_TIMEOUT = timedelta(0)  # wait()'s own default: the group's limit
-# The operation's own limit comes first, as its error says more.
+_NO_TIMEOUT = timedelta(0)  # the default of wait(): the group's timeout
+# The operation's timeout fires first, as its error says more.
 _GRACE_S = 5.0
 
 
 class Over(Work):
-    """What was carried out before the call returned."""
+    """An operation that finished before the call returned."""
 
     def __init__(self, results: list[Tensor]):
         super().__init__()
@@ -31,18 +31,18 @@ class Over(Work):
         return True
 
     def get_future(self) -> Future:
-        """A future that has the results."""
+        """A completed future with the results."""
         over: Future = Future()
         over.set_result(self._results)
         return over
 
 
 class Submitted(Work):
-    """Operations of one call. Any thread may wait for it.
+    """The operations of one call. Any thread may wait for it.
 
-    `waits`: functions that take seconds and return once their operation is over, or raise; they
-    are called in this order. `finish` is called once, after them. `timeout_s` is how long each
-    operation may take.
+    `waits`: functions with a timeout in seconds that return once their operation has finished, or
+    raise; they are called in this order. `finish` is called once, after them. `timeout_s`: limit
+    for each operation.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Submitted(Work):
         self._future: Future | None = None
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
-        """Returns once the results are there.
+        """Returns once the results are available.
 
         Raises:
-            ConnectionError: a rank left. TimeoutError: one did not come in time. Both name it.
+            ConnectionError: a rank left. TimeoutError: one did not call in time. Both name it.
             ValueError: a rank called something else.
         """
         seconds = timeout.total_seconds()
@@ -80,14 +80,14 @@ class Submitted(Work):
         return True
 
     def get_future(self) -> Future:
-        """A future of the results; the notifier's thread completes it."""
+        """A future of the results, completed by the notifier's thread."""
         with self._lock:
             if self._future is None:
                 over: Future = Future()
-                # What a callback raises is an error for C++, too, where DistributedDataParallel
-                # waits; an exception set by set_exception() would be taken for a result there.
+                # An exception of a callback is an error for C++, too, where DistributedDataParallel
+                # waits; C++ takes one set by set_exception() for a result.
                 self._future = over.then(lambda _: self._outcome())
-                self._notifier.tell(over, self.wait_quietly)
+                self._notifier.complete_after(over, self.wait_quietly)
             return self._future
 
     def wait_quietly(self) -> None:
@@ -99,22 +99,22 @@ class Submitted(Work):
         return self._results
 
 
-_here = threading.local()  # `notifies`: whether this thread completes futures
+_here = threading.local()  # `notifies`: whether this is a notifier's thread
 
 
 class Notifier:
-    """Completes futures in the order in which they were asked for, in a thread of its own.
+    """Completes futures in submission order, in a dedicated thread.
 
-    What follows a future runs in that thread, and may call an operation and wait for it, as
-    PyTorch's PowerSGD hook does: such a one is completed by another thread.
+    A future's callbacks run in that thread, and may call an operation and wait for it, as PyTorch's
+    PowerSGD hook does: another thread completes that one.
     """
 
     def __init__(self) -> None:
-        self._asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def tell(self, over: Future, wait: Callable[[], object]) -> None:
+    def complete_after(self, over: Future, wait: Callable[[], object]) -> None:
         """Completes `over` once wait() has returned."""
         if getattr(_here, "notifies", False):
             threading.Thread(target=_complete, args=(over, wait), daemon=True).start()
@@ -123,15 +123,15 @@ class Notifier:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
-        self._asked.put((over, wait))
+        self._queue.put((over, wait))
 
     def close(self) -> None:
-        """The thread ends after what was told before."""
-        self._asked.put(None)
+        """Ends the thread after all submitted futures."""
+        self._queue.put(None)
 
     def _run(self) -> None:
-        while (asked := self._asked.get()) is not None:
-            _complete(*asked)
+        while (item := self._queue.get()) is not None:
+            _complete(*item)
 
 
 def _complete(over: Future, wait: Callable[[], object]) -> None:

@@ -1,8 +1,8 @@
 """Caffe's messages as classes of the `protobuf` package, for programs that use its functions.
 
-The classes are made when this module is imported, from the fields that the engine knows, in a
-descriptor pool of their own: they clash with no other program's. Importing it raises ImportError
-where protobuf is not installed.
+The classes are generated on import from the fields that the engine knows, in a private descriptor
+pool, so they do not conflict with another program's. Importing raises ImportError if protobuf is
+not installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIELD = descriptor_pb2.FieldDescriptorProto
 
 
 def _default_text(kind: str, value: Any) -> str | None:
-    """The default as descriptors hold it; None where it is the type's own zero."""
+    """The default in a descriptor's form; None for the type's zero value."""
     if not value or kind == "bytes":
         return None
     return "true" if value is True else str(value)
@@ -55,7 +55,7 @@ def _add_field(message: Any, facts: dict[str, Any], enums: dict[str, dict[str, i
 
 
 def _file() -> Any:
-    """The descriptor of one file with every message."""
+    """The descriptor of a file with every message."""
     schema = message_schema()
     file = descriptor_pb2.FileDescriptorProto(
         name="hearth/caffe.proto", package=_PACKAGE, syntax="proto2"

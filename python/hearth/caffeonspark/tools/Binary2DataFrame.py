@@ -1,4 +1,4 @@
-"""Picture files and their labels as a DataFrame, which ImageDataFrame reads."""
+"""Converts image files with labels to a DataFrame for ImageDataFrame."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.interrupts import exit_with
+from hearth.caffeonspark.tools.images import listed, read_batches
 from hearth.caffeonspark.tools.parquet_parts import write_table
-from hearth.caffeonspark.tools.pictures import listed, read_batches
 from hearth.caffeonspark.tools.program import check_new, main
 from hearth.files.uri import whole_uri
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-# Flags that it cannot do without.
+# Required flags.
 NEEDED = ("imageRoot", "labelFile", "output")
 SCHEMA = "SampleID string, label int, data binary"
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-imageRoot: folder or URI of the pictures; -labelFile: lines `NAME LABEL ID`, NAME under the
-    root, LABEL a number; -output: the DataFrame, in -outputFormat (parquet).
+    """-imageRoot: folder or URI of the images; -labelFile: lines `NAME LABEL ID`, NAME relative to
+    the root, LABEL a number; -output: the DataFrame, in -outputFormat (parquet).
 
     Its columns: SampleID string, label int, data binary. For a net, select
     `SampleID as id`, `label`, `data` (dataframe_column_select).
@@ -33,7 +33,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     rows, count = listed(spark, flags.label_file, 3)
     task = partial(_rows, whole_uri(flags.image_root, spark))
     write_table(rows, task, SCHEMA, flags.output_path, flags.output_format)
-    return f"{count} pictures written to {flags.output_path} as {flags.output_format}"
+    return f"{count} images written to {flags.output_path} as {flags.output_format}"
 
 
 def _rows(root: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

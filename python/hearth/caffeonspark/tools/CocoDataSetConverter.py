@@ -1,4 +1,4 @@
-"""COCO's pictures and captions, as lrcn_cos.prototxt reads them."""
+"""Converts COCO's images and captions for lrcn_cos.prototxt."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.DFConversions import DFConversions
-from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.output_folders import beneath
 from hearth.caffeonspark.tools.program import check_new, exists, main
 from hearth.caffeonspark.tools.Vocab import Vocab
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Flags that it cannot do without.
+# Required flags.
 NEEDED = (
     "captionFile",
     "imageRoot",
@@ -27,10 +27,10 @@ NEEDED = (
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     """-captionFile: COCO's json with images and annotations; -imageRoot: folder or URI of its
-    pictures; -output: a folder. In it -imageCaptionDFDir gets the captions as json, -vocabDir the
-    -vocabSize most used words (default: all), and -embeddingDFDir, in -outputFormat (parquet),
-    pictures with captions as -captionLength (20) numbers. A vocabulary that is in -vocabDir already
-    is used as it is: that of the training set, for a test set.
+    images; -output: a folder. In it -imageCaptionDFDir gets the captions as json, -vocabDir the
+    -vocabSize most frequent words (default: all), and -embeddingDFDir, in -outputFormat (parquet),
+    images with captions as -captionLength (20) numbers. An existing vocabulary in -vocabDir, such
+    as the training set's for a test set, is used unchanged.
     """
     targets = [beneath(flags, name) for name in ("imageCaptionDFDir", "embeddingDFDir")]
     for target in targets:

@@ -1,4 +1,4 @@
-"""Captions of pictures as DataFrames: from COCO's files to what a net with an LSTM reads."""
+"""Captions of images as DataFrames: from COCO's files to the input of a net with an LSTM."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.tools.captions import caption, embed
-from hearth.caffeonspark.tools.pictures import read_batches
+from hearth.caffeonspark.tools.images import read_batches
 from hearth.files.uri import whole_uri
 from hearth.spark.session import as_session
 
@@ -34,29 +34,29 @@ class DFConversions:
     def Coco2ImageCaptionFile(self, src: str, clusterSize: int = 1) -> DataFrame:
         """The captions of a COCO json file (any URI of Spark's), in `clusterSize` partitions.
 
-        Columns: id (of the caption; of the picture where the file has no annotations), height and
-        width of the picture, its file and url, and caption.
+        Columns: id (of the caption; of the image if the file has no annotations), height and width
+        of the image, its file and url, and caption.
 
         Raises:
-            FlagError: it is no such file.
+            FlagError: it is not such a file.
         """
         text = self._spark.read.text(src, wholetext=True).collect()
         try:
             rows = _caption_rows(json.loads(text[0].value if text else ""))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise FlagError(f"{src} is no file of COCO's captions: {reason}") from None
+            raise FlagError(f"{src} is not a file of COCO captions: {reason}") from None
         return self._spark.createDataFrame(rows, _CAPTIONS).repartition(clusterSize, "id")
 
     def Image2Embedding(self, imageRootFolder: str, imageCaptionDF: DataFrame) -> DataFrame:
-        """The pictures alone: columns id, data (height, width and bytes of the file), label 0."""
+        """The images alone: columns id, data (height, width and bytes of the file), label 0."""
         return self._embedded(imageRootFolder, imageCaptionDF, None, 0)
 
     def ImageCaption2Embedding(
         self, imageRootFolder: str, imageCaptionDF: DataFrame, vocab: Vocab, captionLength: int
     ) -> DataFrame:
-        """The same, and each caption as input_sentence, cont_sentence and target_sentence: lists of
-        `captionLength` numbers, as captions.embed() makes them.
+        """The same with each caption as input_sentence, cont_sentence and target_sentence: lists of
+        `captionLength` numbers made by captions.embed().
 
         Raises:
             FlagError: captionLength is less than 2.
@@ -68,7 +68,7 @@ class DFConversions:
     def Embedding2Caption(
         self, embeddingDF: DataFrame, vocab: Vocab, embeddingColumn: str, captionColumn: str
     ) -> DataFrame:
-        """The same rows and a column of captions, made of a column with lists of numbers."""
+        """The rows with a column of captions, converted from a column of lists of numbers."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         fields = [*embeddingDF.schema.fields, StructField(captionColumn, StringType())]
@@ -84,19 +84,19 @@ class DFConversions:
 
 
 def _caption_rows(coco: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    pictures = {
-        picture["id"]: (
-            picture.get("height"),
-            picture.get("width"),
-            picture["file_name"],
-            picture.get("coco_url", picture.get("url", "")),
+    images = {
+        image["id"]: (
+            image.get("height"),
+            image.get("width"),
+            image["file_name"],
+            image.get("coco_url", image.get("url", "")),
         )
-        for picture in coco["images"]
+        for image in coco["images"]
     }
     if "annotations" not in coco:
-        return [(int(number), *picture, "") for number, picture in pictures.items()]
+        return [(int(number), *image, "") for number, image in images.items()]
     notes = coco["annotations"]
-    return [(int(note["id"]), *pictures[note["image_id"]], note["caption"]) for note in notes]
+    return [(int(note["id"]), *images[note["image_id"]], note["caption"]) for note in notes]
 
 
 def _embed(

@@ -1,4 +1,4 @@
-"""Lists of numbers, as a net says them or as it was trained on them, as captions."""
+"""Converts lists of numbers, a net's output or training data, to captions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.DFConversions import DFConversions
-from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.output_folders import beneath
 from hearth.caffeonspark.tools.program import check_new, main
 from hearth.caffeonspark.tools.Vocab import Vocab
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Flags that it cannot do without.
+# Required flags.
 NEEDED = ("output", "embeddingDFDir", "vocabDir", "imageCaptionDFDir")
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-output: the folder in which -embeddingDFDir has rows with target_sentence, and -vocabDir
-    words. Their id, numbers and caption go to -imageCaptionDFDir in it, as json.
+    """-output: the folder with rows with target_sentence in -embeddingDFDir, and words in
+    -vocabDir. Their id, numbers and caption go to its -imageCaptionDFDir, as json.
     """
     target = beneath(flags, "imageCaptionDFDir")
     check_new(spark, target)

@@ -1,4 +1,4 @@
-"""Pictures and their captions as numbers, with a vocabulary that is there."""
+"""Converts images and their captions to numbers, with an existing vocabulary."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.DFConversions import DFConversions
-from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.output_folders import beneath
 from hearth.caffeonspark.tools.program import check_new, main
 from hearth.caffeonspark.tools.Vocab import Vocab
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Flags that it cannot do without.
+# Required flags.
 NEEDED = ("imageRoot", "output", "imageCaptionDFDir", "embeddingDFDir")
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-imageRoot: folder or URI of the pictures; -output: the folder in which -imageCaptionDFDir
-    has captions and -vocabDir words, as CocoDataSetConverter writes them; without -vocabDir the
-    pictures alone are taken. The rows go to -embeddingDFDir in it, in -outputFormat (parquet), a
-    caption as -captionLength (20) numbers.
+    """-imageRoot: folder or URI of the images; -output: the folder with captions in
+    -imageCaptionDFDir and words in -vocabDir, as CocoDataSetConverter writes them; without
+    -vocabDir only the images are converted. The rows go to its -embeddingDFDir, in -outputFormat
+    (parquet), a caption as -captionLength (20) numbers.
     """
     target = beneath(flags, "embeddingDFDir")
     check_new(spark, target)
@@ -36,7 +36,7 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
     else:
         rows = conversions.Image2Embedding(flags.image_root, captions)
     rows.write.format(flags.output_format).save(target)
-    return f"{captions.count()} pictures written to {target} as {flags.output_format}"
+    return f"{captions.count()} images written to {target} as {flags.output_format}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An LMDB of Datums as a DataFrame, which may lie anywhere and which ImageDataFrame reads."""
+"""Converts an LMDB of Datums to a DataFrame for ImageDataFrame, on any file system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hearth.sources.source import Source
 
-# Flags that it cannot do without.
+# Required flags.
 NEEDED = ("imageRoot", "output")
 SCHEMA = (
     "id string, label string, channels int, height int, width int, encoded boolean, data binary"
@@ -27,8 +27,8 @@ SCHEMA = (
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-imageRoot: the LMDB, under a path that all hosts see; -lmdb_partitions: in how many parts it
-    is read (by its size); -output: the DataFrame, in -outputFormat (parquet).
+    """-imageRoot: the LMDB, on a path that all hosts see; -lmdb_partitions: number of parts to read
+    (default: by its size); -output: the DataFrame, in -outputFormat (parquet).
 
     Its columns: id and label string; channels, height, width int; encoded boolean; data binary.
     """

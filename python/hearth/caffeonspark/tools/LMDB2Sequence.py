@@ -1,4 +1,4 @@
-"""An LMDB of Datums as a SequenceFile, which SeqImageDataSource reads."""
+"""Converts an LMDB of Datums to a SequenceFile for SeqImageDataSource."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.databases import lmdb_source, record_count
 from hearth.caffeonspark.tools.program import main
-from hearth.caffeonspark.tools.sequence_keys import check_classic, picture_key
+from hearth.caffeonspark.tools.sequence_keys import check_classic, datum_key
 from hearth.caffeonspark.tools.sequence_parts import write_sequence
 from hearth.sources.rank_rows import RankRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Flags that it cannot do without.
+# Required flags.
 NEEDED = ("imageRoot", "output")
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-imageRoot: the LMDB, under a path that all hosts see; -lmdb_partitions: in how many parts it
-    is read (by its size); -output: the SequenceFile (a folder of parts), key (id, label, channels,
-    height, width, encoded), value the picture's bytes.
+    """-imageRoot: the LMDB, on a path that all hosts see; -lmdb_partitions: number of parts to read
+    (default: by its size); -output: the SequenceFile (a folder of parts), key (id, label, channels,
+    height, width, encoded), value the image's bytes.
     """
     check_classic(spark, flags.output_path)
     source, count = lmdb_source(spark, flags)
@@ -38,7 +38,7 @@ def _records(rows: RankRows, parts: int, part: int) -> Iterator[tuple[bytes, byt
     for batch in rows.read(part, parts):
         for row in batch.to_pylist():
             key = (row["id"], str(row["label"]), row["channels"], row["height"], row["width"])
-            yield picture_key(*key, bool(row["encoded"])), row["data"]
+            yield datum_key(*key, bool(row["encoded"])), row["data"]
 
 
 if __name__ == "__main__":

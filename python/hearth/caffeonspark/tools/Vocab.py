@@ -1,4 +1,4 @@
-"""The words of captions, by how often they are used."""
+"""A vocabulary of captions, ordered by frequency."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.captions import UNKNOWN, words_of
-from hearth.caffeonspark.tools.places import beneath
+from hearth.caffeonspark.tools.output_folders import beneath
 from hearth.caffeonspark.tools.program import check_new, main
 from hearth.spark.session import as_session
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-# Flags that it cannot do without.
+# Required flags.
 NEEDED = ("output", "imageCaptionDFDir", "vocabDir")
 
 
 class Vocab:
-    """Words by number: the first, "UNK", has number 1 and stands for all that are not here."""
+    """Words by number: the first, "UNK", has number 1 and represents all unknown words."""
 
     def __init__(self, sc: Any = None, words: Sequence[str] = (UNKNOWN,)):
         """`sc`: a SparkContext or SparkSession (the active one by default)."""
@@ -30,9 +30,9 @@ class Vocab:
         self.words = list(words)
 
     def genFromData(self, dataset: DataFrame, columnName: str, vocabSize: int = -1) -> Vocab:
-        """Takes the `vocabSize` words (-1: all) that a column of sentences has most; returns self.
+        """Takes the `vocabSize` most frequent words (-1: all) of a text column; returns self.
 
-        Of words with the same count those come first that do so in the alphabet.
+        Words with equal counts are in alphabetical order.
         """
         from pyspark.sql import functions as sql
 
@@ -50,14 +50,14 @@ class Vocab:
         rows.coalesce(1).write.text(path)
 
     def load(self, path: str) -> Vocab:
-        """Takes the words of save(), or of any text file with "UNK" first; returns self.
+        """Reads the words of save(), or of any text file that starts with "UNK"; returns self.
 
         Raises:
-            FlagError: it is none.
+            FlagError: not a vocabulary.
         """
         words = [row.value for row in self._spark.read.text(path).collect()]
         if not words or words[0] != UNKNOWN:
-            raise FlagError(f"{path} is no vocabulary: its first line is not {UNKNOWN}")
+            raise FlagError(f"{path} is not a vocabulary: its first line is not {UNKNOWN}")
         self.words = words
         return self
 
@@ -81,8 +81,8 @@ def _split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
-    """-output: the folder in which -imageCaptionDFDir has captions, as CocoDataSetConverter writes
-    them; the words go to -vocabDir in it, the -vocabSize most used (default: all).
+    """-output: the folder with captions in -imageCaptionDFDir, as CocoDataSetConverter writes
+    them; the words go to its -vocabDir, the -vocabSize most frequent (default: all).
     """
     target = beneath(flags, "vocabDir")
     check_new(spark, target)

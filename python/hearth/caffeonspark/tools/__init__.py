@@ -1,7 +1,7 @@
-"""CaffeOnSpark's tools: data sets to SequenceFiles and DataFrames, captions to numbers and back.
+"""CaffeOnSpark's tools: convert data sets to SequenceFiles and DataFrames, captions to numbers.
 
-Each is a module of upstream's name, so `python -m hearth.caffeonspark.tools.Binary2Sequence` (or
-`hearth Binary2Sequence`, or the file given to spark-submit) runs it with upstream's flags.
+Each is a module with upstream's name, so `python -m hearth.caffeonspark.tools.Binary2Sequence` (or
+`hearth Binary2Sequence`, or the file passed to spark-submit) runs it with upstream's flags.
 """
 
 NAMES = (

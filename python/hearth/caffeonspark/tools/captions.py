@@ -1,6 +1,7 @@
-"""Captions as numbers, for a net with an LSTM, and back: the form of LRCN's nets.
+"""Converts captions to numbers for a net with an LSTM, and back, in the form of LRCN's nets.
 
-A word's number is its place in the vocabulary, from 1; 0 starts and ends a sentence; -1 fills up.
+A word's number is its position in the vocabulary, from 1; 0 starts and ends a sentence; -1 is
+padding.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-# The vocabulary's first word stands for all that it does not have.
+# The vocabulary's first word represents unknown words.
 UNKNOWN = "UNK"
 _UNKNOWN_ID = 1
 _START_END, _FILL = 0, -1
@@ -17,7 +18,7 @@ _TOKEN = re.compile(r"\w+|\W+")
 
 
 class Embedding(NamedTuple):
-    """What an LSTM reads at each step, whether that goes on with a sentence, what it must say."""
+    """The LSTM's input at each step, whether the step continues a sentence, the expected output."""
 
     input: list[int]
     cont: list[int]
@@ -25,14 +26,14 @@ class Embedding(NamedTuple):
 
 
 def words_of(sentence: str) -> list[str]:
-    """Words and marks between them, in lower case; without the full stop at the end."""
+    """Words and punctuation in lower case, without the full stop at the end."""
     tokens = [token.strip() for token in _TOKEN.findall(sentence.lower())]
     words = [token for token in tokens if token]
     return words[:-1] if words and words[-1] == "." else words
 
 
 def embed(sentence: str, ids: Mapping[str, int], length: int) -> Embedding:
-    """Three lists of `length` numbers; of the sentence the first length - 1 words."""
+    """Three lists of `length` numbers, for the first length - 1 words of the sentence."""
     said = [ids.get(word, _UNKNOWN_ID) for word in words_of(sentence)][: length - 1]
     fill = [_FILL] * (length - 1 - len(said))
     return Embedding(
@@ -41,15 +42,15 @@ def embed(sentence: str, ids: Mapping[str, int], length: int) -> Embedding:
 
 
 def caption(ids: Iterable[int], words: Sequence[str]) -> str:
-    """The words of the numbers, without starts, ends and what fills up.
+    """The words of the numbers, without start, end and padding.
 
     Raises:
-        ValueError: a number is that of no word.
+        ValueError: a number outside the vocabulary.
     """
     said = []
     for number in ids:
         if number > len(words) or number < _FILL:
-            raise ValueError(f"{number} is no number of a vocabulary of {len(words)} words")
+            raise ValueError(f"{number} is outside a vocabulary of {len(words)} words")
         if number > _START_END:
             said.append(words[number - 1])
     return " ".join(said)

@@ -1,4 +1,4 @@
-"""The LMDB that a tool converts."""
+"""The LMDB to convert."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from hearth.sources.lmdb import LmdbFormat
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A part becomes a file: about the block of a file system.
+# A part becomes a file of about the size of a file system's block.
 _PART_BYTES = 128 << 20
 
 
 def lmdb_source(spark: SparkSession, flags: argparse.Namespace) -> tuple[FileSource, int]:
-    """(the records of -imageRoot, in how many parts: -lmdb_partitions, or as its size asks for).
+    """(the records of -imageRoot, number of parts: -lmdb_partitions, or by its size).
 
     Raises:
-        FlagError: it is none, or lies where it cannot be read in place.
+        FlagError: not an LMDB, or it cannot be read in place.
     """
     path = local_path(flags.image_root)
     if path is None or not is_local(flags.image_root, spark):
         raise FlagError(
-            f"-imageRoot {flags.image_root}: an LMDB is read in place, so it must lie under a path "
+            f"-imageRoot {flags.image_root}: an LMDB is read in place, so it must be on a path "
             "that all hosts see (file:...)"
         )
     try:
         source = FileSource(LmdbFormat(), path).pin()
     except (OSError, ValueError, HearthError) as error:
-        raise FlagError(f"-imageRoot {path} is no LMDB that can be read: {error}") from None
+        raise FlagError(f"-imageRoot {path} cannot be read as an LMDB: {error}") from None
     return source, flags.lmdb_partitions or 1 + source.size // _PART_BYTES
 
 
 def record_count(source: FileSource) -> int:
-    """How many records a local LMDB has."""
+    """The number of records in a local LMDB."""
     return sum(split.rows or 0 for split in source.splits())

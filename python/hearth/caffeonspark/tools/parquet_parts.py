@@ -1,4 +1,4 @@
-"""Tables of pictures, as Parquet files that Python tasks write where they read the pictures."""
+"""Tables of images as Parquet files, written by the Python tasks that read the images."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    # What a task gets of its partition to the rows that it writes.
+    # Converts a task's partition to the rows to write.
     Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# Spark's names of codecs, as Arrow has them; it knows others, for which Spark writes.
+# Spark's codec names in Arrow's spelling; with others, Spark writes.
 _CODECS = {name: name for name in ("none", "snappy", "gzip", "zstd", "brotli")}
 _CODECS["uncompressed"] = "none"
 _GROUP_BYTES = 32 << 20
@@ -23,13 +23,13 @@ _ENCRYPTION = "spark.hadoop.parquet.crypto.factory.class"
 
 
 def write_table(frame: DataFrame, rows: Rows, schema: str, output: str, form: str) -> None:
-    """Writes `rows` of each partition of `frame` into the folder `output`, which is not there.
+    """Writes `rows` of each partition of `frame` into the new folder `output`.
 
-    `schema`: of the rows, as Spark declares it. `form`: of the files; what is not Parquet, of
-    another codec, encrypted, or of a file system that Hadoop alone knows is written by Spark.
+    `schema`: of the rows, as a Spark DDL string. `form`: format of the files; Spark itself writes
+    other formats, other codecs, encrypted files, and file systems that only Hadoop knows.
 
     Raises:
-        FlagError: there are files in the folder.
+        FlagError: the folder has files.
     """
     spark = frame.sparkSession
     codec = _CODECS.get(spark.conf.get("spark.sql.parquet.compression.codec", "snappy").lower())
@@ -55,7 +55,7 @@ def _write_part(
     import pyarrow.parquet as pq
     from pyspark import TaskContext
 
-    small = [field.name for field in schema if field.name != "data"]  # pictures do not repeat
+    small = [field.name for field in schema if field.name != "data"]  # images do not repeat
     options = {"compression": codec, "use_dictionary": small, "write_statistics": small}
     part = TaskContext.get().partitionId()
     with (
@@ -68,7 +68,7 @@ def _write_part(
 
 
 def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches for a row group each: of some megabytes, which is what a task holds."""
+    """Batches for one row group each, of some megabytes, which a task holds in memory."""
     group, held = [], 0
     for batch in batches:
         group.append(batch)

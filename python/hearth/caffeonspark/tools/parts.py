@@ -1,5 +1,5 @@
-"""Folders of part files that Python tasks write themselves: through the JVM every byte is copied
-several times more."""
+"""Folders of part files written by Python tasks directly: through the JVM every byte would be
+copied several more times."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hearth.files.uri import CORE_SCHEMES, is_local, local_path, scheme, serving
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How names of files begin that are not complete.
+# The prefix of incomplete files.
 _UNFINISHED = "_part-"
 
 
 def task_folder(spark: SparkSession, output: str) -> str | None:
-    """`output` as tasks name it: a path, or a whole URI; None where Spark is to write.
+    """`output` for tasks: a path, or a full URI; None if Spark must write.
 
-    That is where it knows a file system that the core does not, with the user's settings for it,
-    and where a client of Spark Connect cannot know which one is meant.
+    Spark must write to file systems that the core does not know, with the user's settings, and if
+    a Spark Connect client cannot resolve the default file system.
     """
     files, name = HadoopFiles.of(spark), scheme(output)
     if files is None and not name:
@@ -44,21 +44,21 @@ def task_folder(spark: SparkSession, output: str) -> str | None:
 
 
 def write_folder(target: str, job: Callable[[], Any]) -> None:
-    """Makes the folder, whose part files `job` writes, complete; nothing is left where it fails.
+    """Creates the folder, whose part files `job` writes, atomically; removes it if that fails.
 
-    A driver that is killed leaves the parts that were complete, without _SUCCESS.
+    A killed driver leaves the complete parts, without _SUCCESS.
 
     Raises:
-        FlagError: there are files in it.
+        FlagError: it has files.
     """
     system, path = file_system(target)
     if system.get_file_info(FileSelector(path, allow_not_found=True)):
-        raise FlagError(f"-output {target} has files already: name another, or remove it")
+        raise FlagError(f"-output {target} already has files: name another, or remove it")
     system.create_dir(path, recursive=True)
     try:
         job()
         for info in system.get_file_info(FileSelector(path)):
-            if info.base_name.startswith(_UNFINISHED):  # of attempts that were killed
+            if info.base_name.startswith(_UNFINISHED):  # of killed attempts
                 remove_hidden(system, info.path)
         system.open_output_stream(f"{path}/_SUCCESS").close()
     except BaseException:
@@ -68,7 +68,7 @@ def write_folder(target: str, job: Callable[[], Any]) -> None:
 
 @contextmanager
 def part_file(target: str, part: int, ending: str = "") -> Iterator[Any]:
-    """A task's file, which appears when it is complete; of several attempts, the first's."""
+    """A task's file, which appears when it is complete; the first attempt to finish wins."""
     from pyspark import TaskContext
 
     attempt = TaskContext.get().taskAttemptId()

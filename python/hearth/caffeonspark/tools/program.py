@@ -1,4 +1,4 @@
-"""What all tools share as programs: flags, a Spark session, errors of one line."""
+"""Common parts of the tools as programs: flags, a Spark session, one-line errors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from hearth.caffeonspark.interrupts import Started
 
-# Of flags, by attribute, whose defaults are others for a tool than for a training.
+# A tool's defaults that differ from a training's, by attribute.
 DEFAULTS: Mapping[str, Any] = {"output_path": "", "output_format": "parquet"}
-# Does the work; returns one sentence about what it made.
+# Does the work; returns one sentence about the result.
 Tool = Callable[["SparkSession", argparse.Namespace], str]
 
 
@@ -27,7 +27,7 @@ def main(
 ) -> int:
     """Runs a tool with the flags of the command line. Returns the exit status.
 
-    `needed`: flags that it cannot do without. A user's error is one line on standard error.
+    `needed`: required flags. A user's error is one line on standard error.
     """
 
     given = sys.argv[1:] if arguments is None else arguments
@@ -46,11 +46,11 @@ def main(
 
 
 def run(named: tuple[str, Tool, Sequence[str]], given: Sequence[str], started: Started) -> int:
-    """Runs a tool, given by its name, function and needed flags; `started` is called with the
-    Spark session. Returns the status.
+    """Runs a tool, given by name, function and required flags; calls `started` with the Spark
+    session. Returns the status.
 
     Raises:
-        Exception: command_line.is_expected() says whether it is for the user.
+        Exception: command_line.is_expected() tells whether it is a user's error.
     """
     from hearth.caffeonspark.command_line import split_spark
     from hearth.spark import session
@@ -88,13 +88,13 @@ def _require(flags: argparse.Namespace, needed: Sequence[str]) -> None:
 
 
 def check_new(spark: SparkSession, uri: str) -> None:
-    """Raises FlagError where something is there already: it is found before hours of work."""
+    """Raises FlagError if the output exists already, before hours of work."""
     if exists(spark, uri):
-        raise FlagError(f"-output {uri} is there already: name another, or remove it")
+        raise FlagError(f"-output {uri} already exists: name another, or remove it")
 
 
 def exists(spark: SparkSession, uri: str) -> bool:
-    """Whether there is such a file or folder; not known, so False, with Spark Connect."""
+    """Whether the file or folder exists; unknown, so False, with Spark Connect."""
     from hearth.files.hadoop_files import HadoopFiles
     from hearth.files.uri import serving
 

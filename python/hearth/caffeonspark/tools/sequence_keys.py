@@ -1,4 +1,4 @@
-"""Keys of pictures in SequenceFiles, as CaffeOnSpark's own tools serialize them."""
+"""Keys of images in SequenceFiles, serialized like CaffeOnSpark's tools."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.tools.program import check_new
 
-# Java's object serialization: a class is told of once, later by its number in the stream. Versions
-# and fields are those that Scala 2.13 and Java 17 write.
+# Java's object serialization: a class is described once, and later referenced by number. Versions
+# and fields are those of Scala 2.13 and Java 17.
 _HEADER = b"\xac\xed\x00\x05"
 _OBJECT_FIELD = b"t\x00\x12Ljava/lang/Object;"
 _SAME_TYPE = b"q\x00~\x00\x01"
@@ -27,15 +27,15 @@ _MOST_TEXT = 0xFFFF
 
 
 def pair_key(identifier: str, label: str) -> bytes:
-    """What ObjectOutputStream writes for scala.Tuple2(identifier, label): an encoded picture's key.
+    """ObjectOutputStream's output for scala.Tuple2(identifier, label): an encoded image's key.
 
     Raises:
-        ValueError: a text is longer than 65,535 bytes.
+        ValueError: a string is longer than 65,535 bytes.
     """
     return _HEADER + _TUPLE_2 + _fields(2) + _text(identifier) + _text(label)
 
 
-def picture_key(
+def datum_key(
     identifier: str, label: str, channels: int, height: int, width: int, encoded: bool
 ) -> bytes:
     """The same for scala.Tuple6 of all these."""
@@ -45,7 +45,7 @@ def picture_key(
 
 
 def check_classic(spark: Any, output: str) -> None:
-    """Raises FlagError where no SequenceFile can be written: Connect has no RDDs; it is there."""
+    """Raises FlagError if no SequenceFile can be written: with Connect, or to an existing path."""
     if not hasattr(spark, "_jsc"):
         raise FlagError("SequenceFiles need classic Spark, as Spark Connect has no RDDs")
     check_new(spark, output)
@@ -57,7 +57,7 @@ def _fields(count: int) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    """In Java's own form of UTF-8: characters beyond 16 bits as two, zero as two bytes."""
+    """In Java's modified UTF-8: characters beyond 16 bits as two, zero as two bytes."""
     pairs = value.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(pairs) // 2}H", pairs)
     data = "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")

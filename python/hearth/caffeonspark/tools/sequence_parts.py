@@ -1,4 +1,4 @@
-"""SequenceFiles of pictures, written by Python tasks."""
+"""SequenceFiles of images, written by Python tasks."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CLASS = b"org.apache.hadoop.io.BytesWritable"
-# Version 6; key's and value's class, each after its length; neither compressed; no metadata.
+# Version 6; class names of key and value with their lengths; uncompressed; no metadata.
 _VERSION = b"SEQ\x06"
 _NAMES = (bytes([len(_CLASS)]) + _CLASS) * 2
 _PLAIN = b"\0\0" + b"\0\0\0\0"
 _MARK_BYTES = 16
-# From one mark to the next, by which a reader of a split finds a record's begin; Hadoop's own.
+# Distance of sync markers, by which the reader of a split finds a record; Hadoop's value.
 _INTERVAL = 100 << 10
 
 
 def write_sequence(spark: SparkSession, records: Any, output: str) -> None:
     """Writes an RDD of (key, value), both bytes, as SequenceFile<BytesWritable, BytesWritable>.
 
-    `output`: a folder that is not there. A part file for each partition; nothing is left where one
-    fails.
+    `output`: a new folder. A part file for each partition; if one fails, the folder is removed.
     """
     target = task_folder(spark, output)
     if target is None:
@@ -44,7 +43,7 @@ def _write_part(target: str, part: int, records: Iterable[tuple[bytes, bytes]]) 
 
 
 def write_records(file: Any, records: Iterable[tuple[bytes, bytes]]) -> None:
-    """Writes a whole SequenceFile to something with write()."""
+    """Writes a whole SequenceFile to an object with write()."""
     mark = os.urandom(_MARK_BYTES)
     file.write(_VERSION + _NAMES + _PLAIN + mark)
     since_mark = 0
@@ -52,7 +51,7 @@ def write_records(file: Any, records: Iterable[tuple[bytes, bytes]]) -> None:
         if since_mark >= _INTERVAL:
             file.write(struct.pack(">i", -1) + mark)
             since_mark = 0
-        # Both are written as BytesWritable does: after their lengths.
+        # Both are written like BytesWritable: after their lengths.
         head = struct.pack(">iii", len(key) + len(value) + 8, len(key) + 4, len(key))
         file.write(head + key + struct.pack(">i", len(value)))
         file.write(value)

@@ -29,7 +29,7 @@ from hearth.cluster.node.datasets.held import HeldDatasets
 from hearth.cluster.node.feed_listener import FeedListener
 from hearth.cluster.node.placement import visible_gpus
 from hearth.cluster.node.reports.relay import Relay
-from hearth.files.borrowed_tokens import TokenLoan, borrowed
+from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
 from hearth.spark.ports import FEED, NODE, first_free
@@ -379,7 +379,7 @@ def main() -> None:
     program = task.receive_data(message["bytes"])
     tokens = message["job"]["tokens"]
     try:
-        with borrowed(tokens and TokenLoan(**tokens)):
+        with token_scope(tokens and ForwardedTokens(**tokens)):
             supervisor = Supervisor(message["job"], program, task)
             supervisor.run()
             supervisor.keep()

@@ -2,7 +2,7 @@
 
     results = hearth.horovod.spark.run(train, args=(0.01,), num_proc=4)
 
-Each rank is a process of its own beside an executor, started by a task.
+Each rank is a separate process on an executor, started by a task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.horovod.objects import pickler
 
-# The rendezvous carries at most a megabyte at once.
+# The rendezvous accepts messages of at most a megabyte.
 _PIECE = 600_000
 
 
@@ -35,17 +35,17 @@ def run(
 ) -> list[Any]:
     """Runs fn(*args, **kwargs) as ranks on the executors of the active SparkSession.
 
-    What ranks return is unpickled in the driver, as results of Spark's own tasks are.
+    The driver unpickles the ranks' return values, as Spark does with results of tasks.
 
     Args:
-        fn: pickled by value where executors cannot import it.
-        num_proc: how many ranks, each in a task slot; None: spark.default.parallelism.
-        start_timeout: seconds for all ranks to come.
+        fn: pickled by value if executors cannot import it.
+        num_proc: number of ranks, each in a task slot; None: spark.default.parallelism.
+        start_timeout: seconds for all ranks to start.
         env: added to the environment of each rank.
-        Others that Horovod takes, as use_gloo, nics and verbose, have no meaning here.
+        Other arguments of Horovod's, such as use_gloo, nics and verbose, are ignored.
 
     Returns:
-        What fn returned on each rank, in their order.
+        The return values of all ranks, in rank order.
 
     Raises:
         NodeError: a rank failed; with its host and its traceback or signal.
@@ -69,28 +69,28 @@ def run_elastic(
     env: Mapping[str, str] | None = None,
     **_: Any,
 ) -> list[Any]:
-    """run() that starts all ranks again where an executor is lost, with fewer ranks where it is
-    not replaced.
+    """Like run(), but starts all ranks again if an executor is lost, with fewer ranks if it is not
+    replaced.
 
-    fn begins anew then: keep what it has trained in files. Executors that are added later are not
-    used before a restart.
+    fn then starts from the beginning, so it must save its progress to files. Executors that are
+    added later are not used before a restart.
 
     Args:
-        num_proc, max_num_proc: how many ranks at most; min_num_proc: how many at least.
-        reset_limit, elastic_timeout: have no meaning here; see spark.hearth.executorWait
-            and spark.hearth.minWorkersWait.
-        The others are those of run().
+        num_proc, max_num_proc: largest number of ranks; min_num_proc: smallest number.
+        reset_limit, elastic_timeout: ignored; see spark.hearth.executorWait and
+            spark.hearth.minWorkersWait.
+        Others: as for run().
 
     Returns:
-        What fn returned on each rank of the last start.
+        The return values of all ranks of the last start.
 
     Raises:
-        ValueError: min_num_proc is more than the ranks. And as run().
+        ValueError: min_num_proc exceeds the number of ranks. And as run().
     """
     spark, most = _session_and_ranks(max_num_proc or num_proc)
     least = most if min_num_proc is None else min_num_proc
     if not 0 < least <= most:
-        raise ValueError(f"min_num_proc={least}: it is from 1 to the number of ranks, {most}")
+        raise ValueError(f"min_num_proc={least}: it must be from 1 to the number of ranks, {most}")
     limits = _Limits(start_timeout, True, least if least < most else 0)
     return _run((spark, most), (fn, args, kwargs, env), limits)
 
@@ -129,14 +129,14 @@ def _run(ranks: tuple[Any, int], call: Any, limits: _Limits) -> list[Any]:
         cluster.shutdown()
     results: dict[int, Any] = {}
     for node in range(world):
-        if pieces := cluster.running.watch.values(node):
-            rank, value = pickle.loads(base64.b64decode("".join(pieces)))
+        if chunks := cluster.running.watch.values(node):
+            rank, value = pickle.loads(base64.b64decode("".join(chunks)))
             results[rank] = value
     return [results[rank] for rank in sorted(results)]
 
 
 def _run_rank(fn: Any, args: Any, kwargs: Any, env: Any, _: Any, ctx: Any) -> None:
-    """What each node runs."""
+    """The main function of each node."""
     from hearth.horovod import basics
 
     os.environ.update(env)

@@ -1,4 +1,4 @@
-"""horovod.tensorflow's API over Hearth's collective: `import hearth.horovod.tensorflow as hvd`.
+"""horovod.tensorflow's API on Hearth's collective: `import hearth.horovod.tensorflow as hvd`.
 
 docs/horovod.md lists each call.
 """

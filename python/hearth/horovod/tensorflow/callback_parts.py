@@ -14,14 +14,14 @@ from hearth.horovod.tensorflow.operations import allreduce
 
 
 def callback_class(keras: Any, module: str, part: type) -> Any:
-    """A class of this module's as a Callback of `keras`; `module` is where users find it."""
+    """A class of this module as a Callback of `keras`; `module`: where users import it from."""
     about = {"__module__": module, "__doc__": part.__doc__}
     return type(part.__name__, (part, keras.callbacks.Callback), about)
 
 
 class BroadcastGlobalVariablesCallback:
-    """Gives all ranks the model and optimizer of rank `root_rank`, after the first minibatch, when
-    both have their variables."""
+    """Broadcasts the model and optimizer of rank `root_rank`, after the first minibatch, when both
+    have their variables."""
 
     def __init__(self, root_rank: int = 0, device: str = "", local_variables: Any = None):
         super().__init__()
@@ -41,7 +41,7 @@ class BroadcastGlobalVariablesCallback:
 
 
 class MetricAverageCallback:
-    """At an epoch's end the logs hold the mean of the ranks' values. Put it before callbacks that
+    """At the end of an epoch the logs hold the mean over the ranks. Place it before callbacks that
     read them."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set):
@@ -60,7 +60,7 @@ class LearningRateScheduleCallback:
     """Sets the learning rate to `initial_lr` times `multiplier`, a number or a function of the
     epoch, from `start_epoch` to before `end_epoch`.
 
-    Without `staircase` it is set for every minibatch, whose epoch is a fraction. With
+    Without `staircase` it is set for every minibatch, at a fractional epoch. With
     `momentum_correction` an SGD optimizer's momentum is scaled in the step after a change.
     """
 
@@ -85,11 +85,11 @@ class LearningRateScheduleCallback:
         self._momentum: float | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """See Callback. Raises ValueError where the steps of an epoch are needed and unknown."""
+        """See Callback. Raises ValueError if steps_per_epoch is needed and unknown."""
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self.params.get("steps")
             if not self.steps_per_epoch:
-                raise ValueError("give steps_per_epoch=: the steps of an epoch are not known here")
+                raise ValueError("pass steps_per_epoch=: the number of steps is not known here")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """See Callback."""
@@ -196,7 +196,7 @@ class UpdateBatchStateCallback:
 
 
 class UpdateEpochStateCallback:
-    """Counts the epochs in state.epoch, on from where the state was."""
+    """Counts the epochs in state.epoch, starting at the state's value."""
 
     def __init__(self, state: Any):
         super().__init__()

@@ -1,6 +1,6 @@
-"""Operations of the engine on TensorFlow's tensors, at once or in a graph.
+"""Runs the engine's operations on TensorFlow's tensors, eagerly or in a graph.
 
-In a tf.function they run in program order, one after another, as its stateful functions do.
+In a tf.function they run in program order, one after another, like its stateful functions.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from hearth.horovod.process_sets import ProcessSet
 
 
 class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalError):
-    """A collective operation failed, as TensorFlow and as Horovod report it."""
+    """A collective operation failed, as an exception of TensorFlow and of Horovod."""
 
     def __init__(self, text: str):
         tf.errors.FailedPreconditionError.__init__(self, None, None, text)
 
 
 class InvalidCallError(tf.errors.InvalidArgumentError, ValueError):
-    """A call makes no sense by itself, as TensorFlow and as Python report it."""
+    """A call is invalid, as an exception of TensorFlow and of Python."""
 
     def __init__(self, text: str):
         tf.errors.InvalidArgumentError.__init__(self, None, None, text)
 
 
 def set_id(process_set: ProcessSet) -> int:
-    """A process set's number. Raises ValueError where it is not registered."""
+    """A process set's number. Raises ValueError if it is not registered."""
     if process_set.process_set_id is None:
         raise ValueError(f"{process_set} is not registered: call add_process_set() on all ranks")
     return process_set.process_set_id
@@ -44,15 +44,15 @@ def carry(
     process_set: ProcessSet,
     more: Callable[[list[Any]], dict[str, Any]] | None = None,
 ) -> list[Any]:
-    """The operation's results, of the inputs' types; their shapes are unknown in a graph.
+    """The operation's results, with the inputs' types; in a graph their shapes are unknown.
 
     Args:
-        more: what the call has besides, of the values of all inputs; those after the first are
-            no tensors to send then.
+        more: computes further fields of the call from the values of all inputs; inputs after the
+            first are then not sent.
 
     Raises:
         InvalidCallError: the name is in flight, or this rank is not in the process set.
-        OperationFailedError: it failed; in a graph the text of a tf.errors.OpError has the reason.
+        OperationFailedError: it failed; in a graph the message of a tf.errors.OpError says why.
     """
     number = set_id(process_set)
     kinds = [tensor.dtype for tensor in inputs[: 1 if more else None]]
@@ -81,8 +81,8 @@ def _run(call: dict[str, Any], name: str | None, set_id: int, values: list[Any])
         "dtypes": [kind.name for kind in kinds],
         "shapes": [list(array.shape) for array in arrays],
     }
-    told = names.of_operation(call["kind"], name, set_id)
-    found = current.engine().submit(whole, told, arrays, set_id).result()
+    unique_name = names.of_operation(call["kind"], name, set_id)
+    found = current.engine().submit(whole, unique_name, arrays, set_id).result()
     typed = [array.view(kind) for array, kind in zip(found, kinds, strict=False)]
     return typed + list(found[len(kinds) :])
 

@@ -1,4 +1,4 @@
-"""What tensors are compressed to while they travel."""
+"""Compression of tensors for sending."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ import tensorflow as tf
 
 
 class NoneCompressor:
-    """Leaves tensors as they are."""
+    """Does not compress."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """Returns (the compressed tensor, what decompress() takes as its second argument)."""
+        """Returns (the compressed tensor, the second argument of decompress())."""
         return tensor, None
 
     @staticmethod
     def decompress(tensor: Any, ctx: Any) -> Any:
-        """Returns the tensor as it was, but for precision."""
+        """Returns the tensor, with reduced precision."""
         return tensor
 
 
 class FP16Compressor:
-    """Floating-point tensors travel as float16."""
+    """Sends floating-point tensors as float16."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
-        """Returns (the compressed tensor, its type before; None: it stays as it is)."""
+        """Returns (the compressed tensor, its original type; None if it is unchanged)."""
         if not tensor.dtype.is_floating:
             return tensor, None
         return tf.cast(tensor, tf.float16), tensor.dtype
 
     @staticmethod
     def decompress(tensor: Any, ctx: Any) -> Any:
-        """Returns the tensor in its former type."""
+        """Returns the tensor in its original type."""
         return tensor if ctx is None else tf.cast(tensor, ctx)
 
 
 class Compression:
-    """The compressors that there are."""
+    """The available compressors."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

@@ -23,7 +23,7 @@ class TensorFlowState(ObjectState):
         self.save()
 
     def variables(self) -> list[Any]:
-        """Those that are kept."""
+        """The saved variables."""
         return self._given
 
     def save(self) -> None:
@@ -33,7 +33,7 @@ class TensorFlowState(ObjectState):
 
     def restore(self) -> None:
         """See State."""
-        # Variables that were made after the last save() stay.
+        # Variables made after the last save() stay.
         for variable, value in zip(self.variables(), self._values, strict=False):
             variable.assign(value)
         super().restore()
@@ -48,7 +48,7 @@ class TensorFlowState(ObjectState):
 class TensorFlowKerasState(TensorFlowState):
     """A Keras model, its optimizer, and other attributes: TensorFlowKerasState(model, batch=0).
 
-    `optimizer`: None: the one that the model is compiled with.
+    `optimizer`: None: the model's compiled optimizer.
     """
 
     def __init__(

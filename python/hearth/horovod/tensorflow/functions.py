@@ -1,4 +1,4 @@
-"""What rank 0 shares with the others: variables; and tensors that tell ranks and sizes."""
+"""Broadcasts variables of rank 0, and returns ranks and sizes as tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def broadcast_variables(
     process_set: ProcessSet = global_process_set,
     inplace: bool = False,
 ) -> None:
-    """Sets variables, of TensorFlow or Keras, to those of rank `root_rank`, by one operation.
+    """Sets variables, of TensorFlow or Keras, to those of rank `root_rank`, in one operation.
 
     Raises:
         tf.errors.FailedPreconditionError: they differ in number, type or shape, or a rank is lost.
@@ -31,7 +31,7 @@ def broadcast_variables(
 def broadcast_global_variables(root_rank: int) -> None:
     """Raises RuntimeError: variables are not global in TensorFlow 2."""
     raise RuntimeError(
-        "broadcast_global_variables() is of TensorFlow 1: use "
+        "broadcast_global_variables() requires TensorFlow 1: use "
         "broadcast_variables(model.variables, root_rank)"
     )
 
@@ -68,7 +68,7 @@ def broadcast_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """objects.broadcast_object(); `session` is TensorFlow 1's, and not needed here."""
+    """objects.broadcast_object(); `session` is for TensorFlow 1, and ignored."""
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
@@ -88,5 +88,5 @@ def allgather_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """objects.allgather_object(); `session` is TensorFlow 1's, and not needed here."""
+    """objects.allgather_object(); `session` is for TensorFlow 1, and ignored."""
     return objects.allgather_object(obj, name, process_set)

@@ -1,4 +1,4 @@
-"""Gradients that are reduced over the ranks."""
+"""Reduces gradients over the ranks."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Reduction:
 
 
 class _ReducingTape:
-    """What is added to the class of a tape."""
+    """Mixed into the class of a tape."""
 
     def register_local_source(self, source: Any) -> None:
         """The gradients of this variable are not reduced."""
@@ -88,7 +88,7 @@ class _ReducingTape:
     def gradient(self, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         """tf.GradientTape.gradient(), reduced over the ranks."""
         found = super().gradient(target, sources, *args, **kwargs)
-        # Slices are one gradient.
+        # An IndexedSlices is one gradient.
         flat = tf.nest.flatten(found, expand_composites=False)
         reduced = self._reduction.apply(flat, tf.nest.flatten(sources))
         return tf.nest.pack_sequence_as(found, reduced)
@@ -107,12 +107,12 @@ def DistributedGradientTape(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """A tape whose gradient() gives the ranks' reduced gradients, with what `gradtape` recorded.
+    """A tape whose gradient() returns the ranks' reduced gradients; takes over `gradtape`'s record.
 
     Args:
-        device_dense, device_sparse, num_groups, groups: not needed here: all dense gradients of a
-            call are reduced by one operation.
-        The others are those of DistributedOptimizer().
+        device_dense, device_sparse, num_groups, groups: ignored: all dense gradients of a call are
+            reduced by one operation.
+        Others: as for DistributedOptimizer().
 
     Raises:
         ValueError: gradient_predivide_factor without op=Average.
@@ -143,7 +143,7 @@ def PartialDistributedGradientTape(
 
 
 def local_variables(layers: Any) -> list[Any]:
-    """The trainable variables of layers that each rank trains by itself.
+    """The trainable variables of layers that each rank trains separately.
 
     Raises:
         ValueError: they are not layers.
@@ -151,5 +151,5 @@ def local_variables(layers: Any) -> list[Any]:
     several = [] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
     for each in several:
         if not hasattr(each, "trainable_weights"):
-            raise ValueError(f"local_layers has {each!r}: give layers of Keras")
+            raise ValueError(f"local_layers has {each!r}: pass layers of Keras")
     return [variable for layer in several for variable in layer.trainable_weights]

@@ -1,4 +1,4 @@
-"""Horovod's functions for Keras, of Keras 3 and tf_keras alike."""
+"""Horovod's functions for Keras, shared by Keras 3 and tf_keras."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def allreduce(
     op: int | None = None,
     compression: Any = Compression.none,
 ) -> Any:
-    """The ranks' values, reduced, as an array. See hearth.horovod.tensorflow.allreduce()."""
+    """Reduces the ranks' values; returns an array. See hearth.horovod.tensorflow.allreduce()."""
     return operations.allreduce(
         tf.convert_to_tensor(value),
         average,
@@ -39,7 +39,7 @@ def allreduce(
 
 
 def allgather(value: Any, name: str | None = None) -> Any:
-    """The ranks' values along the first dimension, as an array."""
+    """Concatenates the ranks' values along the first dimension; returns an array."""
     return operations.allgather(tf.convert_to_tensor(value), name).numpy()
 
 
@@ -49,15 +49,15 @@ def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
 
 
 def reducescatter(value: Any, name: str | None = None, op: int = 0) -> Any:
-    """This rank's rows of the ranks' values, reduced, as an array."""
+    """This rank's rows of the reduced values, as an array."""
     return operations.reducescatter(tf.convert_to_tensor(value), op=op, name=name).numpy()
 
 
 def PartialDistributedOptimizer(
     optimizer: Any, *args: Any, local_layers: Any = None, **options: Any
 ) -> Any:
-    """DistributedOptimizer() with its other arguments; the gradients of `local_layers`, a layer or
-    several, are not reduced, and divided by the number of ranks with scale_local_gradients."""
+    """DistributedOptimizer() with its other arguments; gradients of `local_layers`, a layer or
+    several, are not reduced, but divided by the number of ranks with scale_local_gradients."""
     made = DistributedOptimizer(optimizer, *args, **options)
     for variable in local_variables(local_layers):
         made.register_local_var(variable)
@@ -78,8 +78,8 @@ def loader(keras: Any) -> Callable[..., Any]:
 
         Args:
             custom_optimizers: classes of optimizers that Keras does not know.
-            custom_objects: by name, as keras.models.load_model() takes them.
-            legacy_opts: not needed here.
+            custom_objects: by name, as for keras.models.load_model().
+            legacy_opts: ignored.
         """
         known = {each.__name__: each for each in custom_optimizers or ()}
         known |= custom_objects or {}

@@ -1,4 +1,4 @@
-"""Operations of all ranks on TensorFlow's tensors; gradients flow back through them."""
+"""Differentiable collective operations on TensorFlow's tensors."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def allreduce(
     process_set: ProcessSet = global_process_set,
     ignore_name_scope: bool = False,
 ) -> Any:
-    """The ranks' tensors, reduced by `op`: Average, Sum, Adasum, Min, Max or Product.
+    """Reduces a tensor over the ranks by `op`: Average, Sum, Adasum, Min, Max or Product.
 
     Args:
-        tensor: a tensor, a variable, or tf.IndexedSlices, of which those of all ranks come back.
+        tensor: a tensor, a variable, or tf.IndexedSlices, for which all ranks' slices are returned.
         average: instead of `op`: True is Average, False Sum.
-        device_dense, device_sparse, ignore_name_scope: not needed here.
-        name: by which the ranks know the operation; None: they are matched by their order.
-        prescale_factor, postscale_factor: multiply the tensor before, and the result after.
+        device_dense, device_sparse, ignore_name_scope: ignored.
+        name: by which ranks match the operation; None: they are matched by order.
+        prescale_factor, postscale_factor: factors applied before and after.
 
     Raises:
         ValueError: op and average were both given, or the name is in flight.
-        NotImplementedError: tf.IndexedSlices and another op than Average and Sum.
+        NotImplementedError: tf.IndexedSlices with an op other than Average and Sum.
         tf.errors.FailedPreconditionError: the ranks disagree, or one is lost; in a graph another
             tf.errors.OpError.
     """
@@ -61,7 +61,7 @@ def grouped_allreduce(
     ignore_name_scope: bool = False,
     name: str | None = None,
 ) -> list[Any]:
-    """allreduce() of several tensors, the dense ones as one operation."""
+    """allreduce() of several tensors; the dense ones in one operation."""
     chosen = reductions.chosen(op, average)
     results = list(tensors)
     dense = [i for i, each in enumerate(results) if not isinstance(each, tf.IndexedSlices)]
@@ -83,7 +83,7 @@ def allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """The ranks' tensors along the first dimension, whose length may differ; of scalars a vector.
+    """Concatenates tensors along the first dimension, whose length may differ; scalars to a vector.
 
     Raises as allreduce().
     """
@@ -96,7 +96,7 @@ def grouped_allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """allgather() of several tensors, as one operation."""
+    """allgather() of several tensors in one operation."""
 
     @tf.custom_gradient
     def run(*inputs: Any) -> Any:
@@ -127,7 +127,7 @@ def broadcast(
 ) -> Any:
     """The tensor of global rank `root_rank`.
 
-    Raises ValueError where that is not in the process set, and as allreduce().
+    Raises ValueError if that rank is not in the process set, and as allreduce().
     """
     _check_root(root_rank, process_set)
 
@@ -151,7 +151,7 @@ def broadcast_(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Sets variables to those of rank `root_rank`, by one operation; returns them."""
+    """Sets variables to those of rank `root_rank`, in one operation; returns them."""
     _check_root(root_rank, process_set)
     plain = [getattr(each, "value", each) for each in variables]
     tensors = [tf.convert_to_tensor(each() if callable(each) else each) for each in plain]
@@ -168,13 +168,13 @@ def alltoall(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """The rows that all ranks sent here; with `splits`, (the rows, how many each rank sent).
+    """The rows received from all ranks; with `splits`, (rows, number of rows from each rank).
 
     Args:
-        splits: how many rows each rank gets; None: equally many.
+        splits: number of rows for each rank; None: equal numbers.
 
     Raises:
-        ValueError: the splits do not sum up to the rows; in a graph tf.errors.InvalidArgumentError.
+        ValueError: the splits do not add up to the rows; in a graph tf.errors.InvalidArgumentError.
         And as allreduce().
     """
     members = process_set.size()
@@ -210,9 +210,9 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
-    """This rank's rows of the reduced tensor; the first ranks have one more row where need be.
+    """This rank's rows of the reduced tensor; the first ranks have one more row if needed.
 
-    Raises ValueError where `op` is neither Average nor Sum, and as allreduce().
+    Raises ValueError if `op` is neither Average nor Sum, and as allreduce().
     """
     scale = [prescale_factor, postscale_factor]
     return grouped_reducescatter(
@@ -230,7 +230,7 @@ def grouped_reducescatter(
     postscale_factor: float = 1.0,
     name: str | None = None,
 ) -> list[Any]:
-    """reducescatter() of several tensors, as one operation."""
+    """reducescatter() of several tensors in one operation."""
     if op not in (reductions.Average, reductions.Sum):
         raise ValueError("reducescatter reduces by op=Average or op=Sum")
     size = process_set.size()
@@ -251,7 +251,7 @@ def grouped_reducescatter(
 
     pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
     if any(tensor.shape.rank == 0 for tensor, _ in pairs):
-        raise ValueError("a scalar has no rows to share out: give a tensor of one dimension")
+        raise ValueError("a scalar has no rows to distribute: pass a tensor with a first dimension")
     found = run(*[tensor for tensor, _ in pairs])
     return [compression.decompress(each, ctx) for each, (_, ctx) in zip(found, pairs, strict=True)]
 
@@ -259,13 +259,13 @@ def grouped_reducescatter(
 def join() -> int:
     """Adds zeros to the other ranks' reductions until all ranks have called join().
 
-    Returns the rank that joined last. Raises HorovodInternalError where a rank is lost.
+    Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
     """
     return current.join()
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns once all ranks of the process set have come. Raises as join()."""
+    """Returns once all ranks of the process set have called it. Raises like join()."""
     number = set_id(process_set)
     current.wait({"kind": "barrier"}, names.of_operation("barrier", None, number), number)
 
@@ -312,7 +312,7 @@ def _check_root(root_rank: int, process_set: ProcessSet) -> None:
 
 def _splits(shape: Sequence[int], splits: Any, members: int) -> list[int]:
     if not shape:
-        raise ValueError("a scalar has no rows to share out: give a tensor of one dimension")
+        raise ValueError("a scalar has no rows to distribute: pass a tensor with a first dimension")
     sent = [int(each) for each in splits]
     if sent == [-1]:
         if shape[0] % members:

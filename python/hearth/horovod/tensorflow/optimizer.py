@@ -35,24 +35,24 @@ def DistributedOptimizer(
 ) -> Any:
     """Makes a Keras optimizer apply the ranks' reduced gradients, and returns it.
 
-    It is the same object: what is saved with it loads as the plain optimizer. Under mixed_float16
-    all ranks apply a step, or none.
+    It is the same object: a saved model loads with the plain optimizer. Under mixed_float16 all
+    ranks apply a step, or none does.
 
     Args:
         optimizer: of Keras 3 on TensorFlow, or of tf_keras.
         compression: Compression.none or Compression.fp16.
-        sparse_as_dense: tf.IndexedSlices are made dense; else those of all ranks are gathered.
-        gradient_predivide_factor: with Average: gradients are divided by it before they are added,
-            and the sum is divided by the rest.
+        sparse_as_dense: convert tf.IndexedSlices to dense; else gather those of all ranks.
+        gradient_predivide_factor: with Average: divide gradients by it before they are added, and
+            the sum by the rest.
         op: Average, Sum or Adasum.
-        backward_passes_per_step: so many gradients add up before they are reduced and applied;
-            with average_aggregated_gradients their mean is.
-        scale_local_gradients: those of register_local_var() are divided by the number of ranks.
-        name, device_dense, device_sparse, num_groups, groups, use_locking: not needed here.
+        backward_passes_per_step: number of gradients to add up before they are reduced and applied;
+            with average_aggregated_gradients, their mean is applied.
+        scale_local_gradients: divide those of register_local_var() by the number of ranks.
+        name, device_dense, device_sparse, num_groups, groups, use_locking: ignored.
 
     Raises:
-        ValueError: arguments exclude each other, or the optimizer is distributed already.
-        TypeError: this is no Keras optimizer.
+        ValueError: arguments are mutually exclusive, or the optimizer is distributed already.
+        TypeError: not a Keras optimizer.
     """
     target = innermost(optimizer)
     method = _method_of(target)
@@ -70,7 +70,7 @@ def DistributedOptimizer(
         changed = step.changed(own)
     else:
         changed = METHODS[method](own, reduction.apply)
-    # Of the object alone, so that Keras saves it as what it is.
+    # On this object only, so that Keras saves it with its own class.
     object.__setattr__(target, method, MethodType(changed, target))
     object.__setattr__(target, "register_local_var", lambda each: reduction.local.add(id(each)))
     object.__setattr__(target, _MARK, True)
@@ -78,17 +78,17 @@ def DistributedOptimizer(
 
 
 def _method_of(optimizer: Any) -> str:
-    """The name of the method that takes gradients. Raises as DistributedOptimizer()."""
+    """The name of the method that takes gradients. Raises like DistributedOptimizer()."""
     method = next((each for each in METHODS if hasattr(optimizer, each)), None)
     if method is None or not hasattr(optimizer, "from_config"):
-        raise TypeError(f"a Keras optimizer is wanted, not a {type(optimizer).__name__}")
+        raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
     if getattr(optimizer, _MARK, False):
         raise ValueError(f"this {type(optimizer).__name__} is a DistributedOptimizer already")
     return method
 
 
 class _Accumulating:
-    """Adds up gradients, and reduces and applies them every so many calls."""
+    """Adds up gradients, and reduces and applies them every `passes` calls."""
 
     def __init__(self, reduction: Reduction, passes: int, averages: bool):
         self._reduction, self._passes, self._averages = reduction, passes, averages

@@ -13,11 +13,11 @@ _BatchNormalization: Any = tf.keras.layers.BatchNormalization
 
 
 class SyncBatchNormalization(_BatchNormalization):
-    """As tf.keras.layers.BatchNormalization, with mean and variance over all ranks' minibatches
-    while it trains; each rank's has the same weight."""
+    """Like tf.keras.layers.BatchNormalization, with mean and variance over all ranks' minibatches
+    during training; each rank has the same weight."""
 
     def __init__(self, fused: bool = False, **kwargs: Any):
-        """Raises ValueError for fused=True, which computes the statistics of one rank alone."""
+        """Raises ValueError for fused=True, which uses only one rank's statistics."""
         if fused is not False:
             raise ValueError("SyncBatchNormalization does not support fused=True")
         if hasattr(_BatchNormalization, "_fused_can_be_used"):  # tf_keras

@@ -1,4 +1,4 @@
-"""horovod.torch's API over Hearth's collective: `import hearth.horovod.torch as hvd`.
+"""horovod.torch's API on Hearth's collective: `import hearth.horovod.torch as hvd`.
 
 docs/horovod.md lists each call.
 """

@@ -1,4 +1,4 @@
-"""DistributedOptimizer(op=Adasum): the ranks combine their steps instead of their gradients."""
+"""DistributedOptimizer(op=Adasum): combines the ranks' steps instead of their gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hearth.horovod.torch.handles import synchronize
 
 
 class AdasumSteps:
-    """What is added to the class of the user's optimizer."""
+    """Mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:
         self._named = parameters
@@ -23,7 +23,7 @@ class AdasumSteps:
         self._passes = options["backward_passes_per_step"]
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Changes nothing: the program calls step() when gradients have been added up."""
+        """Changes nothing: the program calls step() once gradients have been added up."""
         self._passes = passes
 
     def synchronize(self) -> None:
@@ -31,12 +31,12 @@ class AdasumSteps:
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """Raises AssertionError: there is nothing to skip with Adasum."""
-        raise AssertionError("skip_synchronize() makes no sense with op=Adasum")
+        """Raises AssertionError: Adasum has nothing to skip."""
+        raise AssertionError("skip_synchronize() cannot be used with op=Adasum")
         yield
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """A step of this rank, combined with those of the others."""
+        """A step of this rank, combined with the others'."""
         before = [parameter.detach().clone() for _, parameter in self._named]
         loss = super().step(closure)
         if basics.size() == 1:

@@ -24,7 +24,7 @@ def allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """Reduces a tensor over the ranks; synchronize() gives the result.
+    """Reduces a tensor over the ranks; synchronize() returns the result.
 
     Raises:
         ValueError: both op and average were given, or the name is in flight.
@@ -42,7 +42,7 @@ def allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """allreduce_async() in place. Leave the tensor alone until synchronize()."""
+    """allreduce_async() in place. Do not use the tensor until synchronize()."""
     how = _reduction(average, op, prescale_factor, postscale_factor, process_set)
     return _allreduce([tensor], name, how, process_set, in_place=True, single=True)
 
@@ -56,7 +56,7 @@ def grouped_allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """allreduce_async() of several tensors, as one operation."""
+    """allreduce_async() of several tensors in one operation."""
     how = _reduction(average, op, prescale_factor, postscale_factor, process_set)
     return _allreduce(list(tensors), name, how, process_set, in_place=False, single=False)
 
@@ -89,7 +89,7 @@ def sparse_allreduce_async(
     if op not in (reductions.Average, reductions.Sum):
         raise ValueError("sparse tensors are reduced by op=Average or op=Sum")
     tensor = tensor.coalesce()
-    # Rows of indices first, as the ranks have different numbers of them.
+    # Rows of indices first, as ranks have different numbers of rows.
     parts = [tensor.indices().t().contiguous(), tensor.values()]
     members = process_set.size()
 
@@ -117,7 +117,7 @@ def grouped_allgather_async(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """allgather_async() of several tensors, as one operation."""
+    """allgather_async() of several tensors in one operation."""
     own = [_rows(tensor) for tensor in tensors]
     return submit({"kind": "allgather"}, name, own, process_set, _all(own))
 
@@ -128,7 +128,7 @@ def broadcast_async(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """Copies the tensor of global rank `root_rank` to all; synchronize() gives it.
+    """Copies the tensor of global rank `root_rank` to all ranks; synchronize() returns it.
 
     Raises:
         ValueError: `root_rank` is not in the process set.
@@ -155,14 +155,14 @@ def alltoall_async(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
-    """Sends each rank its rows of the tensor; synchronize() gives those that came here.
+    """Sends each rank its rows of the tensor; synchronize() returns the received rows.
 
     Args:
-        splits: how many rows each rank gets, a list or a tensor of integers; with it synchronize()
-            gives (the rows, how many each rank sent). None: equally many.
+        splits: number of rows for each rank, a list or an integer tensor; synchronize() then
+            returns (rows, number of rows from each rank). None: equal numbers.
 
     Raises:
-        ValueError: the splits do not sum up to the rows, or the rows cannot be divided equally.
+        ValueError: the splits do not add up to the rows, or the rows cannot be divided equally.
     """
     members = process_set.size()
     sent = _splits(tensor, splits, members)
@@ -201,7 +201,7 @@ def grouped_reducescatter_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Handle:
-    """reducescatter_async() of several tensors, as one operation."""
+    """reducescatter_async() of several tensors in one operation."""
     how = _scatter(op, prescale_factor, postscale_factor, process_set)
     own = [_own(_with_rows(tensor)) for tensor in tensors]
     return submit(how, name, own, process_set, _all(list(tensors)))
@@ -275,7 +275,7 @@ def _splits(tensor: Tensor, splits: Any, members: int) -> list[int]:
 
 def _with_rows(tensor: Tensor) -> Tensor:
     if tensor.dim() == 0:
-        raise ValueError("a scalar has no rows to share out: give a tensor of one dimension")
+        raise ValueError("a scalar has no rows to distribute: pass a tensor with a first dimension")
     return tensor
 
 
@@ -290,7 +290,7 @@ def _own(tensor: Tensor) -> Tensor:
 
 
 def _into(outputs: list[Tensor], single: bool) -> Callable[[Any], Any]:
-    """Copies results to tensors whose memory the engine could not use."""
+    """Copies results to tensors whose memory the engine could not use directly."""
 
     def finish(arrays: Any) -> Any:
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What gradients are compressed to while they travel."""
+"""Compression of gradients for sending."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from torch import Tensor
 
 
 class Compressor:
-    """Base of compressors: compress() gives what travels, and what decompress() needs."""
+    """Base of compressors: compress() returns the data to send, and context for decompress()."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
-        """Returns (the compressed tensor, what decompress() takes as its second argument)."""
+        """Returns (the compressed tensor, the second argument of decompress())."""
         raise NotImplementedError
 
     @staticmethod
     def decompress(tensor: Tensor, ctx: Any) -> Tensor:
-        """Returns the tensor as it was, but for precision."""
+        """Returns the tensor, with reduced precision."""
         raise NotImplementedError
 
 
 class NoneCompressor(Compressor):
-    """Leaves tensors as they are."""
+    """Does not compress."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
@@ -35,7 +35,7 @@ class NoneCompressor(Compressor):
 
 
 class FP16Compressor(Compressor):
-    """Floating-point tensors travel as float16."""
+    """Sends floating-point tensors as float16."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
@@ -49,7 +49,7 @@ class FP16Compressor(Compressor):
 
 
 class Compression:
-    """The compressors that there are."""
+    """The available compressors."""
 
     none = NoneCompressor
     fp16 = FP16Compressor

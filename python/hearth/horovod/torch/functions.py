@@ -1,4 +1,4 @@
-"""What rank 0 shares with the others before training: parameters, and an optimizer's state."""
+"""Broadcasts parameters and an optimizer's state from rank 0 before training."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def broadcast_parameters(
     """Sets parameters to those of rank `root_rank`.
 
     Args:
-        params: a state_dict, or (name, tensor) pairs as model.named_parameters() gives.
+        params: a state_dict, or (name, tensor) pairs as in model.named_parameters().
 
     Raises:
-        ValueError: they are something else.
-        HorovodInternalError: the ranks have other names, types or shapes, or one is lost.
+        ValueError: another type.
+        HorovodInternalError: names, types or shapes differ between the ranks, or one is lost.
     """
     pairs = list(params.items()) if isinstance(params, Mapping) else _pairs(params)
     handles = [
@@ -45,13 +45,13 @@ def _pairs(params: Any) -> list[tuple[str, Tensor]]:
         if all(isinstance(each, tuple) and len(each) == 2 for each in pairs):
             return pairs
     raise ValueError(
-        f"broadcast_parameters() takes a state_dict or (name, tensor) pairs, not a "
-        f"{type(params).__name__} of something else"
+        f"broadcast_parameters() expects a state_dict or (name, tensor) pairs, not a "
+        f"{type(params).__name__} of other values"
     )
 
 
 class _Tensor:
-    """Stands for a tensor in a pickled state."""
+    """Represents a tensor in a pickled state."""
 
     def __init__(self, number: int, tensor: Tensor):
         self.number = number
@@ -64,13 +64,13 @@ def broadcast_optimizer_state(
     model: Any = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Gives all ranks the optimizer's state of rank `root_rank`, whether they have one or not.
+    """Copies the optimizer's state of rank `root_rank` to all ranks, even those without one.
 
     Args:
-        model: not needed here.
+        model: ignored.
 
     Raises:
-        ValueError: it is torch.optim.LBFGS, whose state is no state of single parameters.
+        ValueError: it is torch.optim.LBFGS, whose state does not belong to single parameters.
         HorovodInternalError: a rank was lost.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
@@ -92,7 +92,7 @@ def broadcast_optimizer_state(
 
 
 def _taken_apart(value: Any, tensors: list[Tensor]) -> Any:
-    """The value with places for its tensors, which are appended to the list."""
+    """The value with placeholders for its tensors, which are appended to the list."""
     if isinstance(value, Tensor):
         tensors.append(value)
         return _Tensor(len(tensors) - 1, value)

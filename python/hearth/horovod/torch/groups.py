@@ -12,10 +12,10 @@ from torch import Tensor
 def named(
     optimizer: Any, named_parameters: Iterable[tuple[str, Tensor]] | None
 ) -> list[tuple[str, Tensor]]:
-    """(name, parameter) of each that an optimizer has.
+    """(name, parameter) of each parameter of an optimizer.
 
     Raises:
-        ValueError: names are missing, doubled or no names.
+        ValueError: names are missing, duplicate or invalid.
     """
     own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if named_parameters is None:
@@ -23,7 +23,7 @@ def named(
     given = list(named_parameters)
     if any(not isinstance(each, tuple) for each in given):
         raise ValueError(
-            "named_parameters has something else than tuples (name, parameter): give "
+            "named_parameters has elements that are not tuples (name, parameter): pass "
             "model.named_parameters()"
         )
     doubled = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
@@ -36,7 +36,7 @@ def named(
     unknown = sum(id(parameter) not in known for parameter in own)
     if unknown:
         raise ValueError(
-            f"named_parameters lacks {unknown} of the optimizer's {len(own)} parameters: give the "
+            f"named_parameters lacks {unknown} of the optimizer's {len(own)} parameters: pass the "
             "named_parameters() of the whole model"
         )
     mine = {id(parameter) for parameter in own}
@@ -46,16 +46,16 @@ def named(
 def partition(
     groups: int | Sequence[Sequence[Tensor]] | None, parameters: list[Tensor]
 ) -> dict[int, tuple[int, list[Tensor]]]:
-    """By a parameter's id: the number of its group and all that are in it.
+    """By a parameter's id: the number of its group, and the group's parameters.
 
     Raises:
-        ValueError: `groups` is not what it must be, or a parameter is in two of them.
+        ValueError: `groups` is invalid, or a parameter is in two of them.
     """
     if groups is None or groups == 0:
         return {}
     if isinstance(groups, int):
         if groups < 0:
-            raise ValueError(f"groups={groups}: give a number, or lists of parameters")
+            raise ValueError(f"groups={groups}: pass a number, or lists of parameters")
         wanted = [each for each in parameters if each.requires_grad]
         size, more = divmod(len(wanted), min(groups, len(wanted)) or 1)
         lists, start = [], 0
@@ -66,7 +66,7 @@ def partition(
     elif isinstance(groups, list | tuple):
         lists = [list(group) for group in groups]
     else:
-        raise ValueError(f"groups={groups!r}: give a number, or lists of parameters")
+        raise ValueError(f"groups={groups!r}: pass a number, or lists of parameters")
     found: dict[int, tuple[int, list[Tensor]]] = {}
     for number, group in enumerate(lists):
         for parameter in group:

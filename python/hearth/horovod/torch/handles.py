@@ -14,12 +14,12 @@ from hearth.horovod.process_sets import ProcessSet
 from hearth.horovod.torch import tensors
 
 _numbers = itertools.count()
-# By handle: what is awaited, and what makes the operation's output of its result.
+# By handle: the future to wait for, and the function that makes the output from its result.
 _open: dict[int, tuple[Future[Any], Callable[[Any], Any]]] = {}
 
 
 class Handle(int):
-    """The number of an operation in flight; calling it waits for the output, as synchronize()."""
+    """The number of an operation in flight; calling it waits for the output, like synchronize()."""
 
     def __call__(self) -> Any:
         return synchronize(self)
@@ -32,8 +32,8 @@ def submit(
     process_set: ProcessSet,
     finish: Callable[[Any], Any],
 ) -> Handle:
-    """Submits an operation on tensors, which must stay as they are; results overwrite their memory
-    where the operation is one that works in place.
+    """Submits an operation on tensors, which must not change meanwhile; in-place operations
+    overwrite their memory with the results.
 
     Raises:
         ValueError: the name is in flight, or this rank is not in the process set.
@@ -51,26 +51,26 @@ def submit(
 
 
 def made(future: Future[Any], finish: Callable[[Any], Any]) -> Handle:
-    """A handle of what a Future gives."""
+    """A handle for a Future's result."""
     handle = Handle(next(_numbers))
     _open[handle] = future, finish
     return handle
 
 
 def set_id(process_set: ProcessSet) -> int:
-    """A process set's number. Raises ValueError where it is not registered."""
+    """A process set's number. Raises ValueError if it is not registered."""
     if process_set.process_set_id is None:
         raise ValueError(f"{process_set} is not registered: call add_process_set() on all ranks")
     return process_set.process_set_id
 
 
 def poll(handle: int) -> bool:
-    """Whether synchronize() would return, or raise, at once."""
+    """Whether synchronize() would return or raise at once."""
     return handle not in _open or _open[handle][0].done()
 
 
 def synchronize(handle: int) -> Any:
-    """Waits for an operation and returns its output; None where that was done before.
+    """Waits for an operation and returns its output; None if that was done before.
 
     Raises:
         HorovodInternalError: it failed.

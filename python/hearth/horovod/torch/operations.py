@@ -1,4 +1,4 @@
-"""Operations on tensors that wait for their result; gradients flow back through them."""
+"""Blocking, differentiable operations on tensors."""
 
 from __future__ import annotations
 
@@ -117,12 +117,12 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """The ranks' tensors, reduced by `op`: Average, Sum, Adasum, Min, Max or Product.
+    """Reduces a tensor over the ranks by `op`: Average, Sum, Adasum, Min, Max or Product.
 
     Args:
         average: instead of `op`: True is Average, False Sum.
-        name: by which the ranks know the operation; None: they are matched by their order.
-        prescale_factor, postscale_factor: multiply the tensor before, and the result after.
+        name: by which ranks match the operation; None: they are matched by order.
+        prescale_factor, postscale_factor: factors applied before and after.
 
     Raises:
         ValueError: op and average were both given, or the name is in flight.
@@ -162,7 +162,7 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
-    """allreduce() of several tensors, as one operation."""
+    """allreduce() of several tensors in one operation."""
     pairs = [compression.compress(tensor) for tensor in tensors]
     options = _options(average, op, prescale_factor, postscale_factor, process_set)
     found = _Allreduce.apply(options, name, *[tensor for tensor, _ in pairs])
@@ -186,7 +186,7 @@ def grouped_allreduce_(
 def allgather(
     tensor: Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Tensor:
-    """The ranks' tensors along the first dimension, whose length may differ; of scalars a vector.
+    """Concatenates tensors along the first dimension, whose length may differ; scalars to a vector.
 
     Raises:
         ValueError: the name is in flight.
@@ -201,7 +201,7 @@ def grouped_allgather(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
-    """allgather() of several tensors, as one operation."""
+    """allgather() of several tensors in one operation."""
     return list(_Allgather.apply(process_set, name, *tensors))
 
 
@@ -236,7 +236,7 @@ def alltoall(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """The rows that all ranks sent here; with `splits`, (the rows, how many each rank sent).
+    """The rows received from all ranks; with `splits`, (rows, number of rows from each rank).
 
     Raises:
         ValueError: see alltoall_async(). HorovodInternalError: as allgather().
@@ -254,7 +254,7 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Tensor:
-    """This rank's rows of the reduced tensor; the first ranks have one more row where need be.
+    """This rank's rows of the reduced tensor; the first ranks have one more row if needed.
 
     Raises:
         ValueError: `op` is neither Average nor Sum, or the tensor is a scalar.
@@ -274,7 +274,7 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[Tensor]:
-    """reducescatter() of several tensors, as one operation."""
+    """reducescatter() of several tensors in one operation."""
     options = {
         "op": op,
         "process_set": process_set,
@@ -289,13 +289,13 @@ def grouped_reducescatter(
 def join(device: int = -1) -> int:
     """Adds zeros to the other ranks' reductions until all ranks have called join().
 
-    Returns the rank that joined last. Raises HorovodInternalError where a rank is lost.
+    Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
     """
     return current.join()
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns once all ranks of the process set have come. Raises as join()."""
+    """Returns once all ranks of the process set have called it. Raises like join()."""
     number = set_id(process_set)
     current.wait({"kind": "barrier"}, names.of_operation("barrier", None, number), number)
 

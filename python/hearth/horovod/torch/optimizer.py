@@ -1,7 +1,7 @@
 """DistributedOptimizer: an optimizer whose gradients are reduced over the ranks.
 
-Each gradient is submitted when backward has made it, whatever order that happens in on the other
-ranks, and step() waits for all of them.
+Each gradient is submitted when backward has computed it, in any order on other ranks, and step()
+waits for all of them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from hearth.horovod.torch.handles import synchronize
 
 
 class _Reducing:
-    """What is added to the class of the user's optimizer."""
+    """Mixed into the class of the user's optimizer."""
 
     def _begin(self, parameters: list[tuple[str, Tensor]], options: dict[str, Any]) -> None:
         self._names = {id(parameter): name for name, parameter in parameters}
         self._options = options
         self._passes = options["backward_passes_per_step"]
         self._groups = partition(options["groups"], [p for _, p in parameters])
-        # What is in flight: a parameter's handle, with what decompresses it.
+        # In flight: a parameter's handle, and the context to decompress it.
         self._in_flight: dict[int, tuple[Tensor, Any, Any]] = {}
         self._group_handles: list[Any] = []
         self._submitted_in_groups: set[int] = set()
@@ -66,7 +66,7 @@ class _Reducing:
             raise AssertionError(
                 f"the gradient of '{self._names.get(id(parameter))}' was computed more than "
                 f"backward_passes_per_step={self._passes} times before step() or synchronize(): "
-                "call one of them, or give a larger backward_passes_per_step"
+                "call one of them, or increase backward_passes_per_step"
             )
         self._delays[id(parameter)] -= 1
         if self._delays[id(parameter)] == 0:
@@ -122,7 +122,7 @@ class _Reducing:
         return parameter, asynchronous.allreduce_async_(tensor, name=name, **self._how()), ctx
 
     def synchronize(self) -> None:
-        """Waits until all gradients are reduced. A parameter without one takes part with zeros.
+        """Waits until all gradients are reduced. A parameter without one contributes zeros.
 
         Raises:
             HorovodInternalError: the ranks disagree, or one is lost.
@@ -151,7 +151,7 @@ class _Reducing:
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """step() in the block does not wait again: synchronize() was called before."""
+        """step() in the block does not wait again, after a call of synchronize()."""
         self._synchronizes = False
         try:
             yield
@@ -172,7 +172,7 @@ class _Reducing:
         return super().step(closure)
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> Any:
-        """As the optimizer's. Raises AssertionError while gradients are in flight."""
+        """Like the optimizer's. Raises AssertionError while gradients are in flight."""
         if self._in_flight or self._group_handles or self._ready:
             raise AssertionError(
                 "zero_grad() was called between backward() and step() or synchronize(), while "
@@ -181,12 +181,12 @@ class _Reducing:
         return super().zero_grad(*args, **kwargs)
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """How many backward passes add to the gradients before they are reduced."""
+        """Sets how many backward passes add to the gradients before they are reduced."""
         self._passes = passes
         self._reset_delays()
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """As the optimizer's; waits for gradients that are in flight."""
+        """Like the optimizer's; waits for gradients in flight."""
         if self._in_flight or self._group_handles:
             self._take_results()
         self._ready.clear()
@@ -220,16 +220,16 @@ def DistributedOptimizer(
     Args:
         named_parameters: of the model, all that the optimizer has; None: they are numbered.
         compression: Compression.none or Compression.fp16.
-        backward_passes_per_step: so many backward passes add up before gradients are reduced.
+        backward_passes_per_step: number of backward passes that add up before the reduction.
         op: Average, Sum, or Adasum, which reduces the steps instead of the gradients.
-        gradient_predivide_factor: with Average: gradients are divided by it before they are added,
-            and the sum is divided by the rest.
-        groups: how many groups of parameters are reduced as one each, or the groups themselves.
+        gradient_predivide_factor: with Average: divide gradients by it before they are added, and
+            the sum by the rest.
+        groups: number of groups of parameters that are each reduced as one, or the groups.
             num_groups: the older form.
-        sparse_as_dense: sparse gradients are made dense; else the rows of all ranks are gathered.
+        sparse_as_dense: convert sparse gradients to dense; else gather the rows of all ranks.
 
     Raises:
-        ValueError: names are missing, doubled or no names; or arguments exclude each other.
+        ValueError: names are missing, duplicate or invalid; or arguments are mutually exclusive.
     """
     if gradient_predivide_factor != 1.0 and op != reductions.Average:
         raise ValueError("gradient_predivide_factor needs op=Average")

@@ -14,11 +14,11 @@ _BatchNorm: Any = torch.nn.modules.batchnorm._BatchNorm
 
 
 class SyncBatchNorm(_BatchNorm):
-    """As torch.nn.BatchNorm*d, with the mean and variance of all ranks' rows while it trains."""
+    """Like torch.nn.BatchNorm*d, with mean and variance of all ranks' rows during training."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
-            raise ValueError(f"SyncBatchNorm takes at least 2 dimensions, not {input.dim()}")
+            raise ValueError(f"SyncBatchNorm needs at least 2 dimensions, not {input.dim()}")
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalizes a minibatch, (rows, channels, ...)."""

@@ -1,4 +1,4 @@
-"""Tensors as the engine takes them: NumPy arrays on the CPU and the name of their type."""
+"""Converts tensors for the engine: NumPy arrays on the CPU and the name of their type."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor
 
 
 def kind_of(tensor: Tensor) -> str:
-    """The name of its type, as "float32"."""
+    """The name of its type, such as "float32"."""
     return str(tensor.dtype).removeprefix("torch.")
 
 
 def array_of(tensor: Tensor) -> Any:
-    """Its values as a contiguous array: the tensor's own memory where that is on the CPU and
-    contiguous. bfloat16 comes as its bits."""
+    """Its values as a contiguous array, sharing the tensor's memory if that is on the CPU and
+    contiguous. bfloat16 is returned as bits."""
     tensor = tensor.detach().cpu().contiguous()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(np.uint16)
@@ -24,7 +24,7 @@ def array_of(tensor: Tensor) -> Any:
 
 
 def tensor_of(array: Any, like: Tensor) -> Tensor:
-    """A tensor of the type and on the device of `like`, on the CPU with the array's memory."""
+    """A tensor with the type and device of `like`, on the CPU sharing the array's memory."""
     if like.dtype == torch.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(like.device)
     return torch.from_numpy(array).to(like.device)

@@ -1,4 +1,4 @@
-"""petastorm.spark's API: a DataFrame, written once, as minibatches of PyTorch and TensorFlow."""
+"""petastorm.spark's API: converts a DataFrame, written once, for PyTorch and TensorFlow."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.stored_files import StoredFile, stored_in
-from hearth.files.uri import is_far
+from hearth.files.uri import is_remote
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,5 +91,5 @@ def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile
 
 def _names(folder: str, lister: Any) -> dict[str, StoredFile]:
     """The files of a folder, or the one file, by name."""
-    found = stored_in(folder, lister if is_far(folder) else None)
+    found = stored_in(folder, lister if is_remote(folder) else None)
     return {file.uri.rpartition("/")[2]: file for file in found}

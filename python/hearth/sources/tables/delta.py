@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from hearth.files.stored_files import StoredFile, served, stored_in
-from hearth.files.uri import is_far, local_path, scheme
+from hearth.files.uri import is_remote, local_path, scheme
 from hearth.sources.file_source import FileSource
 from hearth.sources.tables.columns import Column, has_struct, plain
 from hearth.sources.tables.data_files import DataFile, located, pack_rows, whole_path
@@ -104,7 +104,7 @@ def _local_log(where: str, lister: Any) -> Iterator[str]:
         raise FileNotFoundError(
             f"{where} does not exist, or is no Delta table: it has no files in {_LOG}"
         )
-    if not is_far(where) and "%" not in os.path.realpath(where):  # deltalake takes it for an escape
+    if not is_remote(where) and "%" not in os.path.realpath(where):  # deltalake unescapes it
         yield where
         return
     with tempfile.TemporaryDirectory(prefix="hearth-delta-") as folder:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hearth.files.stored_files import served, stored_in
-from hearth.files.uri import is_far
+from hearth.files.uri import is_remote
 from hearth.sources.file_source import FileSource
 from hearth.sources.tables.columns import Column, has_struct, plain
 from hearth.sources.tables.data_files import DataFile, located, pack_rows, whole_path
@@ -53,7 +53,7 @@ class IcebergSource(TableSource):
             schema = scan.projection()
             columns = _columns(schema, table)
             files = list(_files(scan.plan_files(), schema, table)) if snapshot else []
-        far = [file.uri for file in files[:1] if is_far(file.uri)]
+        far = [file.uri for file in files[:1] if is_remote(file.uri)]
         lister = served(far[0], spark)[1] if far else None
         files = located(files, lister, f"{version} of {self.uri}")
         kind = f"Parquet of {version} of {self.uri}"

@@ -8,7 +8,7 @@ from typing import Any
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 
 from hearth.files.stored_files import stored_in
-from hearth.files.uri import is_far
+from hearth.files.uri import is_remote
 from hearth.sources.tables.data_files import whole_path
 from hearth.sources.tables.table_source import read_whole
 
@@ -35,7 +35,7 @@ class _Input(InputFile):
     def __init__(self, location: str, lister: Any):
         super().__init__(location)
         self._uri = whole_path(location)
-        self._lister = lister if is_far(location) else None
+        self._lister = lister if is_remote(location) else None
 
     def __len__(self) -> int:
         return len(self._content())

@@ -48,14 +48,14 @@ class ProgramReports:
         Raises:
             TypeError, ValueError: a value is not a single number, or the step is not an integer.
         """
-        from hearth.data.given import given_rows  # loads the core, which drivers need not
+        from hearth.data.delivered import delivered_rows  # loads the core, which drivers need not
 
         metrics = metrics_of(values)
         given = None if step is None else step_of(step)
         with self._lock:
             number = self._next_step if given is None else given
             message = {"step": number, "values": metrics, "at": self._clock()}
-            data = packed({**message, "rows": given_rows()})
+            data = packed({**message, "rows": delivered_rows()})
             self._note_names(metrics)
             self._next_step = number + 1
             self._send({"values": metrics, "data": data})

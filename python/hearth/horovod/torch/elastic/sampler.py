@@ -1,4 +1,4 @@
-"""A sampler that shares out the rows of an epoch that are left when the ranks change."""
+"""A sampler that redistributes the remaining rows of an epoch when the ranks change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hearth.horovod.objects import allgather_object
 
 
 class ElasticSampler(Sampler[int]):
-    """Shares a dataset out among the ranks, and what is left of an epoch after a reset."""
+    """Distributes a dataset among the ranks, and the rest of an epoch after a reset."""
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0):
         self.dataset, self.shuffle, self.seed = dataset, shuffle, seed
@@ -23,17 +23,17 @@ class ElasticSampler(Sampler[int]):
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: all rows are to be used."""
+        """Starts an epoch with all rows."""
         self.epoch = epoch
         self.processed_indices = set()
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
-        """This rank has used the rows of its minibatch `batch_idx`."""
+        """Marks the rows of this rank's minibatch `batch_idx` as processed."""
         self.record_indices(self.get_indices(batch_idx, batch_size))
 
     def record_indices(self, indices: Any) -> None:
-        """This rank has used these rows."""
+        """Marks these rows as processed."""
         self.processed_indices.update(indices)
 
     def get_indices(self, batch_idx: int, batch_size: int) -> list[int]:
@@ -42,14 +42,14 @@ class ElasticSampler(Sampler[int]):
         return self.indices[start : start + batch_size]
 
     def sync(self) -> None:
-        """Collects the rows that any rank has used."""
+        """Collects the rows that any rank has processed."""
         states = allgather_object(self.state_dict())
         self.processed_indices = set().union(*(each["processed_indices"] for each in states))
         self.epoch = states[0]["epoch"]
         self.reset()
 
     def reset(self) -> None:
-        """Shares the rows that are left out among the ranks; some come twice to make it even."""
+        """Distributes the remaining rows among the ranks; some are repeated for equal lengths."""
         self.num_replicas, self.rank = basics.size(), basics.rank()
         left = [i for i in range(len(self.dataset)) if i not in self.processed_indices]
         if self.shuffle:
@@ -62,7 +62,7 @@ class ElasticSampler(Sampler[int]):
         self.indices = left[self.rank :: self.num_replicas]
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch, and the rows that are used."""
+        """The epoch, and the processed rows."""
         return {"epoch": self.epoch, "processed_indices": set(self.processed_indices)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from hearth.horovod.torch.functions import broadcast_optimizer_state, broadcast_
 class TorchState(ObjectState):
     """A model, an optimizer, and other attributes: TorchState(model, optimizer, batch=0).
 
-    Attributes whose values have state_dict() and load_state_dict() are kept by those.
+    Values with state_dict() and load_state_dict() are saved and restored by these.
     """
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any):
@@ -53,7 +53,7 @@ class TorchState(ObjectState):
         self.save()
 
     def reset(self) -> None:
-        """Samplers share out what is left of the epoch anew."""
+        """Samplers redistribute the rest of the epoch."""
         for part in self._parts.values():
             if isinstance(part, ElasticSampler):
                 part.reset()

@@ -1,4 +1,4 @@
-"""Picture files with labels, listed in a text file, read by Spark's tasks."""
+"""Image files with labels, listed in a text file and read by Spark's tasks."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-# A partition becomes a file: of pictures of 150 KB, about the block of a file system.
+# A partition becomes a file: with images of 150 KB, about a file system's block.
 _FILES_PER_PARTITION = 512
-# What a task holds at once, beside the picture that it reads.
+# Data that a task holds in addition to the current image.
 _BATCH_BYTES = 8 << 20
 
 
 def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame, int]:
-    """The lines of a label file as columns name, label, and with three `fields` id; and how many
-    there are.
+    """The lines of a label file as columns name, label, and with three `fields` id; and their
+    number.
 
-    The last fields hold no spaces, a file's name may. The label is a string, of three fields a
-    number of 32 bits. Lines come
-    sorted by name, in partitions of a few hundred, so that a second run makes the same files.
+    The last fields have no spaces, but a file name may. The label is a string; with three fields a
+    32-bit number. Lines are sorted by name, in partitions of a few hundred, so a second run makes
+    the same files.
 
     Raises:
-        FlagError: the file has no line, one with too few fields or a label that is no number.
+        FlagError: the file is empty, or has a line with too few fields or an invalid label.
     """
     from pyspark.sql import functions as sql
 
@@ -53,15 +53,15 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
         raise FlagError(f"-labelFile {label_file} has a line that is not '{form}': {line}")
     if seen.odd:
         name, label = seen.odd
-        raise FlagError(f"-labelFile {label_file}: the label of {name} is no number: {label}")
+        raise FlagError(f"-labelFile {label_file}: the label of {name} is not a number: {label}")
     partitions = math.ceil(seen["count"] / _FILES_PER_PARTITION)
     if fields == 3:
         rows = rows.withColumn("label", number)
     return rows.select(*names).repartitionByRange(partitions, "name"), seen["count"]
 
 
-def read_picture(root: str, name: str) -> bytes:
-    """A file's bytes. Raises OSError, which names it."""
+def read_image(root: str, name: str) -> bytes:
+    """A file's bytes. Raises OSError that names it."""
     import socket
 
     uri = f"{root.rstrip('/')}/{name}"
@@ -81,7 +81,7 @@ def read_batches(
     for batch in batches:
         begin, data, held = 0, [], 0
         for row, file in enumerate(batch.column(name).to_pylist()):
-            data.append(read_picture(root, file))
+            data.append(read_image(root, file))
             held += len(data[-1])
             if held >= _BATCH_BYTES:
                 yield _joined(batch.slice(begin, len(data)), data)

@@ -8,8 +8,8 @@ import pytest
 from webhdfs_server import WebHdfs, refusal
 
 from hearth import HearthError
-from hearth.files import core_files, far_copies
-from hearth.files.far_copies import FarCopies
+from hearth.files import core_files, remote_copies
+from hearth.files.remote_copies import RemoteCopies
 
 
 class Shell:
@@ -28,7 +28,7 @@ class Shell:
 @pytest.fixture
 def shell(monkeypatch):
     stand_in = Shell()
-    monkeypatch.setattr(far_copies, "HadoopShell", lambda settings: stand_in)
+    monkeypatch.setattr(remote_copies, "HadoopShell", lambda settings: stand_in)
     return stand_in
 
 
@@ -42,7 +42,7 @@ def test_files_come_back_as_they_went_without_a_shell(hdfs, shell, tmp_path, mon
     monkeypatch.setattr(core_files, "_COPY_BYTES", 1000)
     content = os.urandom(2500)
     (tmp_path / "a [b]").write_bytes(content)
-    copies, folder = FarCopies({}), f"{hdfs.uri}/models"
+    copies, folder = RemoteCopies({}), f"{hdfs.uri}/models"
     assert copies.names(folder) == []
     copies.store([str(tmp_path / "a [b]")], folder)
     assert hdfs.files == {"/models/a [b]": content}
@@ -55,26 +55,26 @@ def test_files_come_back_as_they_went_without_a_shell(hdfs, shell, tmp_path, mon
 def test_a_file_that_cannot_be_read_here_is_not_begun_there(hdfs, shell, tmp_path):
     shell.refusal = "gone cannot be read"
     with pytest.raises(HearthError, match="gone cannot be read"):
-        FarCopies({}).store([str(tmp_path / "gone")], f"{hdfs.uri}/models")
+        RemoteCopies({}).store([str(tmp_path / "gone")], f"{hdfs.uri}/models")
     assert hdfs.files == {}
 
 
 def test_where_the_core_is_refused_the_shell_goes_on(hdfs, shell, tmp_path, capfd):
     (tmp_path / "x").write_text("x")
     hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
-    copies = FarCopies({})
+    copies = RemoteCopies({})
     for _ in range(2):
         copies.store([str(tmp_path / "x")], f"{hdfs.uri}/models")
     assert shell.stored == [f"{hdfs.uri}/models/x"] * 2
     said = capfd.readouterr().err
-    assert said.count("Hadoop's shell can, and is used") == 1 and "/models/x" in said
+    assert said.count("using Hadoop's shell instead") == 1 and "/models/x" in said
 
 
 def test_where_both_are_refused_the_shells_reason_counts_and_the_core_tries_again(
     hdfs, shell, tmp_path
 ):
     (tmp_path / "x").write_text("x")
-    copies, own = FarCopies({}), hdfs.before
+    copies, own = RemoteCopies({}), hdfs.before
     hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
     shell.refusal = "not allowed by Hadoop"
     with pytest.raises(HearthError, match="not allowed by Hadoop"):
@@ -85,5 +85,5 @@ def test_where_both_are_refused_the_shells_reason_counts_and_the_core_tries_agai
 
 
 def test_other_file_systems_are_hadoops_own(shell, tmp_path):
-    FarCopies({}).store([str(tmp_path / "x")], "s3a://bucket/models")
+    RemoteCopies({}).store([str(tmp_path / "x")], "s3a://bucket/models")
     assert shell.stored == ["s3a://bucket/models/x"]

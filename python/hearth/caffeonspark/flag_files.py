@@ -1,8 +1,7 @@
-"""Where the files that a run's flags name lie: on this machine, or in a file system of Hadoop's.
+"""Resolves and checks the files of a run's flags, local or in a file system of Hadoop.
 
-One rule for all flags, which is CaffeOnSpark's: `file:` is local; a name without a scheme belongs
-to Spark's default file system, where a relative one is below the user's folder (locally: the
-working directory).
+All flags follow CaffeOnSpark's rule: `file:` is local; a name without a scheme belongs to Spark's
+default file system, where a relative one is below the user's home (locally: the working directory).
 """
 
 from __future__ import annotations
@@ -13,31 +12,31 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.files.hadoop_files import HadoopFiles
-from hearth.files.uri import default_file_system, is_far, local_path, scheme, serving
+from hearth.files.uri import default_file_system, is_remote, local_path, scheme, serving
 from hearth.spark.dynamic_allocation import refuse_for_ranks
 
 if TYPE_CHECKING:
     from hearth.caffeonspark.config import Config
 
 
-class Places:
-    """Finds and checks files by their flags; raises FlagError or HearthError, one line each."""
+class FlagFiles:
+    """Resolves and checks files by flag; raises FlagError or HearthError, one line each."""
 
     def __init__(self, files: HadoopFiles | None, default_fs: str):
-        """`files`: of Spark's JVM; None with Spark Connect, where nothing elsewhere is checked."""
+        """`files`: of Spark's JVM; None with Spark Connect, where remote files are not checked."""
         self._files, self._default_fs = files, default_fs
 
     @classmethod
-    def of(cls, spark: Any) -> Places:
+    def of(cls, spark: Any) -> FlagFiles:
         return cls(HadoopFiles.of(spark), default_file_system(spark))
 
     def is_local(self, uri: str) -> bool:
-        return not is_far(uri if scheme(uri) else self._default_fs)
+        return not is_remote(uri if scheme(uri) else self._default_fs)
 
     def input(self, flag: str, uri: str) -> str:
-        """A file to read: its absolute local path, or its whole URI; "" stays so."""
+        """A file to read: its absolute local path, or its full URI; "" stays empty."""
         if not uri or not self.is_local(uri):
-            place = self._far(uri)
+            place = self._remote_uri(uri)
             if place and (files := serving(self._files, place)):
                 files.check_readable(flag, place)
             return place
@@ -48,7 +47,7 @@ class Places:
         return path
 
     def model(self, flag: str, uri: str) -> str:
-        """The same of a model, which a training names by its format: NAME, or NAME.h5."""
+        """Like input(), for a model, which a training names by its format: NAME, or NAME.h5."""
         from hearth import HearthError
 
         other = uri.removesuffix(".h5") if uri.endswith(".h5") else f"{uri}.h5"
@@ -61,9 +60,9 @@ class Places:
                 raise error from None
 
     def output(self, flag: str, uri: str) -> str:
-        """The same of a file to write; elsewhere its folder is made and tried."""
+        """Like input(), for a file to write; if it is remote, creates its folder and tries it."""
         if not uri or not self.is_local(uri):
-            place = self._far(uri)
+            place = self._remote_uri(uri)
             if place and (files := serving(self._files, place)):
                 files.check_writable(flag, place)
             return place
@@ -75,15 +74,15 @@ class Places:
             return
         raise FlagError(
             f"{flag} {uri} is in the working directory of the application master's container "
-            f"({os.getcwd()}), which YARN removes with it: name a URI that all hosts see "
+            f"({os.getcwd()}), which YARN removes with it: use a URI that all hosts see "
             "(hdfs:///...)"
         )
 
     @property
     def _has_hadoop(self) -> bool:
-        return is_far(self._default_fs)
+        return is_remote(self._default_fs)
 
-    def _far(self, uri: str) -> str:
+    def _remote_uri(self, uri: str) -> str:
         files = serving(self._files, uri) if uri else None
         return files.qualified(uri) if files is not None else uri
 
@@ -91,30 +90,30 @@ class Places:
 def check_before_start(
     config: Config, files: HadoopFiles, setting: Callable[[str, str], str]
 ) -> None:
-    """Checks what can be known of files and executors before Spark has an application.
+    """Checks files and executors before Spark has an application.
 
-    `setting`: Spark's, by key with a default.
+    `setting`: Spark's settings, by key with a default.
 
     Raises:
         FlagError, HearthError: one line, for the user.
     """
-    places = Places(files, files.default)
+    flag_files = FlagFiles(files, files.default)
     if setting("spark.submit.deployMode", "client") == "cluster":
         for flag, uri in written(config).items():
-            places.refuse_vanishing(flag, uri)
+            flag_files.refuse_vanishing(flag, uri)
     if config.is_training:
         refuse_for_ranks(setting)
         for uri in filter(None, config.snapshot_model_file.split(",")):
-            places.input("-weights", uri)
-        places.input("-snapshot", config.snapshot_state_file)
-        places.output("-model", config.model_path)
+            flag_files.input("-weights", uri)
+        flag_files.input("-snapshot", config.snapshot_state_file)
+        flag_files.output("-model", config.model_path)
     elif config.model_path:
-        places.model("-model", config.model_path)
-    if (config.is_test or config.is_feature) and not places.is_local(config.output_path):
-        places.output("-output", config.output_path)
+        flag_files.model("-model", config.model_path)
+    if (config.is_test or config.is_feature) and not flag_files.is_local(config.output_path):
+        flag_files.output("-output", config.output_path)
 
 
 def written(config: Config) -> dict[str, str]:
-    """What a run writes, by flag."""
+    """The outputs of a run, by flag."""
     found = {"-model": config.model_path} if config.is_training else {}
     return found | ({"-output": config.output_path} if config.is_test or config.is_feature else {})

@@ -12,7 +12,7 @@ from source_nets import SourceNet, digit_rows, weights_of
 from hearth import data
 from hearth.caffeonspark import CaffeOnSpark, DataSource
 from hearth.caffeonspark.tools import sequence_parts
-from hearth.caffeonspark.tools.sequence_keys import picture_key
+from hearth.caffeonspark.tools.sequence_keys import datum_key
 
 FRAME, SEQUENCE = "ImageDataFrame", "SeqImageDataSource"
 
@@ -40,7 +40,7 @@ def sources(net, rows):
             sequence_parts.write_records(
                 file,
                 (
-                    (picture_key(row["id"], str(row["label"]), 1, 28, 28, False), row["data"])
+                    (datum_key(row["id"], str(row["label"]), 1, 28, 28, False), row["data"])
                     for row in part.to_pylist()
                 ),
             )
@@ -93,7 +93,7 @@ def test_what_hadoop_writes_is_read_as_hadoop_reads_it(spark, net, rows, codec, 
     path = net.folder / f"written_{codec}_{kind}"
     pairs = [
         (
-            bytearray(picture_key(row["id"], str(row["label"]), 1, 28, 28, False)),
+            bytearray(datum_key(row["id"], str(row["label"]), 1, 28, 28, False)),
             bytearray(row["image"]),
         )
         for row in rows
@@ -123,5 +123,5 @@ def test_what_only_hadoop_can_unpack_is_read_by_spark(spark, net, rows, caplog, 
     conf = net.config(spark, SEQUENCE, sources("sequence"), spill="off")
     source = DataSource(spark).getSource(conf, True)
     assert source.file_rows() is None
-    assert "is read by Spark: " in caplog.text and "version 5" in caplog.text
+    assert "Spark reads " in caplog.text and "version 5" in caplog.text
     path.write_bytes(content)

@@ -1,5 +1,5 @@
-"""Where this process finds the other ranks: in a node of a cluster, as a process of
-hearth.horovod.run(), or by the environment that torchrun sets."""
+"""Finds this process's rank and the rendezvous with the other ranks: in a node of a cluster, as a
+process of hearth.horovod.run(), or from torchrun's environment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hearth.cluster.node.key_value_store import KeyValueStore
 from hearth.ranks.group import Rendezvous
 from hearth.ranks.place import Place, here
 
-# The descriptor of a socket to the process that started this one by hearth.horovod.run().
+# The descriptor of a socket to hearth.horovod.run(), if it started this process.
 LAUNCHER = "HEARTH_HOROVOD_LAUNCHER"
 
 _launched: Launched | None = None
 
 
 def find() -> Place:
-    """This process's place; alone where nothing says that there are others."""
+    """This process's rank; alone if nothing indicates other ranks."""
     if launched() is not None:
         return launched().place
     if (place := here()) is not None:
@@ -31,10 +31,10 @@ def find() -> Place:
 
 
 def identity() -> str:
-    """A text that ranks have in common which share a host and see the same GPUs.
+    """A string that is equal for ranks which share a host and see the same GPUs.
 
-    A node of a cluster sees GPUs that are its own, and a program that takes the one of its local
-    rank must find the first.
+    A node of a cluster sees only its own GPUs, so a program that selects a GPU by local rank must
+    get the first one.
     """
     host = socket.gethostname()
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES") if here() is not None else ""
@@ -42,7 +42,7 @@ def identity() -> str:
 
 
 def launched() -> Launched | None:
-    """The connection to the launcher, where hearth.horovod.run() started this process."""
+    """The connection to the launcher, if hearth.horovod.run() started this process."""
     global _launched
     if _launched is None and LAUNCHER in os.environ:
         _launched = Launched(int(os.environ.pop(LAUNCHER)))
@@ -50,10 +50,10 @@ def launched() -> Launched | None:
 
 
 class Launched:
-    """A process's side of its connection to the launcher.
+    """The connection of a started process to the launcher.
 
     Attributes:
-        place: this process's. program: the function that it is to run, pickled; empty: none.
+        place: this process's. program: the pickled function to run; empty: none.
     """
 
     def __init__(self, descriptor: int):
@@ -66,14 +66,14 @@ class Launched:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, message: dict[str, Any], data: bytes = b"") -> None:
-        """Sends a message, and bytes behind it. Raises OSError where the launcher has ended."""
+        """Sends a message, followed by bytes. Raises OSError if the launcher has ended."""
         self._channel.send(message, (), data)
 
     def _meeting(self, name: str) -> Rendezvous:
         return Rendezvous(
             publish=lambda text: self._meetings.publish(name, text),
             read=lambda: self._meetings.read(name),
-            withdraw=lambda: None,  # a name serves once
+            withdraw=lambda: None,  # each name is used once
             key=self._key,
         )
 

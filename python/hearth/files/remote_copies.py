@@ -1,6 +1,8 @@
-"""Copies between this host and other file systems: HDFS by the core, in milliseconds; schemes that
-Spark's Hadoop does not know by a library; all others, and a cluster that the core cannot use
-(WebHDFS is off, say), by Hadoop's shell, a JVM each time.
+"""Copies between this host and remote file systems.
+
+HDFS goes through the core, in milliseconds; schemes that Spark's Hadoop lacks go through a library;
+all others, and clusters that the core cannot use (WebHDFS is off, say), through Hadoop's shell,
+which starts a JVM for each command.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from hearth.files.uri import CORE_SCHEMES, scheme
 Result = TypeVar("Result")
 
 
-class FarCopies:
-    """One task's; one thread at a time. Its methods are HadoopShell's, and raise the same errors.
+class RemoteCopies:
+    """The copies of one task; one thread at a time. Same methods and errors as HadoopShell.
 
-    Where the core fails the shell tries, too, and its reason is the one that counts. If it
-    succeeds, it does all the rest.
+    If the core fails, the shell tries; if that fails, too, its reason is raised. Once the shell has
+    succeeded, it does everything that follows.
     """
 
     def __init__(self, settings: Mapping[str, str], libraries: Collection[str] = ()):
-        """`settings`: as of HadoopShell; `libraries`: schemes that it does not know."""
+        """`settings`: as of HadoopShell; `libraries`: the schemes that a library serves."""
         self._libraries = libraries
         self._shell = HadoopShell(settings)
         self._core: CoreFiles | None = CoreFiles()
@@ -50,6 +52,6 @@ class FarCopies:
         except (OSError, ValueError, HearthError) as error:
             why = error
         result = act(self._shell)
-        print(f"hearth: {why}. Hadoop's shell can, and is used", file=sys.stderr, flush=True)
+        print(f"hearth: {why}. using Hadoop's shell instead", file=sys.stderr, flush=True)
         self._core = None
         return result

@@ -1,5 +1,5 @@
-"""Trainings of one driver: each takes all task slots that it needs, or waits; each has a folder of
-checkpoints that no other one uses meanwhile."""
+"""Coordinates the trainings of one driver: each waits until all its task slots are free, and uses
+its checkpoint folder exclusively."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Turns:
-    """Gives slots in the order of the requests, all of a request at once, so none waits for a
-    part. Any thread."""
+class SlotQueue:
+    """Grants slots in the order of the requests, all of a request at once, so none holds only a
+    part. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -20,9 +20,9 @@ class Turns:
         self._queue: deque[object] = deque()
 
     @contextmanager
-    def taking(self, count: int, slots: Callable[[], int | None]) -> Iterator[None]:
-        """Holds `count` slots for the block. More than there are: it runs alone, and Spark
-        reports what it lacks. `slots` is asked again each time others end; None: unknown."""
+    def hold(self, count: int, slots: Callable[[], int | None]) -> Iterator[None]:
+        """Holds `count` slots for the block. If that is more than exist, it runs alone, and Spark
+        reports the lack. `slots` is called again each time others end; None: unknown."""
         place = object()
         with self._changed:
             self._queue.append(place)
@@ -46,17 +46,17 @@ class Turns:
         return known is not None and self._taken + count <= known
 
 
-_turns = Turns()
+_queue = SlotQueue()
 
 
 @contextmanager
 def training_slots(spark: Any, count: int) -> Iterator[None]:
-    """Waits until `count` slots are not held by another training of this driver."""
+    """Waits until `count` slots are free of other trainings of this driver."""
     from hearth.spark.profiles import task_profile
     from hearth.spark.slots import slots_now
 
     profile = task_profile(spark.conf.get)
-    with _turns.taking(count, lambda: slots_now(spark, profile)):
+    with _queue.hold(count, lambda: slots_now(spark, profile)):
         yield
 
 
@@ -65,8 +65,8 @@ _stores_lock = threading.Lock()
 
 
 @contextmanager
-def store_of_one_training(store: str) -> Iterator[None]:
-    """Holds a folder of checkpoints for the block; "" is none.
+def exclusive_store(store: str) -> Iterator[None]:
+    """Holds a checkpoint folder for the block; "" holds none.
 
     Raises:
         ValueError: another training of this driver uses it.
@@ -75,8 +75,8 @@ def store_of_one_training(store: str) -> Iterator[None]:
     with _stores_lock:
         if name in _stores:
             raise ValueError(
-                f"another fit of this program uses storeDir {store} now, and each would go on from "
-                "the other's checkpoints: give each fit a folder, or wait for the first one"
+                f"another fit of this program is using storeDir {store}, and each would resume "
+                "from the other's checkpoints: use one folder per fit, or wait for the first one"
             )
         if name:
             _stores.add(name)
