@@ -19,8 +19,19 @@ endfunction()
 function(hearth_unity target)
   get_target_property(files ${target} SOURCES)
   list(LENGTH files count)
+  # At most eight, six in tests, or the second argument. All units of a target have the same number
+  # of files, because a developer waits for the largest one.
+  set(most 8)
+  if(ARGC GREATER 1)
+    set(most ${ARGV1})
+  elseif(target MATCHES "_test$")
+    set(most 6)
+  endif()
   if(count GREATER 1)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEARTH_UNITY})
+    math(EXPR units "(${count} + ${most} - 1) / ${most}")
+    math(EXPR size "(${count} + ${units} - 1) / ${units}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEARTH_UNITY}
+                          UNITY_BUILD_BATCH_SIZE ${size})
   endif()
 endfunction()
 
