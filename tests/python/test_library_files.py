@@ -145,6 +145,7 @@ def aws(code):
         (aws("UNKNOWN (HTTP status 403)"), "permission_denied"),
         (RuntimeError("google::cloud::Status(PERMISSION_DENIED: no)"), "permission_denied"),
         (RuntimeError("ContainerNotFound"), "not_found"),
+        (RuntimeError("The server is busy. ErrorCode:ServerBusy"), "unavailable"),
         (RuntimeError("Unable to locate credentials"), "permission_denied"),
         (NotImplementedError("append"), "invalid_argument"),
         (RuntimeError("never heard of"), "internal"),
@@ -168,6 +169,21 @@ def test_only_what_may_pass_is_asked_for_again(files, tmp_path, monkeypatch, err
         remote_files._retrying(store, 2)
     assert caught.value.code == code
     assert (len(asked) > 1) == (code in ("unavailable", "internal"))
+
+
+def test_a_busy_store_is_not_taken_for_a_missing_file(files, monkeypatch):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def busy(self, path, **options):
+        raise RuntimeError("The server is busy. ErrorCode:ServerBusy")
+
+    files.write("memory://box/busy/note", b"1")
+    monkeypatch.setattr(MemoryFileSystem, "info", busy)
+    monkeypatch.setattr(MemoryFileSystem, "isfile", lambda self, path: False)  # as adlfs
+    for read in (files.read, files.open_input, files.status):
+        with pytest.raises(HearthError, match=r"busy/note: The server is busy") as caught:
+            read("memory://box/busy/note")
+        assert caught.value.code == "unavailable"
 
 
 class Hadoop:

@@ -88,3 +88,18 @@ def test_ranks_keep_their_partitions(tmp_path):
     assert kept.owners("train", 2, 4, lambda: [0, 1, 0, 1]) == [0, 0, 1, 1]
     assert kept.owners("train", 1, 4, lambda: [0] * 4) == [0] * 4
     assert kept.owners("train", 2, 3, lambda: [0, 1, 0]) == [0, 1, 0]  # the dataset has changed
+
+
+def test_a_frame_reads_the_versions_of_its_tables_that_the_run_had(tmp_path, monkeypatch):
+    found, asked = {"file:/rows": "Delta version 3"}, []
+
+    def pinned(frame, before):
+        asked.append(before)
+        return frame, before or found
+
+    monkeypatch.setattr("hearth.sources.tables.frames.pinned_frame", pinned)
+    for _ in range(2):
+        kept = KeptPlan(str(tmp_path))
+        kept.pinned_frame("train", None)
+        kept.owners("train", 2, 4, lambda: [0, 1, 0, 1])
+    assert asked == [None, found]

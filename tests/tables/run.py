@@ -1,4 +1,5 @@
-"""Tables that Spark writes: hearth.data reads each version as Spark itself does.
+"""Tables that Spark writes: hearth.data reads each version as Spark itself does, and DataFrames of
+them are pinned.
 
 `run.py FOLDER`: with the jars of Delta and Iceberg there; `make test-tables` fetches them and runs
 it. Prints a line for each version of a table.
@@ -14,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import frames
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,6 +29,7 @@ def session(jars: Iterable[Path], warehouse: str) -> SparkSession:
     settings = {
         "spark.jars": ",".join(map(str, jars)),
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         # Short statements: compiling for long runs takes longer than they do.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -42,7 +45,7 @@ def session(jars: Iterable[Path], warehouse: str) -> SparkSession:
         "spark.sql.warehouse.dir": f"{warehouse}/spark",
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     }
-    builder = SparkSession.builder.master("local[1]").appName("tables")
+    builder = SparkSession.builder.master("local[2]").appName("tables")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -164,10 +167,10 @@ def main() -> None:
         spark = session(jars, warehouse)
         named = [jar.stem for jar in jars if jar.name.startswith(("delta-spark", "iceberg"))]
         print(f"Spark {spark.version} with {' and '.join(named)}", flush=True)
-        wrong = check(spark, warehouse)
+        wrong = check(spark, warehouse) + frames.check(spark, warehouse)
         spark.stop()
     if wrong:
-        sys.exit(f"other rows than Spark's: {', '.join(wrong)}")
+        sys.exit(f"not as it should be: {', '.join(wrong)}")
 
 
 if __name__ == "__main__":

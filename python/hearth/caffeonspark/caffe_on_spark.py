@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +24,7 @@ from hearth.caffeonspark.source import Source
 from hearth.files.uri import local_path
 from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
 from hearth.sources.rank_rows import RankRows
+from hearth.sources.tables.frames import frame_identity, pinned_frame
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
 from hearth.spark.token_forwarder import forward_tokens
@@ -174,7 +174,7 @@ class CaffeOnSpark:
             streamed = name == "train" and conf.spill == "off"
             rows = source.file_rows(job["seed"] if streamed else None)
             if rows is None:
-                frames[name] = source.frame()
+                frames[name], _ = pinned_frame(source.frame())
             else:
                 files[name] = rows
         remote = remote_plan(job, self._spark, conf.solver.get("snapshot_prefix", ""))
@@ -270,7 +270,7 @@ def _described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any
         if None not in counts:
             found["rows"] = sum(counts)
     else:
-        found["version"] = hashlib.sha256(rows.schema.json().encode()).hexdigest()
+        found["version"] = frame_identity(rows)
     return {f"dataset.{name}.{key}": value for key, value in found.items()}
 
 

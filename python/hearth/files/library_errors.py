@@ -13,9 +13,10 @@ from hearth.native.failure import Failure
 _MEANINGS: tuple[tuple[str, str], ...] = (
     # Transient errors first: the message of a request that timed out may match other patterns.
     (
-        r"slow_?down|throttl|TooManyRequests|ServiceUnavailable|InternalError|time(d)?[ _-]?out"
-        r"|NETWORK_CONNECTION|could ?n.t (connect|resolve)|connection (error|reset|refused|closed)"
-        r"|EndpointConnectionError|UNAVAILABLE|(status|code)\D{0,12}(429|5\d\d)\b",
+        r"slow_?down|server_?busy|throttl|TooManyRequests|ServiceUnavailable|InternalError"
+        r"|time(d)?[ _-]?out|NETWORK_CONNECTION|could ?n.t (connect|resolve)"
+        r"|connection (error|reset|refused|closed)|EndpointConnectionError|UNAVAILABLE"
+        r"|(status|code)\D{0,12}(429|5\d\d)\b",
         "unavailable",
     ),
     (

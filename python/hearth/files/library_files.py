@@ -32,7 +32,7 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
         ValueError: neither knows the scheme; the message names a missing package, if that is why.
     """
     from pyarrow import ArrowInvalid
-    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+    from pyarrow.fs import FileSystem, PyFileSystem
 
     try:
         known = f"s3:{uri[4:]}" if uri.startswith(_S3) else uri
@@ -45,7 +45,9 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
             system, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError) as other:
             raise ValueError(_unknown(error, other)) from None
-        return PyFileSystem(FSSpecHandler(system)), path
+        from hearth.files.fsspec_handler import FsspecHandler
+
+        return PyFileSystem(FsspecHandler(system)), path
 
 
 def _unknown(error: Exception, other: Exception) -> str:

@@ -20,6 +20,7 @@ from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task
 from hearth.rows.columns import check_carried
 from hearth.rows.rank_rows import is_steady, launch_conf, rank_rows
+from hearth.sources.tables.frames import frame_identity
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.job import SparkJob
 from hearth.spark.session_conf import session_conf
@@ -116,7 +117,7 @@ class Datasets:
         Raises:
             TypeError: an unsupported type of rows.
             ValueError, OSError, HearthError: a streaming DataFrame, a column of an unsupported
-                type, or files that cannot be listed.
+                type, files that cannot be listed, or a table's version that is gone.
         """
         self._spark = spark
         self._deliveries: list[Delivery] = []  # of the current start
@@ -125,6 +126,7 @@ class Datasets:
         frames = {name: value for name, value in rows.items() if _is_frame(name, value)}
         for name, frame in frames.items():
             _check_frame(name, frame)
+            frames[name] = rows[name] = self._kept.pinned_frame(name, frame)
         self.has_frames = bool(frames)
         self.plans = {name: self._plan(name, rows[name], frames, ranks) for name in rows}
 
@@ -147,8 +149,8 @@ class Datasets:
         with session_conf(session, conf):
             frame = rank_rows(session, {name: rows}, partitions)
             steady = is_steady(rows)
-        kind = hashlib.sha256(rows.schema.json().encode()).hexdigest()
-        return Plan(name, partitions, frame, conf, identity=kind, steady=steady)
+        identity = frame_identity(rows)
+        return Plan(name, partitions, frame, conf, identity=identity, steady=steady)
 
     def described(self) -> dict[str, Any]:
         """The known facts that identify the datasets' rows: uri, version, rows, hash."""

@@ -39,7 +39,7 @@ class StoredPlan:
         self._folder = folder
         self._attempt = list(attempt)
         self._known: dict[str, Any] = {}
-        self._tables: dict[str, Any] = {}  # uri and version, by dataset
+        self._tables: dict[str, Any] = {}  # uri and version, or "frame": versions by URI
         self._files: dict[str, Any] = {}  # of this attempt
         self._before: dict[str, Any] = {}  # of the previous attempt
         self._is_written = True
@@ -74,10 +74,25 @@ class StoredPlan:
             source = source.resumed(kept["version"])
         source = source.pin(spark)
         logger.info("dataset %r has %s of %s", name, source.version, source.uri)
-        table = {"uri": source.uri, "version": source.version}
-        self._is_written &= kept == table
-        self._tables[name] = table
+        self._note_table(name, {"uri": source.uri, "version": source.version})
         return source
+
+    def pinned_frame(self, name: str, frame: Any) -> Any:
+        """A dataset's DataFrame with its tables pinned: in the versions that it had before.
+
+        Raises: as pinned_frame() of hearth.sources.
+        """
+        from hearth.sources.tables.frames import pinned_frame
+
+        frame, versions = pinned_frame(frame, self._tables.get(name, {}).get("frame"))
+        for uri, version in versions.items():
+            logger.info("dataset %r has %s of %s", name, version, uri)
+        self._note_table(name, {"frame": versions} if versions else {})
+        return frame
+
+    def _note_table(self, name: str, table: dict[str, Any]) -> None:
+        self._is_written &= self._tables.get(name, {}) == table
+        self._tables[name] = table
 
     def files(self, name: str, uri: str) -> list[Any] | None:
         """The files of the dataset with this URI in the previous attempt; None if there was

@@ -1,0 +1,23 @@
+"""pyarrow's view of fsspec's file systems, without taking a busy store for a missing file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyarrow import PythonFile
+from pyarrow.fs import FSSpecHandler
+
+
+class FsspecHandler(FSSpecHandler):
+    """pyarrow's own asks isfile(), which gives False for any error that Azure's store has."""
+
+    def open_input_stream(self, path: str) -> PythonFile:
+        return self._open(path)
+
+    def open_input_file(self, path: str) -> PythonFile:
+        return self._open(path)
+
+    def _open(self, path: str) -> Any:
+        if self.fs.info(path)["type"] != "file":
+            raise FileNotFoundError(path)
+        return PythonFile(self.fs.open(path, mode="rb"), mode="r")

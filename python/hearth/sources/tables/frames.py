@@ -1,0 +1,208 @@
+"""Versions of the Delta and Iceberg tables that a DataFrame of Spark reads.
+
+Spark looks up a table's newest version each time it computes a DataFrame, unless the program names
+a version. Spark Connect does not show the plan; its frames stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DELTA_INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
+_ICEBERG_TABLE = "org.apache.iceberg.spark.source.SparkTable"
+
+
+def pinned_frame(
+    frame: DataFrame, before: Mapping[str, str] | None = None
+) -> tuple[DataFrame, dict[str, str]]:
+    """The frame with its tables read in fixed versions; and those versions, by the table's URI or
+    name, of the tables whose version the program does not name.
+
+    A frame of which Spark keeps a part (cache()) stays as it is.
+
+    Args:
+        frame: of a session without Spark Connect to have an effect.
+        before: the versions that an earlier driver of the run had; without an entry the version
+            that Spark would read now is taken.
+
+    Raises:
+        ValueError: Spark cannot read the version that the run had.
+    """
+    if not hasattr(frame, "_jdf") or _is_kept(frame):
+        return frame, {}
+    session, versions = frame.sparkSession, dict[str, str]()
+
+    def pinned(leaf: Any) -> Any:
+        table = _table_of(leaf, session)
+        if table is None or table.is_named or table.version is None:
+            return leaf
+        had = (before or {}).get(table.uri)
+        version = versions.setdefault(table.uri, had or table.version)
+        try:
+            return table.at(version)
+        except Exception as error:
+            if had is None:
+                raise
+            said = str(error).partition("\n")[0]
+            raise ValueError(
+                f"{version} of {table.uri}, which the run had before, cannot be read: {said}; name "
+                "a version, or use another checkpoint_dir"
+            ) from None
+
+    plan = _plan(frame)
+    found = _replaced(plan, pinned, _to_seq(session))
+    return (frame if found is plan else _frame_of(found, frame)), versions
+
+
+def frame_identity(frame: DataFrame) -> str:
+    """A hash of the columns, behind the versions of the tables that a pinned frame reads."""
+    digest = hashlib.sha256(frame.schema.json().encode()).hexdigest()
+    tables = []
+    if hasattr(frame, "_jdf"):
+        tables = [_table_of(leaf, frame.sparkSession) for leaf in _leaves(_plan(frame))]
+    named = sorted({f"{t.version} of {t.uri}" for t in tables if t and t.is_named})
+    return ", ".join([*named, digest])
+
+
+class _DeltaTable:
+    """A Delta table that a leaf of a plan reads."""
+
+    def __init__(self, leaf: Any, session: SparkSession):
+        index = leaf.relation().location()
+        self._leaf, self._session = leaf, session
+        self.uri: str = index.path().toString()
+        self.is_named: bool = index.isTimeTravelQuery()
+        self.version: str | None = f"Delta version {index.getSnapshot().version()}"
+
+    def at(self, version: str) -> Any:
+        """The plan of the leaf's columns in this version."""
+        jvm, leaf = self._session._jvm, self._leaf
+        reader = self._session.read.format("delta").option("versionAsOf", version.split()[-1])
+        frame = reader.load(self.uri)
+        found = next(_leaves(_plan(frame)))
+        wanted = {column.name(): column for column in _elements(leaf.output())}
+        _check_columns(wanted, frame._jdf.schema(), f"{version} of {self.uri}")
+        seq = _to_seq(self._session)
+        output = [wanted.get(column.name(), column) for column in _elements(found.output())]
+        relation, _, *others = _arguments(found)
+        scan = found.copy(relation, seq(output), *others)
+        return jvm.org.apache.spark.sql.catalyst.plans.logical.Project(leaf.output(), scan)
+
+
+class _IcebergTable:
+    """An Iceberg table that a leaf of a plan reads."""
+
+    def __init__(self, leaf: Any, session: SparkSession):
+        self._leaf, self._session, self._table = leaf, session, leaf.table()
+        self.uri: str = self._table.table().name()
+        named = self._table.snapshotId()
+        self.is_named = named is not None
+        if named is None:
+            self._table.newScanBuilder(leaf.options())  # refreshes it as a scan would
+            branch = self._table.branch()
+            table = self._table.table()
+            snapshot = table.snapshot(branch) if branch else table.currentSnapshot()
+            named = snapshot and snapshot.snapshotId()
+        self.version = None if named is None else f"Iceberg snapshot {named}"
+
+    def at(self, version: str) -> Any:
+        """The plan of the leaf's columns in this version."""
+        number, jvm = version.split()[-1], self._session._jvm
+        table = self._table.copyWithSnapshotId(int(number))
+        wanted = {column.name(): column for column in _elements(self._leaf.output())}
+        _check_columns(wanted, table.schema(), f"{version} of {self.uri}")
+        _, *others = _arguments(self._leaf)
+        if len(others) > 4:  # since Spark 4.1, which else loads the newest version
+            spec = jvm.org.apache.spark.sql.catalyst.analysis.AsOfVersion(number)
+            others[4] = jvm.scala.Some(spec)
+        return self._leaf.copy(table, *others)
+
+
+def _table_of(leaf: Any, session: SparkSession) -> _DeltaTable | _IcebergTable | None:
+    """The table that a leaf of a plan reads; None: it reads something else."""
+    kind = _class(leaf).rpartition(".")[2]
+    if kind == "DataSourceV2Relation" and _class(leaf.table()) == _ICEBERG_TABLE:
+        return _IcebergTable(leaf, session)
+    if kind == "LogicalRelation" and _is_of_delta(leaf.relation(), session):
+        return _DeltaTable(leaf, session)
+    return None
+
+
+def _is_of_delta(relation: Any, session: SparkSession) -> bool:
+    from py4j.java_gateway import is_instance_of
+
+    # Delta's relations are of anonymous subclasses.
+    name = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+    if not is_instance_of(session.sparkContext._gateway, relation, name):
+        return False
+    return bool(_class(relation.location()) == _DELTA_INDEX)
+
+
+def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
+    """Raises ValueError where the schema lacks one of the columns, or has it in another type."""
+    types = {field.name(): field.dataType() for field in schema.fields()}
+    for name, column in wanted.items():
+        if name not in types or not types[name].equals(column.dataType()):
+            found = types[name].simpleString() if name in types else "none"
+            raise ValueError(
+                f"the DataFrame has a column '{name}' of {column.dataType().simpleString()}, and "
+                f"{table} has {found} by this name"
+            )
+
+
+def _is_kept(frame: DataFrame) -> bool:
+    plan = frame.select("*")._jdf.queryExecution().withCachedData()  # anew: it may be kept by now
+    return any(_class(leaf).endswith(".InMemoryRelation") for leaf in _leaves(plan))
+
+
+def _plan(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _leaves(plan: Any) -> Iterator[Any]:
+    children = _elements(plan.children())
+    if not children:
+        yield plan
+    for child in children:
+        yield from _leaves(child)
+
+
+def _replaced(plan: Any, change: Callable[[Any], Any], seq: Callable[[list[Any]], Any]) -> Any:
+    """The plan with its leaves changed; itself where none has."""
+    children = _elements(plan.children())
+    if not children:
+        return change(plan)
+    found = [_replaced(child, change, seq) for child in children]
+    if all(one is other for one, other in zip(found, children, strict=True)):
+        return plan
+    return plan.withNewChildren(seq(found))
+
+
+def _frame_of(plan: Any, like: DataFrame) -> DataFrame:
+    """A DataFrame of the same session."""
+    names = _class(like._jdf).split(".")  # since Spark 4.0 there are two
+    maker = reduce(getattr, names, like.sparkSession._jvm)
+    return type(like)(maker.ofRows(like._jdf.sparkSession(), plan), like.sparkSession)
+
+
+def _class(value: Any) -> str:
+    return value.getClass().getName()
+
+
+def _elements(seq: Any) -> list[Any]:
+    return [seq.apply(i) for i in range(seq.size())]
+
+
+def _arguments(node: Any) -> list[Any]:
+    """What a case class was made of."""
+    return [node.productElement(i) for i in range(node.productArity())]
+
+
+def _to_seq(session: SparkSession) -> Callable[[list[Any]], Any]:
+    return session._jvm.org.apache.spark.api.python.PythonUtils.toSeq
