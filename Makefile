@@ -8,7 +8,7 @@ SPARK_TESTS := tests/spark/test_training.py tests/spark/test_recovery.py tests/s
 CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.py \
   tests/tensorflow/test_feed_attempts.py
 
-.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-platforms test-torch-frameworks test-torch-versions build setup lint format docs bench wheel wheel-test abi3-modules \
+.PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-platforms test-torch-frameworks test-torch-versions test-mlflow build setup lint format docs bench wheel wheel-test abi3-modules \
   hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
 
 # `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
@@ -111,6 +111,10 @@ test-platforms: build
 # Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
 test-torch-frameworks: build
 	@python=$$(tools/frameworks_environment.sh) && $$python tests/torch/frameworks/run.py
+
+# Trainings with an active run of MLflow, and what it then knows of them.
+test-mlflow: build
+	@python=$$(tools/mlflow_environment.sh) && $$python tests/tracked/run.py
 
 # PyTorch programs with other versions of torch: the backend "hearth", loaders, DDP, FSDP2 (from torch
 # 2.7 on with CPUs), checkpoints, and the device library compiled for it. One environment at a time,

@@ -62,6 +62,16 @@ def test_lost_executors_are_requested_again(monkeypatch):
     assert session == [1]
 
 
+def test_tasks_of_a_profile_are_started_for_spark_to_bring_their_executors(monkeypatch):
+    monkeypatch.setattr(slots, "slots_now", lambda session, profile: 0)
+    monkeypatch.setattr(slots.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    session = Asked(ON)
+    wait = SlotWait(session, 2)
+    wait.profile = object()
+    wait.wait()
+    assert session == []
+
+
 def test_workers_start_with_the_current_executors(monkeypatch):
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: 0)
     session = Asked(ON | {"spark.hearth.executorWait": "0s"})

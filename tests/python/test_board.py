@@ -103,16 +103,48 @@ def test_mlflow_gets_what_is_known_of_the_files_of_a_caffe_training(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from hearth.caffeonspark.caffe_on_spark import _described
+    from hearth.caffeonspark.described import described
     from hearth.data import parquet
     from hearth.sources.rank_rows import RankRows
 
     pq.write_table(pa.table({"x": range(9)}), tmp_path / "rows.parquet")
-    told = _described("train", "file:/rows", RankRows(parquet(str(tmp_path))).pin())
+    told = described("train", "file:/rows", RankRows(parquet(str(tmp_path))).pin())
     assert told["dataset.train.uri"] == "file:/rows" and told["dataset.train.rows"] == 9
     pq.write_table(pa.table({"x": range(10)}), tmp_path / "rows.parquet")
-    other = _described("train", "", RankRows(parquet(str(tmp_path))).pin())
+    other = described("train", "", RankRows(parquet(str(tmp_path))).pin())
     assert len(other) == 2 and other["dataset.train.version"] != told["dataset.train.version"]
+
+
+def test_the_floats_of_a_solver_are_those_of_its_file():
+    import numpy as np
+
+    from hearth.caffeonspark.described import described_solver
+
+    texts = ["0.01", "0.9", "5e-4", "0.12345679", "1e-38", "3", "inf", "nan", "3.4028235e38"]
+    floats = {text: float(np.float32(text)) for text in texts}
+    found = described_solver({**floats, "max_iter": 3, "stepvalue": [4], "lr_policy": "inv"})
+    assert [str(found[text]) for text in texts] == [str(float(text)) for text in texts]
+    assert (found["max_iter"], found["stepvalue"], found["lr_policy"]) == (3, [4], "inv")
+
+
+def test_a_seal_tells_rows_and_hash_of_an_epoch_that_has_ended(tmp_path):
+    from hearth.caffeonspark.described import described_by_seal
+
+    seal = {"epoch": 1, "rows": [{"count": 3, "hash": "a"}, {"count": 4, "hash": "b"}]}
+    state = f"file:{tmp_path}/net_iter_9.solverstate"
+    written = tmp_path / "net_iter_9.hearth.json"
+    written.write_text(json.dumps(seal))
+    found = described_by_seal("train", state)
+    assert found["dataset.train.rows"] == 7 and len(found["dataset.train.hash"]) == 16
+    assert described_by_seal("train", f"{tmp_path}/net_iter_9.solverstate.h5") == found
+    seal["rows"].reverse()
+    written.write_text(json.dumps(seal))
+    assert described_by_seal("train", state)["dataset.train.hash"] != found["dataset.train.hash"]
+    # No epoch has ended; of streamed files the seal counts no rows; damaged; no snapshot, no file.
+    for text in (json.dumps({**seal, "epoch": 0}), '{"epoch": 1, "rows": [{"count": 0}]}', "{"):
+        written.write_text(text)
+        assert described_by_seal("train", state) == {}
+    assert described_by_seal("train", "") == described_by_seal("train", f"{state}.x") == {}
 
 
 def test_without_the_links_secret_there_is_nothing():

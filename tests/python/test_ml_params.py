@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 from hearth.ml import KerasEstimator, TorchEstimator, TrainingSummary
 from hearth.ml.early_stop import EarlyStop
-from hearth.ml.training_slots import SlotQueue, exclusive_store
+from hearth.ml.training_slots import SlotQueue, exclusive_store, slots_of_trainings
+from hearth.spark import slots as spark_slots
 
 
 def function(**_):
@@ -133,6 +135,34 @@ def test_a_training_that_needs_more_slots_than_there_are_runs_alone(slots):
     requests.wait_for("b")
     requests.running["b"].set()
     requests.wait_for()
+
+
+def profile(cpus):
+    request = SimpleNamespace(amount=cpus)
+    return SimpleNamespace(taskResources={"cpus": request}, executorResources={})
+
+
+@pytest.mark.parametrize(
+    ("cpus", "slots_of_kind", "conf", "found"),
+    [
+        (None, 8, {}, 8),
+        (2, 4, {}, 3),  # of eight cores: the rows of three trainings come by the other two
+        (1, 2, {}, 2),  # as many as there are GPUs, and cores enough
+        (8, 1, {}, 0),
+        (2, 4, {"spark.task.cpus": "2"}, 3),
+        (2, 4, {"spark.dynamicAllocation.enabled": "true"}, 4),
+        (2, None, {}, None),
+    ],
+)
+def test_workers_that_hold_cores_leave_a_slot_to_the_rows(
+    monkeypatch, cpus, slots_of_kind, conf, found
+):
+    ordinary = 8 // int(conf.get("spark.task.cpus", "1"))
+    monkeypatch.setattr(
+        spark_slots, "slots_now", lambda spark, kind: ordinary if kind is None else slots_of_kind
+    )
+    spark = SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: conf.get(key, default)))
+    assert slots_of_trainings(spark, None if cpus is None else profile(cpus)) == found
 
 
 def test_a_folder_of_checkpoints_is_one_trainings_at_a_time():

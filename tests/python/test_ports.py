@@ -131,7 +131,8 @@ def test_the_settings_of_a_session_reach_the_processes_of_its_ranks(monkeypatch)
     assert links.mesh_ports() == list(range(7400, 7500))
     monkeypatch.delenv("HEARTH_MESH_PORT")
     assert links.mesh_ports() == [0]
-    assert links.link_environment({"spark.ssl.rpc.enabled": "true"}.get) == {"HEARTH_TLS": "on"}
+    for key in ("spark.ssl.rpc.enabled", "spark.authenticate.enableSaslEncryption"):
+        assert links.link_environment({key: "true "}.get) == {"HEARTH_TLS": "on"}
     assert links.link_environment({"spark.ssl.enabled": "true"}.get) == {}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import posixpath
+import re
 import sys
 import threading
 import types
@@ -238,6 +240,9 @@ class FakeMlflow(types.ModuleType):
         assert run_id == "r1" and len(metrics) <= 1000 and len(params) <= 100
         if self.fails:
             raise ConnectionError("no server")
+        for key, *_ in (*metrics, *params):  # MLflow's own rule
+            assert re.fullmatch(r"[/\w.\- ]+", key) and posixpath.normpath(key) == key, key
+            assert not key.startswith(("/", "..")) and key != "."
         if any(self.params.get(key, value) != value for key, value in params):
             raise Refused("the run has another value")
         self.params.update(params)
@@ -260,6 +265,28 @@ def test_an_active_run_of_mlflow_gets_params_and_metrics_by_step(monkeypatch):
     assert fake.params == {"workers": "2", "lr": "0.5", "dataset.train.rows": "100"}
     ((key, value, stamp, step),) = fake.metrics
     assert (key, value, step) == ("loss_train", 0.25, 3) and stamp > 1.6e12
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("val//loss", "val/loss"),
+        ("a/../../b", "b"),
+        ("./x.y", "x.y"),
+        (" /top:1/ ", "top_1"),
+        ("..", "_"),
+        ("", "_"),
+        (f"{'n' * 249}/n", "n" * 249),
+        ("Verlust/größe", "Verlust/größe"),
+    ],
+)
+def test_names_are_made_such_as_mlflow_takes(monkeypatch, name, key):
+    fake = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    with Cluster(params={name: 1}) as cluster:
+        cluster.note(0, at(3, **{name: 0.25}))
+    assert fake.params == {"workers": "2", key: "1"}
+    assert [metric[0] for metric in fake.metrics] == [key]
 
 
 def test_params_that_a_run_lacks_are_logged(monkeypatch, caplog):

@@ -99,7 +99,7 @@ def test_a_frame_reads_the_versions_of_its_tables_that_the_run_had(tmp_path, mon
 
     monkeypatch.setattr("hearth.sources.tables.frames.pinned_frame", pinned)
     for _ in range(2):
-        kept = KeptPlan(str(tmp_path))
+        kept = StoredPlan(str(tmp_path))
         kept.pinned_frame("train", None)
         kept.owners("train", 2, 4, lambda: [0, 1, 0, 1])
     assert asked == [None, found]

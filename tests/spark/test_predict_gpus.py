@@ -74,9 +74,16 @@ spark.stop()
 
 
 @pytest.mark.parametrize(
-    ("of_executor", "of_task", "devices"), [(1, None, 1), (1, "1", 2), (2, "0.1", 2)]
+    ("of_executor", "of_task", "devices", "of_nodes"),
+    [
+        (1, None, 1, {}),
+        (1, "1", 2, {}),
+        (2, "0.1", 2, {}),
+        # Nodes of a training would hold all cores, and no GPU.
+        (1, None, 2, {"spark.hearth.task.cpus": "2"}),
+    ],
 )
-def test_nodes_get_gpus_and_tasks_none(tmp_path, of_executor, of_task, devices):
+def test_nodes_get_gpus_and_tasks_none(tmp_path, of_executor, of_task, devices, of_nodes):
     script = tmp_path / "gpus.sh"
     script.write_text(GPU_DISCOVERY)
     script.chmod(0o755)
@@ -86,6 +93,7 @@ def test_nodes_get_gpus_and_tasks_none(tmp_path, of_executor, of_task, devices):
         "spark.worker.resource.gpu.discoveryScript": script,
         "spark.executor.resource.gpu.amount": of_executor,
     }
+    conf |= of_nodes
     if of_task:
         conf["spark.task.resource.gpu.amount"] = of_task
     profiles = of_task is None or pyspark.__version__ >= "4"  # of DataFrames' tasks

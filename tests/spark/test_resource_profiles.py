@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from pyspark.resource import ResourceProfile, TaskResourceRequests
 
 from hearth import HearthError
 from hearth.spark.profiles import CPUS, GPUS, task_profile
@@ -147,5 +148,12 @@ def test_invalid_amounts_are_refused(settings, error):
 
 
 def test_without_settings_there_is_no_profile():
-    given = object()
+    given = ResourceProfile()
     assert task_profile({}.get) is None and task_profile({}.get, given) is given
+
+
+@pytest.mark.parametrize("given", ["gpu", {"gpu": 1}, TaskResourceRequests().cpus(2)])
+def test_what_is_no_profile_is_refused_by_its_type(given):
+    name = type(given).__name__
+    with pytest.raises(TypeError, match=f"profile is a {name}: give a pyspark.resource.Resource"):
+        task_profile({}.get, given)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hearth import HearthError
+from hearth.spark.profiles import GPUS
 from hearth.torch import NodeError, TorchDistributor
 
 
@@ -73,5 +75,12 @@ def test_what_cannot_be_is_refused_at_once(spark):
         TorchDistributor(0, use_gpu=False)
     with pytest.raises(RuntimeError, match=r"spark.task.resource.gpu.amount.*was unset"):
         TorchDistributor(2, local_mode=False)
+    for gpus, words in (("2", f"'{GPUS}' is 2, but each rank"), ("many", f"{GPUS}=many: it is")):
+        spark.conf.set(GPUS, gpus)
+        try:
+            with pytest.raises((RuntimeError, HearthError), match=words):
+                TorchDistributor(2, local_mode=False)
+        finally:
+            spark.conf.unset(GPUS)
     with pytest.raises(ValueError, match="key-word"):
         TorchDistributor(1, use_gpu=False).run("/train.py", epochs=1)

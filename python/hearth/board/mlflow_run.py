@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import posixpath
 import queue
 import re
 import sys
@@ -150,5 +151,6 @@ def _of_active_run(act: Callable[[Any, str], T]) -> T | None:
 
 
 def _key(name: str) -> str:
-    """A name as MLflow takes it."""
-    return _FOREIGN.sub("_", name).strip("/ ")[:250] or "_"
+    """A name as MLflow takes it: a normalized relative path."""
+    path = posixpath.normpath(_FOREIGN.sub("_", name[:250]).strip("/ ."))
+    return path.strip("/ .") or "_"

@@ -16,6 +16,7 @@ from hearth.caffe_jobs.memory_need import STREAMED_MB, memory_warnings
 from hearth.caffe_jobs.predict_task import MEANS_SCHEMA, features_task, means_task
 from hearth.caffe_jobs.remote_files import remote_plan
 from hearth.caffeonspark.config import Config
+from hearth.caffeonspark.described import described, described_by_seal, described_solver
 from hearth.caffeonspark.flag_files import FlagFiles
 from hearth.caffeonspark.flags import FlagError, parse_bad_records
 from hearth.caffeonspark.history import SCHEMA, History, Row
@@ -23,8 +24,7 @@ from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.source import Source
 from hearth.files.uri import local_path
 from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
-from hearth.sources.rank_rows import RankRows
-from hearth.sources.tables.frames import frame_identity, pinned_frame
+from hearth.sources.tables.frames import pinned_frame
 from hearth.spark.progress import Progress
 from hearth.spark.session import as_session
 from hearth.spark.token_forwarder import forward_tokens
@@ -186,14 +186,16 @@ class CaffeOnSpark:
             self._listener() as shown,
             watched(self._record(shown), title, conf.log_dir, conf.ui) as on_event,
         ):
-            on_event.params({**conf.solver, "workers": conf.cluster_size})
-            versions = []
+            on_event.params({**described_solver(conf.solver), "workers": conf.cluster_size})
+            versions, known = [], {}
             for name, each in sources.items():
-                described = _described(name, each.uri, files.get(name) or frames[name])
-                versions.append(f"{name}: {described[f'dataset.{name}.version']}")
-                on_event.params(described)
+                uri = each.uri if each.given is None else ""
+                found = described(name, uri, files.get(name) or frames[name])
+                versions.append(f"{name}: {found[f'dataset.{name}.version']}")
+                on_event.params(found)
+                known |= found
                 if name in files and getattr(files[name].source, "version", ""):
-                    text = f"{name} reads {described[f'dataset.{name}.version']} of {each.uri}"
+                    text = f"{name} reads {found[f'dataset.{name}.version']} of {each.uri}"
                     on_event({"event": "log", "level": "I", "text": text})
             plan = launch.Plan(conf.cluster_size, job, files, frames, "; ".join(versions), remote)
             more_mb = STREAMED_MB if conf.spill == "off" else 0
@@ -201,6 +203,8 @@ class CaffeOnSpark:
                 on_event({"event": "log", "level": "W", "text": text})
             done = launch.run(self._spark, plan, on_event, conf.max_restarts)
             on_event.end(done)
+            sealed = described_by_seal("train", done["snapshot"])
+            on_event.params({key: sealed[key] for key in sealed.keys() - known.keys()})
             if remote is not None:
                 on_event({"event": "log", "level": "I", "text": f"The model is {done['model']}"})
             if done["model"]:
@@ -259,19 +263,6 @@ class CaffeOnSpark:
         rows = [tuple(output[name] for name in names) for output in outputs]
         schema = ", ".join(f"`{name}` array<float> not null" for name in names)
         return self._spark.createDataFrame(rows, schema)
-
-
-def _described(name: str, uri: str, rows: RankRows | DataFrame) -> dict[str, Any]:
-    """Identifies a source's rows, as far as is known before they are read."""
-    found: dict[str, Any] = {"uri": uri} if uri else {}
-    if isinstance(rows, RankRows):
-        counts = [split.rows for split in rows.source.splits()]
-        found["version"] = rows.source.identity()
-        if None not in counts:
-            found["rows"] = sum(counts)
-    else:
-        found["version"] = frame_identity(rows)
-    return {f"dataset.{name}.{key}": value for key, value in found.items()}
 
 
 @contextmanager

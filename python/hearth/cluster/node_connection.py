@@ -46,9 +46,10 @@ def connect(node: Message, token: str, greeting: Message) -> Channel:
     except ConnectionRefusedError as error:  # nothing listens on the address
         opened.close()
         raise NodeError(
-            f"{name_of(node)} has ended, and takes no more rows (the results of inference() "
-            "are computed lazily: collect or write them before the cluster "
-            "ends)"
+            f"{name_of(node)} has ended, and takes no more rows: its executor was lost, or its "
+            "cluster or release_devices() ended it (the rows that inference() and predict() give "
+            "are computed when they are asked for: collect or write them before, or call predict() "
+            "again)"
         ) from error
     except OSError as error:
         opened.close()

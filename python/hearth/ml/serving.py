@@ -96,9 +96,8 @@ def _running(session: Any, spec: Prediction, devices: int, profile: Any) -> Clus
     if key not in _clusters:
         template = roles.template_of({"worker": devices})
         options = NodeOptions(queues=(_FEED,), background=True)
-        cluster = Cluster(session, Plan(template, options))
-        if profile is not None and cluster.spark.profile is None:
-            cluster.node_tasks = cluster.node_tasks.withResources(profile)
+        # The cores are for the tasks that read rows.
+        cluster = Cluster(session, Plan(template, options, profile=profile, holds=False))
         cluster.start(NodeProgram(serve, (spec.program, spec.batch_size)))
         _clusters[key] = cluster
     return _clusters[key]

@@ -53,11 +53,30 @@ _queue = SlotQueue()
 def training_slots(spark: Any, count: int) -> Iterator[None]:
     """Waits until `count` slots are free of other trainings of this driver."""
     from hearth.spark.profiles import task_profile
-    from hearth.spark.slots import slots_now
 
     profile = task_profile(spark.conf.get)
-    with _queue.hold(count, lambda: slots_now(spark, profile)):
+    with _queue.hold(count, lambda: slots_of_trainings(spark, profile)):
         yield
+
+
+def slots_of_trainings(spark: Any, profile: Any) -> int | None:
+    """Slots that trainings may hold at the same time; None: unknown.
+
+    Where workers hold resources of a `profile` until they end, a slot stays for the tasks that
+    bring rows to all of them.
+    """
+    from hearth.spark.dynamic_allocation import is_on
+    from hearth.spark.profiles import task_cpus
+    from hearth.spark.slots import slots_now
+
+    setting, slots = spark.conf.get, slots_now(spark, profile)
+    if profile is None or slots is None or is_on(setting):  # then these tasks get other executors
+        return slots
+    ordinary = slots_now(spark, None)
+    if ordinary is None:
+        return None
+    cores = (ordinary - 1) * task_cpus(setting)
+    return min(slots, int(cores // task_cpus(setting, profile)))
 
 
 _stores: set[str] = set()

@@ -16,10 +16,13 @@ from hearth.spark.profiles import mapped, registered, task_profile
 from hearth.spark.slots import slots_now
 
 
-def spark_access(sc: Any, profile: Any = None) -> ClassicSpark | ConnectSpark:
+def spark_access(sc: Any, profile: Any = None, holds: bool = True) -> ClassicSpark | ConnectSpark:
     """Access through a SparkContext, or a SparkSession of either kind.
 
-    `profile`: of the tasks that start nodes; None: derived from the settings (profiles.py).
+    Args:
+        sc: either.
+        profile: of the tasks that start nodes; None: derived from the settings (profiles.py).
+        holds: tasks with a profile stay with their nodes.
 
     Raises:
         TypeError: another type.
@@ -33,15 +36,20 @@ def spark_access(sc: Any, profile: Any = None) -> ClassicSpark | ConnectSpark:
     if hasattr(sc, "parallelize"):
         from pyspark.sql import SparkSession
 
-        return ClassicSpark(SparkSession(sc), profile)
+        return ClassicSpark(SparkSession(sc), profile, holds)
     kind = ClassicSpark if hasattr(sc, "_jsc") else ConnectSpark
-    return kind(sc, profile)
+    return kind(sc, profile, holds)
 
 
 class ClassicSpark:
-    """A session whose driver is this process."""
+    """A session whose driver is this process.
 
-    def __init__(self, session: Any, profile: Any = None):
+    Attributes:
+        profile: of the tasks that start nodes; None: Spark's default.
+        holds: these tasks stay with their nodes, so that their resources stay taken.
+    """
+
+    def __init__(self, session: Any, profile: Any = None, holds: bool = True):
         from hearth import HearthError
 
         self.session = session
@@ -51,6 +59,7 @@ class ClassicSpark:
         use_driver_python(session)
         self._kept = HeldExecutors()
         self.profile = task_profile(session.conf.get, profile)
+        self.holds = holds and self.profile is not None
         if self.profile is not None:
             registered(session, self.profile)
 
@@ -112,13 +121,13 @@ class ClassicSpark:
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
         """The action that runs `body` for each of nodes(). Their executors are held until
         release()."""
-        if is_on(self.conf) and self.profile is None:
+        if is_on(self.conf) and not self.holds:
             return self._kept.action(nodes, body)
         return partial(nodes.foreachPartition, body)
 
     def check_nodes(self) -> None:
         """Raises HearthError where nodes that wait for rows would lose their executors."""
-        if self.profile is None:  # else their tasks stay with them
+        if not self.holds:
             refuse_for_nodes(self.conf, can_keep=True)
 
     def release(self) -> None:
@@ -145,9 +154,10 @@ class ConnectSpark:
 
     pins = False
 
-    def __init__(self, session: Any, profile: Any = None):
+    def __init__(self, session: Any, profile: Any = None, holds: bool = True):
         self.session = self.handle = session
         self.profile = task_profile(self.conf, profile)
+        self.holds = holds and self.profile is not None
 
     def default_fs(self) -> str:
         return _bare(default_file_system(self.session))
@@ -181,7 +191,7 @@ class ConnectSpark:
 
     def check_nodes(self) -> None:
         """Raises HearthError where nodes that wait for rows would lose their executors."""
-        if self.profile is None:
+        if not self.holds:
             refuse_for_nodes(self.conf, can_keep=False)
 
     def release(self) -> None:

@@ -9,12 +9,16 @@ from functools import lru_cache, partial
 from typing import Any
 
 from hearth.spark.dynamic_allocation import is_on
-from hearth.spark.profiles import profile_of, task_cpus
+from hearth.spark.profiles import profile_of, task_cpus, task_profile
 
 
 @dataclass(frozen=True)
 class GpuProfiles:
-    """Profiles; None: the session's settings apply."""
+    """Profiles; None: the session's settings apply.
+
+    `each`: of tasks that get dedicated GPUs, as the settings for nodes say, else one or as many as
+    other tasks; `none`: of tasks that need no GPU.
+    """
 
     each: Any = None
     none: Any = None
@@ -35,6 +39,9 @@ def gpu_profiles(session: Any) -> GpuProfiles:
         return GpuProfiles()
     made = partial(_profile, context.applicationId, task_cpus(conf.get))
     none = made(0) if asked and _takes_profiles() else None
+    own = task_profile(session.conf.get)
+    if own is not None and "gpu" in own.taskResources:
+        return GpuProfiles(own, none)
     return GpuProfiles(made(max(1, int(asked))), none)
 
 

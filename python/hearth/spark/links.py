@@ -11,7 +11,11 @@ from hearth.spark.dynamic_allocation import Setting
 from hearth.spark.ports import MESH, ports_of
 
 # Settings that encrypt Spark's connections between driver and executors.
-_ENCRYPT = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+_ENCRYPT = (
+    "spark.network.crypto.enabled",
+    "spark.authenticate.enableSaslEncryption",
+    "spark.ssl.rpc.enabled",
+)
 _MESH_PORT = "HEARTH_MESH_PORT"
 
 
@@ -22,7 +26,7 @@ def link_environment(setting: Setting) -> dict[str, str]:
         HearthError: spark.hearth.mesh.port is neither a port nor a range of them.
     """
     found = {}
-    if any(setting(key, "false").lower() == "true" for key in _ENCRYPT):
+    if any(setting(key, "false").strip().lower() == "true" for key in _ENCRYPT):
         found["HEARTH_TLS"] = "on"
     ports = ports_of(setting, MESH)
     if ports[0]:

@@ -22,11 +22,13 @@ def task_profile(setting: Setting, given: ResourceProfile | None = None) -> Reso
     """`given`, else a profile from the settings; None without settings.
 
     Raises:
+        TypeError: `given` is not a ResourceProfile.
         HearthError: a setting is not an amount.
     """
     if given is not None:
+        _check_type(given)
         return given
-    cpus, gpus = _amount(setting, CPUS), _amount(setting, GPUS)
+    cpus, gpus = _amount(setting, CPUS), gpus_of_nodes(setting)
     if not cpus and not gpus:
         return None
     return profile_of(Fraction(cpus) or task_cpus(setting), gpus)
@@ -41,6 +43,25 @@ def profile_of(cpus: Fraction, gpus: float) -> ResourceProfile:
     if gpus:
         request = request.resource("gpu", gpus)
     return ResourceProfileBuilder().require(request).build
+
+
+def gpus_of_nodes(setting: Setting) -> float:
+    """That each rank or node holds by the settings for them; 0: these say nothing.
+
+    Raises:
+        HearthError: the setting is no amount.
+    """
+    return _amount(setting, GPUS)
+
+
+def _check_type(given: Any) -> None:
+    from pyspark.resource import ResourceProfile
+
+    if not isinstance(given, ResourceProfile):
+        raise TypeError(
+            f"profile is a {type(given).__name__}: give a pyspark.resource.ResourceProfile, such "
+            "as ResourceProfileBuilder().require(requests).build"
+        )
 
 
 def _amount(setting: Setting, key: str) -> float:
@@ -95,14 +116,9 @@ def registered(session: Any, profile: ResourceProfile) -> Any:
 
     from hearth import HearthError
 
-    if profile._java_resource_profile is None:  # created before the session
-        from pyspark.resource import ResourceProfileBuilder
-
-        builder = ResourceProfileBuilder()
-        for requests in _requests(session, profile):
-            builder.require(requests)
-        profile._java_resource_profile = builder.build._java_resource_profile
     try:
+        if profile._java_resource_profile is None:  # created before the session
+            profile._java_resource_profile = _in_jvm(session, profile)
         session._jsc.sc().resourceProfileManager().addResourceProfile(
             profile._java_resource_profile
         )
@@ -113,14 +129,18 @@ def registered(session: Any, profile: ResourceProfile) -> Any:
     return profile._java_resource_profile
 
 
-def _requests(session: Any, profile: ResourceProfile) -> list[Any]:
-    from pyspark.resource import ExecutorResourceRequests, TaskResourceRequests
+def _in_jvm(session: Any, profile: ResourceProfile) -> Any:
+    from pyspark.resource import (
+        ExecutorResourceRequests,
+        ResourceProfileBuilder,
+        TaskResourceRequests,
+    )
 
     jvm = session._jvm
-    return [
-        ExecutorResourceRequests(jvm, profile.executorResources),
-        TaskResourceRequests(jvm, profile.taskResources),
-    ]
+    builder = ResourceProfileBuilder()
+    builder.require(ExecutorResourceRequests(jvm, profile.executorResources))
+    builder.require(TaskResourceRequests(jvm, profile.taskResources))
+    return builder.build._java_resource_profile
 
 
 def task_cpus(setting: Setting, profile: ResourceProfile | None = None) -> Fraction:

@@ -92,7 +92,9 @@ class SlotWait:
                 session has ended.
         """
         slots = slots_now(self._session, self.profile)
-        if slots is None or slots >= self._tasks:
+        # With a profile Spark starts executors once tasks wait for them, and not before.
+        by_demand = self.profile is not None and is_on(self._session.conf.get)
+        if slots is None or slots >= self._tasks or by_demand:
             self._since, self._waited_s = None, 0.0
             return True
         now = time.monotonic()
@@ -112,8 +114,7 @@ class SlotWait:
             raise self._too_few(slots, f"{late} ({self._limit_setting})")
         if slots != self._reported[0] or now - self._reported[1] >= _REPORT_S:
             self._reported = slots, now
-            if self.profile is None:
-                ask_for_slots(self._session, self._tasks)
+            ask_for_slots(self._session, self._tasks)
             needed = f", {self._least} at least" if self._least < self._tasks else ""
             stands = f"{slots} of {self._tasks} slots{needed} ({waited:.0f} of {limit:.0f} s)"
             self._notify(f"waiting for executors: {stands}")

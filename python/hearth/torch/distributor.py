@@ -13,7 +13,7 @@ from hearth.cluster import roles
 from hearth.cluster.driver.plan import Plan
 from hearth.cluster.node import gpu_info
 from hearth.cluster.task.node_job import NodeOptions
-from hearth.spark.profiles import GPUS
+from hearth.spark.profiles import GPUS, gpus_of_nodes
 from hearth.torch import returned
 from hearth.torch.torch_cluster import TorchCluster
 
@@ -45,6 +45,7 @@ class TorchDistributor:
         Raises:
             ValueError: num_processes is not positive.
             RuntimeError: there is no active session, or use_gpu is set and there are no GPUs.
+            HearthError: spark.hearth.task.resource.gpu.amount is no amount.
         """
         from pyspark.sql import SparkSession
 
@@ -69,7 +70,11 @@ class TorchDistributor:
                 )
             return
         key = "spark.task.resource.gpu.amount"
-        amount = float(self.spark.conf.get(GPUS, None) or self.spark.conf.get(key, "0"))
+        amount = gpus_of_nodes(self.spark.conf.get)
+        if amount:
+            key = GPUS
+        else:
+            amount = float(self.spark.conf.get(key, "0"))
         if amount <= 0:
             raise RuntimeError(f"'{key}' was unset, so gpu usage is unavailable.")
         if amount > 1:

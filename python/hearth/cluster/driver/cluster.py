@@ -111,8 +111,8 @@ class Cluster(Reporting):
         """Does not start nodes; see start()."""
         from hearth.native._core import FeedLedger
 
-        self.spark = spark_access(spark, plan.profile)
-        if self.spark.profile is not None and plan.options.background:
+        self.spark = spark_access(spark, plan.profile, plan.holds)
+        if self.spark.holds and plan.options.background:
             plan = replace(plan, options=replace(plan.options, holds=True))
         self.plan = plan
         self.reports = Reports(plan.reports, plan.template, self.stop_training)

@@ -28,3 +28,4 @@ class Plan:
     # If not 0, restarts may change the number of workers, from this one to the template's.
     least_workers: int = 0
     profile: Any = None  # resource profile of the tasks that start nodes
+    holds: bool = True  # tasks with a profile stay with their nodes, and keep its resources

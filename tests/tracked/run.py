@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Trains with an active run of MLflow, and compares what MLflow then knows with what was trained.
+
+`make test-mlflow` runs it in an environment that has MLflow; each program in a process of its own,
+with Spark's executors.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = ("caffe_program.py", "keras_program.py", "torch_program.py")
+TIMEOUT_S = 600
+
+
+def run(program: str) -> bool:
+    """Whether the program succeeded; what it says goes to standard output."""
+    with TemporaryDirectory() as folder:
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parent / "spark")}  # conftest
+        command = [sys.executable, str(HERE / program), folder]
+        return subprocess.run(command, env=environment, timeout=TIMEOUT_S).returncode == 0
+
+
+def main() -> int:
+    """The exit status: 0 where all programs succeeded."""
+    failed = [program for program in PROGRAMS if not run(program)]
+    print(f"failed: {', '.join(failed)}" if failed else f"{len(PROGRAMS)} programs succeeded")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
