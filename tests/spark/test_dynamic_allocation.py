@@ -70,7 +70,7 @@ ON = {dynamic_allocation.SETTING: "TRUE"}
     ("settings", "can_keep", "said"),
     [
         (ON, False, "Spark Connect cannot hold .* start its server with .*enabled=false"),
-        (ON | {CACHED: "60s"}, True, f"{CACHED}=60s, so Spark would end nodes .* leave .* out"),
+        (ON | {CACHED: "60s"}, True, f"{CACHED}=60s, so Spark would end nodes .* unset .*"),
     ],
 )
 def test_executors_that_cannot_be_held_are_refused(settings, can_keep, said):

@@ -17,7 +17,7 @@ start = test_launch.start  # a fixture
 
 def test_the_error_names_a_lost_host_without_replacement(start, monkeypatch):
     restarted = []
-    monkeypatch.setattr(slots, "slots_now", lambda spark: 1 if restarted else 2)
+    monkeypatch.setattr(slots, "slots_now", lambda spark, profile=None: 1 if restarted else 2)
     monkeypatch.setattr(slots, "_WAIT", "1s")
 
     def on_event(event):
@@ -32,7 +32,9 @@ def test_the_error_names_a_lost_host_without_replacement(start, monkeypatch):
 def test_a_restart_waits_for_executors_and_reports_it(start, monkeypatch):
     restarted = []
     later = itertools.chain([0, 1, 1], itertools.repeat(2))
-    monkeypatch.setattr(slots, "slots_now", lambda spark: next(later) if restarted else 2)
+    monkeypatch.setattr(
+        slots, "slots_now", lambda spark, profile=None: next(later) if restarted else 2
+    )
 
     def on_event(event):
         if event["event"] == "restart":
@@ -50,7 +52,7 @@ def test_a_restart_waits_for_executors_and_reports_it(start, monkeypatch):
 
 def test_slots_lost_during_the_wait_are_an_error(start, monkeypatch):
     few = iter([2])
-    monkeypatch.setattr(slots, "slots_now", lambda spark: next(few, 1))
+    monkeypatch.setattr(slots, "slots_now", lambda spark, profile=None: next(few, 1))
     monkeypatch.setattr(slots, "_WAIT", "1s")
     monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)
     begin = time.monotonic()
@@ -61,7 +63,7 @@ def test_slots_lost_during_the_wait_are_an_error(start, monkeypatch):
 
 def test_ranks_start_when_their_slots_return(start, monkeypatch):
     later = itertools.chain([2, 1, 1], itertools.repeat(2))
-    monkeypatch.setattr(slots, "slots_now", lambda spark: next(later))
+    monkeypatch.setattr(slots, "slots_now", lambda spark, profile=None: next(later))
     monkeypatch.setattr(launch, "_SLOTS_WAIT_S", 0.2)
     _, events = start('join()\ntime.sleep(3)\nmeet("a")')
     assert [event["event"] for event in events].count("waiting") >= 1
