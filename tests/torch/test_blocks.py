@@ -36,7 +36,7 @@ def test_trimmed_blocks_may_have_another_number_of_rows(frame):
     found = map_blocks(ends, frame.coalesce(1), outputs="ends double", trim=True)
     assert found.columns == ["ends"]
     assert [row.ends for row in found.collect()] == [0, ROWS - 1]
-    with pytest.raises(Exception, match=r"gave \[2\] rows for a block of 1000"):
+    with pytest.raises(Exception, match=r"returned \[2\] rows for a block of 1000"):
         map_blocks(ends, frame.coalesce(1)).collect()
 
 
