@@ -34,6 +34,7 @@ class Kind:
     system: str
     table: str
     load: Callable[[], DataFrame]
+    at: Callable[[Any], DataFrame]
     newest: Callable[[], Any]
 
     def version(self) -> str:
@@ -49,12 +50,14 @@ def kinds(spark: SparkSession, warehouse: str) -> list[Kind]:
             "Delta version",
             delta,
             lambda: spark.read.format("delta").load(path),
+            lambda version: spark.read.format("delta").option("versionAsOf", version).load(path),
             lambda: spark.sql(f"describe history {delta} limit 1").collect()[0][0],
         ),
         Kind(
             "Iceberg snapshot",
             name,
             lambda: spark.table(name),
+            lambda version: spark.read.option("snapshot-id", version).table(name),
             lambda: spark.sql(newest).collect()[0][0],
         ),
     ]
@@ -104,7 +107,7 @@ def check_frames(spark: SparkSession, kind: Kind) -> Iterator[str]:
         if change == "overwrite":
             spark.sql(changes(kind)["append"])
         version = kind.version()
-        made = shapes(spark, kind)
+        made = shapes(spark, kind) if change == "append" else {"the table": kind.load()}
         pinned = {name: pinned_frame(frame) for name, frame in made.items()}
         before = {name: rows_of(frame) for name, (frame, _) in pinned.items()}
         spark.sql(changes(kind)[change])
@@ -143,11 +146,21 @@ def check_refusals(spark: SparkSession, kind: Kind) -> Iterator[str]:
             yield f"{kind.system}: no refusal of {version}"
     if rows_of(pinned_frame(frame, versions)[0]) != rows_of(frame):
         yield f"{kind.system}: a frame of fewer columns"
+    named = kind.at(versions[uri].split()[-1])
+    by_sql = spark.sql(f"select * from {kind.table} version as of {versions[uri].split()[-1]}")
+    for given in (named, by_sql):
+        found, others = pinned_frame(given, {uri: kind.version()})
+        if found is not given or others or versions[uri] not in frame_identity(given):
+            yield f"{kind.system}: a version that the program names: {frame_identity(found)}"
     kept = kind.load().cache()
     kept.count()
     if pinned_frame(kept) != (kept, {}):
         yield f"{kind.system}: a frame that Spark keeps"
     kept.unpersist()
+    if kind.system == "Iceberg snapshot":
+        files = spark.table(f"{kind.table}.files")
+        if pinned_frame(files) != (files, {}):
+            yield f"{kind.system}: a table of metadata"
 
 
 def _error(work: Callable[[], Any]) -> str:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DELTA_INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
+_DELTA, _ICEBERG = "Delta version", "Iceberg snapshot"
+# Iceberg's options of readers that say which snapshots are read.
+_READS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id")
 _ICEBERG_TABLE = "org.apache.iceberg.spark.source.SparkTable"
 
 
@@ -66,7 +69,7 @@ def frame_identity(frame: DataFrame) -> str:
     tables = []
     if hasattr(frame, "_jdf"):
         tables = [_table_of(leaf, frame.sparkSession) for leaf in _leaves(_plan(frame))]
-    named = sorted({f"{t.version} of {t.uri}" for t in tables if t and t.is_named})
+    named = sorted({f"{t.version} of {t.uri}" for t in tables if t and t.is_named and t.version})
     return ", ".join([*named, digest])
 
 
@@ -78,7 +81,7 @@ class _DeltaTable:
         self._leaf, self._session = leaf, session
         self.uri: str = index.path().toString()
         self.is_named: bool = index.isTimeTravelQuery()
-        self.version: str | None = f"Delta version {index.getSnapshot().version()}"
+        self.version: str | None = f"{_DELTA} {index.getSnapshot().version()}"
 
     def at(self, version: str) -> Any:
         """The plan of the leaf's columns in this version."""
@@ -99,39 +102,52 @@ class _IcebergTable:
     """An Iceberg table that a leaf of a plan reads."""
 
     def __init__(self, leaf: Any, session: SparkSession):
-        self._leaf, self._session, self._table = leaf, session, leaf.table()
-        self.uri: str = self._table.table().name()
-        named = self._table.snapshotId()
-        self.is_named = named is not None
-        if named is None:
-            self._table.newScanBuilder(leaf.options())  # refreshes it as a scan would
-            branch = self._table.branch()
-            table = self._table.table()
-            snapshot = table.snapshot(branch) if branch else table.currentSnapshot()
-            named = snapshot and snapshot.snapshotId()
-        self.version = None if named is None else f"Iceberg snapshot {named}"
+        self._leaf, self._session = leaf, session
+        found = leaf.table()
+        table, snapshot = found.table(), found.snapshotId()
+        self.uri: str = table.name()
+        *_, last = _arguments(leaf)  # since Spark 4.1 an Option of a version
+        has_spec = _class(last).startswith("scala.")
+        self.is_named: bool = last.isDefined() if has_spec else snapshot is not None
+        if any(leaf.options().containsKey(option) for option in _READS):
+            self.is_named, snapshot = True, leaf.options().get(_READS[0])
+        elif not self.is_named:
+            table.refresh()
+            now = table.snapshot(found.branch()) if found.branch() else table.currentSnapshot()
+            snapshot = now and now.snapshotId()
+        self.version = None if snapshot is None else f"{_ICEBERG} {snapshot}"
 
     def at(self, version: str) -> Any:
         """The plan of the leaf's columns in this version."""
-        number, jvm = version.split()[-1], self._session._jvm
-        table = self._table.copyWithSnapshotId(int(number))
-        wanted = {column.name(): column for column in _elements(self._leaf.output())}
+        number, leaf = version.split()[-1], self._leaf
+        table = leaf.catalog().get().loadTable(leaf.identifier().get(), number)
+        wanted = {column.name(): column for column in _elements(leaf.output())}
         _check_columns(wanted, table.schema(), f"{version} of {self.uri}")
-        _, *others = _arguments(self._leaf)
-        if len(others) > 4:  # since Spark 4.1, which else loads the newest version
+        _, *others = _arguments(leaf)
+        if len(others) > 4:  # Spark would load the newest version
+            jvm = self._session._jvm
             spec = jvm.org.apache.spark.sql.catalyst.analysis.AsOfVersion(number)
             others[4] = jvm.scala.Some(spec)
-        return self._leaf.copy(table, *others)
+        return leaf.copy(table, *others)
 
 
 def _table_of(leaf: Any, session: SparkSession) -> _DeltaTable | _IcebergTable | None:
     """The table that a leaf of a plan reads; None: it reads something else."""
     kind = _class(leaf).rpartition(".")[2]
-    if kind == "DataSourceV2Relation" and _class(leaf.table()) == _ICEBERG_TABLE:
+    if kind == "DataSourceV2Relation" and _is_of_iceberg(leaf):
         return _IcebergTable(leaf, session)
     if kind == "LogicalRelation" and _is_of_delta(leaf.relation(), session):
         return _DeltaTable(leaf, session)
     return None
+
+
+def _is_of_iceberg(leaf: Any) -> bool:
+    if _class(leaf.table()) != _ICEBERG_TABLE or not leaf.identifier().isDefined():
+        return False
+    kind = leaf.table().table().getClass()
+    while kind is not None and kind.getName() != "org.apache.iceberg.BaseMetadataTable":
+        kind = kind.getSuperclass()
+    return kind is None
 
 
 def _is_of_delta(relation: Any, session: SparkSession) -> bool:
