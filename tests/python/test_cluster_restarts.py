@@ -7,8 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from hearth.cluster.driver import missing_nodes
 from hearth.cluster.driver.restart import Restarts
-from hearth.cluster.errors import NodeError, ReservationTimeoutError
+from hearth.cluster.errors import ClusterError, NodeError, ReservationTimeoutError
+from hearth.cluster.task.node_job import NodeOptions
 from hearth.native.failure import Failure
 from hearth.spark import slots
 
@@ -141,3 +143,25 @@ def test_a_kill_alone_is_reported_as_a_loss(number):
     ended = Supervisor._how_it_ended(SimpleNamespace(_child=child))
     assert number.name in ended["error"]
     assert Failure.of({"text": "", **ended}).is_loss == (number == signal.SIGKILL)
+
+
+def test_a_start_waits_for_the_executor_whose_cores_rows_come_by(monkeypatch):
+    request = SimpleNamespace(amount=1)
+    profile = SimpleNamespace(taskResources={"cpus": request}, executorResources={})
+    session = SimpleNamespace(_jsc=None)
+    spark = SimpleNamespace(session=session, profile=profile, conf=lambda key, default: default)
+    options = NodeOptions(background=True, holds=True)
+    found = []
+
+    def slots_now(session):  # the lost executor comes back at the third look
+        found.append(2 if len(found) < 2 else 4)
+        return found[-1]
+
+    monkeypatch.setattr(missing_nodes, "slots_now", slots_now)
+    monkeypatch.setattr(missing_nodes.time, "sleep", lambda seconds: None)
+    missing_nodes.check_feeders(spark, options, 2, wait_s=60)
+    assert found == [2, 2, 4]
+    found.clear()
+    with pytest.raises(ClusterError, match="the nodes hold 2 of the executors' 2 cores"):
+        missing_nodes.check_feeders(spark, options, 2)
+    assert found == [2]

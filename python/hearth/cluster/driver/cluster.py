@@ -31,7 +31,7 @@ from hearth.spark.access import spark_access
 from hearth.spark.dynamic_allocation import ask_for_slots
 from hearth.spark.links import link_environment
 from hearth.spark.ports import FEED, NODE, ports_of
-from hearth.spark.slots import await_executors
+from hearth.spark.slots import await_executors, executor_wait_s
 
 logger = logging.getLogger(__name__)
 
@@ -205,7 +205,8 @@ class Cluster(Reporting):
         self._pass_on_stop()
         self._files_thread = self.files.serve(self.running, self.nodes)
         if self.datasets.has_frames:
-            check_feeders(self.spark, self.plan.options, len(self.node_ids))
+            wait_s = executor_wait_s(self.spark.session) if self.meta["restart_count"] else 0.0
+            check_feeders(self.spark, self.plan.options, len(self.node_ids), wait_s)
         self.datasets.begin(self.running, self.nodes)
         for node in self.nodes:
             name = f"{node['job_name']}:{node['task_index']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from hearth.cluster.errors import ClusterError
@@ -9,6 +10,9 @@ from hearth.cluster.task.node_job import NodeOptions
 from hearth.spark.dynamic_allocation import SETTING, is_on
 from hearth.spark.profiles import described, task_cpus
 from hearth.spark.slots import local_slots, slots_now
+
+# Spark's Python API has no event for a new executor.
+_LOOK_S = 0.1
 
 
 def fixed_slots(spark: Any) -> int | None:
@@ -47,8 +51,8 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
     return text
 
 
-def check_feeders(spark: Any, options: NodeOptions, nodes: int) -> None:
-    """Raises ClusterError if no task can send rows to `nodes` nodes, whose tasks hold all cores.
+def check_feeders(spark: Any, options: NodeOptions, nodes: int, wait_s: float = 0.0) -> None:
+    """Raises ClusterError if no task can send rows to `nodes` nodes, whose tasks hold all cores, also after `wait_s` seconds, in which Spark may replace an executor.
 
     Does not raise if that is unknown: more executors may start, or nodes have dedicated executors.
     """
@@ -56,9 +60,13 @@ def check_feeders(spark: Any, options: NodeOptions, nodes: int) -> None:
     unknown = not options.holds or profile.executorResources or is_on(spark.conf)
     if unknown or not hasattr(spark.session, "_jsc"):
         return
-    each = task_cpus(spark.conf)
-    cores, taken = (slots_now(spark.session) or 0) * each, nodes * task_cpus(spark.conf, profile)
-    if cores - taken >= each:
+    each, taken = task_cpus(spark.conf), nodes * task_cpus(spark.conf, profile)
+    until = time.monotonic() + wait_s
+    while (cores := (slots_now(spark.session) or 0) * each) - taken < each:
+        if time.monotonic() >= until:
+            break
+        time.sleep(_LOOK_S)
+    else:
         return
     raise ClusterError(
         f"the nodes hold {taken} of the executors' {cores} cores ({described(profile)}), so "
