@@ -52,9 +52,10 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
 
 
 def check_feeders(spark: Any, options: NodeOptions, nodes: int, wait_s: float = 0.0) -> None:
-    """Raises ClusterError if no task can send rows to `nodes` nodes, whose tasks hold all cores, also after `wait_s` seconds, in which Spark may replace an executor.
+    """Raises ClusterError if the tasks of `nodes` nodes hold all cores, so that none can send rows.
 
-    Does not raise if that is unknown: more executors may start, or nodes have dedicated executors.
+    Waits `wait_s` seconds for Spark to replace an executor. Does not raise if that is unknown: more
+    executors may start, or nodes have dedicated executors.
     """
     profile = spark.profile
     unknown = not options.holds or profile.executorResources or is_on(spark.conf)
