@@ -5,7 +5,7 @@
     import hearth.horovod.keras as hvd            # ... horovod.keras
     import hearth.horovod.spark                   # ... horovod.spark
 
-run() starts ranks on this machine. docs/horovod.md lists each call. Importing this package loads no
+run() starts ranks on this machine. docs/horovod_api.md lists each call. Importing this package loads no
 framework.
 """
 

@@ -1,6 +1,6 @@
 """horovod.keras's API for Keras 3 on TensorFlow: `import hearth.horovod.keras as hvd`.
 
-docs/horovod.md lists each call.
+docs/horovod_api.md lists each call.
 """
 
 from __future__ import annotations

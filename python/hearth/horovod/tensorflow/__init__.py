@@ -1,6 +1,6 @@
 """horovod.tensorflow's API on Hearth's collective: `import hearth.horovod.tensorflow as hvd`.
 
-docs/horovod.md lists each call.
+docs/horovod_api.md lists each call.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """horovod.torch's API on Hearth's collective: `import hearth.horovod.torch as hvd`.
 
-docs/horovod.md lists each call.
+docs/horovod_api.md lists each call.
 """
 
 from __future__ import annotations

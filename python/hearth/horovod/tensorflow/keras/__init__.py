@@ -1,6 +1,6 @@
 """horovod.tensorflow.keras's API for tf.keras: `import hearth.horovod.tensorflow.keras as hvd`.
 
-docs/horovod.md lists each call.
+docs/horovod_api.md lists each call.
 """
 
 from __future__ import annotations
