@@ -5,8 +5,8 @@
     import hearth.horovod.keras as hvd            # ... horovod.keras
     import hearth.horovod.spark                   # ... horovod.spark
 
-run() starts ranks on this machine. docs/horovod_api.md lists each call. Importing this package loads no
-framework.
+run() starts ranks on this machine. docs/horovod_api.md lists each call. Importing this package
+loads no framework.
 """
 
 from __future__ import annotations
