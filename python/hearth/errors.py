@@ -98,3 +98,23 @@ _BY_CODE: dict[str, type[HearthError]] = {
 def error_class(code: str) -> type[HearthError]:
     """The class of a code; HearthError for an unknown one."""
     return _BY_CODE.get(code, HearthError)
+
+
+_OF_BUILT_IN = (
+    (FileNotFoundError, "not_found"),
+    (PermissionError, "permission_denied"),
+    (TimeoutError, "deadline_exceeded"),
+    (ConnectionError, "unavailable"),
+    (OSError, "resource_exhausted"),
+    (NotImplementedError, "unimplemented"),
+    ((ValueError, TypeError), "invalid_argument"),
+)
+
+
+def code_of(error: BaseException) -> str:
+    """The code of an error: its attribute `code`, or by its built-in class."""
+    code = getattr(error, "code", None)
+    if isinstance(code, str):
+        return code
+    found = (code for kind, code in _OF_BUILT_IN if isinstance(error, kind))
+    return next(found, "internal")

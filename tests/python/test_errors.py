@@ -52,6 +52,20 @@ def test_the_core_raises_the_class_of_its_code(tmp_path):
     assert caught.value.code == "not_found"
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FileNotFoundError("a"), "not_found"),
+        (OSError(28, "no space left"), "resource_exhausted"),
+        (TypeError("a"), "invalid_argument"),
+        (KeyError("a"), "internal"),
+        (errors.DataLossError("a"), "data_loss"),
+    ],
+)
+def test_built_in_errors_have_a_code(error, code):
+    assert errors.code_of(error) == code
+
+
 def test_errors_of_clusters_and_tasks_are_hearth_errors():
     for kind in (ClusterError, NodeError, ReservationTimeoutError, TaskError):
         assert issubclass(kind, hearth.HearthError)

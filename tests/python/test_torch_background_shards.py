@@ -121,10 +121,12 @@ say(attempt(ctx.end))
 """
     group = ranks(program, tmp_path / "run")
     assert said(group) == [4, 4]
-    failed = "HearthError: the checkpoint of step 5, in the background: rank 1: no space left"
+    failed = (
+        "ResourceExhaustedError: the checkpoint of step 5, in the background: rank 1: no space left"
+    )
     assert said(group) == [failed] * 2
     assert said(group) == [5, 5]
-    assert said(group) == ["HearthError: rank 1: no space left"] * 2
+    assert said(group) == ["ResourceExhaustedError: rank 1: no space left"] * 2
     assert names(tmp_path / "run") == ["checkpoint-000004-step-4", "checkpoint-000005-step-7"]
 
 

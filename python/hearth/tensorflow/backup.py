@@ -18,6 +18,7 @@ import tensorflow as tf
 from hearth.checkpoints.background import in_background
 from hearth.checkpoints.checkpoint_folder import Checkpoint, CheckpointFolder, invalid, some_of
 from hearth.checkpoints.seal import Part
+from hearth.errors import code_of
 from hearth.files.uri import scheme
 from hearth.native.failure import Failure
 from hearth.tensorflow import group
@@ -247,7 +248,7 @@ def _on_rank_0(act: Callable[[], str]) -> str:
             outcome = {"value": act()}
         except Exception as error:  # the other ranks wait for the result
             text = " ".join(str(error).split()) or type(error).__name__
-            outcome = {"error": text, "code": str(getattr(error, "code", "invalid_argument"))}
+            outcome = {"error": text, "code": code_of(error)}
     outcome = json.loads(_share(json.dumps(outcome).encode()))
     if "error" in outcome:
         raise Failure(outcome["error"], outcome["code"]).error()

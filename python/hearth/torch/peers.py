@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hearth.checkpoints.checkpoint_folder import invalid, spool_file
+from hearth.errors import code_of
 from hearth.native.failure import Failure
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ class Peers:
 
 def _as_text(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
-    code = getattr(error, "code", None)
-    return json.dumps([text, code if isinstance(code, str) else "invalid_argument"])
+    return json.dumps([text, code_of(error)])
 
 
 def _bytes_of(tensor: Tensor) -> bytes:
