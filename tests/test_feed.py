@@ -12,6 +12,7 @@ import threading
 import pyarrow as pa
 import pytest
 
+import hearth
 from hearth.native import _core as core
 
 RingReader, RingWriter = core.RingReader, core.RingWriter
@@ -169,7 +170,7 @@ def test_failure_of_the_writing_process_is_raised_in_the_reading_one() -> None:
     reader = RingReader(1 << 20)
     child = start_child("RingWriter.attach(*fds).fail('KeyError: label')", reader.fds())
     reader.close_child_fds()
-    with pytest.raises(core.HearthError, match="KeyError: label"):
+    with pytest.raises(hearth.HearthError, match="KeyError: label"):
         reader.next(60)
     child.wait()
 

@@ -8,6 +8,7 @@ import os
 import pyarrow as pa
 import pytest
 
+import hearth
 from hearth import native
 from hearth.native import _core as core
 
@@ -77,7 +78,7 @@ def test_failures_have_a_message_and_never_cross_as_exceptions(library: ctypes.C
 def test_failure_of_the_feeder_reaches_the_reader(library: ctypes.CDLL, ends) -> None:
     reader, ring = ends
     library.hearth_ring_fail(ring, b"java.io.IOException: disk")
-    with pytest.raises(core.HearthError, match=r"java\.io\.IOException: disk"):
+    with pytest.raises(hearth.HearthError, match=r"java\.io\.IOException: disk"):
         reader.next(10)
 
 
