@@ -25,6 +25,7 @@ CHECKED = {
     "apps/": CPP,
     "plugins/": CPP,
     "python/bindings/": CPP,
+    "python/hearth/": PYTHON,
 }
 
 # (what not to write, what to write instead)
@@ -64,6 +65,18 @@ ALLOWED = {
     "hearth/storage/": [r"\bpieces\b"],
     "python/bindings/": [r"\bpieces?\b"],
     "hearth/formats/mapped_file_test.cc": [r"elsewhere"],
+    # Parts of pickles and of values in messages, and of a source's split.
+    "python/hearth/cluster/": [r"\bpieces?\b", r"\bPlace\b"],
+    "python/hearth/rows/": [r"\bpieces?\b", r"of its own shape"],
+    "python/hearth/sources/": [r"\bpieces?\b"],
+    # The class Place of hearth.ranks, and variables in f-strings.
+    "python/hearth/ranks/": [r"\bplace\b"],
+    "python/hearth/tensorflow/": [r"\bplace\b"],
+    "python/hearth/horovod/": [r"\bplace\b"],
+    "python/hearth/ml/caffe_stages.py": [r"\bplace\b"],
+    "python/hearth/files/library_files.py": [r"\bplace\b"],
+    "python/hearth/tools/": [r"\bplace\b"],
+    "python/hearth/torch/checkpoints.py": [r"that are None"],
 }
 
 # A string, a comment, a test's name: what people read. The rest is code.

@@ -30,7 +30,7 @@ _FOREIGN = re.compile(r"[^\w\-. /]")
 
 
 class MlflowRun:
-    """Sends params and metrics to one run, in a thread of its own. Any thread may use it.
+    """Sends params and metrics to one run, in a separate thread. Any thread may use it.
 
     A server that fails never ends a training: there is a warning, once.
     """

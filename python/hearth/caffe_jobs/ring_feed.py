@@ -129,7 +129,7 @@ def _feed_epochs(ring: Any, epochs: Iterator[Iterator[pa.RecordBatch]]) -> None:
                 return
     except ConnectionError:
         return
-    except Exception as error:  # whatever it is, the trainer must hear of it
+    except Exception as error:  # of any kind: the trainer must be notified
         ring.fail(f"{type(error).__name__}: {error}")
 
 
@@ -150,7 +150,7 @@ def feed(rings: dict[str, Any], parts: Iterable[tuple[str, pa.RecordBatch]]) -> 
             ring.end()
     except ConnectionError:
         return
-    except Exception as error:  # whatever it is, the trainer must hear of it
+    except Exception as error:  # of any kind: the trainer must be notified
         for ring in rings.values():
             ring.fail(f"{type(error).__name__}: {error}")
 

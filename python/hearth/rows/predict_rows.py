@@ -242,7 +242,7 @@ class WaitingRows:
             raise ValueError(f"the model returned no results for {self._rows} rows")
 
     def close(self) -> None:
-        """Ends waits for room: no more results will follow."""
+        """Ends waits for free space: no more results will follow."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -40,12 +40,12 @@ def room_mb(spark: SparkSession) -> int | None:
 
 def too_little(spark: SparkSession, need_mb: int) -> str | None:
     """A warning if executors have less memory than a trainer needs, with the setting to change."""
-    room = room_mb(spark)
-    if room is None or room >= need_mb:
+    left = room_mb(spark)
+    if left is None or left >= need_mb:
         return None
     return (
         f"a trainer of this net needs about {need_mb} MB outside of the executor's JVM, but only "
-        f"{room} MB are left: the cluster may end its container; set "
+        f"{left} MB are left: the cluster may end its container; set "
         f"spark.executor.memoryOverhead={_rounded(need_mb)}m"
     )
 

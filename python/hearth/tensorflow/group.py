@@ -25,7 +25,7 @@ def init(place: Any = None, timeout_s: float = _TIMEOUT_S) -> None:
     """Connects this process to the other ranks. Idempotent.
 
     In a node of a Hearth cluster the ranks are the nodes that take rows, and `place` is not needed.
-    Elsewhere a process is alone, or passes its place.
+    Otherwise a process is alone, or passes its place.
 
     Args:
         place: a hearth.ranks.place.Place.

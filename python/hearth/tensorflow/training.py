@@ -188,7 +188,7 @@ def CheckpointCallback(steps: Any, save: Callable[[Any], object], every: int = 1
 def MetricAverageCallback() -> Any:
     """A Keras callback: at the end of an epoch the logs hold the mean over the ranks.
 
-    Place it before callbacks that read the logs.
+    Put it before callbacks that read the logs.
     """
     import keras
 

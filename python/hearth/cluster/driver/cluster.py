@@ -360,7 +360,7 @@ class Cluster(Reporting):
         self.reports.close(self._error or sys.exception())
 
     def bytes_read(self) -> tuple[int, int]:
-        """Bytes of remote files that nodes read: from disks of their own hosts, and of others.
+        """Bytes of remote files that nodes read: from local disks, and from other hosts.
         Complete when the cluster has ended.
         """
         return self.files.local, self.files.remote

@@ -17,7 +17,7 @@ _WINDOW_S = 1.0
 # A node that has reported nothing for this long counts as idle.
 _SILENT_S = 3.0
 _NAMED = 6
-# Intervals of the line: on a terminal, where it is updated in place, and elsewhere.
+# Intervals of the line: on a terminal, where it is updated in place, and otherwise.
 _REFRESH_S, _LINES_S = 1.0, 10.0
 
 

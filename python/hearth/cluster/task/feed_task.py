@@ -154,7 +154,7 @@ class Connection:
         return FeedTimeoutError(text)
 
     def _hung(self) -> str:
-        """The reason to give up on the node; also reported to the driver."""
+        """The reason why the node is abandoned; also reported to the driver."""
         text = (
             f"{self.where} has sent nothing for {self._silence_s:g} s: its program is stopped or "
             "hangs, or its host is down; the next call starts another node"

@@ -41,7 +41,7 @@ class BroadcastGlobalVariablesCallback:
 
 
 class MetricAverageCallback:
-    """At the end of an epoch the logs hold the mean over the ranks. Place it before callbacks that
+    """At the end of an epoch the logs hold the mean over the ranks. Put it before callbacks that
     read them."""
 
     def __init__(self, device: str = "", process_set: ProcessSet = global_process_set):

@@ -173,7 +173,9 @@ def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
 
 
 def _is_kept(frame: DataFrame) -> bool:
-    plan = frame.select("*")._jdf.queryExecution().withCachedData()  # anew: it may be kept by now
+    plan = (
+        frame.select("*")._jdf.queryExecution().withCachedData()
+    )  # planned again: it may be cached by now
     return any(_class(leaf).endswith(".InMemoryRelation") for leaf in _leaves(plan))
 
 

@@ -50,7 +50,7 @@ class Plan:
     conf: dict[str, str] = field(default_factory=dict)  # settings under which Spark plans the frame
     source: Any = None  # files with their splits, read by the ranks
     identity: str = ""
-    spool: bool = True  # False: ranks read the source anew in each epoch
+    spool: bool = True  # False: ranks read the source again in each epoch
     steady: bool = True  # False: recomputed rows may differ
     # (rows, their hash) of each partition that was complete in any start of the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 from hearth.spark.progress import Progress
 
 _SHOWN = 6  # metrics
-# Refresh intervals: on a terminal, where the line is updated in place, and elsewhere, as in
+# Refresh intervals: on a terminal, where the line is updated in place, and otherwise, as in
 # notebooks.
 _REFRESH_S, _LINES_S = 0.5, 10.0
 _WINDOW_S = 1.0
