@@ -24,8 +24,8 @@ from hearth.spark.ports import COORDINATOR, ports_of
 
 TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
 TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
-# Environment variable with the server's key for clients of other processes, set by the program that starts
-# them.
+# Environment variable with the server's key for clients of other processes, set by the program
+# that starts them.
 KEY_VARIABLE = "TFOS_SERVER_KEY"
 
 _MAX_CLIENTS = 512  # concurrent authenticated clients
