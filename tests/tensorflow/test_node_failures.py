@@ -138,7 +138,7 @@ def test_too_many_results_are_the_nodes_error(sc):
         feed.batch_results([*feed.next_batch(2), "one more"])
 
     cluster = run(sc, main, nodes=1, input_mode=SPARK)
-    with pytest.raises(Exception, match="given 3 results, but only 2 rows"):
+    with pytest.raises(Exception, match="got 3 results, but only 2 rows"):
         cluster.inference(sc.parallelize(range(10), 1)).collect()
     with pytest.raises(NodeError):
         cluster.shutdown()

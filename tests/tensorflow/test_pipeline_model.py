@@ -278,7 +278,7 @@ def test_values_that_a_tensor_cannot_hold_are_refused(tmp_path):
     for name, values, said in (
         ("small", [1, None], r"\(int64\) has 1 null in a batch of 2 rows: fill"),
         ("small", [1, 2**40 + 5], "has the value 1099511627781, which does not fit int32"),
-        ("small", [3e10, 1.5], r"value 30000000000.0, which does not fit int32 .* \(2 of 2 values"),
+        ("small", [3e10, 1.5], r"value 30000000000.0, which does not fit int32 \(2 of 2 values"),
         ("half", [70000.0, 1.0], "has the value 70000.0, which does not fit float16"),
         ("text", ["a", None], "has 1 null in a batch of 2 rows"),
         ("text", [1, 2], r"\(int64\) cannot be the input 'text' of type string: cast"),
