@@ -284,7 +284,7 @@ def test_values_that_a_tensor_cannot_hold_are_refused(tmp_path):
         ("text", [1, 2], r"\(int64\) cannot be the input 'text' of type string: cast"),
         ("small", ["1", "2"], r"\(string\) cannot be the input 'small' of type int32: cast"),
         ("flag", [1, 2], "has the value 2, which does not fit bool"),
-        ("small", [[1, 2], [3, 4]], r"has rows of shape \(2,\), but the input 'small' takes"),
+        ("small", [[1, 2], [3, 4]], r"has rows of shape \(2,\), but the input 'small' expects"),
     ):
         with pytest.raises(ValueError, match=f"the column '{name}' .*{said}"):
             predicts(**{name: values})
