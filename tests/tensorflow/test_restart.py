@@ -339,5 +339,5 @@ def test_a_stream_cannot_feed_a_cluster_that_starts_again():
             pytest.fail("the stream was taken")
 
     feeds = feed_jobs.FeedJobs(None, None, None, object(), None, None)
-    with pytest.raises(ValueError, match="DStream cannot be read again"):
+    with pytest.raises(ValueError, match="DStream cannot be replayed"):
         feeds.train(Stream(), 1, 600.0, "input")
