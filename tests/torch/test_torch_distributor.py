@@ -70,12 +70,20 @@ def test_a_file_runs_as_a_main_program_and_its_failure_is_the_drivers(spark, tmp
         distributor.run(str(program), tmp_path, "fails")
 
 
+def test_a_session_that_another_connection_to_the_jvm_activated_is_found(spark, monkeypatch):
+    monkeypatch.setattr(type(spark), "getActiveSession", classmethod(lambda cls: None))
+    assert TorchDistributor(1, use_gpu=False).spark is spark
+
+
 def test_what_cannot_be_is_refused_at_once(spark):
     with pytest.raises(ValueError, match="positive integer"):
         TorchDistributor(0, use_gpu=False)
     with pytest.raises(RuntimeError, match=r"spark.task.resource.gpu.amount.*was unset"):
         TorchDistributor(2, local_mode=False)
-    for gpus, words in (("2", f"'{GPUS}' is 2, but each rank"), ("many", f"{GPUS}=many: it must be")):
+    for gpus, words in (
+        ("2", f"'{GPUS}' is 2, but each rank"),
+        ("many", f"{GPUS}=many: it must be"),
+    ):
         spark.conf.set(GPUS, gpus)
         try:
             with pytest.raises((RuntimeError, HearthError), match=words):

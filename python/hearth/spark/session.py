@@ -50,6 +50,18 @@ def as_session(spark: Any) -> SparkSession:
     return spark
 
 
+def active_session() -> SparkSession | None:
+    """The active session of this thread, else the one of this process, or None.
+
+    A call that Ctrl-C interrupts closes the thread's connection to the JVM, which keeps the active
+    session by thread.
+    """
+    from pyspark.sql import SparkSession
+
+    active: SparkSession | None = SparkSession.getActiveSession()
+    return active or getattr(SparkSession, "_instantiatedSession", None)
+
+
 def start(
     app_name: str,
     executors: int = 2,

@@ -14,6 +14,7 @@ from hearth.cluster.driver.plan import Plan
 from hearth.cluster.node import gpu_info
 from hearth.cluster.task.node_job import NodeOptions
 from hearth.spark.profiles import GPUS, gpus_of_nodes
+from hearth.spark.session import active_session
 from hearth.torch import returned
 from hearth.torch.torch_cluster import TorchCluster
 
@@ -47,9 +48,7 @@ class TorchDistributor:
             RuntimeError: there is no active session, or use_gpu is set and there are no GPUs.
             HearthError: spark.hearth.task.resource.gpu.amount is no amount.
         """
-        from pyspark.sql import SparkSession
-
-        self.spark: Any = SparkSession.getActiveSession()
+        self.spark: Any = active_session()
         if self.spark is None:
             raise RuntimeError("TorchDistributor needs an active SparkSession: start one first")
         if num_processes <= 0:

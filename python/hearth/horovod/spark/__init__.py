@@ -19,6 +19,7 @@ from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.horovod.objects import pickler
+from hearth.spark.session import active_session
 
 # The rendezvous accepts messages of at most a megabyte.
 _PIECE = 600_000
@@ -102,9 +103,7 @@ class _Limits:
 
 
 def _session_and_ranks(num_proc: int | None) -> tuple[Any, int]:
-    from pyspark.sql import SparkSession
-
-    spark: Any = SparkSession.getActiveSession()
+    spark: Any = active_session()
     if spark is None:
         raise RuntimeError("hearth.horovod.spark needs an active SparkSession: start one first")
     if num_proc is None:
