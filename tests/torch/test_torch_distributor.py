@@ -80,7 +80,7 @@ def test_what_cannot_be_is_refused_at_once(spark):
         TorchDistributor(0, use_gpu=False)
     with pytest.raises(RuntimeError, match=r"spark.task.resource.gpu.amount.*was unset"):
         TorchDistributor(2, local_mode=False)
-    for gpus, words in (
+    for gpus, words in (("2", f"'{GPUS}' is 2, but each rank"), ("many", f"{GPUS}=many: it must")):
         ("2", f"'{GPUS}' is 2, but each rank"),
         ("many", f"{GPUS}=many: it must be"),
     ):
