@@ -81,9 +81,6 @@ def test_what_cannot_be_is_refused_at_once(spark):
     with pytest.raises(RuntimeError, match=r"spark.task.resource.gpu.amount.*was unset"):
         TorchDistributor(2, local_mode=False)
     for gpus, words in (("2", f"'{GPUS}' is 2, but each rank"), ("many", f"{GPUS}=many: it must")):
-        ("2", f"'{GPUS}' is 2, but each rank"),
-        ("many", f"{GPUS}=many: it must be"),
-    ):
         spark.conf.set(GPUS, gpus)
         try:
             with pytest.raises((RuntimeError, HearthError), match=words):
