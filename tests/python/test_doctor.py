@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from hearth.doctor import __main__ as doctor_main
 from hearth.doctor import checks, host_facts
 from hearth.doctor.__main__ import main, show
 from hearth.doctor.cluster import Survey
@@ -174,3 +175,17 @@ def test_wrong_flags_are_refused(words, capsys):
     with pytest.raises(SystemExit):
         main(words)
     assert words[0] in capsys.readouterr().err
+
+
+def test_a_master_that_does_not_answer_is_one_line(monkeypatch, capsys):
+    def fails(given):
+        raise RuntimeError(
+            "An error occurred while calling None.JavaSparkContext.\n"
+            ": All masters are unresponsive\n"
+            "\tat java.base/java.lang.Thread.run(Thread.java:840)\n"
+        )
+
+    monkeypatch.setattr(doctor_main, "_examine", fails)
+    assert doctor_main.main(["--master", "spark://h:7077"]) == 1
+    said = capsys.readouterr().err
+    assert said == "hearth doctor: Spark at spark://h:7077: All masters are unresponsive\n"

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hearth.doctor.findings import Finding
+from hearth.spark.failures import cause_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = _examine(given)
     except HearthError as error:
         print(f"hearth doctor: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:  # Spark's own, whose text has a stack of the JVM
+        where = given.master or given.remote or "the default master"
+        print(f"hearth doctor: Spark at {where}: {cause_line(str(error))}", file=sys.stderr)
         return 1
     show(found)
     return 1 if any(finding.level == "problem" for finding in found) else 0

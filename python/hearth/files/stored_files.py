@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hearth.errors import NotFoundError
 from hearth.files.core_files import CoreFiles
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import LibraryFiles
@@ -164,7 +165,7 @@ def _listed(where: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
         try:
             found = os.stat(path)
         except FileNotFoundError:
-            raise FileNotFoundError(f"{path} does not exist on this host") from None
+            raise NotFoundError(f"{path} does not exist on this host") from None
         yield path, found.st_size, stat.S_ISDIR(found.st_mode), found.st_mtime_ns // 1_000_000, []
 
 
