@@ -24,18 +24,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import data_environments
 import data_rows
 import data_table
 import report
-from data_case import CONTENDERS, SOURCES, Case
+from data_case import SOURCES, Case, prepare
 
 MODES = ("window", "full")
 DEFAULT = ("hearth", "ray", "petastorm", "mds", "loader", "loop", "look", "unspooled")
@@ -110,11 +108,7 @@ def main() -> None:
     parser.add_argument("--contenders", default=",".join(DEFAULT), help="by comma")
     parser.add_argument("--modes", default=",".join(MODES), help="kinds of shuffle (none, too)")
     flags = parser.parse_args()
-    for name in flags.contenders.split(","):  # not while something is measured
-        environment = CONTENDERS[name][1]
-        if environment:
-            data_environments.python(environment)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its sides and files go, too
+    prepare(flags.contenders.split(","))
     Bench(flags).run()
 
 

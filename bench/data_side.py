@@ -66,12 +66,15 @@ def written_folder(job: Job) -> Path:
     return Path(job["folder"], "written")
 
 
-def programs() -> list[Any]:
-    """Modules that executors do not have."""
+def ship_programs() -> None:
+    """Pickles functions of these modules with their code: executors do not have them."""
+    from pyspark import cloudpickle
+
     import data_rows
     import rival_models
 
-    return [data_ranks, data_rows, rival_models]
+    for module in (data_ranks, data_rows, rival_models):
+        cloudpickle.register_pickle_by_value(module)
 
 
 def start_session(settings: dict[str, str]) -> Any:
@@ -87,12 +90,9 @@ class Hearth(Side):
     spool = True
 
     def run(self, job: Job) -> Times:
-        from pyspark import cloudpickle
-
         from hearth.torch import TorchCluster
 
-        for module in programs():
-            cloudpickle.register_pickle_by_value(module)
+        ship_programs()
         called = time.time()
         source = self.frame
         if not self.is_frame:
@@ -271,11 +271,9 @@ class Distributor(OwnRanks):
     needs_spark = True
 
     def run(self, job: Job) -> Times:
-        from pyspark import cloudpickle
         from pyspark.ml.torch.distributor import TorchDistributor
 
-        for module in programs():
-            cloudpickle.register_pickle_by_value(module)
+        ship_programs()
         called = time.time()
         job = {**job, **self.prepare(job)}
         written = time.time()

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import statistics
 import sys
 import tempfile
@@ -31,12 +30,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import data_environments
 import data_table
 import footprint
 import marked_processes
 import report
-from data_case import CONTENDERS, Case, Side, free_port
+from data_case import Case, Side, free_port, prepare
 from data_rows import IMAGE_BYTES, Shape
 
 EPOCHS = 3
@@ -171,11 +169,7 @@ def main() -> None:
     parser.add_argument("--fewer", type=int, default=1, help="divide numbers of rows by this")
     parser.add_argument("--contenders", default=",".join(["hearth", *PEERS, *APART]))
     flags = parser.parse_args()
-    for name in flags.contenders.split(","):  # not while something is measured
-        environment = CONTENDERS[name][1]
-        if environment:
-            data_environments.python(environment)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its sides and files go, too
+    prepare(flags.contenders.split(","))
     table, runs, sections = report.Report(flags.only), [], []
     for model in filter(table.wants, SHAPES):
         started = time.monotonic()
