@@ -281,19 +281,30 @@ size_t DatasetRows::SlotAt(int64_t index) const {
   return static_cast<size_t>(after - bases_.begin()) - 1;
 }
 
+// An attempt may have been lost since its rows arrived: another one writes them again.
+void DatasetRows::WaitAgain(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices) {
+  if (indices.empty()) return;
+  const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
+  Wait(lock, Deadline::After(timeout_s_), "rows of another attempt",
+       [&] { return prefix_ > *last || (rows_ >= 0 && prefix_ >= rows_); });
+  Require(*first >= 0 && *last < prefix_, ErrorCode::kDataLoss,
+          "rows {} to {} were requested, but this rank has {} rows; rows of a dataset must be the "
+          "same each time they are computed: cache or checkpoint the frame",
+          *first, *last, prefix_);
+}
+
 std::shared_ptr<const TakenRows> DatasetRows::Take(std::vector<int64_t> indices) {
   auto taken = std::make_shared<TakenRows>();
   taken->form = WaitForm();
   taken->refs.reserve(indices.size());
   uint64_t bytes = 0;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    WaitAgain(lock, indices);
     taken->keep_alive.push_back(first_);
     std::vector<bool> held(slots_.size());
     size_t at = 0;
     for (const int64_t index : indices) {
-      Require(index >= 0 && index < prefix_, ErrorCode::kInternal,
-              "row {} was requested while {} rows had arrived", index, prefix_);
       const bool same = index >= bases_[at] && (at + 1 == bases_.size() || index < bases_[at + 1]);
       if (!same) at = SlotAt(index);
       Slot& slot = slots_[at];

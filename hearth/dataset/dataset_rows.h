@@ -65,7 +65,8 @@ class DatasetRows {
   // Waits until the rows before index `end` have arrived, or all rows; returns the number that has.
   int64_t WaitIndex(int64_t end);
 
-  // The batches and rows at these indices, which must have arrived (WaitIndex).
+  // The batches and rows at these indices, which must have arrived (WaitIndex); waits if their
+  // attempt was lost since then.
   std::shared_ptr<const TakenRows> Take(std::vector<int64_t> indices);
 
   struct RowId {
@@ -102,6 +103,7 @@ class DatasetRows {
   size_t SlotAt(int64_t index) const;
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
             const std::function<bool()>& ready);
+  void WaitAgain(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
   void CountTouched(uint64_t bytes);
   void CheckFiles() const;
   template <typename Call>

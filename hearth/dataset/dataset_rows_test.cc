@@ -119,6 +119,25 @@ TEST(DatasetRows, ContinuesWithAnotherAttemptOfTheSameRows) {
   EXPECT_EQ(NumbersOf(*before), Range(0, 300));
 }
 
+TEST(DatasetRows, TakeWaitsForRowsWhoseAttemptWasLostAfterTheyArrived) {
+  DatasetRows rows({0}, 10);
+  Attempt(0, 0).Write(0, 100).Announce(rows);
+  ASSERT_EQ(rows.WaitIndex(100), 100);
+  rows.Lose(0, 0);
+  std::thread writer([&] { Attempt(0, 1).Write(0, 100).Announce(rows); });
+  EXPECT_EQ(NumbersOf(*rows.Take(Range(0, 100))), Range(0, 100));
+  writer.join();
+}
+
+TEST(DatasetRows, TakeRejectsRowsThatAnotherAttemptDoesNotHave) {
+  DatasetRows rows({0}, 10);
+  Attempt(0, 0).Write(0, 100).Announce(rows);
+  ASSERT_EQ(rows.WaitIndex(100), 100);
+  rows.Lose(0, 0);
+  Attempt(0, 1).Write(0, 50).Announce(rows, true);
+  EXPECT_EQ(Thrown([&] { rows.Take(Range(0, 100)); }).code(), ErrorCode::kDataLoss);
+}
+
 TEST(DatasetRows, RejectsAnAttemptWhoseRowsDifferFromThoseRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);

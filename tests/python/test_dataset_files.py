@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hearth.native._core import EpochReader, PartitionSender, PartitionWriter
 
+from hearth import HearthError
 from hearth.cluster.channel import Channel
 from hearth.cluster.node.datasets import keeper
 from hearth.cluster.node.datasets.files import CompleteFile, PartitionFiles
@@ -333,13 +334,16 @@ class Attempts:
 def test_each_row_is_read_once_despite_failed_and_racing_attempts(draw):
     chance = random.Random(draw)
     counts = [chance.randint(1, 60) for _ in range(chance.randint(1, 6))]
-    node, taken, sizes = Node(len(counts)), [], random.Random(-draw)
+    node, taken, failures, sizes = Node(len(counts)), [], [], random.Random(-draw)
 
     def read():
         reader = EpochReader(node.rows, 0, "none")
         reader.start(0)
-        while ids := reader.take(len(taken), sizes.randint(1, 9), False).gather("id").tolist():
-            taken.extend(ids)
+        try:
+            while ids := reader.take(len(taken), sizes.randint(1, 9), False).gather("id").tolist():
+                taken.extend(ids)
+        except HearthError as error:
+            failures.append(error)
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
@@ -350,5 +354,6 @@ def test_each_row_is_read_once_despite_failed_and_racing_attempts(draw):
     for attempts in every:
         attempts.end()
     reader.join(60)
+    assert not failures
     assert taken == list(range(sum(counts)))
     assert sorted((e["partition"], e["rows"]) for e in node.events) == list(enumerate(counts))
