@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -107,6 +108,8 @@ def rows_by_spark(spark: Any, path: Path) -> int:
 def session(jars: Path) -> Any:
     """Spark with Delta, and one core, as one rank has."""
     from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
 
     settings = {
         "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))),
