@@ -38,7 +38,7 @@ def launch_conf(
     before it distributes them, which steady frames do not need; these also have no shuffles whose
     results Spark might divide.
     """
-    cores = str(pieces or _cores(spark, world))
+    default = str(pieces or cores(spark, world))
     steady = all(map(is_steady, frames))
     sort = "false" if steady else "true"
     conf = {**ARROW_CONF, "spark.sql.execution.sortBeforeRepartition": sort}
@@ -48,11 +48,11 @@ def launch_conf(
         # Deprecated, which Spark logs whenever it is set, but there is no alternative.
         pinned.append("spark.sql.adaptive.coalescePartitions.minPartitionNum")
     for key in pinned:
-        conf[key] = spark.conf.get(key, None) or cores
+        conf[key] = spark.conf.get(key, None) or default
     return conf
 
 
-def _cores(spark: SparkSession, world: int) -> int:
+def cores(spark: SparkSession, world: int) -> int:
     """Spark's current default parallelism; estimated with Spark Connect, which does not report
     it."""
     if hasattr(spark, "_jsc"):

@@ -6,12 +6,12 @@ import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.node_connection import connect, name_of
-from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,8 +34,19 @@ class DatasetSpec:
     owners: tuple[int, ...]
 
 
+def grouped(frame: Any, tasks: int) -> Any:
+    """The frame with a last column, the number of each row's partition, in at most `tasks` tasks.
+
+    A task costs as much as a thousand rows, so that it delivers several partitions.
+    """
+    from pyspark.sql import functions
+
+    return frame.select("*", functions.spark_partition_id()).coalesce(tasks)
+
+
 def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of a Spark stage: delivers the task's partition; yields RESULT_SCHEMA.
+    """The body of a Spark stage: delivers the partitions of a grouped() frame; yields RESULT_SCHEMA
+    for those that have rows.
 
     Raises:
         TaskError: from deliver()'s NodeError.
@@ -43,12 +54,28 @@ def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterat
     import pyarrow as pa
     from pyspark import TaskContext
 
-    context, index = TaskContext.get(), partition_id()
+    context = TaskContext.get()
     attempt = context.taskAttemptId() if context is not None else 0
-    with reported_to_driver():
-        rows, digest = deliver(spec, index, attempt, batches)
-    columns = {"partition": pa.array([index], pa.int32()), "rows": [rows], "hash": [digest]}
-    yield pa.record_batch(columns)
+    for index, parts in groupby(_parts(batches), lambda part: part[0]):
+        with reported_to_driver():
+            rows, digest = deliver(spec, index, attempt, (rows for _, rows in parts))
+        columns = {"partition": pa.array([index], pa.int32()), "rows": [rows], "hash": [digest]}
+        yield pa.record_batch(columns)
+
+
+def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """(partition, rows) for each run of rows of one partition in a batch of a grouped() frame."""
+    import numpy as np
+
+    for batch in batches:
+        numbers = batch.column(batch.num_columns - 1).to_numpy()
+        rows = batch.select(range(batch.num_columns - 1))
+        ends = [*(np.flatnonzero(np.diff(numbers)) + 1), batch.num_rows]
+        begin = 0
+        for end in map(int, ends):
+            if begin < end:
+                yield int(numbers[begin]), rows.slice(begin, end - begin)
+            begin = end
 
 
 def deliver(

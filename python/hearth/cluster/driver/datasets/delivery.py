@@ -17,9 +17,9 @@ from hearth.cluster.channel import Message
 from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.errors import job_error
-from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task
+from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task, grouped
 from hearth.rows.columns import check_carried
-from hearth.rows.rank_rows import is_steady, launch_conf, rank_rows
+from hearth.rows.rank_rows import cores, is_steady, launch_conf, rank_rows
 from hearth.sources.tables.frames import frame_identity
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.job import SparkJob
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 # Partitions of a frame: divisible by many numbers of ranks.
 _FRAME_PARTITIONS = 48
+# Tasks that deliver them: several, as some take longer, and more cores may come.
+_TASKS_PER_CORE = 4
 # Approximate number of messages that report complete partitions to the ranks.
 _PARTS = 48
 # Hash of an empty partition.
@@ -279,8 +281,10 @@ class Delivery:
 
 def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int, str]]:
     """The Spark action that delivers a frame."""
+    tasks = min(plan.partitions, _TASKS_PER_CORE * cores(session, len(spec.nodes)))
     with session_conf(session, plan.conf):
-        stage = map_in_arrow(plan.frame, partial(deliver_task, spec), RESULT_SCHEMA)
+        frame = grouped(plan.frame, tasks)
+        stage = map_in_arrow(frame, partial(deliver_task, spec), RESULT_SCHEMA)
         return [(row[0], row[1], row[2]) for row in stage.collect()]
 
 
