@@ -92,7 +92,9 @@ def ray(job: Job) -> None:
     if job["mode"] == "window":
         options["local_shuffle_buffer_size"] = job["window"]
     if job["kind"] == "image":  # a tensor has no rows of bytes
-        options["collate_fn"] = lambda batch: {"id": batch["id"], "x": list(batch["x"])}
+        options["collate_fn"] = lambda batch: {
+            "id": torch.as_tensor(batch["id"]), "x": list(batch["x"])
+        }  # fmt: skip
 
     def epoch_of(epoch: int) -> Batches:
         for batch in shard.iter_torch_batches(**options):
