@@ -55,6 +55,11 @@ void LocalRanks::Arrive() {
   page(self_).calls[step_ % 2] = call_;
   page(self_).fingerprints[step_ % 2] = fingerprint_;
   page(self_).arrived.store(step_, std::memory_order_release);
+  // Pairs with the other members' fences: at least the last one to arrive sees that all have.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int i = 0; i < size(); ++i) {
+    if (!Reached(i)) return;
+  }
   RingAll(true);
 }
 
