@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Includes and imports between modules may only point up the lists of ARCHITECTURE.md.
+"""Includes and imports between modules may only point up the lists of ARCHITECTURE.md, and only
+tests include what is in a testing/ folder.
 
 Prints one line per arrow that points the wrong way, and per circle of Python modules, and exits
 with 1 if there is any.
@@ -106,7 +107,12 @@ def wrong_includes(root: Path) -> list[str]:
         if module not in MAY_USE:
             wrong.append(f"{path}: {module} is not a module")
             continue
+        is_support = "testing" in path.relative_to(root).parts
+        if path.stem.endswith("_testing") and not is_support:
+            wrong.append(f"{path} is test support: move it to {path.parent / 'testing'}")
         for used, rest in INCLUDE.findall(path.read_text()):
+            if "testing/" in rest and not is_support and not path.stem.endswith("_test"):
+                wrong.append(f"{path} includes {used}/{rest}, which only tests may use")
             if used != module and used not in MAY_USE[module]:
                 wrong.append(f"{path} includes {used}, which {module} may not use")
             elif used == module == "caffe":

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/base/thread.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::trainer {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "hearth/image/encode.h"
 #include "hearth/image/image.h"
-#include "hearth/trainer/trainer_process_testing.h"
+#include "hearth/trainer/testing/trainer_process_testing.h"
 
 namespace hearth::trainer {
 namespace {

@@ -50,6 +50,17 @@ def test_an_arrow_within_caffe_that_points_down_is_named(tmp_path):
     assert "a.h includes caffe/solver, which caffe/net may not use" in wrong
 
 
+def test_only_tests_include_test_support(tmp_path):
+    include = '#include "hearth/ring/testing/ring_testing.h"\n'
+    for name in ("ring.cc", "ring_test.cc", "testing/ring_testing.cc", "reader_testing.h"):
+        write(tmp_path / "ring" / name, include)
+    assert [line.partition("/ring/")[2] for line in check_modules.wrong_includes(tmp_path)] == [
+        "reader_testing.h is test support: move it to " + str(tmp_path / "ring" / "testing"),
+        "reader_testing.h includes ring/testing/ring_testing.h, which only tests may use",
+        "ring.cc includes ring/testing/ring_testing.h, which only tests may use",
+    ]
+
+
 def test_an_unknown_module_is_named(tmp_path):
     write(tmp_path / "misc" / "a.cc", "int a;\n")
     (wrong,) = check_modules.wrong_includes(tmp_path)

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/net_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/solver/gradient_norm.h"
 
 namespace hearth::caffe {

@@ -1,4 +1,4 @@
-#include "hearth/storage/webhdfs_server_testing.h"
+#include "hearth/storage/testing/webhdfs_server_testing.h"
 
 #include <fmt/format.h>
 

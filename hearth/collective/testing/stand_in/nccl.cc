@@ -15,7 +15,7 @@
 
 #include "hearth/collective/combine.h"
 #include "hearth/collective/nccl_api.h"
-#include "hearth/collective/stand_in/stand_in.h"
+#include "hearth/collective/testing/stand_in/stand_in.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "hearth/collective/device_testing.h"
+#include "hearth/collective/testing/device_testing.h"
 
 #include <dlfcn.h>
 
@@ -6,7 +6,7 @@
 #include "hearth/base/shared_library.h"
 #include "hearth/collective/cuda_api.h"
 #include "hearth/collective/nccl_api.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
 #include "hearth/base/fd.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/dataset/dataset_rows.h"
 #include "hearth/dataset/epoch_reader.h"

@@ -1,4 +1,4 @@
-#include "hearth/trainer/trainer_testing.h"
+#include "hearth/trainer/testing/trainer_testing.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "hearth/collective/process_resources_testing.h"
+#include "hearth/collective/testing/process_resources_testing.h"
 
 #include <chrono>
 #include <filesystem>

@@ -11,7 +11,7 @@
 #include "hearth/base/thread.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/trainer/job.h"
-#include "hearth/trainer/trainer_testing.h"
+#include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "hearth/collective/cuda_api.h"
-#include "hearth/collective/stand_in/stand_in.h"
+#include "hearth/collective/testing/stand_in/stand_in.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 #include <cstdlib>
 #include <exception>

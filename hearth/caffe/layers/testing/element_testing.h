@@ -1,7 +1,7 @@
 // For tests: references of elementwise layers.
 #pragma once
 
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 
 namespace hearth::caffe {
 

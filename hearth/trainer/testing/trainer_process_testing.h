@@ -10,7 +10,7 @@
 
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/coordinator.h"
-#include "hearth/trainer/trainer_testing.h"
+#include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "hearth/base/error_testing.h"
 #include "hearth/base/hmac.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/base/thread.h"
 #include "hearth/rendezvous/coordinator.h"
 #include "hearth/rendezvous/handshake.h"

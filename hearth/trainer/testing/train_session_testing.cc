@@ -1,4 +1,4 @@
-#include "hearth/trainer/train_session_testing.h"
+#include "hearth/trainer/testing/train_session_testing.h"
 
 #include <fmt/format.h>
 
