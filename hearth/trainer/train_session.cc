@@ -37,7 +37,7 @@ bool EndedByOthers(const Failure& failure) {
 TrainSession::TrainSession(Job job, TrainHooks hooks)
     : job_(std::move(job)),
       hooks_(std::move(hooks)),
-      invalid_rows_(job_.max_invalid_rows, [this](const nlohmann::json& event) { Send(event); }) {}
+      invalid_rows_(job_.invalid_row_limit(), [this](const nlohmann::json& event) { Send(event); }) {}
 
 TrainSession::~TrainSession() = default;
 
