@@ -47,7 +47,7 @@ struct Setting {
   int least = 1;                         // of a number
   std::string must_be = {};              // what a text must be if `allows` checks it
   bool (*allows)(const std::string& text) = nullptr;
-  bool in_program = false;               // it is also a flag of `hearth`
+  bool in_program = false;  // it is also a flag of `hearth`
 };
 
 const std::vector<Setting>& Table();

@@ -53,8 +53,8 @@ TEST(InvalidRowLimit, IsANumberOfRowsOrAFraction) {
   EXPECT_EQ(parse("0.25"), std::pair(int64_t{-1}, 0.25));
   EXPECT_EQ(parse("1e-3"), std::pair(int64_t{-1}, 0.001));
   EXPECT_EQ(parse("1.0"), std::pair(int64_t{-1}, 1.0));
-  for (const char* text : {"some", "1.5", "-1", "-0.5", "0.1 ", "nan", "inf", "0x1",
-                           "99999999999999999999"}) {
+  for (const char* text :
+       {"some", "1.5", "-1", "-0.5", "0.1 ", "nan", "inf", "0x1", "99999999999999999999"}) {
     EXPECT_EQ(ParseInvalidRowLimit(text), std::nullopt) << text;
   }
 }

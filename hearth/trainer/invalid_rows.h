@@ -18,7 +18,8 @@ class InvalidRows {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;
 
-  InvalidRows(settings::InvalidRowLimit limit, SendEvent send) : limit_(limit), send_(std::move(send)) {}
+  InvalidRows(settings::InvalidRowLimit limit, SendEvent send)
+      : limit_(limit), send_(std::move(send)) {}
 
   // Logs the first ten rows by name, each once, and sends a "invalid_row" event at most once per
   // second.

@@ -42,22 +42,48 @@ class Flag:
 
 _OWN_FLAGS = (
     Flag("conf", "proto_file", "", "solver prototxt, a local path on the driver"),
-    Flag("train", "is_training", False, "train; validates as well if the solver has a test interval"),
-    Flag("test", "is_test", False, "run the TEST net over its source, write the means of its outputs"),
+    Flag(
+        "train", "is_training", False, "train; validates as well if the solver has a test interval"
+    ),
+    Flag(
+        "test", "is_test", False, "run the TEST net over its source, write the means of its outputs"
+    ),
     Flag("features", "features", "", "comma-separated blobs of the TEST net to extract"),
     Flag("label", "label", "", "label blob, appended to -features"),
     Flag("outputFormat", "output_format", "json", "Spark format of -features' DataFrame"),
     Flag("model", "model_path", "", "model to write (training) or to load (test, features)"),
     Flag("output", "output_path", "output", "DataFrame folder (-features) or text file (-test)"),
     Flag("persistent", "is_rdd_persistent", False, "persist the DataFrames of a training on disk"),
-    Flag("spill", "spill", "on", "of Parquet files: off reads them in each epoch, without a spool", values=("on", "off")),
+    Flag(
+        "spill",
+        "spill",
+        "on",
+        "of Parquet files: off reads them in each epoch, without a spool",
+        values=("on", "off"),
+    ),
     Flag("snapshot", "snapshot_state_file", "", ".solverstate to resume from; needs -weights"),
     Flag("weights", "snapshot_model_file", "", ".caffemodel of -snapshot, or to fine-tune from"),
     Flag("clusterSize", "cluster_size", ALL, "executors that train together (default: all)", 1),
-    Flag("maxRestarts", "max_restarts", 3, "limit of restarts of lost ranks from the last snapshot", 0),
-    Flag("logDir", "log_dir", "", "folder for TensorBoard's event file of a training, a path or URI"),
-    Flag("ui", "ui", False, "serve a page with the training's curves on this host; prints its link"),
-    Flag("lmdb_partitions", "lmdb_partitions", 0, "parts in which -test and -features read a database", 0),
+    Flag(
+        "maxRestarts",
+        "max_restarts",
+        3,
+        "limit of restarts of lost ranks from the last snapshot",
+        0,
+    ),
+    Flag(
+        "logDir", "log_dir", "", "folder for TensorBoard's event file of a training, a path or URI"
+    ),
+    Flag(
+        "ui", "ui", False, "serve a page with the training's curves on this host; prints its link"
+    ),
+    Flag(
+        "lmdb_partitions",
+        "lmdb_partitions",
+        0,
+        "parts in which -test and -features read a database",
+        0,
+    ),
     Flag("imageRoot", "image_root", "", ""),
     Flag("labelFile", "label_file", "", ""),
     Flag("captionFile", "caption_file", "", ""),
@@ -169,6 +195,6 @@ def refuse_tool_flags(flags: argparse.Namespace) -> None:
     for flag in _OWN_FLAGS:
         if not flag.help and getattr(flags, flag.name) != flag.default:
             raise FlagError(
-                f"-{flag.flag} is for CaffeOnSpark's conversion tools (hearth Binary2Sequence ...); "
-                "-train, -test and -features do not use it: leave it out"
+                f"-{flag.flag} is for CaffeOnSpark's conversion tools (hearth Binary2Sequence "
+                "...); -train, -test and -features do not use it: leave it out"
             )
