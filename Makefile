@@ -38,7 +38,7 @@ build: setup $(BUILD)/build.ninja
 demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
 	@$(COMPILE_PYTHON)
-	@$(PYTHON) examples/digits/run.py
+	@$(PYTHON) python/hearth/demo/run.py
 
 # The jar of Scala and Java programs, and those of its tests. Maven fetches compilers and Spark once.
 JAR := jvm/target/hearth-spark_2.13.jar

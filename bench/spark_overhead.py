@@ -21,7 +21,7 @@ from hearth import native
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.spark import session as spark_session
 
-DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits"
+DIGITS = Path(__file__).resolve().parents[1] / "python" / "hearth" / "demo"
 sys.path.insert(0, str(DIGITS))
 import prepare  # noqa: E402
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Includes and imports between modules may only point up the lists of ARCHITECTURE.md.
+"""Includes and imports between modules may only point up the lists of ARCHITECTURE.md, and only
+tests include what is in a testing/ folder.
 
 Prints one line per arrow that points the wrong way, and per circle of Python modules, and exits
 with 1 if there is any.
@@ -106,7 +107,12 @@ def wrong_includes(root: Path) -> list[str]:
         if module not in MAY_USE:
             wrong.append(f"{path}: {module} is not a module")
             continue
+        is_support = "testing" in path.relative_to(root).parts
+        if path.stem.endswith("_testing") and not is_support:
+            wrong.append(f"{path} is test support: move it to {path.parent / 'testing'}")
         for used, rest in INCLUDE.findall(path.read_text()):
+            if "testing/" in rest and not is_support and not path.stem.endswith("_test"):
+                wrong.append(f"{path} includes {used}/{rest}, which only tests may use")
             if used != module and used not in MAY_USE[module]:
                 wrong.append(f"{path} includes {used}, which {module} may not use")
             elif used == module == "caffe":
@@ -159,8 +165,9 @@ def _subpackage(module: str) -> str:
 
 
 def _from_later_side(module: str, used: str) -> bool:
-    """Whether a module of the cluster uses one of a side that comes after its own."""
-    if _subpackage(module) != "cluster" or _subpackage(used) != "cluster":
+    """Whether a module of the cluster uses one of a side that comes after its own. The package
+    itself gives users names of all sides."""
+    if _subpackage(module) != "cluster" or _subpackage(used) != "cluster" or module.count(".") == 1:
         return False
     sides = [(name.split(".")[2:] or [""])[0] for name in (module, used)]
     own, other = (CLUSTER_ORDER.index(s) if s in CLUSTER_ORDER else 0 for s in sides)
@@ -168,8 +175,8 @@ def _from_later_side(module: str, used: str) -> bool:
 
 
 def _imports(path: Path, package: str, modules: dict[str, Path]) -> Iterator[str]:
-    """The package's modules that a file imports, but for its type hints."""
-    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+    """The package's modules that a file imports, also for type hints alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -181,15 +188,6 @@ def _imports(path: Path, package: str, modules: dict[str, Path]) -> Iterator[str
                 while name not in modules:  # a class or function: what it is taken from
                     name = name.rpartition(".")[0]
                 yield name
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes outside of `if TYPE_CHECKING:`."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        yield node
-        yield from _statements(node)
 
 
 def main() -> int:

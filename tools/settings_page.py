@@ -72,12 +72,10 @@ def page() -> str:
         "| flag | `Config` | default | |",
         "|---|---|---|---|",
     ]
-    for flag, attribute, default, text in flags.FLAGS:
-        if text:
-            lines.append(_row(f"`-{flag}`", f"`{attribute}`", _shown(default), text))
-    for one in flags.SETTINGS:
-        if not one["flag"]:
-            lines.append(_row("", f"`{one['name']}`", _shown(one["default"]), one["help"]))
+    shown = [flag for flag in flags.FLAGS if flag.help]
+    for flag in sorted(shown, key=lambda flag: not flag.flag):  # those without a flag last
+        name = f"`-{flag.flag}`" if flag.flag else ""
+        lines.append(_row(name, f"`{flag.name}`", _shown(flag.default), flag.help))
     lines += [
         "",
         "`hearth train` and `hearth test` have `--precision`, `--algorithms` and `--timeline` too;",

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "hearth/base/accept_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/accept_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/base/thread.h"
 
 namespace hearth {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 
 namespace hearth::timeline {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/batch/batch_image.h"
 #include "hearth/batch/testing/batch_testing.h"

@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/testing/batch_testing.h"
 
 namespace hearth::batch {

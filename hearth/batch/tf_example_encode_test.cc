@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/formats/tf_example.h"
 

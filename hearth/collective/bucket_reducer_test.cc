@@ -6,10 +6,10 @@
 #include <numeric>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
 #include "hearth/base/error.h"
+#include "hearth/base/testing/deadline_testing.h"
 #include "hearth/collective/group.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

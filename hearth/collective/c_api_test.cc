@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hearth/collective/queue_c_api.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

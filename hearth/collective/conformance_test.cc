@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

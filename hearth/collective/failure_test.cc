@@ -12,8 +12,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/thread.h"
-#include "hearth/collective/failure_testing.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/testing/failure_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "hearth/base/thread.h"
-#include "hearth/collective/failure_testing.h"
+#include "hearth/collective/testing/failure_testing.h"
 
 namespace hearth::collective {
 namespace {

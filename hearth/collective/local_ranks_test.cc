@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
 #include "hearth/base/error.h"
+#include "hearth/base/testing/deadline_testing.h"
 #include "hearth/base/thread.h"
 #include "hearth/collective/arena.h"
 

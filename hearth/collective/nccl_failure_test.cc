@@ -13,9 +13,9 @@
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
 #include "hearth/collective/cuda_api.h"
-#include "hearth/collective/device_testing.h"
-#include "hearth/collective/failure_testing.h"
 #include "hearth/collective/queue.h"
+#include "hearth/collective/testing/device_testing.h"
+#include "hearth/collective/testing/failure_testing.h"
 
 namespace hearth::collective {
 namespace {

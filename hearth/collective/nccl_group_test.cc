@@ -7,10 +7,10 @@
 #include <tuple>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
 #include "hearth/collective/bucket_reducer.h"
-#include "hearth/collective/device_testing.h"
 #include "hearth/collective/queue.h"
+#include "hearth/collective/testing/device_testing.h"
 
 namespace hearth::collective {
 namespace {

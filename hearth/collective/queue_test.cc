@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

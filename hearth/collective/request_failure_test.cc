@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
 #include "hearth/base/socket.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/base/testing/error_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

@@ -10,11 +10,11 @@
 #include <tuple>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
 #include "hearth/base/error.h"
+#include "hearth/base/testing/deadline_testing.h"
 #include "hearth/collective/half.h"
 #include "hearth/collective/queue.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

@@ -17,12 +17,12 @@
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
 #include "hearth/collective/abort_signal.h"
-#include "hearth/collective/device_testing.h"
-#include "hearth/collective/failure_testing.h"
-#include "hearth/collective/process_resources_testing.h"
 #include "hearth/collective/queue.h"
-#include "hearth/collective/ranks_testing.h"
 #include "hearth/collective/shared_page.h"
+#include "hearth/collective/testing/device_testing.h"
+#include "hearth/collective/testing/failure_testing.h"
+#include "hearth/collective/testing/process_resources_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 #include "hearth/rendezvous/coordinator.h"
 
 namespace hearth::collective {

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "hearth/base/error_testing.h"
 #include "hearth/base/log.h"
-#include "hearth/collective/ranks_testing.h"
+#include "hearth/base/testing/error_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {
 namespace {

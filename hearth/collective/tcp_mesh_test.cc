@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "hearth/base/accept_testing.h"
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
 #include "hearth/base/log.h"
+#include "hearth/base/testing/accept_testing.h"
 #include "hearth/base/thread.h"
-#include "hearth/rendezvous/reset_testing.h"
-#include "hearth/rendezvous/slow_clients_testing.h"
+#include "hearth/rendezvous/testing/reset_testing.h"
+#include "hearth/rendezvous/testing/slow_clients_testing.h"
 
 namespace hearth::collective {
 namespace {

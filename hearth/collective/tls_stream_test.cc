@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
 #include "hearth/base/hmac.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/base/thread.h"
 
 namespace hearth::collective {

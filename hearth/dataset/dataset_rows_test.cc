@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "hearth/dataset/dataset_testing.h"
+#include "hearth/dataset/testing/dataset_testing.h"
 
 namespace hearth::dataset {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "hearth/dataset/dataset_testing.h"
+#include "hearth/dataset/testing/dataset_testing.h"
 
 namespace hearth::dataset {
 namespace {

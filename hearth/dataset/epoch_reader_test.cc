@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "hearth/dataset/dataset_testing.h"
+#include "hearth/dataset/testing/dataset_testing.h"
 
 namespace hearth::dataset {
 namespace {

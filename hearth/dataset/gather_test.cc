@@ -9,7 +9,7 @@
 #include "hearth/batch/row_hash.h"
 #include "hearth/dataset/convert_numbers.h"
 #include "hearth/dataset/copy_rows.h"
-#include "hearth/dataset/dataset_testing.h"
+#include "hearth/dataset/testing/dataset_testing.h"
 
 namespace hearth::dataset {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "hearth/dataset/dataset_testing.h"
+#include "hearth/dataset/testing/dataset_testing.h"
 #include "hearth/formats/mapped_file.h"
 #include "hearth/formats/testing/mapped_file_testing.h"
 

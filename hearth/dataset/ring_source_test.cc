@@ -4,8 +4,8 @@
 
 #include <thread>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/dataset/minibatch.h"
 #include "hearth/dataset/testing/source_testing.h"
 #include "hearth/ring/ring_writer.h"

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <thread>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/arrow_export.h"
 #include "hearth/batch/arrow_image.h"
 #include "hearth/batch/batch_builder.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "hearth/base/deadline_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
 #include "hearth/batch/testing/batch_testing.h"
 #include "hearth/dataset/minibatch.h"
 #include "hearth/dataset/round_robin_sources.h"

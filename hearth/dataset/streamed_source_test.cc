@@ -6,8 +6,8 @@
 #include <numeric>
 #include <thread>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/dataset/minibatch.h"
 #include "hearth/dataset/round_robin_sources.h"
 #include "hearth/dataset/testing/source_testing.h"

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/formats/testing/mapped_file_testing.h"
 
 namespace hearth::formats {

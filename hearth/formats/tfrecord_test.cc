@@ -6,7 +6,7 @@
 #include <fstream>
 #include <random>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/formats/crc32c.h"
 
 namespace hearth::formats {

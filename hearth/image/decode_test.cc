@@ -5,7 +5,7 @@
 #include <random>
 
 #include "hearth/base/error.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::image {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/image/decode.h"
-#include "hearth/image/image_testing.h"
-#include "hearth/image/jpeg_testing.h"
+#include "hearth/image/testing/image_testing.h"
+#include "hearth/image/testing/jpeg_testing.h"
 
 namespace hearth::image {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/image/image_testing.h"
-#include "hearth/image/jpeg_testing.h"
+#include "hearth/image/testing/image_testing.h"
+#include "hearth/image/testing/jpeg_testing.h"
 
 namespace hearth::image {
 namespace {

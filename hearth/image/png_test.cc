@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::image {
 namespace {

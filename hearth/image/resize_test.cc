@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::image {
 namespace {

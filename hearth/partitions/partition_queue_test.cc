@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/batch/chunks_image.h"
 #include "hearth/batch/testing/batch_testing.h"

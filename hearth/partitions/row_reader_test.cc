@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/chunks_image.h"
 #include "hearth/partitions/testing/task_testing.h"
 #include "hearth/ring/testing/ring_testing.h"

@@ -7,8 +7,8 @@
 #include <future>
 #include <thread>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/batch/chunks_image.h"
 #include "hearth/batch/row_hash.h"

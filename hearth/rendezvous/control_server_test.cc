@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "hearth/base/accept_testing.h"
-#include "hearth/base/deadline_testing.h"
 #include "hearth/base/hmac.h"
-#include "hearth/rendezvous/cluster_testing.h"
-#include "hearth/rendezvous/reset_testing.h"
-#include "hearth/rendezvous/slow_clients_testing.h"
+#include "hearth/base/testing/accept_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/rendezvous/testing/cluster_testing.h"
+#include "hearth/rendezvous/testing/reset_testing.h"
+#include "hearth/rendezvous/testing/slow_clients_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

@@ -7,9 +7,9 @@
 #include <future>
 #include <string>
 
-#include "hearth/base/deadline_testing.h"
 #include "hearth/base/hmac.h"
-#include "hearth/rendezvous/cluster_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/rendezvous/testing/cluster_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

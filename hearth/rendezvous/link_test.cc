@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/rendezvous/cluster_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
 #include "hearth/rendezvous/handshake.h"
+#include "hearth/rendezvous/testing/cluster_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "hearth/rendezvous/cluster_testing.h"
-#include "hearth/rendezvous/reset_testing.h"
+#include "hearth/rendezvous/testing/cluster_testing.h"
+#include "hearth/rendezvous/testing/reset_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

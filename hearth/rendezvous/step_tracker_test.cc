@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 
 namespace hearth::rendezvous {
 namespace {

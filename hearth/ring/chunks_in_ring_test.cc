@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_view.h"
 #include "hearth/ring/ring_reader.h"
 #include "hearth/ring/ring_writer.h"

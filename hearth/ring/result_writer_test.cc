@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_view.h"
 #include "hearth/ring/ring_reader.h"
 

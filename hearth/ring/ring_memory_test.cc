@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 
 namespace hearth::ring {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "hearth/base/deadline_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
 
 namespace hearth::ring {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "hearth/base/deadline_testing.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/batch/batch_view.h"
 #include "hearth/ring/ring_reader.h"

@@ -1,5 +1,7 @@
 #include "hearth/settings/settings.h"
 
+#include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace hearth::settings {
@@ -75,10 +77,38 @@ std::vector<Setting> OfRunning() {
        .help = "iterations between histograms of weights and gradients in -logDir's file; 0: none",
        .most = 1'000'000'000,
        .least = 0},
+      {.name = "max_bad_records",
+       .flag = "maxBadRecords",
+       .field = &Settings::max_bad_records,
+       .help = "invalid rows allowed: 10, or a fraction: 0.01",
+       .must_be = "a number of rows (10) or a fraction of them (0.01)",
+       .allows = [](const std::string& text) { return ParseInvalidRowLimit(text).has_value(); }},
   };
 }
 
+// Nothing unless the number is the whole text.
+template <typename Number>
+std::optional<Number> ParseNumber(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return number;
+}
+
 }  // namespace
+
+std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text) {
+  if (text.empty()) return InvalidRowLimit{};
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (std::all_of(text.begin(), text.end(), is_digit)) {
+    const auto rows = ParseNumber<int64_t>(text);
+    return rows ? std::optional(InvalidRowLimit{.rows = *rows}) : std::nullopt;
+  }
+  const auto fraction = ParseNumber<double>(text);
+  if (!fraction || !(*fraction >= 0 && *fraction <= 1)) return std::nullopt;
+  return InvalidRowLimit{.fraction = *fraction};
+}
 
 const std::vector<Setting>& Table() {
   static const std::vector<Setting> table = [] {

@@ -3,6 +3,8 @@
 // a new setting is a field and a row.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,7 +24,18 @@ struct Settings {
   std::string timeline;
   int sync_every = 1;
   int log_histograms = 0;
+  std::string max_bad_records;
 };
+
+// Limit on an epoch's invalid rows: at most `rows`, and at most that `fraction`; -1: any number.
+struct InvalidRowLimit {
+  int64_t rows = -1;
+  double fraction = -1;
+};
+
+// The limit of max_bad_records: a whole number of rows, or with a point or an exponent a fraction
+// of all rows, from 0 to 1; empty: no limit. Nothing for any other text.
+std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text);
 
 struct Setting {
   std::string name;  // in a job, and as an attribute of Config
@@ -32,7 +45,9 @@ struct Setting {
   std::vector<std::string> values = {};  // allowed values of a text; empty: any
   int most = 0;                          // of a number
   int least = 1;                         // of a number
-  bool in_program = false;               // it is also a flag of `hearth`
+  std::string must_be = {};              // what a text must be if `allows` checks it
+  bool (*allows)(const std::string& text) = nullptr;
+  bool in_program = false;  // it is also a flag of `hearth`
 };
 
 const std::vector<Setting>& Table();

@@ -11,13 +11,13 @@
 #include <thread>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/hadoop_conf.h"
 #include "hearth/storage/libhdfs.h"
+#include "hearth/storage/testing/webhdfs_server_testing.h"
 #include "hearth/storage/uri.h"
 #include "hearth/storage/webhdfs.h"
-#include "hearth/storage/webhdfs_server_testing.h"
 
 namespace hearth::storage {
 namespace {

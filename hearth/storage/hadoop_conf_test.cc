@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 
 namespace hearth::storage {
 namespace {

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/storage/hdfs.h"
 #include "hearth/storage/uri.h"
 #include "hearth/storage/webhdfs.h"

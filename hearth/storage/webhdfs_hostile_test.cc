@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
+#include "hearth/storage/testing/webhdfs_server_testing.h"
 #include "hearth/storage/webhdfs.h"
 #include "hearth/storage/webhdfs_answer.h"
-#include "hearth/storage/webhdfs_server_testing.h"
 
 namespace hearth::storage {
 namespace {

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
 #include "hearth/base/log.h"
-#include "hearth/storage/webhdfs_server_testing.h"
+#include "hearth/base/testing/error_testing.h"
+#include "hearth/storage/testing/webhdfs_server_testing.h"
 
 namespace hearth::storage {
 namespace {

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/collective/group.h"
@@ -15,17 +17,13 @@
 #include "hearth/trainer/distributed_sync.h"
 #include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
-#include "hearth/trainer/progress.h"
 #include "hearth/trainer/row_check.h"
+#include "hearth/trainer/row_tally.h"
 #include "hearth/trainer/signal_effects.h"
-#include "hearth/trainer/step_times.h"
+#include "hearth/trainer/step_reports.h"
 #include "hearth/trainer/validator.h"
 
 namespace hearth::trainer {
-
-// Time that a rank may be behind the others: enough for a validation, or for rows that Spark still
-// computes. A lost rank is reported much sooner, by the rendezvous' heartbeat.
-inline constexpr double kStepTimeoutSeconds = 3600;
 
 // Shared by the device threads of one process.
 struct DeviceTeam {
@@ -55,7 +53,7 @@ struct TrainOutcome {
 };
 
 // Everything but iteration() belongs to the device's thread.
-class DeviceTrainer {
+class DeviceTrainer final : private caffe::SolverObserver {
  public:
   DeviceTrainer(const Job& job, DeviceOptions options);
 
@@ -68,46 +66,36 @@ class DeviceTrainer {
   const TrainOutcome& outcome() const { return outcome_; }
 
  private:
+  void OnGradient() override;
+  void OnIteration(const caffe::IterationReport& report) override;
+  void Validate(int iteration) override;
+  bool TestIsInterrupted() override;
+  void OnTest(size_t index, caffe::Net& net, const std::vector<double>& means) override;
+  std::vector<caffe::SealedRows> GatherRows(int64_t epoch) override;
+  void CompletePosition(caffe::TrainingPosition* position) const override;
+  void OnSnapshot(const std::string& model, const std::string& state) override;
+
   bool is_root() const { return options_.group->rank() == 0; }
+  int SyncEvery() const;
   caffe::NetContext Context() const;
   caffe::NetContext ForwardContext() const;  // of nets that only run forward
+  caffe::SolverOptions Options();
   void BuildSolver();
-  void LoadAndBroadcast();
+  void Start();
   void ShareWeights();
-  std::optional<caffe::TrainingPosition> Load();
-  void TakeNotes(const caffe::TrainingPosition& loaded);
-  void Broadcast(std::string* text);
   void BuildValidator();
   void AnnounceStart();
-  void Validate(int64_t iteration);
-  void ResumeAt(const caffe::TrainingPosition& position);
-  bool IsOfBatchSize(const caffe::TrainingPosition& position) const;
-  void TakeCounts(const caffe::TrainingPosition& position, int64_t rows, int64_t bad);
-  void CountRows();
-  void JudgeRows(bool no_more) const;
-  void OnIteration(const caffe::IterationReport& report);
-  void SendProgress(const caffe::IterationReport& report);
   void ObeySignals();
-  void CheckEqualWeights();
-  void WriteModel();
-  int SyncEvery() const;
-  int64_t EffectiveBatch() const;
-  const dataset::Minibatch& LastRows() const;
 
   const Job& job_;
   const DeviceOptions options_;
   RowCheck row_check_;
+  RowTally tally_;
   caffe::ComputeDevice device_;
   std::shared_ptr<DistributedSync> sync_;
   std::unique_ptr<caffe::Solver> solver_;
   std::unique_ptr<Validator> validator_;
-  std::optional<Progress> progress_;
-  std::optional<StepTimes> times_;
-  float last_loss_ = 0;
-  caffe::RowCounts counts_;  // of all ranks
-  // Invalid rows replayed while the feed skips to a position, which are counted already. -1: not
-  // skipping.
-  int64_t drawn_again_ = -1;
+  std::optional<StepReports> reports_;
   std::atomic<int64_t> iteration_{-1};
   TrainOutcome outcome_;
 };

@@ -1,10 +1,9 @@
-// Sums the gradients of all ranks while backward still runs, and carries a few control values in
-// the same all-reduce, so that all ranks make the same decisions at the same iteration. Or (local
-// SGD) lets each rank update by its own gradient and averages the ranks' weights periodically.
+// Combines the training of all ranks, and carries a few control values with each step, so that all
+// ranks make the same decisions at the same iteration.
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -15,41 +14,20 @@
 
 namespace hearth::trainer {
 
-// Used by one solver's thread, except RequestStop (any thread). `group` must outlive it and the
-// tensor that AllocateDiff returned.
-class DistributedSync final : public caffe::GradientSync {
+// One of HostGradientSum, DeviceGradientSum and WeightAverage. Used by one solver's thread, except
+// RequestStop (any thread). `group` must outlive it and the tensor that AllocateDiff returned.
+class DistributedSync : public caffe::GradientSync {
  public:
-  // `timeout_s`: time that a rank may be behind the others, including the wait for its feeder.
-  // `every`: iterations between averages of the weights; 1 sums the gradients instead.
-  // `gpus`: the group has opened the ranks' GPUs, on which all nets compute.
-  DistributedSync(collective::Group& group, double timeout_s, int every = 1, bool gpus = false)
-      : group_(group), timeout_s_(timeout_s), every_(every), on_device_(gpus && every == 1) {}
+  Result Finish(double local_weight) final;
 
-  caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
-  bool TakeDeviceDiff(const caffe::Tensor& diff) override;
-  void GradientReady(size_t index) override;
-  Weights Finish(double local_weight) override;
-  void Updated(bool shown) override;
-
-  // State that each rank updates by itself in local SGD: flat weights and history.
-  void set_averaged(std::function<std::vector<caffe::Tensor>()> averaged) {
-    averaged_ = std::move(averaged);
-  }
-
-  // All ranks call `on_stop` in the first Finish after a RequestStop on any rank.
+  // All ranks stop, or write a snapshot, at the first Finish after a request on any rank.
   void RequestStop() { stop_requested_ = true; }
-  void set_on_stop(std::function<void()> on_stop) { on_stop_ = std::move(on_stop); }
-
-  // The same for a snapshot.
   void RequestSnapshot() { snapshot_requested_ = true; }
-  void set_on_snapshot(std::function<void()> on_snapshot) { on_snapshot_ = std::move(on_snapshot); }
 
   // Counts a row of this rank that was skipped since the last Finish. The solver's thread only.
   void AddInvalidRow() { invalid_rows_ += 1; }
   // Invalid rows of all ranks in the last Finish.
   int64_t total_invalid_rows() const { return total_invalid_rows_; }
-  // Called at the end of every Finish.
-  void set_on_finish(std::function<void()> on_finish) { on_finish_ = std::move(on_finish); }
 
   // Minibatches behind the gradient of the last Finish.
   double gradient_weight() const { return gradient_weight_; }
@@ -60,29 +38,49 @@ class DistributedSync final : public caffe::GradientSync {
   // overlapped.
   double wait_s() const { return wait_s_; }
 
- private:
-  void MakeReducer(float* buffer, const std::vector<size_t>& sizes, collective::Memory memory);
-  void SumControls(Deadline deadline);
+ protected:
+  // The control values fill a cache line, so that gradients behind them stay aligned.
+  static constexpr int64_t kControls = caffe::ParamLayout::kAlignment;
 
+  // `timeout_s`: time that a rank may be behind the others, including the wait for its feeder.
+  DistributedSync(collective::Group& group, double timeout_s)
+      : group_(group), timeout_s_(timeout_s) {}
+
+  collective::Group& group() { return group_; }
+  Deadline deadline() const { return Deadline::After(timeout_s_); }
+  // The control values of this rank until they are summed: `kControls` floats, which the class
+  // provides in AllocateDiff.
+  void set_controls(float* controls) { controls_ = controls; }
+  // Allocates separate memory for them.
+  void AllocateControls();
+  void SumControls(Deadline deadline);
+  std::unique_ptr<collective::BucketReducer> MakeReducer(float* buffer,
+                                                         const std::vector<size_t>& sizes,
+                                                         collective::Memory memory);
+  void AddWait(double seconds) { wait_s_ += seconds; }
+
+  // Sums the control values over all ranks and completes what they sum with them.
+  virtual void WaitForSum(Deadline deadline) = 0;
+  // Minibatches behind this rank's gradient after the sum, of which `local` are its own.
+  virtual double WeightOfGradient(double local) { return total_weight_; }
+
+ private:
   collective::Group& group_;
   const double timeout_s_;
-  const int every_;
-  const bool on_device_;
-  std::function<std::vector<caffe::Tensor>()> averaged_;
-  // Since the last average: updates, minibatches of this rank and of all ranks, and those of all in
-  // the first update.
-  int updates_ = 0;
-  double own_since_ = 0, all_since_ = 0, first_ = 0;
-  std::function<void()> on_stop_, on_snapshot_, on_finish_;
   std::atomic<bool> stop_requested_{false}, snapshot_requested_{false};
   double total_weight_ = 0, gradient_weight_ = 0, wait_s_ = 0;
   float invalid_rows_ = 0;
   int64_t total_invalid_rows_ = 0;
-  std::vector<float> own_controls_;  // used where no gradients are sent with them
-  std::vector<size_t> gradients_;    // padded floats of each parameter on a device
-  caffe::Tensor device_diff_;
-  float* controls_ = nullptr;  // the first floats of the buffer, before the gradients
-  std::unique_ptr<collective::BucketReducer> reducer_;
+  std::vector<float> own_controls_;
+  float* controls_ = nullptr;
 };
+
+// Padded floats of each parameter in a flat buffer of the layout.
+std::vector<size_t> PaddedSizes(const caffe::ParamLayout& layout);
+
+// `every`: iterations between averages of the weights; 1 sums the gradients instead. `gpus`: the
+// group has opened the ranks' GPUs, on which all nets compute.
+std::unique_ptr<DistributedSync> MakeDistributedSync(collective::Group& group, double timeout_s,
+                                                     int every = 1, bool gpus = false);
 
 }  // namespace hearth::trainer

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "hearth/trainer/train_session_testing.h"
+#include "hearth/trainer/testing/train_session_testing.h"
 
 namespace hearth::trainer {
 namespace {

@@ -33,7 +33,8 @@ std::span<const float> RowValues(const caffe::Tensor& values, int64_t row, int64
 FeatureSession::FeatureSession(Job job, std::function<void(const nlohmann::json&)> send)
     : job_(std::move(job)),
       send_(std::move(send)),
-      invalid_rows_(job_.max_invalid_rows, send_),
+      // The driver checks a fraction: a process sees only a part of the rows.
+      invalid_rows_({.rows = job_.invalid_row_limit().rows}, send_),
       source_(std::make_shared<dataset::RingSource>(TakeEnd(*job_.test), kIdleTimeoutSeconds)) {}
 
 void FeatureSession::Run() {

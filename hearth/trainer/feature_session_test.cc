@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hearth/trainer/row_id.h"
-#include "hearth/trainer/trainer_testing.h"
+#include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {
 namespace {

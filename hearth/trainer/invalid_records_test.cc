@@ -9,7 +9,7 @@
 
 #include "hearth/image/encode.h"
 #include "hearth/image/image.h"
-#include "hearth/trainer/trainer_process_testing.h"
+#include "hearth/trainer/testing/trainer_process_testing.h"
 
 namespace hearth::trainer {
 namespace {
@@ -167,7 +167,7 @@ TEST_F(InvalidRecordsTest, CountsThemOverAllRanksAgainstTheLimit) {
     coordinator_.reset();
     for (int rank = 0; rank < 2; ++rank) {
       json job = OnImages(RankJob(rank, 2), 3);
-      job["max_bad_records"] = allowed;
+      job["max_bad_records"] = std::to_string(allowed);
       ranks.push_back(std::make_unique<TrainerHarness>(job, Streams{}));
       FeedBatches(ranks.back()->train(),
                   MixedRows(GoodRows(0, 12), InvalidRowsOf(fmt::format("r{}", rank))));
@@ -185,7 +185,7 @@ TEST_F(InvalidRecordsTest, CountsThemOverAllRanksAgainstTheLimit) {
 
 TEST_F(InvalidRecordsTest, CountsThemAgainInEachEpoch) {
   json job = OnImages(TrainJob(), 12);  // four epochs of twelve rows
-  job["max_bad_records"] = 5;
+  job["max_bad_records"] = "5";
   TrainerHarness trainer(job, Streams{});
   FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
   // The last epoch ends before it reaches the invalid rows behind the last valid one.
@@ -195,7 +195,7 @@ TEST_F(InvalidRecordsTest, CountsThemAgainInEachEpoch) {
 
 TEST_F(InvalidRecordsTest, FailsAtTheEndOfTheEpochAboveAFraction) {
   json job = OnImages(TrainJob(), 12);
-  job["max_bad_fraction"] = 0.25;  // 5 of 17 are more
+  job["max_bad_records"] = "0.25";  // 5 of 17 are more
   TrainerHarness trainer(job, Streams{});
   FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
   const json error = ErrorOf(trainer);
@@ -219,8 +219,8 @@ TEST_F(InvalidRecordsTest, CountsInARestartAsInAnUninterruptedRun) {
     int snapshot, iterations;
   };
   for (const Case& run :
-       {Case{{{"max_bad_fraction", 0.1}}, 7, 12}, Case{{{"max_bad_fraction", 0.1}}, 13, 22},
-        Case{{{"max_bad_records", 4}}, 7, 12}, Case{{{"max_bad_records", 4}}, 13, 22}}) {
+       {Case{{{"max_bad_records", "0.1"}}, 7, 12}, Case{{{"max_bad_records", "0.1"}}, 13, 22},
+        Case{{{"max_bad_records", "4"}}, 7, 12}, Case{{{"max_bad_records", "4"}}, 13, 22}}) {
     SCOPED_TRACE(run.limit.dump() + fmt::format(" after {}", run.snapshot));
     snapshot_ = run.snapshot;
     run_ += "'s next";
@@ -237,8 +237,8 @@ TEST_F(InvalidRecordsTest, FailsAboveTheLimitInARestartAndNamesEarlierRows) {
   const Rows rows =
       MixedRows(GoodRows(0, 40), InvalidRowsOf("bad"));  // 5 of 45, early in the epoch
   snapshot_ = 7;
-  ASSERT_EQ(RunAgain(0, {{"max_bad_records", 5}}, 7, rows)["event"], "done");
-  const json error = RunAgain(1, {{"max_bad_fraction", 0.1}}, 22, rows);
+  ASSERT_EQ(RunAgain(0, {{"max_bad_records", "5"}}, 7, rows)["event"], "done");
+  const json error = RunAgain(1, {{"max_bad_records", "0.1"}}, 22, rows);
   EXPECT_THAT(error.value("message", ""),
               AllOf(HasSubstr("5 of 45 rows cannot be used"), HasSubstr("bad-text")));
 }
@@ -248,7 +248,7 @@ TEST_F(InvalidRecordsTest, DoesNotCheckTheBeginningOfALaterEpochAlone) {
   const Rows rows = MixedRows(GoodRows(0, 40), InvalidRowsOf("bad"));
   for (int iterations = 11; iterations <= 19; iterations += 2) {
     json job = OnImages(TrainJob(), iterations);
-    job["max_bad_fraction"] = 0.12;  // 5 of 45 are allowed
+    job["max_bad_records"] = "0.12";  // 5 of 45 are allowed
     TrainerHarness trainer(job, Streams{});
     FeedBatches(trainer.train(), rows);
     ASSERT_EQ(trainer.WaitFor("done")["event"], "done") << iterations;
@@ -298,7 +298,7 @@ TEST_F(InvalidRecordsTest, ATransformerThreadsFailureNamesRankIterationAndLayer)
 TEST_F(InvalidRecordsTest, CountsValidationRows) {
   json job = OnImages(TrainJob(), 3, "test_interval: 2 test_iter: 3");
   job["validate"] = true;
-  job["max_bad_records"] = 4;
+  job["max_bad_records"] = "4";
   TrainerHarness trainer(job, Streams{.test = true});
   FeedBatches(trainer.test(), MixedRows(GoodRows(0, 7), InvalidRowsOf("held-out")));
   FeedBatches(trainer.train(), GoodRows(0, 12));
@@ -313,7 +313,7 @@ TEST_F(InvalidRecordsTest, FeaturesSkipThemAndFailAboveTheLimit) {
     job.erase("solver");
     job["mode"] = "features";
     job["features"] = {"ip"};
-    job["max_bad_records"] = allowed;
+    job["max_bad_records"] = std::to_string(allowed);
     TrainerHarness trainer(job, Streams{.train = false, .test = true, .results = true});
     FeedBatches(trainer.test(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
     if (allowed == 5) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/trainer/job.h"
+#include "hearth/settings/settings.h"
 
 namespace hearth::trainer {
 
@@ -18,7 +18,8 @@ class InvalidRows {
  public:
   using SendEvent = std::function<void(const nlohmann::json&)>;
 
-  InvalidRows(InvalidRowLimit limit, SendEvent send) : limit_(limit), send_(std::move(send)) {}
+  InvalidRows(settings::InvalidRowLimit limit, SendEvent send)
+      : limit_(limit), send_(std::move(send)) {}
 
   // Logs the first ten rows by name, each once, and sends a "invalid_row" event at most once per
   // second.
@@ -47,7 +48,7 @@ class InvalidRows {
   std::string NamesAndReason() const;                                  // requires mutex_
   bool IsTooMany(int64_t rows, int64_t bad, bool no_more) const;
 
-  const InvalidRowLimit limit_;
+  const settings::InvalidRowLimit limit_;
   const SendEvent send_;
   mutable std::mutex mutex_;
   int64_t count_ = 0;

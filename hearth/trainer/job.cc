@@ -57,6 +57,7 @@ void ParseSettings(const JobFields& fields, settings::Settings* out) {
       if (!values.empty() && std::find(values.begin(), values.end(), text) == values.end()) {
         fields.Refuse(name, fmt::format("\"{}\"", fmt::join(values, "\" or \"")));
       }
+      if (setting.allows && !setting.allows(text)) fields.Refuse(name, setting.must_be);
     }
   }
 }
@@ -105,8 +106,6 @@ void ParseRows(const JobFields& fields, Job* job) {
     streams->RejectUnknownFields();
   }
   job->results = ParseStream(fields, "results");
-  job->max_invalid_rows.rows = fields.Integer("max_bad_records", -1, -1, INT64_MAX);
-  job->max_invalid_rows.fraction = fields.Fraction("max_bad_fraction", -1);
   job->spill_dir = fields.String("spill_dir", job->spill_dir);
   job->seed = fields.Unsigned("seed", 0);
 }

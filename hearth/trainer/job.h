@@ -28,12 +28,6 @@ struct Endpoint {
   int port = 0;
 };
 
-// Limit on an epoch's invalid rows: at most `rows`, and at most that `fraction`; -1: any number.
-struct InvalidRowLimit {
-  int64_t rows = -1;
-  double fraction = -1;
-};
-
 // A prototxt as the driver read it; `path` is used in error messages and snapshot names.
 struct PrototxtFile {
   std::string path;
@@ -75,11 +69,13 @@ struct Job {
 
   // The rows.
   std::optional<StreamFds> train, test, results;
-  InvalidRowLimit max_invalid_rows;
   std::string spill_dir = "/tmp";
   uint64_t seed = 0;
 
   int collective_world() const { return world * settings.devices; }
+  settings::InvalidRowLimit invalid_row_limit() const {
+    return settings::ParseInvalidRowLimit(settings.max_bad_records).value();
+  }
 };
 
 // Parses and checks one job. Throws kInvalidArgument with the field, its value and the allowed

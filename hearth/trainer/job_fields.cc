@@ -67,14 +67,6 @@ uint64_t JobFields::Unsigned(const char* name, uint64_t fallback) const {
   return value->get<uint64_t>();
 }
 
-double JobFields::Fraction(const char* name, double fallback) const {
-  const nlohmann::json* value = Find(name);
-  if (!value) return fallback;
-  const bool fits = value->is_number() && value->get<double>() >= 0 && value->get<double>() <= 1;
-  if (!fits) Refuse(name, "a number from 0 to 1");
-  return value->get<double>();
-}
-
 bool JobFields::Bool(const char* name, bool fallback) const {
   const nlohmann::json* value = Find(name);
   if (!value) return fallback;

@@ -28,7 +28,6 @@ class JobFields {
   std::string RequiredString(const char* name) const;
   int64_t Integer(const char* name, int64_t fallback, int64_t low, int64_t high) const;
   uint64_t Unsigned(const char* name, uint64_t fallback) const;
-  double Fraction(const char* name, double fallback) const;  // from 0 to 1
   bool Bool(const char* name, bool fallback) const;
   std::vector<std::string> Strings(const char* name) const;
   std::optional<JobFields> Object(const char* name) const;

@@ -44,8 +44,8 @@ TEST(JobTest, ReadsAllFields) {
   EXPECT_EQ(job.generation, 3u);
   EXPECT_EQ(job.collective_world(), 4);
   EXPECT_EQ(job.train->ring_fd, 5);
-  EXPECT_EQ(job.max_invalid_rows.rows, -1);
-  EXPECT_EQ(job.max_invalid_rows.fraction, -1);
+  EXPECT_EQ(job.invalid_row_limit().rows, -1);
+  EXPECT_EQ(job.invalid_row_limit().fraction, -1);
   EXPECT_FALSE(job.test);
 }
 
@@ -61,9 +61,9 @@ TEST(JobTest, ErrorsNameTheFieldItsValueAndTheAllowedValues) {
   job["devices"] = "two";
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"devices\""));
   job = TrainJob();
-  job["max_bad_fraction"] = 1.5;
-  EXPECT_THAT(ErrorOf(job),
-              HasSubstr("\"max_bad_fraction\" must be a number from 0 to 1, got 1.5"));
+  job["max_bad_records"] = "1.5";
+  EXPECT_THAT(ErrorOf(job), HasSubstr("\"max_bad_records\" must be a number of rows (10) or a "
+                                      "fraction of them (0.01), got \"1.5\""));
   job = TrainJob();
   job["streams"]["train"].erase("signal_fd");
   EXPECT_THAT(ErrorOf(job), HasSubstr("\"streams.train.signal_fd\""));

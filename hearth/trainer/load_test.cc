@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "hearth/trainer/train_session_testing.h"
+#include "hearth/trainer/testing/train_session_testing.h"
 
 namespace hearth::trainer {
 namespace {

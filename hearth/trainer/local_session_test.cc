@@ -10,7 +10,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/trainer/trainer_testing.h"
+#include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {
 namespace {

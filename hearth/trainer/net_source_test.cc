@@ -8,7 +8,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/dataset/memory_source.h"
-#include "hearth/trainer/trainer_testing.h"
+#include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {
 namespace {

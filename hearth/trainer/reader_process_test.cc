@@ -11,7 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/ring/ring_reader.h"
 #include "hearth/storage/file.h"
-#include "hearth/trainer/trainer_testing.h"
+#include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {
 namespace {

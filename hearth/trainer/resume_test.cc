@@ -11,7 +11,7 @@
 #include "hearth/base/log.h"
 #include "hearth/base/sha256.h"
 #include "hearth/storage/file.h"
-#include "hearth/trainer/train_session_testing.h"
+#include "hearth/trainer/testing/train_session_testing.h"
 
 namespace hearth::trainer {
 namespace {

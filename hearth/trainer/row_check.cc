@@ -9,7 +9,7 @@
 #include "hearth/base/log.h"
 #include "hearth/batch/row_hash.h"
 #include "hearth/rendezvous/rank_name.h"
-#include "hearth/trainer/device_trainer.h"
+#include "hearth/trainer/step_timeout.h"
 
 namespace hearth::trainer {
 

@@ -10,6 +10,7 @@
 #include "hearth/dataset/round_robin_sources.h"
 #include "hearth/dataset/spool_source.h"
 #include "hearth/dataset/streamed_source.h"
+#include "hearth/trainer/step_timeout.h"
 
 namespace hearth::trainer {
 namespace {
@@ -37,7 +38,8 @@ bool EndedByOthers(const Failure& failure) {
 TrainSession::TrainSession(Job job, TrainHooks hooks)
     : job_(std::move(job)),
       hooks_(std::move(hooks)),
-      invalid_rows_(job_.max_invalid_rows, [this](const nlohmann::json& event) { Send(event); }) {}
+      invalid_rows_(job_.invalid_row_limit(),
+                    [this](const nlohmann::json& event) { Send(event); }) {}
 
 TrainSession::~TrainSession() = default;
 

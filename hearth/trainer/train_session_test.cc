@@ -11,7 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/layers/python_layer.h"
-#include "hearth/trainer/train_session_testing.h"
+#include "hearth/trainer/testing/train_session_testing.h"
 
 namespace hearth::trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include "hearth/trainer/trainer_process_testing.h"
+#include "hearth/trainer/testing/trainer_process_testing.h"
 
 namespace hearth::trainer {
 namespace {

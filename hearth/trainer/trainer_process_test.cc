@@ -8,7 +8,7 @@
 #include <map>
 
 #include "hearth/caffe/snapshot/snapshot.h"
-#include "hearth/trainer/trainer_process_testing.h"
+#include "hearth/trainer/testing/trainer_process_testing.h"
 
 namespace hearth::trainer {
 namespace {

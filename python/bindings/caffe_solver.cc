@@ -34,61 +34,53 @@ using Copy = nb::ndarray<nb::numpy, float>;
 using PlaceData = std::function<void(Net*)>;
 
 // Python functions that a solver calls without the GIL; they take it themselves.
-struct SolverCalls {
-  std::vector<std::function<void()>> on_start, on_gradients_ready;
-  int passes = 0;
-};
-
-// GradientSync of a single solver that notifies Python when its gradient is complete.
-class NotifyingSync final : public caffe::GradientSync {
+class SolverCalls final : public caffe::SolverObserver {
  public:
-  explicit NotifyingSync(std::shared_ptr<SolverCalls> calls) : calls_(std::move(calls)) {}
+  SolverCalls(PlaceData place, int iter_size) : place_(std::move(place)), iter_size_(iter_size) {}
 
-  caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override {
-    return local_.AllocateDiff(layout);
+  void Add(std::function<void()> on_start, std::function<void()> on_gradients_ready) {
+    on_start_.push_back(std::move(on_start));
+    on_gradients_ready_.push_back(std::move(on_gradients_ready));
   }
-  void GradientReady(size_t index) override { local_.GradientReady(index); }
-  Weights Finish(double local_weight) override {
-    const Weights weights = local_.Finish(local_weight);
-    for (const auto& call : calls_->on_gradients_ready) call();
-    return weights;
+
+  void BeforeForward(Net& net) override {
+    if (passes_++ % iter_size_ == 0) {
+      for (const auto& call : on_start_) call();
+    }
+    if (place_) place_(&net);
+  }
+  void OnGradient() override {
+    for (const auto& call : on_gradients_ready_) call();
+  }
+  // Raises KeyboardInterrupt for Ctrl-C after the current iteration of a long step.
+  void OnIteration(const caffe::IterationReport&) override {
+    const AcquiredGil gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 
  private:
-  caffe::LocalSync local_;
-  std::shared_ptr<SolverCalls> calls_;
+  const PlaceData place_;
+  const int iter_size_;
+  int passes_ = 0;
+  std::vector<std::function<void()>> on_start_, on_gradients_ready_;
 };
 
 class CallingSolver final : public Solver {
  public:
-  CallingSolver(SolverParameter param, SolverOptions options, std::shared_ptr<SolverCalls> calls)
+  CallingSolver(SolverParameter param, SolverOptions options, std::unique_ptr<SolverCalls> calls)
       : Solver(std::move(param), std::move(options)), calls_(std::move(calls)) {}
   SolverCalls& calls() { return *calls_; }
 
  private:
-  std::shared_ptr<SolverCalls> calls_;
+  const std::unique_ptr<SolverCalls> calls_;
 };
-
-// Raises KeyboardInterrupt for Ctrl-C after the current iteration of a long step.
-void RaiseSignals(const caffe::IterationReport&) {
-  const AcquiredGil gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
 
 std::unique_ptr<CallingSolver> BuildSolver(SolverParameter param, SolverOptions options,
                                            PlaceData place) {
-  auto calls = std::make_shared<SolverCalls>();
-  options.sync = std::make_shared<NotifyingSync>(calls);
-  options.on_iteration = RaiseSignals;
+  auto calls = std::make_unique<SolverCalls>(std::move(place), param.iter_size());
+  options.observer = calls.get();
   options.train_context.device = options.test_context.device = ModeDevice();
-  options.before_forward = [calls, place = std::move(place),
-                            iter_size = param.iter_size()](Net& net) {
-    if (calls->passes++ % iter_size == 0) {
-      for (const auto& call : calls->on_start) call();
-    }
-    if (place) place(&net);
-  };
-  return std::make_unique<CallingSolver>(std::move(param), std::move(options), calls);
+  return std::make_unique<CallingSolver>(std::move(param), std::move(options), std::move(calls));
 }
 
 std::unique_ptr<CallingSolver> SolverOfText(const std::string& prototxt, PlaceData before_forward,
@@ -157,8 +149,7 @@ void BindState(nb::class_<CallingSolver>& solver) {
           "add_callback",
           [](CallingSolver& self, std::function<void()> on_start,
              std::function<void()> on_gradients_ready) {
-            self.calls().on_start.push_back(std::move(on_start));
-            self.calls().on_gradients_ready.push_back(std::move(on_gradients_ready));
+            self.calls().Add(std::move(on_start), std::move(on_gradients_ready));
           },
           "on_start"_a, "on_gradients_ready"_a,
           "Calls on_start() before an iteration's first forward, on_gradients_ready() before its "

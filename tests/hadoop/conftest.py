@@ -14,7 +14,7 @@ from hadoop_variables import found_by_variables
 from yarn_programs import caffe_on_spark
 
 ROOT = Path(__file__).resolve().parents[2]
-DIGITS = ROOT / "examples" / "digits"
+DIGITS = ROOT / "python" / "hearth" / "demo"
 sys.path.insert(0, str(DIGITS))
 
 # A machine that others use, too, starts a JVM in many seconds, and an application starts four.

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
-DIGITS = pods.ROOT / "examples" / "digits"
+DIGITS = pods.ROOT / "python" / "hearth" / "demo"
 MEMORY_MB = 2048
 SHARED = pods.SHARED
 

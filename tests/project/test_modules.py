@@ -50,6 +50,17 @@ def test_an_arrow_within_caffe_that_points_down_is_named(tmp_path):
     assert "a.h includes caffe/solver, which caffe/net may not use" in wrong
 
 
+def test_only_tests_include_test_support(tmp_path):
+    include = '#include "hearth/ring/testing/ring_testing.h"\n'
+    for name in ("ring.cc", "ring_test.cc", "testing/ring_testing.cc", "reader_testing.h"):
+        write(tmp_path / "ring" / name, include)
+    assert [line.partition("/ring/")[2] for line in check_modules.wrong_includes(tmp_path)] == [
+        "reader_testing.h is test support: move it to " + str(tmp_path / "ring" / "testing"),
+        "reader_testing.h includes ring/testing/ring_testing.h, which only tests may use",
+        "ring.cc includes ring/testing/ring_testing.h, which only tests may use",
+    ]
+
+
 def test_an_unknown_module_is_named(tmp_path):
     write(tmp_path / "misc" / "a.cc", "int a;\n")
     (wrong,) = check_modules.wrong_includes(tmp_path)
@@ -82,7 +93,7 @@ def test_a_side_of_the_cluster_may_not_use_a_later_one(tmp_path):
     ]
 
 
-def test_a_circle_of_imports_is_named_but_type_hints_make_none(tmp_path):
+def test_a_circle_of_imports_is_named_also_one_of_type_hints(tmp_path):
     package = tmp_path / "hearth"
     write(package / "__init__.py", "")
     write(package / "rows" / "a.py", "from hearth.rows import b\n")
@@ -91,4 +102,7 @@ def test_a_circle_of_imports_is_named_but_type_hints_make_none(tmp_path):
     assert "circle" in wrong and "hearth.rows.a" in wrong
     text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hearth.rows import a\n"
     write(package / "rows" / "b.py", text)
+    (wrong,) = check_modules.wrong_imports(package)
+    assert "circle" in wrong and "hearth.rows.a" in wrong
+    write(package / "rows" / "b.py", "")
     assert check_modules.wrong_imports(package) == []

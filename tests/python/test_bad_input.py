@@ -21,7 +21,7 @@ from hearth import native
 from hearth.native import _core as core
 
 MOST_SECONDS = 10
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits"
+EXAMPLE = Path(__file__).resolve().parents[2] / "python" / "hearth" / "demo"
 WEIGHTS = Path(__file__).resolve().parents[1] / "data" / "golden" / "files" / "net.caffemodel"
 TRAIN = ("train", "-solver", "solver.prototxt")
 

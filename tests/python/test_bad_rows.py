@@ -63,13 +63,13 @@ ROWS = {
     ),
     "more nulls than allowed": (
         {"x": X, "label": pa.array([0, None, 2, 0, None, 2, 0, 1], pa.int32())},
-        {"max_bad_records": 1},
+        {"max_bad_records": "1"},
         r"2 of \d rows cannot be used, but -maxBadRecords allows 1; .*: 00000001, 00000004 "
         r"\(00000001: column 'label' is null\)",
     ),
     "lists of another length": (
         {"x": pa.array([[1.0, 2.0], [1.0] * 3] * 4, pa.list_(pa.float32())), "label": LABEL},
-        {"max_bad_fraction": 0.1},
+        {"max_bad_records": "0.1"},
         r"4 of 8 rows cannot be used, but -maxBadRecords allows a fraction of 0\.1; .*"
         r"column 'x' has 3 values, more than the 2",
     ),

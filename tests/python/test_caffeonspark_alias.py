@@ -14,7 +14,7 @@ from PIL import Image
 
 from hearth import caffeonspark
 
-DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
+DIGITS = Path(__file__).resolve().parents[2] / "python" / "hearth" / "demo"
 SOLVER = str(DIGITS / "lenet_memory_solver.prototxt")
 
 

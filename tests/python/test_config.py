@@ -7,7 +7,7 @@ import pytest
 from hearth import caffeonspark
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource, FlagError
 
-DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"
+DIGITS = Path(__file__).resolve().parents[2] / "python" / "hearth" / "demo"
 SOLVER = str(DIGITS / "lenet_memory_solver.prototxt")
 # Names of the Scala class, which Python programs written for CaffeOnSpark use.
 UPSTREAM = (

@@ -7,10 +7,10 @@ from hearth.caffeonspark.flags import (
     ALL,
     FlagError,
     dict_to_arguments,
-    parse_bad_records,
     parse_flags,
     refuse_tool_flags,
 )
+from hearth.native import _core
 from hearth.spark.executors import executor_count
 
 DEFAULTS = {
@@ -124,7 +124,7 @@ def test_a_negative_value_in_a_dict_is_a_value():
     [("", -1, -1), ("0", 0, -1), ("10", 10, -1), ("0.25", -1, 0.25), ("1e-3", -1, 0.001)],
 )
 def test_bad_records_are_a_number_of_rows_or_a_fraction(text, rows, fraction):
-    assert parse_bad_records(text) == (rows, fraction)
+    assert _core.invalid_row_limit(text) == (rows, fraction)
 
 
 @pytest.mark.parametrize("flag", ["-ui", "-logDir=runs"])

@@ -77,7 +77,7 @@ def test_several_train_one_model(folder: Path) -> None:
 def test_nccl_sums_gradients_where_they_are_to_the_same_weights(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stand-ins take the places of CUDA's driver and NCCL (hearth/collective/stand_in)."""
+    """Stand-ins take the places of CUDA's driver and NCCL (hearth/collective/testing/stand_in)."""
     stand_ins = native.program().parents[1] / "hearth" / "collective" / "stand_in"
     if not stand_ins.exists():
         pytest.skip("the stand-ins are not built: ninja -C build hearth_collective_test")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DIGITS = ROOT / "examples" / "digits"
+DIGITS = ROOT / "python" / "hearth" / "demo"
 sys.path.insert(0, str(DIGITS))
 # Inherited by every process of the session, including programs of a test, to find leftovers.
 MARK = f"HEARTH_TEST_MARK={os.environ.get('HEARTH_TEST_MARK') or uuid.uuid4()}"

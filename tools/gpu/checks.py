@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-DIGITS = ROOT / "examples" / "digits"
+DIGITS = ROOT / "python" / "hearth" / "demo"
 GOAL = 0.98
 SIMULATED = bool(os.environ.get("HEARTH_SIMULATED_GPUS"))
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/row_testing.h"
+#include "hearth/caffe/data/testing/row_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
-#include "hearth/base/error_testing.h"
+#include "hearth/base/testing/error_testing.h"
 
 namespace hearth::caffe {
 namespace {

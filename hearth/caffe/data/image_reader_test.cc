@@ -4,7 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/proto/text_reader.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

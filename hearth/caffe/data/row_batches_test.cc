@@ -5,7 +5,7 @@
 #include <map>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/row_testing.h"
+#include "hearth/caffe/data/testing/row_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/row_testing.h"
+#include "hearth/caffe/data/testing/row_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "hearth/caffe/net/parallel.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

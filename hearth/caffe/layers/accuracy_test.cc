@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/element_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/layers/testing/element_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 

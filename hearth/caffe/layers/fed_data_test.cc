@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/row_testing.h"
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/data/testing/row_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/data/hdf5_file.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/caffe/upgrade/net_file.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

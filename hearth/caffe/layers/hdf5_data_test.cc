@@ -2,7 +2,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/hdf5_file.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
 
 namespace hearth::caffe {
 namespace {

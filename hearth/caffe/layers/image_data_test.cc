@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

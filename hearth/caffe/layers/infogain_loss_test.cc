@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/net/blob_proto.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/storage/file.h"

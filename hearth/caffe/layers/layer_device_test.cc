@@ -7,8 +7,8 @@
 #include <regex>
 #include <string>
 
-#include "hearth/caffe/layers/layer_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/proto/text_reader.h"
 

@@ -7,10 +7,10 @@
 #include <random>
 #include <set>
 
-#include "hearth/caffe/layers/layer_testing.h"
-#include "hearth/caffe/net/device_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/net/layer_registry.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/device_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {

@@ -1,11 +1,11 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/row_testing.h"
-#include "hearth/caffe/layers/layer_testing.h"
+#include "hearth/caffe/data/testing/row_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/net/array_fed.h"
-#include "hearth/caffe/net/tensor_testing.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/element_testing.h"
+#include "hearth/caffe/layers/testing/element_testing.h"
 
 namespace hearth::caffe {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/layers/layer_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/layers/testing/layer_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

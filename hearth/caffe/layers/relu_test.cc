@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "hearth/caffe/layers/element_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/layers/testing/element_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 

@@ -4,9 +4,9 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/mean_file.h"
 #include "hearth/caffe/data/window_crop.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/image/resize.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

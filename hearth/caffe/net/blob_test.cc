@@ -9,7 +9,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/shape_count.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

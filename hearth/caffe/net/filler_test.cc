@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
 
 namespace hearth::caffe {
 namespace {

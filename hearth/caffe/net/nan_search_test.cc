@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/net_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

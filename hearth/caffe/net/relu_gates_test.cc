@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "hearth/caffe/net/net.h"
-#include "hearth/caffe/net/net_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace hearth::caffe {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "hearth/caffe/net/blob.h"
-#include "hearth/caffe/net/device_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/device_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/proto/fails_testing.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/proto/testing/fails_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/proto/fails_testing.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/proto/testing/fails_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
 namespace hearth::caffe {

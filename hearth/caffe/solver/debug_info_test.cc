@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/log.h"
-#include "hearth/caffe/net/net_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
 #include "hearth/caffe/solver/solver.h"
 
 namespace hearth::caffe {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <vector>
 
 #include "hearth/caffe/net/param_layout.h"
+#include "hearth/caffe/net/tensor.h"
 
 namespace hearth::caffe {
 
@@ -27,19 +30,23 @@ class GradientSync {
   // rows).
   virtual void GradientReady(size_t index) = 0;
 
-  // Weights of the gradient in the tensor: the number of minibatches of all ranks, and the number
-  // behind this gradient (all of them if it is the sum over ranks).
-  struct Weights {
+  struct Result {
+    // Weights of the gradient in the tensor: the number of minibatches of all ranks, and the number
+    // behind this gradient (all of them if it is the sum over ranks).
     double all = 0;
     double summed = 0;
+    // Requested by any rank: all of them get it in the same iteration.
+    bool stop = false, snapshot = false;
   };
   // `local_weight` is the number of minibatches behind the local gradient; a partial one counts as
   // its share of batch_size. Throws if another rank failed.
-  virtual Weights Finish(double local_weight) = 0;
+  virtual Result Finish(double local_weight) = 0;
 
+  // Returns the flat weights and history of the solver.
+  using State = std::function<std::vector<Tensor>()>;
   // The weights have been updated. `shown`: they are used before the next update (a snapshot, a
-  // test, the end), so they must be equal on all ranks.
-  virtual void Updated(bool shown) {}
+  // test, the end), so they must be equal on all ranks. May change the tensors of `state`.
+  virtual void Updated(bool shown, const State& state) {}
 };
 
 // For a single solver: nothing to reduce.
@@ -47,7 +54,7 @@ class LocalSync final : public GradientSync {
  public:
   Tensor AllocateDiff(const ParamLayout& layout) override;
   void GradientReady(size_t index) override {}
-  Weights Finish(double local_weight) override { return {local_weight, local_weight}; }
+  Result Finish(double local_weight) override { return {local_weight, local_weight}; }
 };
 
 }  // namespace hearth::caffe

@@ -5,8 +5,8 @@
 #include <barrier>
 #include <thread>
 
-#include "hearth/caffe/net/net_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/solver/solver.h"
 
 namespace hearth::caffe {

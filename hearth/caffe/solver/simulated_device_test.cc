@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/device_testing.h"
-#include "hearth/caffe/net/net_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/device_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/solver/solver.h"
 
 namespace hearth::caffe {

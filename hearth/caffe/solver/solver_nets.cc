@@ -63,4 +63,10 @@ std::vector<NetParameter> TestNetsOf(const SolverParameter& solver) {
   return nets;
 }
 
+std::unique_ptr<Net> BuildNet(const NetParameter& param, NetContext context, Phase phase,
+                              const LayerRegistry* registry) {
+  context.phase = phase;
+  return std::make_unique<Net>(param, context, registry ? *registry : LayerRegistry::Default());
+}
+
 }  // namespace hearth::caffe

@@ -1,9 +1,10 @@
 // The nets of a solver's prototxt, each with its state.
 #pragma once
 
-#include <string>
+#include <memory>
 #include <vector>
 
+#include "hearth/caffe/net/net.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {
@@ -13,5 +14,9 @@ NetParameter TrainNetOf(const SolverParameter& solver);
 
 // One net per test_iter: test_net_param, then test_net, then the train net's file for the rest.
 std::vector<NetParameter> TestNetsOf(const SolverParameter& solver);
+
+// Builds one of them. `registry`: null for LayerRegistry::Default().
+std::unique_ptr<Net> BuildNet(const NetParameter& param, NetContext context, Phase phase,
+                              const LayerRegistry* registry);
 
 }  // namespace hearth::caffe

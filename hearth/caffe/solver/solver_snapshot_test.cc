@@ -4,10 +4,11 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/net/net_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/solver/solver.h"
+#include "hearth/caffe/solver/testing/observer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -34,7 +35,7 @@ class SolverSnapshotTest : public testing::Test {
     *param.mutable_net_param() = ParseNet(net, "net");
     SolverOptions options;
     options.registry = &TestRegistry();
-    options.on_iteration = [this](const IterationReport& report) { last_ = report; };
+    options.observer = &observer_;
     return std::make_unique<Solver>(param, std::move(options));
   }
 
@@ -50,6 +51,7 @@ class SolverSnapshotTest : public testing::Test {
 
   fs::path folder_;
   IterationReport last_{};
+  IterationObserver observer_{[this](const IterationReport& report) { last_ = report; }};
 };
 
 class Resume : public SolverSnapshotTest, public testing::WithParamInterface<const char*> {};

@@ -7,9 +7,10 @@
 #include <thread>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/net_testing.h"
-#include "hearth/caffe/net/tensor_testing.h"
+#include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/solver/gradient_norm.h"
+#include "hearth/caffe/solver/testing/observer_testing.h"
 
 namespace hearth::caffe {
 namespace {
@@ -44,7 +45,7 @@ class InProcessSync {
       return owner_->diffs_[rank_] = Tensor::Zeros({layout.size});
     }
     void GradientReady(size_t index) override { ++ready_[index]; }
-    Weights Finish(double local_weight) override {
+    Result Finish(double local_weight) override {
       EXPECT_THAT(ready_, testing::Each(1)) << "each gradient must be reported once";
       std::fill(ready_.begin(), ready_.end(), 0);
       owner_->weights_[rank_] = local_weight;
@@ -85,9 +86,10 @@ std::vector<Tensor> TrainTogether(const std::string& solver, const std::vector<s
     threads.emplace_back([&, rank] {
       SolverOptions options;
       options.sync = std::make_shared<InProcessSync::Sync>(&owner, rank);
-      if (rows) {
-        options.on_iteration = [&](const IterationReport& r) { (*rows)[rank].push_back(r.rows); };
-      }
+      IterationObserver observer([&](const IterationReport& report) {
+        if (rows) (*rows)[rank].push_back(report.rows);
+      });
+      options.observer = &observer;
       auto one = MakeSolver(solver, nets[rank], std::move(options));
       one->Step(steps);
       results[rank] = Joined({Weights(*one), one->history()[0]});
@@ -129,8 +131,9 @@ TEST(Solver, TrainsSharedWeights) {
 
 TEST(Solver, LearnsARegression) {
   std::vector<float> losses;
+  IterationObserver observer([&](const IterationReport& r) { losses.push_back(r.loss); });
   SolverOptions options;
-  options.on_iteration = [&](const IterationReport& report) { losses.push_back(report.loss); };
+  options.observer = &observer;
   auto solver = MakeSolver(kSgd, RowsNet(8, 8), std::move(options));
   solver->Step(400);
   EXPECT_LT(losses.back(), 0.7f * losses.front());
@@ -138,8 +141,9 @@ TEST(Solver, LearnsARegression) {
 
 TEST(Solver, BeginsTheNextEpochAndWeightsAPartialMinibatchByItsRows) {
   std::vector<int64_t> rows;
+  IterationObserver observer([&](const IterationReport& r) { rows.push_back(r.rows); });
   SolverOptions options;
-  options.on_iteration = [&](const IterationReport& report) { rows.push_back(report.rows); };
+  options.observer = &observer;
   auto solver = MakeSolver(kSgd, RowsNet(4, 10), std::move(options));
   solver->Step(7);
   EXPECT_THAT(rows, ElementsAre(4, 4, 2, 4, 4, 2, 4));
@@ -193,10 +197,11 @@ TEST(Solver, ClipsTheGradientToItsLimit) {
 
 TEST(Solver, StopsAfterTheIterationOfTheRequest) {
   Solver* running = nullptr;
-  SolverOptions options;
-  options.on_iteration = [&](const IterationReport& report) {
+  IterationObserver observer([&](const IterationReport& report) {
     if (report.iteration == 3) running->RequestStop();
-  };
+  });
+  SolverOptions options;
+  options.observer = &observer;
   auto solver = MakeSolver(std::string(kSgd) + "max_iter: 10 snapshot_after_train: false",
                            RowsNet(4, 8), std::move(options));
   running = solver.get();
@@ -206,15 +211,19 @@ TEST(Solver, StopsAfterTheIterationOfTheRequest) {
 }
 
 TEST(Solver, RequestsValidationAtItsIntervals) {
-  std::vector<int> at;
+  struct : SolverObserver {
+    void Validate(int iteration) override { at.push_back(iteration); }
+    std::vector<int> at;
+  } observer;
   SolverOptions options;
-  options.validate = [&](int iteration) { at.push_back(iteration); };
+  options.observer = &observer;
+  options.validates = true;
   auto solver = MakeSolver(std::string(kSgd) +
                                "max_iter: 6 test_interval: 2 test_iter: 1 "
                                "snapshot_after_train: false",
                            RowsNet(4, 8), std::move(options));
   solver->Solve();
-  EXPECT_THAT(at, ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(observer.at, ElementsAre(0, 2, 4, 6));
   EXPECT_TRUE(solver->test_nets().empty());
 }
 

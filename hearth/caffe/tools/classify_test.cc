@@ -2,10 +2,10 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/mean_file.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/caffe/tools/trained_net_testing.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/caffe/tools/testing/trained_net_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/image/decode.h"
-#include "hearth/image/image_testing.h"
+#include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 
 namespace hearth::caffe {

@@ -2,10 +2,10 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/layers/file_layer_testing.h"
+#include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
-#include "hearth/caffe/tools/trained_net_testing.h"
+#include "hearth/caffe/tools/testing/trained_net_testing.h"
 
 namespace hearth::caffe {
 namespace {

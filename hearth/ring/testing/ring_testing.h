@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "hearth/base/deadline_testing.h"
+#include "hearth/base/testing/deadline_testing.h"
 #include "hearth/batch/batch_builder.h"
 #include "hearth/ring/ring_writer.h"
 

@@ -18,11 +18,12 @@ from hearth.caffe_jobs.remote_files import remote_plan
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.described import described, described_by_seal, described_solver
 from hearth.caffeonspark.flag_files import FlagFiles
-from hearth.caffeonspark.flags import FlagError, parse_bad_records
+from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.history import SCHEMA, History, Row
 from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.source import Source
 from hearth.files.uri import local_path
+from hearth.native import _core
 from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
 from hearth.sources.tables.frames import pinned_frame
 from hearth.spark.progress import Progress
@@ -143,7 +144,7 @@ class CaffeOnSpark:
         report = Report(self._spark, self._report)
         if report.parts is None:
             schema += f", {POSITION} bigint"
-        limited = bool(str(source.conf.max_bad_records))
+        limited = bool(source.conf.max_bad_records)
         if limited and not report.counts:
             raise FlagError(
                 "-features with -maxBadRecords needs Spark 4.0 or later on Spark Connect"
@@ -239,7 +240,7 @@ class CaffeOnSpark:
         bad = found.count
         if not bad:
             return
-        rows, fraction = parse_bad_records(str(conf.max_bad_records))
+        rows, fraction = _core.invalid_row_limit(conf.max_bad_records)
         if 0 <= rows < bad or 0 <= fraction < bad / found.given:
             allowed = f"a fraction of {fraction:g}" if fraction >= 0 else f"{rows}"
             raise HearthError(

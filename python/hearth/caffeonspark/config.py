@@ -78,7 +78,7 @@ class Config:
         if args is None:
             values["label"] = "label"
         fields = self.__dict__
-        fields.update({setting["name"]: setting["default"] for setting in SETTINGS})
+        fields.update({setting.name: setting.default for setting in SETTINGS})
         fields.update(values)
         fields["spark"] = sc
         fields["texts"] = None  # for Configs without files

@@ -12,7 +12,7 @@ from hearth.caffe_jobs.predict_task import PredictSpec
 from hearth.caffe_jobs.remote_files import remote_plan
 from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flag_files import FlagFiles
-from hearth.caffeonspark.flags import SETTINGS, FlagError, parse_bad_records
+from hearth.caffeonspark.flags import SETTINGS, FlagError
 from hearth.files.uri import local_path
 from hearth.spark.token_forwarder import forward_tokens
 
@@ -24,11 +24,8 @@ def train_job(conf: Config, validate: bool, flag_files: FlagFiles) -> dict[str, 
         FlagError, HearthError: a required file does not exist or cannot be reached.
     """
     weights = [uri for uri in conf.snapshot_model_file.split(",") if uri]
-    # For test and features the driver checks, as each process sees only a part.
-    _, fraction = parse_bad_records(str(conf.max_bad_records))
     return {
         **_net_job(conf),
-        **({"max_bad_fraction": fraction} if fraction >= 0 else {}),
         "mode": "train",
         "solver": {"path": local_path(conf.proto_file), "text": conf.solver_text},
         "weights": [flag_files.input("-weights", uri) for uri in weights],
@@ -79,9 +76,8 @@ def _content_key(job: dict[str, Any], columns: str) -> str:
 def _net_job(conf: Config) -> dict[str, Any]:
     if not conf.net_file:
         raise FlagError("-conf is missing: the solver prototxt")
-    settings = {setting["name"]: getattr(conf, setting["name"]) for setting in SETTINGS}
+    settings = {setting.name: getattr(conf, setting.name) for setting in SETTINGS}
     return {
         **settings,
-        "max_bad_records": parse_bad_records(str(conf.max_bad_records))[0],
         "net": {"path": conf.net_file, "text": conf.net_text},
     }

@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
+from hearth.data.batches import Batches
 from hearth.data.options import WEIGHT
-
-if TYPE_CHECKING:
-    from hearth.data.loader import Loader
 
 _IN_ORDER = (
     "fit() requested batch {} after batch {}: use fit(shuffle=False), as the loader shuffles the "
@@ -30,7 +28,7 @@ class KerasDataset(keras.utils.PyDataset):
     load_state_dict(), the loader's next epoch starts within it.
     """
 
-    def __init__(self, loader: Loader, x: str | Sequence[str], y: str | Sequence[str] | None):
+    def __init__(self, loader: Batches, x: str | Sequence[str], y: str | Sequence[str] | None):
         """`x`, `y`: column names; several make a dict."""
         super().__init__(workers=1, use_multiprocessing=False)
         self._loader, self._x, self._y = loader, x, y

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from hearth.data.loader import Loader
+from hearth.data.batches import Batches
 
 
-def as_tf_dataset(loader: Loader) -> tf.data.Dataset:
+def as_tf_dataset(loader: Batches) -> tf.data.Dataset:
     """Batches as {column: tensor}; each iteration is the loader's next epoch.
 
     Its element_spec is that of the loader's next batch, which is then produced again for the
@@ -20,7 +19,7 @@ def as_tf_dataset(loader: Loader) -> tf.data.Dataset:
     return tf.data.Dataset.from_generator(lambda: iter(loader), output_signature=spec)
 
 
-def _peek(loader: Loader) -> dict[str, Any]:
+def _peek(loader: Batches) -> dict[str, Any]:
     """The next batch of the loader, without moving its position."""
     before = loader.state_dict()
     batch = next(iter(loader), None)

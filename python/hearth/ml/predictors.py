@@ -112,7 +112,7 @@ class Predictor:
         if _is_of(made, "torch.nn"):
             from hearth.ml.torch_predictor import TorchPredictor
 
-            return TorchPredictor(made, program)
+            return TorchPredictor(made, program.inputs, program.compile, program.precision)
         if program.compile or program.precision:
             raise ValueError(
                 "compile and precision are for PyTorch modules, but make_predict() returned a "

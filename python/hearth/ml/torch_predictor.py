@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from hearth.torch import datasets
 if TYPE_CHECKING:
     import numpy as np
 
-    from hearth.ml.predictors import Program
-
 
 class TorchPredictor:
     """Calls a module in eval mode, on this process's GPU if it has one.
@@ -22,13 +21,14 @@ class TorchPredictor:
     Floats become the type of the module's weights, bytes of one length uint8 [rows, length].
     """
 
-    def __init__(self, module: Any, program: Program):
+    def __init__(self, module: Any, names: Sequence[str], compiles: bool, precision: str):
+        """`names`: of its inputs; `precision`: "" or "bf16"."""
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         module = module.to(self._device).eval()
         self._kind = float_kind(module)
-        self._names = program.inputs
-        self._bf16 = program.precision == "bf16"
-        self._module = torch.compile(module) if program.compile else module
+        self._names = names
+        self._bf16 = precision == "bf16"
+        self._module = torch.compile(module) if compiles else module
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         """The module's output. Raises ValueError for values that do not fit its tensors."""

@@ -6,10 +6,10 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import keras
 import numpy as np
@@ -24,13 +24,29 @@ from hearth.native.failure import Failure
 from hearth.tensorflow import group
 from hearth.tensorflow.operations import broadcast, broadcast_variables
 
-if TYPE_CHECKING:
-    from hearth.data.keras import KerasDataset
-
 logger = logging.getLogger(__name__)
 
 _WEIGHTS = "model.weights.h5"
 _DATA = "data.json"
+
+
+class FitRows(Protocol):
+    """The rows of fit(), with a position: loader.as_keras_dataset() returns such ones."""
+
+    def __len__(self) -> int:
+        """Steps of a complete epoch."""
+
+    def callback(self) -> keras.callbacks.Callback:
+        """Counts the batches that were trained on."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position, serializable as JSON."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Moves to a position."""
+
+    def steps_left(self, end: int) -> int:
+        """Steps until the epoch `end` of the rows starts."""
 
 
 class BackupAndRestore(keras.callbacks.Callback):
@@ -49,7 +65,7 @@ class BackupAndRestore(keras.callbacks.Callback):
     def __init__(
         self,
         ctx: Any,
-        rows: KerasDataset,
+        rows: FitRows,
         every: int = 0,
         folder: str = "",
         keep: int = 2,

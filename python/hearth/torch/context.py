@@ -24,18 +24,6 @@ class TorchContext(NodeContext):
     node whose role takes no rows is None.
     """
 
-    @classmethod
-    def of_node(cls, **values: Any) -> TorchContext:
-        """The context of a running node, which is then ready for init_process_group().
-
-        `values` are those of a NodeContext. Raises ImportError where PyTorch is missing.
-        """
-        from hearth.torch import process_group
-
-        context = cls(**values)
-        process_group.prepare(context)
-        return context
-
     @property
     def rank(self) -> int | None:
         """Its rank in the process group; None if its role takes no rows."""
@@ -233,18 +221,3 @@ class TorchContext(NodeContext):
 
 def _own_gpus() -> bool:
     return bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
-
-
-def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> Any:
-    """Runs the user's main function and returns its value. An error that may follow from a lost
-    rank is delayed until the lost rank's own error is known, so the driver reports the cause."""
-    from hearth.torch import process_group
-
-    try:
-        result = main_fun(args, ctx)
-        ctx.end()
-        return result
-    except Exception as error:
-        if process_group.may_follow(error):
-            ctx.mgr.wait_failed(process_group.CAUSE_WAIT_S)
-        raise

@@ -12,7 +12,7 @@ from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.driver.reports.reports import ReportOptions, Shown
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
-from hearth.torch.context import TorchContext, run_main
+from hearth.torch.main_function import context_of_node, run_main
 
 
 class TorchCluster(Cluster):
@@ -89,7 +89,7 @@ class TorchCluster(Cluster):
     ) -> TorchCluster:
         """Starts the nodes of a plan, which must reserve their ports. Raises like run()."""
         cluster = cls(spark, plan)
-        cluster.start(NodeProgram(partial(run_main, main_fun), args, TorchContext.of_node))
+        cluster.start(NodeProgram(partial(run_main, main_fun), args, context_of_node))
         return cluster
 
     def _unpack_result(self, data: bytes) -> Any:

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "hearth/caffe/data/database/datum_testing.h"
+#include "hearth/caffe/data/database/testing/datum_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
 namespace hearth::caffe {

@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/data/database/datum_testing.h"
+#include "hearth/caffe/data/database/testing/datum_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
 namespace hearth::caffe {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/data/database/datum_testing.h"
+#include "hearth/caffe/data/database/testing/datum_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 
 namespace hearth::caffe {

@@ -80,10 +80,9 @@ def run(named: tuple[str, Tool, Sequence[str]], given: Sequence[str], started: S
 def _require(flags: argparse.Namespace, needed: Sequence[str]) -> None:
     from hearth.caffeonspark.flags import FLAGS
 
-    attributes = {flag: (attribute, default) for flag, attribute, default, _ in FLAGS}
+    attributes = {flag.flag: flag.name for flag in FLAGS}
     for flag in needed:
-        attribute, _ = attributes[flag]
-        if getattr(flags, attribute) in ("", None):
+        if getattr(flags, attributes[flag]) in ("", None):
             raise FlagError(f"-{flag} is missing")
 
 

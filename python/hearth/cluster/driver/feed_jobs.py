@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.cluster.driver.feed_job import FeedJob
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.driver.watch import ClusterJob
 from hearth.cluster.errors import NodeError, reported_to_driver
@@ -31,19 +32,6 @@ if TYPE_CHECKING:
 _COUNT_S = 6.0
 # The nodes' last events of a job may arrive after Spark reports the job's end.
 _LAST_EVENTS_S = 10.0
-
-
-@dataclass
-class FeedJob:
-    """The rows of one train() call, or of one of its epochs."""
-
-    rows: Any
-    queue: str
-    timeout_s: float
-    keep: bool = False  # the nodes replay the rows later
-    feed: str = field(default_factory=lambda: secrets.token_hex(8))
-    brought: frozenset[int] | None = None  # non-empty partitions, once all rows are consumed
-    compare: bool = False  # recompute and compare safe partitions, else skip them
 
 
 def is_frame(rows: Any) -> bool:

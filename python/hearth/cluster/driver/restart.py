@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from hearth.cluster.driver.feed_jobs import FeedJob
+from hearth.cluster.driver.feed_job import FeedJob
 from hearth.cluster.errors import ClusterError, NodeError, ReservationTimeoutError
 from hearth.native.failure import Failure
 from hearth.spark import restarts
@@ -15,7 +15,7 @@ from hearth.spark.restarts import Lost, NotReplaced
 from hearth.spark.slots import SlotWait
 
 if TYPE_CHECKING:
-    from hearth.cluster.driver.cluster import Cluster
+    from hearth.cluster.driver.plan import Plan
     from hearth.cluster.driver.start import ClusterStart
 
 logger = logging.getLogger(__name__)
@@ -32,10 +32,44 @@ _KILLED_AGAIN = (
 )
 
 
+class Restartable(Protocol):
+    """The cluster that Restarts restarts: Cluster has these."""
+
+    spark: Any
+    ledger: Any
+    plan: Plan
+    node_ids: list[int]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The cluster's description that nodes get."""
+
+    @property
+    def running(self) -> ClusterStart:
+        """The latest start."""
+
+    @property
+    def feeds(self) -> Any:
+        """Sends rows: its bring(job) sends those of a FeedJob that are not safe."""
+
+    @property
+    def reports(self) -> Any:
+        """Notes restarts by note_restart()."""
+
+    def fit_workers(self) -> None:
+        """Sets the next start's number of workers to the available slots."""
+
+    def launch(self) -> None:
+        """Starts all nodes."""
+
+    def check_not_over(self) -> None:
+        """Raises ClusterError if the cluster has ended."""
+
+
 class Restarts:
     """Holds the feed jobs of one cluster until their rows are safe. Thread-safe."""
 
-    def __init__(self, cluster: Cluster):
+    def __init__(self, cluster: Restartable):
         self._cluster = cluster
         self._lock = threading.Lock()
         self._jobs: list[FeedJob] = []  # in order of arrival

@@ -1,0 +1,31 @@
+#include "hearth/caffe/solver/feed_cursor.h"
+
+namespace hearth::caffe {
+
+std::optional<int64_t> FeedCursor::Fetch() {
+  const std::optional<int64_t> rows = net_.Fetch();
+  ++fetches_;
+  return rows;
+}
+
+void FeedCursor::NextEpoch() {
+  net_.NextEpoch();
+  ++epoch_;
+  fetches_ = 0;
+}
+
+Skipped FeedCursor::SkipTo(int64_t epoch, int64_t fetches, int64_t most_fetches) {
+  Skipped skipped;
+  while (epoch_ < epoch) NextEpoch();
+  for (fetches_ = 0; fetches_ < fetches; ++fetches_) {
+    const std::optional<int64_t> rows = net_.Fetch();
+    const bool over = rows ? *rows == 0 : fetches_ >= most_fetches;
+    if (over) break;
+    skipped.rows += rows.value_or(0);
+    ++skipped.minibatches;
+  }
+  fetches_ = fetches;
+  return skipped;
+}
+
+}  // namespace hearth::caffe

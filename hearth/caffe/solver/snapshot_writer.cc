@@ -1,0 +1,73 @@
+#include "hearth/caffe/solver/snapshot_writer.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "hearth/base/error.h"
+#include "hearth/base/log.h"
+#include "hearth/caffe/snapshot/snapshot.h"
+#include "hearth/storage/file.h"
+#include "hearth/storage/uri.h"
+
+namespace hearth::caffe {
+
+SnapshotWriter::SnapshotWriter(const SolverParameter& param, std::string solver_file)
+    : param_(param), solver_file_(std::move(solver_file)) {}
+
+// Caffe's rule: the solver's file without its extension, inside snapshot_prefix if that is a
+// folder.
+std::string SnapshotWriter::prefix() const {
+  const std::string name = std::filesystem::path(storage::NameOf(solver_file_)).stem();
+  if (!param_.has_snapshot_prefix()) return storage::Join(storage::FolderOf(solver_file_), name);
+  const std::string& prefix = param_.snapshot_prefix();
+  const auto there = prefix.empty() ? std::nullopt : storage::For(prefix).Stat(prefix);
+  return there && there->is_folder ? storage::Join(prefix, name) : prefix;
+}
+
+void SnapshotWriter::Check() const {
+  if (param_.snapshot() == 0) return;
+  try {
+    storage::AtomicFile probe(prefix() + ".probe");
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("cannot write snapshots to {}_iter_*; create the folder, or set "
+                            "another snapshot_prefix",
+                            prefix()),
+                error);
+  }
+}
+
+SnapshotFiles SnapshotWriter::Write(Net& net, SolverState state,
+                                    const TrainingPosition& position) const {
+  const std::string start = prefix();
+  Require(!start.empty(), ErrorCode::kInvalidArgument,
+          "the solver has no snapshot_prefix; set it, or snapshot_after_train: false");
+  const bool hdf5 = param_.snapshot_format() == SolverParameter::HDF5;
+  const char* const format = hdf5 ? "HDF5" : "binary proto";
+  const std::string ending = hdf5 ? ".h5" : "";
+  const int iteration = position.iteration;
+  const SnapshotFiles files{SnapshotName(start, iteration, "caffemodel" + ending),
+                            SnapshotName(start, iteration, "solverstate" + ending)};
+  state.set_learned_net(files.model);
+  std::vector<std::string> written;
+  try {
+    log::Info("Snapshotting to {} file {}", format, files.model);
+    MakeFolderOf(files.model);
+    WriteModel(net.ToProto(param_.snapshot_diff()), files.model);
+    written.push_back(files.model);
+    // Written second, so that a state always has its model; the seal last.
+    log::Info("Snapshotting solver state to {} file {}", format, files.state);
+    WriteState(state, files.state);
+    written.push_back(files.state);
+    SealSnapshot(position, files);
+  } catch (...) {
+    // A partial snapshot is useless, and a full disk needs its space.
+    for (const std::string& file : written) storage::RemoveQuietly(file);
+    throw;
+  }
+  return files;
+}
+
+}  // namespace hearth::caffe

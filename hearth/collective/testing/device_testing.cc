@@ -1,0 +1,76 @@
+#include "hearth/collective/testing/device_testing.h"
+
+#include <dlfcn.h>
+
+#include "hearth/base/error.h"
+#include "hearth/base/shared_library.h"
+#include "hearth/collective/cuda_api.h"
+#include "hearth/collective/nccl_api.h"
+#include "hearth/collective/testing/ranks_testing.h"
+
+namespace hearth::collective {
+namespace {
+
+StandIn Load() {
+  cuda::Library();
+  nccl::Library();
+  StandIn found = {};
+  const auto find = [](const char* library, const char* name, auto*& function) {
+    Require(SharedLibrary({library}, RTLD_NOLOAD).Find(name, &function), ErrorCode::kUnavailable,
+            "{} is not a stand-in: it has no {}", library, name);
+  };
+  constexpr const char* kCuda = "libcuda.so.1";
+  constexpr const char* kNccl = "libnccl.so.2";
+  find(kCuda, "hearth_stand_in_allocate", found.allocate);
+  find(kCuda, "hearth_stand_in_free", found.free);
+  find(kCuda, "hearth_stand_in_host", found.host);
+  find(kCuda, "hearth_stand_in_launch", found.launch);
+  find(kCuda, "hearth_stand_in_streams", found.streams);
+  find(kNccl, "hearth_stand_in_refuse", found.refuse);
+  find(kNccl, "hearth_stand_in_hang", found.hang);
+  find(kNccl, "hearth_stand_in_break", found.break_down);
+  find(kNccl, "hearth_stand_in_heal", found.heal);
+  find(kNccl, "hearth_stand_in_communicators", found.communicators);
+  return found;
+}
+
+std::string HostOfPlace(Layout places, int rank) {
+  if (places == Layout::kOneHost) return "";
+  return std::to_string(places == Layout::kPairs ? rank / 2 : rank);
+}
+
+}  // namespace
+
+const StandIn& StandIn::Get() {
+  static const StandIn found = Load();
+  return found;
+}
+
+std::string NameOf(Layout places) {
+  switch (places) {
+    case Layout::kOneHost:
+      return "OneHost";
+    case Layout::kHosts:
+      return "Hosts";
+    case Layout::kPairs:
+      return "Pairs";
+  }
+  return "Unknown";
+}
+
+void RunBeforeDevices(Layout places, int ranks, const std::function<void(Group&)>& body) {
+  RunRanks(ranks, [&](rendezvous::Member& member) {
+    const auto groups = Group::Connect(member, {.host_id = HostOfPlace(places, member.rank())});
+    body(*groups.front());
+  });
+}
+
+void RunOnDevices(Layout places, int ranks, const std::function<void(Group&)>& body) {
+  RunBeforeDevices(places, ranks, [&](Group& group) {
+    Require(group.OpenDevice(group.rank(), Deadline::After(30)), ErrorCode::kInternal,
+            "the stand-ins' devices are not used");
+    body(group);
+  });
+}
+
+}  // namespace hearth::collective

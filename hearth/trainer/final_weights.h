@@ -1,0 +1,19 @@
+// The weights at the end of a training: their check and their file.
+#pragma once
+
+#include <string>
+
+#include "hearth/caffe/solver/solver.h"
+#include "hearth/collective/group.h"
+
+namespace hearth::trainer {
+
+// Returns the SHA-256 of the weights. Throws kInternal if those of other ranks differ: ranks whose
+// weights diverge train nonsense without any other sign of it.
+std::string CheckEqualWeights(collective::Group& group, caffe::Solver& solver);
+
+// Writes the model as `uri`, with the format of the snapshots, and returns the file's name, whose
+// ending says the format (CaffeOnSpark's rule).
+std::string WriteFinalModel(const std::string& uri, caffe::Solver& solver);
+
+}  // namespace hearth::trainer

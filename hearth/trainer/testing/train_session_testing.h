@@ -1,0 +1,73 @@
+// For tests: trainings whose processes are threads of the test, and comparisons of their results.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hearth/base/hmac.h"
+#include "hearth/base/thread.h"
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/trainer/job.h"
+#include "hearth/trainer/testing/trainer_testing.h"
+
+namespace hearth::trainer {
+
+using Batches = std::vector<std::vector<int64_t>>;
+
+struct Training {
+  int processes = 1;
+  int devices = 1;
+  int batch_size = 12;
+  int max_iter = 20;
+  std::string solver;                // added to TestSolver
+  std::string net;                   // empty: TestNet
+  bool hdf5 = false;                 // the format of model and snapshots
+  std::vector<Batches> train, test;  // per process; no test: no validation
+  bool streamed = false;             // training rows are sent again in each epoch
+  std::string snapshot;              // to resume from
+  std::string run;
+  std::string datasets;
+  uint64_t generation = 0;
+  std::string on_other_rows = "restartEpoch";
+  int sync_every = 1;
+};
+
+struct Trained {
+  caffe::NetParameter model;
+  caffe::SolverState state;
+  std::vector<nlohmann::json> events;  // of process 0
+  std::vector<std::string> hashes;     // of the weights, per process
+};
+
+class TrainSessionFixture : public ::testing::Test {
+ protected:
+  // Throws the first failure of any process.
+  Trained Train(const Training& training);
+  // Starts the next generation of the same run, as the driver does after a failure.
+  Trained TrainAgain(Training training) {
+    ++training.generation;
+    return Train(training);
+  }
+
+  TestFolder folder_;
+
+ private:
+  Job JobOf(const Training& training, int rank, int port);
+
+  const std::string token_ = NewToken();
+};
+
+// Weights and history equal to `tolerance`, relative to values above 1.
+void ExpectSameTraining(const Trained& a, const Trained& b, float tolerance = 1e-5f);
+// The largest difference between two weights.
+float LargestDifference(const Trained& a, const Trained& b);
+
+// Iteration k of the whole job trains on rows [k * rows, (k + 1) * rows), on any of the processes.
+std::vector<Batches> Split(int processes, int iterations, int rows);
+
+std::vector<nlohmann::json> ValidationsIn(const Trained& trained);
+
+}  // namespace hearth::trainer

@@ -1,0 +1,43 @@
+#include "hearth/trainer/weight_average.h"
+
+#include <chrono>
+
+#include "hearth/caffe/net/device_ops.h"
+
+namespace hearth::trainer {
+
+caffe::Tensor WeightAverage::AllocateDiff(const caffe::ParamLayout& layout) {
+  AllocateControls();
+  return caffe::Tensor::Zeros({layout.size});
+}
+
+double WeightAverage::WeightOfGradient(double local) {
+  own_since_ += local;
+  all_since_ += total_weight();
+  if (updates_ == 0) first_ = total_weight();
+  return local;
+}
+
+void WeightAverage::Updated(bool shown, const State& state) {
+  // Once some ranks have fewer rows, as at the end of an epoch, soon only some ranks have any.
+  const bool fewer = total_weight() != first_;
+  if (++updates_ < every_ && !shown && !fewer) return;
+  const auto before = std::chrono::steady_clock::now();
+  const Deadline until = deadline();
+  for (caffe::Tensor& values : state()) {
+    // Ranks are weighted by their rows: one without rows has learned nothing and must not dilute
+    // the others.
+    if (own_since_ > 0) {
+      values.mul_(own_since_ / all_since_);
+    } else {
+      values.zero_();  // multiplying by 0 would keep NaN and infinity
+    }
+    group().AllReduce(values.data_ptr(), static_cast<size_t>(values.numel()),
+                      collective::DataType::kFloat32, collective::Op::kSum, until);
+  }
+  AddWait(std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
+  updates_ = 0;
+  own_since_ = all_since_ = 0;
+}
+
+}  // namespace hearth::trainer

@@ -1,0 +1,1 @@
+"""The demo: trains LeNet on handwritten digits with Spark."""

@@ -1,0 +1,32 @@
+"""Runs a PyTorch main function on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hearth.torch import process_group
+from hearth.torch.context import TorchContext
+
+
+def context_of_node(**values: Any) -> TorchContext:
+    """The context of a running node, which is then ready for init_process_group().
+
+    `values` are those of a NodeContext. Raises ImportError where PyTorch is missing.
+    """
+    context = TorchContext(**values)
+    process_group.prepare(context)
+    return context
+
+
+def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) -> Any:
+    """Runs the user's main function and returns its value. An error that may follow from a lost
+    rank is delayed until the lost rank's own error is known, so the driver reports the cause."""
+    try:
+        result = main_fun(args, ctx)
+        ctx.end()
+        return result
+    except Exception as error:
+        if process_group.may_follow(error):
+            ctx.mgr.wait_failed(process_group.CAUSE_WAIT_S)
+        raise
