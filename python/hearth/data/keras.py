@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from hearth.data.options import WEIGHT
+from hearth.errors import invalid
 
 if TYPE_CHECKING:
     from hearth.data.loader import Loader
@@ -66,7 +67,7 @@ class KerasDataset(keras.utils.PyDataset):
             if index == 0:
                 self._begin_epoch()
             elif index != self._next:
-                raise ValueError(_IN_ORDER.format(index, self._next - 1))
+                raise invalid(_IN_ORDER.format(index, self._next - 1))
             try:
                 batch = self._chosen(next(self._batches))
             except Exception:  # the next fit() starts with the failed batch

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     from hearth.data.loader import Loader
 
@@ -28,9 +30,9 @@ def _peek(loader: Loader) -> dict[str, Any]:
         before = loader.state_dict()
         batch = next(iter(loader), None)
     if batch is None:
-        raise ValueError("the loader has no batch to infer column types from")
+        raise invalid("the loader has no batch to infer column types from")
     if not isinstance(batch, dict):
-        raise ValueError("a loader with `columns` gives tuples: leave them out for as_tf_dataset()")
+        raise invalid("a loader with `columns` gives tuples: leave them out for as_tf_dataset()")
     if loader.epoch != before["epoch"]:  # an iteration was abandoned
         loader.set_epoch(loader.epoch)
     else:  # load_state_dict() would wait for the counts of all partitions

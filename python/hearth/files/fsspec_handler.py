@@ -7,6 +7,8 @@ from typing import Any
 from pyarrow import PythonFile
 from pyarrow.fs import FSSpecHandler
 
+from hearth.errors import NotFoundError
+
 
 class FsspecHandler(FSSpecHandler):
     """pyarrow's own asks isfile(), which gives False for any error that Azure's store has."""
@@ -19,5 +21,5 @@ class FsspecHandler(FSSpecHandler):
 
     def _open(self, path: str) -> Any:
         if self.fs.info(path)["type"] != "file":
-            raise FileNotFoundError(path)
+            raise NotFoundError(path)
         return PythonFile(self.fs.open(path, mode="rb"), mode="r")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hearth.errors import invalid
 from hearth.horovod import operations
 from hearth.horovod.control import Follower, Leader
 from hearth.horovod.coordinator import Message
@@ -85,7 +86,7 @@ class Engine:
             HorovodInternalError: another rank, or this one, has ended.
         """
         if self.rank not in self.sets.get(set_id, ()):
-            raise ValueError(f"'{name}': rank {self.rank} is not in process set {set_id}")
+            raise invalid(f"'{name}': rank {self.rank} is not in process set {set_id}")
         return self._send((set_id, name), {"set": set_id, "name": name, "call": call}, arrays)
 
     def join(self) -> Future[int]:
@@ -98,7 +99,7 @@ class Engine:
             if self._ended:
                 raise HorovodInternalError(f"'{key[1]}' was not submitted: {self._ended}")
             if key in self._pending:
-                raise ValueError(
+                raise invalid(
                     f"an operation '{key[1]}' is in flight already: use a unique name for each "
                     "operation, or wait for the first one"
                 )

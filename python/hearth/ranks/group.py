@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hearth import HearthError
+from hearth.errors import UnavailableError
 from hearth.native import _core
 from hearth.spark.addresses import address_towards
 from hearth.spark.links import mesh_ports
@@ -274,7 +275,7 @@ def _found(rendezvous: Rendezvous) -> tuple[str, int, str]:
         host, port, shown = text.split(" ")
         return host, int(port), derived_key(rendezvous.key, shown) if rendezvous.key else shown
     except ValueError:
-        raise ConnectionError(
+        raise UnavailableError(
             f"rank 0 published {text!r} instead of its address: check that all ranks run the "
             "same program and version of hearth"
         ) from None

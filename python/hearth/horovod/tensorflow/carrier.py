@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from hearth.errors import InvalidArgumentError, invalid
 from hearth.horovod import current, names
 from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.process_sets import ProcessSet
@@ -23,7 +24,7 @@ class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalErr
         tf.errors.FailedPreconditionError.__init__(self, None, None, text)
 
 
-class InvalidCallError(tf.errors.InvalidArgumentError, ValueError):
+class InvalidCallError(tf.errors.InvalidArgumentError, InvalidArgumentError):
     """A call is invalid, as an exception of TensorFlow and of Python."""
 
     def __init__(self, text: str):
@@ -33,7 +34,7 @@ class InvalidCallError(tf.errors.InvalidArgumentError, ValueError):
 def set_id(process_set: ProcessSet) -> int:
     """A process set's number. Raises ValueError if it is not registered."""
     if process_set.process_set_id is None:
-        raise ValueError(f"{process_set} is not registered: call add_process_set() on all ranks")
+        raise invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
     return process_set.process_set_id
 
 

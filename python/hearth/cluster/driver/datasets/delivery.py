@@ -18,6 +18,7 @@ from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task
+from hearth.errors import invalid
 from hearth.rows.columns import check_carried
 from hearth.rows.rank_rows import is_steady, launch_conf, rank_rows
 from hearth.sources.tables.frames import frame_identity
@@ -135,7 +136,7 @@ class Datasets:
             source = self._kept.pinned(name, rows, self._spark.session)
             spool = getattr(source, "spool", True)
             if not spool and any(split.rows is None for split in source.splits()):
-                raise ValueError(
+                raise invalid(
                     f"dataset {name!r} has spool=False, which needs files that store their number "
                     f"of rows; those of {source.uri} do not: remove spool=False"
                 )
@@ -321,7 +322,7 @@ def _is_frame(name: str, rows: Any) -> bool:
 
 def _check_frame(name: str, frame: Any) -> None:
     if frame.isStreaming:
-        raise ValueError(
+        raise invalid(
             f"dataset {name!r} is a streaming DataFrame, which never ends: feed its batches "
             "by cluster.train() in foreachBatch"
         )
