@@ -97,18 +97,18 @@ class Leader:
             self._hosts[rank] = str(hello["host"])
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._coordinator is not None, 2 * hello["timeout_s"])
-        reason = "was lost"
+        reason, lost = "was lost", True
         try:
             while True:
                 message, _ = channel.receive()
                 if "bye" in message:
-                    reason = "has called shutdown() or ended"
+                    reason, lost = "has called shutdown() or ended", False
                     return
                 self._coordinator.take(rank, message)
         except (OSError, EOFError):
             pass
         finally:
-            self._coordinator.lose(rank, reason)
+            self._coordinator.lose(rank, reason, lost)
 
 
 class Follower:

@@ -150,6 +150,13 @@ class Ranks:
         failure = member.failure() if member is not None else None
         return failure["message"] if failure else None
 
+    @property
+    def rendezvous_ended(self) -> bool:
+        """Whether the group has failed because rank 0, which has its rendezvous, has ended."""
+        member = self._member
+        failure = member.failure() if member is not None else None
+        return failure is not None and failure["rank"] < 0
+
     def abort(self, reason: str) -> None:
         """Fails running and later operations, on this rank and all others."""
         group = self._group

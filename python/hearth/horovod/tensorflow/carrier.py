@@ -20,8 +20,9 @@ from hearth.horovod.process_sets import ProcessSet
 class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalError):
     """A collective operation failed, as an exception of TensorFlow and of Horovod."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, lost: bool = False):
         tf.errors.FailedPreconditionError.__init__(self, None, None, text)
+        self.lost = lost
 
 
 class InvalidCallError(tf.errors.InvalidArgumentError, InvalidArgumentError):
@@ -68,7 +69,7 @@ def carry(
     try:
         found = run(*[tensor.numpy() for tensor in inputs])
     except HorovodInternalError as error:
-        raise OperationFailedError(str(error)) from error
+        raise OperationFailedError(str(error), error.lost) from error
     except ValueError as error:
         raise InvalidCallError(str(error)) from error
     return [tf.constant(value, kind) for value, kind in zip(found, outputs, strict=True)]
