@@ -56,7 +56,7 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
             with exclusive_store(store), training_slots(spark, self.getWorkers()):
                 found = self._train(spark, spec, frames, store)
         except Exception as error:
-            if any(stage_columns.NULL in str(each) for each in (error, error.__cause__)):
+            if stage_columns.reports_null(error):
                 stage_columns.refuse_nulls(type(self).__name__, dataset, names)
             raise
         if found is None:

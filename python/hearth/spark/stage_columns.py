@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from hearth.errors import invalid
+from hearth.native.failure import Failure
 from hearth.spark.driver_python import use_driver_python
 
 _COLUMN, _ARRAY, _COPY = "__hearth_column_", "__hearth_array_", "__hearth_copy_"
@@ -227,7 +228,12 @@ def same_name(dataset: Any, one: str, other: str) -> bool:
     return dataset.sparkSession.conf.get("spark.sql.caseSensitive", "false") != "true"
 
 
-NULL = "has a null, which no tensor holds"
+_NULL = Failure("a column has a null, which no tensor holds", "invalid_argument", kind="null")
+
+
+def reports_null(error: BaseException) -> bool:
+    """Whether a job failed by a null in a column of stage_input()."""
+    return _NULL in [Failure.find(str(each)) for each in (error, error.__cause__)]
 
 
 def _without_nulls(name: str, kind: Any) -> Any:
@@ -235,7 +241,7 @@ def _without_nulls(name: str, kind: Any) -> Any:
     from pyspark.sql import functions
 
     column = functions.col(name)
-    failed = functions.raise_error(functions.lit(f"a column {NULL}"))
+    failed = functions.raise_error(functions.lit(_NULL.line()))
     return functions.when(_has_null(column, kind), failed).otherwise(column)
 
 
