@@ -1,10 +1,8 @@
-"""What python/hearth raises is a HearthError; hearth/errors.py has the rule and its exceptions."""
+"""The errors that python/hearth raises are HearthErrors; hearth/errors.py has the rule."""
 
 import ast
 import builtins
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "hearth"
 # Of a wrong call, of a method that a subclass defines, of the interpreter, or caught in hearth.
@@ -52,9 +50,8 @@ def wrong(tree, file=""):
     return [f"{file}:{line} raises {name}" for name, line in raised(tree) if name not in allowed]
 
 
-@pytest.mark.parametrize("file", TREES)
-def test_no_plain_error_is_raised(file):
-    assert wrong(TREES[file], file) == []
+def test_no_plain_error_is_raised():
+    assert [line for file, tree in TREES.items() for line in wrong(tree, file)] == []
 
 
 def test_a_plain_error_is_noticed():
@@ -78,3 +75,35 @@ def test_classes_of_exceptions_derive_from_hearth_error():
     for file, name, _ in classes:
         if name in exceptions - INTERNAL - OF_OTHERS.get(file, set()):
             assert name in ours, f"{file}: {name} is no HearthError"
+
+
+def is_text(node):
+    """`str(error)`, `failure.text` or `event["text"]`."""
+    if isinstance(node, ast.Call) and name_of(node) == "str" and node.args:
+        return name_of(node.args[0]) in {"error", "failure", "cause", "exception", "each"}
+    key = node.slice.value if isinstance(getattr(node, "slice", None), ast.Constant) else None
+    return "text" in (getattr(node, "attr", None), key)
+
+
+def searched(tree):
+    """Lines that search the text of an error."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            texts = node.comparators
+        elif isinstance(node, ast.Call) and name_of(node) in {"startswith", "endswith"}:
+            texts = [node.func.value]
+        else:
+            continue
+        if any(map(is_text, texts)):
+            yield node.lineno
+
+
+def test_no_text_of_an_error_is_searched():
+    assert [f"{file}:{line}" for file, tree in TREES.items() for line in searched(tree)] == []
+
+
+def test_a_search_in_a_text_is_noticed():
+    for code in ("'lost' in str(error)", "NULL not in failure.text", "LATE in event['text']",
+                 "str(error).startswith('iteration ')"):  # fmt: skip
+        assert list(searched(ast.parse(code))) == [1], code
+    assert list(searched(ast.parse("'lost' in failure"))) == []

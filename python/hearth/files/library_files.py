@@ -182,10 +182,14 @@ class LibraryFiles:
     @contextmanager
     def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
         try:
-            yield library_system(uri)
+            found = library_system(uri)
+        except Exception as error:  # packages define their own exceptions
+            raise library_refusal(what, uri, error) from error
+        try:
+            yield found
         except HearthError:
             raise
-        except Exception as error:  # packages define their own exceptions
+        except Exception as error:
             raise library_refusal(what, uri, error) from error
 
 
