@@ -37,8 +37,6 @@ _FRAME_PARTITIONS = 48
 _PARTS = 48
 # Hash of an empty partition.
 _NO_ROWS = "0" * 16
-# A failed delivery may be caused by a lost rank, which the rendezvous reports within this time.
-_ECHO_WAIT_S = 5.0
 
 
 @dataclass
@@ -253,7 +251,7 @@ class Delivery:
             self.report_totals()
             return
         watch = self._running.watch
-        if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):
+        if watch.closing or watch.await_cause(job.error) is not None:
             return
         reason = f"the rows of dataset {self._plan.name!r}: {job_error(job.error)}"
         self._running.fail(reason)
