@@ -13,9 +13,9 @@
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/debug_info.h"
 #include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/nan_search.h"
 #include "hearth/caffe/solver/gradient_norm.h"
+#include "hearth/caffe/solver/iteration_error.h"
 #include "hearth/caffe/solver/solver_nets.h"
 
 namespace hearth::caffe {
@@ -155,9 +155,11 @@ void Solver::RunIteration() {
     ++epoch_;
     fetches_ = 0;
     ComputeGradient();
-    Require(gradient_.all_weight > 0, ErrorCode::kInvalidArgument,
-            "iteration {}: no rows to train on: a whole epoch had none; check the data source",
-            iteration_);
+    if (gradient_.all_weight <= 0) {
+      throw IterationError(ErrorCode::kInvalidArgument, iteration_,
+                           "no rows to train on: a whole epoch had none; check the data source",
+                           "");
+    }
   }
   const bool has_rows = gradient_.local_weight > 0;
   const auto loss = static_cast<float>(has_rows ? gradient_.loss / gradient_.local_weight
@@ -223,11 +225,13 @@ void Solver::CheckLoss() {
   const bool was_finite = std::exchange(loss_is_finite_, std::isfinite(last_loss_));
   if (loss_is_finite_ || (!was_finite && !options_.stop_on_nan)) return;
   const NonFinite found = FirstNonFinite(*net_);
-  const std::string what =
-      fmt::format("iteration {}: the loss is {}; {}", iteration_, last_loss_, found.text);
-  RequireInLayer(found.layer, !options_.stop_on_nan, ErrorCode::kDataLoss,
-                 "{}; try a lower base_lr or clip_gradients, or check the rows", what);
-  log::Warning("{}", what);
+  const std::string what = fmt::format("the loss is {}; {}", last_loss_, found.text);
+  if (options_.stop_on_nan) {
+    throw IterationError(ErrorCode::kDataLoss, iteration_,
+                         what + "; try a lower base_lr or clip_gradients, or check the rows",
+                         found.layer);
+  }
+  log::Warning("iteration {}: {}", iteration_, what);
 }
 
 // BatchNorm's running statistics differ between ranks with different rows. They are reduced in
