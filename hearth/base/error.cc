@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 namespace hearth {
 namespace {
@@ -60,7 +61,18 @@ ErrorCode CodeOfErrno(int error_number) {
   }
 }
 
+std::shared_ptr<const Error> CopyOf(const std::exception& cause) {
+  const auto* error = dynamic_cast<const Error*>(&cause);
+  if (error != nullptr) return std::make_shared<const Error>(*error);
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&cause) != nullptr;
+  const auto code = memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal;
+  return std::make_shared<const Error>(code, cause.what());
+}
+
 }  // namespace
+
+Error::Error(ErrorCode code, std::string message, const std::exception& cause)
+    : code_(code), message_(std::move(message) + ": " + cause.what()), cause_(CopyOf(cause)) {}
 
 std::string_view ErrorCodeName(ErrorCode code) {
   for (const auto& [known, name] : kNames) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,17 +32,20 @@ ErrorCode ErrorCodeFromName(std::string_view name);
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
-  // `cause` is appended to the message as "...: cause".
-  Error(ErrorCode code, std::string message, const std::exception& cause)
-      : code_(code), message_(std::move(message) + ": " + cause.what()) {}
+  // The message becomes "message: cause", in one line; cause() is a copy of `cause`.
+  Error(ErrorCode code, std::string message, const std::exception& cause);
 
   ErrorCode code() const { return code_; }
+  // With the messages of all causes.
   const std::string& message() const { return message_; }
+  // The error that this one explains, or null. An exception of another type has become an Error.
+  const Error* cause() const { return cause_.get(); }
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
   ErrorCode code_;
   std::string message_;
+  std::shared_ptr<const Error> cause_;
 };
 
 template <typename... Args>

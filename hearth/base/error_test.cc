@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <new>
+#include <stdexcept>
 
 namespace hearth {
 namespace {
@@ -40,6 +42,26 @@ TEST(Error, MessageContainsTheValuesAndTheCause) {
   const Error cause(ErrorCode::kUnavailable, "peer 10.0.0.2:80 closed");
   const Error outer(ErrorCode::kAborted, "step 7 failed", cause);
   EXPECT_STREQ(outer.what(), "step 7 failed: peer 10.0.0.2:80 closed");
+}
+
+TEST(Error, KeepsTheChainOfCauses) {
+  const Error outer(
+      ErrorCode::kAborted, "step 7 failed",
+      Error(ErrorCode::kUnavailable, "no answer", std::runtime_error("10.0.0.2:80 closed")));
+  const Error copy(outer);
+  ASSERT_NE(copy.cause(), nullptr);
+  EXPECT_EQ(copy.cause()->code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(copy.cause()->message(), "no answer: 10.0.0.2:80 closed");
+  ASSERT_NE(copy.cause()->cause(), nullptr);
+  EXPECT_EQ(copy.cause()->cause()->code(), ErrorCode::kInternal);
+  EXPECT_EQ(copy.cause()->cause()->message(), "10.0.0.2:80 closed");
+  EXPECT_EQ(copy.cause()->cause()->cause(), nullptr);
+}
+
+TEST(Error, OutOfMemoryAsACauseHasItsCode) {
+  const Error error(ErrorCode::kInternal, "reading", std::bad_alloc());
+  ASSERT_NE(error.cause(), nullptr);
+  EXPECT_EQ(error.cause()->code(), ErrorCode::kResourceExhausted);
 }
 
 TEST(Error, RequireThrowsOnlyWhenTheConditionFails) {

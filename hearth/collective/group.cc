@@ -20,6 +20,7 @@ void Group::Impl::Break(const Call& call, const Error& error) {
   // The rank that this one waited for may itself have waited for another.
   const bool late = error.code() == ErrorCode::kDeadlineExceeded && stalls != nullptr;
   if (const std::string absent = late ? stalls->MissingRanks() : ""; !absent.empty()) {
+    StallWatch::CountTimeout();
     broken_ = Error(error.code(), fmt::format("{}: {} had not arrived before the deadline; {}",
                                               call.Describe(), absent, kStepsAdvice));
   }

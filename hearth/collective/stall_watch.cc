@@ -1,6 +1,7 @@
 #include "hearth/collective/stall_watch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -21,6 +22,8 @@ constexpr double kTicksPerStall = 8;
 // Steps that other ranks reach are reported only some ticks later.
 constexpr double kTicksToKnow = 3;
 constexpr size_t kNamedRanks = 16;
+
+std::atomic<uint64_t> reports{0}, timeouts{0};
 
 double TickOf(double stall_s) {
   return stall_s > 0 ? std::clamp(stall_s / kTicksPerStall, kShortestTick, kLongestTick)
@@ -43,6 +46,10 @@ double StallSeconds(double preferred) {
           text);
   return seconds;
 }
+
+StallCounts CountStalls() { return {.reports = reports, .timeouts = timeouts}; }
+
+void StallWatch::CountTimeout() { ++timeouts; }
 
 StallWatch::StallWatch(std::string group, std::vector<Peer> ranks, int self, double stall_s,
                        std::shared_ptr<StepReporter> reporter)
@@ -147,6 +154,7 @@ void StallWatch::Report(const Running& running) {
   const double seconds = running.seconds();
   while (next_report_s_ <= seconds) next_report_s_ *= 2;
   const double left = running.deadline.remaining();
+  ++reports;  // first, so that a reader of the log finds it counted
   log::Warning("{} has waited for {:.3g} s in {}: {}{}", Name(), seconds, running.call.Describe(),
                reason, std::isfinite(left) ? fmt::format("; it times out in {:.0f} s", left) : "");
 }

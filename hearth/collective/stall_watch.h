@@ -22,6 +22,13 @@ namespace hearth::collective {
 // kInvalidArgument for anything but seconds.
 double StallSeconds(double preferred);
 
+// Counts of this process, for programs that act on a stall.
+struct StallCounts {
+  uint64_t reports = 0;   // of waiting operations
+  uint64_t timeouts = 0;  // operations whose deadline passed before a rank had arrived
+};
+StallCounts CountStalls();
+
 // Belongs to one rank, whose thread calls Begin, End and MissingRanks. A background thread watches
 // the running operation; operations are never blocked by it.
 class StallWatch {
@@ -39,6 +46,8 @@ class StallWatch {
   // The ranks that have not reached the running operation: "rank 1 on host b". Empty if all have,
   // or if unknown, as for an operation that has just begun.
   std::string MissingRanks();
+  // Counts an operation that failed because of MissingRanks().
+  static void CountTimeout();
 
  private:
   using Clock = Deadline::Clock;

@@ -85,6 +85,7 @@ class Stalls : public WiringTest {};
 // In a ring, and across hosts of two ranks, most ranks wait for a rank that itself waits.
 TEST_P(Stalls, EveryWaitingRankLogsTheMissingRankAndTheOperation) {
   const StallSetting setting("0.2");
+  const StallCounts before = CountStalls();
   Warnings warnings;
   const std::string waits =
       R"( on host .* has waited for .* s in all-reduce 'conv1' of 4194304 bytes \(float32, sum\): )"
@@ -107,10 +108,13 @@ TEST_P(Stalls, EveryWaitingRankLogsTheMissingRankAndTheOperation) {
     }
     group.Barrier(Deadline::After(kPatience));
   });
+  EXPECT_GE(CountStalls().reports, before.reports + 6);
+  EXPECT_EQ(CountStalls().timeouts, before.timeouts);
 }
 
 TEST_P(Stalls, ATimedOutOperationNamesTheRankThatNeverArrived) {
   const StallSetting setting("0.08");
+  const StallCounts before = CountStalls();
   Warnings warnings;
   std::mutex mutex;
   std::vector<std::string> errors;
@@ -132,6 +136,7 @@ TEST_P(Stalls, ATimedOutOperationNamesTheRankThatNeverArrived) {
   } catch (const Error&) {  // the ranks' errors about each other
   }
   ASSERT_FALSE(errors.empty());
+  EXPECT_GT(CountStalls().timeouts, before.timeouts);
   // As above: ranks may report that another late rank had not arrived.
   EXPECT_THAT(errors,
               ::testing::Contains(::testing::StartsWith(

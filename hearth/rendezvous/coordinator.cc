@@ -142,7 +142,7 @@ void Coordinator::OnFrame(int rank, const Json& frame) {
   } else if (type == "failure") {
     Failure failure = Failure::FromJson(frame.at("failure"));
     failure.rank = rank;
-    SetFailure(std::move(failure));
+    OnFailure(std::move(failure));
   } else {
     Require(OnRequest(rank, type, frame), ErrorCode::kInvalidArgument,
             "the message type '{}' is unknown", type);
@@ -188,14 +188,36 @@ void Coordinator::OnLost(int rank, ErrorCode code, const std::string& reason) {
 
 Deadline Coordinator::NextAlarm() {
   const std::lock_guard lock(mutex_);
-  return failure_ ? Deadline::Never() : reserve_by_;
+  if (failure_) return Deadline::Never();
+  return cause_by_.at() < reserve_by_.at() ? cause_by_ : reserve_by_;
 }
 
 void Coordinator::OnAlarm() {
   const std::lock_guard lock(mutex_);
+  if (cause_by_.expired()) return SetFailure(*consequence_);
   SetFailure({.code = ErrorCode::kDeadlineExceeded,
               .message = fmt::format("within {} s {}", options_.reserve_timeout_s,
                                      membership_.DescribeReservation())});
+}
+
+// A rank may notice that another one left before this thread reads why, or that it did. A loss is
+// known after heartbeat_timeout_s at the latest; without one, the first report is the failure.
+void Coordinator::OnFailure(Failure failure) {
+  if (!failure.consequence) return SetFailure(std::move(failure));
+  consequence_ranks_.insert(failure.rank);
+  if (!consequence_) {
+    consequence_ = std::move(failure);
+    cause_by_ = Deadline::After(options_.heartbeat_timeout_s);
+  }
+  if (AllReportConsequences()) SetFailure(*consequence_);
+}
+
+bool Coordinator::AllReportConsequences() const {
+  for (int rank = 0; rank < options_.world; ++rank) {
+    const bool runs = !peers_[static_cast<size_t>(rank)].empty() && !membership_.done(rank);
+    if (runs && !consequence_ranks_.contains(rank)) return false;
+  }
+  return true;
 }
 
 void Coordinator::SetFailure(Failure failure) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,10 @@ class Coordinator : private ControlServer::Handler {
   void OnGather(int rank, const Json& frame);
   // Returns false for a frame of another type.
   bool OnRequest(int rank, const std::string& type, const Json& frame);
+  void OnFailure(Failure failure);
   void SetFailure(Failure failure);
+  // Whether all ranks that have joined and are not done have reported a consequence.
+  bool AllReportConsequences() const;
   const std::string& HostOf(int rank) const;
 
   CoordinatorOptions options_;
@@ -96,6 +100,9 @@ class Coordinator : private ControlServer::Handler {
   Deadline reserve_by_ = Deadline::Never();
   EventQueue events_;
   std::optional<Failure> failure_;
+  std::optional<Failure> consequence_;  // the first one, until its cause is known
+  std::set<int> consequence_ranks_;     // those that have reported one
+  Deadline cause_by_ = Deadline::Never();
   bool unreported_failure_ = false;  // not yet returned by NextEvent
   int done_ = 0;
   bool closed_ = false;

@@ -120,6 +120,74 @@ TEST(Coordinator, KeepsTheFirstFailure) {
   EXPECT_EQ(coordinator.failure()->Describe(), "Spark lost the executor on node3");
 }
 
+// A rank that has noticed that another one left.
+Failure Consequence() {
+  return {.code = ErrorCode::kUnavailable, .message = "a peer left", .consequence = true};
+}
+
+TEST(Coordinator, ACauseReportedAfterItsConsequenceIsTheFailure) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  Member notices(OptionsOf(options, coordinator.port(), 0));
+  Member fails(OptionsOf(options, coordinator.port(), 1));
+  notices.SendFailure(Consequence());
+  notices.SendEvent("sent");
+  ASSERT_TRUE(coordinator.NextEvent(Soon()));
+  EXPECT_FALSE(coordinator.failure());
+  fails.SendFailure({.message = "layer ip1: bad shape"});
+  const Error error = Thrown([&] { notices.Barrier("end", Soon()); });
+  EXPECT_EQ(error.message(), "rank 1 on host host1 failed: layer ip1: bad shape");
+}
+
+TEST(Coordinator, ALossDetectedAfterItsConsequenceIsTheFailure) {
+  const auto options = TestOptions(2);
+  Coordinator coordinator(options);
+  Member notices(OptionsOf(options, coordinator.port(), 0));
+  {
+    Member leaves(OptionsOf(options, coordinator.port(), 1));
+    notices.SendFailure(Consequence());
+    notices.SendEvent("sent");
+    ASSERT_TRUE(coordinator.NextEvent(Soon()));
+  }
+  EXPECT_THAT(Thrown([&] { notices.Barrier("end", Soon()); }).message(),
+              HasSubstr("rank 1 on host"));
+  EXPECT_TRUE(coordinator.failure()->lost);
+}
+
+TEST(Coordinator, TheFirstConsequenceIsTheFailureOnceAllRanksHaveOne) {
+  const auto options = TestOptions(3);
+  Coordinator coordinator(options);
+  Member done(OptionsOf(options, coordinator.port(), 0));
+  done.Done(nullptr);
+  ASSERT_TRUE(coordinator.NextEvent(Soon()));
+  Member first(OptionsOf(options, coordinator.port(), 1));
+  Member second(OptionsOf(options, coordinator.port(), 2));
+  first.SendEvent("joined");
+  second.SendEvent("joined");
+  ASSERT_TRUE(coordinator.NextEvent(Soon()) && coordinator.NextEvent(Soon()));
+  first.SendFailure(Consequence());
+  first.SendEvent("sent");
+  ASSERT_TRUE(coordinator.NextEvent(Soon()));
+  EXPECT_FALSE(coordinator.failure());
+  second.SendFailure(Consequence());
+  EXPECT_EQ(Thrown([&] { second.Barrier("end", Soon()); }).message(),
+            "rank 1 on host host1 failed: a peer left");
+}
+
+TEST(Coordinator, AConsequenceWithoutACauseIsTheFailureAfterTheHeartbeatsTimeout) {
+  auto options = TestOptions(2);
+  options.heartbeat_interval_s = 0.05;
+  options.heartbeat_timeout_s = 1;
+  Coordinator coordinator(options);
+  Member notices(OptionsOf(options, coordinator.port(), 0));
+  Member runs(OptionsOf(options, coordinator.port(), 1));
+  runs.SendEvent("joined");
+  ASSERT_TRUE(coordinator.NextEvent(Soon()));
+  notices.SendFailure(Consequence());
+  EXPECT_THAT(Thrown([&] { runs.Barrier("end", Soon()); }).message(),
+              HasSubstr("rank 0 on host host0 failed: a peer left"));
+}
+
 TEST(Coordinator, AFailureFromTheDriverEndsTheMembersWaits) {
   const auto options = TestOptions(2);
   Coordinator coordinator(options);

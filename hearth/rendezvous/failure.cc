@@ -22,13 +22,14 @@ std::string Shortened(const std::string& text) {
 }
 
 Json Failure::ToJson() const {
-  const std::string text = details.dump(-1, ' ', false, Json::error_handler_t::replace);
   return {{"rank", rank},
           {"host", host},
           {"code", ErrorCodeName(code)},
           {"message", Shortened(message)},
           {"lost", lost},
-          {"details", text.size() <= kMaxFailureText ? details : Json::object()}};
+          {"iteration", iteration},
+          {"layer", layer},
+          {"consequence", consequence}};
 }
 
 Failure Failure::FromJson(const Json& json) {
@@ -38,7 +39,9 @@ Failure Failure::FromJson(const Json& json) {
   failure.code = ErrorCodeFromName(json.value("code", std::string("internal")));
   failure.message = json.value("message", failure.message);
   failure.lost = json.value("lost", failure.lost);
-  failure.details = json.value("details", failure.details);
+  failure.iteration = json.value("iteration", failure.iteration);
+  failure.layer = json.value("layer", failure.layer);
+  failure.consequence = json.value("consequence", failure.consequence);
   return failure;
 }
 

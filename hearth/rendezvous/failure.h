@@ -1,6 +1,7 @@
 // The first failure of a run, as reported to every rank and the driver.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "hearth/base/error.h"
@@ -17,14 +18,18 @@ struct Failure {
   int rank = -1;          // -1: no particular rank (missing reservations, the coordinator itself)
   std::string host = {};  // of that rank
   ErrorCode code = ErrorCode::kInternal;
-  std::string message = {};       // the rank's own text, or how it was lost
-  bool lost = false;              // disconnected or stopped responding without reporting an error
-  Json details = Json::object();  // additional fields from the rank: iteration, layer, ...
+  std::string message = {};  // the rank's own text, or how it was lost
+  bool lost = false;         // disconnected or stopped responding without reporting an error
+  int64_t iteration = -1;    // of a training; -1: before the first
+  std::string layer = {};    // empty: not in a layer
+  bool consequence = false;  // the rank only noticed that another one left; see Coordinator
 
   // "rank 1 on host h failed: layer conv1: ..." or "rank 1 on host h went away ...".
   std::string Describe() const;
+  // Whether rank `own` has reported it about itself.
+  bool IsReportOf(int own) const { return rank == own && !lost; }
 
-  // Limits the sizes of message and details.
+  // Limits the size of the message.
   Json ToJson() const;
   // Missing fields keep their defaults; a field of a wrong type throws Json's exception.
   static Failure FromJson(const Json& json);

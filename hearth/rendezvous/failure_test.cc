@@ -26,10 +26,13 @@ TEST(Failure, RoundTripsThroughJson) {
                         .code = ErrorCode::kDataLoss,
                         .message = "m",
                         .lost = true,
-                        .details = {{"iteration", 7}}};
+                        .iteration = 7,
+                        .layer = "conv1",
+                        .consequence = true};
   const Failure got = Failure::FromJson(Json::parse(sent.ToJson().dump()));
   EXPECT_EQ(got.ToJson(), sent.ToJson());
   EXPECT_EQ(got.code, ErrorCode::kDataLoss);
+  EXPECT_EQ(got.iteration, 7);
 }
 
 TEST(Failure, ALongTextIsShortenedBetweenCharacters) {

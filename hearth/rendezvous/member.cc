@@ -130,13 +130,10 @@ void Member::Done(const Json& value) {
   }
 }
 
-void Member::SendFailure(const Error& error, const Json& details) noexcept {
+void Member::SendFailure(Failure failure) noexcept {
   try {
-    const Failure failure = {.rank = options_.rank,
-                             .host = options_.host_name,
-                             .code = error.code(),
-                             .message = error.message(),
-                             .details = details};
+    failure.rank = options_.rank;
+    failure.host = options_.host_name;
     Send({{"type", "failure"}, {"failure", failure.ToJson()}});
   } catch (const std::exception& problem) {
     log::Warning("the coordinator cannot be notified that rank {} failed: {}", options_.rank,

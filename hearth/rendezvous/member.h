@@ -76,9 +76,9 @@ class Member {
   void SendLogLine(const Json& value);
   // This rank is done and may leave from now on. Its value is the rank's last event.
   void Done(const Json& value);
-  // Fails this rank, and with it all others. For catch blocks: never throws; logs a warning if the
-  // coordinator cannot be notified.
-  void SendFailure(const Error& error, const Json& details = Json::object()) noexcept;
+  // Fails this rank, whose number and host are set in `failure`, and with it all others. For catch
+  // blocks: never throws; logs a warning if the coordinator cannot be notified.
+  void SendFailure(Failure failure) noexcept;
 
   std::optional<Failure> failure() const { return watch_.failure(); }
   // `callback` is called once, from the member's thread, or at once if the failure is already

@@ -145,14 +145,15 @@ TEST(Member, TheFirstFailureEndsAllWaitsAtOnce) {
   RunMembers(options, coordinator.port(), [&](Member& member) {
     if (member.rank() == 5) {
       failed.set_value(Clock::now());
-      member.SendFailure(Error(ErrorCode::kDataLoss, "layer ip1: bad shape"), {{"iteration", 7}});
+      member.SendFailure(
+          {.code = ErrorCode::kDataLoss, .message = "layer ip1: bad shape", .iteration = 7});
     }
     const Error error = Thrown([&] { member.Barrier("step", Soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kAborted);
     EXPECT_EQ(error.message(), "rank 5 on host host5 failed: layer ip1: bad shape");
     EXPECT_LT(Clock::now() - when.get(), kNotifyTimeout);
     EXPECT_EQ(member.failure()->code, ErrorCode::kDataLoss);
-    EXPECT_EQ(member.failure()->details.at("iteration"), 7);
+    EXPECT_EQ(member.failure()->iteration, 7);
     ++notified;
   });
   EXPECT_EQ(notified, 8);
@@ -166,7 +167,7 @@ TEST(Member, AFailureSentJustBeforeLeavingIsNotLost) {
     Coordinator coordinator(options);
     {
       Member member(OptionsOf(options, coordinator.port(), 0));
-      member.SendFailure(Error(ErrorCode::kInternal, "the reason"));
+      member.SendFailure({.message = "the reason"});
     }
     EXPECT_EQ(Thrown([&] { coordinator.WaitForReservations(Soon()); }).message(),
               "rank 0 on host host0 failed: the reason");
@@ -241,7 +242,7 @@ TEST(Member, AFailureOfMegabytesIsShortened) {
   Coordinator coordinator(options);
   Member member(OptionsOf(options, coordinator.port(), 0));
   const std::string text = "the reason " + std::string(3 << 20, '\x01') + " the end";
-  member.SendFailure(Error(ErrorCode::kInternal, text), {{"rows", text}});
+  member.SendFailure({.message = text});
   const std::string message = Thrown([&] { member.Barrier("step", Soon()); }).message();
   EXPECT_THAT(message,
               testing::AllOf(testing::HasSubstr("failed: the reason"),

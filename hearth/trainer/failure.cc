@@ -1,27 +1,24 @@
 #include "hearth/trainer/failure.h"
 
-#include "hearth/caffe/net/layer_error.h"
-#include "hearth/rendezvous/failure.h"
+#include <new>
+
+#include "hearth/caffe/solver/iteration_error.h"
 
 namespace hearth::trainer {
 
-nlohmann::json Failure::ToEvent() const {
-  return {{"event", "error"},  {"code", ErrorCodeName(code)}, {"message", message}, {"rank", rank},
-          {"host", host},      {"iteration", iteration},      {"layer", layer},     {"lost", lost},
-          {"by_peer", by_peer}};
-}
-
-Failure DescribeException(const std::exception_ptr& exception) {
-  Failure failure;
+rendezvous::Failure DescribeException(const std::exception_ptr& exception) {
+  rendezvous::Failure failure;
   try {
     std::rethrow_exception(exception);
-  } catch (const caffe::LayerError& error) {
-    failure.code = error.code();
-    failure.message = error.message();
-    failure.layer = error.layer();
   } catch (const Error& error) {
     failure.code = error.code();
     failure.message = error.message();
+    if (const auto* of_layer = dynamic_cast<const caffe::LayerError*>(&error)) {
+      failure.layer = of_layer->layer();
+    }
+    if (const auto* of_iteration = dynamic_cast<const caffe::IterationError*>(&error)) {
+      failure.iteration = of_iteration->iteration();
+    }
   } catch (const std::bad_alloc&) {
     failure.code = ErrorCode::kResourceExhausted;
     failure.message = "out of memory";
@@ -30,7 +27,6 @@ Failure DescribeException(const std::exception_ptr& exception) {
   } catch (...) {
     failure.message = "an exception of unknown type";
   }
-  failure.message = rendezvous::Shortened(failure.message);
   return failure;
 }
 

@@ -5,23 +5,30 @@
 #include <new>
 #include <stdexcept>
 
-#include "hearth/caffe/net/layer_error.h"
+#include "hearth/caffe/solver/iteration_error.h"
 
 namespace hearth::trainer {
 namespace {
 
 template <typename Exception>
-Failure Describe(const Exception& exception) {
+rendezvous::Failure Describe(const Exception& exception) {
   return DescribeException(std::make_exception_ptr(exception));
 }
 
 TEST(FailureTest, KeepsTheCodeMessageAndLayerOfAnError) {
-  const Failure failure = Describe(caffe::LayerError(
+  const rendezvous::Failure failure = Describe(caffe::LayerError(
       ErrorCode::kInvalidArgument, "layer 'conv1': kernel is too large", "conv1"));
   EXPECT_EQ(failure.code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(failure.layer, "conv1");
-  EXPECT_EQ(failure.ToEvent()["code"], "invalid_argument");
-  EXPECT_EQ(failure.ToEvent()["event"], "error");
+  EXPECT_EQ(failure.iteration, -1);
+}
+
+TEST(FailureTest, KeepsTheIterationOfAnError) {
+  const rendezvous::Failure failure =
+      Describe(caffe::IterationError(ErrorCode::kDataLoss, 7, "the loss is nan", "ip1"));
+  EXPECT_EQ(failure.iteration, 7);
+  EXPECT_EQ(failure.layer, "ip1");
+  EXPECT_EQ(failure.message, "iteration 7: the loss is nan");
 }
 
 TEST(FailureTest, DescribesExceptionsOfAnyType) {

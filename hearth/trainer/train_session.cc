@@ -1,7 +1,5 @@
 #include "hearth/trainer/train_session.h"
 
-#include <chrono>
-
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
@@ -18,9 +16,6 @@ namespace {
 // The slowest rank may still load its libraries and read its job while the first one waits.
 constexpr double kConnectTimeoutSeconds = 300;
 
-// The rendezvous may report why a rank left this much later than the ranks of its host notice.
-constexpr std::chrono::milliseconds kReasonDelay{500};
-
 std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
   dataset::SpoolOptions options;
   options.directory = fds.spill_dir.empty() ? directory : fds.spill_dir;
@@ -29,7 +24,7 @@ std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::strin
 }
 
 // Returns true if a wait ended because another rank left, or because it was aborted.
-bool EndedByOthers(const Failure& failure) {
+bool EndedByOthers(const rendezvous::Failure& failure) {
   return failure.code == ErrorCode::kAborted || failure.code == ErrorCode::kUnavailable;
 }
 
@@ -51,10 +46,10 @@ void TrainSession::Run() {
   } catch (...) {
     FailLocally(std::current_exception(), -1);
   }
-  if (const auto first = failure()) throw Error(first->code, first->message);
+  if (const auto first = failure()) throw Error(first->code, Message(*first));
 }
 
-std::optional<Failure> TrainSession::failure() {
+std::optional<rendezvous::Failure> TrainSession::failure() {
   std::lock_guard lock(mutex_);
   return failure_;
 }
@@ -117,7 +112,7 @@ void TrainSession::JoinCluster() {
   options.host_name = job_.host;
   member_ = std::make_unique<rendezvous::Member>(options);
   peer_failures_ =
-      member_->OnFailure([this](const rendezvous::Failure& failure) { FailByPeer(failure); });
+      member_->OnFailure([this](const rendezvous::Failure& failure) { Fail(failure); });
   member_->Reserve({{"devices", job_.settings.devices}});
   collective::GroupOptions group;
   group.listen_host = job_.listen_host;
@@ -193,52 +188,41 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
 }
 
 void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration) {
-  Failure failure = DescribeException(exception);
+  if (failure()) return;
+  rendezvous::Failure failure = DescribeException(exception);
   failure.rank = job_.rank;
   failure.host = job_.host;
-  failure.iteration = iteration;
-  if (EndedByOthers(failure) && IsKnownAlready()) return;
-  if (iteration >= 0 && !failure.message.starts_with("iteration ")) {
+  if (failure.iteration < 0 && iteration >= 0) {
+    failure.iteration = iteration;
     failure.message = fmt::format("iteration {}: {}", iteration, failure.message);
   }
-  if (member_) {
-    member_->SendFailure(Error(failure.code, failure.message),
-                         {{"iteration", failure.iteration}, {"layer", failure.layer}});
-  }
+  failure.consequence = member_ && EndedByOthers(failure);
+  if (member_) member_->SendFailure(failure);
   for (auto& group : groups_) group->Abort(failure.message);
+  if (failure.consequence) return AwaitFailure();
   Fail(failure);
 }
 
-// If others ended this rank's wait, their failure is the first one. Ranks of one host may notice
-// that a rank has left before the rendezvous reports why, so wait for the report.
-bool TrainSession::IsKnownAlready() {
-  if (!member_) return false;
+// The coordinator knows the cause, or decides that there is none, and then reports a failure to
+// all members; so does a member that loses its coordinator.
+void TrainSession::AwaitFailure() {
   std::unique_lock lock(mutex_);
-  return failed_.wait_for(lock, kReasonDelay, [this] { return failure_.has_value(); });
+  failed_.wait(lock, [this] { return failure_.has_value(); });
 }
 
-void TrainSession::FailByPeer(const rendezvous::Failure& peer) {
-  Failure failure;
-  failure.code = peer.code;
-  failure.message = peer.Describe();
-  failure.lost = peer.lost;
-  failure.by_peer = true;
-  failure.rank = peer.rank;
-  failure.host = peer.host;
-  failure.iteration = peer.details.value("iteration", int64_t{-1});
-  failure.layer = peer.details.value("layer", std::string());
-  Fail(failure);
-}
-
-void TrainSession::Fail(const Failure& failure) {
+void TrainSession::Fail(const rendezvous::Failure& failure) {
   {
     std::lock_guard lock(mutex_);
     if (failure_) return;
     failure_ = failure;
   }
   failed_.notify_all();
-  for (auto& group : team_.groups) group->Abort(failure.message);
+  for (auto& group : team_.groups) group->Abort(Message(failure));
   if (hooks_.on_failure) hooks_.on_failure(failure);
+}
+
+std::string TrainSession::Message(const rendezvous::Failure& failure) const {
+  return failure.IsReportOf(job_.rank) ? failure.message : failure.Describe();
 }
 
 }  // namespace hearth::trainer

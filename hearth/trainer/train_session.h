@@ -27,7 +27,7 @@ struct TrainHooks {
   // Called once, from any thread, at the first failure of this or another rank, after the other
   // ranks have been notified. A process with several devices, or with peers, must exit in it:
   // threads may be waiting for rows that never arrive.
-  std::function<void(const Failure&)> on_failure;
+  std::function<void(const rendezvous::Failure&)> on_failure;
   SignalEffects* signals = nullptr;
 };
 
@@ -55,10 +55,10 @@ class TrainSession {
   void Finish();
   void Send(const nlohmann::json& event);
   void FailLocally(const std::exception_ptr& exception, int64_t iteration);
-  void FailByPeer(const rendezvous::Failure& failure);
-  void Fail(const Failure& failure);
-  std::optional<Failure> failure();
-  bool IsKnownAlready();
+  void Fail(const rendezvous::Failure& failure);
+  std::string Message(const rendezvous::Failure& failure) const;
+  std::optional<rendezvous::Failure> failure();
+  void AwaitFailure();
 
   const Job job_;
   const TrainHooks hooks_;
@@ -73,7 +73,7 @@ class TrainSession {
 
   std::mutex mutex_;
   std::condition_variable failed_;
-  std::optional<Failure> failure_;  // the first one; guarded by mutex_
+  std::optional<rendezvous::Failure> failure_;  // the first one; guarded by mutex_
   // Last member, so that it is destroyed first: until then it may report a peer's failure, which
   // aborts the groups.
   std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;

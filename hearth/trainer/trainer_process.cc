@@ -41,10 +41,17 @@ const char* LevelLetter(log::Level level) {
   _exit(exit_code);
 }
 
-[[noreturn]] void Fail(ControlChannel& channel, const Failure& failure) {
-  channel.Send(failure.ToEvent());
+// Sends the "error" event: the failure, and whether it is another rank's.
+[[noreturn]] void Fail(ControlChannel& channel, const Job& job,
+                       const rendezvous::Failure& failure) {
+  const bool by_peer = !failure.IsReportOf(job.rank);
+  nlohmann::json event = failure.ToJson();
+  event["event"] = "error";
+  event["by_peer"] = by_peer;
+  if (by_peer) event["message"] = rendezvous::Shortened(failure.Describe());
+  channel.Send(event);
   // Bypasses the log: a thread that waits inside its sink must not delay this.
-  std::fprintf(stderr, "hearth: %s\n", failure.message.c_str());
+  std::fprintf(stderr, "hearth: %s\n", event["message"].get<std::string>().c_str());
   EndProcess(kFailed);
 }
 
@@ -61,7 +68,7 @@ void SendLogTo(ControlChannel& channel, TrainSession* session) {
 void Train(const Job& job, ControlChannel& channel) {
   TrainHooks hooks;
   hooks.send = [&](const nlohmann::json& event) { channel.Send(event); };
-  hooks.on_failure = [&](const Failure& failure) { Fail(channel, failure); };
+  hooks.on_failure = [&](const rendezvous::Failure& failure) { Fail(channel, job, failure); };
   TrainSession session(job, std::move(hooks));
   SendLogTo(channel, &session);
   session.Run();
@@ -94,10 +101,10 @@ void RunTrainerProcess(int control_fd) {
       Extract(job, channel);
     }
   } catch (...) {
-    Failure failure = DescribeException(std::current_exception());
+    rendezvous::Failure failure = DescribeException(std::current_exception());
     failure.rank = job.rank;
     failure.host = job.host;
-    Fail(channel, failure);
+    Fail(channel, job, failure);
   }
 }
 

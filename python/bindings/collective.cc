@@ -1,6 +1,7 @@
 // hearth.native._core: groups of ranks.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
@@ -11,6 +12,7 @@
 #include "collective_request.h"
 #include "gil.h"
 #include "hearth/collective/group.h"
+#include "hearth/collective/stall_watch.h"
 #include "hearth/rendezvous/member.h"
 #include "module.h"
 
@@ -108,6 +110,14 @@ void RegisterCollective(nb::module_& m) {
            "color returns None.")
       .def("abort", &Group::Abort, "reason"_a,
            "Thread-safe: ends the running operation, and all later ones, with this reason.");
+  m.def(
+      "stall_counts",
+      [] {
+        const collective::StallCounts counts = collective::CountStalls();
+        return std::pair(counts.reports, counts.timeouts);
+      },
+      "This process's reports of waiting operations, and its operations that timed out before a "
+      "rank had arrived.");
   RegisterCollectiveQueue(m);
 }
 

@@ -19,17 +19,31 @@ namespace {
 // Python code, in which a pending KeyboardInterrupt would be raised.
 using Classes = std::array<nb::object, static_cast<size_t>(ErrorCode::kInternal) + 1>;
 
+// The exception, whose __cause__ is that of the error's cause; null if Python fails to make it.
+nb::object ExceptionOf(const Error& error, const Classes& classes) {
+  // A file's name, or a server's message, may be invalid UTF-8.
+  const std::string& text = error.message();
+  const nb::object message = nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  if (!message.is_valid()) return {};
+  const nb::object& type = classes.at(static_cast<size_t>(error.code()));
+  nb::object exception =
+      nb::steal(PyObject_CallFunctionObjArgs(type.ptr(), message.ptr(), nullptr));
+  if (!exception.is_valid() || error.cause() == nullptr) return exception;
+  nb::object cause = ExceptionOf(*error.cause(), classes);
+  if (!cause.is_valid()) return {};
+  PyException_SetCause(exception.ptr(), cause.release().ptr());
+  return exception;
+}
+
 void Translate(const std::exception_ptr& thrown, void* classes) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    // A file's name, or a server's message, may be invalid UTF-8.
-    const std::string& text = error.message();
-    const nb::object message = nb::steal(PyUnicode_DecodeUTF8(
-        text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
-    if (!message.is_valid()) return;
-    const auto& type = static_cast<Classes*>(classes)->at(static_cast<size_t>(error.code()));
-    PyErr_SetObject(type.ptr(), message.ptr());
+    const auto& known = *static_cast<Classes*>(classes);
+    const nb::object exception = ExceptionOf(error, known);
+    if (!exception.is_valid()) return;
+    PyErr_SetObject(known.at(static_cast<size_t>(error.code())).ptr(), exception.ptr());
   }
 }
 

@@ -126,7 +126,7 @@ digits (new_token()).)")
       .def(
           "failure", [](const Coordinator& self) { return FailureDict(self.failure()); },
           "The first failure or None: message (the whole sentence), rank, host, code, error (the "
-          "rank's own text), lost, details.")
+          "rank's own text), lost, iteration, layer.")
       .def("finished", &Coordinator::finished, "Whether all ranks are done.")
       .def(
           "refused", [](const Coordinator& self) { return self.refusals().total(); },
@@ -243,7 +243,7 @@ HearthError with the first failure of any rank.)")
       .def(
           "send_failure",
           [](PythonMember& self, const std::string& message, const std::string& code) {
-            self.SendFailure(Error(ErrorCodeFromName(code), message));
+            self.SendFailure({.code = ErrorCodeFromName(code), .message = message});
           },
           "message"_a, "code"_a = "internal", ReleaseGil(),
           "Fails this rank, and all others with it.")

@@ -2,8 +2,16 @@
 
 HearthError is the base of them all. A subclass says which kind of failure it is by its attribute
 `code`, and derives from the built-in class that programs catch for this kind as well, so that both
-`except hearth.HearthError` and `except FileNotFoundError` work. Wrong arguments that are noticed in
-Python are a plain ValueError or TypeError.
+`except hearth.HearthError` and `except FileNotFoundError` work. An error with a cause has it as
+`__cause__`.
+
+So hearth raises no plain ValueError, FileNotFoundError, RuntimeError, TimeoutError or the like.
+Exceptions to this rule (tests/project/test_error_classes.py holds it):
+
+* a wrong call, for which Python itself would raise one of them, is a TypeError, AttributeError,
+  KeyError or ImportError, and a method for a subclass to define raises NotImplementedError;
+* OSError and EOFError are caught again inside of hearth, which adds what failed;
+* an API of others, such as Horovod's, has the class that its documentation names.
 """
 
 from __future__ import annotations
@@ -35,6 +43,10 @@ class InvalidArgumentError(HearthError, ValueError):
     """The caller's or the user's input is wrong; a retry will not help."""
 
     code = "invalid_argument"
+
+
+class ExistsError(InvalidArgumentError, FileExistsError):
+    """A file or folder exists already."""
 
 
 class NotFoundError(HearthError, FileNotFoundError):
@@ -83,6 +95,11 @@ class UnimplementedError(HearthError, NotImplementedError):
     """The operation is not implemented."""
 
     code = "unimplemented"
+
+
+def invalid(text: str) -> InvalidArgumentError:
+    """The error for a wrong argument or input, to raise."""
+    return InvalidArgumentError(text)
 
 
 _BY_CODE: dict[str, type[HearthError]] = {

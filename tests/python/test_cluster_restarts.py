@@ -24,7 +24,7 @@ class Start:
 
     def __init__(self, failure, committed):
         self.watch = SimpleNamespace(failure=failure, committed=committed)
-        self.watch.wait = lambda condition, timeout_s: None
+        self.watch.await_cause = lambda: failure
         self.watch.conclude = lambda told: setattr(self.watch, "failure", told)
         self.coordinator, self.grows = None, ""
         self.close = lambda wait_for_nodes: None

@@ -9,10 +9,12 @@ import threading
 
 import pytest
 
+from hearth.cluster.driver import watch as watch_module
 from hearth.cluster.driver.watch import ClusterWatch
-from hearth.cluster.errors import FeedTimeoutError, NodeError, took_none
+from hearth.cluster.errors import FeedTimeoutError, NodeError, reported_to_driver, took_none
 from hearth.cluster.node import data_feed
 from hearth.cluster.node.data_feed import waited_s
+from hearth.native.failure import TaskError
 from hearth.ranks.steps import AHEAD
 
 STALL = (
@@ -39,7 +41,7 @@ class Coordinator:
             return None
 
     def failure(self):
-        failure = {"rank": 0, "host": "h", "lost": False, "code": "internal", "details": {}}
+        failure = {"rank": 0, "host": "h", "lost": False, "code": "internal"}
         return {**failure, "message": self._error, "error": self._error}
 
     def broadcast(self, text):
@@ -68,9 +70,10 @@ def test_a_watch_closed_by_the_interpreter_can_be_closed_again():
 def test_a_stall_names_the_rank_without_rows_and_in_step(caplog):
     caplog.set_level(logging.WARNING, "hearth.cluster.watch")
     events = [
-        (0, {"event": "warning", "text": STALL}),
+        (0, {"event": "warning", "text": STALL, "stalled": True}),
         (0, {"event": "waits", "seconds": 0.0}),
         (1, {"event": "waits", "seconds": 29.0}),
+        (0, {"event": "late"}),
     ]
     error, asked = failure_after(events)
     assert asked == [{"op": "waits"}]
@@ -101,6 +104,55 @@ def test_a_wait_for_rows_counts_unless_steps_go_on_without_them(name, counts):
     thread.join()
     assert (waited[0] > 0) == counts
     assert waited_s() == 0
+
+
+class Silent:
+    """A coordinator whose failure is reported once `failed` is set."""
+
+    def __init__(self):
+        self.failed = threading.Event()
+
+    def next_event(self, timeout_s):
+        self.failed.wait(timeout_s)
+
+    def failure(self):
+        if not self.failed.is_set():
+            return None
+        return {"rank": 1, "host": "h", "lost": True, "code": "unavailable", "error": "went away",
+                "message": "rank 1 on host h went away"}  # fmt: skip
+
+    def broadcast(self, text):
+        pass
+
+    def close(self):
+        pass
+
+
+def sparks_error(error):
+    with pytest.raises(TaskError) as caught, reported_to_driver():
+        raise error
+    return RuntimeError(f"Job aborted due to stage failure: {caught.value}")
+
+
+CONSEQUENCES = [sparks_error(NodeError("went away")), RuntimeError("ExecutorLostFailure"), None]
+
+
+@pytest.mark.parametrize("error", CONSEQUENCES)
+def test_a_jobs_error_that_may_follow_waits_for_the_cause(monkeypatch, error):
+    monkeypatch.setattr(watch_module, "_CAUSE_WAIT_S", 60.0)
+    coordinator = Silent()
+    watch = ClusterWatch(coordinator, {"worker": [0, 1]}, lambda failure: None, None)
+    threading.Thread(target=coordinator.failed.set).start()
+    failure = watch.await_cause(error)
+    assert failure is not None and failure.text == "worker:1 on host h went away"
+    watch.close()
+
+
+def test_the_users_own_error_waits_for_nothing(monkeypatch):
+    monkeypatch.setattr(watch_module, "_CAUSE_WAIT_S", 1e6)
+    watch = ClusterWatch(Silent(), {"worker": [0, 1]}, lambda failure: None, None)
+    assert watch.await_cause(RuntimeError("PythonException: ValueError: odd")) is None
+    watch.close()
 
 
 def test_a_feeds_timeout_names_in_step_and_itself():

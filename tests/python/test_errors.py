@@ -1,6 +1,7 @@
 """hearth.errors: one base, and the built-in classes that programs catch."""
 
 import pickle
+import socket
 
 import pytest
 
@@ -50,6 +51,20 @@ def test_the_core_raises_the_class_of_its_code(tmp_path):
         _core.InputFile(str(tmp_path / "no-such-file"))
     assert isinstance(caught.value, FileNotFoundError)
     assert caught.value.code == "not_found"
+
+
+def test_the_causes_of_the_cores_error_are_the_exceptions():
+    with socket.socket() as taken, pytest.raises(errors.UnavailableError) as caught:
+        taken.bind(("127.0.0.1", 0))  # but does not listen
+        _core.Member(
+            host="127.0.0.1", port=taken.getsockname()[1], token=_core.new_token(), rank=0, world=1,
+            connect_timeout_s=0.1,
+        )  # fmt: skip
+    cause = caught.value.__cause__
+    assert isinstance(cause, hearth.HearthError) and cause.code == caught.value.code
+    where = "rank 0 on host localhost cannot join the cluster at 127.0.0.1"
+    assert str(caught.value).startswith(where) and str(caught.value).endswith(f": {cause}")
+    assert where not in str(cause)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Failures as data: through the text of Spark's exceptions to the attributes of errors."""
 
+from dataclasses import replace
+
 import pytest
 
 from hearth import HearthError
@@ -48,11 +50,32 @@ def test_an_error_has_the_failures_fields():
 def test_failures_of_the_rendezvous_keep_their_fields():
     failure = Failure.of_rendezvous(
         {"message": "rank 2 on host b failed:\n odd", "error": "odd", "rank": 2, "host": "b",
-         "code": "internal", "lost": False, "details": {"layer": "ip1", "iteration": 3}}
+         "code": "internal", "lost": False, "layer": "ip1", "iteration": 3}
     )  # fmt: skip
     assert (failure.text, failure.layer, failure.iteration) == (
         "rank 2 on host b failed: odd", "ip1", 3,
     )  # fmt: skip
+
+
+LOST = Failure("rank 1 on host a went away", code="unavailable", rank=1, lost=True)
+KILLED = replace(LOST, text="rank 1 on host a failed: killed by SIGKILL")
+OTHER = Failure("rank 0 on host b failed: a peer left", code="unavailable", rank=0)
+NO_RANK = Failure("within 60 s rank 1 did not reserve", code="deadline_exceeded")
+
+
+@pytest.mark.parametrize(
+    ("first", "reported", "failure"),
+    [
+        (LOST, KILLED, KILLED),
+        (LOST, OTHER, LOST),
+        (LOST, None, LOST),
+        (LOST, replace(CONV, rank=0), replace(CONV, rank=0)),
+        (CONV, KILLED, CONV),
+        (NO_RANK, KILLED, KILLED),
+    ],
+)
+def test_a_loss_is_explained_by_the_task_of_the_lost_rank_or_by_an_error(first, reported, failure):
+    assert first.explained_by(reported) == failure
 
 
 @pytest.mark.parametrize("kind", [errors.NodeError, errors.FeedTimeoutError, errors.ClusterError])

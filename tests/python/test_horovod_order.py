@@ -9,6 +9,7 @@ import pytest
 from hearth.horovod import current, elastic
 from hearth.horovod.coordinator import Coordinator, _fused
 from hearth.horovod.engine import Engine
+from hearth.horovod.errors import HorovodInternalError
 from hearth.ranks.group import Rendezvous
 from hearth.ranks.place import Place
 
@@ -63,14 +64,50 @@ def test_a_process_set_waits_for_its_members_alone(group):
 
 def test_what_waits_for_a_lost_rank_fails(group):
     group.submit(0, "x")
-    group.coordinator.lose(2, "was lost")
+    group.coordinator.lose(2, "was lost", True)
     group.submit(1, "y")
     group.coordinator.take(0, {"join": True})
     [x, join] = group.next_of(0, 2)
-    assert x["error"] == "'x' cannot complete: rank 2 was lost"
+    assert x["error"] == "'x' cannot complete: rank 2 was lost" and x["lost"]
     assert join["error"] == "'join' cannot complete: rank 2 was lost"
     [y] = group.next_of(1, 1)
     assert "'y' cannot complete" in y["error"]
+
+
+def test_a_rank_that_has_left_is_not_lost(group):
+    group.submit(0, "x")
+    group.coordinator.lose(2, "has called shutdown() or ended", False)
+    [x] = group.next_of(0, 1)
+    assert "gone" in x and not x["lost"]
+
+
+class Restored(elastic.ObjectState):
+    """A state without other ranks."""
+
+    def __init__(self):
+        self.restored = 0
+        super().__init__(lambda value: value, lambda: 0)
+
+    def restore(self):
+        self.restored += 1
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_program_continues_unless_a_rank_is_lost(monkeypatch, lost):
+    monkeypatch.setattr(elastic, "_reconnect", lambda cause: None)
+    state = Restored()
+
+    def train(state):
+        if not state.restored:
+            raise HorovodInternalError("'x' cannot complete: rank 2 was lost", lost)
+        return "done"
+
+    if lost:
+        with pytest.raises(HorovodInternalError):
+            elastic.run(train)(state)
+    else:
+        assert elastic.run(train)(state) == "done"
+    assert state.restored == (0 if lost else 1)
 
 
 def response(op="sum", scale=1.0, kind="float32", size=8, set_id=0):

@@ -12,6 +12,8 @@ class LayerError : public Error {
  public:
   LayerError(ErrorCode code, std::string message, std::string layer)
       : Error(code, std::move(message)), layer_(std::move(layer)) {}
+  LayerError(ErrorCode code, std::string message, std::string layer, const std::exception& cause)
+      : Error(code, std::move(message), cause), layer_(std::move(layer)) {}
 
   const std::string& layer() const { return layer_; }
 

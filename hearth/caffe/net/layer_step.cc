@@ -48,23 +48,23 @@ LayerStep CurrentLayerStep() noexcept {
 }
 
 void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottoms) {
-  const auto fail = [&](ErrorCode code, std::string_view reason, bool with_shapes) {
-    std::string message =
-        fmt::format("layer '{}' ({}), {}: {}", layer.name(), layer.type(), doing, reason);
-    if (with_shapes) message += fmt::format(" (bottom shapes {})", ShapesOf(bottoms));
-    throw LayerError(code, std::move(message), layer.name());
+  const std::string where = fmt::format("layer '{}' ({}), {}", layer.name(), layer.type(), doing);
+  const auto fail_with_shapes = [&](ErrorCode code, std::string_view reason) {
+    throw LayerError(code,
+                     fmt::format("{}: {} (bottom shapes {})", where, reason, ShapesOf(bottoms)),
+                     layer.name());
   };
   try {
     throw;
   } catch (const Error& error) {
-    fail(error.code(), error.message(), false);
+    throw LayerError(error.code(), where, layer.name(), error);
   } catch (const TensorError& error) {
     const bool memory = error.out_of_memory();
-    fail(memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal, error.what(), true);
+    fail_with_shapes(memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal, error.what());
   } catch (const std::bad_alloc&) {
-    fail(ErrorCode::kResourceExhausted, "out of memory", true);
+    fail_with_shapes(ErrorCode::kResourceExhausted, "out of memory");
   } catch (const std::exception& error) {
-    fail(ErrorCode::kInternal, error.what(), false);
+    throw LayerError(ErrorCode::kInternal, where, layer.name(), error);
   }
   std::terminate();  // not reached: `throw` propagates
                      // exceptions not derived from std::exception

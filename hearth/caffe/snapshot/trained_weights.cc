@@ -1,7 +1,5 @@
 #include "hearth/caffe/snapshot/trained_weights.h"
 
-#include <fmt/format.h>
-
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/snapshot/snapshot.h"
@@ -13,10 +11,9 @@ void LoadTrainedWeights(const std::string& uri, Net* net) {
   try {
     net->CopyTrainedLayersFrom(model);
   } catch (const LayerError& error) {
-    throw LayerError(error.code(), fmt::format("weights {}: {}", uri, error.message()),
-                     error.layer());
+    throw LayerError(error.code(), "weights " + uri, error.layer(), error);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("weights {}", uri), error);
+    throw Error(error.code(), "weights " + uri, error);
   }
 }
 

@@ -9,8 +9,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/nan_search.h"
+#include "hearth/caffe/solver/iteration_error.h"
 
 namespace hearth::caffe {
 
@@ -80,11 +80,13 @@ void GradientStep::CheckLoss(int iteration) {
   const bool was_finite = std::exchange(loss_is_finite_, std::isfinite(last_loss_));
   if (loss_is_finite_ || (!was_finite && !options_.stop_on_nan)) return;
   const NonFinite found = FirstNonFinite(net_);
-  const std::string what =
-      fmt::format("iteration {}: the loss is {}; {}", iteration, last_loss_, found.text);
-  RequireInLayer(found.layer, !options_.stop_on_nan, ErrorCode::kDataLoss,
-                 "{}; try a lower base_lr or clip_gradients, or check the rows", what);
-  log::Warning("{}", what);
+  const std::string what = fmt::format("the loss is {}; {}", last_loss_, found.text);
+  if (options_.stop_on_nan) {
+    throw IterationError(ErrorCode::kDataLoss, iteration,
+                         what + "; try a lower base_lr or clip_gradients, or check the rows",
+                         found.layer);
+  }
+  log::Warning("iteration {}: {}", iteration, what);
 }
 
 void GradientStep::Report(size_t index) {

@@ -11,6 +11,7 @@
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/debug_info.h"
 #include "hearth/caffe/net/device_ops.h"
+#include "hearth/caffe/solver/iteration_error.h"
 #include "hearth/caffe/solver/solver_nets.h"
 
 namespace hearth::caffe {
@@ -127,9 +128,11 @@ void Solver::RunIteration() {
     // All ranks see the same sum, so all of them begin the next epoch here.
     feed_.NextEpoch();
     gradient = ComputeGradient();
-    Require(gradient.all_weight > 0, ErrorCode::kInvalidArgument,
-            "iteration {}: no rows to train on: a whole epoch had none; check the data source",
-            iteration_);
+    if (gradient.all_weight <= 0) {
+      throw IterationError(ErrorCode::kInvalidArgument, iteration_,
+                           "no rows to train on: a whole epoch had none; check the data source",
+                           "");
+    }
   }
   const bool has_rows = gradient.local_weight > 0;
   const auto loss = static_cast<float>(has_rows ? gradient.loss / gradient.local_weight

@@ -40,7 +40,7 @@ void RunRank(const rendezvous::MemberOptions& options,
     body(member);
     member.Done(nullptr);
   } catch (const Error& error) {
-    member.SendFailure(error);
+    member.SendFailure({.code = error.code(), .message = error.message()});
     throw;
   }
 }

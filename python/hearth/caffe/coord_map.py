@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hearth.caffe.net_spec import Function, Top, layers
-from hearth.errors import HearthError
+from hearth.errors import HearthError, invalid
 
 __all__ = [
     "PASS_THROUGH_LAYERS",
@@ -155,7 +155,7 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
     for origin, to_map in to_maps.items():
         if origin in from_maps:
             return compose(to_map, inverse(from_maps[origin]))
-    raise RuntimeError("there is no map between the two tops: they have no common origin")
+    raise invalid("there is no map between the two tops: they have no common origin")
 
 
 def crop(top_from: Top, top_to: Top) -> Top:

@@ -11,6 +11,7 @@ import numpy as np
 from hearth.caffe import io
 from hearth.caffe.modes import TEST
 from hearth.caffe.net import Net
+from hearth.errors import UnimplementedError, invalid
 
 __all__ = ["Detector"]
 
@@ -69,7 +70,7 @@ class Detector(Net):
         try:
             import selective_search_ijcv_with_python as selective_search
         except ImportError:
-            raise NotImplementedError(
+            raise UnimplementedError(
                 "selective search needs the module selective_search_ijcv_with_python, which runs "
                 "MATLAB: install it, or pass your windows to detect_windows"
             ) from None
@@ -102,7 +103,7 @@ class Detector(Net):
         end = np.minimum(end, self.crop_dims[:2])
         part = im[int(low[0]) : int(high[0]), int(low[1]) : int(high[1])]
         if part.size == 0 or (end <= begin).any():
-            raise ValueError(f"the window {tuple(window)} is not in an image of shape {im.shape}")
+            raise invalid(f"the window {tuple(window)} is not in an image of shape {im.shape}")
         crop = self.crop_mean.copy()
         crop[begin[0] : end[0], begin[1] : end[1]] = io.resize_image(part, end - begin)
         return crop

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hearth.caffe.modes import phase_name
+from hearth.errors import invalid
 from hearth.native._core import message_schema
 from hearth.tools import draw_net as _draw_net
 
@@ -88,7 +89,7 @@ def get_layer_lr_mult(layer: Any) -> tuple[float, float]:
         ValueError: not a Convolution, Deconvolution or InnerProduct layer.
     """
     if layer.type not in ("Convolution", "Deconvolution", "InnerProduct"):
-        raise ValueError(f"layers of type {layer.type} have no weights and bias")
+        raise invalid(f"layers of type {layer.type} have no weights and bias")
     weights, bias, *_ = [*(param.lr_mult for param in layer.param), 1.0, 1.0]
     return weights, bias
 

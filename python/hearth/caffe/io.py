@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hearth.caffe.resize import resize_image
+from hearth.errors import invalid
 from hearth.native import _caffe
 
 __all__ = [
@@ -89,7 +90,7 @@ class Transformer:
 
     def _check(self, in_: str) -> None:
         if in_ not in self.inputs:
-            raise ValueError(f"{in_!r} is not an input of this Transformer: {list(self.inputs)}")
+            raise invalid(f"{in_!r} is not an input of this Transformer: {list(self.inputs)}")
 
     def preprocess(self, in_: str, data: np.ndarray) -> np.ndarray:
         """The array for input `in_` of an image (height, width, channels): float32, by the steps.
@@ -128,14 +129,14 @@ class Transformer:
         """The order of axes: (2, 0, 1) converts (height, width, channels) to the nets' order."""
         self._check(in_)
         if len(order) != len(self.inputs[in_]) - 1:
-            raise ValueError(f"{in_}: transpose {tuple(order)} must order 3 axes")
+            raise invalid(f"{in_}: transpose {tuple(order)} must order 3 axes")
         self.transpose[in_] = tuple(order)
 
     def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
         """The order of channels: (2, 1, 0) converts RGB to BGR."""
         self._check(in_)
         if len(order) != self.inputs[in_][1]:
-            raise ValueError(f"{in_}: {self.inputs[in_][1]} channels, but order {tuple(order)}")
+            raise invalid(f"{in_}: {self.inputs[in_][1]} channels, but order {tuple(order)}")
         self.channel_swap[in_] = tuple(order)
 
     def set_raw_scale(self, in_: str, scale: float) -> None:
@@ -166,7 +167,7 @@ class Transformer:
             3: array.shape[:1] in (shape[:1], (1,)),
         }
         if not fits.get(array.ndim, False):
-            raise ValueError(f"{in_} has the shape {shape}, its mean {array.shape} does not fit")
+            raise invalid(f"{in_} has the shape {shape}, its mean {array.shape} does not fit")
         if array.ndim == 1:
             array = array[:, None, None]
         elif array.ndim == 3 and array.shape[1:] != shape[1:]:
@@ -198,7 +199,7 @@ def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
     else:
         shape = tuple(blob.shape.dim)
     if values.size != math.prod(shape):
-        raise ValueError(f"a BlobProto of the shape {shape} holds {values.size} values")
+        raise invalid(f"a BlobProto of the shape {shape} holds {values.size} values")
     return values.reshape(shape)
 
 
@@ -239,7 +240,7 @@ def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
     from hearth.caffe.proto import caffe_pb2
 
     if np.ndim(arr) != 3:
-        raise ValueError(f"a Datum holds (channels, height, width), found {np.shape(arr)}")
+        raise invalid(f"a Datum holds (channels, height, width), found {np.shape(arr)}")
     datum = caffe_pb2.Datum()
     datum.channels, datum.height, datum.width = arr.shape
     if arr.dtype == np.uint8:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hearth.errors import UnimplementedError
 from hearth.native._caffe import Blob, BlobVec
 
 __all__ = ["Layer"]
@@ -38,14 +39,14 @@ class Layer:
 
     def reshape(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         """Called before each forward: `top[0].reshape(*shape)`."""
-        raise NotImplementedError(f"{type(self).__name__} has no method reshape(bottom, top)")
+        raise UnimplementedError(f"{type(self).__name__} has no method reshape(bottom, top)")
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         """Fills `top[i].data` from `bottom[i].data`."""
-        raise NotImplementedError(f"{type(self).__name__} has no method forward(bottom, top)")
+        raise UnimplementedError(f"{type(self).__name__} has no method forward(bottom, top)")
 
     def backward(
         self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]
     ) -> None:
         """Fills `bottom[i].diff` if `propagate_down[i]`, and adds to the parameters' diffs."""
-        raise NotImplementedError(f"{type(self).__name__} has no method backward")
+        raise UnimplementedError(f"{type(self).__name__} has no method backward")

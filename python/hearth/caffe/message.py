@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hearth.errors import invalid
 from hearth.native._core import message_schema, parse_prototxt
 
 __all__ = ["Message", "enum_values", "field_names"]
@@ -31,7 +32,7 @@ def _schema() -> dict[str, Any]:
 def _fields(type_name: str) -> dict[str, Field]:
     messages = _schema()["messages"]
     if type_name not in messages:
-        raise ValueError(f"unknown message type {type_name!r}{_nearest(type_name, messages)}")
+        raise invalid(f"unknown message type {type_name!r}{_nearest(type_name, messages)}")
     return {field["name"]: field for field in messages[type_name]}
 
 
@@ -79,13 +80,13 @@ def _checked(field: Field, value: Any) -> Any:
             return float(np.float32(value)) if kind == "float" else float(value)
         number = operator.index(value)
         if kind == "uint32" and number < 0:
-            raise ValueError("negative")
+            raise invalid("negative")
         return number
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"field {field['name']!r} expects {kind} {field['type_name']}".rstrip()
             + f", found {value!r}: {error}"
-        ) from None
+        ) from error
 
 
 def _checked_message(field: Field, value: Any) -> Message:
@@ -100,11 +101,11 @@ def _enum_number(field: Field, value: Any) -> int:
     numbers = _schema()["enums"][field["type_name"]]
     if isinstance(value, str):
         if value not in numbers:
-            raise ValueError(f"unknown name{_nearest(value, numbers)}")
+            raise invalid(f"unknown name{_nearest(value, numbers)}")
         return numbers[value]
     number = operator.index(value)
     if number not in numbers.values():
-        raise ValueError(f"its values are {numbers}")
+        raise invalid(f"its values are {numbers}")
     return number
 
 

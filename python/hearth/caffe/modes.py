@@ -8,6 +8,7 @@ import warnings
 from itertools import count
 from typing import Any, NoReturn
 
+from hearth.errors import UnimplementedError, invalid
 from hearth.native import _caffe
 
 __all__ = [
@@ -44,7 +45,7 @@ def phase_name(phase: int | str) -> str:
         return "TRAIN"
     if phase in (TEST, "TEST"):
         return "TEST"
-    raise ValueError(f"phase {phase!r} is neither caffe.TRAIN nor caffe.TEST")
+    raise invalid(f"phase {phase!r} is neither caffe.TRAIN nor caffe.TEST")
 
 
 def set_mode_cpu() -> None:
@@ -76,7 +77,7 @@ def set_device(device: int) -> None:
         ValueError: `device` is negative; or the mode is GPU, and there is no such device.
     """
     if device < 0:
-        raise ValueError(f"device {device} is not a valid GPU number")
+        raise invalid(f"device {device} is not a valid GPU number")
     if _gpu["mode"]:
         _caffe.use_gpu(device)
     _gpu["device"] = device
@@ -96,14 +97,14 @@ def next_seed() -> int:
 def set_solver_count(solvers: int) -> None:
     """Stores the number of solvers that train together, for solver_count()."""
     if solvers < 1:
-        raise ValueError(f"there cannot be {solvers} solvers")
+        raise invalid(f"there cannot be {solvers} solvers")
     _ranks["count"] = solvers
 
 
 def set_solver_rank(rank: int) -> None:
     """Stores this process's rank among the solvers."""
     if rank < 0:
-        raise ValueError(f"a solver cannot have the rank {rank}")
+        raise invalid(f"a solver cannot have the rank {rank}")
     _ranks["rank"] = rank
 
 
@@ -130,7 +131,7 @@ class NCCL:
     """pycaffe's multi-GPU training, which Hearth lacks: raises NotImplementedError."""
 
     def __init__(self, *arguments: Any) -> NoReturn:
-        raise NotImplementedError(
+        raise UnimplementedError(
             "hearth.caffe has no NCCL: train on several devices or machines with "
             "hearth.caffeonspark (-devices, -clusterSize)"
         )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hearth.caffe.modes import TEST, next_seed, phase_name
+from hearth.errors import invalid
 from hearth.native import _caffe
 
 __all__ = ["Net"]
@@ -277,18 +278,18 @@ class Net:
         try:
             return self._layer_names.index(name)
         except ValueError:
-            raise ValueError(
+            raise invalid(
                 f"the net has no layer {name!r}; it has {', '.join(self._layer_names)}"
             ) from None
 
     def _fill(self, arrays: Mapping[str, Any], names: Sequence[str], part: str) -> None:
         """Copies `arrays`, which must have the names `names`, into the blobs' data or diff."""
         if set(arrays) != set(names):
-            raise ValueError(f"arrays for {sorted(arrays)}, but need {sorted(names)}")
+            raise invalid(f"arrays for {sorted(arrays)}, but need {sorted(names)}")
         for name, array in arrays.items():
             target = getattr(self.blobs[name], part)
             if np.shape(array)[:1] != target.shape[:1]:
-                raise ValueError(
+                raise invalid(
                     f"{name} has the shape {target.shape}, its array {np.shape(array)}: reshape "
                     "the blob, or use forward_all for other numbers of items"
                 )
@@ -320,5 +321,5 @@ class Net:
 def _item_count(arrays: Mapping[str, Any]) -> int:
     counts = {len(array) for array in arrays.values()}
     if len(counts) != 1 or counts == {0}:
-        raise ValueError(f"all inputs need the same number of items, found {sorted(counts)}")
+        raise invalid(f"all inputs need the same number of items, found {sorted(counts)}")
     return counts.pop()

@@ -101,7 +101,7 @@ def _set_param(layer: Message, name: str, value: Any) -> None:
             # Fails with the name of the message that was most likely meant.
             (getattr(layer, own) if own else layer).assign(name, value)
         except AttributeError as error:
-            raise AttributeError(f"L.{layer.type}: {error}") from None
+            raise AttributeError(f"L.{layer.type}: {error}") from error
 
 
 class _Writer:

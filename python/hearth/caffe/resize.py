@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hearth.errors import invalid
+
 __all__ = ["resize_image"]
 
 
@@ -86,10 +88,10 @@ def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1)
         ValueError: another interp_order, or the image has no pixels.
     """
     if interp_order not in (0, 1):
-        raise ValueError(f"interp_order {interp_order} is not 0 (nearest) or 1 (bilinear)")
+        raise invalid(f"interp_order {interp_order} is not 0 (nearest) or 1 (bilinear)")
     given = np.asarray(im)
     if given.size == 0:
-        raise ValueError(f"an image of the shape {given.shape} has no pixels to resize")
+        raise invalid(f"an image of the shape {given.shape} has no pixels to resize")
     image = given if given.dtype in (np.float32, np.float64) else given.astype(np.float64)
     if given.shape[:2] == tuple(new_dims):
         return image.astype(np.float32)

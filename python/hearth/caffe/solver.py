@@ -10,6 +10,7 @@ from typing import Any
 from hearth.caffe.message import Message
 from hearth.caffe.modes import next_seed
 from hearth.caffe.net import Net
+from hearth.errors import invalid
 from hearth.native import _caffe
 
 __all__ = [
@@ -161,5 +162,5 @@ def get_solver(solver_file: str | os.PathLike[str]) -> Solver:
     path = os.fspath(solver_file)
     kind = Message.from_text("SolverParameter", _caffe.read_solver(path), path).type
     if kind not in _CLASSES:
-        raise ValueError(f"{path}: solver type {kind!r} is not one of {', '.join(_CLASSES)}")
+        raise invalid(f"{path}: solver type {kind!r} is not one of {', '.join(_CLASSES)}")
     return _CLASSES[kind](path)

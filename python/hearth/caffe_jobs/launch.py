@@ -40,8 +40,9 @@ Event = dict[str, Any]
 
 # Spark usually ends the job soon after the first failure; after this time it is cancelled.
 _JOB_END_WAIT_S = 1.5
-# When a rank's connection ends, wait this long for the reason from its task, or for Spark's report
-# that the task was lost.
+# The rendezvous sees the end of a rank's connection at once; only its task knows how the process
+# ended, and Spark reports that with the end of the job (CAUSE_TIMES). Spark may also
+# notice nothing, as of a host without power; then the loss is all that is known.
 _TASK_FAILURE_WAIT_S = 15.0
 _EVENT_WAIT_S = 5.0
 # How long Spark may take to return the result once all ranks are done.
@@ -256,13 +257,7 @@ class _Attempt:
             except queue.Empty:
                 break
             if kind == "error":  # the job has ended: no more events follow
-                reported = Failure.find(str(value))
-                # A rank that reported an error to its task before it ended is not lost; nor is one
-                # that ended because another did, whose task reported first.
-                explains = reported is not None and (
-                    reported.rank == known.rank or not reported.is_loss
-                )
-                return reported if explains else known
+                return known.explained_by(Failure.find(str(value)))
         return known
 
     def _close_coordinator(self) -> None:
@@ -274,7 +269,8 @@ class _Attempt:
     def _reason(self, error: BaseException) -> BaseException:
         """The exception for the user after Spark's job failed: the first rank's reason, if any."""
         first = self._coordinator.failure() if self._coordinator is not None else None
-        if first is not None and not (known := Failure.of_rendezvous(first)).is_loss:
+        known = Failure.of_rendezvous(first) if first is not None else None
+        if known is not None and not known.is_loss:
             return known.error()
         text, cause = str(error), None
         reported = Failure.find(text)
@@ -288,6 +284,7 @@ class _Attempt:
             )
         if reported is None:
             return error
+        reported = known.explained_by(reported) if known is not None else reported
         if not reported.is_loss:
             return reported.error()
         reason = Lost(reported)

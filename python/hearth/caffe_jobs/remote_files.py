@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hearth.caffe_jobs.trainer_process import RankError
-from hearth.errors import HearthError
+from hearth.errors import HearthError, invalid
 from hearth.files.hadoop_files import HadoopFiles, hadoop_settings
 from hearth.files.library_files import LibraryFiles
 from hearth.files.local_folders import spill_folder
@@ -244,9 +244,9 @@ def _read_seal(seal: Path) -> dict[str, Any]:
     try:
         content = json.loads(seal.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the seal is damaged ({error})") from None
+        raise invalid(f"the seal is damaged ({error})") from None
     if not isinstance(content, dict):
-        raise ValueError("the seal is damaged (not a JSON object)")
+        raise invalid("the seal is damaged (not a JSON object)")
     return content
 
 
@@ -256,10 +256,10 @@ def _sealed_by(seal: Path) -> list[Path]:
     try:
         names = [content[part]["file"] for part in ("model", "state")]
     except (KeyError, TypeError):
-        raise ValueError("the seal is damaged (it names no files)") from None
+        raise invalid("the seal is damaged (it names no files)") from None
     for name in names:
         if not isinstance(name, str) or name != os.path.basename(name) or name in ("", ".", ".."):
-            raise ValueError(f"the seal names {name!r}, which is not a file in its folder")
+            raise invalid(f"the seal names {name!r}, which is not a file in its folder")
     return [seal.parent / name for name in names]
 
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from hearth import native
+from hearth.errors import invalid
 from hearth.native.failure import Failure, TaskError
 from hearth.spark.task_resources import task_gpus
 
@@ -197,9 +198,7 @@ def compute_threads(task_cpus: int) -> int:
     text = os.environ.get("OMP_NUM_THREADS", "")
     first = text.partition(",")[0].strip()
     if first and not first.isdecimal():
-        raise ValueError(
-            f"OMP_NUM_THREADS={text} in the environment: it must be a number of threads"
-        )
+        raise invalid(f"OMP_NUM_THREADS={text} in the environment: it must be a number of threads")
     return max(1, int(first or task_cpus or 1))
 
 

@@ -222,7 +222,7 @@ def _parse(text: str, path: str, message: str) -> dict[str, Any]:
     try:
         return parse_prototxt(text, path, message)
     except ValueError as error:
-        raise FlagError(str(error)) from None
+        raise FlagError(str(error)) from error
 
 
 def _read_local(flag: str, name: str, base: str = "") -> tuple[str, str]:
@@ -235,7 +235,7 @@ def _read_local(flag: str, name: str, base: str = "") -> tuple[str, str]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = "it is not text" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise FlagError(f"{flag} {name}: {path} cannot be read as a prototxt: {reason}") from None
+        raise FlagError(f"{flag} {name}: {path} cannot be read as a prototxt: {reason}") from error
     if not text.strip():
         raise FlagError(f"{flag} {name}: {path} is empty")
     return path, text

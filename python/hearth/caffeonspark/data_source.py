@@ -104,7 +104,7 @@ def _user_class(named: str, where: str) -> type[DataSource]:
             f"{where}: source_class {named} cannot be loaded ({error}): its module must be on the "
             "driver's PYTHONPATH, or among --py-files; the jar of a class in Scala or Java, and "
             "hearth's, among --jars"
-        ) from None
+        ) from error
     if not isinstance(found, type) or not issubclass(found, DataSource):
         raise FlagError(
             f"{where}: source_class {named} is not a subclass of hearth.caffeonspark.DataSource"

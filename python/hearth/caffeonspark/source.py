@@ -196,7 +196,7 @@ class Source:
             return None
         except (OSError, ValueError, HearthError) as error:
             if here and kind == "parquet":
-                raise FlagError(str(error)) from None
+                raise FlagError(str(error)) from error
             logger.warning("Spark reads %s: %s", self.uri, error)
             return None
 
@@ -297,7 +297,7 @@ class Source:
         try:
             return self._pin(_DATABASES[self.kind])
         except (ValueError, OSError, HearthError) as error:
-            raise FlagError(str(error)) from None
+            raise FlagError(str(error)) from error
 
     def _made(self) -> DataFrame:
         frame = self.maker.makeFrame(self.conf, self.layer, self.is_training)

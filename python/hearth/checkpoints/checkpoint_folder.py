@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from hearth.checkpoints.seal import MOST_SEAL_BYTES, SEAL, Damaged, Part, Seal, SealedFile
+from hearth.errors import AbortedError
 from hearth.files.file_system import FileSystem, Output, file_refusal, files_of
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import local_path
-from hearth.native.failure import Failure
 
 _NAME = re.compile(r"checkpoint-(\d{6,18})-step-(\d{1,18})")
 _HIDDEN = re.compile(r"\.checkpoint-(\d{6,18})-step-\d{1,18}\.[0-9a-f]{8}\.(part|old)")
@@ -98,7 +98,9 @@ class Draft:
         if self.uri != self._target:
             self._store.rename(self.uri, self._target)
         if read_small(self._store, f"{self._target}/{SEAL}") != text:
-            raise OSError(f"another program also writes {self.name}: use one folder per program")
+            raise AbortedError(
+                f"another program also writes {self.name}: use one folder per program"
+            )
         return seal
 
     def discard(self) -> None:
@@ -300,11 +302,6 @@ def _size(store: FileSystem, uri: str) -> int | None:
     """Bytes of a file; None if it is missing."""
     status = store.status(uri)
     return None if status is None else status[0]
-
-
-def invalid(text: str) -> Exception:
-    """A HearthError for invalid usage, to raise."""
-    return Failure(text, "invalid_argument").error()
 
 
 def some_of(names: Collection[str], most: int = 4) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hearth.errors import invalid
+
 SEAL = "seal.json"
 # A seal lists a few files for each rank.
 MOST_SEAL_BYTES = 16 << 20
@@ -66,7 +68,7 @@ class Seal:
             version = values.pop("version")
         except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
             why = error or type(error).__name__
-            raise Damaged(f"{SEAL} is not a complete seal ({why})") from None
+            raise Damaged(f"{SEAL} is not a complete seal ({why})") from error
         if version != _VERSION:
             raise Damaged(f"{SEAL} has version {version!r}, this release reads {_VERSION}")
         if stated != _sum({"version": version, **values}):
@@ -74,21 +76,21 @@ class Seal:
         try:
             return cls._of(**values)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Damaged(f"{SEAL} has wrong fields ({error})") from None
+            raise Damaged(f"{SEAL} has wrong fields ({error})") from error
 
     @classmethod
     def _of(cls, number: Any, step: Any, world: Any, parts: Any, files: Any) -> Seal:
         if not all(isinstance(value, int) for value in (number, step, world)):
-            raise ValueError("number, step and world are integers")
+            raise invalid("number, step and world are integers")
         known = {name: SealedFile(**values) for name, values in files.items()}
         for name, file in known.items():
             if name != os.path.basename(name) or name in ("", ".", "..", SEAL):
-                raise ValueError(f"{name!r} is not the name of a file in its folder")
+                raise invalid(f"{name!r} is not the name of a file in its folder")
             if not isinstance(file.bytes, int) or not isinstance(file.sha256, str):
-                raise ValueError(f"{name!r} has no size and checksum")
+                raise invalid(f"{name!r} has no size and checksum")
         made = {name: Part(int(p["step"]), tuple(p["files"])) for name, p in parts.items()}
         if missing := {name for part in made.values() for name in part.files} - known.keys():
-            raise ValueError(f"no size and checksum of {', '.join(sorted(map(str, missing)))}")
+            raise invalid(f"no size and checksum of {', '.join(sorted(map(str, missing)))}")
         return cls(number, step, world, made, known)
 
 

@@ -12,6 +12,8 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from hearth.errors import invalid
+
 HANDSHAKE_TIMEOUT_S = 5.0
 
 Message = dict[str, Any]
@@ -92,7 +94,7 @@ class Channel:
         if len(fds) > descriptors:
             for fd in fds:
                 os.close(fd)
-            raise ValueError(
+            raise invalid(
                 f"{len(fds)} descriptors with '{message.get('op')}', at most {descriptors} allowed"
             )
         return received

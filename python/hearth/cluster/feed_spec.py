@@ -9,6 +9,7 @@ from typing import Any
 
 from hearth.cluster import roles
 from hearth.cluster.channel import Message
+from hearth.errors import invalid
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def feed_spec(
     """A FeedSpec for the nodes that take rows; `cluster_info` as a Cluster's `nodes`."""
     nodes = fed_nodes(cluster_info)
     if not nodes or "feed_port" not in nodes[0]:
-        raise ValueError(
+        raise invalid(
             "this cluster_info does not belong to a running cluster with a worker: feed "
             "the nodes by its train() and inference()"
         )

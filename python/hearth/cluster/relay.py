@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.channel import Channel
+from hearth.errors import invalid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -193,7 +194,7 @@ class _Relay:
 
     def _pass_on(self, sink: Any, count: int) -> None:
         if not 0 < count <= _MAX_ROWS_BYTES:
-            raise ValueError(f"the other host announced {count} bytes of rows")
+            raise invalid(f"the other host announced {count} bytes of rows")
         rows = _of_stream(self._far.receive_data(count))
         # A reader that needs no more rows sends a message; until then rows are dropped.
         with suppress(ConnectionError, RuntimeError):

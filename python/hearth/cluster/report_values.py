@@ -8,6 +8,8 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from hearth.errors import invalid
+
 Message = dict[str, Any]
 
 # Limit of one report as JSON: it is sent as one datagram on a unix socket.
@@ -22,7 +24,7 @@ def metrics_of(values: Mapping[Any, Any]) -> dict[str, float]:
         ValueError: a name is empty or invalid Unicode, or no value is given.
     """
     if not values:
-        raise ValueError("report() got no metric: name at least one, as in report(step=1, loss=x)")
+        raise invalid("report() got no metric: name at least one, as in report(step=1, loss=x)")
     return {_name_of(name): number_of(name, value) for name, value in values.items()}
 
 
@@ -34,9 +36,9 @@ def _name_of(name: Any) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"report() got the name {name!r}, which is invalid Unicode") from None
+        raise invalid(f"report() got the name {name!r}, which is invalid Unicode") from None
     if not name.strip():
-        raise ValueError("report() got an empty name of a metric")
+        raise invalid("report() got an empty name of a metric")
     return name
 
 
@@ -64,7 +66,7 @@ def step_of(step: Any) -> int:
     except (TypeError, ValueError, RuntimeError):  # e.g. a tensor that is not an integer
         raise TypeError(f"report() got step={step!r}: a step must be an integer") from None
     if not 0 <= number < 2**63:
-        raise ValueError(f"report() got step={number}: a step must be from 0 to 2^63 - 1")
+        raise invalid(f"report() got step={number}: a step must be from 0 to 2^63 - 1")
     return number
 
 
@@ -77,7 +79,7 @@ def packed(message: Message) -> bytes:
     values = {k: v if math.isfinite(v) else str(v) for k, v in message.get("values", {}).items()}
     data = json.dumps({**message, "values": values}).encode()
     if len(data) > MAX_BYTES:
-        raise ValueError(
+        raise invalid(
             f"report() got {len(values)} metrics, {len(data)} bytes with their names, "
             f"but the limit is {MAX_BYTES}: report fewer at once"
         )

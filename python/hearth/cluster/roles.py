@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.native.failure import Failure
 
 # Roles whose nodes take rows; the others wait for the cluster's end.
@@ -25,7 +26,7 @@ def role_of(template: Template, executor_id: int) -> tuple[str, int]:
     for role, ids in template.items():
         if executor_id in ids:
             return role, list(ids).index(executor_id)
-    raise ValueError(f"node {executor_id} is not in the cluster {dict(template)}")
+    raise invalid(f"node {executor_id} is not in the cluster {dict(template)}")
 
 
 def name_of(template: Template, executor_id: int) -> str:

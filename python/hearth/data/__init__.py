@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hearth.data.image import image
+from hearth.errors import invalid
 from hearth.sources.arrow import ArrowFormat
 from hearth.sources.file_source import FileSource
 from hearth.sources.image_keys import IMAGE_TYPES
@@ -135,7 +136,7 @@ def delta(
         A source; its files are first accessed by pin().
     """
     if version is not None and (not isinstance(version, int) or version < 0):
-        raise ValueError(f"version={version!r} is not a version number")
+        raise invalid(f"version={version!r} is not a version number")
     _check_one(version=version, timestamp=timestamp)
     return DeltaSource(uri, _pairs(columns), spool, version, timestamp)
 
@@ -224,7 +225,7 @@ def _spark_files(
 
 def _check_columns(columns: Sequence[str] | None) -> None:
     if columns is not None and (isinstance(columns, str) or not columns):
-        raise ValueError(f"columns={columns!r} is not a list of names; None means all columns")
+        raise invalid(f"columns={columns!r} is not a list of names; None means all columns")
 
 
 def _source(kind: Format, uri: str, columns: Sequence[str] | None, spool: bool = True) -> Source:
@@ -238,4 +239,4 @@ def _pairs(columns: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
 
 def _check_one(**given: Any) -> None:
     if all(value is not None for value in given.values()):
-        raise ValueError(f"{' and '.join(given)} are mutually exclusive: give one of them")
+        raise invalid(f"{' and '.join(given)} are mutually exclusive: give one of them")

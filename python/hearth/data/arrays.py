@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hearth.errors import InvalidArgumentError
+
 
 @dataclass
 class Arrays:
@@ -53,7 +55,7 @@ def batch_arrays(
             valid = np.resize(np.flatnonzero(~failed), rows.count)
             made.values = {name: _picked(values, valid) for name, values in taken.values.items()}
             return made
-    raise ValueError(
+    raise InvalidArgumentError(
         f"none of the {rows.count} rows of a batch, nor of those that follow, can be decoded by "
         f"the transforms of {', '.join(transforms)}: check the columns' values"
     )

@@ -11,6 +11,7 @@ import keras
 
 from hearth.data.batches import Batches
 from hearth.data.options import WEIGHT
+from hearth.errors import invalid
 
 _IN_ORDER = (
     "fit() requested batch {} after batch {}: use fit(shuffle=False), as the loader shuffles the "
@@ -64,7 +65,7 @@ class KerasDataset(keras.utils.PyDataset):
             if index == 0:
                 self._begin_epoch()
             elif index != self._next:
-                raise ValueError(_IN_ORDER.format(index, self._next - 1))
+                raise invalid(_IN_ORDER.format(index, self._next - 1))
             try:
                 batch = self._chosen(next(self._batches))
             except Exception:  # the next fit() starts with the failed batch

@@ -27,6 +27,7 @@ from hearth.data.position import (
 )
 from hearth.data.prefetch import Iteration, prefetched
 from hearth.data.steps import Made, Repeated, Step
+from hearth.errors import invalid
 
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
@@ -74,7 +75,7 @@ class Loader:
         self._options = options
         self._making = making(collate, options.map)
         if options.map_in == "processes" and self._making is None:
-            raise ValueError("map_in is 'processes', but map is not set: set it")
+            raise invalid("map_in is 'processes', but map is not set: set it")
         self._position = Position(0, [Pass(dataset.plan.owners)])
         self._fresh = True  # the next iteration starts at the position
         self._beginning = threading.Lock()
@@ -84,7 +85,7 @@ class Loader:
 
     def __reduce__(self) -> Any:
         """Refuses copies: each would have a position that does not match the delivered rows."""
-        raise RuntimeError(self._ELSEWHERE)
+        raise invalid(self._ELSEWHERE)
 
     @property
     def batch_size(self) -> int:
@@ -132,7 +133,7 @@ class Loader:
             ValueError: not a valid epoch number; they count from 0.
         """
         if not hasattr(type(epoch), "__index__") or not 0 <= epoch < 2**63:
-            raise ValueError(f"set_epoch({epoch!r}): epochs are integers that count from 0")
+            raise invalid(f"set_epoch({epoch!r}): epochs are integers that count from 0")
         epoch = operator.index(epoch)
         if epoch != self._position.epoch or not self._fresh:
             self._begin_epoch(epoch)
@@ -184,7 +185,7 @@ class Loader:
         check_state(name, state)
         for key, value in (("seed", options.seed), ("shuffle", options.mode)):
             if state[key] != value:
-                raise ValueError(
+                raise invalid(
                     f"the state of dataset {name!r} was saved with {key} {state[key]!r}, but the "
                     f"loader has {value!r}: use the same, as it determines the order of rows"
                 )
@@ -195,14 +196,14 @@ class Loader:
                 check_same(name, known, *self._dataset.totals())
             check_partitions(name, state, len(self._dataset.plan.owners))
             if not hashed and state["identity"] != identity:
-                raise ValueError(
+                raise invalid(
                     f"dataset {name!r} has changed since its state was saved: its files or columns "
                     "differ; provide the same rows, or start the loader from its beginning"
                 )
         except ValueError as error:
             if state["identity"] == identity:
                 raise
-            raise ValueError(f"{error} (it was {state['identity']}, now {identity})") from None
+            raise invalid(f"{error} (it was {state['identity']}, now {identity})") from error
 
     def _begin_epoch(self, epoch: int) -> None:
         self._position = Position(epoch, [Pass(self._dataset.plan.owners)])
@@ -216,7 +217,7 @@ class Loader:
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise RuntimeError(self._ELSEWHERE)
+            raise invalid(self._ELSEWHERE)
 
     def _batches(self) -> Iterator[Any]:
         """The batches of an iteration; an exception takes the position of a failed batch."""
@@ -230,7 +231,7 @@ class Loader:
         depth = max(options.prefetch, options.workers)
         for future in prefetched(steps, finish, options.workers, depth):
             if position is not self._position:
-                raise RuntimeError(_LEFT.format(self._dataset.name, position.epoch))
+                raise invalid(_LEFT.format(self._dataset.name, position.epoch))
             if (error := future.exception()) is not None:
                 yield error
                 continue
@@ -311,7 +312,7 @@ class Loader:
         held = self._row_counts()
         if max(counts) > 0 and min(held) == 0:
             rank = held.index(0)
-            raise ValueError(
+            raise invalid(
                 f"dataset {self._dataset.name!r} has {sum(held)} rows for {len(held)} ranks, "
                 f"of which rank {rank} has none to repeat: use fewer ranks, or uneven='drop'"
             )
@@ -345,7 +346,7 @@ class Loader:
                     f"{batch.last - 1} of epoch {epoch} of this rank"
                 )
                 if isinstance(error, StopIteration):  # it would end the program's loop silently
-                    raise RuntimeError(f"StopIteration was raised {where}") from error
+                    raise invalid(f"StopIteration was raised {where}") from error
                 error.add_note(where)
                 raise
         made = self._finished(made)
@@ -376,12 +377,12 @@ class Loader:
         names = options.columns or self._dataset.columns()
         for option, named in (("ragged", options.ragged), ("transforms", options.transforms)):
             if lost := sorted(set(named).difference(names)):
-                raise ValueError(
+                raise invalid(
                     f"{option} names {', '.join(lost)}, but the batches of dataset {name!r} have "
                     f"the columns {', '.join(names)}"
                 )
         if options.uneven == "weight" and WEIGHT in names:
-            raise ValueError(
+            raise invalid(
                 f"dataset {name!r} has a column {WEIGHT}, which uneven='weight' adds: rename it in "
                 "Spark, or select other `columns`"
             )

@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hearth.data.shared_values import load, store
+from hearth.errors import invalid
 
 _END_S = 2.0
 
@@ -38,10 +39,10 @@ class MapProcesses:
         try:
             pickled = cloudpickle.dumps(function)
         except Exception as error:
-            raise ValueError(
+            raise invalid(
                 f"the map of dataset {dataset!r} cannot be sent to processes, as an object that it "
                 f"uses cannot be pickled: {error}; use map_in='threads', or create it in the map"
-            ) from None
+            ) from error
         self._dataset = dataset
         processes = [_Process(number, pickled) for number in range(count)]
         self._idle: SimpleQueue[_Process] = SimpleQueue()

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hearth.errors import invalid
+
 # Range of the core's integers.
 _MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
@@ -37,20 +39,20 @@ class LoaderOptions:
             object.__setattr__(self, name, _whole(name, getattr(self, name)))
         twice = [name for name in self.columns or () if (self.columns or ()).count(name) > 1]
         if twice:
-            raise ValueError(f"columns names {twice[0]!r} twice: name each column once")
+            raise invalid(f"columns names {twice[0]!r} twice: name each column once")
         if self.batch_size < 1:
-            raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
+            raise invalid(f"batch_size is {self.batch_size}: it must be at least 1")
         if self.uneven not in UNEVEN:
-            raise ValueError(f"uneven is {self.uneven!r}: it must be one of {', '.join(UNEVEN)}")
+            raise invalid(f"uneven is {self.uneven!r}: it must be one of {', '.join(UNEVEN)}")
         if self.map_in not in MAP_IN:
-            raise ValueError(f"map_in is {self.map_in!r}: it must be one of {', '.join(MAP_IN)}")
+            raise invalid(f"map_in is {self.map_in!r}: it must be one of {', '.join(MAP_IN)}")
         if self.map_in == "processes" and self.workers < 1:
-            raise ValueError(
+            raise invalid(
                 f"map_in is 'processes' and workers is {self.workers}: set workers to the number "
                 "of processes"
             )
         if self.shuffle not in (True, False, "full"):
-            raise ValueError(f"shuffle is {self.shuffle!r}: it must be True, False or 'full'")
+            raise invalid(f"shuffle is {self.shuffle!r}: it must be True, False or 'full'")
 
     @property
     def mode(self) -> str:
@@ -65,7 +67,7 @@ def _whole(name: str, value: Any) -> int:
         ValueError: not an integer of 64 bits.
     """
     if not hasattr(type(value), "__index__") or abs(value) > _MOST:
-        raise ValueError(f"{name} is {value!r}: it must be an integer of at most 63 bits")
+        raise invalid(f"{name} is {value!r}: it must be an integer of at most 63 bits")
     return operator.index(value)
 
 

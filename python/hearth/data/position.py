@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -49,12 +51,12 @@ def check_state(name: str, state: Any) -> None:
     """Raises ValueError if this is not a state of a loader."""
     if not isinstance(state, Mapping) or state.get("version") != VERSION:
         found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
-        raise ValueError(
+        raise invalid(
             f"a state of dataset {name!r} has version {found}: give what state_dict() of a loader "
             "gave"
         )
     if (other := state.get("dataset", name)) != name:
-        raise ValueError(
+        raise invalid(
             f"a state of dataset {other!r} was loaded into a loader of dataset {name!r}: load the "
             "loader's own state (if the dataset was renamed, change the state's 'dataset')"
         )
@@ -67,7 +69,7 @@ def check_state(name: str, state: Any) -> None:
         or (isinstance(known, Sequence) and all(map(_is_partition, known))),
     }
     if damaged := [key for key, is_sound in sound.items() if not is_sound]:
-        raise ValueError(
+        raise invalid(
             f"a state of dataset {name!r} is damaged ({damaged[0]}): give what state_dict() of a "
             "loader gave"
         )
@@ -77,7 +79,7 @@ def check_partitions(name: str, state: Mapping[str, Any], partitions: int) -> No
     """Raises ValueError if the state's dataset has another number of partitions."""
     for had in (len(entry["owners"]) for entry in state["passes"]):
         if had != partitions:
-            raise ValueError(
+            raise invalid(
                 f"dataset {name!r} has changed since its state was saved: it had {had} partitions "
                 f"and has {partitions}; provide the same rows, or start the loader from its "
                 "beginning"
@@ -140,7 +142,7 @@ def check_same(
     some of which may be unknown."""
     had = [known[0] for known in before if known is not None]
     if len(before) != len(rows) or (len(had) == len(rows) and sum(had) != sum(rows)):
-        raise ValueError(
+        raise invalid(
             f"dataset {name!r} has changed since its state was saved: it had {sum(had)} rows in "
             f"{len(before)} partitions and has {sum(rows)} in {len(rows)}; provide the same "
             "rows, or start the loader from its beginning"
@@ -150,7 +152,7 @@ def check_same(
             continue
         count, digest = known
         if count != has or (digest and now and digest != now):
-            raise ValueError(
+            raise invalid(
                 f"dataset {name!r} has changed since its state was saved: partition {number} had "
                 f"{count} rows with hash {digest} and has {has} with {now}; provide the same "
                 "rows, or start the loader from its beginning"

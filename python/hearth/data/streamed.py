@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hearth.errors import invalid
 from hearth.rows.columns import Columns
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class StreamReader:
             ValueError: these ranks would have to read only a part of the epoch.
         """
         if remaining is not None:
-            raise ValueError(
+            raise invalid(
                 "a dataset with spool=False can be resumed with another number of ranks only at "
                 "the beginning of an epoch: resume with the same number, or leave spool=False out"
             )
@@ -165,7 +166,7 @@ class StreamReader:
             split = self._splits[index]
             read = list(self._source.read(split))
             if (found := sum(batch.num_rows for batch in read)) != split.rows:
-                raise ValueError(
+                raise invalid(
                     f"a part of {self._source.uri} has {found} rows instead of {split.rows}: the "
                     "files have changed since the run began"
                 )
@@ -197,7 +198,7 @@ class StreamedDataset:
             ValueError: a full shuffle was requested, which needs all rows to be spooled.
         """
         if mode == "full":
-            raise ValueError(
+            raise invalid(
                 f"dataset {self.name!r} has spool=False, so rows are shuffled in windows: give "
                 "shuffle=True"
             )

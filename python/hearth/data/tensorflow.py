@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from hearth.data.batches import Batches
+from hearth.errors import invalid
 
 
 def as_tf_dataset(loader: Batches) -> tf.data.Dataset:
@@ -27,9 +28,9 @@ def _peek(loader: Batches) -> dict[str, Any]:
         before = loader.state_dict()
         batch = next(iter(loader), None)
     if batch is None:
-        raise ValueError("the loader has no batch to infer column types from")
+        raise invalid("the loader has no batch to infer column types from")
     if not isinstance(batch, dict):
-        raise ValueError("a loader with `columns` gives tuples: leave them out for as_tf_dataset()")
+        raise invalid("a loader with `columns` gives tuples: leave them out for as_tf_dataset()")
     if loader.epoch != before["epoch"]:  # an iteration was abandoned
         loader.set_epoch(loader.epoch)
     else:  # load_state_dict() would wait for the counts of all partitions

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
 
+from hearth.errors import NotFoundError, UnimplementedError
 from hearth.files.core_input import CoreInput
 from hearth.files.uri import CORE_SCHEMES, scheme
 
@@ -73,11 +74,11 @@ class CoreHandler(FileSystemHandler):
             self._core.delete_file(status.uri, recursive=True)
 
     def delete_root_dir_contents(self) -> None:
-        raise NotImplementedError("the root of a file system cannot be emptied")
+        raise UnimplementedError("the root of a file system cannot be emptied")
 
     def delete_file(self, path: str) -> None:
         if not self._core.delete_file(path):
-            raise FileNotFoundError(f"{path} does not exist")
+            raise NotFoundError(f"{path} does not exist")
 
     def move(self, src: str, dest: str) -> None:
         self._core.rename_file(src, dest)
@@ -95,7 +96,7 @@ class CoreHandler(FileSystemHandler):
         return pa.PythonFile(_Output(self._core.OutputFile(path)), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> pa.NativeFile:
-        raise NotImplementedError(f"{path} cannot be opened for appending")
+        raise UnimplementedError(f"{path} cannot be opened for appending")
 
 
 class _Output(io.RawIOBase):

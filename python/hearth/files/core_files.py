@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from hearth.errors import NotFoundError
 from hearth.files.core_input import CoreInput
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
 from hearth.files.uri import local_path
@@ -41,7 +42,7 @@ class CoreFiles:
         """As HadoopFiles.located(), without blocks."""
         status = self._core.stat_file(uri)
         if status is None:
-            raise FileNotFoundError(f"{uri} does not exist")
+            raise NotFoundError(f"{uri} does not exist")
         for file in self._core.list_folder(uri) if status.is_folder else [status]:
             yield file.uri, file.size, file.is_folder, file.modified_ms, []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any
 
 from pyarrow import PythonFile
@@ -19,5 +21,5 @@ class FsspecHandler(FSSpecHandler):
 
     def _open(self, path: str) -> Any:
         if self.fs.info(path)["type"] != "file":
-            raise FileNotFoundError(path)
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return PythonFile(self.fs.open(path, mode="rb"), mode="r")

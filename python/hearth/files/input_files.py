@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.core_input import CoreInput
 from hearth.files.file_system import by_core, files_of
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
@@ -118,7 +119,7 @@ def check_unchanged(file: StoredFile, pinned_on: str = "") -> None:
         what = "was modified"
     else:
         return
-    raise ValueError(
+    raise invalid(
         f"{file.uri} {what} (seen from host {socket.gethostname()}): a run reads the files that "
         "its driver found when it started; restore the file, make it visible to all hosts under "
         "this path, or start the run again"

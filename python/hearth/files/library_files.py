@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hearth.errors import HearthError
+from hearth.errors import HearthError, UnimplementedError, invalid
 from hearth.files.library_errors import library_refusal
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
 
             system, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError) as other:
-            raise ValueError(_unknown(error, other)) from None
+            raise invalid(_unknown(error, other)) from other
         from hearth.files.fsspec_handler import FsspecHandler
 
         return PyFileSystem(FsspecHandler(system)), path
@@ -125,7 +125,8 @@ class LibraryFiles:
         """Raises HearthError, which starts with `what`, unless the file or folder exists."""
         with self._at(uri, what) as (system, path):
             if _type(system, path) == "NotFound":
-                raise FileNotFoundError("there is no such file or folder")
+                missing = FileNotFoundError("there is no such file or folder")
+                raise library_refusal(what, uri, missing)
 
     def check_writable(self, what: str, uri: str) -> None:
         """Creates the folder of `uri` and tries to write there; raises like check_readable()."""
@@ -172,7 +173,7 @@ class LibraryFiles:
             system.create_dir(path, recursive=True)
 
     def rename(self, uri: str, other: str) -> None:
-        raise NotImplementedError("renaming folders is not supported")
+        raise UnimplementedError("renaming folders is not supported")
 
     def remove(self, folder: str) -> None:
         with self._at(folder) as (system, path):
@@ -181,11 +182,15 @@ class LibraryFiles:
     @contextmanager
     def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
         try:
-            yield library_system(uri)
+            found = library_system(uri)
+        except Exception as error:  # packages define their own exceptions
+            raise library_refusal(what, uri, error) from error
+        try:
+            yield found
         except HearthError:
             raise
-        except Exception as error:  # packages define their own exceptions
-            raise library_refusal(what, uri, error) from None
+        except Exception as error:
+            raise library_refusal(what, uri, error) from error
 
 
 class LibraryOutput:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hearth.errors import NotFoundError
+from hearth.errors import NotFoundError, invalid
 from hearth.files.core_files import CoreFiles
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import LibraryFiles
@@ -99,7 +99,7 @@ def list_files(uri: str, spark: Any = None, recursive: bool = False) -> list[Sto
     refuse_table(where, files)
     found = sorted(_walk(where, files, recursive, ""), key=lambda file: file.uri)
     if not found:
-        raise FileNotFoundError(f"there are no files in {where}")
+        raise NotFoundError(f"there are no files in {where}")
     return found
 
 
@@ -149,7 +149,7 @@ def _walk(where: str, files: Any, recursive: bool, below: str) -> Iterator[Store
         elif recursive:
             yield from _walk(uri, files, recursive, f"{below}{name}/")
         elif "=" in name:
-            raise ValueError(
+            raise invalid(
                 f"{where} has a folder {name}: only hearth.data.parquet() reads columns from the "
                 "names of folders; name one of the folders, or read it with Spark"
             )

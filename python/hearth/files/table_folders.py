@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from hearth.errors import invalid
 from hearth.files.core_files import CoreFiles
 
 # File formats that a table may consist of, by Spark's names.
@@ -74,7 +75,7 @@ def _find(uri: str, files: Listing) -> Table | None:
 def refuse_table(uri: str, files: Listing | None = None) -> None:
     """Raises ValueError if find_table() finds one."""
     if (table := find_table(uri, files)) is not None:
-        raise ValueError(table.refusal(uri))
+        raise invalid(table.refusal(uri))
 
 
 def _answer(ask: Callable[[str], object], uri: str) -> object:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
+from hearth.errors import ExistsError, NotFoundError, invalid
 from hearth.files.arrow_files import arrow_file_system
 from hearth.files.library_files import library_system
 from hearth.files.local_folders import spill_folder
@@ -57,7 +58,7 @@ def prepare_folder(spark: Any, folder: str, schema: str) -> str:
         target = folder
     system, path = file_system(target)
     if system.get_file_info(FileSelector(path, allow_not_found=True)):
-        raise FileExistsError(f"{folder} already has files: name another folder, or remove it")
+        raise ExistsError(f"{folder} already has files: name another folder, or remove it")
     system.create_dir(path, recursive=True)
     with system.open_output_stream(f"{path}/{SCHEMA_FILE}") as file:
         file.write(schema.encode())
@@ -80,7 +81,7 @@ def file_system(uri: str) -> tuple[FileSystem, str]:
     try:
         return library_system(uri)
     except ValueError as error:
-        raise ValueError(f"{uri} cannot be written: {error}") from None
+        raise invalid(f"{uri} cannot be written: {error}") from error
 
 
 @contextmanager
@@ -181,7 +182,7 @@ def abandon(written: str) -> None:
 
 
 def _refuse_incomplete(folder: str) -> NoReturn:
-    raise ValueError(
+    raise invalid(
         f"{folder} is incomplete: saveAsTFRecords has not finished there (it has no {_SUCCESS}). "
         "Remove the folder, and write it again"
     )
@@ -198,13 +199,13 @@ def list_files(spark: Any, folder: str) -> list[str]:
         if path.is_file():
             return [str(path)]
         if not path.is_dir():
-            raise FileNotFoundError(f"{folder} does not exist")
+            raise NotFoundError(f"{folder} does not exist")
         return sorted(
             str(file) for file in path.iterdir() if _is_data(file.name) and file.is_file()
         )
     root, system = _hadoop(spark, folder)
     if not system.exists(root):
-        raise FileNotFoundError(f"{folder} does not exist")
+        raise NotFoundError(f"{folder} does not exist")
     found = [(status.getPath(), status.isFile()) for status in system.listStatus(root)]
     return sorted(
         str(path.toString()) for path, is_file in found if is_file and _is_data(path.getName())
@@ -313,7 +314,7 @@ def open_records(*source: Any) -> Any:
         return TfRecordReader(*source)
     if not (limit.isascii() and limit.isdigit() and 0 < int(limit) < 1 << 20):
         most = (1 << 20) - 1
-        raise ValueError(f"{RECORD_LIMIT}={limit} is not a number of MiB: give 1 to {most}")
+        raise invalid(f"{RECORD_LIMIT}={limit} is not a number of MiB: give 1 to {most}")
     return TfRecordReader(*source, largest_record_bytes=int(limit) << 20)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hearth.errors import invalid
+
 _KINDS = {
     "float": "float",
     "double": "float",
@@ -30,7 +32,7 @@ def feature_kind(kind: Any) -> str:
     name = kind if isinstance(kind, str) else kind.simpleString()
     inner = name[len("array<") : -1] if name.startswith("array<") else name
     if inner not in _KINDS:
-        raise ValueError(
+        raise invalid(
             f"Unsupported dtype: {name}; a tf.train.Example holds numbers, booleans, strings, "
             "binaries and arrays of them"
         )
@@ -41,9 +43,9 @@ def check_types(schema: Any, round_doubles: bool = False) -> None:
     """Raises ValueError that names a column which an example cannot hold."""
     names = [field.name for field in schema.fields]
     if not names:
-        raise ValueError("the DataFrame has no columns, so examples would be empty")
+        raise invalid("the DataFrame has no columns, so examples would be empty")
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(
+        raise invalid(
             f"several columns are called '{twice[0]}', but an example holds one feature of a name: "
             "rename them by DataFrame.toDF"
         )
@@ -51,9 +53,9 @@ def check_types(schema: Any, round_doubles: bool = False) -> None:
         try:
             feature_kind(field.dataType)
         except ValueError as error:
-            raise ValueError(f"column '{field.name}': {error}") from None
+            raise invalid(f"column '{field.name}': {error}") from error
         if "double" in field.dataType.simpleString() and not round_doubles:
-            raise ValueError(
+            raise invalid(
                 f"column '{field.name}' ({field.dataType.simpleString()}): a tf.train.Example "
                 "holds floats of 32 bits, which would change the values: cast the column to float, "
                 "or call saveAsTFRecords(..., round_doubles=True)"
@@ -128,7 +130,7 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
 
     values = _values(parts)
     if parts["row_offsets"][-1] > _MOST_VALUES:
-        raise ValueError(
+        raise invalid(
             f"feature '{name}' has {parts['row_offsets'][-1]} values in {rows} examples: a column "
             f"of arrays holds {_MOST_VALUES}; split the examples into smaller ones"
         )
@@ -141,7 +143,7 @@ def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
         return pa.ListArray.from_arrays(offsets, _cast(values, kind.value_type))
     counts = np.diff(ends)
     if (counts > 1).any():
-        raise ValueError(
+        raise invalid(
             f"feature '{name}' has {counts.max()} values in one example, but its column is not an "
             "array: the examples from which the schema was inferred had one value each"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.horovod import process_sets as sets
 from hearth.horovod.current import connect, disconnect, engine, is_connected
 
@@ -22,11 +23,11 @@ def init(comm: Sequence[int] | None = None, process_sets: Any = None) -> None:
         TimeoutError, ConnectionError, HearthError: not all ranks connected, or one failed.
     """
     if comm:
-        raise ValueError(
+        raise invalid(
             "init(comm=...) is not supported: use ProcessSet([...]) for a part of the ranks"
         )
     if isinstance(process_sets, str) and process_sets.lower() != "dynamic":
-        raise ValueError(f'process_sets={process_sets!r}: pass a list of ProcessSet or "dynamic"')
+        raise invalid(f'process_sets={process_sets!r}: pass a list of ProcessSet or "dynamic"')
     if connect():
         sets.register(process_sets)
 

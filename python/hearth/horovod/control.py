@@ -15,6 +15,7 @@ from typing import Any
 
 from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, handshake_terms
+from hearth.errors import DeadlineExceededError, UnavailableError
 from hearth.horovod.coordinator import Coordinator, Message
 from hearth.ranks.group import Rendezvous, derived_key
 from hearth.ranks.place import Place
@@ -45,7 +46,9 @@ class Leader:
         missing = [r for r in range(place.world) if r not in self._hosts]
         if missing:
             self.close()
-            raise TimeoutError(f"ranks {missing} did not call init() within {timeout_s:g} s")
+            raise DeadlineExceededError(
+                f"ranks {missing} did not call init() within {timeout_s:g} s"
+            )
         self.hosts = [self._hosts[r] for r in range(place.world)]
         sends: dict[int, Any] = {r: channel.send for r, channel in self._channels.items()}
         with self._changed:
@@ -94,18 +97,18 @@ class Leader:
             self._hosts[rank] = str(hello["host"])
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._coordinator is not None, 2 * hello["timeout_s"])
-        reason = "was lost"
+        reason, lost = "was lost", True
         try:
             while True:
                 message, _ = channel.receive()
                 if "bye" in message:
-                    reason = "has called shutdown() or ended"
+                    reason, lost = "has called shutdown() or ended", False
                     return
                 self._coordinator.take(rank, message)
         except (OSError, EOFError):
             pass
         finally:
-            self._coordinator.lose(rank, reason)
+            self._coordinator.lose(rank, reason, lost)
 
 
 class Follower:
@@ -120,7 +123,7 @@ class Follower:
         try:
             welcome, _ = self._channel.receive(timeout_s)
         except EOFError:
-            raise ConnectionError("rank 0 ended before all ranks had called init()") from None
+            raise UnavailableError("rank 0 ended before all ranks had called init()") from None
         self.hosts: list[str] = welcome["hosts"]
 
     def send(self, message: Message) -> None:

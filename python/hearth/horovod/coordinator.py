@@ -49,7 +49,7 @@ class Coordinator:
         self._next_set = 1
         self._waiting: dict[tuple[int, str], _Waiting] = {}
         self._joined: list[int] = []
-        self._gone: dict[int, str] = {}
+        self._gone: dict[int, Message] = {}  # with reasons
         self._inbox: queue.SimpleQueue[tuple[int, Message] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hearth-horovod-order", daemon=True)
         self._thread.start()
@@ -58,9 +58,9 @@ class Coordinator:
         """Accepts a message of a rank."""
         self._inbox.put((rank, message))
 
-    def lose(self, rank: int, reason: str) -> None:
-        """Reports that a rank's connection has ended."""
-        self._inbox.put((rank, {"gone": reason}))
+    def lose(self, rank: int, reason: str, lost: bool) -> None:
+        """Reports that a rank's connection has ended; `lost`: without a message before."""
+        self._inbox.put((rank, {"gone": reason, "lost": lost}))
 
     def close(self) -> None:
         """Ends the thread after it has handled earlier messages."""
@@ -96,7 +96,7 @@ class Coordinator:
     def _handle(self, rank: int, message: Message) -> list[Message]:
         """The operations that this message completes."""
         if "gone" in message:
-            return self._remove(rank, message["gone"])
+            return self._remove(rank, message)
         if "join" in message:
             return self._join(rank)
         key = message["set"], message["name"]
@@ -151,7 +151,7 @@ class Coordinator:
             complete.append({"ranks": self._sets[0], "joined": last})
         return complete
 
-    def _remove(self, rank: int, reason: str) -> list[Message]:
+    def _remove(self, rank: int, reason: Message) -> list[Message]:
         """Operations that wait for the rank fail on the others, and so do later ones."""
         if rank in self._gone:
             return []
@@ -170,8 +170,10 @@ class Coordinator:
 
     def _loss(self, name: str, ranks: list[int]) -> Message:
         """The error of an operation whose missing ranks are gone."""
-        reasons = "; ".join(f"rank {rank} {self._gone[rank]}" for rank in ranks)
-        return {"error": f"'{name}' cannot complete: {reasons}", "lost": True}
+        gone = {rank: self._gone[rank] for rank in ranks}
+        reasons = "; ".join(f"rank {rank} {reason['gone']}" for rank, reason in gone.items())
+        lost = any(reason["lost"] for reason in gone.values())
+        return {"error": f"'{name}' cannot complete: {reasons}", "gone": True, "lost": lost}
 
     def _send_all(self, responses: list[Message]) -> None:
         for rank, send in list(self._sends.items()):
@@ -180,7 +182,7 @@ class Coordinator:
                 try:
                     send({"do": own})
                 except (OSError, ValueError) as error:
-                    self.lose(rank, f"cannot be reached ({error})")
+                    self.lose(rank, f"cannot be reached ({error})", lost=False)
 
     def _check_stalls(self) -> None:
         now = time.monotonic()

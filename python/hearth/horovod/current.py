@@ -8,6 +8,7 @@ import os
 import threading
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.horovod import names, rendezvous
 from hearth.horovod.engine import Engine
 from hearth.horovod.variables import number
@@ -32,7 +33,7 @@ def connect() -> bool:
             return False
         timeout_s = number(_TIMEOUT, 600.0, "seconds above 0")
         if timeout_s == 0:
-            raise ValueError(
+            raise invalid(
                 f"{_TIMEOUT}=0 in the environment: it must be a number of seconds above 0"
             )
         names.forget()
@@ -71,7 +72,7 @@ def engine() -> Engine:
     """This process's engine. Raises ValueError before init()."""
     found = _engine
     if found is None:
-        raise ValueError("Horovod has not been initialized: call hvd.init() first")
+        raise invalid("Horovod has not been initialized: call hvd.init() first")
     return found
 
 

@@ -118,7 +118,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
                 return func(state, *args, **kwargs)
             except HorovodInternalError as error:
                 resets, syncs = resets + 1, True
-                if 0 < limit < resets or not _may_retry(error):
+                if 0 < limit < resets or error.lost:
                     raise
                 state.restore()
                 _reconnect(error)
@@ -130,11 +130,6 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
             state.on_reset()
 
     return wrapper
-
-
-def _may_retry(error: HorovodInternalError) -> bool:
-    """Whether all ranks are still running, as far as this one knows."""
-    return not any(text in str(error) for text in ("was lost", "rank 0 has ended"))
 
 
 def _reconnect(cause: Exception) -> None:

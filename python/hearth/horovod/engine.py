@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hearth.errors import invalid
 from hearth.horovod import operations
 from hearth.horovod.control import Follower, Leader
 from hearth.horovod.coordinator import Message
@@ -54,7 +55,7 @@ class Engine:
         self._prefix = f"horovod/{number}"
         self._lock = threading.Lock()
         self._pending: dict[tuple[int, str], _Submitted] = {}
-        self._ended = ""
+        self._ended, self._lost = "", False
         link = Leader if place.rank == 0 else Follower
         meeting = place.rendezvous_of(f"{self._prefix}/control") if place.world > 1 else None
         self._link = link(place, meeting, identity, timeout_s)
@@ -85,7 +86,7 @@ class Engine:
             HorovodInternalError: another rank, or this one, has ended.
         """
         if self.rank not in self.sets.get(set_id, ()):
-            raise ValueError(f"'{name}': rank {self.rank} is not in process set {set_id}")
+            raise invalid(f"'{name}': rank {self.rank} is not in process set {set_id}")
         return self._send((set_id, name), {"set": set_id, "name": name, "call": call}, arrays)
 
     def join(self) -> Future[int]:
@@ -96,9 +97,10 @@ class Engine:
         future: Future[Any] = Future()
         with self._lock:
             if self._ended:
-                raise HorovodInternalError(f"'{key[1]}' was not submitted: {self._ended}")
+                text = f"'{key[1]}' was not submitted: {self._ended}"
+                raise HorovodInternalError(text, self._lost)
             if key in self._pending:
-                raise ValueError(
+                raise invalid(
                     f"an operation '{key[1]}' is in flight already: use a unique name for each "
                     "operation, or wait for the first one"
                 )
@@ -130,14 +132,16 @@ class Engine:
             self._carry_out(batch)
         if self._pending:
             note_loss()
-        self._end("rank 0 has ended")
+        self._end("rank 0 has ended", lost=True)
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, lost: bool = False) -> None:
         with self._lock:
-            self._ended = self._ended or reason
+            if not self._ended:
+                self._ended, self._lost = reason, lost
             pending, self._pending = self._pending, {}
         for (_, name), submitted in pending.items():
-            _fail(submitted.future, f"'{name}' did not complete: {self._ended}")
+            text = f"'{name}' did not complete: {self._ended}"
+            submitted.future.set_exception(HorovodInternalError(text, self._lost))
 
     def _carry_out(self, batch: list[Message]) -> None:
         """Runs one operation, or several fused reductions."""
@@ -159,7 +163,10 @@ class Engine:
         except Exception as error:
             names = ", ".join(f"'{response['name']}'" for response in batch)
             for submitted in filter(None, own):
-                _fail(submitted.future, f"{names} failed: {error}", error)
+                lost = self._exchanges[first["set"]].has_ended
+                failed = HorovodInternalError(f"{names} failed: {error}", lost)
+                failed.__cause__ = error
+                submitted.future.set_exception(failed)
             return
         for submitted, result in zip(own, results, strict=True):
             if submitted is not None:
@@ -173,9 +180,10 @@ class Engine:
         if submitted is None:
             return
         if "error" in response:
-            if "lost" in response:
+            if "gone" in response:
                 note_loss()
-            _fail(submitted.future, response["error"])
+            lost = response.get("lost", False)
+            submitted.future.set_exception(HorovodInternalError(response["error"], lost))
         else:
             submitted.future.set_result(response["joined"])
 
@@ -235,9 +243,3 @@ def _zeros(call: Message) -> list[Array]:
 def storage_of(kind: str) -> np.dtype[Any]:
     """The NumPy type that stores a data type."""
     return np.dtype("uint16" if kind == "bfloat16" else kind)
-
-
-def _fail(future: Future[Any], text: str, cause: BaseException | None = None) -> None:
-    error = HorovodInternalError(text)
-    error.__cause__ = cause
-    future.set_exception(error)

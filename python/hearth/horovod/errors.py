@@ -8,8 +8,13 @@ from hearth.errors import HearthError
 class HorovodInternalError(HearthError):
     """A collective operation failed: a rank was lost, or the ranks' calls disagree.
 
-    An elastic program catches this and restores its last commit.
+    An elastic program catches this and restores its last commit. `lost`: whether a rank is gone
+    for good, so that the ranks cannot reconnect.
     """
+
+    def __init__(self, text: str, lost: bool = False):
+        super().__init__(text)
+        self.lost = lost
 
 
 class HostsUpdatedInterrupt(RuntimeError):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hearth.cluster.channel import Channel
+from hearth.errors import HearthError
 from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.objects import pickler
 from hearth.horovod.rendezvous import LAUNCHER
@@ -144,7 +145,7 @@ class _Ranks:
                     failed[rank] = self._errors.get(rank, ended)
         if failed:
             rank = min(failed, key=lambda each: failed[each].is_echo)
-            raise RuntimeError(f"rank {rank} failed: {failed[rank].text}")
+            raise HearthError(f"rank {rank} failed: {failed[rank].text}")
 
 
 def variables(rank: int, given: Mapping[str, Any]) -> dict[str, str]:

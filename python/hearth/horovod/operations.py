@@ -34,6 +34,11 @@ class Exchange:
         self.index = self.members.index(rank)
         self._ranks = ranks
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it failed because the member with its rendezvous has ended."""
+        return self._ranks is not None and self._ranks.rendezvous_ended
+
     def close(self) -> None:
         """Disconnects from the other members."""
         if self._ranks is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.horovod import current
 
 
@@ -25,12 +26,12 @@ class ProcessSet:
         try:
             ranks = [int(rank) for rank in ranks_or_comm]
         except TypeError:
-            raise ValueError(
+            raise invalid(
                 f"ProcessSet({ranks_or_comm!r}): pass a sequence of ranks; MPI communicators "
                 "are not supported"
             ) from None
         if len(set(ranks)) != len(ranks):
-            raise ValueError(f"ProcessSet({ranks}): a rank occurs more than once")
+            raise invalid(f"ProcessSet({ranks}): a rank occurs more than once")
         self.ranks = sorted(ranks)
 
     def size(self) -> int | None:
@@ -47,7 +48,7 @@ class ProcessSet:
             return None
         own, members = current.engine().rank, self._members()
         if own not in members:
-            raise ValueError(f"rank {own} is not in process set {members}")
+            raise invalid(f"rank {own} is not in process set {members}")
         return members.index(own)
 
     def included(self) -> bool | None:
@@ -57,7 +58,7 @@ class ProcessSet:
     def _members(self) -> list[int]:
         members = current.engine().sets.get(self.process_set_id)
         if members is None:
-            raise ValueError(f"process set {self.process_set_id} no longer exists")
+            raise invalid(f"process set {self.process_set_id} no longer exists")
         return members
 
     def __eq__(self, other: object) -> bool:
@@ -94,13 +95,13 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
         process_set = ProcessSet(process_set)
     size = current.engine().size
     if process_set.process_set_id is not None:
-        raise ValueError(f"{process_set} is registered already")
+        raise invalid(f"{process_set} is registered already")
     ranks = process_set.ranks
     if not ranks or ranks[0] < 0 or ranks[-1] >= size:
-        raise ValueError(f"process set {ranks}: the ranks are 0 to {size - 1}")
+        raise invalid(f"process set {ranks}: the ranks are 0 to {size - 1}")
     found = current.wait({"kind": "add_set", "ranks": ranks}, "process_set.add")
     if found is None:
-        raise ValueError(f"a process set of the ranks {ranks} is registered already")
+        raise invalid(f"a process set of the ranks {ranks} is registered already")
     process_set.process_set_id = found
     return process_set
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.errors import UnimplementedError, invalid
+
 Average, Sum, Adasum, Min, Max, Product = range(6)
 _NAMES = {
     Average: "mean",
@@ -23,11 +25,11 @@ def chosen(op: int | None, average: bool | None) -> int:
     """
     if average is not None:
         if op is not None:
-            raise ValueError("pass op= or average=, not both: average=True is op=Average")
+            raise invalid("pass op= or average=, not both: average=True is op=Average")
         return Average if average else Sum
     op = Average if op is None else op
     if op not in _NAMES:
-        raise ValueError(f"op={op!r}: must be Average, Sum, Adasum, Min, Max or Product")
+        raise invalid(f"op={op!r}: must be Average, Sum, Adasum, Min, Max or Product")
     return op
 
 
@@ -38,7 +40,7 @@ def reduction(op: int, prescale: float, postscale: float, size: int) -> dict[str
         NotImplementedError: Adasum with a number of ranks that is not a power of 2.
     """
     if op == Adasum and size & (size - 1):
-        raise NotImplementedError(
+        raise UnimplementedError(
             f"Adasum combines pairs of ranks, and {size} is not a power of 2: use op=Average"
         )
     return {"op": _NAMES[op], "scale": [float(prescale), float(postscale)]}

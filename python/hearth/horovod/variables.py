@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 
+from hearth.errors import invalid
+
 
 def number(name: str, usual: float, unit: str) -> float:
     """A variable's number; `usual` if it is not set or empty.
@@ -20,5 +22,5 @@ def number(name: str, usual: float, unit: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 <= found < math.inf:
-        raise ValueError(f"{name}={text} in the environment: it must be a number of {unit}")
+        raise invalid(f"{name}={text} in the environment: it must be a number of {unit}")
     return found

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from hearth.errors import invalid
 from hearth.jvm.answers import Answer, Call
 from hearth.spark import session as spark_session
 from hearth.tensorflowonspark import dfutil
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise ValueError(f"Inference: {message}")
+        raise invalid(f"Inference: {message}")
 
 
 def _transform(call: Call) -> DataFrame:
@@ -86,7 +87,7 @@ def _hint(text: str) -> dict[str, str]:
         return {}
     struct = _parse_datatype_string(text)
     if not isinstance(struct, StructType):
-        raise ValueError(f"--schema_hint is {text}; it must be struct<NAME:TYPE,...>")
+        raise invalid(f"--schema_hint is {text}; it must be struct<NAME:TYPE,...>")
     return {field.name: field.dataType.simpleString() for field in struct.fields}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.rows import model_thread
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def mapped(
         columns = [as_column(found[field.name], field) for field in made]
         lengths = {len(column) for column in columns}
         if len(lengths) > 1 or (kept and lengths != {batch.num_rows}):
-            raise ValueError(
+            raise invalid(
                 f"the function returned {sorted(lengths)} rows for a block of {batch.num_rows}: "
                 "each new column must have one row for each of these (trim=True drops the others)"
             )
@@ -157,7 +158,7 @@ def _called(
     if not isinstance(found, Mapping) and len(names) == 1:
         found = {names[0]: found}
     if not isinstance(found, Mapping):
-        raise ValueError(
+        raise invalid(
             f"the function returned a {type(found).__name__}: it must return a dict of arrays by "
             "column name (or one array, if `outputs` names one column)"
         )
@@ -179,7 +180,7 @@ def _with_tensors(spec: Blocks, function: Any, block: list[np.ndarray]) -> Any:
 
 def _check_names(found: Mapping[str, Any], wanted: list[str]) -> None:
     if set(found) != set(wanted):
-        raise ValueError(
+        raise invalid(
             f"the function returned {', '.join(found) or 'nothing'}, but the new columns are "
             f"{', '.join(wanted)}"
         )
@@ -192,7 +193,7 @@ def _row_of(spec: Blocks, function: Any, block: list[np.ndarray]) -> dict[str, n
     _check_names(found, names)
     for name, rows in zip(spec.columns, block, strict=True):
         if found[name].shape != rows.shape[1:]:
-            raise ValueError(
+            raise invalid(
                 f"the function returned shape {found[name].shape} for rows of {name!r} with shape "
                 f"{rows.shape[1:]}: it must return one row, which is reduced again with others"
             )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from hearth.errors import invalid
 from hearth.ml import block_tasks
 from hearth.spark.stage_columns import StageFrame, check_new, stage_frame
 
@@ -82,7 +83,7 @@ def reduce_blocks(
         ValueError: there are no rows, or the results do not have the shape of the rows.
     """
     if frame.isStreaming:
-        raise ValueError(
+        raise invalid(
             "reduce_blocks needs all rows, but a stream is unbounded: reduce each batch in "
             "foreachBatch"
         )
@@ -91,7 +92,7 @@ def reduce_blocks(
     found = table.only_read().mapInArrow(task, block_tasks.REDUCED_SCHEMA)
     parts = [block_tasks.unpacked(row.parts) for row in found.collect()]
     if not parts:
-        raise ValueError("reduce_blocks has no rows to reduce: the DataFrame is empty")
+        raise invalid("reduce_blocks has no rows to reduce: the DataFrame is empty")
     return block_tasks.in_pairs(spec, parts)
 
 
@@ -127,7 +128,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     named = [p.name for p in parameters if p.kind in kinds and p.default is p.empty]
     if not named:
-        raise ValueError(
+        raise invalid(
             f"the parameters of {function!r} have no names that could be column names: pass "
             "`columns`"
         )
@@ -149,14 +150,14 @@ def _takes_tensors(function: Any) -> bool:
 def _types(spec: block_tasks.Blocks, table: StageFrame) -> Any:
     """The schema of the function's results, inferred from a few rows on an executor."""
     if table.frame.isStreaming:
-        raise ValueError(
+        raise invalid(
             "the rows of a stream cannot be read before it starts: pass the types of the new "
             'columns in `outputs` ("z double")'
         )
     probe = table.only_read().limit(_PROBED_ROWS)
     found = probe.mapInArrow(partial(block_tasks.probed, spec), "types string").collect()
     if not found:
-        raise ValueError(
+        raise invalid(
             "the DataFrame is empty, so the types of the new columns are unknown: pass `outputs` "
             '("z double")'
         )
@@ -168,7 +169,7 @@ def _parsed(outputs: str) -> Any:
 
     schema = _parse_datatype_string(outputs)
     if not isinstance(schema, StructType):
-        raise ValueError(f'outputs is {outputs!r}: name columns and types ("z double")')
+        raise invalid(f'outputs is {outputs!r}: name columns and types ("z double")')
     return schema
 
 

@@ -23,6 +23,7 @@ from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.caffeonspark.config import Texts, read_texts
 from hearth.caffeonspark.history import SCHEMA, Row
 from hearth.caffeonspark.jobs import predict_spec
+from hearth.errors import invalid
 from hearth.ml.caffe_rows import BlobColumns, add_blobs
 from hearth.ml.training_params import HasValidation
 from hearth.spark import stage_columns
@@ -102,7 +103,7 @@ class CaffeEstimator(
         for missing columns."""
         for known in (self.conf, self.modelDir):
             if not self.isDefined(known):
-                raise ValueError(f"CaffeEstimator needs {known.name}: {known.doc}")
+                raise invalid(f"CaffeEstimator needs {known.name}: {known.doc}")
         model = CaffeModel()
         place = f"{self.getModelDir().rstrip('/')}/{model.uid}"
         texts = self._texts(place)
@@ -201,13 +202,13 @@ class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
 
         spark, blobs = dataset.sparkSession, self.getBlobs()
         if not blobs:
-            raise ValueError("CaffeModel needs blobs: the TEST net's blobs that transform() adds")
+            raise invalid("CaffeModel needs blobs: the TEST net's blobs that transform() adds")
         stage_columns.check_new("CaffeModel", dataset, blobs)
         texts = Texts(**json.loads(self.getOrDefault(self.texts)))
         flags = {"model": self.getModelPath(), "features": ",".join(blobs)}
         conf = Config.of_texts(spark, flags, texts)
         if "id" in [top["name"] for top in _tops_of(conf.data_layer(False))]:
-            raise ValueError(
+            raise invalid(
                 "CaffeModel identifies rows by a column `id`, so no top of the layer may have that "
                 "name: rename the top and its column"
             )

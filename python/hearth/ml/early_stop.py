@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from hearth.errors import invalid
+
 _GREATER = ("acc", "auc", "f1", "precision", "recall", "r2", "iou", "bleu")
 
 
@@ -27,7 +29,7 @@ class EarlyStop:
     def observe(self, row: Mapping[str, Any], epoch: int) -> bool:
         """Whether this epoch is the best so far. Raises ValueError if the number is missing."""
         if self.monitor not in row:
-            raise ValueError(
+            raise invalid(
                 f"monitor is {self.monitor!r}, but an epoch has {', '.join(row)}: use one of "
                 "these (val_loss needs validationIndicatorCol or validationFraction)"
             )

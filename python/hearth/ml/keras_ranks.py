@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hearth.errors import invalid
+
 
 class KerasRanks(Protocol):
     """One process among the ranks. Methods are collective calls of one thread."""
@@ -126,7 +128,7 @@ def ranks_of(backend: str, ctx: Any) -> KerasRanks:
         return TensorFlowRanks()
     if backend == "torch":
         return TorchRanks(ctx)
-    raise ValueError(
+    raise invalid(
         f"Keras on {backend!r} trains on one worker only: set workers=1, or backend to "
         "'tensorflow' or 'torch'"
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from hearth.data.keras import KerasDataset
 from hearth.data.options import WEIGHT
+from hearth.errors import invalid
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.keras_ranks import KerasRanks
 from hearth.ml.training_spec import NOTHING_HELD, TrainingCode, TrainingSpec
@@ -41,7 +42,7 @@ class KerasTrainer:
         made = code.model
         self.model = made if isinstance(made, keras.Model) else made(**spec.model_args)
         if not isinstance(self.model, keras.Model):
-            raise ValueError(
+            raise invalid(
                 f"KerasEstimator's model returns a {type(self.model).__name__}: it must return a "
                 "keras.Model"
             )
@@ -50,7 +51,7 @@ class KerasTrainer:
         else:
             self._check_compiled()
         if spec.precision == "fp16" and ranks.size > 1 and keras.backend.backend() == "torch":
-            raise ValueError(
+            raise invalid(
                 "precision is 'fp16', which Keras on PyTorch supports on one worker only, as each "
                 "would scale its loss separately: use 'bf16', or backend='tensorflow'"
             )
@@ -66,7 +67,7 @@ class KerasTrainer:
     def _compile(self) -> None:
         spec, metrics = self.spec, list(self.code.metrics)
         if self.code.loss is None or self.code.optimizer is None:
-            raise ValueError("KerasEstimator needs loss and optimizer, or a compiled model")
+            raise invalid("KerasEstimator needs loss and optimizer, or a compiled model")
         self.model.compile(
             optimizer=_optimizer(self.code.optimizer, spec),
             loss=self.code.loss,
@@ -84,7 +85,7 @@ class KerasTrainer:
             "accumulationSteps": spec.accumulation > 1,
         }  # fmt: skip
         if named := [name for name, value in given.items() if value]:
-            raise ValueError(
+            raise invalid(
                 f"the model is compiled, so {', '.join(named)} cannot be set by Params: pass loss "
                 "and optimizer to KerasEstimator, or compile the model with these values"
             )
@@ -139,7 +140,7 @@ class KerasTrainer:
     def validate(self, loader: Any) -> dict[str, float]:
         """The figures over all ranks' rows, each counted once."""
         if not len(loader):
-            raise ValueError(NOTHING_HELD)
+            raise invalid(NOTHING_HELD)
         rows = [0]
         note = partial(batch_of, spec=self.spec, note=self._note)
         batches = _unrepeated(loader, note, rows)
@@ -174,7 +175,7 @@ class KerasTrainer:
         variables = self.model.optimizer.variables
         shapes = [tuple(w.shape) for w in self.model.get_weights()]
         if [w.shape for w in found["w"]] != shapes or len(variables) != len(found["o"]):
-            raise ValueError(
+            raise invalid(
                 "the checkpoint in storeDir is of another model or optimizer: its weights have "
                 "other shapes; use another folder"
             )
@@ -209,7 +210,7 @@ class _Epochs(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._trainer.run["step"] += 1
         if not math.isfinite(loss := float((logs or {}).get("loss", 0.0))):
-            raise ValueError(
+            raise invalid(
                 f"the loss is {loss} in step {self._trainer.run['step'] - 1}, so the weights would "
                 "become NaN: lower learningRate, scale the inputs, or look for NaN and infinity in "
                 "the columns"
@@ -281,7 +282,7 @@ def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
         ValueError: the values do not fit an array.
     """
     if name not in batch:
-        raise ValueError(
+        raise invalid(
             f"a minibatch has no {name!r}, but {', '.join(batch)}: the transformation must keep "
             "the columns that are read"
         )
@@ -293,7 +294,7 @@ def as_array(batch: Mapping[str, Any], name: str) -> np.ndarray:
     with np.errstate(over="ignore"):
         found = values.astype(keras.backend.floatx())
     if (lost := np.isinf(found) & np.isfinite(values)).any():
-        raise ValueError(
+        raise invalid(
             f"the column {name!r} has the value {values[lost][0]}, which {found.dtype} cannot "
             "hold: scale the column"
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.ml import predictors
 from hearth.ml.predict_tasks import Prediction, arrow_schema, predicted
 from hearth.spark.stage_columns import check_new, stage_frame
@@ -63,7 +64,7 @@ def predict(
     names = [inputs] if isinstance(inputs, str) else list(inputs)
     made = _checked(names, outputs, batch_size, devices)
     if precision not in predictors.PRECISIONS:
-        raise ValueError(f"predict's precision is {precision!r}: use 'bf16', or none")
+        raise invalid(f"predict's precision is {precision!r}: use 'bf16', or none")
     flags = {"compile": compile, "precision": precision}
     program = predictors.program_of(make_predict, prepare, names, made.names, **flags)
     return with_outputs(_STAGE, frame, program, made, batch_size, devices)
@@ -83,15 +84,15 @@ def _checked(names: list[str], outputs: str, batch_size: int, devices: int) -> S
     from pyspark.sql.types import StructType, _parse_datatype_string
 
     if not names:
-        raise ValueError("predict reads no column: name the model's input columns in `inputs`")
+        raise invalid("predict reads no column: name the model's input columns in `inputs`")
     if len(set(names)) < len(names):
-        raise ValueError(f"predict reads a column twice ({', '.join(names)}): name each once")
+        raise invalid(f"predict reads a column twice ({', '.join(names)}): name each once")
     for name, value, least in (("batch_size", batch_size, 1), ("devices", devices, 0)):
         if not isinstance(value, int) or value < least:
-            raise ValueError(f"predict's {name} is {value!r}: it must be at least {least}")
+            raise invalid(f"predict's {name} is {value!r}: it must be at least {least}")
     made = _parse_datatype_string(outputs)
     if not isinstance(made, StructType):
-        raise ValueError(f'outputs is {outputs!r}: name columns and types ("scores array<float>")')
+        raise invalid(f'outputs is {outputs!r}: name columns and types ("scores array<float>")')
     return made
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hearth.errors import invalid
 from hearth.rows.model_thread import kept
 from hearth.rows.results import as_array
 
@@ -101,7 +102,7 @@ class Predictor:
         if not (_is_of(made, "torch.nn") or _is_keras(made)):
             made = made()
             if not callable(made):
-                raise ValueError(
+                raise invalid(
                     f"make_predict() returned a {type(made).__name__}: it must return a function "
                     "of arrays, a PyTorch module or a Keras model"
                 )
@@ -114,7 +115,7 @@ class Predictor:
 
             return TorchPredictor(made, program.inputs, program.compile, program.precision)
         if program.compile or program.precision:
-            raise ValueError(
+            raise invalid(
                 "compile and precision are for PyTorch modules, but make_predict() returned a "
                 f"{type(made).__name__}: return the module, or compile it in make_predict()"
             )
@@ -144,14 +145,14 @@ class Predictor:
         fields = found._asdict() if hasattr(found, "_asdict") else found
         if isinstance(fields, Mapping) and (found is fields or set(wanted) <= set(fields)):
             if missing := [name for name in wanted if name not in fields]:
-                raise ValueError(
+                raise invalid(
                     f"the model returned {', '.join(map(str, fields)) or 'nothing'}, but `outputs` "
                     f"names {', '.join(missing)}: use the names that the model returns"
                 )
             return [as_array(fields[name]) for name in wanted]
         values = list(found) if isinstance(found, tuple) else [found]
         if len(values) != len(wanted):
-            raise ValueError(
+            raise invalid(
                 f"the model returned {len(values)} arrays, but `outputs` has {len(wanted)} columns "
                 f"({', '.join(wanted)}): name a column for each array"
             )
@@ -179,7 +180,7 @@ def _called(function: Any, names: Sequence[str], arrays: Sequence[Any], by_name:
 
 def _check_rows(array: np.ndarray, rows: int, what: str) -> None:
     if array.ndim == 0 or len(array) != rows:
-        raise ValueError(
+        raise invalid(
             f"{what} of shape {array.shape} for {rows} rows: its first dimension must be the rows"
         )
 

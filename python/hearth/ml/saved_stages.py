@@ -19,6 +19,7 @@ from pyspark.ml.util import (
     DefaultParamsWriter,
 )
 
+from hearth.errors import invalid
 from hearth.files.hadoop_files import HadoopFiles
 
 _CODE, _ABOUT, WEIGHTS = "code.pickle", "about.json", "weights.safetensors"
@@ -60,7 +61,7 @@ class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
         """The pickled code. Raises ValueError if it must not be run."""
         if self._distrusted:
             kind = type(self).__name__
-            raise ValueError(
+            raise invalid(
                 f"this {kind} was loaded from {self._distrusted} as untrusted, and the pickled "
                 "code there is not run: if you trust its writer, load it by "
                 f"{kind}.load(path, trusted=True), a pipeline within hearth.ml.trusted()"

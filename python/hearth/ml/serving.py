@@ -25,6 +25,7 @@ from hearth.cluster.errors import reported_to_driver
 from hearth.cluster.feed_spec import FeedSpec, feed_spec
 from hearth.cluster.task.feed_task import infer
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
+from hearth.errors import DeadlineExceededError
 from hearth.ml import predictors
 from hearth.ml.predict_tasks import Prediction
 from hearth.rows.applied import of_rows, prepared
@@ -155,7 +156,7 @@ class _Server:
         """Raises TimeoutError if the model hangs."""
         began = self._began
         if began is not None and time.monotonic() - began > self._limit_s:
-            raise TimeoutError(
+            raise DeadlineExceededError(
                 f"the model has not returned from a call for {self._limit_s:g} s, so this node is "
                 "considered hung: reduce batch_size if a call takes this long"
             )

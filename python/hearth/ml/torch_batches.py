@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from hearth.data.options import WEIGHT
+from hearth.errors import invalid
 from hearth.rows.dense_arrays import byte_rows
 
 
@@ -42,7 +43,7 @@ class BatchConverter:
         labels = [self._to_device(batch, name, kept) for name in self._labels]
         weights = self._to_device(batch, self._weight, kept) if self._weight else None
         if weights is not None and bool((weights < 0).any() or not weights.isfinite().all()):
-            raise ValueError(
+            raise invalid(
                 f"the column {self._weight!r} has the weight {weights.min().item()}: weights of "
                 "rows must be numbers of at least 0"
             )
@@ -50,7 +51,7 @@ class BatchConverter:
 
     def _to_device(self, batch: Mapping[str, Any], name: str, kept: Any) -> torch.Tensor:
         if name not in batch:
-            raise ValueError(
+            raise invalid(
                 f"a minibatch has no {name!r}, but {', '.join(batch)}: the transformation must "
                 "keep the columns that are read"
             )
@@ -79,7 +80,7 @@ def to_device(tensor: torch.Tensor, device: Any, kind: Any, name: str) -> torch.
     found = tensor.to(device, kind)
     lost = found.isinf().to(tensor.device) & tensor.isfinite()
     if lost.any():
-        raise ValueError(
+        raise invalid(
             f"the column {name!r} has the value {tensor[lost][0].item()}, which the model's "
             f"{kind} cannot hold ({int(lost.sum())} of {lost.numel()} values of a minibatch): "
             "scale the column"
@@ -96,12 +97,12 @@ def outputs_of(found: Any, rows: int) -> list[torch.Tensor]:
     outputs = list(found) if isinstance(found, tuple | list) else [found]
     for output in outputs:
         if not isinstance(output, torch.Tensor):
-            raise ValueError(
+            raise invalid(
                 f"the model returned a {type(output).__name__}: it must return one tensor, whose "
                 "first dimension is the rows, or a tuple of such tensors"
             )
         if output.dim() == 0 or len(output) != rows:
-            raise ValueError(
+            raise invalid(
                 f"the model returned shape {tuple(output.shape)} for {rows} rows: its first "
                 "dimension must be the rows"
             )

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from hearth.errors import invalid
 from hearth.ml.torch_batches import Batch, described
 
 
@@ -37,13 +38,13 @@ class Losses:
         self._labels = labels
         several = len(losses) > 1
         if several and len(losses) != len(labels):
-            raise ValueError(
+            raise invalid(
                 f"there are {len(losses)} losses for {len(labels)} label columns "
                 f"({', '.join(labels)}): pass one loss for each of labelCols"
             )
         self._factors = list(factors) or [1.0] * len(losses)
         if len(self._factors) != len(losses):
-            raise ValueError(f"lossWeights has {len(factors)} numbers for {len(losses)} losses")
+            raise invalid(f"lossWeights has {len(factors)} numbers for {len(losses)} losses")
 
     def __call__(self, outputs: Sequence[torch.Tensor], batch: Batch) -> Lost:
         """Raises ValueError for unsupported shapes, or a loss that is not a number."""
@@ -51,7 +52,7 @@ class Losses:
             loss, mass = self._one(0, list(outputs), batch.labels, batch)
             return Lost(loss * self._factors[0], mass, {})
         if len(outputs) != len(self._losses):
-            raise ValueError(
+            raise invalid(
                 f"the model returned {len(outputs)} outputs for {len(self._losses)} losses: it "
                 "must return a tuple with one for each of labelCols"
             )
@@ -67,7 +68,7 @@ class Losses:
             return _checked(_called(function, outputs, labels)), float(batch.rows)
         rows = _called(_per_row(function), outputs, labels)
         if rows.dim() == 0 or len(rows) != len(batch.weights):
-            raise ValueError(
+            raise invalid(
                 f"with weightCol a loss must return a number for each row, but it returned shape "
                 f"{tuple(rows.shape)} for {len(batch.weights)} rows: give it an argument "
                 "reduction='none', like those of torch.nn.functional"
@@ -85,7 +86,7 @@ def _called(function: Callable[..., Any], outputs: Any, labels: Any) -> torch.Te
             return function(*outputs, *labels)
         except (RuntimeError, IndexError, ValueError, UserWarning) as error:
             given = described(["output"] * len(outputs), outputs)
-            raise ValueError(
+            raise invalid(
                 f"the loss cannot compare {given} with {described(['label'] * 9, labels)}: "
                 f"{_line(error)}"
             ) from error
@@ -111,7 +112,7 @@ def _per_row(function: Any) -> Callable[..., Any]:
 def _checked(loss: Any) -> torch.Tensor:
     if not isinstance(loss, torch.Tensor) or loss.dim():
         shape = tuple(getattr(loss, "shape", ())) or type(loss).__name__
-        raise ValueError(
+        raise invalid(
             f"the loss has shape {shape}: it must be one number, the mean over the rows of a "
             "minibatch"
         )
@@ -164,7 +165,7 @@ def named(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         names = [_name_of(each) for each in given]
         if len(set(names)) < len(names):
-            raise ValueError(f"two metrics have one name ({', '.join(names)}): pass a dict")
+            raise invalid(f"two metrics have one name ({', '.join(names)}): pass a dict")
         given = dict(zip(names, given, strict=True))
     return {name: _made(metric) for name, metric in given.items()}
 

@@ -6,6 +6,7 @@ import pickle
 from functools import partial
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
 
 KEPT = 2  # number of checkpoints
@@ -69,7 +70,7 @@ def _device(name: str, ctx: Any) -> Any:
 
     device = ctx.device if name == "auto" else torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
+        raise invalid(
             f"device is {name!r}, but this node sees no GPU: set spark.task.resource.gpu.amount, "
             "or device='auto'"
         )

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from hearth.errors import invalid
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.torch_batches import Batch, BatchConverter, described, float_kind, outputs_of
 from hearth.ml.torch_losses import Losses, Lost, Metrics
@@ -166,7 +167,7 @@ class Trainer:
             try:
                 found = model(*batch.inputs)
             except (RuntimeError, TypeError) as error:
-                raise ValueError(
+                raise invalid(
                     f"the model does not take {described(self.spec.inputs, batch.inputs)}: "
                     f"{str(error).strip().splitlines()[0]}"
                 ) from error
@@ -178,7 +179,7 @@ class Trainer:
 
     def _check_finite(self, lost: Lost) -> None:
         if not lost.loss.isfinite():
-            raise ValueError(
+            raise invalid(
                 f"the loss is {lost.loss.item()} in step {self.run['step']}, so the weights would "
                 "become NaN: lower learningRate, scale the inputs, or look for NaN and infinity in "
                 "the columns"
@@ -244,7 +245,7 @@ class Trainer:
                 metrics.update(outputs, on_device)
         found = self._figures(sums, metrics, "validation rows")
         if not found.pop("rows"):
-            raise ValueError(NOTHING_HELD)
+            raise invalid(NOTHING_HELD)
         return found
 
     def _figures(self, sums: _Sums, metrics: Metrics, what: str = "rows") -> dict[str, Any]:
@@ -254,7 +255,7 @@ class Trainer:
         weighted = [*sums.losses.values(), *(value * sums.rows for value in own.values())]
         *totals, mass, rows = self._total([*weighted, sums.mass, float(sums.rows)])
         if rows and not mass:
-            raise ValueError(
+            raise invalid(
                 f"the column {self.spec.weight!r} has the weight 0 for each of {int(rows)} {what}, "
                 "so they are ignored: set the weight of some rows above 0"
             )

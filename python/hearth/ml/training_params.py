@@ -15,6 +15,7 @@ from pyspark.ml.param.shared import (
     HasValidationIndicatorCol,
 )
 
+from hearth.errors import invalid
 from hearth.spark import stage_columns
 from hearth.spark.ml_stage import all_of, param
 
@@ -66,7 +67,7 @@ class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
         stage = type(self).__name__
         by_column = self.isSet(self.validationIndicatorCol)
         if by_column and self.isSet(self.validationFraction):
-            raise ValueError(
+            raise invalid(
                 f"{stage} has validationIndicatorCol and validationFraction: set one of them"
             )
         if by_column:
@@ -76,7 +77,7 @@ class HasValidation(HasValidationIndicatorCol, HasValidationFraction):
             return dataset, None
         share = self.getOrDefault(self.validationFraction)
         if not 0 < share < 1:
-            raise ValueError(f"validationFraction is {share:g}: it must lie between 0 and 1")
+            raise invalid(f"validationFraction is {share:g}: it must lie between 0 and 1")
         return stage_columns.divided_by_hash(stage, dataset, names, share, seed)
 
 
@@ -117,7 +118,7 @@ class HasNetColumns(
         name = self.getFeaturesCol()
         if self.isSet(self.featuresCol) or stage_columns.positions(dataset, name):
             return [name]
-        raise ValueError(
+        raise invalid(
             f"{type(self).__name__} needs inputCols or featuresCol: the columns that are its input"
         )
 
@@ -222,7 +223,7 @@ class HasTraining(
         """Raises ValueError for invalid values."""
         for name, choices in _CHOICES.items():
             if (value := self.getOrDefault(name)) not in choices:
-                raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")
+                raise invalid(f"{name} is {value!r}: it must be one of {', '.join(choices)}")
         for name, least in _LEAST.items():
             if (value := self.getOrDefault(name)) < least:
-                raise ValueError(f"{name} is {value}: it must be at least {least}")
+                raise invalid(f"{name} is {value}: it must be at least {least}")

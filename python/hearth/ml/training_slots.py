@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hearth.errors import invalid
+
 
 class SlotQueue:
     """Grants slots in the order of the requests, all of a request at once, so none holds only a
@@ -93,7 +95,7 @@ def exclusive_store(store: str) -> Iterator[None]:
     name = store.rstrip("/")
     with _stores_lock:
         if name in _stores:
-            raise ValueError(
+            raise invalid(
                 f"another fit of this program is using storeDir {store}, and each would resume "
                 "from the other's checkpoints: use one folder per fit, or wait for the first one"
             )

@@ -8,6 +8,7 @@ from typing import Any, Self
 from pyspark.ml import Estimator, Model
 
 from hearth.board.mlflow_run import log_model
+from hearth.errors import invalid
 from hearth.ml.prediction import with_outputs
 from hearth.ml.predictors import program_of
 from hearth.ml.saved_stages import CodeStage
@@ -55,11 +56,11 @@ class TrainingEstimator(Estimator, HasTraining, CodeStage):
             with exclusive_store(store), training_slots(spark, self.getWorkers()):
                 found = self._train(spark, spec, frames, store)
         except Exception as error:
-            if any(stage_columns.NULL in str(each) for each in (error, error.__cause__)):
+            if stage_columns.reports_null(error):
                 stage_columns.refuse_nulls(type(self).__name__, dataset, names)
             raise
         if found is None:
-            raise ValueError(
+            raise invalid(
                 f"{type(self).__name__} has no rows to train on: the DataFrame is empty, or all of "
                 "its rows are for validation"
             )
@@ -152,7 +153,7 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
             ValueError: there is none.
         """
         if self._summary is None:
-            raise ValueError(f"this {type(self).__name__} has no summary of its training")
+            raise invalid(f"this {type(self).__name__} has no summary of its training")
         return self._summary
 
     @property
@@ -166,7 +167,7 @@ class TrainedModel(Model, HasNetColumns, CodeStage):
 
         outputs, kinds = self._outputs(), types.split(";")
         if len(kinds) != len(outputs):
-            raise ValueError(
+            raise invalid(
                 f"the model has {len(kinds)} outputs for the columns {', '.join(outputs)}: set "
                 "outputCols to one name for each"
             )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.errors import invalid
+
 
 def packed(state: dict[str, Any]) -> bytes:
     """A state_dict() as the content of a .safetensors file.
@@ -16,7 +18,7 @@ def packed(state: dict[str, Any]) -> bytes:
 
     for name, value in state.items():
         if not isinstance(value, torch.Tensor):
-            raise ValueError(
+            raise invalid(
                 f"{name!r} of the module's state is a {type(value).__name__}, but safetensors hold "
                 "only tensors: leave it out of state_dict(), or save the module in a way of your "
                 "own"

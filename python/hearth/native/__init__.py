@@ -12,6 +12,8 @@ import sys
 from importlib import machinery
 from pathlib import Path
 
+from hearth.errors import NotFoundError
+
 _HERE = Path(__file__).resolve().parent
 
 
@@ -74,7 +76,7 @@ def program() -> Path:
     """
     path = DIRECTORY / "hearth"
     if not path.is_file():
-        raise FileNotFoundError(
+        raise NotFoundError(
             f"the hearth program is not at {path}: install the wheel with its [caffe] extra, "
             "or run `make build` in the checkout"
         )

@@ -45,7 +45,7 @@ class Failure:
     @classmethod
     def of_rendezvous(cls, failure: Mapping[str, Any]) -> Failure:
         """From the result of Coordinator.failure()."""
-        return cls.of({**failure["details"], **failure}, text=_one_line(failure["message"]))
+        return cls.of(failure, text=_one_line(failure["message"]))
 
     @property
     def closed(self) -> bool:
@@ -62,6 +62,18 @@ class Failure:
         """Whether a process was lost, according to its connection or to its peers, so a retry may
         succeed."""
         return self.lost or self.code in ("unavailable", "deadline_exceeded")
+
+    def explained_by(self, reported: Failure | None) -> Failure:
+        """The failure to report, of this one, the rendezvous' first, and of the one `reported` by
+        Spark's job, whichever came first.
+
+        A rank's own error is final. A loss is explained by what the task of the lost rank reports,
+        and by an error because of which that rank ended.
+        """
+        if reported is None or not self.is_loss:
+            return self
+        explains = self.rank in (-1, reported.rank) or not reported.is_loss
+        return reported if explains else self
 
     def line(self) -> str:
         """One line that find() recognizes in a longer text."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from hearth.data.prefetch import prefetched
 from hearth.data.streamed import StreamReader
+from hearth.errors import invalid
 from hearth.sources.owners import shares
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ class BatchOptions:
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
-            raise ValueError(f"batch_size is {self.batch_size}: it must be at least 1")
+            raise invalid(f"batch_size is {self.batch_size}: it must be at least 1")
         if self.num_epochs is not None and self.num_epochs < 1:
-            raise ValueError(f"num_epochs is {self.num_epochs}: it must be at least 1, or None")
+            raise invalid(f"num_epochs is {self.num_epochs}: it must be at least 1, or None")
         if not 0 <= self.cur_shard < self.shard_count:
-            raise ValueError(
+            raise invalid(
                 f"cur_shard is {self.cur_shard} of {self.shard_count}: shards count from 0"
             )
 
@@ -54,7 +55,7 @@ class ShardBatches:
         self._epoch = 0
         self.rows = sum(split.rows or 0 for split in own)
         if not self.rows and options.num_epochs is None:
-            raise ValueError(
+            raise invalid(
                 f"shard {options.cur_shard} of {options.shard_count} has no row of {source.uri}: "
                 "use fewer shards, or set num_epochs"
             )

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hearth.data import parquet
+from hearth.errors import invalid
 from hearth.files.file_system import files_of
 from hearth.petastorm.batches import BatchOptions, ShardBatches
 
@@ -139,7 +140,7 @@ def _options(
     transform: TransformSpec | None = given.pop("transform_spec", None)
     shard = given.pop("cur_shard", None), given.pop("shard_count", None)
     if (shard[0] is None) != (shard[1] is None):
-        raise ValueError(f"cur_shard={shard[0]}, shard_count={shard[1]}: set both, or none")
+        raise invalid(f"cur_shard={shard[0]}, shard_count={shard[1]}: set both, or none")
     shuffle, seed = given.pop("shuffle_row_groups", True), given.pop("seed", None)
     if given:
         raise TypeError(
@@ -186,12 +187,12 @@ def make_spark_converter(
     """
     parent = df.sparkSession.conf.get(SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF, None)
     if not parent:
-        raise ValueError(
+        raise invalid(
             f"spark.conf has no {SparkDatasetConverter.PARENT_CACHE_DIR_URL_CONF}: set it to the "
             "URI of a folder that the driver and all executors see"
         )
     if dtype not in ("float32", "float64", None):
-        raise ValueError(f"dtype={dtype!r}: must be 'float32', 'float64' or None")
+        raise invalid(f"dtype={dtype!r}: must be 'float32', 'float64' or None")
     arguments = (parent, parquet_row_group_size_bytes, compression_codec, dtype)
     for frame, given, converter in _made:
         if given == arguments and _same(frame, df):

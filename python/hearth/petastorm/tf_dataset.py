@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     from hearth.petastorm.batches import ShardBatches
 
@@ -22,7 +24,7 @@ def as_dataset(batches: ShardBatches) -> tf.data.Dataset:
     iterator = iter(batches)
     first = next(iterator, None)
     if first is None:
-        raise ValueError("the shard has no row, so column types cannot be inferred")
+        raise invalid("the shard has no row, so column types cannot be inferred")
     kind = namedtuple("Batch", list(first))  # type: ignore[misc]
     spec = tuple(_spec(values) for values in first.values())
     pending = [(first, iterator)]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -31,7 +33,7 @@ class TransformSpec:
 
     def __post_init__(self) -> None:
         if self.removed_fields and self.selected_fields is not None:
-            raise ValueError("set removed_fields or selected_fields of a TransformSpec, not both")
+            raise invalid("set removed_fields or selected_fields of a TransformSpec, not both")
 
     def apply(self, columns: dict[str, Any]) -> dict[str, Any]:
         """The transformed columns.
@@ -45,7 +47,7 @@ class TransformSpec:
         if self.selected_fields is not None:
             names = list(self.selected_fields)
         if lost := [name for name in names if name not in columns]:
-            raise ValueError(f"TransformSpec names {lost[0]!r}; the columns are {list(columns)}")
+            raise invalid(f"TransformSpec names {lost[0]!r}; the columns are {list(columns)}")
         return {name: columns[name] for name in names}
 
     def _changed(self, columns: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +65,7 @@ class TransformSpec:
 def _field(given: Any) -> tuple[str, Any, tuple[int | None, ...]]:
     """(name, type, shape) of an edit field: a tuple, or an object with these attributes."""
     if isinstance(given, str):
-        raise ValueError(f"edit_fields has {given!r}: need (name, NumPy type, shape, nullable)")
+        raise invalid(f"edit_fields has {given!r}: need (name, NumPy type, shape, nullable)")
     name, kind, shape = given[:3]
     return name, kind, tuple(shape or ())
 
@@ -77,8 +79,8 @@ def _array(name: str, values: list[Any], field: Any) -> Any:
         if shape is not None and None not in shape:
             array = array.reshape(len(values), *shape)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise invalid(
             f"column {name!r} of a TransformSpec has values that do not fit an array"
             f"{'' if field is None else f' of the type {kind} and shape {shape}'}: {error}"
-        ) from None
+        ) from error
     return array

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hearth import HearthError
+from hearth.errors import invalid
 from hearth.ranks.group import Ranks, Rendezvous
 from hearth.ranks.place import Place
 
@@ -57,7 +58,7 @@ def parsed(sizes: str, transports: str) -> Asked:
     for given, known in ((wanted, list(names)), (ways, list(TRANSPORTS))):
         for value in given:
             if value not in known:
-                raise ValueError(f"'{value}': it must be one of {', '.join(known)}")
+                raise invalid(f"'{value}': it must be one of {', '.join(known)}")
     return Asked([names[size] for size in wanted], ways)
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hearth import HearthError
+from hearth.errors import UnavailableError
 from hearth.native import _core
 from hearth.spark.addresses import address_towards
 from hearth.spark.links import mesh_ports
@@ -149,6 +150,13 @@ class Ranks:
         failure = member.failure() if member is not None else None
         return failure["message"] if failure else None
 
+    @property
+    def rendezvous_ended(self) -> bool:
+        """Whether the group has failed because rank 0, which has its rendezvous, has ended."""
+        member = self._member
+        failure = member.failure() if member is not None else None
+        return failure is not None and failure["rank"] < 0
+
     def abort(self, reason: str) -> None:
         """Fails running and later operations, on this rank and all others."""
         group = self._group
@@ -274,7 +282,7 @@ def _found(rendezvous: Rendezvous) -> tuple[str, int, str]:
         host, port, shown = text.split(" ")
         return host, int(port), derived_key(rendezvous.key, shown) if rendezvous.key else shown
     except ValueError:
-        raise ConnectionError(
+        raise UnavailableError(
             f"rank 0 published {text!r} instead of its address: check that all ranks run the "
             "same program and version of hearth"
         ) from None

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hearth.errors import invalid
 from hearth.rows.model_thread import start_in_model_thread
 from hearth.rows.pipe import Pipe
 from hearth.rows.predict_rows import WaitingRows, blocks, minibatches
@@ -114,7 +115,7 @@ def of_rows(partition: int, before: int, count: int) -> Iterator[None]:
         yield
     except ValueError as error:
         where = f"rows {before} to {before + count - 1} of partition {partition}"
-        raise ValueError(f"{error}; in {where}") from error
+        raise invalid(f"{error}; in {where}") from error
 
 
 def _bytes(arrays: Iterable[np.ndarray]) -> int:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.rows import pickles
 from hearth.rows.columns import column_to_numpy
 
@@ -79,7 +80,7 @@ class ColumnResults:
     def check(self) -> None:
         """Raises ValueError if this is an error()."""
         if text := (self.batch.schema.metadata or {}).get(_ERROR):
-            raise ValueError(text.decode(errors="replace"))
+            raise invalid(text.decode(errors="replace"))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The columns as read-only arrays; raises as check()."""
@@ -100,13 +101,13 @@ class ColumnResults:
         if self.single:
             array = self.arrays()["value"]
             if array.shape[1:] != (len(schema),):
-                raise ValueError(
+                raise invalid(
                     f"the results are an array of shape {array.shape}, but the schema has "
                     f"{len(schema)} columns ({', '.join(schema.names)}): return a dict of arrays"
                 )
             return [as_column(array[:, i], field) for i, field in enumerate(schema)]
         if missing := set(schema.names) - set(self.batch.schema.names):
-            raise ValueError(
+            raise invalid(
                 f"the results have the columns {', '.join(self.batch.schema.names)}, but the "
                 f"schema has {', '.join(sorted(missing))}: use the same names"
             )
@@ -141,9 +142,9 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return column if column.type == field.type else column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(
+        raise invalid(
             f"the column {field.name!r} of {len(column)} rows does not fit {field.type}: {error}"
-        ) from None
+        ) from error
 
 
 def loaded(data: Any, from_remote: bool) -> ColumnResults:
@@ -215,7 +216,7 @@ def wire_column(array: np.ndarray) -> pa.Array:
     import pyarrow as pa
 
     if array.dtype.kind not in "biufOU":
-        raise ValueError(
+        raise invalid(
             f"an array of type {array.dtype} cannot be sent to or by a node: convert it to "
             "numbers, strings or bytes"
         )
@@ -242,6 +243,6 @@ def _batch_of(arrays: Mapping[str, Any], metadata: Mapping[bytes, bytes]) -> pa.
     columns = {name: wire_column(as_array(value)) for name, value in arrays.items()}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"results have different numbers of rows ({lengths}): return one per row")
+        raise invalid(f"results have different numbers of rows ({lengths}): return one per row")
     batch = pa.RecordBatch.from_pydict(columns)
     return batch.replace_schema_metadata(metadata) if metadata else batch

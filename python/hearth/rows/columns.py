@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -23,7 +25,7 @@ def check_carried(schema: Any) -> None:
     """
     for field in schema.fields:
         if not _is_carried(field.dataType):
-            raise ValueError(
+            raise invalid(
                 f"column {field.name!r} has the type {field.dataType.simpleString()}, which feeds "
                 f"do not support: {_CAST}"
             )
@@ -121,7 +123,7 @@ class ColumnsBefore:
         names = chunks[0].names
         self._names = self._names or names
         if names != self._names:
-            raise ValueError(
+            raise invalid(
                 f"the rows have the columns {', '.join(names)}, but earlier rows had "
                 f"{', '.join(self._names)}, so the fields of their tuples differ: select the same "
                 "columns in the same order, or use next_numpy(), which names them"
@@ -134,7 +136,7 @@ class ColumnsBefore:
             before = self._shapes.setdefault((name, array.dtype, array.ndim), shape)
             if shape != before:
                 lengths = ({*pair} for pair in zip(shape, before, strict=True))
-                raise ValueError(_other_lengths(name, next(n for n in lengths if len(n) > 1)))
+                raise invalid(_other_lengths(name, next(n for n in lengths if len(n) > 1)))
 
 
 def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
@@ -153,7 +155,7 @@ def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
     kind = column.type
     is_number = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if column.null_count and (is_number or is_list(kind)):
-        raise ValueError(
+        raise invalid(
             f"column {name!r} ({kind}) has nulls ({column.null_count} of {len(column)} values), "
             "which arrays do not support: drop or fill them in Spark (na.drop, coalesce)"
         )
@@ -161,7 +163,7 @@ def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
         return _of_one_length(column, name)
     if is_number or pa.types.is_floating(kind) or _is_bytes(kind):
         return column.to_numpy(zero_copy_only=False)
-    raise ValueError(f"column {name!r} has the type {kind}, which arrays do not support: {_CAST}")
+    raise invalid(f"column {name!r} has the type {kind}, which arrays do not support: {_CAST}")
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -188,7 +190,7 @@ def _of_one_length(column: pa.Array, name: str) -> np.ndarray:
     values = column_to_numpy(column.flatten(), name)
     lengths = pc.list_value_length(column).to_numpy()
     if len(lengths) and (lengths != lengths[0]).any():
-        raise ValueError(_other_lengths(name, set(lengths.tolist())))
+        raise invalid(_other_lengths(name, set(lengths.tolist())))
     length = int(lengths[0]) if len(lengths) else 0
     return values.reshape(len(column), length, *values.shape[1:])
 
@@ -217,7 +219,7 @@ def _other_lengths(name: str, lengths: set[int]) -> str:
 def _column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     found = batch.schema.get_all_field_indices(name)
     if len(found) != 1:
-        raise ValueError(
+        raise invalid(
             f"the rows have {len(found) or 'no'} column{'s'[: len(found)]} {name!r}: they have "
             f"{', '.join(batch.schema.names)}"
         )

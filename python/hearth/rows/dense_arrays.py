@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.rows.columns import column_to_numpy, is_list
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def dense_array(column: pa.Array, name: str) -> np.ndarray:
         ValueError: nulls, lists of different lengths, or an unsupported type.
     """
     if nulls := _nulls(column):
-        raise ValueError(
+        raise invalid(
             f"the column {name!r} ({column.type}) has {_counted(nulls, 'null')} in a batch of "
             f"{_counted(len(column), 'row')}: fill the nulls (DataFrame.fillna) or drop their "
             "rows (DataFrame.dropna)"
@@ -41,13 +42,13 @@ def byte_rows(values: Any, name: str) -> np.ndarray:
     lengths = {len(v) if isinstance(v, bytes | bytearray | memoryview) else -1 for v in values}
     if -1 in lengths:
         kinds = ", ".join(sorted({type(value).__name__ for value in values}))
-        raise ValueError(
+        raise invalid(
             f"column {name!r} has values of type {kinds}, which do not fit an array: use "
             "columns of numbers, arrays, vectors, or bytes of equal length (StringIndexer converts "
             "strings to numbers)"
         )
     if len(lengths) > 1:
-        raise ValueError(
+        raise invalid(
             f"column {name!r} has bytes of different lengths ({sorted(lengths)[:4]}), which do not "
             "fit an array: decode or pad them in Spark"
         )
@@ -69,12 +70,12 @@ def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
     if values.dtype == kind:
         return values
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"the column {name!r} is not numeric, which {kind} requires: cast it")
+        raise invalid(f"the column {name!r} is not numeric, which {kind} requires: cast it")
     with np.errstate(all="ignore"):
         changed = values.astype(kind)
         lost = _lost(values, changed, kind)
     if lost.any():
-        raise ValueError(
+        raise invalid(
             f"the column {name!r} has the value {values[lost][0]}, which does not fit {kind} "
             f"({np.count_nonzero(lost)} of {values.size} values of a batch): change the values, or "
             "the type"

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import InvalidArgumentError
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -39,7 +41,7 @@ def blocks(
             array = _array(column, name, partition, before)
             shape = shapes.setdefault(name, array.shape[1:])
             if array.shape[1:] != shape:
-                raise ValueError(
+                raise InvalidArgumentError(
                     f"the column {name!r} has rows of shape {array.shape[1:]} from row {before} of "
                     f"partition {partition} on, but {shape} before it, which do not fit into one "
                     "minibatch: pad the rows to the same length"
@@ -56,9 +58,9 @@ def _array(column: pa.Array, name: str, partition: int, before: int) -> np.ndarr
         return dense_array(column, name)
     except ValueError as error:
         invalid = _first_invalid(len(column), lambda n: dense_array(column.slice(0, n), name))
-        raise ValueError(
+        raise InvalidArgumentError(
             f"{error}; first in row {before + invalid} of partition {partition}"
-        ) from None
+        ) from error
 
 
 def _first_invalid(count: int, convert: Callable[[int], object]) -> int:
@@ -115,7 +117,7 @@ def _joined(parts: Sequence[Block]) -> Block:
     joined = []
     for arrays in zip(*parts, strict=True):
         if len(shapes := {array.shape[1:] for array in arrays}) > 1:
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"the model returns rows of shapes {sorted(shapes)}, which do not fit one column: "
                 "make them the same length"
             )
@@ -204,7 +206,9 @@ class WaitingRows:
             self._changed.notify_all()
         while at < count:
             if not self._batches:
-                raise ValueError(f"the model returned {count - at} more results than rows")
+                raise InvalidArgumentError(
+                    f"the model returned {count - at} more results than rows"
+                )
             rows = self._batches[0].num_rows
             part = min(rows - self._found_rows, count - at)
             self._found.append([array[at : at + part] for array in found])
@@ -234,12 +238,12 @@ class WaitingRows:
                 len(found[0]), lambda n: self._convert([[a[:n] for a in found]], self._made)
             )
             where = f"row {self._before + invalid} of partition {self._partition}"
-            raise ValueError(f"{error}; first in {where}") from None
+            raise InvalidArgumentError(f"{error}; first in {where}") from error
 
     def check_none(self) -> None:
         """Raises ValueError if rows have no results."""
         if self._batches:
-            raise ValueError(f"the model returned no results for {self._rows} rows")
+            raise InvalidArgumentError(f"the model returned no results for {self._rows} rows")
 
     def close(self) -> None:
         """Ends waits for free space: no more results will follow."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -33,7 +35,7 @@ def spark_type(kind: str, depth: int) -> str:
     """
     scalar = _SCALARS.get(kind)
     if scalar is None:
-        raise ValueError(
+        raise invalid(
             f"values of type {kind} are not supported in columns: convert them to numbers of at "
             "most 64 bits, booleans or strings"
         )
@@ -62,7 +64,7 @@ def to_arrow(values: np.ndarray) -> pa.Array:
         column = pa.array([text.decode() for text in flat], pa.string())
     elif spark_type(values.dtype.name, 0) == "bigint":
         if values.dtype == np.uint64 and flat.size and flat.max() > np.iinfo(np.int64).max:
-            raise ValueError(f"the value {flat.max()} is too large for a column of bigint")
+            raise invalid(f"the value {flat.max()} is too large for a column of bigint")
         column = pa.array(flat.astype(np.int64, copy=False))
     else:
         small = values.dtype.itemsize == 2
@@ -92,7 +94,7 @@ def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
     from hearth.rows.dense_arrays import fitted, value_type
 
     if values.ndim == 0:
-        raise ValueError(
+        raise invalid(
             f"the function returned a single value for the column {field.name!r}: its first "
             "dimension must be the rows (use reduce_blocks for a single result)"
         )
@@ -103,6 +105,6 @@ def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
     try:
         return column if column.type == field.type else column.cast(field.type)
     except pa.ArrowInvalid as error:
-        raise ValueError(
+        raise invalid(
             f"the column {field.name!r} of {len(column)} rows does not fit {field.type}: {error}"
-        ) from None
+        ) from error

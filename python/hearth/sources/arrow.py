@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import BATCH_ROWS, Format, Unit, check_columns, check_starts
@@ -42,7 +43,7 @@ class ArrowFormat(Format):
                 rows = _rows_of(source.read_at(at, head))
                 units.append(Unit(number, at, head + body, rows))
         except struct.error:
-            raise ValueError(f"{file.uri} is damaged: its footer points outside the file") from None
+            raise invalid(f"{file.uri} is damaged: its footer points outside the file") from None
         return check_starts(file.uri, file.size, units, "record batch")
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> _Reader:
@@ -84,10 +85,10 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
     tail = source.read_at(max(0, size - 10), 10)
     if len(tail) < 10 or not tail.endswith(_MAGIC):
         magic = _MAGIC.decode()
-        raise ValueError(f"{source.uri} is not an Arrow file: it does not end with {magic}")
+        raise invalid(f"{source.uri} is not an Arrow file: it does not end with {magic}")
     (length,) = struct.unpack_from("<i", tail)
     if not 0 < length <= size - 10:
-        raise ValueError(f"{source.uri} is damaged: its footer has {length} bytes")
+        raise invalid(f"{source.uri} is damaged: its footer has {length} bytes")
     footer = source.read_at(size - 10 - length, length)
     table = struct.unpack_from("<I", footer)[0]
     place = _field(footer, table, _RECORD_BATCHES)
@@ -96,11 +97,11 @@ def _blocks(source: InputFile) -> list[tuple[int, int, int]]:
     vector = place + struct.unpack_from("<I", footer, place)[0]
     (count,) = struct.unpack_from("<I", footer, vector)
     if count > length // _BLOCK.size:
-        raise ValueError(f"{source.uri} is damaged: its footer lists {count} record batches")
+        raise invalid(f"{source.uri} is damaged: its footer lists {count} record batches")
     blocks = [_BLOCK.unpack_from(footer, vector + 4 + _BLOCK.size * i) for i in range(count)]
     for at, head, body in blocks:
         if at < 0 or head < 0 or body < 0 or at + head + body > size:
-            raise ValueError(f"{source.uri} is damaged: a record batch begins at byte {at}")
+            raise invalid(f"{source.uri} is damaged: a record batch begins at byte {at}")
     return blocks
 
 
@@ -112,7 +113,7 @@ def _rows_of(message: bytes) -> int:
     kind = _field(message, table, _HEADER_TYPE)
     header = _field(message, table, _HEADER)
     if kind is None or header is None or message[kind] != _IS_BATCH:
-        raise ValueError("a message is not a record batch")
+        raise invalid("a message is not a record batch")
     batch = header + struct.unpack_from("<I", message, header)[0]
     length = _field(message, batch, _LENGTH)
     return 0 if length is None else struct.unpack_from("<q", message, length)[0]

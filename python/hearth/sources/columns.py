@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hearth.errors import invalid
+
 
 def parse_column(item: str) -> tuple[str, str]:
     """`name` or `name as alias` (as in dataframe_column_select) as (name, alias).
@@ -17,7 +19,7 @@ def parse_column(item: str) -> tuple[str, str]:
         return words[0], words[0]
     if named and len(words) == 3 and words[1].lower() == "as":
         return words[0], words[2]
-    raise ValueError(f"'{item}' is neither a column name nor 'name as alias'")
+    raise invalid(f"'{item}' is neither a column name nor 'name as alias'")
 
 
 def column_pairs(items: Sequence[str], known: Sequence[str]) -> tuple[tuple[str, str], ...]:

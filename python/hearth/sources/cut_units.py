@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -79,7 +81,7 @@ class _Rows:
             if batch is None:
                 if end is None:
                     return
-                raise ValueError(f"it has {self.row} rows instead of {end} or more")
+                raise invalid(f"it has {self.row} rows instead of {end} or more")
             count = batch.num_rows if end is None else min(end - self.row, batch.num_rows)
             self._rest = batch.slice(count) if count < batch.num_rows else None
             self.row += count
@@ -93,4 +95,4 @@ class _Rows:
             left = next(self._batches, None)
             if left is None:
                 return
-        raise ValueError(f"it has more than {self.row} rows")
+        raise invalid(f"it has more than {self.row} rows")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import NotFoundError, invalid
 from hearth.files.input_files import Count, InputFile, check_unchanged
 from hearth.files.stored_files import StoredFile, list_files
 from hearth.files.uri import local_path
@@ -68,7 +69,7 @@ class FileSource:
         listed = {file.identity(): file for file in self._listed(spark)}
         named = [tuple(file) for file in files]
         if lost := next((name for name in named if name not in listed), None):
-            raise ValueError(
+            raise invalid(
                 f"{lost[0]} has changed since the run began: it had {lost[1]} bytes; restore the "
                 "files, or use another checkpoint_dir"
             )
@@ -89,7 +90,7 @@ class FileSource:
         """Like pin(), for files that have been listed."""
         files = self.format.data_files(listed)
         if not files:
-            raise FileNotFoundError(f"there are no {self.format.kind} files in {self.uri}")
+            raise NotFoundError(f"there are no {self.format.kind} files in {self.uri}")
         with errors_of(files[0].uri, self.format.kind):
             known = self.format.schema(files)
         return self.pin_known(files, known)
@@ -185,7 +186,7 @@ class FileSource:
     def pinned(self) -> PinnedFiles:
         """The result of pin(). Raises ValueError before pin()."""
         if not self.packed:
-            raise ValueError(f"{self.uri} is not pinned yet: call pin() first, in the driver")
+            raise invalid(f"{self.uri} is not pinned yet: call pin() first, in the driver")
         return pickle.loads(zlib.decompress(self.packed))
 
     def _with(self, pinned: PinnedFiles) -> FileSource:
@@ -212,13 +213,13 @@ class FileSource:
         import pyarrow as pa
 
         if twice := sorted({name for name in known.names if known.names.count(name) > 1}):
-            raise ValueError(f"{self.uri} has several columns called '{twice[0]}'; rename them")
+            raise invalid(f"{self.uri} has several columns called '{twice[0]}'; rename them")
         in_names = dict(folders.types())
         every = dict.fromkeys((*known.names, *in_names))
         for name, _ in self.columns:
             if name not in every:
                 had = ", ".join(every)
-                raise ValueError(f"column '{name}' is not in {self.uri}, which has: {had}")
+                raise invalid(f"column '{name}' is not in {self.uri}, which has: {had}")
         wanted = {name for name, _ in self.columns} or every
         kept = [f for f in known if f.name in wanted and f.name not in in_names]
         return pa.schema([pa.field(field.name, _decoded(field.type)) for field in kept])
@@ -233,10 +234,10 @@ class FileSource:
         except ValueError as error:
             if not self.version:
                 raise
-            raise ValueError(
+            raise invalid(
                 f"{self.version} of {self.uri}: {error}; do not vacuum a table, nor expire its "
                 "snapshots, while a run reads an older version"
-            ) from None
+            ) from error
 
     def _read(self, file: InputFile, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from hearth.errors import invalid
 from hearth.files.stored_files import StoredFile
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class FolderColumns:
         names = tuple(found[0]) if found else ()
         for file, values in zip(files, found, strict=True):
             if tuple(values) != names:
-                raise ValueError(
+                raise invalid(
                     f"{file.uri} is in folders with the columns {', '.join(values) or 'none'}, "
                     f"{files[0].uri} with {', '.join(names) or 'none'}: name a folder whose files "
                     "agree"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hearth.errors import HearthError, error_class
+from hearth.errors import code_of, error_class, invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 
@@ -88,11 +88,8 @@ def errors_of(uri: str, kind: str) -> Iterator[None]:
         if uri in said:
             raise
         line = f"{uri} cannot be read as {kind}: {said}"
-        if isinstance(error, HearthError):
-            raise error_class(error.code)(line) from None
-        if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
-            raise OSError(line) from None
-        raise ValueError(line) from None
+        damaged = isinstance(error, (pa.ArrowException, OverflowError, IndexError))
+        raise error_class("invalid_argument" if damaged else code_of(error))(line) from error
 
 
 def not_empty(files: Sequence[StoredFile]) -> list[StoredFile]:
@@ -104,7 +101,7 @@ def check_starts(uri: str, size: int, units: Sequence[Unit], what: str) -> list[
     """The units; raises ValueError if one starts outside its file or has a negative size."""
     for number, unit in enumerate(units):
         if not 0 <= unit.start < size or unit.bytes < 0 or (unit.rows or 0) < 0:
-            raise ValueError(
+            raise invalid(
                 f"{uri} is damaged: {what} {number} begins at byte {unit.start} of {size} with "
                 f"{unit.rows} rows; write it again"
             )
@@ -115,7 +112,7 @@ def check_columns(uri: str, known: Sequence[str], wanted: Sequence[str]) -> None
     """Raises ValueError for an unknown column."""
     for name in wanted:
         if name not in known:
-            raise ValueError(f"column '{name}' is not in {uri}, which has: {', '.join(known)}")
+            raise invalid(f"column '{name}' is not in {uri}, which has: {', '.join(known)}")
 
 
 def batch_rows(size: int, rows: int) -> int:

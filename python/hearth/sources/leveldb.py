@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
@@ -31,12 +32,12 @@ class LevelDbFormat(Format):
         found = {file.uri.rpartition("/")[2]: file for file in files}
         folder = files[0].uri.rpartition("/")[0]
         if local_path(files[0].uri) is None:
-            raise ValueError(
+            raise invalid(
                 f"{folder}: a LevelDB is read in place, so it must be on a path that all hosts "
                 "see; convert it to Parquet, which can be read from any file system"
             )
         if "CURRENT" not in found:
-            raise ValueError(f"{folder} is not a LevelDB: it has no CURRENT")
+            raise invalid(f"{folder} is not a LevelDB: it has no CURRENT")
         first = found.pop("CURRENT")
         return [first, *(file for name, file in found.items() if not name.startswith(_LOGS))]
 

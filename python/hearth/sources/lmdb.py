@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.file_system import by_core
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
 from hearth.files.input_files import Count, InputFile
@@ -36,10 +37,10 @@ class LmdbFormat(Format):
             folder = files[0].uri.rpartition("/")[0]
             is_other = any(file.uri.endswith("/CURRENT") for file in files)
             why = "it is a LevelDB" if is_other else "it has no data.mdb"
-            raise ValueError(f"{folder} is not an LMDB: {why}")
+            raise invalid(f"{folder} is not an LMDB: {why}")
         file = (data or files)[0]
         if not by_core(file.uri):
-            raise ValueError(
+            raise invalid(
                 f"{file.uri}: an LMDB is read in place, so it must be on a path that all hosts "
                 "see, or in HDFS; convert it to Parquet, which can be read from any file system"
             )

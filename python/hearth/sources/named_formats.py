@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.files.stored_files import list_files
 from hearth.sources.arrow import ArrowFormat
 from hearth.sources.file_source import FileSource
@@ -25,7 +26,7 @@ def pin_by_names(uri: str, spark: Any = None) -> FileSource:
     files = list_files(uri, spark)
     kinds = {_kind(file.uri) for file in files}
     if len(kinds) > 1:
-        raise ValueError(f"{uri} has files of several formats: use files of one format")
+        raise invalid(f"{uri} has files of several formats: use files of one format")
     formats: dict[str, Format] = {
         "parquet": ParquetFormat(), "arrow": ArrowFormat(), "tfrecord": TfRecordFormat(),
     }  # fmt: skip

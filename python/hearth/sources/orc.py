@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import Format, Unit, batch_rows, check_columns, check_starts, not_empty
@@ -32,7 +33,7 @@ class OrcFormat(Format):
         source = _opened(InputFile(file))
         stripes = stripes_of(source)
         if len(stripes) != source.nstripes:
-            raise ValueError(f"{file.uri} is damaged: its footer has {len(stripes)} stripes")
+            raise invalid(f"{file.uri} is damaged: its footer has {len(stripes)} stripes")
         units = [Unit(i, start, size, rows) for i, (start, size, rows) in enumerate(stripes)]
         return check_starts(file.uri, file.size, units, "stripe")
 

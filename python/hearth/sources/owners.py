@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from hearth.errors import invalid
 from hearth.sources.source import Piece, Split
 
 
@@ -25,7 +26,7 @@ def owners(splits: Sequence[Split], hosts: Sequence[frozenset[str]], ranks: int)
         ValueError: `hosts` and `ranks` have different lengths, or `ranks` is not positive.
     """
     if ranks < 1 or (hosts and len(hosts) != ranks):
-        raise ValueError(f"splits cannot be assigned to {ranks} ranks on {len(hosts)} hosts")
+        raise invalid(f"splits cannot be assigned to {ranks} ranks on {len(hosts)} hosts")
     loads = [(split.rows or 0) if _counted(splits) else split.bytes for split in splits]
     local = _local_ranks(splits, hosts)
     return _by_host(loads, local, ranks) if len(set(local)) > 1 else _contiguous(loads, ranks)

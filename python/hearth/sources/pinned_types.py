@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -20,16 +22,16 @@ def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
         return column
     kind, wanted = _kind_of(column.type), _kind_of(field.type)
     if kind != wanted and not pa.types.is_null(column.type):
-        raise ValueError(
+        raise invalid(
             f"the column {field.name!r} is {column.type}, but {field.type} in the source's schema: "
             "write all files with one type, or read them with Spark"
         )
     try:
         found = column.cast(field.type)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"the column {field.name!r}: {error}") from None
+        raise invalid(f"the column {field.name!r}: {error}") from error
     if _infinities(found) != _infinities(column):
-        raise ValueError(
+        raise invalid(
             f"the column {field.name!r} has {column.type} values that {field.type}, its type in "
             "the source's schema, cannot hold"
         )

@@ -8,6 +8,8 @@ import struct
 import zlib
 from collections.abc import Callable
 
+from hearth.errors import invalid
+
 Unpack = Callable[[bytes], bytes]
 
 
@@ -43,7 +45,7 @@ def _unpacked_size(chunk: bytes, most: int) -> int:
         if byte < 0x80:
             break
     if not 0 < size <= most:
-        raise ValueError(f"a chunk of {size} bytes in the last {most} of a block")
+        raise invalid(f"a chunk of {size} bytes in the last {most} of a block")
     return size
 
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hearth.errors import DataLossError
+from hearth.errors import DataLossError, invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import BATCH_ROWS, Format, Unit
@@ -83,10 +83,10 @@ class _Reader:
         except (OSError, DataLossError) as error:
             if key in (None, (0, self._file.stored.size)):
                 raise
-            raise ValueError(
+            raise invalid(
                 f"{error}; its records may contain TFRecords themselves, and can then only be read "
                 "from the beginning of the file: write it with gzip"
-            ) from None
+            ) from error
 
 
 def _open_range(file: InputFile, key: tuple[int, int] | None) -> Any:
@@ -99,7 +99,7 @@ def _open_range(file: InputFile, key: tuple[int, int] | None) -> Any:
     begin, end = key or (0, size)
     data = file.read_at(begin, end - begin)
     if len(data) < end - begin:
-        raise ValueError(f"{file.uri} ends at byte {begin + len(data)} instead of {size}")
+        raise invalid(f"{file.uri} ends at byte {begin + len(data)} instead of {size}")
     name = file.uri if (begin, end) == (0, size) else f"{file.uri} from byte {begin} on"
     return open_records(data, name)
 
@@ -120,12 +120,12 @@ def _scanned(source: InputFile, wanted: int) -> Iterator[Unit]:
         if at + _HEADER.size > base + len(data):
             base, data = at, source.read_at(at, _WINDOW_BYTES)
         if len(data) - (at - base) < _HEADER.size:
-            raise ValueError(f"{source.uri} is damaged: it ends in a record at byte {at}")
+            raise invalid(f"{source.uri} is damaged: it ends in a record at byte {at}")
         length, _ = _HEADER.unpack_from(data, at - base)
         at += _HEADER.size + length + _TRAILER_BYTES
         rows += 1
         if at > source.size():
-            raise ValueError(f"{source.uri} is damaged: record {rows} ends after the file")
+            raise invalid(f"{source.uri} is damaged: record {rows} ends after the file")
         if at - begin >= wanted or at == source.size():
             yield Unit((begin, at), begin, at - begin, rows)
             begin, rows = at, 0

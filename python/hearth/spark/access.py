@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
 from hearth.spark.driver_python import use_driver_python
@@ -99,7 +100,7 @@ class ClassicSpark:
         framed = hasattr(type(rows), "mapInArrow")
         planned = rows._jdf.queryExecution().toRdd() if framed else rows._jrdd.rdd()
         if planned.outputDeterministicLevel().toString() == "INDETERMINATE":
-            raise ValueError(
+            raise invalid(
                 "these rows may be in other partitions when Spark recomputes them (a "
                 "repartition() of an RDD without a fixed order), so a cluster with restart=True "
                 "would lose and repeat rows: write them to files first, checkpoint() "

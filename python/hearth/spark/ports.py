@@ -10,6 +10,7 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from hearth.errors import ResourceExhaustedError
 from hearth.spark.dynamic_allocation import Setting
 
 COORDINATOR = "spark.hearth.coordinator.port"  # of the driver, for ranks and nodes
@@ -61,9 +62,9 @@ def first_free(ports: Sequence[int], what: str, make: Callable[[int], Made]) -> 
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
             last = error
-    raise OSError(
-        errno.EADDRINUSE, f"no port of {what} ({ports[0]}-{ports[-1]}) is free: {last}"
-    ) from last
+    error = ResourceExhaustedError(f"no port of {what} ({ports[0]}-{ports[-1]}) is free: {last}")
+    error.errno = errno.EADDRINUSE
+    raise error from last
 
 
 def coordinator_ports(ports: Sequence[int], what: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from hearth.errors import invalid
+from hearth.native.failure import Failure
 from hearth.spark.driver_python import use_driver_python
 
 _COLUMN, _ARRAY, _COPY = "__hearth_column_", "__hearth_array_", "__hearth_copy_"
@@ -81,7 +83,7 @@ def refuse_nulls(stage: str, dataset: Any, names: Sequence[str]) -> None:
     if any(found):
         counted = dict(zip(names, found, strict=True))
         said = ", ".join(f"{name!r} in {count}" for name, count in counted.items() if count)
-        raise ValueError(
+        raise invalid(
             f"{stage} does not accept nulls, but among {rows} rows there are nulls of {said}: "
             "fill them (DataFrame.fillna) or drop their rows (DataFrame.dropna)"
         )
@@ -96,12 +98,12 @@ def position(stage: str, dataset: Any, name: str) -> int:
     known = ", ".join(dataset.columns)
     found = positions(dataset, name)
     if not found:
-        raise ValueError(
+        raise invalid(
             f"{stage} reads the column {name!r}, but the DataFrame has {known}: "
             "name another, or add it"
         )
     if len(found) > 1:
-        raise ValueError(
+        raise invalid(
             f"{stage} reads the column {name!r}, but {len(found)} columns of the DataFrame "
             f"have that name ({known}): rename them by DataFrame.toDF"
         )
@@ -151,7 +153,7 @@ def divided(stage: str, dataset: Any, name: str) -> tuple[Any, Any]:
     table = stage_frame(stage, dataset, [name])
     kind = table.frame.schema[table.read[0]].dataType.simpleString()
     if kind != "boolean":
-        raise ValueError(
+        raise invalid(
             f"{stage} validates on rows whose column {name!r} is true, but its type is {kind}: "
             f"make it boolean, e.g. by frame.withColumn({name!r}, frame[{name!r}] != 0)"
         )
@@ -197,7 +199,7 @@ def check_new(
         for other in known:
             if same_name(dataset, other, name):
                 which = "" if other == name else f", as {other!r}, and Spark ignores case"
-                raise ValueError(
+                raise invalid(
                     f"{stage} adds a column {name!r}, which the DataFrame has already{which}: "
                     "set another name, or drop it"
                 )
@@ -226,7 +228,12 @@ def same_name(dataset: Any, one: str, other: str) -> bool:
     return dataset.sparkSession.conf.get("spark.sql.caseSensitive", "false") != "true"
 
 
-NULL = "has a null, which no tensor holds"
+_NULL = Failure("a column has a null, which no tensor holds", "invalid_argument", kind="null")
+
+
+def reports_null(error: BaseException) -> bool:
+    """Whether a job failed by a null in a column of stage_input()."""
+    return _NULL in [Failure.find(str(each)) for each in (error, error.__cause__)]
 
 
 def _without_nulls(name: str, kind: Any) -> Any:
@@ -234,7 +241,7 @@ def _without_nulls(name: str, kind: Any) -> Any:
     from pyspark.sql import functions
 
     column = functions.col(name)
-    failed = functions.raise_error(functions.lit(f"a column {NULL}"))
+    failed = functions.raise_error(functions.lit(_NULL.line()))
     return functions.when(_has_null(column, kind), failed).otherwise(column)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import tensorflow as tf
 
 from hearth.checkpoints.background import in_background
-from hearth.checkpoints.checkpoint_folder import Checkpoint, CheckpointFolder, invalid, some_of
+from hearth.checkpoints.checkpoint_folder import Checkpoint, CheckpointFolder, some_of
 from hearth.checkpoints.seal import Part
-from hearth.errors import code_of
+from hearth.errors import code_of, invalid
 from hearth.files.uri import scheme
 from hearth.native.failure import Failure
 from hearth.tensorflow import group

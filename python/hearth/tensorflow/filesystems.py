@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from hearth import native
+from hearth.errors import NotFoundError
 
 _LIBRARY = "libhearth_tensorflow_files.so"
 _lock = threading.Lock()
@@ -33,7 +34,7 @@ def register_filesystems() -> None:
             return
         library = native.DIRECTORY / _LIBRARY
         if not library.is_file():
-            raise FileNotFoundError(
+            raise NotFoundError(
                 f"TensorFlow's file systems are not at {library}: build hearth with TensorFlow "
                 "is installed"
             )

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from hearth import HearthError, native
+from hearth.errors import NotFoundError
 
 _LIBRARY = "libhearth_tensorflow_collective.so"
 _TIMEOUT_S = 300.0
@@ -132,7 +133,7 @@ def _load() -> None:
         return
     library = native.DIRECTORY / _LIBRARY
     if not library.is_file():
-        raise FileNotFoundError(
+        raise NotFoundError(
             f"TensorFlow's ops for the collective are not at {library}: build hearth with "
             "TensorFlow is installed"
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
 from hearth.tensorflow import group
 
 REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3}
@@ -61,7 +62,7 @@ def grouped_allreduce(
 
 def _reduce_slices(slices: tf.IndexedSlices, op: str, name: str) -> tf.IndexedSlices:
     if op not in ("sum", "mean"):
-        raise ValueError(f"tf.IndexedSlices are reduced by 'sum' or 'mean', not {op!r}")
+        raise invalid(f"tf.IndexedSlices are reduced by 'sum' or 'mean', not {op!r}")
     rows = _rows_of_ranks(slices.values, f"rows of {name}")
     values = _gather(slices.values, rows, f"values of {name}")
     if op == "mean":
@@ -144,7 +145,7 @@ def next_step() -> None:
 
 def _check(value: str, known: dict[str, int], what: str) -> None:
     if value not in known:
-        raise ValueError(f"{what}={value!r}: must be one of {', '.join(map(repr, known))}")
+        raise invalid(f"{what}={value!r}: must be one of {', '.join(map(repr, known))}")
 
 
 @tf.RegisterGradient("HearthAllReduce")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hearth.errors import invalid
 from hearth.ranks import steps
 from hearth.tensorflow import group
 
@@ -72,7 +73,7 @@ class InStep(Iterator[tuple[Any, float]]):
         Raises ValueError if in_step() has no feed, or has not yielded that many.
         """
         if self._feed is None or steps > len(self._given):
-            raise ValueError(
+            raise invalid(
                 f"commit({steps}): in_step(feed=...) has yielded {len(self._given)} minibatches, "
                 f"{'without a' if self._feed is None else 'with its'} feed"
             )

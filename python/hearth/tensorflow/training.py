@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from hearth import HearthError
+from hearth.errors import invalid
 from hearth.tensorflow import group
 from hearth.tensorflow.operations import allreduce, grouped_allreduce, name_of, next_step
 from hearth.tensorflow.optimizer_methods import METHODS, decide_together, innermost
@@ -70,13 +71,13 @@ def DistributedOptimizer(optimizer: Any, op: str = "mean", wire: str = "float32"
         Errors of the operations, when gradients are applied.
     """
     if op not in ("mean", "sum"):
-        raise ValueError(f"op={op!r}: must be 'mean' or 'sum'")
+        raise invalid(f"op={op!r}: must be 'mean' or 'sum'")
     inmost = innermost(optimizer)
     method = next((name for name in METHODS if hasattr(inmost, name)), None)
     if method is None or not hasattr(inmost, "from_config"):
         raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
     if _combines(inmost):
-        raise ValueError(
+        raise invalid(
             f"this {type(inmost).__name__} already reduces gradients over the ranks: "
             "call DistributedOptimizer() once for each optimizer"
         )

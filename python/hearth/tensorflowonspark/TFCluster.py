@@ -18,6 +18,7 @@ from typing import Any
 from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import Plan
 from hearth.cluster.errors import ClusterError, NodeError
+from hearth.errors import invalid
 from hearth.tensorflowonspark import TFSparkNode
 from hearth.tensorflowonspark.roles import make_template
 
@@ -177,7 +178,7 @@ def run(
 
 def _refuse_unfed_nodes(driver_ps_nodes: bool, eval_node: bool) -> None:
     if driver_ps_nodes or eval_node:
-        raise ValueError(
+        raise invalid(
             "driver_ps_nodes and eval_node need InputMode.TENSORFLOW: with InputMode.SPARK such "
             "nodes would get no rows"
         )

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 from hearth.cluster.node import data_feed, file_feed
+from hearth.errors import UnimplementedError
 from hearth.files.uri import absolute_uri
 from hearth.tensorflowonspark.queue_source import QueueSource
 
@@ -19,31 +20,31 @@ def hdfs_path(ctx, path):
 
 def start_cluster_server(ctx, num_gpus=1, rdma=False):
     """TensorFlow 1 only. Raises NotImplementedError."""
-    raise NotImplementedError(
+    raise UnimplementedError(
         "DEPRECATED: TensorFlow 2 has no tf.train.Server of this kind: use a tf.distribute strategy"
     )
 
 
 def export_saved_model(sess, export_dir, tag_set, signatures):
     """TensorFlow 1 only. Raises NotImplementedError."""
-    raise NotImplementedError(
+    raise UnimplementedError(
         "DEPRECATED: TensorFlow 2 has no sessions: use compat.export_saved_model(model, dir)"
     )
 
 
 def next_batch(mgr, batch_size, qname="input"):
     """Raises NotImplementedError: use TFNode.DataFeed."""
-    raise NotImplementedError("DEPRECATED: use ctx.get_data_feed().next_batch()")
+    raise UnimplementedError("DEPRECATED: use ctx.get_data_feed().next_batch()")
 
 
 def batch_results(mgr, results, qname="output"):
     """Raises NotImplementedError: use TFNode.DataFeed."""
-    raise NotImplementedError("DEPRECATED: use ctx.get_data_feed().batch_results()")
+    raise UnimplementedError("DEPRECATED: use ctx.get_data_feed().batch_results()")
 
 
 def terminate(mgr, qname="input"):
     """Raises NotImplementedError: use TFNode.DataFeed."""
-    raise NotImplementedError("DEPRECATED: use ctx.get_data_feed().terminate()")
+    raise UnimplementedError("DEPRECATED: use ctx.get_data_feed().terminate()")
 
 
 def release_port(ctx):

@@ -8,6 +8,7 @@ from typing import Any
 
 from hearth.cluster.errors import ClusterError, own_error, reported_to_driver
 from hearth.cluster.task.node_job import make_job, start_node
+from hearth.errors import invalid
 from hearth.spark.access import spark_access
 from hearth.spark.task_resources import task_gpus
 from hearth.spark.token_forwarder import forward_tokens
@@ -34,7 +35,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
         ValueError: num_executors is less than 1.
     """
     if num_executors < 1:
-        raise ValueError(f"num_executors is {num_executors}: at least 1 instance must run")
+        raise invalid(f"num_executors is {num_executors}: at least 1 instance must run")
     context = getattr(sc, "sparkContext", sc)
     if use_barrier:
         _check_slots(context, num_executors)

@@ -14,6 +14,7 @@ from hearth.cluster.errors import reported_to_driver
 from hearth.cluster.feed_spec import feed_spec
 from hearth.cluster.node.context import NodeContext
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram, start_body
+from hearth.errors import invalid
 from hearth.spark.task_resources import partition_id
 from hearth.tensorflow.filesystems import register_when_imported
 from hearth.tensorflowonspark import TFNode
@@ -102,7 +103,7 @@ def _get_manager(cluster_info, host, executor_id):
     for node in cluster_info:
         if node["host"] == host and node["executor_id"] == executor_id:
             return node
-    raise ValueError(f"no node of the cluster is on host {host} with id {executor_id}")
+    raise invalid(f"no node of the cluster is on host {host} with id {executor_id}")
 
 
 def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):

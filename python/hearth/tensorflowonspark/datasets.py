@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hearth.errors import invalid
+
 
 def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
     """Implements AsDataset.as_dataset()."""
@@ -23,7 +25,7 @@ def as_dataset(feed: Any, batch_size: int, output_signature: Any) -> Any:
     if output_signature is None:
         first = next(source, None)
         if first is None:
-            raise ValueError("the feed ended without a row: pass output_signature to as_dataset()")
+            raise invalid("the feed ended without a row: pass output_signature to as_dataset()")
         source = itertools.chain([first], source)
         output_signature = tf.nest.map_structure(_spec, first)
     found = tf.data.Dataset.from_generator(lambda: source, output_signature=output_signature)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.files import tfrecord_files
 from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.files.tfrecord_schema import (
@@ -92,7 +93,7 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
         examples = tfrecord_files.first_examples(spark, files)
         schema = infer_fields(examples, binary_features)
         if examples and not schema.fields:
-            raise ValueError(f"the examples in {input_dir} have no features to make columns of")
+            raise invalid(f"the examples in {input_dir} have no features to make columns of")
     if not files:
         frame = spark.createDataFrame([], schema)
     else:

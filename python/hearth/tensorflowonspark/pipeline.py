@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
 
+from hearth.errors import UnimplementedError, invalid
 from hearth.spark import stage_columns
 from hearth.spark.ml_stage import SavedStage, StageReader
 from hearth.tensorflowonspark import TFCluster, util
@@ -97,7 +98,7 @@ class TFEstimator(
     def __init__(self, train_fn, tf_args, export_fn=None):
         super().__init__()
         if export_fn is not None:
-            raise ValueError("export_fn needs TensorFlow 1: export the model in train_fn")
+            raise invalid("export_fn needs TensorFlow 1: export the model in train_fn")
         self._setDefault(
             input_mapping={},
             cluster_size=1,
@@ -209,7 +210,7 @@ class TFModel(
         args = self.merge_args_params()
         path = args.export_dir or args.model_dir
         if not path:
-            raise ValueError("TFModel needs export_dir, or model_dir: the path of the saved model")
+            raise invalid("TFModel needs export_dir, or model_dir: the path of the saved model")
         inputs = sorted(args.input_mapping)
         table = stage_columns.stage_frame("TFModel", dataset, inputs)
         spec = pipeline_model.ModelSpec(
@@ -245,7 +246,7 @@ def single_node_env(args):
 
 def get_meta_graph_def(saved_model_dir, tag_set):
     """TensorFlow 1 only. Raises NotImplementedError."""
-    raise NotImplementedError("DEPRECATED: TensorFlow 2 has signatures: tf.saved_model.load(dir)")
+    raise UnimplementedError("DEPRECATED: TensorFlow 2 has signatures: tf.saved_model.load(dir)")
 
 
 def yield_batch(iterable: Iterable[Any], batch_size: int, num_tensors: int = 1) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.uri import local_path
 from hearth.rows import results
 from hearth.rows.applied import ModelColumns, applied
@@ -69,7 +70,7 @@ class LoadedModel:
         self._model = tf.saved_model.load(spec.path, tags=list(spec.tags))
         signatures = self._model.signatures
         if spec.signature not in signatures:
-            raise ValueError(
+            raise invalid(
                 f"the model at {spec.path} has no signature '{spec.signature}', but: "
                 f"{', '.join(signatures)}"
             )
@@ -117,7 +118,7 @@ class LoadedModel:
         found = self.predict(tensors)
         for tensor, _ in self.columns:
             if found[tensor].ndim == 0 or len(found[tensor]) != rows:
-                raise ValueError(
+                raise invalid(
                     f"output '{tensor}' of the model at {self.path} has shape "
                     f"{found[tensor].shape} for {rows} rows: its first dimension must be the rows"
                 )
@@ -129,7 +130,7 @@ class LoadedModel:
         if (array.dtype == object) != (kind.name == "string"):
             first = next(iter(array.flat), None)
             has = array.dtype if array.dtype != object else _TEXTS.get(type(first), "object")
-            raise ValueError(
+            raise invalid(
                 f"the column {column!r} ({has}) cannot be the input "
                 f"'{self.inputs[column]}' of type {kind.name}: cast the column in Spark"
             )
@@ -140,7 +141,7 @@ class LoadedModel:
         try:
             return array.reshape(len(array), *(-1 if d is None else d for d in shape[1:]))
         except ValueError:
-            raise ValueError(
+            raise invalid(
                 f"the column {column!r} has rows of shape {array.shape[1:]}, but the input "
                 f"'{self.inputs[column]}' expects {shape[1:]}"
             ) from None
@@ -161,7 +162,7 @@ def _find(
 ) -> str:
     found = tensor_names.find(name, known, names)
     if found is None:
-        raise ValueError(f"the model at {path} has no {what} '{name}', but: {', '.join(known)}")
+        raise invalid(f"the model at {path} has no {what} '{name}', but: {', '.join(known)}")
     return found
 
 
@@ -179,13 +180,13 @@ def _model(spec: ModelSpec) -> LoadedModel:
 
 def _loaded(spec: ModelSpec, digest: str) -> LoadedModel:
     if model_files.digest(spec.path) != digest:
-        raise ValueError(
+        raise invalid(
             f"the model at {spec.path} is not the one that transform() found: it was replaced, "
             "or hosts have different files. Call transform() again"
         )
     model = LoadedModel(spec)
     if model_files.digest(spec.path) != digest:
-        raise ValueError(f"the model at {spec.path} was replaced while it was loaded: try again")
+        raise invalid(f"the model at {spec.path} was replaced while it was loaded: try again")
     return model
 
 
@@ -208,7 +209,7 @@ def described(spec: ModelSpec, spark: Any) -> tuple[ModelSpec, list[Any]]:
     rows = spark.range(1).mapInArrow(_describe(spec), columns).collect()
     for row in rows:
         if row.refused is not None:
-            raise ValueError(row.refused)
+            raise invalid(row.refused)
     fields = [StructField(row.name, _parse_datatype_string(row.type), True) for row in rows]
     return replace(spec, digest=rows[0].digest), fields
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.ml.param import Params, TypeConverters
 
+from hearth.errors import invalid
 from hearth.spark.ml_stage import param
 
 
@@ -92,7 +93,7 @@ class HasInputMode(_HasInputMode):
         from hearth.tensorflowonspark.TFCluster import InputMode
 
         if value == InputMode.TENSORFLOW:
-            raise ValueError("InputMode.TENSORFLOW is not possible in a pipeline: use SPARK")
+            raise invalid("InputMode.TENSORFLOW is not possible in a pipeline: use SPARK")
         return self._set(input_mode=value)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from hearth.errors import invalid
+
 # TensorFlow reserves the folder "assets.extra" of a SavedModel for other programs.
 _FOLDER, _FILE = "assets.extra", "tensor_names.json"
 
@@ -85,5 +87,5 @@ def read(folder: str, outputs: Collection[str]) -> TensorNames:
         found = json.loads(text)
         groups = [tuple(tuple(map(str, g)) for g in found[key]) for key in ("inputs", "outputs")]
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} is damaged ({error!r}): remove it, or export again") from None
+        raise invalid(f"{path} is damaged ({error!r}): remove it, or export again") from error
     return TensorNames(*groups)

@@ -6,6 +6,7 @@ import os
 
 from hearth.cluster.node import gpu_info
 from hearth.cluster.node.tensorboard import find_in_path
+from hearth.errors import NotFoundError
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark import addresses
 
@@ -53,6 +54,6 @@ def read_executor_id():
         FileNotFoundError: write_executor_id() was not called here.
     """
     if not os.path.isfile("executor_id"):
-        raise FileNotFoundError(f"No executor_id file found in {os.getcwd()}")
+        raise NotFoundError(f"No executor_id file found in {os.getcwd()}")
     with open("executor_id", encoding="utf-8") as file:
         return int(file.read())

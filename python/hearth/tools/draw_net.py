@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hearth.errors import NotFoundError, invalid
 from hearth.native._core import parse_prototxt
 
 Layer = Mapping[str, Any]
@@ -171,12 +172,12 @@ def write_picture(dot: str, path: str) -> None:
             timeout=_TIMEOUT_S,
         )
     except FileNotFoundError:
-        raise FileNotFoundError(
+        raise NotFoundError(
             f"{path} needs Graphviz's `dot`, which is not installed (apt-get install graphviz); "
             "an output with the extension .dot does not"
         ) from None
     if done.returncode != 0:
-        raise ValueError(f"dot cannot write {path}: {done.stderr.strip()}")
+        raise invalid(f"dot cannot write {path}: {done.stderr.strip()}")
 
 
 def _parser() -> argparse.ArgumentParser:

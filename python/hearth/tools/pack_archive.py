@@ -74,7 +74,7 @@ def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
         part.replace(target)
         return Written(target.stat().st_size, unpacked)
     except OSError as error:
-        raise HearthError(f"-o {target} cannot be written: {error}") from None
+        raise HearthError(f"-o {target} cannot be written: {error}") from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hearth.errors import invalid
 from hearth.tools.parse_log import Row, TrainingLog, read_log
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _read(paths: Sequence[str]) -> dict[str, TrainingLog]:
     for path in paths:
         log = read_log(Path(path).read_text(errors="replace").splitlines())
         if not log.train and not log.test:
-            raise ValueError(f"{path} has no line such as 'Iteration 100, loss = 0.5'")
+            raise invalid(f"{path} has no line such as 'Iteration 100, loss = 0.5'")
         # Runs often differ only in their folders.
         name = Path(path).name if Path(path).name not in logs else path
         logs[name] = log

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hearth.board.history import History
 from hearth.board.page import report
+from hearth.errors import invalid
 
 
 def event_files(run: Path) -> list[Path]:
@@ -25,7 +26,7 @@ def event_files(run: Path) -> list[Path]:
         return [run]
     files = sorted(file for file in run.glob("*tfevents*") if file.is_file())
     if not files:
-        raise ValueError(
+        raise invalid(
             f"{run} has no event files (events.out.tfevents.*): pass the folder that the training "
             "had as -logDir or --log_dir"
         )

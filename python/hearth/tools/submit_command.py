@@ -60,7 +60,7 @@ def prototxts(solver: str) -> list[str]:
     try:
         net = parse_prototxt(Path(path).read_text(), path, "SolverParameter").get("net", "")
     except ValueError as error:
-        raise HearthError(str(error)) from None
+        raise HearthError(str(error)) from error
     place = local_path(net, path) if net else None
     if place is None or not Path(place).is_file():
         raise HearthError(f"{solver} has `net: {net!r}`: there is no such file")

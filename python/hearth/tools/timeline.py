@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hearth.errors import invalid
+
 _PATTERN = "*.trace.json"
 # Synchronizing operations: no rank ends one before the last rank has started it.
 _SYNCHRONIZING = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "barrier")
@@ -77,7 +79,7 @@ def read(file: Path) -> Process:
         except (*_GARBLED, RecursionError):
             continue
     if process is None:
-        raise ValueError(f"{file} is not a timeline of hearth")
+        raise invalid(f"{file} is not a timeline of hearth")
     process.name = process.name or f"process {file.name.removesuffix(_PATTERN[1:])}"
     return process
 
@@ -92,7 +94,7 @@ def _checked(event: Event) -> Event:
     if "step" in details:
         sound &= isinstance(details["group"], str) and isinstance(details["step"], int)
     if not sound:
-        raise ValueError(event)
+        raise invalid(event)
     return event
 
 
@@ -104,7 +106,7 @@ def read_all(folder: Path) -> list[Process]:
     """
     files = sorted(folder.glob(_PATTERN))
     if not files:
-        raise ValueError(
+        raise invalid(
             f"{folder} has no timelines ({_PATTERN}): run with HEARTH_TIMELINE={folder}, and copy "
             "the files of all hosts there"
         )

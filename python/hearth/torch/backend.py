@@ -19,6 +19,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import Backend
 from torch.distributed import ProcessGroup, Work
 
+from hearth.errors import invalid
 from hearth.ranks.group import Ranks, Rendezvous
 from hearth.torch import ddp_steps, rendezvous, stores
 from hearth.torch.exchange import (
@@ -141,12 +142,12 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         for output, given in zip(outputs, inputs, strict=True):
             if given.numel() != output.numel() * self.size():
-                raise ValueError(
+                raise invalid(
                     f"reduce_scatter of {given.numel()} elements to {output.numel()} on each of "
                     f"{self.size()} ranks: the input must have {output.numel() * self.size()}"
                 )
             if output.dtype != given.dtype:
-                raise ValueError(f"reduce_scatter of {given.dtype} to {output.dtype}")
+                raise invalid(f"reduce_scatter of {given.dtype} to {output.dtype}")
             array, end = reducible(output)
             whole = reducible(given)[0]
             waits.append(self._reduce(opts, "reduce_scatter", array, whole, form=form_of(output)))
@@ -358,7 +359,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         asked = name_of(opts.reduceOp)
         name = _OPS.get(asked)
         if name is None:
-            raise ValueError(
+            raise invalid(
                 f'the backend "hearth" supports {operation} with {", ".join(_OPS)}, not {asked}'
             )
         return self._submit(opts, operation, array, given, op=name, **how)

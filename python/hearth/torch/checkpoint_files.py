@@ -14,14 +14,9 @@ from typing import IO, Any, cast
 
 import torch
 
-from hearth.checkpoints.checkpoint_folder import (
-    Checkpoint,
-    CheckpointFolder,
-    Draft,
-    invalid,
-    sum_of,
-)
+from hearth.checkpoints.checkpoint_folder import Checkpoint, CheckpointFolder, Draft, sum_of
 from hearth.checkpoints.seal import Part, Seal, SealedFile
+from hearth.errors import NotFoundError, invalid
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import local_path
 from hearth.torch import part_states
@@ -141,7 +136,7 @@ def _file_there(path: str) -> SealedFile:
         with open(path, "rb") as file:
             return SealedFile(os.fstat(file.fileno()).st_size, sum_of(file))
     except FileNotFoundError:
-        raise FileNotFoundError(
+        raise NotFoundError(
             f"{path}, which another rank has written, is not visible here: shards need a folder "
             "that all hosts share"
         ) from None
@@ -211,7 +206,7 @@ def _loaded(name: str, file: Any) -> Any:
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:  # PyTorch's message suggests weights_only=False
-        raise ValueError("it contains more than plain data, which could run code") from None
+        raise invalid("it contains more than plain data, which could run code") from None
 
 
 def random_states(peers: Peers) -> dict[str, Any]:

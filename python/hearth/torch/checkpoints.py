@@ -16,8 +16,9 @@ from functools import partial
 from typing import Any
 
 from hearth.checkpoints.background import in_background
-from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder, invalid
+from hearth.checkpoints.checkpoint_folder import MOST_STEPS, CheckpointFolder
 from hearth.data.loader import Loader
+from hearth.errors import invalid
 from hearth.files.uri import is_remote, scheme
 from hearth.torch import checkpoint_files, part_states
 from hearth.torch.background import on_all_ranks
@@ -177,9 +178,9 @@ class Checkpoints:
     def _own(self, step: int, parts: Mapping[str, Any], keep: int) -> Own:
         """Raises TypeError or ValueError for a state that cannot be saved."""
         if type(step) is not int or not 0 <= step < MOST_STEPS:
-            raise ValueError(f"the step is {step!r}, not a number of steps")
+            raise invalid(f"the step is {step!r}, not a number of steps")
         if type(keep) is not int or keep < 1:
-            raise ValueError(f"keep={keep!r} would keep no checkpoint")
+            raise invalid(f"keep={keep!r} would keep no checkpoint")
         given = _given(parts)
         sharded = ShardedParts(given)
         plain = given.keys() - sharded.names
@@ -197,7 +198,7 @@ class Checkpoints:
             and step > self._last[0]
             and part_states.same_position(position, self._last[1])
         ):
-            raise ValueError(
+            raise invalid(
                 f"model and data disagree: the step is {step}, but the state of 'data' is still "
                 f"that of step {self._last[0]}: pass the loader that the program iterates, or its "
                 "current state"
@@ -246,9 +247,9 @@ def _check_fits(
     """Raises ValueError if the states do not match the program's objects."""
     for name in found.states.keys() - {RANDOM}:
         if why := part_states.misfit(name, given[name], found.states[name]):
-            raise ValueError(why)
+            raise invalid(why)
     if sharded.names and (why := sharded.misfit(shards)):
-        raise ValueError(why)
+        raise invalid(why)
     if _DATA in found.states:
         _check_step(found.seal.step, found.states[_DATA])
 
@@ -268,7 +269,7 @@ def _check_step(step: int, state: Any) -> None:
     """Checks the step that the data's state may contain."""
     own = state.get("step") if isinstance(state, dict) else None
     if type(own) is int and own != step:
-        raise ValueError(
+        raise invalid(
             f"model and data disagree: the model is of step {step} and the state of 'data' of step "
             f"{own}: save both at the same step"
         )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
+from hearth.errors import invalid
 from hearth.torch.sharding import check_whole
 
 _IN_WORKER = (
@@ -30,7 +31,7 @@ class FeedDataset(IterableDataset):
 
     def __iter__(self) -> Iterator[Any]:
         if get_worker_info() is not None:
-            raise RuntimeError(_IN_WORKER)
+            raise invalid(_IN_WORKER)
         check_whole()  # on all ranks, before one of them takes rows
         return self._minibatches()
 
@@ -41,7 +42,7 @@ class FeedDataset(IterableDataset):
                 yield as_tensors(batch, self._columns)
 
     def __reduce__(self) -> Any:
-        raise RuntimeError(_IN_WORKER)
+        raise invalid(_IN_WORKER)
 
 
 def as_tensors(batch: Any, columns: Sequence[str] | None = None) -> Any:
@@ -66,7 +67,7 @@ def as_tensor(array: np.ndarray, name: str) -> Any:
     try:
         return torch.from_numpy(array if array.flags.writeable else array.copy())
     except TypeError:
-        raise ValueError(
+        raise invalid(
             f"column {name!r} has the type {array.dtype}, which tensors lack: cast it in Spark "
             "(a date or time to long, a decimal to double)"
         ) from None

@@ -13,6 +13,7 @@ from hearth.cluster import roles
 from hearth.cluster.driver.plan import Plan
 from hearth.cluster.node import gpu_info
 from hearth.cluster.task.node_job import NodeOptions
+from hearth.errors import invalid
 from hearth.spark.profiles import GPUS, gpus_of_nodes
 from hearth.spark.session import active_session
 from hearth.torch import returned
@@ -50,9 +51,9 @@ class TorchDistributor:
         """
         self.spark: Any = active_session()
         if self.spark is None:
-            raise RuntimeError("TorchDistributor needs an active SparkSession: start one first")
+            raise invalid("TorchDistributor needs an active SparkSession: start one first")
         if num_processes <= 0:
-            raise ValueError("num_processes has to be a positive integer")
+            raise invalid("num_processes has to be a positive integer")
         self.num_processes = num_processes
         self.local_mode = local_mode
         self.use_gpu = use_gpu
@@ -63,7 +64,7 @@ class TorchDistributor:
     def _check_gpus(self) -> None:
         if self.local_mode:
             if not gpu_info.is_gpu_available():
-                raise RuntimeError(
+                raise invalid(
                     "GPUs were unable to be found on the driver: set use_gpu=False to compute on "
                     "its CPU, or local_mode=False to use the executors'"
                 )
@@ -75,9 +76,9 @@ class TorchDistributor:
         else:
             amount = float(self.spark.conf.get(key, "0"))
         if amount <= 0:
-            raise RuntimeError(f"'{key}' was unset, so gpu usage is unavailable.")
+            raise invalid(f"'{key}' was unset, so gpu usage is unavailable.")
         if amount > 1:
-            raise RuntimeError(
+            raise invalid(
                 f"'{key}' is {amount:g}, but each rank is a task with one GPU: set it to 1"
             )
 
@@ -102,7 +103,7 @@ class TorchDistributor:
         self._check_encryption()
         if isinstance(train_object, str):
             if kwargs:
-                raise ValueError("Running pytorch file does not support key-word type arguments.")
+                raise invalid("Running pytorch file does not support key-word type arguments.")
             main = partial(_run_file, train_object, args)
         else:
             main = partial(_run_function, train_object, args, kwargs)
@@ -127,7 +128,7 @@ class TorchDistributor:
             return str(self.spark.conf.get(key, "false")).lower() == "true"
 
         if is_true("spark.ssl.enabled") and not is_true(self.ssl_conf):
-            raise RuntimeError(
+            raise invalid(
                 "spark.ssl.enabled is true, but the ranks of a PyTorch program communicate "
                 f"unencrypted: set {self.ssl_conf} to true if that is acceptable"
             )

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hearth.errors import invalid
 from hearth.native import _core
 from hearth.torch import names
 
@@ -45,7 +46,7 @@ def check(tensors: Sequence[Tensor]) -> None:
     """Raises ValueError for tensors on other devices, and for sparse ones."""
     for tensor in tensors:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-            raise ValueError(
+            raise invalid(
                 f'the backend "hearth" exchanges dense tensors of the CPU, not {tensor.layout} '
                 f"ones on {tensor.device}: for GPUs, init_process_group("
                 '"cpu:hearth,cuda:nccl")'
@@ -92,7 +93,7 @@ def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
     if wider not in _KNOWN and not tensor.is_complex():
         wider = _WIDER.get(tensor.dtype)
     if wider is None:
-        raise ValueError(f'the backend "hearth" reduces no tensors of {tensor.dtype}')
+        raise invalid(f'the backend "hearth" reduces no tensors of {tensor.dtype}')
     whole = tensor.to(wider).contiguous()
     end = nothing if whole is tensor else lambda: tensor.copy_(whole)
     return (torch.view_as_real(whole) if wider.is_complex else whole), end

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
+from hearth.errors import DeadlineExceededError, UnavailableError
 from hearth.ranks.group import Ranks, Rendezvous
 
 # Interval at which a wait checks for lost ranks.
@@ -112,9 +113,9 @@ class _Lane:
         limit = time.monotonic() + seconds
         while not wait([future], timeout=_FAILURE_POLL_S).done:
             if lost := self._failure():
-                raise ConnectionError(f"{self._name}: {lost}")
+                raise UnavailableError(f"{self._name}: {lost}")
             if time.monotonic() > limit:
-                raise TimeoutError(f"{self._name} did not finish within {seconds:g} s")
+                raise DeadlineExceededError(f"{self._name} did not finish within {seconds:g} s")
         future.result()
 
     def _run(self, timeout_s: float) -> None:

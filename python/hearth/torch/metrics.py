@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hearth.checkpoints.checkpoint_folder import invalid, some_of
+from hearth.checkpoints.checkpoint_folder import some_of
+from hearth.errors import invalid
 from hearth.torch.peers import Peers
 
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hearth.checkpoints.checkpoint_folder import invalid, spool_file
-from hearth.errors import code_of
+from hearth.checkpoints.checkpoint_folder import spool_file
+from hearth.errors import code_of, invalid
 from hearth.native.failure import Failure
 
 if TYPE_CHECKING:

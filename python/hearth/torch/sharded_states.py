@@ -27,6 +27,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.tensor import DTensor
 
+from hearth.errors import invalid
 from hearth.torch.part_states import bare, other_module
 
 METADATA = ".metadata"
@@ -214,7 +215,7 @@ class _OnlyMetadata(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         is_type = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
         if not is_type and name not in _METADATA_CLASSES.get(module, ()):
-            raise ValueError(f"{METADATA} names {module}.{name}, which metadata does not use")
+            raise invalid(f"{METADATA} names {module}.{name}, which metadata does not use")
         return super().find_class(module, name)
 
 

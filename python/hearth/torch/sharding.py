@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from types import FrameType
 
+from hearth.errors import invalid
+
 # Classes, by module, that iterate a dataset and keep only a part of it on each rank.
 _SHARDING = {
     "accelerate.data_loader": ("DataLoaderDispatcher", "IterableDatasetShard"),
@@ -28,7 +30,7 @@ def check_whole() -> None:
         module = frame.f_globals.get("__name__", "")
         owner = frame.f_code.co_qualname.split(".")[0]
         if owner in _SHARDING.get(module, ()):
-            raise RuntimeError(
+            raise invalid(
                 f"{module}.{owner} would drop rows: it shards the data that it reads, but a "
                 "dataset or a feed already yields only the rank's own share of the rows. Leave the "
                 "DataLoader out of Accelerator.prepare(); for "

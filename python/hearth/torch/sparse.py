@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from hearth.errors import invalid
+
 _OPS = ("SUM", "AVG")
 
 
@@ -26,7 +28,7 @@ class SparseSum:
     def __init__(self, tensor: Tensor, op: str, world: int):
         """`op`: the name of a ReduceOp. Raises ValueError if it is neither SUM nor AVG."""
         if op not in _OPS:
-            raise ValueError(
+            raise invalid(
                 f'the backend "hearth" reduces sparse tensors by {" and ".join(_OPS)}, not {op}'
             )
         own = tensor.detach().coalesce()

@@ -12,6 +12,7 @@ from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.driver.reports.reports import ReportOptions, Shown
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
+from hearth.errors import invalid
 from hearth.torch.main_function import context_of_node, run_main
 
 
@@ -104,9 +105,9 @@ def _template_of(
     """The largest set of node ids for each role. Raises ValueError for invalid numbers."""
     least, most = workers if isinstance(workers, tuple) else (0, workers)
     if most < 1 or least > most or least < 0:
-        raise ValueError(f"workers is {workers}: give a number, or (least, most)")
+        raise invalid(f"workers is {workers}: give a number, or (least, most)")
     if least and (roles_of_nodes or not restart):
-        raise ValueError(
+        raise invalid(
             "workers=(least, most) needs restart=True, and no roles_of_nodes: the number of "
             "workers changes by starting the cluster again"
         )

@@ -45,7 +45,7 @@ class DFConversions:
             rows = _caption_rows(json.loads(text[0].value if text else ""))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise FlagError(f"{src} is not a file of COCO captions: {reason}") from None
+            raise FlagError(f"{src} is not a file of COCO captions: {reason}") from error
         return self._spark.createDataFrame(rows, _CAPTIONS).repartition(clusterSize, "id")
 
     def Image2Embedding(self, imageRootFolder: str, imageCaptionDF: DataFrame) -> DataFrame:

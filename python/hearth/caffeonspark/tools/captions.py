@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from hearth.errors import invalid
+
 # The vocabulary's first word represents unknown words.
 UNKNOWN = "UNK"
 _UNKNOWN_ID = 1
@@ -50,7 +52,7 @@ def caption(ids: Iterable[int], words: Sequence[str]) -> str:
     said = []
     for number in ids:
         if number > len(words) or number < _FILL:
-            raise ValueError(f"{number} is outside a vocabulary of {len(words)} words")
+            raise invalid(f"{number} is outside a vocabulary of {len(words)} words")
         if number > _START_END:
             said.append(words[number - 1])
     return " ".join(said)

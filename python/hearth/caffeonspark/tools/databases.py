@@ -33,7 +33,7 @@ def lmdb_source(spark: SparkSession, flags: argparse.Namespace) -> tuple[FileSou
     try:
         source = FileSource(LmdbFormat(), path).pin()
     except (OSError, ValueError, HearthError) as error:
-        raise FlagError(f"-imageRoot {path} cannot be read as an LMDB: {error}") from None
+        raise FlagError(f"-imageRoot {path} cannot be read as an LMDB: {error}") from error
     return source, flags.lmdb_partitions or 1 + source.size // _PART_BYTES
 
 

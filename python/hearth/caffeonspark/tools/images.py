@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
+from hearth.errors import code_of, error_class
 from hearth.files.tfrecord_files import file_system
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def read_image(root: str, name: str) -> bytes:
             return file.read()
     except OSError as error:
         reason = f"{socket.gethostname()}: {error.strerror or error}"
-        raise OSError(f"{uri} cannot be read on host {reason}") from None
+        raise error_class(code_of(error))(f"{uri} cannot be read on host {reason}") from error
 
 
 def read_batches(

@@ -7,6 +7,7 @@ from typing import Any
 
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.tools.program import check_new
+from hearth.errors import invalid
 
 # Java's object serialization: a class is described once, and later referenced by number. Versions
 # and fields are those of Scala 2.13 and Java 17.
@@ -62,5 +63,5 @@ def _text(value: str) -> bytes:
     units = struct.unpack(f">{len(pairs) // 2}H", pairs)
     data = "".join(map(chr, units)).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
     if len(data) > _MOST_TEXT:
-        raise ValueError(f"{value!r:.60} is too long for a key: {len(data)} bytes")
+        raise invalid(f"{value!r:.60} is too long for a key: {len(data)} bytes")
     return b"t" + struct.pack(">H", len(data)) + data

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hearth import HearthError
+from hearth.errors import invalid
 from hearth.ranks import bench
 
 
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.ranks < 2:
-            raise ValueError(f"--ranks {options.ranks}: an all-reduce needs 2 ranks or more")
+            raise invalid(f"--ranks {options.ranks}: an all-reduce needs 2 ranks or more")
         asked = bench.parsed(options.sizes, options.transports)
         print(bench.heading(options.ranks), flush=True)
         if options.master:

@@ -27,6 +27,7 @@ from hearth.cluster.driver.split_plans import SplitPlans
 from hearth.cluster.driver.start import ClusterStart, Key, Meta
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram, start_body
+from hearth.errors import invalid
 from hearth.spark.access import spark_access
 from hearth.spark.dynamic_allocation import ask_for_slots
 from hearth.spark.links import link_environment
@@ -263,7 +264,7 @@ class Cluster(Reporting):
             )
         if feed not in self.plan.options.queues:
             known = ", ".join(self.plan.options.queues) or "none"
-            raise ValueError(f"the cluster has no feed {feed!r}; its feeds: {known}")
+            raise invalid(f"the cluster has no feed {feed!r}; its feeds: {known}")
 
     def shutdown(self, ssc: Any = None, grace_s: float = 0.0, timeout_s: float = 259200.0) -> None:
         """Ends the feeds, waits for all main functions to return, and ends the cluster.

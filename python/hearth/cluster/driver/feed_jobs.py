@@ -15,6 +15,7 @@ from hearth.cluster.driver.watch import ClusterJob
 from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.feed_spec import FeedSpec, fed_nodes, feed_spec, feed_timeout_or_never
 from hearth.cluster.task.feed_task import feed, infer, infer_rows
+from hearth.errors import invalid
 from hearth.rows.column_results import result_columns
 from hearth.rows.columns import check_carried
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
@@ -44,7 +45,7 @@ def check_rows(rows: Any, call: str) -> None:
     """Raises TypeError or ValueError unless Spark can send these rows to nodes."""
     if is_frame(rows):
         if call == "train" and rows.isStreaming:
-            raise ValueError(
+            raise invalid(
                 "train() does not accept a streaming DataFrame: feed its batches by "
                 "frame.writeStream.foreachBatch(lambda batch, _: cluster.train(batch)).start()"
             )
@@ -79,7 +80,7 @@ class FeedJobs:
         check_rows(rows, "train")
         if not is_frame(rows) and hasattr(rows, "foreachRDD"):
             if self.restarts is not None:
-                raise ValueError(
+                raise invalid(
                     "a DStream cannot be replayed, so it needs a cluster without restart=True; "
                     "use Structured Streaming's foreachBatch with restart=True"
                 )
@@ -233,7 +234,7 @@ def _infer_frame(rows: Any, spec: FeedSpec, schema: Any) -> Any:
         kind = rows.sparkSession.createDataFrame([], schema).schema
         return map_in_arrow(rows, partial(_infer_columns, spec, kind), kind)
     if not hasattr(rows.sparkSession, "_jsc"):
-        raise ValueError("Spark Connect has no RDDs: pass inference() the schema of its results")
+        raise invalid("Spark Connect has no RDDs: pass inference() the schema of its results")
     pickled = map_in_arrow(rows, partial(_infer_batches, spec), "results binary")
     return pickled.rdd.mapPartitions(_unpickle_rows)
 

@@ -18,6 +18,13 @@ from typing import Any
 
 from hearth.cluster.acceptor import Acceptor
 from hearth.cluster.channel import Channel, Message, handshake_terms
+from hearth.errors import (
+    DeadlineExceededError,
+    HearthError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    invalid,
+)
 from hearth.spark import addresses
 from hearth.spark.dynamic_allocation import Setting
 from hearth.spark.ports import COORDINATOR, ports_of
@@ -122,7 +129,7 @@ class Server(MessageSocket):
         for port in ports:
             with suppress(OSError):
                 return socket.create_server((self.get_server_ip(), port), backlog=64)
-        raise OSError(
+        raise ResourceExhaustedError(
             f"Unable to bind to any of the ports {ports} of TFOS_SERVER_PORT (or {COORDINATOR})"
         )
 
@@ -144,9 +151,9 @@ class Server(MessageSocket):
         deadline = time.monotonic() + timeout
         while not self.reservations.wait(min(1.0, max(0.0, deadline - time.monotonic()))):
             if "error" in status:
-                raise RuntimeError(f"a node failed during its start: {status['error']}")
+                raise HearthError(f"a node failed during its start: {status['error']}")
             if time.monotonic() >= deadline:
-                raise TimeoutError(
+                raise DeadlineExceededError(
                     "timed out waiting for reservations to complete: "
                     f"{self.reservations.remaining()} of {self.reservations.required} are missing"
                 )
@@ -206,7 +213,7 @@ class Client(MessageSocket):
         host, port = server_addr
         key = _keys.get(port) or bytes.fromhex(os.environ.get(KEY_VARIABLE, ""))
         if not key:
-            raise PermissionError(
+            raise PermissionDeniedError(
                 f"the key of the server at {host}:{port} is unknown in this process: "
                 f"set {KEY_VARIABLE} to the hex digits of cluster.server.key"
             )
@@ -268,5 +275,5 @@ def server_ports() -> list[int]:
     first, dash, last = text.partition("-")
     ports = list(range(int(first), int(last) + 1)) if dash else [int(first)]
     if not ports:
-        raise ValueError(f"{TFOS_SERVER_PORT}={text} is invalid: use '8888' or '9997-9999'")
+        raise invalid(f"{TFOS_SERVER_PORT}={text} is invalid: use '8888' or '9997-9999'")
     return ports

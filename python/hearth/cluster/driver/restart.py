@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 # Limit of restarts without a checkpoint in between: a program that loses executors before its first
 # checkpoint makes no progress by another start.
 _MAX_RESTARTS = 10
-# The feed's error may arrive before the rendezvous reports the cause.
-_REASON_WAIT_S = 5.0
 _KILLED_AGAIN = (
     "it is the second such kill without a checkpoint in between (feed.commit() reports one), so "
     "the cluster is not restarted: if the host ran out of memory, use smaller minibatches "
@@ -164,8 +162,7 @@ class Restarts:
         if running.grows:
             self._generations.note_progress()
             return Lost(Failure(running.grows))
-        watch.wait(lambda: False, _REASON_WAIT_S)
-        known = watch.failure
+        known = watch.await_cause()
         if known is None or known.rank < 0 or not known.is_loss or self._exhausted:
             raise error
         failure = Failure.of(vars(error), text=str(error))

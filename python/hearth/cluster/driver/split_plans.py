@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
+from hearth.errors import invalid
 from hearth.sources.named_formats import pin_by_names
 from hearth.sources.owners import shares
 from hearth.spark.token_forwarder import forward_tokens
@@ -93,7 +94,7 @@ def _packed(source: FileSource) -> str:
 
     text = base64.b64encode(cloudpickle.dumps(source)).decode()
     if len(text) > _LARGEST_SHARE:
-        raise ValueError(
+        raise invalid(
             f"{source.uri} has {len(source.pinned.files)} files for one node, which exceeds the "
             "limit of a message: use more nodes, or write fewer and larger files"
         )
@@ -108,4 +109,4 @@ def _position(fed: Sequence[Mapping[str, Any]], rank: int) -> int:
     for place, node in enumerate(fed):
         if node["executor_id"] == rank:
             return place
-    raise ValueError("a node of this role takes no rows, so no files are assigned to it")
+    raise invalid("a node of this role takes no rows, so no files are assigned to it")

@@ -149,7 +149,7 @@ class ClusterStart:
                 self._raise_failure()
 
     def _raise_failure(self) -> None:
-        self.watch.wait(lambda: False, 1.0)
+        self.watch.await_cause(self.job.error if self.job is not None else None)
         self.watch.check()
         if self.job is not None and self.job.error is not None:
             raise NodeError(f"the nodes could not be started: {own_error(self.job.error)}")

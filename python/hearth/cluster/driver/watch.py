@@ -24,16 +24,17 @@ from hearth.cluster.errors import (
     took_none,
 )
 from hearth.native.failure import Failure
+from hearth.spark.failures import reports_loss
 from hearth.spark.job import SparkJob
 
 logger = logging.getLogger("hearth.cluster.watch")  # the name in docs/seeing.md
 
 _EVENT_WAIT_S = 0.25
-_ECHO_WAIT_S = 1.0
+# The kernel closes all connections of a lost node at the same time, but the Spark task that feeds
+# it may report that before the rendezvous does. A limit, as that may have nothing to report.
+_CAUSE_WAIT_S = 5.0
 # Events that are not progress: a waiting node sends them, too.
-_NO_PROGRESS = ("warning", "waits", "output")
-# Phrases in the collective's report of a stalled operation (stall_watch.cc).
-_STALLED, _LATE = " has waited for ", " had not arrived "
+_NO_PROGRESS = ("warning", "waits", "output", "late")
 # A shorter wait for rows does not explain a stall.
 _LONG_WAIT_S = 1.0
 
@@ -71,6 +72,7 @@ class ClusterWatch:
         self.reports: Callable[[int, dict[str, Any]], None] = lambda node, event: None
         self.pace = Pace(template)
         self._starved: dict[int, str] = {}  # nodes without rows that stall others
+        self._late = False  # an operation timed out before all nodes had arrived
         self._last_event = time.monotonic()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="hearth-cluster", daemon=True)
@@ -117,6 +119,14 @@ class ClusterWatch:
         with self._changed:
             self._changed.wait_for(lambda: self._failure is not None or condition(), timeout_s)
             return condition()
+
+    def await_cause(self, error: BaseException | None = None) -> Failure | None:
+        """The cluster's failure of which a Spark job's `error` may be a consequence, after a wait
+        for the report of the rendezvous; `error` None: it is one."""
+        text = str(error)
+        if error is None or Failure.find(text) is not None or reports_loss(text):
+            self.wait(lambda: False, _CAUSE_WAIT_S)
+        return self._failure
 
     def wait_done(self, nodes: Sequence[int], timeout_s: float | None) -> bool:
         """Waits for the main functions of `nodes` to return; returns whether they have."""
@@ -227,7 +237,7 @@ class ClusterWatch:
                     while (earlier := self._coordinator.next_event(0.0)) is not None:
                         self._handle(*earlier)
                     self._failure = roles.node_failure(self._template, failure)
-                    if _LATE in self._failure.text:
+                    if self._late:
                         for starved in self._starved.values():
                             self.amend(starved)
                 self._changed.notify_all()
@@ -273,8 +283,10 @@ class ClusterWatch:
                 self._coordinator.broadcast(json.dumps({**event, "op": "publish"}))
         elif event["event"] == "warning":
             logger.warning("%s: %s", roles.name_of(self._template, rank), event["text"])
-            if _STALLED in event["text"] and not self._closing:
+            if event.get("stalled") and not self._closing:
                 self._coordinator.broadcast(json.dumps({"op": "waits"}))
+        elif event["event"] == "late":
+            self._late = True
         elif event["event"] == "waits":
             self._note_wait(rank, event["seconds"])
         elif event["event"] == "replayed":
@@ -310,12 +322,10 @@ class ClusterJob(SparkJob):
         if (stuck := watch.feed_error(feed)) is not None and watch.failure is None:
             self.cancel()
             raise stuck
-        if self.error is not None:
-            # It may be caused by a failure that the rendezvous is about to report.
-            watch.wait(lambda: False, _ECHO_WAIT_S)
-        if watch.failure is not None:
+        failure = watch.failure if self.error is None else watch.await_cause(self.error)
+        if failure is not None:
             self.cancel()
-            raise NodeError.of(watch.failure)
+            raise NodeError.of(failure)
         if self.error is not None:
             raise job_error(self.error) from self.error
         return self.result

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import results, roles
 from hearth.cluster.node.data_feed import DataFeed
 from hearth.cluster.node.reports.program import ProgramReports
+from hearth.errors import invalid
 from hearth.files.uri import absolute_uri
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class NodeContext:
 
         for option, named in (("columns", columns), ("ragged", options.get("ragged"))):
             if isinstance(named, str):
-                raise ValueError(f"{option} is {named!r}: pass a sequence of names, ({named!r},)")
+                raise invalid(f"{option} is {named!r}: pass a sequence of names, ({named!r},)")
         if "ragged" in options:
             options = {**options, "ragged": tuple(options["ragged"])}
         chosen = None if columns is None else tuple(columns)

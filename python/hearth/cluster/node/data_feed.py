@@ -11,6 +11,7 @@ from typing import Any
 
 from hearth.cluster.errors import ClusterError
 from hearth.cluster.node.minibatches import Chunk, Minibatches, fit_together
+from hearth.errors import invalid
 from hearth.native import timeline
 from hearth.ranks import steps
 from hearth.rows import pickled_arrays, pickles
@@ -99,7 +100,7 @@ class RowSource:
         from hearth.native._core import FeedReader
 
         if queue is None:
-            raise ValueError("the cluster has no feed of that name: name it in run(queues=)")
+            raise invalid("the cluster has no feed of that name: name it in run(queues=)")
         self._queue = queue
         self._reader = FeedReader(queue)
         self._chunk: Chunk = []
@@ -201,7 +202,7 @@ class RowSource:
         """As batch_results(); raises ClusterError if the cluster has failed."""
         owed = self._reader.owed
         if len(results) > owed:
-            raise ValueError(
+            raise invalid(
                 f"batch_results() got {len(results)} results, but only {owed} rows lack "
                 "one: pass exactly one result per row of next_batch()"
             )

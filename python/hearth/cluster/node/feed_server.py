@@ -25,6 +25,7 @@ from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.key_value_store import KeyValueStore
 from hearth.cluster.node.reports.program import ProgramReports
 from hearth.cluster.node.split_requests import SplitRequests
+from hearth.errors import invalid
 from hearth.files.local_folders import spill_folder
 
 # Minimum interval of reports to the driver: a program may commit each step.
@@ -88,7 +89,7 @@ class Session:
         if len(fds) != (4 if rings else 0):
             for fd in fds:
                 os.close(fd)
-            raise ValueError(
+            raise invalid(
                 f"{len(fds)} descriptors with '{message.get('op')}', expected {4 if rings else 0}; "
                 "if there are too few, the node may have reached its limit: raise it (ulimit -n)"
             )

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.node.minibatches import Minibatches, fit_together
+from hearth.errors import invalid
 from hearth.files.library_files import library_knows
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
 from hearth.rows.columns import Columns
@@ -127,7 +128,7 @@ def _read_local(
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of a node's share of this host's files."""
     if local_path(path) is None:
-        raise ValueError(f"{path} is not in a local file system: mount it, or feed it from Spark")
+        raise invalid(f"{path} is not in a local file system: mount it, or feed it from Spark")
     source = _selected(pin_by_names(path), columns)
     number, nodes = share
     mine = shares(source.splits(), [], nodes)[number : number + 1]  # empty for a parameter server

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import time
 
+from hearth.errors import HearthError, NotFoundError
+
 AS_STRING = "string"
 AS_LIST = "list"
 MAX_RETRIES = 3
@@ -44,7 +46,7 @@ def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
         if attempt < MAX_RETRIES:  # releases by other processes can only be polled
             time.sleep(_RETRY_WAIT_S * (attempt + 1))
     else:
-        raise RuntimeError(
+        raise HearthError(
             f"{num_gpu} GPUs are requested, but only {len(free)} are free on this host: {free}"
         )
     if worker_index < 0:
@@ -58,7 +60,7 @@ def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
 def _query(what: str) -> list[list[str]]:
     program = shutil.which("nvidia-smi")
     if program is None:
-        raise FileNotFoundError("nvidia-smi is not in PATH")
+        raise NotFoundError("nvidia-smi is not in PATH")
     command = [program, what, "--format=csv,noheader,nounits"]
     text = subprocess.check_output(command, text=True, timeout=_QUERY_TIMEOUT_S)
     return [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if line]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from hearth.cluster.channel import Message
+from hearth.errors import DeadlineExceededError
 
 # Limit for a key to be published: the publishing node may load data first.
 _WAIT_S = 600.0
@@ -40,7 +41,7 @@ class KeyValueStore:
                 if self._failed is not None:
                     raise HearthError(self._failed)
                 if not self._changed.wait(limit - time.monotonic()):
-                    raise TimeoutError(f"no node published {name!r} within {_WAIT_S:g} s")
+                    raise DeadlineExceededError(f"no node published {name!r} within {_WAIT_S:g} s")
             return self._texts[name]
 
     def note(self, message: Message) -> None:

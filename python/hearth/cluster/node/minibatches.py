@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hearth.errors import invalid
 from hearth.ranks import steps
 from hearth.rows import pickled_arrays
 from hearth.rows.columns import Columns, ColumnsBefore
@@ -106,7 +107,7 @@ class Minibatches:
             return None
         if not isinstance(chunks[0], Columns):
             if columns is not None and self.input_tensors is None:
-                raise ValueError(
+                raise invalid(
                     "rows of an RDD have no columns: remove `columns`, or feed a DataFrame"
                 )
             return _chosen(arrays_of_rows(chunks, self.input_tensors), columns)
@@ -205,7 +206,7 @@ def _as_array(values: Sequence[Any]) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ValueError(
+        raise invalid(
             "the rows have lists of different lengths, which do not fit an array: pad them, use "
             "next_batch(), or feed a DataFrame, whose columns may be ragged"
         ) from None
@@ -218,5 +219,5 @@ def _chosen(named: Any, columns: Sequence[str] | None) -> Any:
     if columns is None:
         return named
     if missing := [name for name in columns if name not in named]:
-        raise ValueError(f"the rows have no column {missing[0]!r}: they have {', '.join(named)}")
+        raise invalid(f"the rows have no column {missing[0]!r}: they have {', '.join(named)}")
     return {name: named[name] for name in columns}

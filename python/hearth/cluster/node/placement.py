@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hearth.cluster.node import gpu_info
+from hearth.errors import HearthError
 
 
 def visible_gpus(job: Mapping[str, Any], members: Iterable[Mapping[str, Any]], host: str) -> str:
@@ -26,7 +27,7 @@ def visible_gpus(job: Mapping[str, Any], members: Iterable[Mapping[str, Any]], h
     on_kubernetes = "SPARK_EXECUTOR_POD_IP" in os.environ
     if on_kubernetes or not gpu_info.is_gpu_available():
         if wanted:
-            raise RuntimeError(
+            raise HearthError(
                 f"num_gpus requests {wanted} GPUs, but Spark granted none and this host "
                 "has none: set spark.executor.resource.gpu.amount, or num_gpus=0"
             )

@@ -64,6 +64,7 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
     """Calls the main function; returns the report of its end."""
     from hearth.cluster import results
     from hearth.cluster.node.node_manager import NodeManager
+    from hearth.native._core import stall_counts
     from hearth.ranks import place
     from hearth.ranks.group import lost_a_rank
 
@@ -85,6 +86,8 @@ def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedSe
     except BaseException as error:
         if lost_a_rank():  # report the cause, not this consequence
             server.failed.wait(_CAUSE_WAIT_S)
+        if stall_counts()[1]:
+            server.report({"event": "late"})
         text = traceback.format_exc()[-_MAX_TRACEBACK:]
         return {"result": "error", "error": f"{type(error).__name__}: {error}\n{text}"}
     return {"result": "ok", "terminated": server.terminated}
@@ -116,13 +119,17 @@ def _warnings() -> int:
 
 def _forward_warnings(fd: int, channel: Channel) -> None:
     """Sends warnings to the driver."""
-    rest = b""
+    from hearth.native._core import stall_counts
+
+    rest, reported = b"", 0
     with suppress(OSError):
         while True:
             *lines, rest = (rest + os.read(fd, 65536)).split(b"\n")
             for line in lines:
                 text = line.decode(errors="replace")[:_MAX_WARNING]
-                channel.send({"event": "warning", "text": text})
+                before, reported = reported, stall_counts()[0]
+                stalled = reported > before
+                channel.send({"event": "warning", "text": text, "stalled": stalled})
 
 
 def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None:

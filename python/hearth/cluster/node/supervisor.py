@@ -94,7 +94,7 @@ class Supervisor:
             while self._handle(*self._inbox.get()):
                 pass
         except Exception as error:
-            self._fail(f"{self._where} failed: {type(error).__name__}: {error}")
+            self._fail(f"{type(error).__name__}: {error}")
         finally:
             with ExitStack() as ends:  # each of them, even if another fails
                 ends.callback(self._listener.close)
@@ -227,7 +227,7 @@ class Supervisor:
         self._relay.flush()
         if ended.get("result") == "ok":
             return self._on_success(ended["terminated"])
-        return self._fail(f"{self._where} failed: {ended['error']}", ended.get("code", "internal"))
+        return self._fail(ended["error"], ended.get("code", "internal"))
 
     def _on_success(self, terminated: bool) -> bool:
         self._datasets.files.over = True
@@ -244,11 +244,11 @@ class Supervisor:
         return self._job["background"]
 
     def _fail(self, reason: str, code: str = "internal") -> bool:
-        self._listener.set_failure(reason)
-        if self._member is not None:
-            # The rendezvous adds node and host; see roles.describe_failure().
-            self._member.send_failure(reason.removeprefix(f"{self._where} failed: "), code)
-        self._report_to_task({"error": reason})
+        text = f"{self._where} failed: {reason}"
+        self._listener.set_failure(text)
+        if self._member is not None:  # roles.describe_failure() adds node and host
+            self._member.send_failure(reason, code)
+        self._report_to_task({"error": text})
         return self._job["background"]
 
     def _report_to_task(self, message: dict[str, Any]) -> None:

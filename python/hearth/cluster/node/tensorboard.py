@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 
+from hearth.errors import NotFoundError
+
 
 class Board:
     """A running TensorBoard."""
@@ -35,7 +37,7 @@ def start(log_dir: str | None, executor_id: int) -> Board:
     path = os.pathsep.join(folders)
     program = find_in_path(path, "tensorboard") or find_in_path(path, "tensorboard/main.py")
     if not program:
-        raise FileNotFoundError(
+        raise NotFoundError(
             "tensorboard=True, but no program `tensorboard` was found beside python, in sys.path, "
             "PATH or PYTHONPATH: install it on the executors"
         )

@@ -10,6 +10,7 @@ from hearth.cluster import roles
 from hearth.cluster.errors import reported_to_driver
 from hearth.cluster.node.context import NodeContext
 from hearth.cluster.task import unpicklable
+from hearth.errors import invalid
 from hearth.spark.task_resources import task_gpus
 
 
@@ -75,7 +76,7 @@ def start_body(
 def _check_meta(meta: Mapping[str, Any]) -> None:
     # The token and the coordinator's address are added when the cluster is launched.
     if "restart_count" not in meta:
-        raise ValueError(
+        raise invalid(
             "this cluster_meta was not created by TFCluster.run, so its nodes could not "
             "authenticate each other: start the nodes by TFCluster.run"
         )

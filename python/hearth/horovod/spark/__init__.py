@@ -18,6 +18,7 @@ from hearth.cluster import roles
 from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import WAIT_S, Plan
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
+from hearth.errors import invalid
 from hearth.horovod.objects import pickler
 from hearth.spark.session import active_session
 
@@ -91,7 +92,7 @@ def run_elastic(
     spark, most = _session_and_ranks(max_num_proc or num_proc)
     least = most if min_num_proc is None else min_num_proc
     if not 0 < least <= most:
-        raise ValueError(f"min_num_proc={least}: it must be from 1 to the number of ranks, {most}")
+        raise invalid(f"min_num_proc={least}: it must be from 1 to the number of ranks, {most}")
     limits = _Limits(start_timeout, True, least if least < most else 0)
     return _run((spark, most), (fn, args, kwargs, env), limits)
 
@@ -105,7 +106,7 @@ class _Limits:
 def _session_and_ranks(num_proc: int | None) -> tuple[Any, int]:
     spark: Any = active_session()
     if spark is None:
-        raise RuntimeError("hearth.horovod.spark needs an active SparkSession: start one first")
+        raise invalid("hearth.horovod.spark needs an active SparkSession: start one first")
     if num_proc is None:
         num_proc = spark.sparkContext.defaultParallelism
     return spark, num_proc

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
 from hearth.horovod import basics
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.functions import broadcast_variables
@@ -89,7 +90,7 @@ class LearningRateScheduleCallback:
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self.params.get("steps")
             if not self.steps_per_epoch:
-                raise ValueError("pass steps_per_epoch=: the number of steps is not known here")
+                raise invalid("pass steps_per_epoch=: the number of steps is not known here")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """See Callback."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from hearth.errors import InvalidArgumentError, invalid
 from hearth.horovod import current, names
 from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.process_sets import ProcessSet
@@ -19,11 +20,12 @@ from hearth.horovod.process_sets import ProcessSet
 class OperationFailedError(tf.errors.FailedPreconditionError, HorovodInternalError):
     """A collective operation failed, as an exception of TensorFlow and of Horovod."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, lost: bool = False):
         tf.errors.FailedPreconditionError.__init__(self, None, None, text)
+        self.lost = lost
 
 
-class InvalidCallError(tf.errors.InvalidArgumentError, ValueError):
+class InvalidCallError(tf.errors.InvalidArgumentError, InvalidArgumentError):
     """A call is invalid, as an exception of TensorFlow and of Python."""
 
     def __init__(self, text: str):
@@ -33,7 +35,7 @@ class InvalidCallError(tf.errors.InvalidArgumentError, ValueError):
 def set_id(process_set: ProcessSet) -> int:
     """A process set's number. Raises ValueError if it is not registered."""
     if process_set.process_set_id is None:
-        raise ValueError(f"{process_set} is not registered: call add_process_set() on all ranks")
+        raise invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
     return process_set.process_set_id
 
 
@@ -67,7 +69,7 @@ def carry(
     try:
         found = run(*[tensor.numpy() for tensor in inputs])
     except HorovodInternalError as error:
-        raise OperationFailedError(str(error)) from error
+        raise OperationFailedError(str(error), error.lost) from error
     except ValueError as error:
         raise InvalidCallError(str(error)) from error
     return [tf.constant(value, kind) for value, kind in zip(found, outputs, strict=True)]

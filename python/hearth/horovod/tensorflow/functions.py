@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
 from hearth.horovod import basics, current, objects
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.operations import broadcast_
@@ -30,7 +31,7 @@ def broadcast_variables(
 
 def broadcast_global_variables(root_rank: int) -> None:
     """Raises RuntimeError: variables are not global in TensorFlow 2."""
-    raise RuntimeError(
+    raise invalid(
         "broadcast_global_variables() requires TensorFlow 1: use "
         "broadcast_variables(model.variables, root_rank)"
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
 from hearth.horovod import reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.compression import Compression
@@ -33,7 +34,7 @@ class Reduction:
 
     def __post_init__(self) -> None:
         if self.gradient_predivide_factor != 1.0 and self.op != reductions.Average:
-            raise ValueError("gradient_predivide_factor needs op=Average")
+            raise invalid("gradient_predivide_factor needs op=Average")
 
     def apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """The reduced gradients; None stays None, and must be None on all ranks."""
@@ -151,5 +152,5 @@ def local_variables(layers: Any) -> list[Any]:
     several = [] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
     for each in several:
         if not hasattr(each, "trainable_weights"):
-            raise ValueError(f"local_layers has {each!r}: pass layers of Keras")
+            raise invalid(f"local_layers has {each!r}: pass layers of Keras")
     return [variable for layer in several for variable in layer.trainable_weights]

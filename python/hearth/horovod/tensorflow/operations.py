@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hearth.errors import UnimplementedError, invalid
 from hearth.horovod import current, names, reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.carrier import carry, set_id
@@ -232,7 +233,7 @@ def grouped_reducescatter(
 ) -> list[Any]:
     """reducescatter() of several tensors in one operation."""
     if op not in (reductions.Average, reductions.Sum):
-        raise ValueError("reducescatter reduces by op=Average or op=Sum")
+        raise invalid("reducescatter reduces by op=Average or op=Sum")
     size = process_set.size()
     call = reductions.reduction(op, prescale_factor, postscale_factor, size)
     factor = prescale_factor * postscale_factor * (size if op == reductions.Sum else 1)
@@ -251,7 +252,7 @@ def grouped_reducescatter(
 
     pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
     if any(tensor.shape.rank == 0 for tensor, _ in pairs):
-        raise ValueError("a scalar has no rows to distribute: pass a tensor with a first dimension")
+        raise invalid("a scalar has no rows to distribute: pass a tensor with a first dimension")
     found = run(*[tensor for tensor, _ in pairs])
     return [compression.decompress(each, ctx) for each, (_, ctx) in zip(found, pairs, strict=True)]
 
@@ -295,7 +296,7 @@ def _reduced(
 
 def _slices(slices: Any, op: int, name: str | None, process_set: ProcessSet) -> Any:
     if op not in (reductions.Average, reductions.Sum):
-        raise NotImplementedError("tf.IndexedSlices are reduced by op=Average or op=Sum")
+        raise UnimplementedError("tf.IndexedSlices are reduced by op=Average or op=Sum")
     pair = [slices.values, slices.indices]
     values, indices = grouped_allgather(pair, name, process_set=process_set)
     if op == reductions.Average:
@@ -307,22 +308,22 @@ def _check_root(root_rank: int, process_set: ProcessSet) -> None:
     set_id(process_set)
     if root_rank not in process_set.ranks:
         ranks = process_set.ranks
-        raise ValueError(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
+        raise invalid(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
 
 
 def _splits(shape: Sequence[int], splits: Any, members: int) -> list[int]:
     if not shape:
-        raise ValueError("a scalar has no rows to distribute: pass a tensor with a first dimension")
+        raise invalid("a scalar has no rows to distribute: pass a tensor with a first dimension")
     sent = [int(each) for each in splits]
     if sent == [-1]:
         if shape[0] % members:
-            raise ValueError(
+            raise invalid(
                 f"alltoall: {shape[0]} rows cannot be divided equally among {members} ranks: give "
                 "splits="
             )
         sent = [shape[0] // members] * members
     if len(sent) != members or min(sent) < 0 or sum(sent) != shape[0]:
-        raise ValueError(
+        raise invalid(
             f"alltoall: splits={sent} must be {members} numbers whose sum is the number of rows, "
             f"{shape[0]}"
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
 from hearth.horovod import reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.tensorflow.compression import Compression
@@ -65,7 +66,7 @@ def DistributedOptimizer(
     own = getattr(target, method).__func__
     if backward_passes_per_step > 1:
         if method != "apply":
-            raise ValueError("backward_passes_per_step > 1 needs an optimizer of Keras 3")
+            raise invalid("backward_passes_per_step > 1 needs an optimizer of Keras 3")
         step = _Accumulating(reduction, backward_passes_per_step, average_aggregated_gradients)
         changed = step.changed(own)
     else:
@@ -83,7 +84,7 @@ def _method_of(optimizer: Any) -> str:
     if method is None or not hasattr(optimizer, "from_config"):
         raise TypeError(f"expected a Keras optimizer, not a {type(optimizer).__name__}")
     if getattr(optimizer, _MARK, False):
-        raise ValueError(f"this {type(optimizer).__name__} is a DistributedOptimizer already")
+        raise invalid(f"this {type(optimizer).__name__} is a DistributedOptimizer already")
     return method
 
 

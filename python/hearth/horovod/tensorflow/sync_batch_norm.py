@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hearth.errors import invalid
 from hearth.horovod import basics, reductions
 from hearth.horovod.tensorflow.operations import allreduce
 
@@ -19,7 +20,7 @@ class SyncBatchNormalization(_BatchNormalization):
     def __init__(self, fused: bool = False, **kwargs: Any):
         """Raises ValueError for fused=True, which uses only one rank's statistics."""
         if fused is not False:
-            raise ValueError("SyncBatchNormalization does not support fused=True")
+            raise invalid("SyncBatchNormalization does not support fused=True")
         if hasattr(_BatchNormalization, "_fused_can_be_used"):  # tf_keras
             kwargs["fused"] = False
         super().__init__(**kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hearth.errors import invalid
 from hearth.horovod import reductions
 from hearth.horovod.basics import size
 from hearth.horovod.process_sets import ProcessSet, global_process_set
@@ -87,7 +88,7 @@ def sparse_allreduce_async(
         ValueError: `op` is neither Average nor Sum.
     """
     if op not in (reductions.Average, reductions.Sum):
-        raise ValueError("sparse tensors are reduced by op=Average or op=Sum")
+        raise invalid("sparse tensors are reduced by op=Average or op=Sum")
     tensor = tensor.coalesce()
     # Rows of indices first, as ranks have different numbers of rows.
     parts = [tensor.indices().t().contiguous(), tensor.values()]
@@ -238,7 +239,7 @@ def _reduction(
 
 def _scatter(op: int, before: float, after: float, process_set: ProcessSet) -> dict[str, Any]:
     if op not in (reductions.Average, reductions.Sum):
-        raise ValueError("reducescatter reduces by op=Average or op=Sum")
+        raise invalid("reducescatter reduces by op=Average or op=Sum")
     how = _reduction(None, op, before, after, process_set)
     return {"kind": "reducescatter", **how}
 
@@ -247,7 +248,7 @@ def _broadcast(root_rank: int, process_set: ProcessSet) -> dict[str, Any]:
     set_id(process_set)
     ranks = process_set.ranks
     if root_rank not in ranks:
-        raise ValueError(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
+        raise invalid(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
     return {"kind": "broadcast", "root": root_rank}
 
 
@@ -255,18 +256,18 @@ def _splits(tensor: Tensor, splits: Any, members: int) -> list[int]:
     rows = len(_with_rows(tensor))
     if splits is None:
         if rows % members:
-            raise ValueError(
+            raise invalid(
                 f"alltoall: {rows} rows cannot be divided equally among {members} ranks: give "
                 "splits="
             )
         return [rows // members] * members
     if isinstance(splits, Tensor):
         if splits.is_floating_point() or splits.dim() != 1:
-            raise ValueError("alltoall: splits must be a vector of integers, one for each rank")
+            raise invalid("alltoall: splits must be a vector of integers, one for each rank")
         splits = splits.tolist()
     sent = [int(each) for each in splits]
     if len(sent) != members or min(sent) < 0 or sum(sent) != rows:
-        raise ValueError(
+        raise invalid(
             f"alltoall: splits={sent} must be {members} numbers whose sum is the number of rows, "
             f"{rows}"
         )
@@ -275,7 +276,7 @@ def _splits(tensor: Tensor, splits: Any, members: int) -> list[int]:
 
 def _with_rows(tensor: Tensor) -> Tensor:
     if tensor.dim() == 0:
-        raise ValueError("a scalar has no rows to distribute: pass a tensor with a first dimension")
+        raise invalid("a scalar has no rows to distribute: pass a tensor with a first dimension")
     return tensor
 
 

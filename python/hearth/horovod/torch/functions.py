@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hearth.errors import invalid
 from hearth.horovod import basics
 from hearth.horovod.objects import broadcast_object
 from hearth.horovod.process_sets import ProcessSet, global_process_set
@@ -44,7 +45,7 @@ def _pairs(params: Any) -> list[tuple[str, Tensor]]:
         pairs = list(params)
         if all(isinstance(each, tuple) and len(each) == 2 for each in pairs):
             return pairs
-    raise ValueError(
+    raise invalid(
         f"broadcast_parameters() expects a state_dict or (name, tensor) pairs, not a "
         f"{type(params).__name__} of other values"
     )
@@ -74,7 +75,7 @@ def broadcast_optimizer_state(
         HorovodInternalError: a rank was lost.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
-        raise ValueError("broadcast_optimizer_state() does not support torch.optim.LBFGS")
+        raise invalid("broadcast_optimizer_state() does not support torch.optim.LBFGS")
     is_root = basics.rank() == root_rank
     tensors: list[Tensor] = []
     shape = _taken_apart(optimizer.state_dict(), tensors) if is_root else None

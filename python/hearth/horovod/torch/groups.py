@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from hearth.errors import invalid
+
 
 def named(
     optimizer: Any, named_parameters: Iterable[tuple[str, Tensor]] | None
@@ -22,20 +24,20 @@ def named(
         return [(f"parameter.{number}", parameter) for number, parameter in enumerate(own)]
     given = list(named_parameters)
     if any(not isinstance(each, tuple) for each in given):
-        raise ValueError(
+        raise invalid(
             "named_parameters has elements that are not tuples (name, parameter): pass "
             "model.named_parameters()"
         )
     doubled = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
     if doubled:
-        raise ValueError(
+        raise invalid(
             f"named_parameters has {', '.join(map(repr, doubled))} more than once: names of "
             "several models need a prefix each"
         )
     known = {id(parameter) for _, parameter in given}
     unknown = sum(id(parameter) not in known for parameter in own)
     if unknown:
-        raise ValueError(
+        raise invalid(
             f"named_parameters lacks {unknown} of the optimizer's {len(own)} parameters: pass the "
             "named_parameters() of the whole model"
         )
@@ -55,7 +57,7 @@ def partition(
         return {}
     if isinstance(groups, int):
         if groups < 0:
-            raise ValueError(f"groups={groups}: pass a number, or lists of parameters")
+            raise invalid(f"groups={groups}: pass a number, or lists of parameters")
         wanted = [each for each in parameters if each.requires_grad]
         size, more = divmod(len(wanted), min(groups, len(wanted)) or 1)
         lists, start = [], 0
@@ -66,11 +68,11 @@ def partition(
     elif isinstance(groups, list | tuple):
         lists = [list(group) for group in groups]
     else:
-        raise ValueError(f"groups={groups!r}: pass a number, or lists of parameters")
+        raise invalid(f"groups={groups!r}: pass a number, or lists of parameters")
     found: dict[int, tuple[int, list[Tensor]]] = {}
     for number, group in enumerate(lists):
         for parameter in group:
             if id(parameter) in found:
-                raise ValueError("groups: a parameter is in more than one group")
+                raise invalid("groups: a parameter is in more than one group")
             found[id(parameter)] = number, group
     return found

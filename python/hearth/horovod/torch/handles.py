@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from hearth.errors import invalid
 from hearth.horovod import current, names
 from hearth.horovod.process_sets import ProcessSet
 from hearth.horovod.torch import tensors
@@ -60,7 +61,7 @@ def made(future: Future[Any], finish: Callable[[Any], Any]) -> Handle:
 def set_id(process_set: ProcessSet) -> int:
     """A process set's number. Raises ValueError if it is not registered."""
     if process_set.process_set_id is None:
-        raise ValueError(f"{process_set} is not registered: call add_process_set() on all ranks")
+        raise invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
     return process_set.process_set_id
 
 

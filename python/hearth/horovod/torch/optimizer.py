@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hearth.errors import invalid
 from hearth.horovod import basics, reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.torch import asynchronous
@@ -232,7 +233,7 @@ def DistributedOptimizer(
         ValueError: names are missing, duplicate or invalid; or arguments are mutually exclusive.
     """
     if gradient_predivide_factor != 1.0 and op != reductions.Average:
-        raise ValueError("gradient_predivide_factor needs op=Average")
+        raise invalid("gradient_predivide_factor needs op=Average")
     if num_groups and groups is None:
         groups = num_groups
     parameters = named(optimizer, named_parameters)

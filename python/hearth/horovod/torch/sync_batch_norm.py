@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hearth.errors import invalid
 from hearth.horovod import basics, reductions
 from hearth.horovod.torch.operations import allreduce
 
@@ -18,7 +19,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
-            raise ValueError(f"SyncBatchNorm needs at least 2 dimensions, not {input.dim()}")
+            raise invalid(f"SyncBatchNorm needs at least 2 dimensions, not {input.dim()}")
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalizes a minibatch, (rows, channels, ...)."""

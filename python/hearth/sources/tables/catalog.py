@@ -9,6 +9,7 @@ from datetime import datetime
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.stored_files import StoredFile, list_files
 from hearth.sources.file_source import FileSource
 from hearth.sources.folder_columns import folder_values
@@ -51,7 +52,7 @@ class CatalogTable(TableSource):
         if spark is None or not is_name(name):
             other = "it is no name of a table, or that of a file here: name schema.table"
             why = "there is no Spark session" if is_name(name) else other
-            raise ValueError(f"Spark's catalog cannot be asked for the table {name}: {why}")
+            raise invalid(f"Spark's catalog cannot be asked for the table {name}: {why}")
         known = described(quoted(name), spark)
         provider = _provider(known)
         if provider == "delta":
@@ -59,12 +60,12 @@ class CatalogTable(TableSource):
         if provider == "iceberg":
             return IcebergSource(name, self.columns, self.spool, self.version, self.timestamp)
         if provider not in ("parquet", "orc") or not known.get("Location"):
-            raise ValueError(
+            raise invalid(
                 f"the table {name} is of {provider}, which ranks do not read themselves: give the "
                 f"DataFrame spark.table('{name}')"
             )
         if self.version is not None or self.timestamp is not None:
-            raise ValueError(f"the table {name} is of {provider}, which has no versions")
+            raise invalid(f"the table {name} is of {provider}, which has no versions")
         return self._of_files(provider, known, spark)
 
     def pin(self, spark: Any = None) -> FileSource:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import Format, Reader, Unit
@@ -73,12 +74,12 @@ class CatalogFormat:
             if column.name not in self.keys and (at := _index(column, fields)) is not None
         }
         if not found and fields and len(self.keys) < len(self.columns):
-            raise ValueError(
+            raise invalid(
                 f"it has none of the table's columns, but {', '.join(f.name for f in fields[:9])}"
             )
         lacking = set(schema.names) & set(self.defaults) - {*found, *self.keys}
         if lacking:
-            raise ValueError(
+            raise invalid(
                 f"it lacks the column {min(lacking)!r}, for which the table has a default value: "
                 "give the DataFrame spark.table(...)"
             )
@@ -130,10 +131,10 @@ def table_column(field: pa.Field, files: str) -> Column:
     """
     try:
         if files == "orc" and "tz=" in str(field.type):
-            raise ValueError("timestamps of ORC files depend on the zone of their writer")
+            raise invalid("timestamps of ORC files depend on the zone of their writer")
         return _column(field.name, plain(field.type))
     except ValueError as error:
-        raise ValueError(f"column '{field.name}': {error}; let Spark read it") from None
+        raise invalid(f"column '{field.name}': {error}; let Spark read it") from error
 
 
 def _column(name: str, kind: pa.DataType) -> Column:
@@ -167,7 +168,7 @@ def _with_value(column: Column, values: dict[str, str | None], keys: Sequence[st
     try:
         return replace(column, default=pa.scalar(text).cast(column.type).as_py())
     except pa.ArrowException as error:
-        raise ValueError(
+        raise invalid(
             f"its partition has {column.name}={text}, which is no {column.type}: {error}; let "
             "Spark read the table"
-        ) from None
+        ) from error

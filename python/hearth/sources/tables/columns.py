@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -37,7 +39,7 @@ class Column:
         if self.id is not None and any(found is not None for found in ids):
             return ids.index(self.id) if self.id in ids else None
         if not self.names:
-            raise ValueError(
+            raise invalid(
                 f"it has no field ids, and the table no name mapping for column '{self.name}'"
             )
         names = [field.name for field in fields]
@@ -96,7 +98,7 @@ def plain(kind: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(field.name, plain(field.type)) for field in kind])
     if types.is_map(kind):
         if has_struct(kind.key_type) or has_struct(kind.item_type):
-            raise ValueError("maps that have structs are not supported")
+            raise invalid("maps that have structs are not supported")
         return pa.map_(plain(kind.key_type), plain(kind.item_type))
     return kind
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import StoredFile, stored_in
 from hearth.files.uri import is_remote
 
@@ -75,12 +76,12 @@ def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile
         folder, _, name = file.uri.rpartition("/")
         status = by_folder[folder].get(name) or _names(file.uri, lister).get(name)
         if status is None:
-            raise FileNotFoundError(
+            raise NotFoundError(
                 f"{table} needs the file {file.uri}, which is missing: vacuuming the table, or "
                 "expiring its snapshots, removes files of older versions; name a newer version"
             )
         if status.size != file.size:
-            raise ValueError(
+            raise invalid(
                 f"{table} has a damaged file: {file.uri} has {status.size} bytes instead of "
                 f"{file.size}; restore it, or name another version"
             )

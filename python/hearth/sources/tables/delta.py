@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import StoredFile, served, stored_in
 from hearth.files.uri import is_remote, local_path, scheme
 from hearth.sources.file_source import FileSource
@@ -74,7 +75,7 @@ class DeltaSource(TableSource):
         # Of a time before the first version that the log has, that one is given.
         for commit in table.history()[-1:]:
             if commit.get("timestamp", 0) > wanted.timestamp() * 1000:
-                raise ValueError(
+                raise invalid(
                     f"there is no version at {wanted.isoformat()}: the log begins later, with "
                     f"version {table.version()}"
                 )
@@ -91,7 +92,7 @@ def _errors(where: str, version: int | None) -> Iterator[None]:
     except Exception as error:  # deltalake's own are no OSErrors or ValueErrors
         said = str(error).partition("\n")[0] or type(error).__name__
         which = "" if version is None else f"version {version} of "
-        raise ValueError(f"{which}the Delta table {where} cannot be read: {said}") from None
+        raise invalid(f"{which}the Delta table {where} cannot be read: {said}") from error
 
 
 @contextmanager
@@ -101,7 +102,7 @@ def _local_log(where: str, lister: Any) -> Iterator[str]:
     Of another file system they are copied, so that its files are reached as the data files are.
     """
     if not stored_in(f"{where}/{_LOG}", lister):
-        raise FileNotFoundError(
+        raise NotFoundError(
             f"{where} does not exist, or is no Delta table: it has no files in {_LOG}"
         )
     if not is_remote(where) and "%" not in os.path.realpath(where):  # deltalake unescapes it
@@ -139,7 +140,7 @@ def _columns(table: DeltaTable) -> tuple[Column, ...]:
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
     if unknown := sorted(features - _KNOWN_FEATURES):
-        raise ValueError(
+        raise invalid(
             f"it has the feature {unknown[0]}, which is not supported: let Spark read it, and feed "
             "the DataFrame"
         )
@@ -152,7 +153,7 @@ def _columns(table: DeltaTable) -> tuple[Column, ...]:
 def _column(field: dict[str, Any], kind: pa.DataType, mode: str) -> Column:
     """A column by its description in the log."""
     if _has_variant(field["type"]):
-        raise ValueError(
+        raise invalid(
             f"column '{field['name']}' is a variant, which is not supported: let Spark read it"
         )
     known = field.get("metadata") or {}
@@ -162,7 +163,7 @@ def _column(field: dict[str, Any], kind: pa.DataType, mode: str) -> Column:
     try:
         found = plain(kind)
     except ValueError as error:
-        raise ValueError(f"column '{field['name']}': {error}; let Spark read it") from None
+        raise invalid(f"column '{field['name']}': {error}; let Spark read it") from error
     return Column(field["name"], found, number, names, _children(field["type"], found, mode))
 
 
@@ -210,7 +211,7 @@ def _files(table: DeltaTable, where: str, folder: str) -> list[DataFile]:
         constant = tuple((value or {}).items())
         files.append(DataFile(uri, size, rows=count, values=constant, deleted=rows))
     if deleted:
-        raise ValueError(f"{next(iter(deleted))} has deleted rows, but is none of its files")
+        raise invalid(f"{next(iter(deleted))} has deleted rows, but is none of its files")
     return files
 
 

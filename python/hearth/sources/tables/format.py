@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import Unit
@@ -51,7 +52,7 @@ class TableFormat:
         ends = list(itertools.accumulate(group.rows or 0 for group in groups))
         rows = ends[-1] if ends else 0
         if file.rows not in (None, rows):
-            raise ValueError(f"it has {rows} rows, of which the table's log says {file.rows}")
+            raise invalid(f"it has {rows} rows, of which the table's log says {file.rows}")
         _count(deleted, rows)
         counts = _between(deleted, [0, *ends])
         return [
@@ -70,7 +71,7 @@ class TableFormat:
 def _count(deleted: np.ndarray, rows: int) -> int:
     """How many rows are deleted; raises ValueError where one is not in the file."""
     if len(deleted) and deleted[-1] >= rows:
-        raise ValueError(f"row {deleted[-1]} of {rows} is deleted by the table's log")
+        raise invalid(f"row {deleted[-1]} of {rows} is deleted by the table's log")
     return len(deleted)
 
 

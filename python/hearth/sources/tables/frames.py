@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import invalid
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -53,10 +55,10 @@ def pinned_frame(
             if had is None:
                 raise
             said = str(error).partition("\n")[0]
-            raise ValueError(
+            raise invalid(
                 f"{version} of {table.uri}, which the run had before, cannot be read: {said}; name "
                 "a version, or use another checkpoint_dir"
-            ) from None
+            ) from error
 
     plan = _plan(frame)
     found = _replaced(plan, pinned, _to_seq(session))
@@ -166,7 +168,7 @@ def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
     for name, column in wanted.items():
         if name not in types or not types[name].equals(column.dataType()):
             found = types[name].simpleString() if name in types else "none"
-            raise ValueError(
+            raise invalid(
                 f"the DataFrame has a column '{name}' of {column.dataType().simpleString()}, and "
                 f"{table} has {found} by this name"
             )

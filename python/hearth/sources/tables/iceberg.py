@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import served, stored_in
 from hearth.files.uri import is_remote
 from hearth.sources.file_source import FileSource
@@ -71,7 +72,7 @@ class IcebergSource(TableSource):
         if self.snapshot_id is not None:
             found = table.snapshot_by_id(self.snapshot_id)
             if found is None:
-                raise ValueError(
+                raise invalid(
                     f"it has no snapshot {self.snapshot_id}, which may have expired: name one of "
                     + (", ".join(str(s.snapshot_id) for s in table.snapshots()[-5:]) or "none")
                 )
@@ -81,7 +82,7 @@ class IcebergSource(TableSource):
         wanted = moment("as_of", self.as_of)
         found = table.snapshot_as_of_timestamp(int(wanted.timestamp() * 1000))
         if found is None:
-            raise ValueError(f"it had no snapshot at {wanted.isoformat()}, or that has expired")
+            raise invalid(f"it had no snapshot at {wanted.isoformat()}, or that has expired")
         return found
 
 
@@ -93,12 +94,12 @@ def _errors(uri: str) -> Iterator[None]:
     except ImportError:
         raise
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"the Iceberg table {uri} cannot be read: {error}") from None
+        raise NotFoundError(f"the Iceberg table {uri} cannot be read: {error}") from error
     except Exception as error:  # pyiceberg's own are no OSErrors or ValueErrors
         said = str(error).partition("\n")[0] or type(error).__name__
         if "equality deletes" in said:
             said = "it has equality deletes, which are not supported: rewrite its data files first"
-        raise ValueError(f"the Iceberg table {uri} cannot be read: {said}") from None
+        raise invalid(f"the Iceberg table {uri} cannot be read: {said}") from error
 
 
 def _loaded(uri: str, spark: Any) -> Table:
@@ -142,9 +143,9 @@ def _newest(where: str, lister: Any) -> str:
     """The metadata file that a table's folder says is its newest."""
     folder = where.rstrip("/")
     if not stored_in(f"{folder}/metadata", lister):
-        raise FileNotFoundError(f"{folder} does not exist, or has no files in its folder metadata")
+        raise NotFoundError(f"{folder} does not exist, or has no files in its folder metadata")
     if not stored_in(f"{folder}/{_HINT}", lister):
-        raise ValueError(
+        raise invalid(
             f"{folder} has no {_HINT}, so that only its catalog knows its newest metadata: give "
             "the table's name, pyiceberg's table, or the metadata file"
         )
@@ -177,7 +178,7 @@ def _column(field: Any, kind: pa.DataType, names: Mapping[int, tuple[str, ...]])
     try:
         found = plain(kind)
     except ValueError as error:
-        raise ValueError(f"column '{field.name}': {error}; let Spark read it") from None
+        raise invalid(f"column '{field.name}': {error}; let Spark read it") from error
     parts: list[tuple[Any, pa.DataType]] = []
     if has_struct(found) and field.field_type.is_struct:
         parts = [(part, found.field(part.name).type) for part in field.field_type.fields]
@@ -206,12 +207,12 @@ def _files(tasks: Iterable[FileScanTask], schema: Schema, table: Table) -> Itera
     for task in tasks:
         file = task.file
         if file.file_format.value != "PARQUET":
-            raise ValueError(
+            raise invalid(
                 f"its file {file.file_path} is of {file.file_format.value}; only Parquet is "
                 "supported: let Spark read the table, or rewrite its data files"
             )
         if file.key_metadata:
-            raise ValueError(f"its file {file.file_path} is encrypted: let Spark read the table")
+            raise invalid(f"its file {file.file_path} is encrypted: let Spark read the table")
         values = tuple((name, file.partition[i]) for i, name in constant[file.spec_id])
         found = [deletes(one.file_path, one.file_format.value) for one in task.delete_files]
         rows = [of_files[file.file_path] for of_files in found if file.file_path in of_files]
@@ -236,7 +237,7 @@ def _deletes(location: str, kind: str, files: FileIO) -> dict[str, np.ndarray]:
         vectors = deletion_vectors_from_puffin_file(PuffinFile(content))
         return {one.referenced_data_file: one.to_vector().to_numpy() for one in vectors}
     if kind != "PARQUET":
-        raise ValueError(f"its file of deletes {location} is of {kind}: rewrite its data files")
+        raise invalid(f"its file of deletes {location} is of {kind}: rewrite its data files")
     table = pq.read_table(io.BytesIO(content), columns=["file_path", "pos"])
     return {
         path: table.filter(pc.field("file_path") == path).column("pos").to_numpy()

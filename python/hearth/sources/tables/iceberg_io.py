@@ -7,6 +7,7 @@ from typing import Any
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 
+from hearth.errors import UnimplementedError
 from hearth.files.stored_files import stored_in
 from hearth.files.uri import is_remote
 from hearth.sources.tables.data_files import whole_path
@@ -25,10 +26,10 @@ class DriverFileIO(FileIO):
         return _Input(location, self._lister)
 
     def new_output(self, location: str) -> OutputFile:
-        raise NotImplementedError(f"{location} is not written: tables are only read")
+        raise UnimplementedError(f"{location} is not written: tables are only read")
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        raise NotImplementedError(f"{location} is not deleted: tables are only read")
+        raise UnimplementedError(f"{location} is not deleted: tables are only read")
 
 
 class _Input(InputFile):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from hearth.errors import invalid
+
 
 def moment(name: str, value: str | datetime) -> datetime:
     """A time with its zone.
@@ -18,9 +20,9 @@ def moment(name: str, value: str | datetime) -> datetime:
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(
+        raise invalid(
             f"{name}={value!r} is no time: write it as '2026-11-27T12:00:00+00:00'"
         ) from None
     if found.tzinfo is None:
-        raise ValueError(f"{name}={value!r} has no time zone: append one, such as +00:00 for UTC")
+        raise invalid(f"{name}={value!r} has no time zone: append one, such as +00:00 for UTC")
     return found.astimezone(UTC)

@@ -7,6 +7,8 @@ import re
 from typing import Any
 from urllib.parse import quote
 
+from hearth.errors import invalid
+
 _NAME = re.compile(r"(\w|-)+(\.(\w|-)+){0,2}")
 
 
@@ -30,11 +32,11 @@ def location_of(uri: str, system: str, spark: Any) -> str:
     if not is_name(uri):
         return uri
     if spark is None:
-        raise ValueError(f"{uri} is neither a folder nor, without a Spark session, a table's name")
+        raise invalid(f"{uri} is neither a folder nor, without a Spark session, a table's name")
     known = described(quoted(uri), spark)
     if known.get("Provider", "").lower() != system:
         found = known.get("Provider") or "another kind"
-        raise ValueError(f"the table {uri} is of {found}, not of {system}: let Spark read it")
+        raise invalid(f"the table {uri} is of {found}, not of {system}: let Spark read it")
     return known["Location"]
 
 
@@ -59,7 +61,7 @@ def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
     except Exception as error:
         said = str(error).partition("\n")[0]
         named = name.replace("`", "")
-        raise ValueError(f"Spark has no table {named}: {said}") from None
+        raise invalid(f"Spark has no table {named}: {said}") from error
     found: dict[str, str] = {}
     below = False  # the columns, which may have any name
     for row in rows:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from hearth.errors import invalid
 from hearth.files.input_files import Count, open_uri
 from hearth.sources.file_source import FileSource
 from hearth.sources.source import Split
@@ -67,7 +68,7 @@ class TableSource:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise ValueError(f"{self.uri} is not pinned yet: call pin() first, in the driver")
+        raise invalid(f"{self.uri} is not pinned yet: call pin() first, in the driver")
 
 
 def lend(spark: Any) -> None:

@@ -18,6 +18,7 @@ from hearth.cluster.driver.datasets.stored_plan import StoredPlan
 from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task, grouped
+from hearth.errors import invalid
 from hearth.rows.columns import check_carried
 from hearth.rows.rank_rows import cores, is_steady, launch_conf, rank_rows
 from hearth.sources.tables.frames import frame_identity
@@ -38,8 +39,6 @@ _TASKS_PER_CORE = 4
 _PARTS = 48
 # Hash of an empty partition.
 _NO_ROWS = "0" * 16
-# A failed delivery may be caused by a lost rank, which the rendezvous reports within this time.
-_ECHO_WAIT_S = 5.0
 
 
 @dataclass
@@ -137,7 +136,7 @@ class Datasets:
             source = self._kept.pinned(name, rows, self._spark.session)
             spool = getattr(source, "spool", True)
             if not spool and any(split.rows is None for split in source.splits()):
-                raise ValueError(
+                raise invalid(
                     f"dataset {name!r} has spool=False, which needs files that store their number "
                     f"of rows; those of {source.uri} do not: remove spool=False"
                 )
@@ -254,7 +253,7 @@ class Delivery:
             self.report_totals()
             return
         watch = self._running.watch
-        if watch.closing or watch.wait(lambda: watch.failure is not None, _ECHO_WAIT_S):
+        if watch.closing or watch.await_cause(job.error) is not None:
             return
         reason = f"the rows of dataset {self._plan.name!r}: {job_error(job.error)}"
         self._running.fail(reason)
@@ -325,7 +324,7 @@ def _is_frame(name: str, rows: Any) -> bool:
 
 def _check_frame(name: str, frame: Any) -> None:
     if frame.isStreaming:
-        raise ValueError(
+        raise invalid(
             f"dataset {name!r} is a streaming DataFrame, which never ends: feed its batches "
             "by cluster.train() in foreachBatch"
         )

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hearth.errors import invalid
 from hearth.files.file_system import file_refusal, files_of
 
 logger = logging.getLogger(__name__)
@@ -160,7 +161,7 @@ def _read(uri: str) -> dict[str, Any]:
     try:
         kept = json.loads(text)
         if kept["version"] != _VERSION:
-            raise ValueError(f"it has version {kept['version']}")
+            raise invalid(f"it has version {kept['version']}")
         for entry in kept["datasets"].values():
             if type(entry["partitions"]) is not int or not isinstance(entry["owners"], dict):
                 raise TypeError(f"{entry} is not a dataset's plan")

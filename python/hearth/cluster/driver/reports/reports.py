@@ -17,6 +17,7 @@ from hearth.cluster import roles
 from hearth.cluster.driver.reports.history import RunHistory
 from hearth.cluster.driver.reports.line import Rate, ReportLine, line_of
 from hearth.cluster.report_values import unpacked_values
+from hearth.errors import invalid
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class ReportOptions:
         title = getattr(main_fun, "__qualname__", type(main_fun).__name__)
         options = cls(title=title, params=plain_params(args), **shown)
         if options.logs not in LOGS:
-            raise ValueError(f"logs is {options.logs!r}: it must be one of {', '.join(LOGS)}")
+            raise invalid(f"logs is {options.logs!r}: it must be one of {', '.join(LOGS)}")
         return options
 
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hearth.cluster.channel import Channel, Message
+from hearth.errors import DeadlineExceededError
 from hearth.files.local_folders import spill_folder
 
 logger = logging.getLogger(__name__)
@@ -173,7 +174,7 @@ class PartitionFiles:
         """A new attempt, or the complete one; None if no more rows are needed."""
         with self._lock:
             if not self._planned.wait_for(lambda: key[0] not in self._unplanned, _PLAN_S):
-                raise TimeoutError(
+                raise DeadlineExceededError(
                     f"the driver did not assign the dataset's partitions within {_PLAN_S:g} s"
                 )
             partition = self._partitions.setdefault(key, _Partition())

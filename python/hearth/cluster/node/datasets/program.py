@@ -13,6 +13,7 @@ from hearth.cluster.channel import Message
 from hearth.cluster.errors import ClusterError
 from hearth.cluster.node.datasets.files import raise_file_limit
 from hearth.data.streamed import StreamedDataset
+from hearth.errors import invalid
 
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
@@ -148,7 +149,7 @@ class NodeDatasets:
         """
         if name not in self.names:
             known = ", ".join(self.names) or "none"
-            raise ValueError(
+            raise invalid(
                 f"the cluster has no dataset {name!r} (it has {known}): name it in run(datasets=)"
             )
         with self._changed:
@@ -158,7 +159,7 @@ class NodeDatasets:
             if name in self._open:
                 return self._open[name]
         if self._unfed:
-            raise ValueError(
+            raise invalid(
                 f"dataset {name!r} was opened by a node whose role takes no rows (ps, evaluator): "
                 "open it in workers"
             )
@@ -234,5 +235,5 @@ def mgr_datasets(mgr: Any) -> NodeDatasets:
     """
     datasets = getattr(mgr, "datasets", None)
     if datasets is None:
-        raise ValueError("this node has no datasets: name them in run(datasets=)")
+        raise invalid("this node has no datasets: name them in run(datasets=)")
     return datasets

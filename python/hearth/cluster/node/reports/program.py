@@ -12,6 +12,7 @@ from typing import Any
 
 from hearth.cluster.node.reports.bounded import Bounded
 from hearth.cluster.report_values import metrics_of, packed, step_of
+from hearth.errors import invalid
 
 # Queue limit for a supervisor that does not read.
 _MOST_WAITING = 1000
@@ -80,7 +81,7 @@ class ProgramReports:
         if len(self._names) + len(metrics) > _MOST_NAMES:
             count = len(self._names.union(metrics))
             if count > _MOST_NAMES:
-                raise ValueError(
+                raise invalid(
                     f"report() got more than {_MOST_NAMES} different names of metrics, the last "
                     f"{next(iter(metrics))!r}: pass counters as step="
                 )

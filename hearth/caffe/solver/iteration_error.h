@@ -1,0 +1,24 @@
+// An error of one iteration, whose number is a field, and also part of the message.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hearth/caffe/net/layer_error.h"
+
+namespace hearth::caffe {
+
+class IterationError : public LayerError {
+ public:
+  // `layer`: empty if it is not of a layer.
+  IterationError(ErrorCode code, int64_t iteration, const std::string& reason, std::string layer)
+      : LayerError(code, fmt::format("iteration {}: {}", iteration, reason), std::move(layer)),
+        iteration_(iteration) {}
+
+  int64_t iteration() const { return iteration_; }
+
+ private:
+  int64_t iteration_;
+};
+
+}  // namespace hearth::caffe
