@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tags a wheel manylinux_2_28 where auditwheel finds that it is one; it fails otherwise.
 
-    tag_wheel.py dist/hearth_spark-0.1.0-cp311-cp311-linux_x86_64.whl
+    tag_wheel.py dist/hearth_spark-0.2.0-cp311-cp311-linux_x86_64.whl
 
 Prints the wheel's new path. Libraries of OTHERS come from elsewhere; a wheel that needs another
 one, or a newer symbol of glibc or libstdc++, is refused.

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "hearth/base/testing/deadline_testing.h"
-#include "hearth/base/testing/error_testing.h"
 #include "hearth/dataset/minibatch.h"
 #include "hearth/dataset/testing/source_testing.h"
 #include "hearth/ring/ring_writer.h"
@@ -48,17 +47,6 @@ TEST_F(RingSourceTest, MinibatchesSpanBatchesButNotMarks) {
   EXPECT_TRUE(source_.ended());
 }
 
-TEST_F(RingSourceTest, NextEpochSkipsTheRestOfThePartition) {
-  WriteNumbers(writer_, 0, 10);
-  writer_.WriteFlush(Soon());
-  WriteNumbers(writer_, 10, 1);
-  writer_.WriteEnd(Soon());
-  Minibatch minibatch;
-  source_.Next(2, &minibatch);
-  source_.NextEpoch();
-  EXPECT_THAT(TakeEpoch(source_, 4), ElementsAre(10));
-}
-
 TEST_F(RingSourceTest, MinibatchMayBeLargerThanTheRing) {
   std::thread feeder([&] {
     for (int32_t i = 0; i < 10; ++i) WriteNumbers(writer_, i * 10'000, 10'000);
@@ -68,12 +56,6 @@ TEST_F(RingSourceTest, MinibatchMayBeLargerThanTheRing) {
   EXPECT_EQ(source_.Next(100'000, &minibatch), 100'000);
   feeder.join();
   EXPECT_EQ(NumbersIn(minibatch)[99'999], 99'999);
-}
-
-TEST_F(RingSourceTest, FeederErrorIsThrown) {
-  writer_.Fail(Error(ErrorCode::kInternal, "the query failed"));
-  Minibatch minibatch;
-  EXPECT_EQ(Thrown([&] { source_.Next(1, &minibatch); }).message(), "the query failed");
 }
 
 }  // namespace

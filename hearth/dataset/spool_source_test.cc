@@ -1,6 +1,6 @@
 #include "hearth/dataset/spool_source.h"
 
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <thread>
@@ -20,8 +20,6 @@ using ring::CreateRing;
 using ring::RingEnds;
 using ring::RingWriter;
 using ring::WriteNumbers;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 // A spool of rows 0, 1, 2, ... that arrive in batches of these sizes, separated by flush marks.
 std::shared_ptr<Spool> SpoolOf(const std::vector<int>& batch_sizes) {
@@ -112,35 +110,6 @@ TEST(SpoolSource, WithoutShuffleEveryEpochIsTheFirst) {
   TakeEpoch(source, 2);
   source.NextEpoch();
   EXPECT_EQ(TakeEpoch(source, 2), UpTo(7));
-}
-
-TEST(SpoolSource, MinibatchesAreFullExceptTheLast) {
-  SpoolSource source(SpoolOf({3, 4, 3}), {true, 1});
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    Minibatch minibatch;
-    std::vector<int64_t> sizes;
-    while (source.Next(4, &minibatch) > 0) sizes.push_back(minibatch.size());
-    EXPECT_THAT(sizes, ElementsAre(4, 4, 2));
-    EXPECT_EQ(source.Next(4, &minibatch), 0) << "an ended epoch stays ended";
-    source.NextEpoch();
-  }
-}
-
-TEST(SpoolSource, NoRowsMakeEmptyEpochs) {
-  SpoolSource source(SpoolOf({}), {true, 1});
-  for (int epoch = 0; epoch < 3; ++epoch) {
-    EXPECT_THAT(TakeEpoch(source, 4), IsEmpty());
-    source.NextEpoch();
-  }
-}
-
-TEST(SpoolSource, RowsOutliveSourceAndSpool) {
-  auto spool = SpoolOf({10});
-  auto source = std::make_unique<SpoolSource>(std::move(spool), ReplayOptions{});
-  Minibatch minibatch;
-  source->Next(3, &minibatch);
-  source.reset();
-  EXPECT_THAT(NumbersIn(minibatch), ElementsAre(0, 1, 2));
 }
 
 TEST(SpoolSource, FirstEpochDeliversRowsWhileTheFeederSends) {

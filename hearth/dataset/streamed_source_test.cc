@@ -103,16 +103,6 @@ TEST_F(StreamedSourceTest, LaterEpochStartsWithoutEarlierRows) {
   EXPECT_EQ(TakeEpoch(resumed, 7), third);
 }
 
-TEST_F(StreamedSourceTest, NextEpochSkipsRemainingRows) {
-  StreamedSource& source = Open({40, 40, 40}, {.window_rows = 40});
-  source.BeginAt(0);
-  Minibatch minibatch;
-  source.Next(5, &minibatch);
-  source.NextEpoch();
-  source.NextEpoch();
-  EXPECT_EQ(Sorted(TakeEpoch(source, 7)), UpTo(120));
-}
-
 TEST_F(StreamedSourceTest, RowsAreShuffledWithinWindows) {
   StreamedSource& source = Open({10, 10, 10, 10, 10}, {.window_rows = 20});
   source.BeginAt(0);
@@ -125,24 +115,6 @@ TEST_F(StreamedSourceTest, RowsAreShuffledWithinWindows) {
   by_bytes.BeginAt(0);
   const auto few = TakeEpoch(by_bytes, 7);
   for (size_t i = 0; i < 30; ++i) EXPECT_EQ(few[i] / 10, static_cast<int64_t>(i) / 10);
-}
-
-TEST_F(StreamedSourceTest, EmptyEpochsAreSkipped) {
-  StreamedSource& source = Open({});
-  source.BeginAt(1);
-  for (int epoch = 0; epoch < 4; ++epoch, source.NextEpoch()) {
-    EXPECT_THAT(TakeEpoch(source, 7), IsEmpty());
-  }
-}
-
-TEST_F(StreamedSourceTest, RowsLiveAsLongAsTheirMinibatch) {
-  StreamedSource& source = Open({10, 10, 10}, {.window_rows = 10});
-  source.BeginAt(0);
-  Minibatch first, other;
-  source.Next(10, &first);
-  const auto numbers = NumbersIn(first);
-  for (int epoch = 0; epoch < 3; ++epoch, source.NextEpoch()) TakeEpoch(source, 7);
-  EXPECT_EQ(NumbersIn(first), numbers);
 }
 
 // Number of batches that ring and reader accept before the feeder blocks.
@@ -181,17 +153,6 @@ TEST_F(StreamedSourceTest, DevicesShareAStream) {
     EXPECT_EQ(Sorted(rows), UpTo(64));
     for (const auto& device : devices) device->NextEpoch();
   }
-}
-
-TEST_F(StreamedSourceTest, FeederErrorIsThrown) {
-  RingEnds ends = CreateRing(64 << 10);
-  RingWriter writer(std::move(ends.writer));
-  StreamedSource source(std::move(ends.reader), {}, [](int64_t) {});
-  WriteNumbers(writer, 0, 4);
-  writer.Fail(Error(ErrorCode::kInternal, "the file is damaged"));
-  source.BeginAt(0);
-  Minibatch minibatch;
-  EXPECT_EQ(Thrown([&] { source.Next(4, &minibatch); }).message(), "the file is damaged");
 }
 
 TEST_F(StreamedSourceTest, EarlyEndOfTheFeederIsAnError) {

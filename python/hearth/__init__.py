@@ -11,7 +11,7 @@ from typing import Any
 
 from hearth.errors import HearthError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["HearthError", "__version__"]
 
 

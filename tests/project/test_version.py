@@ -1,0 +1,25 @@
+"""One version in all files that name it."""
+
+import re
+from pathlib import Path
+
+import hearth
+
+ROOT = Path(__file__).resolve().parents[2]
+# What stands around the version in each file.
+PLACES = {
+    "CMakeLists.txt": r"project\(hearth VERSION ([\d.]+) ",
+    "pyproject.toml": r'(?m)^version = "(.+)"$',
+    "jvm/pom.xml": r"<artifactId>hearth-spark_2\.13</artifactId>\s*<version>(.+)</version>",
+    "CHANGELOG.md": r"(?m)^## ([\d.]+)",  # the newest
+    "docs/releases.md": r"(?m)^\| \| ([\d.]+) \| by \|$",
+    "docs/platforms.md": r"hearth-spark==([\d.]+)",
+}
+
+
+def test_all_files_name_the_same_version():
+    found = {}
+    for name, pattern in PLACES.items():
+        match = re.search(pattern, (ROOT / name).read_text(encoding="utf-8"))
+        found[name] = match[1] if match else None
+    assert found == dict.fromkeys(PLACES, hearth.__version__)
