@@ -6,6 +6,9 @@ Prints JSON lines. With --spark FOLDER also Spark's DataFrame of the Delta table
 jars of delta-spark for the version of Spark that runs, as `make test-tables` leaves them:
 
     build/spark-4.0/bin/python bench/tables.py --rows 2000000 --spark build/tables-4.0
+
+With --hdfs libhdfs or webhdfs the rows are read from an HDFS of this machine, by this client of
+ranks; its daemons are those of tests/hadoop.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction
 
+import hdfs_read  # finds tests/hadoop
 from hearth import data
 
 WIDTH = 784
@@ -90,18 +95,32 @@ def write_wide(folder: Path, rows: int) -> tuple[Path, Path]:
     return plain, table
 
 
+@contextmanager
+def in_hdfs(client: str, *folders: Path) -> Iterator[list[str]]:
+    """URIs of copies of the folders in an HDFS, which this process reads by `client`."""
+    from hadoop_cluster import HadoopCluster
+
+    with HadoopCluster() as hadoop:
+        os.environ.update(hadoop.environment())
+        os.environ.update(hdfs_read.clients(hadoop)[client])
+        home = f"{hadoop.uri}/user/{hadoop.user}"
+        for folder in folders:
+            hadoop.run("hdfs", "dfs", "-put", str(folder), f"{home}/{folder.name}")
+        yield [f"{home}/{folder.name}" for folder in folders]
+
+
 def rows_of(source: Any) -> int:
     return sum(batch.num_rows for split in source.splits() for batch in source.read(split))
 
 
-def rows_by_spark(spark: Any, path: Path) -> int:
+def rows_by_spark(spark: Any, uri: str) -> int:
     """What a task of Spark has as Arrow batches, which is how rows of a DataFrame reach a rank."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows]})
 
-    frame = spark.read.format("delta").load(str(path))
+    frame = spark.read.format("delta").load(uri)
     return sum(row[0] for row in frame.mapInArrow(count, "rows long").collect())
 
 
@@ -129,15 +148,20 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--spark", type=Path, help="a folder of jars")
+    parser.add_argument("--hdfs", choices=("libhdfs", "webhdfs"), help="read the rows from HDFS")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hearth-bench-") as made:
-        folder = Path(made)
+    with ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(prefix="hearth-bench-")
+        folder = Path(stack.enter_context(made))
         if options.files:
             print(json.dumps(plan_many(folder, options.files)), flush=True)
-        plain, table = write_wide(folder, options.rows)
+        folders = write_wide(folder, options.rows)
+        plain, table = map(str, folders)
+        if options.hdfs:
+            plain, table = stack.enter_context(in_hdfs(options.hdfs, *folders))
         ways: dict[str, Callable[[], int]] = {
-            "table": lambda: rows_of(data.delta(str(table)).pin()),
-            "plain": lambda: rows_of(data.parquet(str(plain)).pin()),
+            "table": lambda: rows_of(data.delta(table).pin()),
+            "plain": lambda: rows_of(data.parquet(plain).pin()),
         }
         if options.spark:
             spark = session(options.spark)

@@ -12,38 +12,61 @@ ON = {"spark.dynamicAllocation.enabled": "true"}
 
 
 class Asked(list):
-    """A session that records requested numbers of executors, with three slots each."""
+    """A session that records requested numbers of executors, by the number of their profile: three
+    slots each by the default one, which is 0, and two by others."""
 
     def __init__(self, conf, stages=()):
         super().__init__()
         self.conf = conf
-        infos = dict(enumerate(stages))
-        tracker = SimpleNamespace(getActiveStageIds=lambda: list(infos), getStageInfo=infos.get)
-        self.sparkContext = SimpleNamespace(statusTracker=lambda: tracker)
-        profile = SimpleNamespace(maxTasksPerExecutor=lambda conf: 3)
-        manager = SimpleNamespace(defaultResourceProfile=lambda: profile)
+        store = SimpleNamespace(activeStages=lambda: Seq(stages))
+        manager = SimpleNamespace(
+            defaultResourceProfile=lambda: profile(0), resourceProfileFromId=profile
+        )
+        backend = SimpleNamespace(
+            requestTotalExecutors=lambda counts, local, hosts: self.append(dict(counts))
+        )
         context = SimpleNamespace(
             resourceProfileManager=lambda: manager,
+            statusStore=lambda: store,
+            schedulerBackend=lambda: backend,
             conf=lambda: None,
-            requestTotalExecutors=lambda count, local, hosts: self.append(count),
         )
         self._jsc = SimpleNamespace(sc=lambda: context)
-        immutable = SimpleNamespace(HashMap=dict)
+        immutable = SimpleNamespace(HashMap=HashMap)
         self._jvm = SimpleNamespace(
             scala=SimpleNamespace(collection=SimpleNamespace(immutable=immutable))
         )
 
 
-def stage(tasks, done):
-    return SimpleNamespace(numTasks=tasks, numCompletedTasks=done)
+class Seq(tuple):
+    apply = tuple.__getitem__
+
+    def size(self):
+        return len(self)
+
+
+class HashMap(dict):
+    def updated(self, key, value):
+        return HashMap(self | {key: value})
+
+
+def profile(number):
+    return SimpleNamespace(id=lambda: number, maxTasksPerExecutor=lambda conf: 2 if number else 3)
+
+
+def stage(tasks, done, number=0):
+    return SimpleNamespace(
+        numTasks=lambda: tasks, numCompleteTasks=lambda: done, resourceProfileId=lambda: number
+    )
 
 
 @pytest.mark.parametrize(
     ("conf", "stages", "asked"),
     [
-        (ON, [], [3]),
-        (ON, [stage(40, 5), None], [12]),
-        (ON | {"spark.dynamicAllocation.maxExecutors": "2"}, [], [2]),
+        (ON, [], [{0: 3}]),
+        (ON, [stage(40, 5)], [{0: 12}]),
+        (ON, [stage(4, 1, 7), stage(9, 0, 7)], [{0: 3, 7: 6}]),
+        (ON | {"spark.dynamicAllocation.maxExecutors": "2"}, [], [{0: 2}]),
         ({}, [], []),
     ],
 )
@@ -53,13 +76,19 @@ def test_executors_are_requested_for_nodes_and_running_tasks(conf, stages, asked
     assert session == asked
 
 
+def test_executors_of_a_profile_are_requested_beside_those_of_running_tasks():
+    session = Asked(ON, [stage(3, 0, 7), stage(4, 0)])
+    ask_for_slots(session, 8, SimpleNamespace(_java_resource_profile=profile(7)))
+    assert session == [{7: 4, 0: 2}]
+
+
 def test_lost_executors_are_requested_again(monkeypatch):
     found = iter([1, 1, 2])
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: next(found))
     monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
     session = Asked(ON)
     SlotWait(session, 2).wait()
-    assert session == [1]
+    assert session == [{0: 1}]
 
 
 def test_tasks_of_a_profile_are_started_for_spark_to_bring_their_executors(monkeypatch):
@@ -78,6 +107,16 @@ def test_workers_start_with_the_current_executors(monkeypatch):
     slots.await_executors(session, 8, lambda line: None)
     session.conf = {}
     slots.await_executors(session, 8, lambda line: pytest.fail(line))
+
+
+def test_a_start_waits_for_executors_of_its_profile(monkeypatch):
+    found = iter([0, 2, 8])
+    wanted = SimpleNamespace(_java_resource_profile=profile(7), executorResources={"cores": 2})
+    monkeypatch.setattr(slots, "slots_now", lambda session, given: next(found))
+    monkeypatch.setattr(slots.time, "sleep", lambda seconds: None)
+    session = Asked(ON)
+    slots.await_executors(session, 8, lambda line: None, wanted)
+    assert session == [{7: 4}, {7: 4}]
 
 
 def test_a_start_waits_for_the_maximum_of_dynamic_allocation(monkeypatch):

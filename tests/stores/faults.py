@@ -25,6 +25,10 @@ from hearth.files.library_files import LibraryFiles
 
 BASE, SERVER = os.environ["HEARTH_TEST_STORE"], os.environ["HEARTH_TEST_SERVER"]
 MEGABYTES = 25 << 20  # several parts
+# How often a busy store refuses a request: Azure's library waits 15 s before it repeats one.
+BUSY_EVERY = 40 if BASE.startswith("abfs") else 4
+# A part of a file of so many megabytes: Azure's library sends blocks of 50 MB.
+WRITTEN_MB, A_PART = (60, "comp=block&") if BASE.startswith("abfs") else (25, "partNumber=2")
 
 
 @pytest.fixture
@@ -93,7 +97,7 @@ def test_a_large_file_is_sent_in_parts(proxy, uri, tmp_path):
 @pytest.mark.parametrize("fault", ["busy", "slow", "cut off"])
 def test_checkpoints_and_rows_pass_through_a_store_with_faults(proxy, uri, tmp_path, fault):
     if fault == "busy":
-        proxy.fails = lambda number: number % 4 == 3
+        proxy.fails = lambda number: number % BUSY_EVERY == BUSY_EVERY - 1
     elif fault == "slow":
         proxy.delay_s = 0.1
     else:
@@ -117,7 +121,7 @@ def test_a_store_that_stays_busy_is_an_error_that_may_pass(proxy, uri):
     proxy.fails = lambda number: True
     with pytest.raises(HearthError, match=f"{uri}/note") as found:
         LibraryFiles().read(f"{uri}/note")
-    assert found.value.code in ("unavailable", "internal")
+    assert found.value.code == "unavailable"
     assert "\n" not in str(found.value)
 
 
@@ -126,7 +130,7 @@ import sys
 from hearth.checkpoints.checkpoint_folder import CheckpointFolder
 draft = CheckpointFolder(sys.argv[1], print).begin(2)
 with draft.file("model.pt") as file:
-    for _ in range(25):
+    for _ in range(int(sys.argv[2])):
         file.write(bytes(1 << 20))
     print("written", flush=True)
     sys.stdin.read()
@@ -137,11 +141,13 @@ with draft.file("model.pt") as file:
 def test_a_writer_that_is_killed_leaves_the_older_checkpoint(proxy, uri, moment):
     save(CheckpointFolder(uri, print), 1, b"first")
     child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", WRITER, uri, str(WRITTEN_MB)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
 
     def kill(method, path):
-        if method == "PUT" and "partNumber=2" in path:
+        if method == "PUT" and A_PART in path:
             child.send_signal(signal.SIGKILL)
 
     if moment == "in a part":

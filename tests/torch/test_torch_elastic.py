@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -121,3 +123,56 @@ def executor_of(spark):
     """The id of an executor that runs."""
     found = known_executors(spark, active_only=True)
     return next(str(e.id()) for e in found if str(e.id()) != "driver")
+
+
+# Of two Workers a job without the profile holds one, until the first start has one rank.
+GROWS = """
+import sys, time
+from pathlib import Path
+from pyspark import InheritableThread
+from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+from hearth.spark import session
+from hearth.torch import TorchCluster
+
+folder = Path(sys.argv[1])
+
+def holds(_):
+    (folder / "held").touch()
+    while not (folder / "0-0").exists():
+        time.sleep(0.05)
+
+def notes_world(args, ctx):
+    (folder / f"{ctx.restart_count}-{ctx.rank}").write_text(str(ctx.world_size))
+    while ctx.world_size == 1:
+        ctx.mgr.note_commit()
+        time.sleep(0.1)
+
+spark = session.start("grows", master="local-cluster[2,1,1024]", conf={
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.executorIdleTimeout": "5s",
+    "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
+    "spark.hearth.executorWait": "2s",
+})
+held = InheritableThread(target=spark.sparkContext.parallelize([0], 1).foreach, args=(holds,))
+held.start()
+while not (folder / "held").exists():
+    time.sleep(0.05)
+profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(1)).build
+TorchCluster.run(
+    spark, notes_world, workers=(1, 2), restart=True, profile=profile, feeds=()
+).shutdown()
+held.join()
+spark.stop()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)  # half a minute where nothing else runs
+def test_ranks_of_a_profile_become_more_with_dynamic_allocation(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", GROWS, str(tmp_path)], capture_output=True, text=True, timeout=550
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    found = {note.name: note.read_text() for note in tmp_path.glob("*-*")}
+    assert found == {"0-0": "1", "1-0": "2", "1-1": "2"}

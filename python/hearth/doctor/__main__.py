@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hearth doctor: {error}", file=sys.stderr)
         return 1
     except Exception as error:  # Spark's own, whose text has a stack of the JVM
-        where = given.master or given.remote or "the default master"
+        remote = (given.remote or "").partition(";")[0]  # a token may follow
+        where = given.master or remote or "the default master"
         print(f"hearth doctor: Spark at {where}: {cause_line(str(error))}", file=sys.stderr)
         return 1
     show(found)

@@ -7,10 +7,14 @@ tasks have ended, Spark replaces no lost executor unless ask_for_slots() request
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
 
 SETTING = "spark.dynamicAllocation.enabled"
 _MOST = "spark.dynamicAllocation.maxExecutors"
@@ -31,27 +35,36 @@ def most_executors(setting: Setting) -> int | None:
     return int(most) if most else None
 
 
-def ask_for_slots(session: Any, slots: int) -> None:
+def ask_for_slots(session: Any, slots: int, profile: ResourceProfile | None = None) -> None:
     """Requests executors for this many task slots, with dynamic allocation; returns at once and
-    never raises. Idle executors end after spark.dynamicAllocation.executorIdleTimeout."""
+    never raises. Idle executors end after spark.dynamicAllocation.executorIdleTimeout.
+
+    `profile`: of the tasks, which Spark knows already; None: Spark's default.
+    """
     if not is_on(session.conf.get) or not hasattr(session, "_jsc"):
         return
     with suppress(Exception):  # the session has ended
-        context, scala_context = session.sparkContext, session._jsc.sc()
-        profile = scala_context.resourceProfileManager().defaultResourceProfile()
-        each = max(1, profile.maxTasksPerExecutor(scala_context.conf()))
-        needed = max(slots, _unfinished_tasks(context.statusTracker()))
-        executors = -(-needed // each)
-        if (most := most_executors(session.conf.get)) is not None:
-            executors = min(executors, most)
-        no_hosts = session._jvm.scala.collection.immutable.HashMap()
-        scala_context.requestTotalExecutors(executors, 0, no_hosts)
+        scala_context = session._jsc.sc()
+        profiles = scala_context.resourceProfileManager()
+        wanted = profile._java_resource_profile if profile else profiles.defaultResourceProfile()
+        # A request replaces Spark's own for the tasks that run or wait.
+        needed = _unfinished_tasks(scala_context.statusStore().activeStages())
+        needed[wanted.id()] = max(slots, needed[wanted.id()])
+        most = most_executors(session.conf.get)
+        nothing = executors = session._jvm.scala.collection.immutable.HashMap()
+        for number, tasks in needed.items():
+            of_tasks = profiles.resourceProfileFromId(number)
+            count = -(-tasks // max(1, of_tasks.maxTasksPerExecutor(scala_context.conf())))
+            executors = executors.updated(number, count if most is None else min(count, most))
+        scala_context.schedulerBackend().requestTotalExecutors(executors, nothing, nothing)
 
 
-def _unfinished_tasks(tracker: Any) -> int:
-    """Unfinished tasks of all running stages: a request replaces Spark's own for them."""
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    return sum(stage.numTasks - stage.numCompletedTasks for stage in stages if stage is not None)
+def _unfinished_tasks(stages: Any) -> Counter[int]:
+    """Unfinished tasks of running stages, by the number of their resource profile."""
+    tasks = Counter[int]()
+    for stage in map(stages.apply, range(stages.size())):
+        tasks[stage.resourceProfileId()] += stage.numTasks() - stage.numCompleteTasks()
+    return tasks
 
 
 def refuse_for_ranks(setting: Setting) -> None:

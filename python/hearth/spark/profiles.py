@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hearth.spark.dynamic_allocation import Setting
+from hearth.spark.failures import cause_line
 
 if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
@@ -98,12 +99,32 @@ def mapped(session: Any, profile: ResourceProfile | None) -> dict[str, Any]:
     it."""
     from hearth import HearthError
 
-    if profile is not None and session.version.startswith("3."):
+    if profile is None:
+        return {}
+    if session.version.startswith("3."):
         raise HearthError(
             f"Spark {session.version} does not support a {described(profile)} for DataFrames "
             "(4.0 and later do): remove the profile and spark.hearth.task.*"
         )
-    return {} if profile is None else {"profile": profile}
+    if not hasattr(session, "_jsc"):
+        _register_with_server(session, profile)
+    return {"profile": profile}
+
+
+def _register_with_server(session: Any, profile: ResourceProfile) -> None:
+    """Gets the profile's id from the server of Spark Connect.
+
+    Spark would get it from the active session of the thread that runs the action, which has none.
+    """
+    from hearth import HearthError
+
+    if session.getActiveSession() is None:
+        session._active_session.session = session
+    try:
+        assert profile.id >= 0
+    except Exception as error:  # of Spark's client
+        said = cause_line(str(error))
+        raise HearthError(f"Spark refuses the resource profile: {said}") from error
 
 
 def registered(session: Any, profile: ResourceProfile) -> Any:

@@ -37,6 +37,8 @@ class SlotWait:
 
     Attributes:
         profile: the tasks' resource profile; None: Spark's default.
+        by_demand: with a profile and dynamic allocation, slots are not awaited: the job starts, and
+            Spark starts executors for its tasks.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class SlotWait:
         self._least = least or tasks
         self._notify = notify
         self.profile: ResourceProfile | None = None
+        self.by_demand = not least  # with fewer slots it would start fewer tasks
         self._limit_s, self._limit_setting = executor_wait_s(session), WAIT_SETTING
         self._patience_s = self._limit_s
         if least:
@@ -92,8 +95,7 @@ class SlotWait:
                 session has ended.
         """
         slots = slots_now(self._session, self.profile)
-        # With a profile Spark starts executors once tasks wait for them, and not before.
-        by_demand = self.profile is not None and is_on(self._session.conf.get)
+        by_demand = self.by_demand and self.profile is not None and is_on(self._session.conf.get)
         if slots is None or slots >= self._tasks or by_demand:
             self._since, self._waited_s = None, 0.0
             return True
@@ -114,7 +116,7 @@ class SlotWait:
             raise self._too_few(slots, f"{late} ({self._limit_setting})")
         if slots != self._reported[0] or now - self._reported[1] >= _REPORT_S:
             self._reported = slots, now
-            ask_for_slots(self._session, self._tasks)
+            ask_for_slots(self._session, self._tasks, self.profile)
             needed = f", {self._least} at least" if self._least < self._tasks else ""
             stands = f"{slots} of {self._tasks} slots{needed} ({waited:.0f} of {limit:.0f} s)"
             self._notify(f"waiting for executors: {stands}")
@@ -132,15 +134,22 @@ class SlotWait:
         )
 
 
-def await_executors(session: SparkSession, most: int, notify: Callable[[str], None]) -> None:
-    """With dynamic allocation: waits for slots for `most` tasks, or as many as the settings allow,
-    for at most `spark.hearth.executorWait`. Fewer are not an error yet, as Spark starts executors
-    for waiting tasks."""
+def await_executors(
+    session: SparkSession,
+    most: int,
+    notify: Callable[[str], None],
+    profile: ResourceProfile | None = None,
+) -> None:
+    """With dynamic allocation: waits for slots for `most` tasks of the profile, or as many as the
+    settings allow, for at most `spark.hearth.executorWait`. Fewer are not an error yet, as Spark
+    starts executors for waiting tasks."""
     from hearth import HearthError
 
     if is_on(session.conf.get):
+        wait = SlotWait(session, min(most, most_slots(session, profile) or most), notify)
+        wait.profile, wait.by_demand = profile, False
         with suppress(HearthError):
-            SlotWait(session, min(most, most_slots(session) or most), notify).wait()
+            wait.wait()
 
 
 def executor_wait_s(session: SparkSession) -> float:

@@ -162,7 +162,8 @@ class Cluster(Reporting):
             self.spark.check_nodes()
         try:
             if self.plan.least_workers:
-                await_executors(self.spark.session, self._most_workers, logger.warning)
+                session, profile = self.spark.session, self.spark.profile
+                await_executors(session, self._most_workers, logger.warning, profile)
                 self.fit_workers()
             self._body = start_body(program, self.meta, self.plan.options)
             self.launch()
@@ -188,7 +189,7 @@ class Cluster(Reporting):
         if count < slots and self.restarts is not None:
             self.running.grow(f"there are slots for {slots} workers instead of {count}")
         elif count < self._most_workers:
-            ask_for_slots(self.spark.session, self._most_workers)
+            ask_for_slots(self.spark.session, self._most_workers, self.spark.profile)
 
     def launch(self) -> None:
         """Starts or restarts all nodes; raises as run()."""
