@@ -30,7 +30,7 @@ TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path += [str(TESTS), str(TESTS / "hadoop")]
 
 ROWS, FLOATS = 80_000, 784  # 250 MB
-PICTURES, PICTURE_BYTES = 2_000, 100_000
+IMAGES, IMAGE_BYTES = 2_000, 100_000
 BLOCK = 8 << 20
 SIDE_LIMIT_S = 280
 
@@ -89,7 +89,7 @@ def side(place: str, rounds: int, settings: dict[str, str]) -> dict[str, dict[st
 
 
 def write(folder: Path) -> None:
-    """The same rows as Parquet, ORC and TFRecords; pictures as SequenceFile and LMDB."""
+    """The same rows as Parquet, ORC and TFRecords; images as SequenceFile and LMDB."""
     from hearth.native._core import TfRecordWriter
     from lmdb_files import datum, write_lmdb
 
@@ -109,10 +109,10 @@ def write(folder: Path) -> None:
     writer.finish()
     orc.write_table(table, folder / "rows.orc", compression="uncompressed")
 
-    pictures = {f"{i:08d}": os.urandom(PICTURE_BYTES) for i in range(PICTURES)}
-    with open(folder / "pictures.seq", "wb") as file:
-        write_records(file, ((pair_key(key, "1"), data) for key, data in pictures.items()))
-    records = {key: datum(data, 1, (1, 1, 1), True) for key, data in pictures.items()}
+    images = {f"{i:08d}": os.urandom(IMAGE_BYTES) for i in range(IMAGES)}
+    with open(folder / "images.seq", "wb") as file:
+        write_records(file, ((pair_key(key, "1"), data) for key, data in images.items()))
+    records = {key: datum(data, 1, (1, 1, 1), True) for key, data in images.items()}
     write_lmdb(folder / "lmdb", records)
 
 
@@ -183,10 +183,10 @@ WAYS = {
     "parquet": ("rows.parquet", read_as_a_rank),
     "orc": ("rows.orc", partial(read_as_a_rank, kind="orc")),
     "sequence": (
-        "pictures.seq",
-        partial(read_as_a_rank, kind="sequence_file", column="data", count=PICTURES),
+        "images.seq",
+        partial(read_as_a_rank, kind="sequence_file", column="data", count=IMAGES),
     ),
-    "lmdb": ("lmdb/data.mdb", partial(read_as_a_rank, kind="lmdb", column="data", count=PICTURES)),
+    "lmdb": ("lmdb/data.mdb", partial(read_as_a_rank, kind="lmdb", column="data", count=IMAGES)),
     "tfrecord": ("rows.tfrecord", read_records),
     "TFRecordDataset": ("rows.tfrecord", read_dataset),
 }

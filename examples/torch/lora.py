@@ -141,7 +141,7 @@ def add_adapters(model, rank: int) -> None:
 
 
 def frame(spark, rows: int):
-    """Texts in which each letter is the one two places on from the letter before it."""
+    """Texts in which each letter is two positions after the letter before it."""
     letters = f"transform(sequence(0, 9), n -> bigint((n * 2 + pmod(hash(id), 1000)) % {LETTERS}))"
     return spark.range(0, rows, 1, 4).selectExpr(f"{letters} tokens")
 

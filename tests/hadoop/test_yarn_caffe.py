@@ -121,17 +121,17 @@ def test_ranks_read_each_format_from_their_own_hosts(hadoop, spark, digits, tmp_
     net = SourceNet(tmp_path)
     rows = pq.read_table(digits.folder / "work" / "raw" / "train.parquet").slice(0, 400)
     rows = rows.rename_columns({"image": "data"})
-    pictures = rows.to_pylist()
+    images = rows.to_pylist()
     for kind in ("parquet", "orc", "sequence"):
         (tmp_path / "formats" / kind).mkdir(parents=True)
     folder = tmp_path / "formats"
     pq.write_table(rows, folder / "parquet" / "part-0.parquet")
     orc.write_table(rows, folder / "orc" / "part-0.orc")
     with open(folder / "sequence" / "part-0", "wb") as file:
-        keys = [datum_key(row["id"], str(row["label"]), 1, 28, 28, False) for row in pictures]
-        write_records(file, zip(keys, (row["data"] for row in pictures), strict=True))
+        keys = [datum_key(row["id"], str(row["label"]), 1, 28, 28, False) for row in images]
+        write_records(file, zip(keys, (row["data"] for row in images), strict=True))
     records = {
-        f"{i:08d}": datum(row["data"], row["label"], (1, 28, 28)) for i, row in enumerate(pictures)
+        f"{i:08d}": datum(row["data"], row["label"], (1, 28, 28)) for i, row in enumerate(images)
     }
     write_lmdb(folder / "lmdb", records)
     hadoop.run("hdfs", "dfs", "-put", str(folder), f"{digits.home}/formats")

@@ -50,7 +50,7 @@ def data_layer(kind: str, parameter: str) -> str:
     return f'layer {{ name: "d" type: "{kind}" top: "x" top: "t" {parameter} }}\n'
 
 
-PICTURES = data_layer("ImageData", 'image_data_param { source: "l" batch_size: 2 }')
+IMAGES = data_layer("ImageData", 'image_data_param { source: "l" batch_size: 2 }')
 LOSS = NET[NET.index('layer { name: "ip"') :]
 
 # What is written beside the good net and solver, what is run, and what must be said.
@@ -60,7 +60,7 @@ FILES = {
     "missing weights": ({}, (*TRAIN, "-weights", "w.caffemodel"), r"cannot open w\.caffemodel"),
     "missing snapshot": ({}, (*TRAIN, "-snapshot", "s.solverstate"), r"cannot open s\.solverst"),
     "missing model": ({}, ("test", "-model", "m.prototxt", "-weights", "w"), r"cannot open m\.p"),
-    "missing picture list": ({}, ("convert_imageset", "./", "list", "db"), r"cannot open list"),
+    "missing image list": ({}, ("convert_imageset", "./", "list", "db"), r"cannot open list"),
     "missing database": (
         {"net.prototxt": data_layer("Data", 'data_param { source: "db" batch_size: 2 }') + LOSS},
         TRAIN,
@@ -90,21 +90,21 @@ FILES = {
         (*TRAIN, "-weights", "net.prototxt"),
         r"net\.prototxt: damaged at byte 1 of \d+",
     ),
-    "an empty list of pictures": (
-        {"l": "", "net.prototxt": PICTURES},
+    "an empty image list": (
+        {"l": "", "net.prototxt": IMAGES},
         TRAIN,
         r"layer 'd' \(ImageData\), setting up: the list l has no images",
     ),
-    "a first picture that is none": (
+    "a first image that cannot be decoded": (
         {
             "l": "a.png 1\n",
             "a.png": "xx",
-            "net.prototxt": PICTURES,
+            "net.prototxt": IMAGES,
         },
         TRAIN,
         r"layer 'd' \(ImageData\), setting up: a\.png: 2 bytes that begin with \[78 78\]",
     ),
-    "a picture without label": (
+    "an image without label": (
         {"l": "a.png\n"},
         ("convert_imageset", "./", "l", "db"),
         r"l:1: 'a\.png' does not end in an integer label",

@@ -42,10 +42,10 @@ def test_images_load_as_rgb_between_0_and_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P"])
 def test_gray_weighs_colors_as_scikit_image(tmp_path: Path, mode: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
-    picture = Image.fromarray(pixels).convert(mode)
-    picture.save(tmp_path / "a.png")
+    image = Image.fromarray(pixels).convert(mode)
+    image.save(tmp_path / "a.png")
     gray = caffe.io.load_image(tmp_path / "a.png", color=False)
-    expected = np.array(picture.convert("RGB")) / 255 @ [[0.2125], [0.7154], [0.0721]]
+    expected = np.array(image.convert("RGB")) / 255 @ [[0.2125], [0.7154], [0.0721]]
     assert gray.dtype == np.float32
     np.testing.assert_allclose(gray, expected, rtol=1e-6)
 

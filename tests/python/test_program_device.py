@@ -14,7 +14,7 @@ from program import TIMEOUT_S, messages, run, write_solver
 from hearth import native
 from hearth.native import _caffe
 
-NET = """name: "pictures"
+NET = """name: "images"
 layer { name: "x" type: "DummyData" top: "x" top: "t"
   dummy_data_param { shape { dim: 4 dim: 2 dim: 6 dim: 6 } shape { dim: 4 dim: 2 }
     data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 2 } } }

@@ -20,8 +20,8 @@ DONE = "Optimization Done."
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    """A folder with 20 pictures, the n-th of brightness n, and their list."""
+def images(tmp_path: Path) -> Path:
+    """A folder with 20 images, the n-th of brightness n, and their list."""
     for n in range(20):
         Image.fromarray(np.full((2, 2), n, np.uint8)).save(tmp_path / f"{n}.png")
     (tmp_path / "list").write_text("".join(f"{n}.png {n}\n" for n in range(20)))
@@ -79,7 +79,7 @@ def test_files_of_flags_are_read(tmp_path: Path) -> None:
 
 
 def labels(folder: Path, *flags: str) -> list[int]:
-    """The labels in the database of the pictures, in its order."""
+    """The labels in the database of the images, in its order."""
     from hearth.native import _caffe
 
     run("convert_imageset", *flags, "./", "list", f"db{len(flags)}", cwd=folder)
@@ -92,12 +92,12 @@ def labels(folder: Path, *flags: str) -> list[int]:
     return [int(label) for label in net.blobs["y"].data]
 
 
-def test_switches_have_a_no(pictures: Path) -> None:
+def test_switches_have_a_no(images: Path) -> None:
     in_order = list(range(20))
-    assert labels(pictures, "-shuffle") != in_order
-    assert labels(pictures, "-shuffle", "--noshuffle") == in_order
-    assert labels(pictures, "-shuffle", "--noshuffle", "--shuffle=FALSE") == in_order
-    assert labels(pictures, "-shuffle=0", "-gray", "-nogray", "--shuffle=yes") != in_order
+    assert labels(images, "-shuffle") != in_order
+    assert labels(images, "-shuffle", "--noshuffle") == in_order
+    assert labels(images, "-shuffle", "--noshuffle", "--shuffle=FALSE") == in_order
+    assert labels(images, "-shuffle=0", "-gray", "-nogray", "--shuffle=yes") != in_order
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return (data.images / 16)[order], data.target[order]
 
 
-def pictures(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def images(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Digits as large as they fit into `shape` (rows, channels, height, width), around zero."""
     scale = shape[2] // 8
     large = np.kron(digits()[0][rows], np.ones((scale, scale)))
@@ -39,11 +39,11 @@ def pictures(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def classify(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    return {"data": pictures(rows, shapes["data"]), "label": digits()[1][rows]}
+    return {"data": images(rows, shapes["data"]), "label": digits()[1][rows]}
 
 
 def encode(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    return {"data": pictures(rows, shapes["data"]) + 0.3}
+    return {"data": images(rows, shapes["data"]) + 0.3}
 
 
 def compare(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
@@ -54,8 +54,8 @@ def compare(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
         same = np.flatnonzero(labels == labels[rows[i]])
         partners[i] = same[rows[i] % len(same)]
     return {
-        "data": pictures(rows, shapes["data"]),
-        "data_p": pictures(partners, shapes["data"]),
+        "data": images(rows, shapes["data"]),
+        "data_p": images(partners, shapes["data"]),
         "sim": labels[rows] == labels[partners],
     }
 

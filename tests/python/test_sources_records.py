@@ -20,7 +20,7 @@ from hearth.sources.rank_rows import RankRows
 SIZES = [0, 1, 12, 13, 700, 5000, 150_000]
 
 
-def pictures(count):
+def images(count):
     return [(f"{i:03d}", bytes([i % 251]) * SIZES[i % len(SIZES)]) for i in range(count)]
 
 
@@ -32,7 +32,7 @@ def write(path, records):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sequence")
-    records = [(pair_key(name, "7"), data) for name, data in pictures(300)]
+    records = [(pair_key(name, "7"), data) for name, data in images(300)]
     write(folder / "part-00000", records[:200])
     write(folder / "part-00001", [])
     write(folder / "part-00002", records[200:])
@@ -55,7 +55,7 @@ def read(uri, parts=1):
 @pytest.mark.parametrize("parts", [1, 2, 3, 8, 400])
 def test_each_record_comes_once_and_in_order(folder, parts):
     found = read(folder, parts)
-    assert [(row["id"], row["data"]) for row in found] == pictures(300)
+    assert [(row["id"], row["data"]) for row in found] == images(300)
     assert {(row["label"], row["encoded"], row["channels"]) for row in found} == {("7", True, None)}
 
 
@@ -63,7 +63,7 @@ def test_batches_outlive_the_reading(folder):
     rows = RankRows(data.sequence_file(str(folder / "part-00000")).pin().in_place())
     batches = list(rows.read(0, 1))
     values = [value for batch in batches for value in batch.column("data").to_pylist()]
-    assert values == [value for _, value in pictures(200)]
+    assert values == [value for _, value in images(200)]
     assert all(batch.nbytes < 5 << 20 for batch in batches)
 
 

@@ -25,26 +25,26 @@ def estimator(digits, folder, layer="cos", **settings):
 
 def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     stage = estimator(digits, tmp_path, max_iter=200, display=50, test_interval=100)
-    stage.setFeaturesCol("picture").setLabelCol("digit").setValidationIndicatorCol("held")
+    stage.setFeaturesCol("pixels").setLabelCol("digit").setValidationIndicatorCol("held")
     whole = [spark.read.parquet(digits.table("raw", kind)) for kind in ("train", "test")]
-    whole = [frame.selectExpr("id", "image picture", "label digit") for frame in whole]
+    whole = [frame.selectExpr("id", "image pixels", "label digit") for frame in whole]
     rows = whole[0].withColumn("held", functions.lit(False))
     rows = rows.union(whole[1].withColumn("held", functions.lit(True)))
     Pipeline(stages=[stage, classes("ip2")]).save(str(tmp_path / "pipeline"))
     model = Pipeline.load(str(tmp_path / "pipeline")).fit(rows)
     found = model.transform(whole[1].withColumn("label", functions.col("digit")))
-    assert found.columns == ["id", "picture", "digit", "label", "ip2", "prediction"]
+    assert found.columns == ["id", "pixels", "digit", "label", "ip2", "prediction"]
     assert accuracy(found) >= 0.93
     told = {(r.phase, r.output, r.iteration) for r in model.stages[0].history.collect()}
     assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= told
-    wanted = {row.id: (row.picture, row.ip2) for row in found.collect()}
+    wanted = {row.id: (row.pixels, row.ip2) for row in found.collect()}
     model.save(str(tmp_path / "model"))
     for file in tmp_path.glob("*.caffemodel"):  # the saved model has a copy
         file.unlink()
     again = PipelineModel.load(f"file:{tmp_path / 'model'}")
     unlabelled = again.transform(whole[1].drop("digit"))
-    assert unlabelled.columns == ["id", "picture", "ip2", "prediction"]
-    assert {row.id: (row.picture, row.ip2) for row in unlabelled.collect()} == wanted
+    assert unlabelled.columns == ["id", "pixels", "ip2", "prediction"]
+    assert {row.id: (row.pixels, row.ip2) for row in unlabelled.collect()} == wanted
     history = again.stages[0].history
     assert history.collect() == model.stages[0].history.collect()
     assert history.columns == ["iteration", "phase", "output", "value", "seconds", "images_per_s"]

@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT))
-from examples.captions import pictures, run
+from examples.captions import run, shapes
 
 
 @pytest.fixture(scope="module")

@@ -88,8 +88,8 @@ object DataSource {
   }
 }
 
-/** A source of pictures of one's own: what makeRDD gives is (id, label, channels, height, width,
-  * encoded, bytes).
+/** A user-defined source of images: makeRDD returns (id, label, channels, height, width, encoded,
+  * bytes).
   */
 abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
     extends DataSource[(String, String, Int, Int, Int, Boolean, Array[Byte]), AnyRef](
