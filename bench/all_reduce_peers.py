@@ -1,6 +1,6 @@
-"""Contenders of bench/collective.py that are programs of their own: Open MPI and TensorFlow's ring.
+"""Contenders of bench/collective.py that run in separate processes: Open MPI, TensorFlow's ring.
 
-Each has processes that wait, without using a core, until they are asked.
+Their processes sleep until they are asked.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
 `bench/caffe_sources.py --json FILE`. A source's rows go by the feed that a Spark task uses into a
 ring, and a process at its other end takes minibatches of them, as a trainer does before it
-transforms them; both together are held against a process that reads the same files in pieces and
-looks at each cache line. A tool runs as a Spark job of one core, without Spark's start.
+transforms them; both together are compared with a process that reads the same files in chunks and
+touches each cache line. A tool runs as a Spark job of one core, without Spark's start.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DIGITS = 200_000
 GOAL_DIGITS = 300_000
 GOAL_TOOLS = 200
 FEATURE_IMAGES = 128
-PIECE = 8 << 20
+CHUNK = 8 << 20
 TOOLS = ("Binary2Sequence", "Binary2DataFrame", "LMDB2Sequence", "LMDB2DataFrame")
 FEATURES = "features/150 KB JPEGs"
 
@@ -70,17 +70,17 @@ def drained(consumer: Consumer, batches: Iterator[Any]) -> tuple[float, float]:
 
 
 def plain_read(path: str, copy: bool = False) -> tuple[float, float]:
-    """Reads the file's bytes in pieces, and looks at one of each cache line; the same seconds.
+    """Reads the file in chunks, touching each cache line; the same seconds.
 
-    `copy`: keeps them in another file, as a trainer keeps its rows for later epochs.
+    `copy`: also copies them to another file, as a trainer spools its rows for later epochs.
     """
     begin, used = time.perf_counter(), time.process_time()
-    piece = np.empty(PIECE, np.uint8)
+    chunk = np.empty(CHUNK, np.uint8)
     with open(path, "rb", buffering=0) as file, tempfile.TemporaryFile(buffering=0) as kept:
-        while count := file.readinto(memoryview(piece)):
-            piece[:count:64].sum()
+        while count := file.readinto(memoryview(chunk)):
+            chunk[:count:64].sum()
             if copy:
-                kept.write(memoryview(piece)[:count])
+                kept.write(memoryview(chunk)[:count])
         seconds = time.perf_counter() - begin, time.process_time() - used
     return seconds
 
@@ -131,11 +131,11 @@ def bench_images(
 
 
 def read_from_disk(path: str) -> str:
-    """Leaves the file in the page cache in large pieces, as reads do and small writes do not."""
+    """Reads the file into the page cache in large chunks; small writes leave it in small pages."""
     with open(path, "rb", buffering=0) as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        while file.read(PIECE):
+        while file.read(CHUNK):
             pass
     return path
 
@@ -173,7 +173,7 @@ def lmdb_of_images(folder: Path) -> str:
 
 
 class Tools:
-    """CaffeOnSpark's converters on the same images; each call writes anew."""
+    """CaffeOnSpark's converters on the same images; each call writes a new output."""
 
     def __init__(self, spark: Any, folder: Path):
         self._spark, self._folder = spark, folder

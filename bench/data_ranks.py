@@ -1,5 +1,5 @@
-"""What the contenders of data.py and rivals.py run on each rank: a loop that looks at every batch,
-and trains a model on it where the job names one.
+"""The program of data.py's and rivals.py's contenders on each rank: reads every batch, and trains
+a model on it if the job names one.
 
 `data_ranks.py JOB` is one rank of a peer that brings no launcher. Each program gives loops() an
 iterator of (ids, x) per epoch; a rank leaves rankR.json with the clock's times, and its ids in the
@@ -109,7 +109,7 @@ def distributor(job: Job) -> None:
     loader(job, int(os.environ["RANK"]))
 
 
-# ---- programs of a process of its own
+# ---- programs of a separate process
 
 
 def petastorm(job: Job, rank: int) -> None:

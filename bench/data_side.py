@@ -111,7 +111,7 @@ class Hearth(Side):
 
 
 class Unspooled(Hearth):
-    """Files are read anew in each epoch."""
+    """Reads the files again in each epoch."""
 
     spool = False
 

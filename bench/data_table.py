@@ -88,7 +88,7 @@ def check(ranks: list[dict[str, Any]], expected: Figures) -> Iterator[dict[str, 
 
 
 def mixing(ids: Any) -> float:
-    """How far rows are from where they would be in order, as a share of what a permutation does.
+    """Distance of the rows from sorted order, relative to that of a random permutation.
 
     Three times the mean distance, over the number of rows.
     """

@@ -1,4 +1,4 @@
-"""Whole train steps of the Caffe engine beside PyTorch: same nets, same batch, float32, CPU.
+"""Whole train steps of the Caffe engine against PyTorch: same nets, same batch, float32, CPU.
 
 Each row is one step: forward, backward, SGD with momentum and weight decay. The peer is the best
 of eager and compiled PyTorch (torch.compile, its loss; `--no-compile` leaves it out) in two memory

@@ -1,4 +1,4 @@
-"""Where a train step of the Caffe engine goes: each layer's time beside its bound on this machine.
+"""Time of each layer in a train step of the Caffe engine, against its bound on this machine.
 
 The bound is the larger of two times: the layer's floating-point operations at the speed of the
 engine's own product of large matrices, and the bytes that it must at least read and write at the

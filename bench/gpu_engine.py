@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train steps of the Caffe engine beside PyTorch eager and torch.compile on one GPU.
+"""Train steps of the Caffe engine against PyTorch eager and torch.compile on one GPU.
 
 `bench/gpu_engine.py --json FILE [--nets lenet,caffenet] [--precisions float32,bf16] [--no-compile]`
 
@@ -242,7 +242,7 @@ def row_of(net: str, precision: str, flags: argparse.Namespace) -> dict[str, Any
 
 
 def warm(nets: list[str], precisions: list[str], one_form: bool) -> None:
-    """Compiles each net in a process of its own, all at once."""
+    """Compiles the nets in parallel, each in a separate process."""
     import subprocess
 
     if len(nets) > 1:

@@ -1,7 +1,7 @@
-"""Reading files of HDFS, MB of the file per second: as ranks and TensorFlow do, against the same
-client's plain read of the same file from one end to the other, for both clients of HDFS.
+"""Reading HDFS files, in MB/s: as ranks and TensorFlow do, against a plain sequential read of the
+same file by the same client, for both HDFS clients.
 
-The daemons are those of tests/hadoop, on this machine; libhdfs is built where cargo is there.
+The daemons are those of tests/hadoop, on this machine; libhdfs is built if cargo is installed.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ def write(folder: Path) -> None:
     write_lmdb(folder / "lmdb", records)
 
 
-def measure(place: str, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Each way of reading in turn with the plain one."""
+def measure(root: str, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Measures each way of reading in turn with the plain one."""
     rows = {}
     for name, (file, read) in WAYS.items():
-        uri = f"{place}/{file}"
+        uri = f"{root}/{file}"
         ours, peer = report.alternate(
             rounds, lambda u=uri, r=read: rate(u, r), lambda u=uri: rate(u, read_plainly)
         )

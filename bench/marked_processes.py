@@ -1,4 +1,4 @@
-"""Processes that inherited a mark in their environment, whoever their parent is by now."""
+"""Finds processes by a variable inherited in their environment, also after their parent exits."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Times:
 
 
 class Meter:
-    """Samples the processor time of the marked processes all the time, in a thread of its own.
+    """Samples the processor time of the marked processes in a background thread.
 
-    A process that ends is counted on: its time is its parent's where that has waited for it, else
-    what it was at the last sample.
+    Processes that end still count: by their parent's time if it has waited for them, else by the
+    last sample.
     """
 
     def __init__(self, mark: str, interval_s: float = 0.1):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""map_blocks() against the same function in a mapInArrow() of one's own: rows/s of one core.
+"""map_blocks() against the same function in a plain mapInArrow(): rows/s of one core.
 
 `bench/ml_blocks.py --json FILE`. Rows of 784 floats times a matrix of 784 x 10, and rows of one
 double plus 3; input columns are kept, as both do.

@@ -1,4 +1,4 @@
-"""What a TensorFlow cluster costs beside its rows, against limits: times and memory."""
+"""Overhead of a TensorFlow cluster apart from its rows, against limits: times and memory."""
 
 from __future__ import annotations
 

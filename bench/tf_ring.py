@@ -1,4 +1,4 @@
-"""A worker of TensorFlow's own ring over gRPC, beside bench/collective.py.
+"""A worker of TensorFlow's ring over gRPC, for bench/collective.py.
 
 For each line "bytes calls" of its input, so many all-reduces of float32 in a row, as
 MultiWorkerMirroredStrategy makes them on CPUs; worker 0 prints the milliseconds of one.

@@ -1,7 +1,7 @@
 """The feed against the real TensorFlowOnSpark: the same rows in the same partitions, in turn.
 
-Each side is a process with a Spark session and a cluster of its own (tf_upstream_side.py), one
-executor each; all live through the run, and one at a time is fed.
+Each side is a process with a separate Spark session and cluster of one executor
+(tf_upstream_side.py); all live through the run and are fed one at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A rank of bench/wire.py and bench/scale.py: times all-reduces, as its lines of input ask."""
+"""A rank of bench/wire.py and bench/scale.py: times all-reduces as requested on its input."""
 
 from __future__ import annotations
 

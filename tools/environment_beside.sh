@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# environment_beside.sh HOME: makes an empty environment there, in which all that it lacks itself is
-# .venv's. Prints the folder of its own packages. Run in the checkout's root.
+# environment_beside.sh HOME: makes an empty environment there that falls back to .venv's packages.
+# Prints its site-packages folder. Run in the checkout's root.
 set -euo pipefail
 home=$1
 rm -rf "$home"

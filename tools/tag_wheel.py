@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tags a wheel manylinux_2_28 where auditwheel finds that it is one; it fails otherwise.
+"""Tags a wheel manylinux_2_28 if auditwheel accepts it; fails otherwise.
 
     tag_wheel.py dist/hearth_spark-0.1.0-cp311-cp311-linux_x86_64.whl
 
-Prints the wheel's new path. Libraries of OTHERS come from elsewhere; a wheel that needs another
-one, or a newer symbol of glibc or libstdc++, is refused.
+Prints the wheel's new path. Libraries in OTHERS come from other packages; a wheel that needs any
+other one, or a newer symbol of glibc or libstdc++, is refused.
 """
 
 from __future__ import annotations

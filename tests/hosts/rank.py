@@ -104,7 +104,7 @@ def main(works: dict[str, Work]) -> None:
     job = json.loads(sys.stdin.readline())
     member = None
     try:
-        member = _core.Member(**job["meeting"], host_name=socket.gethostname())
+        member = _core.Member(**job["rendezvous"], host_name=socket.gethostname())
         member.reserve("{}")
         connecting = time.monotonic()
         group = _core.Group.connect(member, listen_host=job["address"])

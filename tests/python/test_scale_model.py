@@ -18,7 +18,7 @@ LINK = model.Constants(
     switch_s=0,
     byte_s=0,
     memory_bytes_s=1e7,
-    meeting_s=1e-4,
+    barrier_s=1e-4,
     join_s=1e-3,
     peer_s=1e-4,
 )
