@@ -1,4 +1,4 @@
-"""What the tests kill while a training runs on YARN, and when."""
+"""Kills processes of a training on YARN at chosen moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests' Hadoop with Kerberos: a KDC of its own, and every daemon logs in with a keytab."""
+"""The tests' Hadoop with Kerberos: a private KDC; every daemon logs in with a keytab."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class KerberosCluster(HadoopCluster):
     """
 
     def __init__(self, keep: bool = False, token_s: float = 86_400):
-        """`token_s`: how long HDFS takes a token that nobody renews. YARN renews those that an
-        application begins with, for half as long again."""
+        """`token_s`: how long HDFS accepts a token without renewal. YARN renews the tokens that an
+        application starts with, for half as long again."""
         super().__init__(keep)
         self._token_ms = int(1000 * token_s)
         self.user = USER
@@ -88,7 +88,7 @@ class KerberosCluster(HadoopCluster):
 
     @property
     def java_options(self) -> list[str]:
-        """What a JVM needs to know of the realm."""
+        """JVM options that name the realm's configuration."""
         return [f"-Djava.security.krb5.conf={self.krb5}/krb5.conf"]
 
     def keytab(self, name: str) -> Path:

@@ -1,8 +1,7 @@
-"""`make soak-hadoop`: what outlives its delegation tokens goes on with newer ones.
+"""`make soak-hadoop`: programs that outlive their delegation tokens continue with newer ones.
 
-HDFS takes a token that nobody renews for a minute here, instead of a day, and one that YARN renews
-for a minute and a half, instead of a week. pytest does not find this file by itself; it is skipped
-as soak_kerberos.py is.
+HDFS accepts a token without renewal for a minute here, instead of a day, and one that YARN renews
+for a minute and a half, instead of a week. Not collected by pytest, like soak_kerberos.py.
 """
 
 from __future__ import annotations

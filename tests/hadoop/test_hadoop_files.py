@@ -21,7 +21,7 @@ _LIMIT_S = 240.0
 
 
 def conformance(uri: str, environment: dict[str, str]) -> str:
-    """Runs the room's own suite on a folder; its output."""
+    """Runs the conformance suite of hearth/storage on a folder; returns its output."""
     native = Path(_core.__file__).parent
     program = native.parent / "hearth" / "storage" / "hearth_storage_test"
     done = subprocess.run(
@@ -65,14 +65,14 @@ def in_process(program: str, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_stranger_is_told_which_path_and_user(hadoop):
+def test_a_permission_error_names_path_and_user(hadoop):
     said = in_process(
         f"core.write_file('hdfs:///user/{hadoop.user}/theirs', b'x')",
-        HADOOP_USER_NAME="stranger",
+        HADOOP_USER_NAME="another",
     )
     last = said.strip().splitlines()[-1]
     assert last.startswith("hearth.errors.PermissionDeniedError: cannot write hdfs:///user/"), said
-    assert "as user stranger" in last and "permission denied" in last
+    assert "as user another" in last and "permission denied" in last
 
 
 def test_without_a_configuration_the_variable_is_named(hadoop):

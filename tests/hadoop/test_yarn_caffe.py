@@ -91,10 +91,9 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     victims, begun = [executors, trainers], None
 
     def strike(event: dict) -> None:
-        """One blow for each generation, as soon as it has left a snapshot of its own.
+        """Kills once per generation, as soon as it has written a snapshot.
 
-        What the last one left between its blow and its end does not count: no later start
-        would follow from it.
+        Snapshots that the last generation wrote after the kill do not count.
         """
         nonlocal begun
         if event["event"] == "ready":
@@ -111,10 +110,10 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
     warnings = [event["text"] for event in events if event.get("level") == "W"]
     assert starts[0] == 0 < starts[1] < starts[2], (starts, warnings)
     whole, again = (content(hadoop, f"{name}/lenet.caffemodel") for name in ("whole", "killed"))
-    assert whole == again  # bit for bit that of the run that nobody disturbed
-    told = [event["text"] for event in events if "on their own hosts" in event.get("text", "")]
-    assert len(told) == 2  # the plan, and what the last ranks read
-    assert all("100 % of" in text for text in told)
+    assert whole == again  # bit for bit that of the undisturbed run
+    said = [event["text"] for event in events if "on their own hosts" in event.get("text", "")]
+    assert len(said) == 2  # the plan, and the reads of the last ranks
+    assert all("100 % of" in text for text in said)
 
 
 def test_ranks_read_each_format_from_their_own_hosts(hadoop, spark, digits, tmp_path):

@@ -1,4 +1,4 @@
-"""What a user of YARN and HDFS gets wrong, or is refused: one line each, before anything starts."""
+"""Mistakes and refusals on YARN and HDFS are reported in one line, before anything starts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_safe_mode(hadoop, places):
         ("hdfs://nowhere.invalid:8020/lenet.caffemodel", "cannot be reached"),
     ],
 )
-def test_a_place_that_is_none(places, uri, said):
+def test_an_invalid_model_uri_is_refused(places, uri, said):
     assert said in refused(places.output, "-model", uri)
 
 

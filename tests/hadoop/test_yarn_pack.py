@@ -50,8 +50,8 @@ class Submitted:
     def run(self, command: list[str]) -> subprocess.CompletedProcess:
         own = ["--conf", f"spark.pyspark.python={self._python}"]
         own += ["--conf", "spark.yarn.maxAppAttempts=1"]
-        for place in ("executorEnv", "yarn.appMasterEnv"):
-            own += ["--conf", f"spark.{place}.HEARTH_NATIVE_DIR="]
+        for prefix in ("executorEnv", "yarn.appMasterEnv"):
+            own += ["--conf", f"spark.{prefix}.HEARTH_NATIVE_DIR="]
         if "cluster" not in command:
             own += ["--conf", f"spark.pyspark.driver.python={sys.executable}"]
         done = run_program(spark_submit(), *own, *command, folder=self._folder)

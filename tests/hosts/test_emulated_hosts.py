@@ -1,4 +1,4 @@
-"""Ranks on hosts of their own: slow, long and broken links. bench/wire.py tells how fast."""
+"""Ranks on emulated hosts: slow, long and broken links. bench/wire.py measures the speed."""
 
 import time
 

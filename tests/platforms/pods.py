@@ -1,12 +1,11 @@
-"""Containers as Kubernetes makes them, on one machine: network, process ids, mounts and memory of
-their own, a root that cannot be written, 64 MB of /dev/shm, a random user without a home.
-Needs root.
+"""Containers like those of Kubernetes on one machine: private network, process ids, mounts and
+memory, a read-only root, 64 MB of /dev/shm, a random user without a home. Needs root.
 
-The user has a line in /etc/passwd, as a mounted file gives one: without it Spark's encryption and
+The user has a line in /etc/passwd, as from a mounted file: without it Spark's encryption and
 Hadoop's login fail ("Invalid UID, could not determine effective user").
 
-Each is a host of tests/hosts/emulated_hosts.py, so pods reach each other by their addresses alone:
-no name but a pod's own resolves in it, as without a service.
+Each is a host of tests/hosts/emulated_hosts.py, so pods reach each other only by address: a pod
+resolves no name but its own, as without a service.
 """
 
 from __future__ import annotations

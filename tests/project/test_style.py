@@ -1,4 +1,4 @@
-"""What `make lint` checks holds: sizes, formatting, ruff, clang-tidy where code changed last."""
+"""The tree passes `make lint`: sizes, formatting, ruff, clang-tidy where code changed last."""
 
 import re
 import subprocess
