@@ -58,9 +58,9 @@ class Side:
         python = str(data_environments.python(environment)) if environment else sys.executable
         self.mark = uuid.uuid4().hex
         self._log = log
-        self._socket, far = socket.socketpair()
+        self._socket, theirs = socket.socketpair()
         settings = {**job["settings"], "spark.pyspark.python": python}
-        arguments = {**job, "contender": name, "settings": settings, "socket": far.fileno()}
+        arguments = {**job, "contender": name, "settings": settings, "socket": theirs.fileno()}
         bench = Path(__file__).parent
         variables = {
             **os.environ,
@@ -72,11 +72,11 @@ class Side:
             "RAY_raylet_start_wait_time_s": "120",
             marked_processes.VARIABLE: self.mark,
         }
-        with far, log.open("w") as output:
+        with theirs, log.open("w") as output:
             self._process = subprocess.Popen(
                 [python, bench / "data_side.py", json.dumps(arguments)],
                 env=variables,
-                pass_fds=[far.fileno()],
+                pass_fds=[theirs.fileno()],
                 stdout=output,
                 stderr=output,
             )

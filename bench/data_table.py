@@ -96,8 +96,8 @@ def mixing(ids: Any) -> float:
 
     if len(ids) == 0:
         return 0.0
-    places = np.argsort(np.argsort(ids, kind="stable"))
-    return float(np.abs(places - np.arange(len(ids))).mean() * 3 / len(ids))
+    positions = np.argsort(np.argsort(ids, kind="stable"))
+    return float(np.abs(positions - np.arange(len(ids))).mean() * 3 / len(ids))
 
 
 def summary(name: str, runs: list[dict[str, Any]], failed: dict[str, list[str]]) -> str:

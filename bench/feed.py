@@ -105,9 +105,9 @@ def ring_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], str]
 @contextmanager
 def socket_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], str]]:
     """The same by Arrow's stream format."""
-    near, far = socket.socketpair()
-    with start_consumer(SOCKET_CONSUMER, (far.fileno(),)) as consumer:
-        far.close()
+    ours, theirs = socket.socketpair()
+    with start_consumer(SOCKET_CONSUMER, (theirs.fileno(),)) as consumer:
+        theirs.close()
 
         def run() -> str:
             with pa.ipc.new_stream(file, batch.schema) as stream:
@@ -116,7 +116,7 @@ def socket_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], st
             file.flush()
             return consumer.stdout.readline()
 
-        with near, near.makefile("wb") as file:
+        with ours, ours.makefile("wb") as file:
             yield run
 
 

@@ -43,9 +43,9 @@ class Side:
         self._rows = job["rows"]
         self._mark = uuid.uuid4().hex
         self._log = log
-        self._socket, far = socket.socketpair()
+        self._socket, theirs = socket.socketpair()
         settings = {**job["settings"], "spark.pyspark.python": python}
-        arguments = json.dumps({**job, "settings": settings, "socket": far.fileno()})
+        arguments = json.dumps({**job, "settings": settings, "socket": theirs.fileno()})
         program = Path(__file__).with_name("tf_upstream_side.py")
         environment = {
             **os.environ,
@@ -54,11 +54,11 @@ class Side:
             "PYSPARK_PYTHON": python,
             marked_processes.VARIABLE: self._mark,
         }
-        with far, log.open("w") as output:
+        with theirs, log.open("w") as output:
             self._process = subprocess.Popen(
                 [python, program, arguments],
                 env=environment,
-                pass_fds=[far.fileno()],
+                pass_fds=[theirs.fileno()],
                 stdout=output,
                 stderr=output,
             )

@@ -39,7 +39,7 @@ numbers = spark.sparkContext.parallelize(range(100), 2)
 numbers.map(lambda n: (n % 3, n)).reduceByKey(max).barrier().mapPartitions(iter).collect()
 """
 
-# Its name is the process's until Java takes its place.
+# The process has this name until it executes Java.
 _NOTES = """#!/bin/sh
 for word; do printf '%s\\n' "$word"; done >"{notes}/$$.words"
 exec {java} {options} -XX:DumpLoadedClassList="{notes}/$$.classes" "$@"
@@ -68,7 +68,7 @@ def home() -> Path | None:
 
 
 def make() -> None:
-    """Makes it, or makes it anew; a minute.
+    """Makes the archive, replacing an existing one; takes a minute.
 
     Raises:
         SystemExit: there is no Java, or it cannot make an archive.

@@ -70,9 +70,9 @@ def test_nodes_read_files_near_their_blocks_themselves(hadoop, spark, tmp_path):
         assert sum(node[folder][0] for node in found) == 2 * ROWS
         assert sum(node[place][1] for node in found) == ROWS * (ROWS - 1)
         assert all(node[place][0] for node in found)
-    near, far = cluster_of_files.bytes_read()  # the one DataNode is on this host
-    assert near > 0
-    assert far == 0
+    local, remote = cluster_of_files.bytes_read()  # the one DataNode is on this host
+    assert local > 0
+    assert remote == 0
 
 
 def test_records_are_saved_and_loaded_by_executors_without_a_configuration(hadoop, spark):

@@ -84,8 +84,8 @@ def test_a_driver_without_hearth_resumes_and_tests_by_the_archive(
         "-model", "resumed/lenet.caffemodel", "-output", "resumed/means.txt",
     )  # fmt: skip
     hadoop.run("hdfs", "dfs", "-put", submitted.archive, f"{digits.home}/hearth.tar")
-    far = f"{digits.home}/hearth.tar#hearth_pack"
-    submitted.run([word.replace(f"{submitted.archive}#hearth_pack", far) for word in cluster])
+    remote = f"{digits.home}/hearth.tar#hearth_pack"
+    submitted.run([word.replace(f"{submitted.archive}#hearth_pack", remote) for word in cluster])
     assert last_application(hadoop)["finalStatus"] == "SUCCEEDED"
     assert names(hadoop, "resumed") == ["lenet.caffemodel", "means.txt"]
     assert accuracy(content(hadoop, "resumed/means.txt").decode()) > GOAL

@@ -16,7 +16,7 @@ from hearth.ranks.group import Rendezvous
 
 rank, world, folder, case = json.loads(sys.argv[1])
 
-def meeting(name):
+def rendezvous(name):
     path = Path(folder, name.replace("/", "_"))
     def publish(text):
         path.with_suffix(".new").write_text(text)
@@ -27,7 +27,7 @@ def meeting(name):
         return path.read_text()
     return Rendezvous(publish, read, lambda: None, key="0123")
 
-place.offer(place.Place(rank, world, meeting))
+place.offer(place.Place(rank, world, rendezvous))
 
 def say(value):
     print(json.dumps(value), flush=True)

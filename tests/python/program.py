@@ -46,7 +46,7 @@ def run(*arguments: str, cwd: Path, status: int = 0) -> str:
 
 
 def messages(log: str) -> list[str]:
-    """The log's lines without time, thread and place."""
+    """The log's lines without time, thread and source location."""
     return [re.sub(r"^[IWE]\d{4} \S+ +\d+ [^]]+\] ", "", line) for line in log.splitlines()]
 
 

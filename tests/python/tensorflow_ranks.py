@@ -22,7 +22,7 @@ rank, world, folder, shared, case, seconds = json.loads(sys.argv[1])
 tf.config.threading.set_intra_op_parallelism_threads(1)
 os.environ["HEARTH_TRANSPORT"] = "shm" if shared else "tcp"
 
-def meeting(name):
+def rendezvous(name):
     path = Path(folder, name.replace("/", "_"))
     def publish(text):
         path.with_suffix(".new").write_text(text)
@@ -40,7 +40,7 @@ def equal(found, expected):
     found, expected = np.asarray(found), np.asarray(expected)
     assert found.shape == expected.shape and np.array_equal(found, expected), (found, expected)
 
-hvt.init(Place(rank, world, meeting), seconds)
+hvt.init(Place(rank, world, rendezvous), seconds)
 """
 
 

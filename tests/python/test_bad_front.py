@@ -1,4 +1,4 @@
-"""What the front of CaffeOnSpark finds on the driver before Spark starts: one line, status 1."""
+"""Errors that CaffeOnSpark's command finds before Spark starts: one line, exit status 1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whatever is wrong with its input, the program says in one line what, where and what to do.
+"""Invalid input is reported in one line: what failed, where and what to do.
 
-The front of CaffeOnSpark is in test_bad_front.py, rows in test_bad_rows.py, what needs Spark itself
-in tests/spark/test_bad_records.py.
+CaffeOnSpark's command is in test_bad_front.py, rows are in test_caffe_invalid_rows.py, cases that need Spark
+in tests/spark/test_invalid_records.py.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def test_a_wrong_file_is_named(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_a_wrong_net_or_solver_is_said_with_its_place(case: str, tmp_path: Path) -> None:
+def test_an_error_in_a_net_or_solver_names_its_position(case: str, tmp_path: Path) -> None:
     more, net, said = TEXTS[case]
     write_solver(tmp_path, more, net)
     before = {path.name for path in tmp_path.iterdir()}
@@ -183,13 +183,13 @@ def test_a_wrong_net_or_solver_is_said_with_its_place(case: str, tmp_path: Path)
     check_nothing_new(tmp_path, before)
 
 
-def test_a_prototxt_cut_off_anywhere_is_an_error_with_its_place() -> None:
+def test_an_error_in_a_truncated_prototxt_names_its_position() -> None:
     for name, message in (("train_test", "NetParameter"), ("solver", "SolverParameter")):
         text = (EXAMPLE / f"lenet_cos_{name}.prototxt").read_text()
         refused = 0
         cuts = random.Random(5).choices(range(len(text)), k=200)
         for cut in cuts:
-            try:  # between two fields a cut leaves a shorter message that is whole
+            try:  # cut between two fields, it is a shorter valid message
                 core.parse_prototxt(text[:cut], "cut.prototxt", message)
             except ValueError as error:
                 refused += 1

@@ -60,7 +60,7 @@ class Tenfold(caffe.Layer):
 
 
 class Counter(caffe.Layer):
-    """Gives 0, 1, 2, ... in batches of its own size, and learns one number without a bottom."""
+    """Produces 0, 1, 2, ... in batches of three, and has one parameter but no bottom."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         top[0].reshape(3)

@@ -82,7 +82,7 @@ run("barrier")
 
 many = [np.full(1000, i + rank) for i in range(20)]
 handles = [queue.submit(request("all_reduce", array)) for array in many]
-handles.append(queue.submit(request("all_reduce", np.ones(5))))  # nobody else keeps this array
+handles.append(queue.submit(request("all_reduce", np.ones(5))))  # the queue holds the only reference
 for handle in handles:
     handle.wait(120)
 for i, array in enumerate(many):

@@ -32,7 +32,7 @@ def spec(request):
         feed_terms(TOKEN, 0), Channel(pairs[1][0]), print, "127.0.0.1", (0,), kept
     )
     node = {"job_name": "worker", "task_index": 0, "executor_id": 0, "host": "127.0.0.1"}
-    host = socket.gethostname() if request.param == "local" else "elsewhere"
+    host = socket.gethostname() if request.param == "local" else "other-host"
     node |= {"host_name": host, "addr": listener.name, "feed_port": listener.port}
     yield DatasetSpec("train", TOKEN, (node,), (0,) * 10)
     listener.close()

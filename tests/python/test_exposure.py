@@ -1,4 +1,4 @@
-"""What a running trainer exposes: no token, no name, one listening address."""
+"""A running trainer exposes no token and no name, and listens on one address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "x" top: "loss" 
 """
 
 
-class HeardTrainer(TrainerProcess):
+class RecordedTrainer(TrainerProcess):
     """Captures the output of its process."""
 
     def __init__(self, job: dict, fds: list[int]):
@@ -56,7 +56,7 @@ class Running:
             "streams": {"train": stream_of(self._writer)},
             "spill_dir": str(folder),
         }
-        self.trainer = HeardTrainer(job, self._writer.fds())
+        self.trainer = RecordedTrainer(job, self._writer.fds())
         self._writer.close_child_fds()
         self.member = core.Member(
             host="127.0.0.1",

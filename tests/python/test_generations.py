@@ -101,7 +101,7 @@ def no_garbage() -> None:
         gc.collect()
 
 
-@pytest.mark.filterwarnings("error")  # such as a thread's exception that nobody saw
+@pytest.mark.filterwarnings("error")  # such as an unhandled exception of a thread
 @pytest.mark.usefixtures("no_garbage")
 def test_a_thousand_generations_leave_nothing_behind() -> None:
     session, before = Session(), {}

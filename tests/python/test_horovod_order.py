@@ -101,7 +101,7 @@ def test_ranks_that_do_not_come_are_named():
 
 
 @pytest.mark.parametrize("text", ["abc", "nan", "inf", "0", "-5"])
-def test_a_timeout_that_is_no_number_of_seconds_is_named_at_init(monkeypatch, text):
+def test_an_invalid_timeout_is_reported_at_init(monkeypatch, text):
     monkeypatch.setenv("HEARTH_HOROVOD_TIMEOUT_S", text)
     message = f"HEARTH_HOROVOD_TIMEOUT_S={text} in the environment: it must be a number of seconds"
     with pytest.raises(ValueError, match=message):
@@ -110,7 +110,7 @@ def test_a_timeout_that_is_no_number_of_seconds_is_named_at_init(monkeypatch, te
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "nan"])
-def test_a_limit_that_is_no_number_is_named(monkeypatch, text):
+def test_an_invalid_reset_limit_is_reported(monkeypatch, text):
     monkeypatch.setenv("HOROVOD_ELASTIC_RESET_LIMIT", text)
     message = (
         f"HOROVOD_ELASTIC_RESET_LIMIT={text} in the environment: it must be a number of resets"

@@ -32,7 +32,7 @@ def test_a_node_imports_common_modules_while_it_waits(tmp_path):
         try:
             path = [str(tmp_path), *sys.path]
             channel.send({"bytes": 1, "sys_path": path}, data=b"-")
-            assert os.read(told, 100) == b"imported"  # nobody has let its program run
+            assert os.read(told, 100) == b"imported"  # but has not started its program
         finally:
             os.close(told)
             node.kill()

@@ -77,7 +77,7 @@ def test_several_train_one_model(folder: Path) -> None:
 def test_nccl_sums_gradients_where_they_are_to_the_same_weights(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stand-ins take the places of CUDA's driver and NCCL (hearth/collective/stand_in)."""
+    """Stand-ins replace CUDA's driver and NCCL (hearth/collective/stand_in)."""
     stand_ins = native.program().parents[1] / "hearth" / "collective" / "stand_in"
     if not stand_ins.exists():
         pytest.skip("the stand-ins are not built: ninja -C build hearth_collective_test")
@@ -121,12 +121,12 @@ def test_test_and_time_take_the_flag(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("count", ["abc", "-1", "2 ", "65"])
-def test_a_number_of_simulated_gpus_that_is_none_is_named(
+def test_an_invalid_number_of_simulated_gpus_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, count: str
 ) -> None:
     monkeypatch.setenv("HEARTH_SIMULATED_GPUS", count)
-    told = run("train", "-solver", "solver.prototxt", cwd=folder, status=1)
-    assert f"HEARTH_SIMULATED_GPUS={count} must be a number of devices" in told
+    said = run("train", "-solver", "solver.prototxt", cwd=folder, status=1)
+    assert f"HEARTH_SIMULATED_GPUS={count} must be a number of devices" in said
 
 
 def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:

@@ -70,7 +70,7 @@ def test_time_prints_the_means_of_every_layer(tmp_path: Path) -> None:
     assert log[-1] == "*** Benchmark ends ***"
 
 
-def test_time_runs_the_phase_that_it_is_told(tmp_path: Path) -> None:
+def test_time_runs_the_requested_phase(tmp_path: Path) -> None:
     test_only = 'layer { name: "t" type: "Power" bottom: "y" top: "z" include { phase: TEST } }'
     (tmp_path / "net.prototxt").write_text(NET + test_only)
     flags = ["-model", "net.prototxt", "-iterations", "1"]

@@ -184,7 +184,7 @@ def test_a_mistake_is_one_line_and_a_status(
     assert said in lines[0]
 
 
-def test_a_misspelt_layer_type_is_told_its_nearest(tmp_path: Path) -> None:
+def test_a_misspelt_layer_type_gets_a_suggestion(tmp_path: Path) -> None:
     solver = write_solver(tmp_path, "", NET.replace("InnerProduct", "InnerProdukt"))
     log = run("train", "-solver", solver, cwd=tmp_path, status=1)
     assert "layer 'ip': unknown layer type 'InnerProdukt'; did you mean InnerProduct" in log

@@ -90,7 +90,7 @@ def test_after_a_restart_history_and_file_continue_from_the_checkpoint(tmp_path)
         cluster.reports.note_restart(1, "worker:1 was lost")
         cluster.reports.begin(TEMPLATE)
         cluster.note(0, {"back_to": 5}, at(6, loss=60))
-        cluster.note(1, at(4, loss=40))  # has a checkpoint of its own: its first step says which
+        cluster.note(1, at(4, loss=40))  # resumes from its own checkpoint; its first step says which
     of_rank = lambda rank: [(row[0], row[3]) for row in cluster.rows() if row[1] == rank]  # noqa: E731
     assert of_rank(0) == [*((step, step) for step in range(1, 6)), (6, 60)]
     assert of_rank(1) == [(1, 1), (2, 2), (3, 3), (4, 40)]
@@ -308,7 +308,7 @@ def test_a_model_is_in_the_runs_artifacts_and_costs_nothing_without_one(monkeypa
     mlflow_run.log_model(lambda: {"model.keras": b"other"})
     assert "no server" in caplog.text
     monkeypatch.setitem(sys.modules, "mlflow", FakeMlflow(active=False))
-    mlflow_run.log_model(lambda: pytest.fail("nobody needs the files"))
+    mlflow_run.log_model(lambda: pytest.fail("the files are not needed"))
 
 
 @pytest.mark.parametrize("fake", [None, FakeMlflow(active=False), types.ModuleType("mlflow")])

@@ -86,7 +86,7 @@ def test_the_algorithm_follows_the_size_and_the_number_of_ranks():
         assert model.chosen(LINK, ranks, count) == algorithm(LINK, ranks, count)
 
 
-def test_one_rank_waits_for_nobody():
+def test_a_single_rank_does_not_wait():
     assert model.chosen(LINK, 1, 1000) == model.ring(LINK, 1, 1000) == model.tree(LINK, 1, 1) == 0
     assert model.Step(1e6, 0.3).seconds(LINK, 1) == pytest.approx(0.3)
 

@@ -231,7 +231,7 @@ def test_ranks_fetch_the_pages_of_an_lmdb_that_are_local_to_them(database, monke
     assert int(rows.placement(2).rpartition(" ranks, ")[2].split()[0]) > 80
     total = sum(count for count, _ in counts)
     assert 0.5 * size < total < 1.5 * size
-    assert sum(count for count, near in counts if near) > 0.8 * total
+    assert sum(count for count, local in counts if local) > 0.8 * total
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

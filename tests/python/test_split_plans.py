@@ -1,4 +1,4 @@
-"""Nodes read splits of remote files, which the driver assigns near their blocks."""
+"""Nodes read splits of remote files, which the driver assigns close to their blocks."""
 
 import os
 import queue
@@ -102,7 +102,7 @@ def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
     cluster.end()
     sizes = {file.name: file.stat().st_size for file in tmp_path.glob("part*")}
     near = sizes["part-r-00000"] + sizes["part-r-00001"]
-    assert (cluster.plans.local, cluster.plans.remote) == (near, sum(sizes.values()) - near)
+    assert (cluster.plans.local, cluster.plans.remote) == (local, sum(sizes.values()) - local)
 
 
 def test_the_files_are_those_of_the_first_listing(tmp_path, monkeypatch):

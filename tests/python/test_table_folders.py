@@ -44,11 +44,11 @@ READERS = {
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_every_local_reader_refuses_them(read, kind, tmp_path):
-    told = "streaming query" if not kind else f"{kind.capitalize()} table"
+    owner = "streaming query" if not kind else f"{kind.capitalize()} table"
     how = rf'format\("{kind}"\)\.load\("{tmp_path}"\)' if kind else rf'load\("{tmp_path}"\)'
-    with pytest.raises(ValueError, match=rf"{tmp_path} belongs to the .*{told}.*read\.{how}"):
+    with pytest.raises(ValueError, match=rf"{tmp_path} belongs to the .*{owner}.*read\.{how}"):
         read(str(tmp_path))
-    with pytest.raises(ValueError, match=rf"belongs to the .*{told}"):
+    with pytest.raises(ValueError, match=rf"belongs to the .*{owner}"):
         read(f"file:{tmp_path / LAYOUTS[kind][1]}")
 
 

@@ -238,7 +238,7 @@ def test_a_run_that_goes_on_reads_the_version_that_it_had(table, tmp_path):
 
 
 def loader(source) -> Loader:
-    """Of one rank, which reads the files anew in each epoch."""
+    """The loader of a single rank, which reads the files again in each epoch."""
     plan = Plan(0, 1, (0,) * len(source.splits()), source.identity())
     return Loader(StreamedDataset("train", plan, source), LoaderOptions(16))
 

@@ -73,7 +73,7 @@ for name, call in CASES.items():
     except tf.errors.OpError as error:
         say(str(error))
     hvt.shutdown()
-    hvt.init(Place(rank, world, meeting), seconds)
+    hvt.init(Place(rank, world, rendezvous), seconds)
 """
 
 

@@ -63,7 +63,7 @@ for _ in range(30):
 
 @tf.function
 def kept(x):
-    # Memory that somebody else looks at is not that of the result; the other one's may be.
+    # y is used again, so its buffer must not become the result; that of x + 1 may.
     y = x * 3
     return hvt.allreduce(y, "sum"), hvt.broadcast(y, 1), y, hvt.allreduce(x + 1, "sum")
 
@@ -141,7 +141,7 @@ alone.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
 own = make(hvt.DistributedOptimizer(sgd()))
 mine = np.arange(96).reshape(-1, world, 16 // world)[:, rank].reshape(-1)
 options = {} if case == "tf_keras" else {"callbacks": [hvt.MetricAverageCallback()]}
-told = own.fit(x[mine], y[mine], batch_size=16 // world, epochs=2, shuffle=False, verbose=0,
+trained = own.fit(x[mine], y[mine], batch_size=16 // world, epochs=2, shuffle=False, verbose=0,
                **options)
 for ours, theirs in zip(own.get_weights(), alone.get_weights()):
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
@@ -149,7 +149,7 @@ weights = [w.tolist() for w in own.get_weights()]
 if case == "keras":
     own.save(f"{folder}/{rank}.keras")
     assert type(keras.models.load_model(f"{folder}/{rank}.keras").optimizer) is keras.optimizers.SGD
-say([weights, [] if case == "tf_keras" else told.history["loss"]])
+say([weights, [] if case == "tf_keras" else trained.history["loss"]])
 """
 
 

@@ -116,11 +116,11 @@ def test_two_ranks_that_look_for_each_others_lanes_at_once_find_them(ranks):
 from hearth.torch.backend import HearthBackend
 rendezvous_of = HearthBackend._rendezvous
 def late(self, key):
-    meeting = rendezvous_of(self, key)
+    rendezvous = rendezvous_of(self, key)
     def publish(text):
-        time.sleep(0.5)  # both ranks look for the other's address before they leave their own
-        meeting.publish(text)
-    return dataclasses.replace(meeting, publish=publish)
+        time.sleep(0.5)  # both ranks look for the other's address before they publish theirs
+        rendezvous.publish(text)
+    return dataclasses.replace(rendezvous, publish=publish)
 HearthBackend._rendezvous = late
 other = torch.empty(1)
 works = [dist.isend(torch.tensor([float(rank)]), 1 - rank), dist.irecv(other, 1 - rank)]

@@ -1,4 +1,4 @@
-"""What the RDMA guest boots: Debian's kernel and busybox, fetched once, unpacked, not installed."""
+"""The boot image of the RDMA guest: Debian's kernel and busybox, fetched once and unpacked."""
 
 from __future__ import annotations
 

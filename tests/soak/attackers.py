@@ -149,7 +149,7 @@ class FeedAttacker(Attacker):
 
     def _strike(self, kind: str) -> bool:
         self._kind = kind
-        # Between two partitions, and while a lost executor comes back, nobody feeds.
+        # Between two partitions, and until a lost executor is replaced, no task feeds.
         if not self._wait_for(lambda: self._victims(kind)):
             return False
         victims = self._victims(kind)

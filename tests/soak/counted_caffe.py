@@ -21,7 +21,7 @@ _STEPS_PER_KILL = 60
 
 
 class CaffeCell:
-    """One source and way to resume, in a folder of its own."""
+    """One source and way to resume, in a separate folder."""
 
     def __init__(self, spark: Any, rows: Any, folder: Path, chance: random.Random, world: int):
         """`rows`: a DataFrame of ids and x, or the URI of Parquet files."""

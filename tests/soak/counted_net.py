@@ -78,7 +78,7 @@ class Tally:
 
 
 class CountedNet:
-    """One training's files, in a folder of its own."""
+    """One training's files, in a separate folder."""
 
     def __init__(self, folder: Path, rows: int, batch: int, max_iter: int, **other: Any):
         """`other`: snapshot (interval), source (Parquet files), pace_s (of a forward)."""

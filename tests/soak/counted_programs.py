@@ -72,7 +72,7 @@ def train_torch(training: Training, ctx: Any) -> None:
 def train_keras(training: Training, ctx: Any) -> None:
     """model.fit() with the collective's gradients; rank 0 keeps variables and position together.
 
-    It ends with the first step of the epoch behind the last one, as fit() has steps of its own.
+    It ends after the first step past the last epoch, as fit() counts its own steps.
     """
     import keras
     import numpy as np

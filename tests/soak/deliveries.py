@@ -1,11 +1,10 @@
-"""Random deliveries of datasets: three frames come to two ranks while tasks fail, are killed, or
-are so slow that Spark starts them a second time; counts rows lost and doubled.
+"""Random deliveries of datasets: sends three frames to two ranks while tasks fail, are killed, or
+are so slow that Spark speculates; counts rows lost and doubled.
 
-All runs share a Master and two Workers with addresses of their own, as Spark starts no second copy
-of a task on the same host. The second Worker's Python has another host name, so that its tasks
-send rows to the ranks of the first one by TCP. `deliveries.py --seeds 5 17` repeats two runs,
-`--runs 12` takes that many new ones. An executor has one slot, so datasets come one after the
-other; more with `--slots`.
+All runs share a Master and two Workers with different addresses, as Spark starts no second copy of
+a task on the same host. The second Worker's Python has another host name, so its tasks send rows to
+the ranks of the first one over TCP. `deliveries.py --seeds 5 17` repeats two runs, `--runs 12` makes
+12 new ones. An executor has one slot, so datasets are sent one by one; more with `--slots`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
 
 import conftest
 from draws import SPECULATION
-from standalone import Place, StandaloneCluster
+from standalone import StandaloneCluster, WorkerHost
 
 HERE = Path(__file__).resolve().parent
 RANKS, EPOCHS = 2, 2
@@ -182,9 +181,9 @@ def run_all(seeds: Iterable[int], slots: int) -> Iterator[tuple[Run, dict[str, A
         site.mkdir()
         (site / "sitecustomize.py").write_text(_HOST_NAMES)
         os.environ["PYTHONPATH"] = os.pathsep.join((str(site), str(HERE)))
-        places = [Place("127.0.0.1"), Place(SECOND_HOST)]
+        hosts = [WorkerHost("127.0.0.1"), WorkerHost(SECOND_HOST)]
         conf = {**SPECULATION, "spark.task.maxFailures": "8"}
-        cluster = StandaloneCluster(folder, places, cores=slots, conf=conf)
+        cluster = StandaloneCluster(folder, hosts, cores=slots, conf=conf)
         stack.enter_context(cluster)
         from hearth.spark import session
 

@@ -1,10 +1,10 @@
-"""Random trainings and feeds: whatever the rows come from, each is learned from once an epoch.
+"""Randomized trainings and feeds: each row is trained on exactly once an epoch.
 
 A draw is a feed (Caffe's DataFrames, TensorFlow's RDDs), a source, numbers of rows, partitions,
-ranks and devices, a batch size, and perhaps a kill, a task that fails at first, and one that is so
-slow that Spark starts it a second time. `draws.py --seeds 5 17` repeats the draws of two seeds,
-`--draws 200` takes that many new ones. All share a Master and two Workers with addresses of their
-own, as Spark starts no second copy of a task on the same host.
+ranks and devices, a batch size, and perhaps a kill, a task that fails at first, and one so slow
+that Spark speculates. `draws.py --seeds 5 17` repeats the draws of two seeds, `--draws 200` makes
+200 new ones. All share a Master and two Workers with different addresses, as Spark starts no second
+copy of a task on the same host.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import faults
 import frames
 from attackers import feed_workers
 from counted_net import CountedNet, Tally
-from standalone import Place, StandaloneCluster
+from standalone import StandaloneCluster, WorkerHost
 
 HERE = Path(__file__).resolve().parent
 CAFFE_SOURCES = ("range", "local data", "parquet", "csv", "repartition", "groupBy", "sort", "union")
@@ -278,8 +278,8 @@ def main() -> int:
     failed = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-draws-")))
-        places = [Place("127.0.0.1"), Place("127.0.0.2")]
-        cluster = StandaloneCluster(folder, places, cores=2, conf=SPECULATION)
+        hosts = [WorkerHost("127.0.0.1"), WorkerHost("127.0.0.2")]
+        cluster = StandaloneCluster(folder, hosts, cores=2, conf=SPECULATION)
         stack.enter_context(cluster)
         from hearth.spark import session as spark_session
 

@@ -40,7 +40,7 @@ CONF = {
 
 
 class ExecutorKiller(threading.Thread):
-    """Kills an executor now and then until the time is over, and then has the training end.
+    """Kills executors at random for `seconds`, then lets the training end.
 
     Attributes:
         killed: how many.

@@ -23,17 +23,17 @@ records, life, strike = case
 struck_keras.run(rank, world, records, life, tuple(strike))
 say("done")
 """
-# Rank 0 saves the step, which both have taken; the first of the second epoch is 26.
+# Rank 0 saves this step after both ranks have taken it; the second epoch begins at 26.
 STEP = 30
 NEVER = ("", 0, 0)
 
 
 def start(folder: Path, world: int, life: int, strike: tuple[str, int, int]) -> None:
-    """One start of all ranks, to their ends."""
-    meeting = folder / f"meeting-{life}"
-    meeting.mkdir()
+    """Starts all ranks once and waits until they end."""
+    rendezvous = folder / f"rendezvous-{life}"
+    rendezvous.mkdir()
     case = [str(folder), life, list(strike)]
-    ranks = Ranks(meeting, PROGRAM, world=world, shared=False, case=case, seconds=30)
+    ranks = Ranks(rendezvous, PROGRAM, world=world, shared=False, case=case, seconds=30)
     try:
         for process in ranks.processes:
             said, errors = process.stdout.read(), process.stderr.read()
@@ -44,7 +44,7 @@ def start(folder: Path, world: int, life: int, strike: tuple[str, int, int]) -> 
 
 
 def lost_and_doubled(point: str, worlds: tuple[int, int], rank: int) -> tuple[int, int]:
-    """Of a training whose first start ends at the point, with other ranks in the second."""
+    """Rows lost and doubled by a training that is killed at the point and resumed by other ranks."""
     with tempfile.TemporaryDirectory(prefix="hearth-points-") as name:
         folder = Path(name)
         start(folder, worlds[0], 0, (point, STEP, rank))

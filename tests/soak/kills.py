@@ -119,7 +119,7 @@ def _steps_of(folder: Path) -> int:
 
 
 class Cell:
-    """One framework, source and way to resume, in a folder of its own."""
+    """One framework, source and way to resume, in a separate folder."""
 
     def __init__(self, spark: Any, name: str, folder: Path, hdfs: WebHdfs, seed: int):
         self.name = name

@@ -1,8 +1,8 @@
-"""Trainings and feeds that are killed again and again: no row may be lost, none counted twice.
+"""Kills trainings and feeds again and again: no row may be lost or counted twice.
 
-`make soak` runs all parts, each in a process of its own; docs/reliability.md keeps the last table.
-One part: `soak.py --only frames --kills 10 --seed 1 --json rows.json`; the table of what a file
-has gathered: `soak.py --table rows.json`.
+`make soak` runs all parts, each in a separate process; docs/reliability.md has the last table. One
+part: `soak.py --only frames --kills 10 --seed 1 --json rows.json`; the table of a file:
+`soak.py --table rows.json`.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def run_all(flags: argparse.Namespace) -> bool:
-    """Each part in a process of its own, as a process has one Spark session."""
+    """Runs each part in a separate process, as a process has one Spark session."""
     well = True
     for part, (share, _) in PARTS.items():
         kills = round(share * flags.kills / sum(share for share, _ in PARTS.values()))

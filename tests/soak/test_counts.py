@@ -1,4 +1,4 @@
-"""What the soak and its draws count rows with."""
+"""Counters of rows in the soak and its randomized fault tests."""
 
 import json
 
@@ -53,7 +53,7 @@ def test_a_start_takes_back_the_steps_behind_its_checkpoint(tmp_path):
     assert counted_steps.tally(tmp_path, rows=4, epochs=2) == Tally(2, lost=1, doubled=1)
 
 
-def test_iterations_are_told_apart_by_the_run_whose_update_counts(tmp_path):
+def test_iterations_are_assigned_to_the_run_whose_update_counts(tmp_path):
     net = CountedNet(tmp_path / "net", rows=4, batch=1, max_iter=4)
     record(net, 0, "a", "0 0", "1 2", "2 0")
     record(net, 1, "a", "2 1", "3 3")

@@ -131,8 +131,8 @@ def test_so_does_a_test(sleeper, tmp_path):
     check_nothing_left(sleeper.mark, sleeper.temporary, shared)
 
 
-# Python loads its modules; a shell looks for Java; the JVM is there, but nobody has heard of it
-# yet; py4j asks it for a session; executors start.
+# Python loads its modules; a shell looks for Java; the JVM runs but has not reported its port yet;
+# py4j asks it for a session; executors start.
 @pytest.mark.parametrize(
     ("seconds", "whole_group"), [(0.3, True), (1, False), (2, True), (3, False), (5, True)]
 )

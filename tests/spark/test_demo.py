@@ -10,7 +10,7 @@ import pytest
 @pytest.mark.long
 @pytest.mark.timeout(900)  # half a minute where nothing else runs
 def test_the_demo_reaches_its_accuracies(tmp_path):
-    """As the wheel's package; `make demo` runs the same file in its place."""
+    """Runs the demo as a package; `make demo` runs the same file from the checkout."""
     command = [sys.executable, "-m", "hearth.demo"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=850, env=environment)

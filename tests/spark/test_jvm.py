@@ -234,15 +234,15 @@ def test_a_custom_source_trains_tests_and_extracts(scala, digits):
 
 def test_an_invalid_source_is_a_one_line_error(scala):
     scala.result("wrong")
-    told = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
-    assert len(told) == len(NO_SOURCES)
-    for line, said in zip(told, NO_SOURCES.values(), strict=True):
+    said = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
+    assert len(said) == len(NO_SOURCES)
+    for line, said in zip(said, NO_SOURCES.values(), strict=True):
         assert line.startswith("code=invalid_argument rank=-1 ") and said in line
 
 
 def test_an_invalid_prototxt_is_reported_with_its_line(scala):
-    told = r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
-    assert re.fullmatch(told, scala.result("wrong"))
+    said = r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
+    assert re.fullmatch(said, scala.result("wrong"))
 
 
 def test_a_refused_value_leaves_the_config_unchanged(scala):
@@ -349,14 +349,14 @@ def test_ctrl_c_ends_the_jvm_and_its_python(submit, digits, endless):
 
 
 @pytest.mark.parametrize(
-    ("python", "told"),
+    ("python", "said"),
     [
         ('#!/bin/sh\nexec {python} -I -S "$@"\n', "has no package hearth: install hearth-spark"),
         ("#!/bin/sh\nexit 3\n", "ended with status 3 before it began"),
         (None, "cannot be started"),
     ],
 )
-def test_an_unusable_python_is_reported_in_one_line(submit, digits, tmp_path, python, told):
+def test_an_unusable_python_is_reported_in_one_line(submit, digits, tmp_path, python, said):
     program = tmp_path / "python"
     if python is not None:
         program.write_text(python.format(python=sys.executable))
@@ -365,5 +365,5 @@ def test_an_unusable_python_is_reported_in_one_line(submit, digits, tmp_path, py
     submitted = submit(MAIN, *flags, MASTER="local[1]", PYSPARK_PYTHON=str(program))
     assert submitted.end() == 1
     (line,) = [text for text in submitted.complained().splitlines() if "HearthException" in text]
-    assert told in line and str(program) in line
+    assert said in line and str(program) in line
     assert "at hearth." not in submitted.complained()

@@ -72,8 +72,8 @@ def test_a_job_that_loses_an_executor_gives_each_row_once_or_one_error(spark, tm
         struck.append(wait_until(lambda: not is_alive(victim), 30))
         Path(folder, "struck").touch()
 
-    striker = threading.Thread(target=strike)
-    striker.start()
+    killer = threading.Thread(target=strike)
+    killer.start()
     rows = frame.mapInArrow(lambda batches: in_the_middle(folder, batches), "id bigint")
     try:
         if lost == "of the node":
@@ -84,6 +84,6 @@ def test_a_job_that_loses_an_executor_gives_each_row_once_or_one_error(spark, tm
         else:
             computed(rows)
     finally:
-        striker.join()
+        killer.join()
     assert struck == [True]
     computed(frame)  # by the node that is left, or by another one

@@ -57,10 +57,10 @@ def look(event):
 def visible(process):
     try:
         words = (process / "cmdline").read_bytes().split(b"\\0")
-        told = (process / "environ").read_text().split("\\0")
+        variables = (process / "environ").read_text().split("\\0")
     except OSError:
         return None
-    named = [line.partition("=")[2] for line in told if line.startswith("CUDA_VISIBLE_DEVICES=")]
+    named = [line.partition("=")[2] for line in variables if line.startswith("CUDA_VISIBLE_DEVICES=")]
     return named[0] if named and b"--control-fd" in words else None
 
 try:
@@ -92,7 +92,7 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory):
-    """The url of a Master with two Workers, whose processes can be told by the session's mark.
+    """The url of a Master with two Workers, whose processes have the session's mark.
 
     Each Worker believes that it has two GPUs.
     """

@@ -133,7 +133,7 @@ def test_every_row_is_seen_once_per_epoch(sc, notes, epochs):
         assert set(note["sizes"][:-1]) <= {64}
 
 
-def test_later_epochs_replay_the_rows_of_their_own_train_alone(sc, notes):
+def test_later_epochs_replay_only_the_rows_of_the_same_train_call(sc, notes):
     cluster = run(sc, take_all, notes, input_mode=SPARK)
     for first in (0, 100):
         cluster.train(sc.parallelize(range(first, first + 40), 3), num_epochs=2)

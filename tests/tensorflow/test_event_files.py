@@ -44,7 +44,7 @@ def events(tmp_path_factory):
         record.take(progress(iteration, 1 / iteration), time.time())
     record.take({"event": "restart", "generation": 1, "reason": "rank 1 went away é"}, time.time())
     record.take({"event": "ready", "iteration": 1}, time.time())
-    record.take(progress(2, None), time.time())  # what is no number is null in JSON
+    record.take(progress(2, None), time.time())  # not finite: null in JSON
     outputs = {"accuracy": [0.75]}
     record.take({"event": "validation", "iteration": 2, "outputs": outputs}, time.time())
     record.take(HISTOGRAM, time.time())

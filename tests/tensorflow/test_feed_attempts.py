@@ -1,6 +1,6 @@
-"""Attempts of one partition: each row is given once, whoever brings it, or an error says so.
+"""Attempts of one partition: each row is delivered exactly once, or an error is raised.
 
-Rows are numbers, or begin with one; nodes note the numbers that they were given.
+Rows are numbers, or begin with one; nodes record the numbers that they received.
 """
 
 import os
@@ -102,7 +102,7 @@ OTHER_ROWS = {
 
 
 @pytest.mark.parametrize("kind", OTHER_ROWS)
-def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_has_not(
+def test_a_retried_task_with_other_rows_is_an_error(
     sc, notes, kind
 ):
     change, words = OTHER_ROWS[kind]

@@ -89,7 +89,7 @@ def test_arrays_in_two_parts_are_whole_wherever_they_are():
     assert found[4:5] + found[6:] == [{1, 2}, (7,)]
 
 
-def test_what_is_read_from_afar_is_what_pickle_reads():
+def test_remote_pickles_are_read_like_pickle_does():
     value = [Decimal("1.5"), date(2026, 1, 2), Row(a=[1.5], b="x"), {"k": {1}}, frozenset({2})]
     value += [datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=1))), 1 + 2j, 2**70]
     assert pickles.load(pickle.dumps(value), from_remote=True) == value

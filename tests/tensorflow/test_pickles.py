@@ -122,23 +122,23 @@ def test_nothing_is_run():
 @pytest.mark.parametrize(
     "sizes", [[], [10] * 5, [1 << 17], [3 << 20, 5, 1 << 20, 0, (1 << 17) - 1]]
 )
-def test_pickles_travel_in_pieces_and_are_whole_again(sizes):
+def test_large_pickles_are_sent_in_parts_and_reassembled(sizes):
     sent = [random.Random(size).randbytes(size) for size in sizes]
-    received, piece = [], b""
+    received, whole = [], b""
     for sent_batch in pickles.batches_of_pickles(sent):
         batch = pa.record_batch(sent_batch)
         assert batch.num_rows == sent_batch.num_rows
         assert batch.nbytes < pickles.PIECE_BYTES + 100
         for part, last in zip(*batch.to_pydict().values(), strict=True):
-            piece += part
+            whole += part
             if last:
-                received.append(piece)
-                piece = b""
+                received.append(whole)
+                whole = b""
     assert received == sent
-    assert piece == b""
+    assert whole == b""
 
 
-def test_pieces_are_bytes():
+def test_pickles_are_bytes_like():
     with pytest.raises(TypeError, match="bytes-like"):
         Pieces([b"good", 3])
     assert pa.record_batch(Pieces([b"good", memoryview(b"too")], False)).to_pydict() == {
@@ -254,7 +254,7 @@ def draw_value(draw, pool, depth=0):
 
 
 def assert_alike(ours, pythons, pairs):
-    """Equal, of the same types, and the same objects at the same places."""
+    """Equal, of the same types, and the same objects at the same positions."""
     assert type(ours) is type(pythons)
     if not isinstance(ours, (list, tuple, dict)) or ours == ():
         assert ours == pythons
@@ -326,4 +326,4 @@ def test_a_batch_of_pickles_is_one_chunk_where_they_are_alike():
     assert load([[1.0]], ["text"]) is None
     large = pickle.dumps([[0.5] * 300_000])
     first, *_ = pickles.batches_of_pickles([large])
-    assert pickled_arrays.load_batch(pa.record_batch(first)) is None  # only a piece of it
+    assert pickled_arrays.load_batch(pa.record_batch(first)) is None  # incomplete

@@ -1,4 +1,4 @@
-"""A lost executor: what the driver is told, and how a cluster with restart=True goes on."""
+"""A lost executor: its report at the driver, and the restart of a cluster with restart=True."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def kill_when(cluster, condition, killed):
 
 
 def slow_keras(folder, ctx):
-    """Every row moves a weight of its own; the weights are kept every third batch."""
+    """Every row changes a different weight; the weights are saved every third batch."""
     import keras
 
     model = keras.Sequential(
@@ -275,16 +275,16 @@ def test_a_planned_frame_keeps_its_partitions_whatever_spark_would_plan_now(spar
             part = pa.array([TaskContext.get().partitionId()] * len(batch), pa.int64())
             yield pa.record_batch({"id": batch.column(0), "part": part})
 
-    def places(rows):
+    def locations(rows):
         return sorted(map(tuple, rows.mapInArrow(numbers, "id long, part long").collect()))
 
     pinned = ClassicSpark(spark).pin(frame)
-    before, before_pinned = places(frame), places(pinned)
+    before, before_pinned = locations(frame), locations(pinned)
     spark.conf.set("spark.sql.files.maxPartitionBytes", "600")
     spark.conf.set("spark.sql.files.openCostInBytes", "0")
     try:
-        assert places(frame) != before  # as when an executor came or went
-        assert places(pinned) == before_pinned
+        assert locations(frame) != before  # as when an executor came or went
+        assert locations(pinned) == before_pinned
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
         spark.conf.unset("spark.sql.files.openCostInBytes")
@@ -308,7 +308,7 @@ def changed_when(marker, index, part):
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
-    """As with Spark Connect, where nobody can say whether partitions stay as they were."""
+    """As with Spark Connect, which does not report whether partitions stay unchanged."""
     from hearth.spark.access import ClassicSpark
     from hearth.spark.slots import SlotWait
 

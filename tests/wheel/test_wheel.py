@@ -39,7 +39,7 @@ def test_auditwheel_finds_nothing_newer_than_manylinux_2_28(wheel: Path) -> None
     assert wheel.name.endswith("-manylinux_2_28_x86_64.whl")
     found = tag_wheel.verdict(wheel)
     assert tag_wheel.objections(found) == []
-    # Whoever needs one of these has it by the extra's package, or by the system (docs/install.md).
+    # These come with an extra's package or the system (docs/install.md).
     assert set(found["external_libs"]) <= tag_wheel.OTHERS
     assert wheel.stat().st_size < 30e6
 

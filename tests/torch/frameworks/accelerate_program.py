@@ -28,8 +28,8 @@ def main():
     everybodys = accelerator.gather(weights)
     accelerator.wait_for_everyone()
     backend = torch.distributed.get_backend()
-    place = f"rank {accelerator.process_index} of {accelerator.num_processes}"
-    print(f"{place} by {backend}: error {error:.6f}")
+    rank = f"rank {accelerator.process_index} of {accelerator.num_processes}"
+    print(f"{rank} by {backend}: error {error:.6f}")
     assert accelerator.distributed_type == DistributedType.MULTI_CPU
     assert backend == "hearth"
     assert torch.equal(everybodys[0], everybodys[1])
