@@ -19,7 +19,7 @@ CONFIGURE ?= -DHEARTH_TESTS=ON
 setup:
 	@tools/setup.sh $(SETUP)
 
-# Written anew by setup where it has installed other packages.
+# Rewritten by setup after it has installed other packages.
 .venv/requirements.sha256: setup
 	@:
 
@@ -27,7 +27,7 @@ $(BUILD)/build.ninja: .venv/requirements.sha256
 	@$(PYTHON) -m cmake --preset release -B $(BUILD) $(CONFIGURE) >$(BUILD).log 2>&1 || { tail -n 20 $(BUILD).log; exit 1; }
 	@mv $(BUILD).log $(BUILD)/configure.log
 
-# Where PYTHONDONTWRITEBYTECODE is set each of many processes would compile the package for itself.
+# With PYTHONDONTWRITEBYTECODE set, each process would compile the package again.
 COMPILE_PYTHON = $(PYTHON) -m compileall -q python
 
 build: setup $(BUILD)/build.ninja
@@ -81,8 +81,8 @@ test-quick: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not (slow or long or tensorflow or torch)"
 
-# The digits, recovery, Connect and a cluster's feed on other minor versions of Spark, each in an
-# environment of its own.
+# The digits, recovery, Connect and a cluster's feed on other minor versions of Spark, in separate
+# environments.
 SPARK_VERSIONS ?= 3.5 4.0
 test-spark-versions: build
 	@for version in $(SPARK_VERSIONS); do \
@@ -104,15 +104,15 @@ test-tables: build
 test-stores: build
 	@python=$$(tools/stores_environment.sh) && $$python tests/stores/run.py
 
-# Trainings on executors in containers' likeness (as root): minutes.
+# Trainings on executors in emulated containers (as root): minutes.
 test-platforms: build
 	@$(PYTHON) -m pytest tests/platforms
 
-# Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
+# Lightning and Accelerate programs with the backend "hearth", in a separate environment.
 test-torch-frameworks: build
 	@python=$$(tools/frameworks_environment.sh) && $$python tests/torch/frameworks/run.py
 
-# Trainings with an active run of MLflow, and what it then knows of them.
+# Trainings with an active MLflow run, and the records in MLflow.
 test-mlflow: build
 	@python=$$(tools/mlflow_environment.sh) && $$python tests/tracked/run.py
 
@@ -208,8 +208,8 @@ soak-rdma: build
 	@tools/setup.sh qemu-system-x86 libucx0
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD) whole
 
-# For any system with glibc 2.28 (cmake/HearthPortable.cmake), in a build folder of its own, without
-# the tests. CC and CXX as in `make build`, so that the compiler cache knows the files.
+# For any system with glibc 2.28 (cmake/HearthPortable.cmake), in a separate build folder, without
+# the tests. CC and CXX as in `make build`, so that the compiler cache is shared.
 wheel: setup
 	@tools/setup.sh libsnappy-dev
 	@mkdir -p $(DIST) && rm -rf $(DIST)/untagged

@@ -1,4 +1,4 @@
-# Everything from outside, in one place. System packages come from apt (tools/setup.sh lists them),
+# All external dependencies. System packages come from apt (tools/setup.sh lists them),
 # torch and nanobind from the Python environment that runs the build.
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 # nanobind looks for `Python`, not `Python3`. Another one, of 3.12 or newer, is given for modules that

@@ -123,7 +123,7 @@ def test_a_negative_value_in_a_dict_is_a_value():
     ("text", "rows", "fraction"),
     [("", -1, -1), ("0", 0, -1), ("10", 10, -1), ("0.25", -1, 0.25), ("1e-3", -1, 0.001)],
 )
-def test_max_bad_records_is_a_number_of_rows_or_a_fraction(text, rows, fraction):
+def test_the_limit_of_invalid_rows_is_a_number_or_a_fraction(text, rows, fraction):
     assert parse_bad_records(text) == (rows, fraction)
 
 

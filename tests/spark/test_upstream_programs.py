@@ -23,7 +23,7 @@ def test_a27_features_train_a_logistic_regression(spark, trained):
     assert right / rows.count() >= 0.95
 
 
-def test_a28_a_sweep_writes_its_files_anew_and_keeps_its_config(spark, digits, tmp_path):
+def test_a28_a_sweep_rewrites_its_files_and_keeps_its_config(spark, digits, tmp_path):
     from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
     from com.yahoo.ml.caffe.DataSource import DataSource
 

@@ -12,10 +12,10 @@ mkdir -p "$OUT"
 carry=$PWD/build-gpu/carry
 python=${PYTHON:-python3}
 torch=$("$python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
-# Not for the Python that runs the parts: for what they start.
+# For the programs that the parts start, not for the Python that runs them.
 export HEARTH_GPU_LIBRARIES=$carry/system/usr/lib/x86_64-linux-gnu:$carry/onednn/lib:$torch/lib
 export PYTHONPATH=$PWD/python:$PWD/bench${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
-# What was built elsewhere is used where it can be loaded.
+# Use the carried build if it can be loaded.
 export HEARTH_NATIVE_DIR=$carry/native HEARTH_GPU_TESTS=$carry/tests
 if ! LD_LIBRARY_PATH=$HEARTH_GPU_LIBRARIES "$python" -c 'from hearth.native import _core, _caffe' 2>"$OUT/carried.log"; then
   echo "run: what was carried cannot be loaded here: $(tail -n 1 "$OUT/carried.log" | cut -c1-300)"

@@ -42,7 +42,7 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   def call(request: Request): Request.Answer = {
     pending.add(request)
     inbox.put(Some(request))
-    if (!process.isAlive) end() // nobody would answer
+    if (!process.isAlive) end() // there would be no answer
     try {
       awaitBegin()
       request.answer.get()
@@ -74,7 +74,7 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
       else python.earlyEnd(status)
     began.completeExceptionally(reason)
     pending.asScala.foreach { request =>
-      request.cancelJobs() // nobody watches them any more
+      request.cancelJobs()
       request.answer.completeExceptionally(reason)
     }
     server.shutdown()
@@ -99,7 +99,7 @@ final class Inbox private[hearth] (
   }
 }
 
-/** Calls into Python, for the classes that programs use; not an interface of its own. */
+/** Calls into Python, for the public classes. Internal. */
 object PythonDriver {
   private val BeginSeconds = 120L
   private val EndSeconds = 5L
@@ -108,7 +108,7 @@ object PythonDriver {
   private var current: Option[(SparkContext, PythonDriver)] = None
   private var ofProgram: Option[PythonDriver] = None
 
-  /** What Python answers to the request of that name, on the session of `frames`, else the active
+  /** Python's answer to the request of that name, on the session of `frames`, else the active
     * one. Throws as PythonDriver.call does.
     */
   def call(name: String, arguments: Map[String, Any], frames: DataFrame*): Request.Answer = {
@@ -117,7 +117,7 @@ object PythonDriver {
     of(session.sparkContext).call(request)
   }
 
-  /** Runs a command line, in a process of its own; it makes its SparkContext itself.
+  /** Runs a command line in a separate process, which creates its SparkContext.
     *
     * @throws HearthException what failed, in a line for the user
     */

@@ -105,7 +105,7 @@ object DigitsInScala {
         s"code=${e.code} rank=${e.rank} lost=${e.lost} host=${e.host.nonEmpty} ${e.getMessage}"
     }
 
-  /** What `work`, in a thread of its own, ends with when that one is interrupted in a Spark job. */
+  /** The result of `work` in a thread that is interrupted during a Spark job. */
   private def interrupted(sc: SparkContext, work: => Unit): String = {
     var end = "none"
     val thread = new Thread(() =>

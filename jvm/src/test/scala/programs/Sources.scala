@@ -31,7 +31,7 @@ object Tables {
   }
 }
 
-/** Samples that are none. */
+/** Samples of a wrong type. */
 class Words(conf: Config, layerId: Int, isTrain: Boolean)
     extends DataSource[String, AnyRef](conf, layerId, isTrain) {
   override def makeRDD(sc: SparkContext): RDD[String] = sc.parallelize(Seq("one", "two"))

@@ -49,8 +49,8 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   }
 
   /** A DataFrame with `SampleID` (string) and the blobs of the Config (array<float>), a row for each
-    * row. It is computed when it is used, and anew each time; hearth.HearthException.find tells what
-    * failed in an exception of Spark's that it then throws.
+    * row. It is evaluated lazily, again for each action; hearth.HearthException.find returns the
+    * cause of an exception that Spark then throws.
     */
   def features(source: DataSource[_, _]): DataFrame =
     ask("features", "source" -> source).frame

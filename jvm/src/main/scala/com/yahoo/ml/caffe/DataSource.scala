@@ -7,11 +7,11 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /** The rows of a net's data layer. Nothing is read before it is used.
   *
-  * A class of one's own, which a layer names by `source_class`, has a public constructor (Config, Int,
+  * A user-defined class, which a layer names by `source_class`, has a public constructor (Config, Int,
   * Boolean) and overrides makeRDD or makeFrame. They are called on the driver, once for each training,
-  * test or extraction. Spark may compute the rows more than once, for a restart for instance: they
-  * must be the same each time, their order may differ. The trainers make minibatches of them, so
-  * there is nothing of CaffeOnSpark's `nextBatch` here.
+  * test or extraction. Spark may compute the rows more than once, for example after a restart: they
+  * must be the same each time, in any order. The trainers make the minibatches, so there is no
+  * `nextBatch` as in CaffeOnSpark.
   *
   * @tparam T1 an element of makeRDD
   * @tparam T2 stands for nothing
