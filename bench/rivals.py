@@ -3,8 +3,8 @@
 
 `bench/rivals.py --json FILE --markdown FILE --plot FILE`. The programs (rival_models.py) are the
 same for all: an MLP on 784 floats, a small CNN on 150 KB JPEGs that it decodes, a transformer of
-six layers on token ids; two ranks of one thread, three epochs. Each contender has a separate process
-and environment (data_environments.py) and a Spark session that has cached the frame; time that it
+six layers on token ids; two ranks of one thread, three epochs. Each contender has a process and an
+environment (data_environments.py) and a Spark session that has cached the frame; time that it
 spends writing the rows counts. They run in turn. Figures of a run:
 
 first step    seconds from the call until the slowest rank has done its first step

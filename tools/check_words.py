@@ -118,8 +118,10 @@ def in_python(source: str) -> Iterator[tuple[int, bool, str]]:
         elif token.type == tokenize.NAME and token.string.startswith("test_"):
             yield token.start[0], False, token.string.replace("_", " ")
         elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
-            formatted = token.string.lower().startswith(("f", "rf", "fr"))
-            yield token.start[0], False, PLACEHOLDER.sub("", token.string) if formatted else token.string
+            text = token.string
+            if text.lower().startswith(("f", "rf", "fr")):
+                text = PLACEHOLDER.sub("", text)
+            yield token.start[0], False, text
 
 
 def in_markdown(source: str) -> Iterator[tuple[int, bool, str]]:

@@ -12,7 +12,7 @@ _START_END = 0
 
 
 class Captioner:
-    """A net of one LSTM step (lrcn_word_to_preds.prototxt) with trained weights. Not thread-safe."""
+    """A trained net of one LSTM step (lrcn_word_to_preds.prototxt). Not thread-safe."""
 
     def __init__(self, net: str, weights: str, words: Sequence[str]):
         """`words`: the vocabulary; words are numbered by their position in it, from 1."""

@@ -1,7 +1,7 @@
 """A rank on an emulated host. Its first line of input says where to meet whom, and what to do.
 
 It answers by JSON lines: how the ranks talk, that it has begun, and at its end {"done": ...} or
-{"error": class, "message": ..., "ended": when, "cause": the rendezvous' word}.
+{"error": class, "message": ..., "ended": when, "cause": the rendezvous' failure}.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ _WORK: dict[str, Work] = {"operations": _operations, "steps": _steps}
 def _cause(member: _core.Member | None) -> str:
     """The first failure of any rank. An operation may end before, by another's leaving."""
     with suppress(ConnectionError):
-        told = json.loads(member.next_message(2) or "{}") if member else {}
-        return told.get("failure", {}).get("message", "")
+        message = json.loads(member.next_message(2) or "{}") if member else {}
+        return message.get("failure", {}).get("message", "")
     return ""
 
 

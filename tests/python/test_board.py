@@ -108,11 +108,11 @@ def test_mlflow_gets_what_is_known_of_the_files_of_a_caffe_training(tmp_path):
     from hearth.sources.rank_rows import RankRows
 
     pq.write_table(pa.table({"x": range(9)}), tmp_path / "rows.parquet")
-    told = described("train", "file:/rows", RankRows(parquet(str(tmp_path))).pin())
-    assert told["dataset.train.uri"] == "file:/rows" and told["dataset.train.rows"] == 9
+    shown = described("train", "file:/rows", RankRows(parquet(str(tmp_path))).pin())
+    assert shown["dataset.train.uri"] == "file:/rows" and shown["dataset.train.rows"] == 9
     pq.write_table(pa.table({"x": range(10)}), tmp_path / "rows.parquet")
     other = described("train", "", RankRows(parquet(str(tmp_path))).pin())
-    assert len(other) == 2 and other["dataset.train.version"] != told["dataset.train.version"]
+    assert len(other) == 2 and other["dataset.train.version"] != shown["dataset.train.version"]
 
 
 def test_the_floats_of_a_solver_are_those_of_its_file():
@@ -287,8 +287,8 @@ def test_a_file_that_is_not_a_run_is_reported_in_one_line(tmp_path, capsys, cont
     if content:
         (tmp_path / "events.out.tfevents.1").write_bytes(content)
     assert report.main([str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and said in told and str(tmp_path) in told
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1 and said in shown and str(tmp_path) in shown
 
 
 def test_hearth_train_writes_an_event_file_where_its_log_goes(tmp_path):

@@ -25,7 +25,7 @@ class Start:
     def __init__(self, failure, committed):
         self.watch = SimpleNamespace(failure=failure, committed=committed)
         self.watch.wait = lambda condition, timeout_s: None
-        self.watch.conclude = lambda told: setattr(self.watch, "failure", told)
+        self.watch.conclude = lambda failure: setattr(self.watch, "failure", failure)
         self.coordinator, self.grows = None, ""
         self.close = lambda wait_for_nodes: None
 

@@ -80,7 +80,7 @@ def test_every_public_name_has_docstring_and_types(package):
 
 def test_help_describes_the_classes_of_a_package():
     program = "import hearth.cluster; help(hearth.cluster)"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "class Cluster(" in told.stdout
-    assert "_HOMES" not in told.stdout
-    assert "on_demand" not in told.stdout
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "class Cluster(" in done.stdout
+    assert "_HOMES" not in done.stdout
+    assert "on_demand" not in done.stdout

@@ -90,17 +90,17 @@ def test_after_a_restart_history_and_file_continue_from_the_checkpoint(tmp_path)
         cluster.reports.note_restart(1, "worker:1 was lost")
         cluster.reports.begin(TEMPLATE)
         cluster.note(0, {"back_to": 5}, at(6, loss=60))
-        cluster.note(1, at(4, loss=40))  # resumes from its own checkpoint; its first step says which
+        cluster.note(1, at(4, loss=40))  # resumes from its own checkpoint, after step 3
     of_rank = lambda rank: [(row[0], row[3]) for row in cluster.rows() if row[1] == rank]  # noqa: E731
     assert of_rank(0) == [*((step, step) for step in range(1, 6)), (6, 60)]
     assert of_rank(1) == [(1, 1), (2, 2), (3, 3), (4, 40)]
     (file,) = tmp_path.iterdir()
-    told = read_events(file.read_bytes(), "x")
-    assert [(p[1], p[3]) for p in told if p[2] == "loss"] == [
+    events = read_events(file.read_bytes(), "x")
+    assert [(p[1], p[3]) for p in events if p[2] == "loss"] == [
         *((s, s) for s in range(1, 6)),
         (6, 60),
     ]
-    assert [p[3] for p in told if p[2] == "run/messages"] == ["worker:1 was lost"]
+    assert [p[3] for p in events if p[2] == "run/messages"] == ["worker:1 was lost"]
 
 
 def test_the_callback_gets_rank_0s_reports_and_ends_the_training(caplog):

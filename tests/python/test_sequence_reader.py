@@ -59,8 +59,8 @@ def plain(records, monkeypatch, interval=1000):
 def header(in_blocks, codec):
     name = b"org.apache.hadoop.io.compress." + codec.encode()
     classes = (bytes([len(CLASS)]) + CLASS) * 2
-    told = struct.pack(">i", 1) + b"\x03who\x02me"
-    return b"SEQ\6" + classes + bytes([1, in_blocks, len(name)]) + name + told + MARK
+    metadata = struct.pack(">i", 1) + b"\x03who\x02me"
+    return b"SEQ\6" + classes + bytes([1, in_blocks, len(name)]) + name + metadata + MARK
 
 
 def written(data):

@@ -231,8 +231,8 @@ def test_bytes_are_reported_by_where_they_came_from(rows, monkeypatch, is_local)
     assert set(feed.streams()["train"]) == {"ring_fd", "signal_fd", "spill_dir"}
     feed.start()
     assert ring.entries[-1] == "end"
-    (told,) = feed.read()
-    assert (told["local"] > 1000, told["remote"] > 1000) == (is_local, not is_local)
+    (report,) = feed.read()
+    assert (report["local"] > 1000, report["remote"] > 1000) == (is_local, not is_local)
 
 
 def test_rows_that_are_not_kept_are_read_when_the_trainer_asks(rows, monkeypatch):

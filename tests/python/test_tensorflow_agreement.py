@@ -92,8 +92,8 @@ def test_other_shapes_types_orders_and_steps_are_reported(ranks, tmp_path):
         ("step 2", "step 3"),  # counted by each group
         ("a:0'", "step 2", "step 3"),
     ]:
-        told = [ranks[0].say(rank) for rank in range(2)]
-        assert any(all(part in text for part in said) for text in told), (said, told)
+        replies = [ranks[0].say(rank) for rank in range(2)]
+        assert any(all(part in text for part in said) for text in replies), (said, replies)
 
 
 OVERFLOW = """
@@ -242,7 +242,7 @@ def test_ranks_with_different_numbers_of_batches_get_an_error(ranks, tmp_path, c
     with kept_ports(2) as ports:
         seconds = 10 if case == "late" else 60
         ranks.append(Ranks(tmp_path, UNEQUAL, case=[case, ports], seconds=seconds))
-        told = ranks[0].say(1)
+        replies = ranks[0].say(1)
     said = {
         "fit": "rank 0 has ended before the others: unless it failed, give all ranks the same",
         "late": "had not arrived before the deadline; all ranks must take the same number of steps",
@@ -250,4 +250,4 @@ def test_ranks_with_different_numbers_of_batches_get_an_error(ranks, tmp_path, c
         "left out": "meanwhile; all ranks must do the same in the same order",
         "metrics": "meanwhile; all ranks must do the same in the same order",
     }
-    assert said[case] in told and "in_step()" in told, told
+    assert said[case] in replies and "in_step()" in replies, replies

@@ -211,10 +211,10 @@ say([seen, steps, model.get_weights()[0].tolist()])
 
 def test_ranks_with_uneven_rows_step_together_and_fit_ends(ranks, tmp_path):
     ranks.append(Ranks(tmp_path, UNEVEN, case=[7, 3, 0], world=3))
-    told = [ranks[0].say(rank) for rank in range(3)]
-    assert [seen for seen, _, _ in told] == [list(range(28)), list(range(100, 112)), []]
-    assert len({steps for _, steps, _ in told}) == 1 and told[0][1] >= 7
-    assert told[0][2] == told[1][2] == told[2][2]
+    replies = [ranks[0].say(rank) for rank in range(3)]
+    assert [seen for seen, _, _ in replies] == [list(range(28)), list(range(100, 112)), []]
+    assert len({steps for _, steps, _ in replies}) == 1 and replies[0][1] >= 7
+    assert replies[0][2] == replies[1][2] == replies[2][2]
 
 
 OUT_OF_STEP = """
@@ -248,10 +248,10 @@ def test_a_killed_rank_ends_what_the_others_wait_for(ranks, tmp_path, shared):
     assert [ranks[0].say(rank) for rank in range(3)] == ["ready"] * 3
     ranks[0].processes[-1].kill()
     start = time.monotonic()
-    told = [ranks[0].say(rank) for rank in range(2)]
+    replies = [ranks[0].say(rank) for rank in range(2)]
     assert time.monotonic() - start < 60  # half of what an operation may take
-    assert {kind for kind, _ in told} == {"AbortedError"}, told
-    assert any("rank 2" in text for _, text in told), told
+    assert {kind for kind, _ in replies} == {"AbortedError"}, replies
+    assert any("rank 2" in text for _, text in replies), replies
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ def test_ranks_that_are_out_of_step_are_named(ranks, tmp_path, case, kind, words
     seconds = 5 if case == "late" else 120
     ranks.append(Ranks(tmp_path, OUT_OF_STEP, case=case, seconds=seconds))
     assert ranks[0].say(0) == "ready"
-    told = ranks[0].say(0)
-    assert told[0] == kind and all(word in told[1] for word in words), told
+    replies = ranks[0].say(0)
+    assert replies[0] == kind and all(word in replies[1] for word in words), replies
 
 
 STRATEGY = """
@@ -315,16 +315,16 @@ step(x[:8], y[:8], np.arange(8) % 5)  # no rank leaves before the other is done,
 
 
 def test_a_strategys_reductions_by_the_collective_are_those_by_grpc(ranks, tmp_path):
-    told = {}
+    replies = {}
     for wire in ("hearth", "grpc"):
         folder = tmp_path / wire
         folder.mkdir()
         with kept_ports(2) as ports:
             ranks.append(Ranks(folder, STRATEGY, case=[wire, ports]))
-            told[wire] = [ranks[-1].say(rank) for rank in range(2)]
-        assert told[wire][0] == told[wire][1]
-    *ours, taken = told["hearth"][0]
-    *theirs, none = told["grpc"][0]
+            replies[wire] = [ranks[-1].say(rank) for rank in range(2)]
+        assert replies[wire][0] == replies[wire][1]
+    *ours, taken = replies["hearth"][0]
+    *theirs, none = replies["grpc"][0]
     for own, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(own, other, atol=1e-6)
     assert "hearth_all_reduce" in taken and "hearth_all_gather" in taken and not none

@@ -41,10 +41,10 @@ def test_a_killed_rank_ends_what_the_others_wait_for(ranks, shared, case):
     assert [ranks[0].say(rank) for rank in range(world)] == ["ready"] * world
     ranks[0].processes[-1].kill()
     start = time.monotonic()
-    told = [ranks[0].say(rank) for rank in range(world - 1)]
+    errors = [ranks[0].say(rank) for rank in range(world - 1)]
     print(f"{case}: {(time.monotonic() - start) * 1e3:.0f} ms")
     assert time.monotonic() - start < 60  # half of what an operation may take
-    assert any(f"rank {world - 1}" in text for text in told), told
+    assert any(f"rank {world - 1}" in text for text in errors), errors
 
 
 DISAGREEMENT = """
@@ -73,8 +73,8 @@ except Exception as error:
 )
 def test_ranks_that_are_out_of_step_are_named(ranks, case, kind, words):
     ranks.append(Ranks(DISAGREEMENT, case=case, seconds=3 if case == "late" else 120))
-    told = ranks[0].say(1 if case == "tags" else 0)
-    assert told[0] == kind and all(word in told[1] for word in words), told
+    errors = ranks[0].say(1 if case == "tags" else 0)
+    assert errors[0] == kind and all(word in errors[1] for word in words), errors
 
 
 LEFTOVERS = """

@@ -1,4 +1,4 @@
-"""A small net whose training tells which rows it has learned from, and how often.
+"""A small net whose training records how often it has trained on each row.
 
 The net counts its iterations in a parameter, so that a layer knows which one it is in after any
 restart; that layer records the ids of the rows. Of an iteration that was done more than once the

@@ -26,8 +26,8 @@ class Training:
 
     def last_epoch(self) -> int:
         """The number of epochs; the file "epochs" in the folder may lower it while it runs."""
-        told = Path(self.folder, "epochs")
-        return int(told.read_text(encoding="ascii")) if told.exists() else self.epochs
+        file = Path(self.folder, "epochs")
+        return int(file.read_text(encoding="ascii")) if file.exists() else self.epochs
 
 
 def train_torch(training: Training, ctx: Any) -> None:

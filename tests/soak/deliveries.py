@@ -3,7 +3,7 @@ are so slow that Spark speculates; counts rows lost and doubled.
 
 All runs share a Master and two Workers with different addresses, as Spark starts no second copy of
 a task on the same host. The second Worker's Python has another host name, so its tasks send rows to
-the ranks of the first one over TCP. `deliveries.py --seeds 5 17` repeats two runs, `--runs 12` makes
+the ranks of the first one over TCP. `deliveries.py --seeds 5 17` repeats two runs, `--runs 12` does
 12 new ones. An executor has one slot, so datasets are sent one by one; more with `--slots`.
 """
 

@@ -44,7 +44,7 @@ def start(folder: Path, world: int, life: int, strike: tuple[str, int, int]) -> 
 
 
 def lost_and_doubled(point: str, worlds: tuple[int, int], rank: int) -> tuple[int, int]:
-    """Rows lost and doubled by a training that is killed at the point and resumed by other ranks."""
+    """Rows lost and doubled by a training killed at the point and resumed by other ranks."""
     with tempfile.TemporaryDirectory(prefix="hearth-points-") as name:
         folder = Path(name)
         start(folder, worlds[0], 0, (point, STEP, rank))

@@ -35,8 +35,8 @@ def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     found = model.transform(whole[1].withColumn("label", functions.col("digit")))
     assert found.columns == ["id", "pixels", "digit", "label", "ip2", "prediction"]
     assert accuracy(found) >= 0.93
-    told = {(r.phase, r.output, r.iteration) for r in model.stages[0].history.collect()}
-    assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= told
+    history = {(r.phase, r.output, r.iteration) for r in model.stages[0].history.collect()}
+    assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= history
     wanted = {row.id: (row.pixels, row.ip2) for row in found.collect()}
     model.save(str(tmp_path / "model"))
     for file in tmp_path.glob("*.caffemodel"):  # the saved model has a copy

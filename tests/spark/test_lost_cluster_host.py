@@ -1,4 +1,4 @@
-"""A node's host that drops off the network: the cluster restarts on other hosts and loses no row."""
+"""A node's host leaves the network: the cluster restarts on other hosts and loses no row."""
 
 import os
 import re
@@ -60,7 +60,8 @@ def test_a_cluster_survives_the_loss_of_a_host(remote, tmp_path):
     os.environ.update([MARK.split("=")])
     folder, log = tmp_path / "rows", tmp_path / "driver.log"
     folder.mkdir()
-    with StandaloneCluster(tmp_path, [WorkerHost(LOCAL), WorkerHost(REMOTE, remote.prefix)]) as cluster:
+    hosts = [WorkerHost(LOCAL), WorkerHost(REMOTE, remote.prefix)]
+    with StandaloneCluster(tmp_path, hosts) as cluster:
         command = [sys.executable, "-c", PROGRAM, cluster.url, str(folder), str(ROWS)]
         with log.open("w") as errors:
             driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -77,7 +78,7 @@ def test_a_cluster_survives_the_loss_of_a_host(remote, tmp_path):
         finally:
             driver.kill()
             driver.wait()
-    told = log.read_text()
-    assert (driver.returncode, said) == (0, "1\n"), told[-3000:]
-    assert re.search(rf"worker:\d on host {NAME} has been silent for {HEARTBEAT_S} s", told), told
+    text = log.read_text()
+    assert (driver.returncode, said) == (0, "1\n"), text[-3000:]
+    assert re.search(rf"worker:\d on host {NAME} has been silent for {HEARTBEAT_S} s", text), text
     assert set(rows_of(folder, 0)) | set(rows_of(folder, 1)) == set(range(ROWS))

@@ -98,7 +98,8 @@ class Driver:
 def driver(remote, tmp_path):
     """The driver of ranks on both hosts, with a spare Worker on the local one."""
     os.environ.update([MARK.split("=")])
-    with StandaloneCluster(tmp_path, [WorkerHost(LOCAL), WorkerHost(REMOTE, remote.prefix)]) as cluster:
+    hosts = [WorkerHost(LOCAL), WorkerHost(REMOTE, remote.prefix)]
+    with StandaloneCluster(tmp_path, hosts) as cluster:
         driver = Driver(cluster.url, tmp_path)
         try:
             driver.train()

@@ -54,8 +54,8 @@ def train(spark, net, sources):
         conf = net.config(spark, layer, sources(kind), fields=fields, iterations=12, **flags)
         events = []
         CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
-        told = [event["text"] for event in events if "for 2 ranks" in event.get("text", "")]
-        assert len(told) == 1 and "in equal numbers of rows" in told[0], told
+        lines = [event["text"] for event in events if "for 2 ranks" in event.get("text", "")]
+        assert len(lines) == 1 and "in equal numbers of rows" in lines[0], lines
         read = [event["text"] for event in events if "bytes of files" in event.get("text", "")]
         assert len(read) == 1
         weights = weights_of(conf)

@@ -107,11 +107,11 @@ def test_corrupt_records_are_invalid_rows_and_images_are_decoded(spark, net, row
     path = write_lmdb(net.folder / "spoiled", records)
     flags = {"features": "data,label", "model": trained.modelPath, "maxBadRecords": "4"}
     conf = net.config(spark, KIND, f"file:{path}", **flags)
-    told = []
-    features = CaffeOnSpark(spark, told.append).features(DataSource(spark).getSource(conf, False))
+    events = []
+    features = CaffeOnSpark(spark, events.append).features(DataSource(spark).getSource(conf, False))
     check_content(features, rows[:40])
-    assert "4 of 44 rows cannot be used" in told[0]["text"]
-    assert all(name in told[0]["text"] for name in records if name.startswith("bad"))
+    assert "4 of 44 rows cannot be used" in events[0]["text"]
+    assert all(name in events[0]["text"] for name in records if name.startswith("bad"))
     conf.maxBadRecords = "3"
     with pytest.raises(HearthError, match="but -maxBadRecords allows 3"):
         CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))

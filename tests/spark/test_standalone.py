@@ -60,7 +60,7 @@ def visible(process):
         variables = (process / "environ").read_text().split("\\0")
     except OSError:
         return None
-    named = [line.partition("=")[2] for line in variables if line.startswith("CUDA_VISIBLE_DEVICES=")]
+    named = [text.partition("=")[2] for text in variables if text.startswith("CUDA_VISIBLE_")]
     return named[0] if named and b"--control-fd" in words else None
 
 try:

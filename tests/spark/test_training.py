@@ -136,9 +136,9 @@ def test_a11_the_last_validation_is_a_test_of_the_written_model(spark, digits):
     solver = digits.solver("memory", max_iter=20, test_interval=10)
     conf = digits.config(spark, solver, clusterSize="2")
     cos, sources = CaffeOnSpark(spark), DataSource(spark)
-    reported = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
-    rows = reported.collect()
+    frame = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
+    rows = frame.collect()
     assert len(rows) == 2  # CaffeOnSpark has none after the last iteration
     means = cos.test(sources.getSource(conf, False))  # on the same rows, which are all there are
-    for name in reported.columns:
+    for name in frame.columns:
         assert rows[-1][name] == pytest.approx(means[name], rel=1e-5)

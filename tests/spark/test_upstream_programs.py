@@ -58,13 +58,13 @@ def test_all_executors_train_and_their_rows_stay_on_disk_as_long(spark, digits, 
     conf = net.config(spark, "com.yahoo.ml.caffe.ImageDataFrame", "", **flags)
     assert (conf.clusterSize, conf.lmdb_partitions) == (2, 2)
     rows = spark.read.parquet(digits.table("raw", "test")).withColumnRenamed("image", "data")
-    before, during, told = kept(), set(), []
+    before, during, events = kept(), set(), []
 
     def listen(event):
         during.update(kept() - before)
-        told.append(event)
+        events.append(event)
 
     CaffeOnSpark(spark, listen).train(DataSource(spark).fromDataFrame(conf, rows, True))
-    assert any(" x 2 processes" in event.get("text", "") for event in told)
+    assert any(" x 2 processes" in event.get("text", "") for event in events)
     assert len(during) == 1
     assert kept() <= before

@@ -91,7 +91,7 @@ def test_a_listener_without_descriptors_opens_again(remote):
         host.communicate("\n", timeout=10)
 
 
-def test_a_process_of_another_user_is_refused_before_it_sends_anything(listener, capfd):  # noqa: F811
+def test_a_process_of_another_user_is_refused_before_it_sends(listener, capfd):  # noqa: F811
     if os.geteuid() != 0:
         pytest.skip("only root can become another user")
     code = f"""

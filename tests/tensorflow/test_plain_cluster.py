@@ -27,7 +27,7 @@ def loaded_frameworks() -> list[str]:
 
 
 class Sink:
-    """Where nodes of plain programs tell what they saw; one file a node."""
+    """Notes of the nodes of plain programs; one file per node."""
 
     def __init__(self, folder):
         self.folder = str(folder)

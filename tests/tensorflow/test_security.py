@@ -157,7 +157,7 @@ def test_the_feed_listener_listens_on_one_interface(listener):
     ids=["another key", "another service", "the rendezvous", "another node"],
 )
 @pytest.mark.parametrize("remote", [False, True])
-def test_a_client_with_another_key_or_service_is_refused_on_both_sides(listener, terms, words, remote, capfd):
+def test_a_client_with_another_key_or_service_is_refused(listener, terms, words, remote, capfd):
     key, service, node = terms
     key = bytes(32).hex() if key == "another" else key
     offer = feed_terms(key, node) if service == "feed" else handshake_terms(key, service, node)

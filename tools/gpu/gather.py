@@ -68,7 +68,7 @@ def copy_libraries(home: Path) -> None:
 
 
 def copy_onednn(home: Path) -> str:
-    """Its headers and library, and what tells CMake of them; returns the version."""
+    """Gathers its headers, library and CMake files; returns the version."""
     packages = home / "lib" / "python3" / "site-packages"
     for name in ("onednn-cpu-gomp", "onednn-devel-cpu-gomp"):
         distribution = importlib.metadata.distribution(name)

@@ -67,7 +67,7 @@ private object DriverPython {
   val Remedy = "name one that has it by spark.pyspark.driver.python or spark.pyspark.python " +
     "(or PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON)"
 
-  /** The packages that the process cannot begin without, by the status that tells so. */
+  /** Required packages of the process, by the exit status for their absence. */
   val Missing = Map(
     98 -> ("hearth", "install hearth-spark there"),
     97 -> ("pyspark", "set SPARK_HOME, or install pyspark there in the version of this Spark"))
