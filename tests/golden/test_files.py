@@ -80,7 +80,7 @@ def content(path: Path) -> dict[str, tuple]:
 
 
 @pytest.mark.parametrize("name", ["net.caffemodel.h5", "net_with_diff.caffemodel.h5"])
-def test_a_written_hdf5_model_holds_what_that_of_caffe_does(
+def test_a_written_hdf5_model_equals_caffes(
     case: Case, tmp_path: Path, name: str
 ) -> None:
     solver = solver_at(case, 0, tmp_path)
@@ -89,7 +89,7 @@ def test_a_written_hdf5_model_holds_what_that_of_caffe_does(
     assert content(tmp_path / name) == content(FILES / name)
 
 
-def test_hdf5_snapshots_hold_what_those_of_caffe_do(case: Case, tmp_path: Path) -> None:
+def test_hdf5_snapshots_equal_caffes(case: Case, tmp_path: Path) -> None:
     text = case["solver_prototxt"].replace('prefix: "net"', f'prefix: "{tmp_path}/net"')
     solver = fed_solver("snapshot_format: HDF5\n" + text, case.arrays(), 5)
     solver.restore(str(FILES / "net_iter_5.solverstate.h5"))

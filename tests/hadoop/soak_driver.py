@@ -39,7 +39,7 @@ def taken(folder: Path, attempt: int) -> dict[tuple[int, str], list[int]]:
     return found
 
 
-def test_a_driver_that_is_started_again_goes_on_with_the_rows_of_the_one_before(hadoop, tmp_path):
+def test_a_restarted_driver_continues_with_the_same_rows(hadoop, tmp_path):
     known = {app["id"] for app in (hadoop.cluster("apps")["apps"] or {"app": []})["app"]}
     folder = tmp_path / "records"
     folder.mkdir()

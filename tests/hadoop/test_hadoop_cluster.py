@@ -61,7 +61,7 @@ def wait_until(state: Callable[[], bool]) -> bool:
     return reached
 
 
-def test_the_keeper_ends_what_has_left_its_parents(tmp_path):
+def test_the_keeper_kills_orphaned_processes(tmp_path):
     folder = tmp_path / "cluster"
     folder.mkdir()
     program = str(Path(__file__).with_name("hadoop_keeper.py"))
@@ -86,7 +86,7 @@ def test_the_keeper_ends_what_has_left_its_parents(tmp_path):
     assert not processes_of(orphan)
 
 
-def test_nothing_is_left_where_its_owner_is_killed():
+def test_no_process_survives_a_killed_owner():
     owner = subprocess.Popen(
         [sys.executable, "-c", _OWNER],
         stdout=subprocess.PIPE,

@@ -80,7 +80,7 @@ def test_without_a_configuration_the_variable_is_named(hadoop):
     assert "HADOOP_CONF_DIR is not set" in said.strip().splitlines()[-1]
 
 
-def test_records_over_a_quota_leave_nothing(hadoop, monkeypatch):
+def test_records_over_a_quota_leave_no_file(hadoop, monkeypatch):
     monkeypatch.setenv("HEARTH_HDFS", "webhdfs")
     hadoop.web("PUT", "/narrow", "MKDIRS", permission="777")
     hadoop.run("hdfs", "dfsadmin", "-setSpaceQuota", "1m", "/narrow", user="hdfs")

@@ -41,7 +41,7 @@ def names(folder: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("form", "ending"), [("BINARYPROTO", ""), ("HDF5", ".h5")])
-def test_trains_and_goes_on_in_hdfs(hadoop, monkeypatch, form, ending):
+def test_a_training_resumes_in_hdfs(hadoop, monkeypatch, form, ending):
     monkeypatch.setenv("HEARTH_HDFS", "webhdfs")
     folder = f"hdfs:///user/{hadoop.user}/train{ending}"
     _core.write_file(f"{folder}/net.prototxt", _NET.encode())

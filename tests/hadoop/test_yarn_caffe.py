@@ -165,7 +165,7 @@ def submit_cluster(digits, *flags: str, attempts: int = 1):
     )  # fmt: skip
 
 
-def test_cluster_mode_refuses_what_its_container_would_take_along(hadoop, digits):
+def test_cluster_mode_refuses_files_that_yarn_deletes_with_the_container(hadoop, digits):
     done = submit_cluster(
         digits, "-train", "-conf", digits.solver(), "-model", "file:lenet.caffemodel"
     )

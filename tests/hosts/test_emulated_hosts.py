@@ -77,13 +77,13 @@ def test_addresses_that_no_host_has_are_an_error_with_those_that_it_has_needs_ro
             assert "10.77.0." in line["message"], line
 
 
-def test_what_goes_between_hosts_is_encrypted_where_asked_for_needs_root():
+def test_traffic_between_hosts_is_encrypted_on_request_needs_root():
     with Network(2, Link("1gbit")) as network:
         lines = work_through(network, per_host=2, environment={"HEARTH_TLS": "on"})
         assert ways_of(lines) == {"shared memory within 2 hosts, tcp with TLS between them"}
 
 
-def test_work_goes_on_after_a_link_was_down_for_5_s_needs_root():
+def test_work_continues_after_a_link_was_down_for_5_s_needs_root():
     with Network(3, Link("1gbit")) as network:
         # The heartbeats' limit, 10 s by default, is what a link may be down.
         ranks = RankProcesses(network, "steps", timeout_s=30, heartbeat_timeout_s=10)

@@ -82,7 +82,7 @@ def test_a_side_of_the_cluster_may_not_use_a_later_one(tmp_path):
     ]
 
 
-def test_a_circle_of_imports_is_named_but_type_hints_make_none(tmp_path):
+def test_a_circle_of_imports_is_named_except_for_type_hints(tmp_path):
     package = tmp_path / "hearth"
     write(package / "__init__.py", "")
     write(package / "rows" / "a.py", "from hearth.rows import b\n")

@@ -247,7 +247,7 @@ def test_a_port_that_is_taken_is_named() -> None:
         first.close()
 
 
-def test_a_python_layer_that_does_not_import_is_said_with_its_module(tmp_path: Path) -> None:
+def test_a_python_layer_that_fails_to_import_names_its_module(tmp_path: Path) -> None:
     caffe = pytest.importorskip("hearth.caffe")
     for module, layer, said in (
         ("no_such_module", "L", r"layer 'p'.*no_such_module"),

@@ -101,7 +101,7 @@ def test_other_channels_are_resized_by_their_corners(size) -> None:
     np.testing.assert_array_equal(bytes_[..., 1], np.array(BY_CORNERS[size]) * 4)
 
 
-def test_whole_numbers_stay_whole_where_scipy_keeps_them() -> None:
+def test_integers_stay_integers_as_in_scipy() -> None:
     resized = caffe.io.resize_image((pattern(2) * 9).astype(np.uint8), (2, 7))
     assert resized[0, :, 1].tolist() == [90, 104, 117, 81, 45, 59, 72]
 
@@ -115,7 +115,7 @@ def test_the_nearest_pixel_is_taken_on_request() -> None:
     np.testing.assert_array_equal(nearest, [rows[i] for i in (0, 1, 1, 2, 2)])
 
 
-def test_resizing_to_the_same_size_and_what_is_refused() -> None:
+def test_resizing_to_the_same_size_and_invalid_arguments() -> None:
     np.testing.assert_array_equal(caffe.io.resize_image(pattern(3), (3, 4)), pattern(3))
     assert caffe.io.resize_image(pattern(1), (1, 1)).shape == (1, 1, 1)
     with pytest.raises(ValueError, match="interp_order 3"):

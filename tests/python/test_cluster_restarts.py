@@ -145,7 +145,7 @@ def test_a_kill_alone_is_reported_as_a_loss(number):
     assert Failure.of({"text": "", **ended}).is_loss == (number == signal.SIGKILL)
 
 
-def test_a_start_waits_for_the_executor_whose_cores_rows_come_by(monkeypatch):
+def test_a_start_waits_for_the_executor_that_feeds_rows(monkeypatch):
     request = SimpleNamespace(amount=1)
     profile = SimpleNamespace(taskResources={"cpus": request}, executorResources={})
     session = SimpleNamespace(_jsc=None)

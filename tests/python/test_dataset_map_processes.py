@@ -100,7 +100,7 @@ def test_an_error_names_rows_epoch_and_process_and_has_the_traceback():
         next(iter(made))
 
 
-def test_the_same_note_of_rows_comes_from_threads():
+def test_threads_report_the_same_invalid_rows():
     def fails(batch):
         raise KeyError("x")
 

@@ -40,7 +40,7 @@ def spec(request):
         pair[1].close()
 
 
-def test_a_full_disk_is_said_to_be_full(spec):
+def test_a_full_disk_is_reported(spec):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10 << 20, limits[1]))
     try:
@@ -51,7 +51,7 @@ def test_a_full_disk_is_said_to_be_full(spec):
     assert deliver(spec, 0, 2, batches(2))[0] == 2000
 
 
-def test_a_folder_that_is_gone_is_named(spec, monkeypatch, tmp_path):
+def test_a_missing_folder_is_named(spec, monkeypatch, tmp_path):
     monkeypatch.setattr(files, "spill_folder", lambda turn: str(tmp_path / "gone"))
     with pytest.raises(NodeError, match=r"worker:0 on host .* cannot take rows: .*gone"):
         deliver(spec, 0, 1, batches(1))

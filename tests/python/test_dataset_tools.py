@@ -125,7 +125,7 @@ def test_mnists_and_cifars_files_become_databases(tmp_path: Path) -> None:
     assert labels.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_classify_prints_what_cpp_classification_does(tmp_path: Path, images: np.ndarray) -> None:
+def test_classify_prints_like_cpp_classification(tmp_path: Path, images: np.ndarray) -> None:
     assert run(tmp_path, "convert_imageset", "./", "list.txt", "db").returncode == 0
     assert run(tmp_path, "compute_image_mean", "db", "mean.binaryproto").returncode == 0
     text = """layer { name: "in" type: "Input" top: "in"

@@ -117,7 +117,7 @@ def test_the_token_is_in_no_command_line_environment_event_or_log(running, capfd
     assert running.trainer.events  # there was something to look at
 
 
-def test_memory_and_files_have_no_name_and_are_the_users_own(running, tmp_path):
+def test_memory_and_files_are_unnamed_and_private_to_the_user(running, tmp_path):
     files = running.descriptors()
     shared = [target for target in files.values() if target.startswith("/memfd:")]
     assert shared

@@ -344,7 +344,7 @@ say("again")
 """
 
 
-def test_the_other_calls_of_the_api_do_what_horovod_documents(ranks, tmp_path):
+def test_the_other_calls_of_the_api_behave_as_horovod_documents(ranks, tmp_path):
     ranks.append(Ranks("tensorflow", tmp_path, CALLS, start=START))
     for each in ("ok", "again"):
         assert [ranks[0].say(rank) for rank in range(2)] == [each, each]

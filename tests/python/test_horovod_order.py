@@ -40,7 +40,7 @@ def group():
     made.coordinator.close()
 
 
-def test_all_ranks_get_one_order_whatever_theirs_is(group):
+def test_all_ranks_execute_in_the_same_order(group):
     orders = [["a", "b", "c"], ["c", "a", "b"], ["b", "c", "a"]]
     for step in range(3):
         for rank, order in enumerate(orders):
@@ -61,7 +61,7 @@ def test_a_process_set_waits_for_its_members_alone(group):
     assert group.received[1].empty()
 
 
-def test_what_waits_for_a_lost_rank_fails(group):
+def test_operations_that_wait_for_a_lost_rank_fail(group):
     group.submit(0, "x")
     group.coordinator.lose(2, "was lost")
     group.submit(1, "y")
@@ -92,7 +92,7 @@ def test_products_are_not_fused():
     assert not any("fused" in each for each in _fused([response("product"), response("product")]))
 
 
-def test_ranks_that_do_not_come_are_named():
+def test_missing_ranks_are_named():
     left = []
     place = Place(0, 3, lambda name: Rendezvous(left.append, str, lambda: None, key="0123"))
     with pytest.raises(TimeoutError, match=r"ranks \[1, 2\] did not call init\(\) within 0.1 s"):

@@ -170,7 +170,7 @@ say("ok")
 """
 
 
-def test_operations_give_what_numpy_gives(ranks, tmp_path):
+def test_operations_return_the_results_of_numpy(ranks, tmp_path):
     ranks.append(Ranks("tensorflow", tmp_path, OPERATIONS, start=START))
     for _ in range(2):
         assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]

@@ -70,7 +70,8 @@ def test_a_recently_lost_executor_is_awaited(monkeypatch):
     preflight.check(
         Session([1, 1], lost_s_ago=2.0, spark_master="spark://head:7077"), 3, lines.append
     )
-    assert len(lines) == 1 and lines[0].startswith("waiting for executors: 2 of 3 slots (2 of 300 s)")
+    (line,) = lines
+    assert line.startswith("waiting for executors: 2 of 3 slots (2 of 300 s)")
 
 
 @pytest.mark.parametrize("said", ["300s", "10min"])

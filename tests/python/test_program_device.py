@@ -74,7 +74,7 @@ def test_several_train_one_model(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
-def test_nccl_sums_gradients_where_they_are_to_the_same_weights(
+def test_nccl_sums_gradients_on_the_devices_with_the_same_weights(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stand-ins replace CUDA's driver and NCCL (hearth/collective/stand_in)."""
@@ -103,7 +103,7 @@ def test_a_resumed_run_ends_with_the_same_weights(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
-def test_the_cpu_is_used_where_the_solver_says_so(folder: Path) -> None:
+def test_solver_mode_cpu_selects_the_cpu(folder: Path) -> None:
     write_solver(folder, OPTIONS + " solver_mode: CPU", NET)
     log, _ = train(folder)
     assert "Use CPU." in log
@@ -129,7 +129,7 @@ def test_an_invalid_number_of_simulated_gpus_is_reported(
     assert f"HEARTH_SIMULATED_GPUS={count} must be a number of devices" in said
 
 
-def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
+def test_without_a_gpu_the_cpu_is_used_with_a_warning(folder: Path) -> None:
     if _caffe.count_gpus() > 0:
         pytest.skip("this machine has a GPU")
     log, _ = train(folder, "-gpu", "0")
@@ -138,7 +138,7 @@ def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["hearth", "python"])
-def test_the_cuda_library_is_loaded_before_it_is_too_late(
+def test_the_cuda_library_is_loaded_before_the_engine(
     folder: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     """Any library stands for the driver: with it, but without a device, the CPU computes."""

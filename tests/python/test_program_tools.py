@@ -88,7 +88,7 @@ def test_device_query_describes_the_processor(tmp_path: Path) -> None:
     assert 'no device "99"' in run("device_query", "-gpu=99", cwd=tmp_path, status=1)
 
 
-def test_what_an_old_net_loses_is_said_once(tmp_path: Path) -> None:
+def test_fields_that_an_old_net_loses_are_reported_once(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(
         """input: "x" input_dim: 1 input_dim: 3 input_dim: 4 input_dim: 4
         layers { layer { name: "r" type: "relu" num_output: 3 } bottom: "x" top: "r" }"""

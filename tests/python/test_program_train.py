@@ -87,7 +87,7 @@ layer { name: "l" type: "Power" bottom: "y" top: "leveled" include { min_level: 
     assert " leveled = " in log
 
 
-def test_goes_on_from_a_snapshot_and_starts_from_weights(tmp_path: Path) -> None:
+def test_resumes_from_a_snapshot_and_starts_from_weights(tmp_path: Path) -> None:
     solver = write_solver(tmp_path, "max_iter: 20 display: 1")
     first_run = messages(run("train", "-solver", solver, cwd=tmp_path))
     write_solver(tmp_path, "max_iter: 30 display: 1")
@@ -190,7 +190,7 @@ def test_a_misspelt_layer_type_gets_a_suggestion(tmp_path: Path) -> None:
     assert "layer 'ip': unknown layer type 'InnerProdukt'; did you mean InnerProduct" in log
 
 
-def test_help_lists_what_people_use(tmp_path: Path) -> None:
+def test_help_lists_commands_and_flags(tmp_path: Path) -> None:
     said = run("--help", cwd=tmp_path)
     for command in ("train", "test", "time", "device_query", "upgrade_net_proto_text", "draw"):
         assert f"\n  {command} " in said

@@ -280,7 +280,7 @@ def test_an_active_run_of_mlflow_gets_params_and_metrics_by_step(monkeypatch):
         ("Verlust/größe", "Verlust/größe"),
     ],
 )
-def test_names_are_made_such_as_mlflow_takes(monkeypatch, name, key):
+def test_names_are_converted_for_mlflow(monkeypatch, name, key):
     fake = FakeMlflow()
     monkeypatch.setitem(sys.modules, "mlflow", fake)
     with Cluster(params={name: 1}) as cluster:
@@ -299,7 +299,7 @@ def test_params_that_a_run_lacks_are_logged(monkeypatch, caplog):
     assert caplog.text.count("the run has another value") == 1
 
 
-def test_a_model_is_in_the_runs_artifacts_and_costs_nothing_without_one(monkeypatch, caplog):
+def test_a_model_is_logged_only_to_an_active_run(monkeypatch, caplog):
     fake = FakeMlflow()
     monkeypatch.setitem(sys.modules, "mlflow", fake)
     mlflow_run.log_model(lambda: {"model.keras": b"weights"})
@@ -352,7 +352,7 @@ def test_plain_arguments_of_a_program_are_params():
     assert plain_params(["--lr", "1"]) == plain_params(None) == {}
 
 
-def test_keyword_arguments_that_run_does_not_know_are_refused():
+def test_unknown_keyword_arguments_of_run_are_refused():
     def main_fun(args, ctx):
         pass
 

@@ -91,7 +91,7 @@ def test_a_single_rank_does_not_wait():
     assert model.Step(1e6, 0.3).seconds(LINK, 1) == pytest.approx(0.3)
 
 
-def test_a_step_hides_what_is_reduced_while_backward_runs():
+def test_reductions_during_backward_are_hidden():
     # Four buckets; each takes as long as a quarter of backward: only the last one shows.
     each = model.chosen(LINK, 4, 1000)
     step = model.Step(4000, compute_s=3 / 2 * 4 * each, bucket_bytes=1000)

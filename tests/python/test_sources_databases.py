@@ -95,7 +95,7 @@ def first_number(row):
     return int(row["data"][:8])
 
 
-def test_each_record_comes_once_and_in_order(database):
+def test_each_record_is_read_once_and_in_order(database):
     make, uri, _ = database
     source = pickle.loads(pickle.dumps(make(uri).pin()))
     found = rows(source)
@@ -122,7 +122,7 @@ def test_ranks_share_the_records(database, ranks):
     assert max(map(len, mine)) < 1.5 * min(map(len, mine))
 
 
-def test_a_database_that_changed_or_is_gone_is_named(database):
+def test_a_changed_or_missing_database_is_named(database):
     make, uri, server = database
     source = make(uri).pin()
     assert make(uri).pin().identity() == source.identity()
@@ -168,7 +168,7 @@ def test_an_empty_lmdb_has_no_split(tmp_path, kind, monkeypatch):
 
 
 @pytest.mark.parametrize("make", [data.lmdb, data.leveldb])
-def test_another_file_system_is_refused_with_what_to_do(make):
+def test_another_file_system_is_refused_with_a_remedy(make):
     import fsspec
 
     memory = fsspec.filesystem("memory")

@@ -101,7 +101,7 @@ def test_each_row_is_read_by_one_rank(kind, tmp_path, world, hosts):
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
-def test_ranks_read_what_lies_on_their_hosts(kind, tmp_path):
+def test_ranks_read_local_files(kind, tmp_path):
     rows = pinned(tmp_path, kind).placed(named("ba"))
     first, second = (ids(rows.read(rank, 2)) for rank in range(2))
     assert len(set(first) & set(range(600, ROWS))) > 0.7 * len(first)
@@ -223,7 +223,7 @@ def wait_for_readers(monkeypatch):
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_bytes_are_reported_by_where_they_came_from(rows, monkeypatch, is_local):
+def test_local_and_remote_bytes_are_reported(rows, monkeypatch, is_local):
     wait_for_readers(monkeypatch)
     ring = Ring()
     feed = FileFeed({"train": rows.placed(named("ab"))}, {"train": ring}, TaskRank(0, is_local), 2)

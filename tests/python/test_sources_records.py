@@ -53,7 +53,7 @@ def read(uri, parts=1):
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 8, 400])
-def test_each_record_comes_once_and_in_order(folder, parts):
+def test_each_record_is_read_once_and_in_order(folder, parts):
     found = read(folder, parts)
     assert [(row["id"], row["data"]) for row in found] == images(300)
     assert {(row["label"], row["encoded"], row["channels"]) for row in found} == {("7", True, None)}
@@ -68,7 +68,7 @@ def test_batches_outlive_the_reading(folder):
 
 
 @pytest.mark.parametrize("scheme", ["", "local://"])
-def test_a_unit_goes_on_after_another_was_read(folder, scheme):
+def test_reading_of_units_may_be_interleaved(folder, scheme):
     source = data.sequence_file(f"{scheme}{folder}/part-00000").pin()
     key = (0, source.size)
     reader = source.format.open(InputFile(source.pinned.files[0]), source.schema(), [key])
@@ -78,7 +78,7 @@ def test_a_unit_goes_on_after_another_was_read(folder, scheme):
     assert len(whole) > 1 and begun + list(first) == whole
 
 
-def test_what_hadoop_alone_reads_is_refused(tmp_path):
+def test_codecs_that_only_hadoop_reads_are_refused(tmp_path):
     write(tmp_path / "plain", [(pair_key("a", "1"), b"x")])
     plain = (tmp_path / "plain").read_bytes()
     flags = plain.index(b"\0\0\0\0\0\0")
@@ -117,7 +117,7 @@ def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["", "local://"])
-def test_a_record_whose_key_is_none_has_nulls(tmp_path, scheme):
+def test_a_record_with_an_invalid_key_has_nulls(tmp_path, scheme):
     keys = [pair_key("a", "1"), b"\0\1", datum_key("b", "2", 1, 28, 28, False)]
     write(tmp_path / "seq", [(key, b"data") for key in keys])
     found = read(f"{scheme}{tmp_path}/seq")

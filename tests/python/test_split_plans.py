@@ -91,7 +91,7 @@ def test_the_nodes_read_each_row_once_per_epoch(write, tmp_path, monkeypatch):
     cluster.end()
 
 
-def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
+def test_local_and_remote_bytes_are_counted(tmp_path, monkeypatch):
     write_records(tmp_path)
     hosts = {"part-r-00000": ["h0"], "part-r-00001": ["10.0.0.1"]}
     cluster = Cluster(monkeypatch, {"worker": 2}, lambda uri: hosts.get(uri[-12:], ["other"]))

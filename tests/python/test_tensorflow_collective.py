@@ -243,7 +243,7 @@ except Exception as error:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_killed_rank_ends_what_the_others_wait_for(ranks, tmp_path, shared):
+def test_a_killed_rank_fails_the_operations_of_the_others(ranks, tmp_path, shared):
     ranks.append(Ranks(tmp_path, OUT_OF_STEP, world=3, shared=shared, case="killed"))
     assert [ranks[0].say(rank) for rank in range(3)] == ["ready"] * 3
     ranks[0].processes[-1].kill()

@@ -227,7 +227,7 @@ def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
     assert os.environ[VARIABLE] == "/of/the/user"
 
 
-def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
+def test_two_overlapping_applications_leave_no_files(jvm, tmp_path):
     forward_tokens(jvm.session("thirteen"))
     other = Jvm(tmp_path)
     forward_tokens(other.session("fourteen"))

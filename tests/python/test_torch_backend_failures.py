@@ -35,7 +35,7 @@ except Exception as error:
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("case", ["all_reduce", "backward", "barrier", "receive"])
-def test_a_killed_rank_ends_what_the_others_wait_for(ranks, shared, case):
+def test_a_killed_rank_fails_the_operations_of_the_others(ranks, shared, case):
     world = 2 if case == "receive" else 3
     ranks.append(Ranks(UNTIL_KILLED, world=world, shared=shared, case=case))
     assert [ranks[0].say(rank) for rank in range(world)] == ["ready"] * world
@@ -103,7 +103,7 @@ say([before, after])
 """
 
 
-def test_a_process_group_that_is_destroyed_leaves_nothing_behind(ranks):
+def test_a_destroyed_process_group_leaks_no_resources(ranks):
     ranks.append(Ranks(LEFTOVERS))
     for rank in range(2):
         before, after = ranks[0].say(rank)
@@ -132,7 +132,7 @@ say(other.item())
     assert [ranks[0].say(rank) for rank in range(2)] == [1, 0]
 
 
-def test_a_key_that_the_ranks_know_is_not_left_in_the_store(ranks):
+def test_a_shared_key_is_not_left_in_the_store(ranks):
     program = """
 from hearth.ranks.group import Rendezvous, Ranks as Connected
 store = dist.TCPStore("127.0.0.1", port, world, is_master=False)

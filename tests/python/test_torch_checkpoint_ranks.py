@@ -78,7 +78,7 @@ say([step, bits(model), optimizer.state_dict()["state"][0]["step"].item()])
     assert one * 3 == three
 
 
-def test_all_ranks_restore_what_rank_0_has_found(ranks, tmp_path):
+def test_all_ranks_restore_the_checkpoint_that_rank_0_found(ranks, tmp_path):
     for rank, step in ((0, 5), (1, 7), (1, 9)):
         model = torch.nn.Linear(1, 1)
         torch.nn.init.constant_(model.weight, float(step))
@@ -97,7 +97,7 @@ say([ctx.restore(model=model), model.weight.item(), ctx.mgr.warnings])
     assert second[2][0].startswith(words)
 
 
-def test_ranks_that_disagree_get_an_error_and_nothing_is_written(ranks, tmp_path):
+def test_ranks_that_disagree_get_an_error_and_write_no_checkpoint(ranks, tmp_path):
     program = """
 model, optimizer = make()
 say(attempt(lambda: ctx.checkpoint(5 + rank, model=model)))

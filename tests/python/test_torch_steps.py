@@ -187,7 +187,7 @@ say("done")
 """
 
 
-def test_groups_come_and_go_where_rank_0_serves_the_store(ranks):
+def test_groups_are_created_and_destroyed_while_rank_0_serves_the_store(ranks):
     with socket.socket() as kept:  # reserves the port; a server may still listen there
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))

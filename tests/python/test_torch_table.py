@@ -291,7 +291,7 @@ dist.barrier()
 """
 
 
-def test_every_function_gives_what_gloo_gives(ranks):
+def test_every_function_returns_the_results_of_gloo(ranks):
     from torch import __version__ as version
 
     ranks.append(Ranks(PROGRAM, world=3))

@@ -270,7 +270,7 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize("steps", [5, 7, 10])
-def test_a_training_goes_on_from_its_parts(steps):
+def test_a_training_resumes_from_its_parts(steps):
     """Also in the midst of an epoch, of 5 steps: with the figures of the whole epoch."""
     kept = {}
 
@@ -332,7 +332,7 @@ def test_a_transformation_changes_batches_and_keeps_the_rows_that_count():
     assert one.history[0]["rows"] == 12 and seen == [8, 8, 4]
 
 
-def test_what_is_wrong_is_said_in_a_line():
+def test_errors_are_reported_in_one_line():
     flat = code(loss=lambda found, y: mse(found, y[:, 0]))
     with pytest.raises(ValueError, match=r"cannot compare output \[8, 1\] float32 with label \[8"):
         trainer(flat).fit(loader())

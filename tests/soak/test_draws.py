@@ -21,7 +21,7 @@ DRAW = re.compile(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_rows_are_learned_from_once_an_epoch_whatever_fails():
+def test_each_row_is_trained_on_once_per_epoch_despite_failures():
     program = Path(__file__).with_name("draws.py")
     command = [sys.executable, program, "--seeds", *map(str, SEEDS)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

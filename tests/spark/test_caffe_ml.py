@@ -59,7 +59,7 @@ def test_a_cross_validator_of_two_at_a_time_finds_the_better_rate(spark, digits,
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["trainer", "executor"])
-def test_a_cross_validator_goes_on_when_a_process_is_killed(spark, digits, tmp_path, kind):
+def test_a_cross_validator_survives_a_killed_process(spark, digits, tmp_path, kind):
     earlier, struck = set(trainers()), []
 
     def strike():
@@ -103,7 +103,7 @@ def test_every_row_stays_and_one_without_an_image_gets_nulls(spark, digits, tmp_
     assert sum(row.image is None for row in result) == 1
 
 
-def test_what_is_wrong_is_said(spark, digits, tmp_path):
+def test_errors_are_reported(spark, digits, tmp_path):
     rows = spark.read.parquet(digits.table("raw", "test")).limit(2)
     with pytest.raises(ValueError, match="CaffeEstimator needs conf: the solver's prototxt"):
         CaffeEstimator().fit(rows)

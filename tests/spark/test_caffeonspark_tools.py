@@ -82,7 +82,7 @@ def test_a20_images_become_a_dataframe(spark, images, tmp_path):
     assert rows == {f"id{i}": (i, data) for i, data in enumerate(IMAGES.values())}
 
 
-def test_labels_and_names_are_what_spark_takes_them_for(spark, images, tmp_path):
+def test_labels_and_names_are_parsed_like_spark_does(spark, images, tmp_path):
     (tmp_path / "labels").write_text("a.jpg +1 x\nd.jpg -1 y\n")
     given = {"imageRoot": images, "labelFile": f"file:{tmp_path}/labels"}
     key = "spark.sql.execution.arrow.useLargeVarTypes"
@@ -170,7 +170,7 @@ def test_a_missing_image_is_named_and_no_data_is_left(spark, images, tmp_path):
     assert not list((tmp_path / "out").glob("part-*"))
 
 
-def test_what_is_no_lmdb_is_refused(spark, tmp_path):
+def test_a_file_that_is_not_an_lmdb_is_refused(spark, tmp_path):
     with pytest.raises(FlagError, match="cannot be read as an LMDB: "):
         LMDB2DataFrame.convert(spark, flags(imageRoot=tmp_path, output=f"file:{tmp_path}/out"))
     with pytest.raises(FlagError, match="must be on a path that all hosts see"):
@@ -197,7 +197,7 @@ def test_a_tool_reports_missing_arguments_in_one_line(capsys):
     assert "Usage: Tool -imageRoot X -output X" in capsys.readouterr().out
 
 
-def test_a_sequence_file_is_split_at_its_marks_and_a_failed_one_leaves_nothing(spark, tmp_path):
+def test_a_sequence_file_is_split_at_its_marks_and_a_failed_write_leaves_no_file(spark, tmp_path):
     records = [(b"key %04d" % i, bytes([i % 256]) * (i * 37 % 3000)) for i in range(2000)]
     output = f"file:{tmp_path}/seq"
     write_sequence(spark, spark.sparkContext.parallelize(records, 2), output)

@@ -20,7 +20,7 @@ def done(spark, folder):
     return run.run(spark, folder)
 
 
-def test_a21_the_captions_are_learned_and_said_word_by_word(done, folder):
+def test_a21_captions_are_learned_and_generated_word_by_word(done, folder):
     assert done["loss"]["train"] < run.GOAL
     captions = [pictures.caption_of(label) for label in range(len(pictures.CLASSES))]
     assert [one.said for one in done["train"]] == captions
@@ -32,7 +32,7 @@ def test_unseen_images_are_described(done):
     assert right >= 22, [one.said for one in done["test"]]  # all 24 where this was written
 
 
-def test_a21_words_one_by_one_are_what_the_unrolled_net_gives(done, folder):
+def test_a21_word_by_word_prediction_equals_the_unrolled_net(done, folder):
     import caffe
 
     weights = str(folder / "work" / "lrcn.caffemodel")

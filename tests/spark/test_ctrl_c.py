@@ -109,7 +109,7 @@ def sleeper(tmp_path, digits) -> Iterator[Terminal]:
     terminal.close()
 
 
-def test_a_training_ends_in_one_line_and_leaves_nothing(terminal):
+def test_an_interrupted_training_prints_one_line_and_leaves_no_process(terminal):
     shared = set(os.listdir("/dev/shm"))
     terminal.await_(lambda: "loss = " in terminal.said())
     assert any("--control-fd" in line for line in processes_with(terminal.mark))

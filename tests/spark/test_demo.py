@@ -20,7 +20,7 @@ def test_the_demo_reaches_its_accuracies(tmp_path):
     assert (folder / "work" / "lenet_memory.caffemodel").exists()
 
 
-def test_the_demo_says_what_it_lacks():
+def test_the_demo_reports_missing_packages():
     code = (
         "import importlib.util as u; find = u.find_spec\n"
         "u.find_spec = lambda name: None if name == 'pyspark' else find(name)\n"

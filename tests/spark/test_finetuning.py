@@ -66,7 +66,7 @@ def first_weights(path):
 
 
 @pytest.mark.timeout(400)
-def test_the_commands_run_and_keep_what_was_learned(folder, trained):
+def test_the_commands_run_and_keep_the_learned_weights(folder, trained):
     ((_, text),) = blocks("sh")
     python = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{python}:{os.environ['PATH']}"}

@@ -270,7 +270,7 @@ def test_the_secret_is_in_the_python_process_alone(scala):
     assert not any(secret in environment_of(pid) for pid in others)
 
 
-def test_nothing_is_left_of_a_jvm_that_is_killed(scala):
+def test_a_killed_jvm_leaves_no_process(scala):
     assert drivers()
     os.kill(scala.process.pid, signal.SIGKILL)
     assert scala.end() == -signal.SIGKILL

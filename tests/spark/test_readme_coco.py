@@ -53,7 +53,7 @@ def run(*command):
 
 
 @pytest.mark.long
-def test_a_net_of_21_steps_learns_captions_of_20_words_and_they_come_back(tmp_path):
+def test_a_net_of_21_steps_learns_captions_of_20_words(tmp_path):
     write_images(tmp_path)
     out = f"file:{tmp_path}/out"
     folders = ("-vocabDir", "words", "-embeddingDFDir", "embedded", "-output", out)

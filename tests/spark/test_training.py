@@ -52,7 +52,7 @@ def test_fewer_rows_than_the_ranks_batches_are_enough(spark, digits, tmp_path, r
     CaffeOnSpark(spark).train(source)
 
 
-def test_no_rows_at_all_is_an_error_that_says_so(spark, digits):
+def test_training_without_rows_is_an_error(spark, digits):
     from hearth import HearthError
 
     conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2")

@@ -219,7 +219,7 @@ def test_caffenet_trains_on_a_sequence_file_of_images(spark, folder, drawn, name
 
 
 @pytest.mark.timeout(300)
-def test_a21_lrcn_trains_on_what_the_converter_makes_of_captions(spark, folder, drawn):
+def test_a21_lrcn_trains_on_converted_captions(spark, folder, drawn):
     images, notes = [], []
     for number in range(4):
         with Image.open(drawn / f"{number}.jpg") as image:

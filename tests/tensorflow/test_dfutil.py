@@ -29,7 +29,7 @@ SCHEMA = (
 )
 
 
-def test_rows_of_every_type_come_back_as_they_were(spark, tmp_path):
+def test_rows_of_every_type_round_trip(spark, tmp_path):
     frame = spark.createDataFrame(ROWS, SCHEMA)
     dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"), round_doubles=True)
     back = dfutil.loadTFRecords(spark.sparkContext, str(tmp_path / "rows"))

@@ -75,7 +75,7 @@ def test_scalars_have_the_outputs_names(events):
     assert scalars(events, "run/restarts") == [(3, 1.0), (1, 1.0)]
 
 
-def test_a_restart_tells_tensorboard_to_forget_what_came_after(events):
+def test_a_restart_makes_tensorboard_discard_later_iterations(events):
     from tensorflow.core.util.event_pb2 import SessionLog
 
     starts = [event for event in events if event.HasField("session_log")]

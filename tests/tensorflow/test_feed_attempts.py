@@ -131,7 +131,7 @@ def test_a_retried_task_with_other_rows_is_an_error(
     assert set(given(notes).values()) == {1}  # the job failed, but no row came twice
 
 
-def test_results_of_tasks_that_fail_come_once(sc):
+def test_results_of_failed_tasks_are_returned_once(sc):
     def main(arguments, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():

@@ -76,7 +76,7 @@ def fail_in_third(model, row):
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
-def test_a_fit_that_failed_goes_on_from_its_folder(spark, tmp_path, backend):
+def test_a_failed_fit_resumes_from_its_folder(spark, tmp_path, backend):
     given = dict(
         epochs=4, learningRate=0.05, workers=2, storeDir=f"file://{tmp_path}", inputCols=["x"],
         labelCol="y", backend=backend,

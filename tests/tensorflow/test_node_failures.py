@@ -232,7 +232,7 @@ def test_a_dead_driver_leaves_no_node(tmp_path):
     assert no_node_left()
 
 
-def test_a_driver_that_forgets_its_cluster_ends_by_its_own_error(tmp_path):
+def test_a_driver_without_shutdown_ends_with_its_own_error(tmp_path):
     code = """
         from hearth.spark import session as spark_session
         from tensorflowonspark import TFCluster

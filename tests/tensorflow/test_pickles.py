@@ -45,7 +45,7 @@ def test_plain_data_is_read_as_python_does(name, protocol):
     assert pickles.load(data, from_remote=False) == PLAIN[name]
 
 
-def test_what_was_one_object_is_one_again():
+def test_shared_objects_stay_shared():
     first, second, (third, table) = load_plain(pickle.dumps(PLAIN["shared"]))
     assert first is second is third is table["again"]
 
@@ -75,7 +75,7 @@ CALLED = [os.mkdir, partial, eval, getattr, np.load, np.dtype.newbyteorder]
 
 
 @pytest.mark.parametrize("function", CALLED)
-def test_nothing_that_comes_from_another_host_is_called(function, tmp_path):
+def test_remote_pickles_run_no_code(function, tmp_path):
     target = tmp_path / "made"
     data = pickle.dumps([np.arange(3), Calls(function, str(target))])
     with pytest.raises(pickle.UnpicklingError, match="not accepted from another host"):
@@ -111,7 +111,7 @@ def test_damaged_pickles_are_refused_or_read_and_never_more():
     check_damaged(load_plain, pickle.dumps(list(PLAIN.values())))
 
 
-def test_nothing_is_run():
+def test_pickles_run_no_code():
     class Trap:
         def __reduce__(self):
             return (pytest.fail, ("a pickle was obeyed",))

@@ -48,7 +48,7 @@ def through_ring(sent, unpickler):
         yield from values
 
 
-def test_pickles_are_read_where_they_lie_in_a_ring(monkeypatch):
+def test_pickles_are_read_in_place_from_a_ring(monkeypatch):
     monkeypatch.setattr(pickles, "PIECE_BYTES", 20_000)
     monkeypatch.setattr(pickles, "_BATCH_BYTES", 30_000)
     lists = [[float(i)] * (i * 37 % 5000) for i in range(60)]

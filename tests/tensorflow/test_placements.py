@@ -243,7 +243,7 @@ def two_hosts(tmp_path):
     return run
 
 
-def test_rows_reach_a_node_of_another_host_and_results_come_back(two_hosts, tmp_path):
+def test_rows_and_results_travel_between_hosts(two_hosts, tmp_path):
     said = two_hosts(
         """
         cluster = TFCluster.run(spark, counts, folder, 1, 0, input_mode=SPARK)

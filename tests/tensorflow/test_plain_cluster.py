@@ -70,7 +70,7 @@ def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
     assert no_node_left()
 
 
-def test_results_come_back_in_order(spark):
+def test_results_are_returned_in_order(spark):
     def main(_, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():
@@ -189,7 +189,7 @@ def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
         nodes.train(spark.range(10))
 
 
-def test_results_that_are_asked_for_when_the_cluster_has_ended_say_so(spark):
+def test_requesting_results_after_the_end_of_the_cluster_is_an_error(spark):
     def main(_, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():

@@ -120,7 +120,7 @@ def test_nodes_that_read_files_start_again_too(sc, tmp_path):
     assert no_node_left()
 
 
-def test_rows_of_an_earlier_train_that_were_not_safe_come_again(sc, notes):
+def test_uncommitted_rows_of_an_earlier_train_call_are_sent_again(sc, notes):
     def main(notes, ctx):
         feed = ctx.get_data_feed()
         rows = []
@@ -145,7 +145,7 @@ def takes_no_rows(arguments, ctx):
     threading.Event().wait()
 
 
-def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch, caplog):
+def test_a_cluster_that_cannot_restart_reports_the_reason(sc, monkeypatch, caplog):
     from hearth.spark import slots
 
     monkeypatch.setattr(slots, "_WAIT", "1s")
@@ -186,7 +186,7 @@ def test_a_program_that_fails_by_itself_is_not_started_again(sc, tmp_path):
     assert all(file.name.endswith("-0") for file in tmp_path.iterdir())
 
 
-def test_without_restart_the_failure_says_how_many_rows_were_left(sc, tmp_path, monkeypatch):
+def test_without_restart_the_failure_reports_the_remaining_rows(sc, tmp_path, monkeypatch):
     def main(folder, ctx):
         feed = ctx.get_data_feed()
         while not feed.should_stop():
@@ -261,7 +261,7 @@ def test_rows_of_a_shuffled_frame_are_in_the_same_partitions_after_a_restart(spa
     assert sum(given.values()) - 1600 <= 4 * 100
 
 
-def test_a_planned_frame_keeps_its_partitions_whatever_spark_would_plan_now(spark, tmp_path):
+def test_a_planned_frame_keeps_its_partitions_under_a_changed_plan(spark, tmp_path):
     from hearth.spark.access import ClassicSpark
 
     spark.range(0, 1000, 1, 8).write.parquet(str(tmp_path / "rows"))
@@ -290,7 +290,7 @@ def test_a_planned_frame_keeps_its_partitions_whatever_spark_would_plan_now(spar
         spark.conf.unset("spark.sql.files.openCostInBytes")
 
 
-def test_rows_whose_partitions_may_change_are_refused_before_a_row_is_given(sc, notes):
+def test_rows_with_changing_partitions_are_refused_before_any_is_sent(sc, notes):
     shuffled = sc.parallelize(range(400), 8).map(lambda n: (n, n)).partitionBy(8)
     with TFCluster.run(sc, takes_ids, notes, 1, 0, input_mode=SPARK, restart=True) as cluster:
         for rows in (shuffled.repartition(16), shuffled.repartition(16).map(lambda n: n)):

@@ -287,7 +287,7 @@ def test_a_client_of_another_process_needs_the_key(monkeypatch):
         server.stop()
 
 
-def test_reservations_wait_for_all_and_say_how_many_are_missing():
+def test_reservations_wait_for_all_and_report_the_missing_ones():
     server = reservation.Server(2)
     address = server.start()
     try:

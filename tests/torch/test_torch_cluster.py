@@ -90,7 +90,7 @@ def test_the_error_of_a_peer_of_a_rank_that_ends_is_not_reported(
         cluster.shutdown()
 
 
-def test_results_of_a_model_come_back_in_order(spark):
+def test_results_of_a_model_are_returned_in_order(spark):
     def main(_, ctx):
         import torch
 
@@ -105,7 +105,7 @@ def test_results_of_a_model_come_back_in_order(spark):
     assert [row.twice for row in found] == [2.0 * n for n in range(40)]
 
 
-def test_a_train_that_lasts_shows_how_fast_each_node_takes_rows(spark, monkeypatch, capsys):
+def test_a_long_train_call_shows_each_nodes_rate(spark, monkeypatch, capsys):
     def main(_, ctx):
         for _ in ctx.get_data_feed().as_iterable_dataset(10):
             time.sleep(0.1)

@@ -34,7 +34,7 @@ def ids(nodes, epoch):
     return sorted(i for node in nodes for batch in node["epochs"][epoch] for i in batch)
 
 
-def test_every_row_comes_in_every_epoch_each_time_in_another_order(spark, notes):
+def test_every_row_is_delivered_in_every_epoch_in_another_order(spark, notes):
     nodes = run(spark, notes, spark.range(0, 960, 1, 5))
     for epoch in (0, 1):
         assert set(ids(nodes, epoch)) == set(range(960))
@@ -154,7 +154,7 @@ def test_a_killed_rank_starts_again_and_the_rows_are_not_computed_again(spark, n
     assert set(taken) == set(range(200))
 
 
-def test_what_is_wrong_is_said_in_a_line(spark, notes):
+def test_errors_are_reported_in_one_line(spark, notes):
     with pytest.raises(TypeError, match=r"dataset 'train' is a builtins.list, which is not"):
         TorchCluster.run(spark, take_epochs, None, datasets={"train": [1, 2]})
 

@@ -62,7 +62,7 @@ def slowly(frame):
     return frame.mapInArrow(wait, frame.schema)
 
 
-def test_large_rows_of_many_partitions_come_once_in_batches_of_seven(spark, notes):
+def test_large_rows_of_many_partitions_are_delivered_once(spark, notes):
     odd = {"adaptive__enabled": "false", "execution__arrow__maxRecordsPerBatch": "7"}
     with settings(spark, **odd, autoBroadcastJoinThreshold="-1", shuffle__partitions="200"):
         some = spark.range(0, 600, 1, 200).selectExpr("id", f"repeat(id % 10, {LARGE}) text")

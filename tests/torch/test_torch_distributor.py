@@ -75,7 +75,7 @@ def test_a_session_that_another_connection_to_the_jvm_activated_is_found(spark, 
     assert TorchDistributor(1, use_gpu=False).spark is spark
 
 
-def test_what_cannot_be_is_refused_at_once(spark):
+def test_invalid_arguments_are_refused_at_once(spark):
     with pytest.raises(ValueError, match="positive integer"):
         TorchDistributor(0, use_gpu=False)
     with pytest.raises(RuntimeError, match=r"spark.task.resource.gpu.amount.*was unset"):

@@ -118,7 +118,7 @@ class KillsOnce:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_rank_goes_on_from_the_folder_and_so_does_a_later_fit(spark, tmp_path):
+def test_a_killed_rank_and_a_later_fit_resume_from_the_folder(spark, tmp_path):
     given = dict(
         labelCol="y", learningRate=0.05, workers=2, storeDir=f"file://{tmp_path}/run", seed=4
     )
