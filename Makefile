@@ -155,9 +155,8 @@ soak: build
 # without libtorch, which is not instrumented. Slow: half an hour to compile, then minutes.
 sanitize: asan tsan
 
-# What sanitizers themselves break: memory that is measured or refused, UCX, which they do not know,
-# and idleness (tsan's own thread works on in a forked child). And a test that looks at a sum while
-# it grows, on purpose. Too much memory is refused, as without them.
+# Tests that fail under sanitizers: limits of memory, UCX (not instrumented), and idle processes
+# (tsan's thread runs in a forked child). The last one reads a sum while it is computed, on purpose.
 NOT_SANITIZED := FeedLoad.*:*OutOfMemoryIsFinal*:*Ucx*:*Rdma*:Trial.ADeadlockedChild*
 NOT_SANITIZED := $(NOT_SANITIZED):*ABucketIsReducedBeforeTheOthersAreReady*
 

@@ -47,13 +47,13 @@ class Row:
     cpu: bool = False
 
     def name(self, world: int, label: str) -> str:
-        """How the report calls it."""
+        """The name in the report."""
         kind = "cpu/" if self.cpu else ""
         return f"{kind}{self.peer}/{self.ours}/{world} ranks/{label}/float32"
 
 
 def rows_of(world: int, label: str) -> Iterator[Row]:
-    """What is compared at that size."""
+    """The rows compared at that size."""
     two = world == 2
     if two or label in ("4 KB", "64 MB"):
         yield Row("gloo", "tcp")

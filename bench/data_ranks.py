@@ -265,7 +265,7 @@ class _ParquetRows:
             yield from map(self._tensors, table.to_batches(self._job["batch_size"]))
 
     def _tables(self) -> Iterator[Any]:
-        """What is mixed at once."""
+        """The tables that are shuffled as a whole."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

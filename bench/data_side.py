@@ -26,7 +26,7 @@ Times = dict[str, float]
 
 
 class Side:
-    """What all contenders share. run() trains: two ranks, two epochs, until the driver goes on."""
+    """Base of the contenders. run() trains: two ranks, two epochs, until the driver continues."""
 
     needs_spark = True
 

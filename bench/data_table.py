@@ -60,7 +60,7 @@ def figures(
 
 
 def read_ranks(folder: Path) -> list[dict[str, Any]]:
-    """What the ranks of a run left, with their ids by epoch; none where it has no ranks."""
+    """Results of the ranks of a run, with their ids by epoch; empty for a run without ranks."""
     import numpy as np
 
     found = []

@@ -40,7 +40,7 @@ def best_seconds(call: Callable[[], object], rounds: int = 10) -> float:
 
 @dataclass
 class Rates:
-    """What the machine can do: operations and bytes per ms."""
+    """Peak rates of the machine: operations and bytes per ms."""
 
     operations: float
     bytes: float
@@ -79,7 +79,7 @@ class Row:
 
 
 def products_per_weight(layer: dict[str, Any], net: Any) -> int:
-    """How often a forward pass uses each weight of a matrix or of kernels."""
+    """Number of uses of each weight in a forward pass."""
     bottom, top = (net.blobs[layer[side][0]].shape for side in ("bottoms", "tops"))
     if layer["type"] == "Convolution":
         return top[0] * math.prod(top[2:])

@@ -31,7 +31,7 @@ NETS = {
     "caffenet": (256, 1000), "lenet": (64, 10), "resnet50": (128, 1000), "googlenet": (128, 1000),
     "lstm3": (64, 0), "alexnet": (256, 1000), "cifar10_quick": (100, 10),
 }  # fmt: skip
-# Which of PyTorch's memory formats was the faster one on an H200; --one-form measures no other.
+# PyTorch's faster memory format on an H200; --one-form measures only this one.
 FASTER = {"caffenet": "channels_last"}
 BURST_S = 0.12
 Step = Callable[[], object]
@@ -155,7 +155,7 @@ class Contender:
         return self._burst()
 
     def kernels(self) -> dict[str, Any]:
-        """What ran on the GPU in three steps, a step's share of it."""
+        """Kernels on the GPU per step, averaged over three steps."""
         import torch
         from torch.profiler import ProfilerActivity, profile
 
@@ -180,7 +180,7 @@ class Contender:
         }
 
     def figures(self) -> dict[str, Any]:
-        """What the row says of this contender."""
+        """The row's figures of this contender."""
         return {
             "ms": min(self.times), "ms_median": statistics.median(self.times),
             "memory_mb": round(self.memory_mb), "start_s": round(self.start_s, 2),

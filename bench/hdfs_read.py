@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def clients(hadoop) -> dict[str, dict[str, str]]:
-    """What the environment of a process says, by client of HDFS."""
+    """Environment variables of a process, by HDFS client."""
     from hadoop_jars import jars
     from hadoop_libhdfs import libhdfs
 
@@ -153,7 +153,7 @@ def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: in
 
 @cache
 def pinned(uri: str, kind: str, column: str) -> Source:
-    """What the driver looks up once, before the ranks read."""
+    """The source as pinned once by the driver, before the ranks read."""
     from hearth import data
 
     return getattr(data, kind)(uri, [column]).pin()

@@ -83,7 +83,7 @@ def _times_once(spark: Any, rows: Any) -> tuple[float, float, float]:
 
 
 def bench_memory(session: Callable[[], Any], table: report.Report) -> None:
-    """What lies in memory while a node takes no rows of a large partition."""
+    """Memory in use while a node takes no rows of a large partition."""
     if not table.wants(MEMORY_ROW):
         return
     spark = session()

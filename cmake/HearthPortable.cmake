@@ -14,8 +14,8 @@ function(hearth_static_library variable file)
   set(${variable} ${copy} PARENT_SCOPE)
 endfunction()
 
-# What a wheel carries runs on any system with glibc 2.28 or newer (docs/decisions/062): it links
-# against the symbols of that version, and has libstdc++ and the libraries of Debian within.
+# Binaries of a wheel run on any system with glibc 2.28 or newer (docs/decisions/062): they link
+# against the symbols of that version, and contain libstdc++ and the libraries of Debian.
 option(HEARTH_PORTABLE "Link for wheels: an old glibc, static libraries" OFF)
 if(NOT HEARTH_PORTABLE)
   function(hearth_portable)

@@ -23,6 +23,6 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
 
 
 def pytest_collection_finish() -> None:
-    """What the imports of all tests have made stays: Python looks for garbage in the rest alone."""
+    """Excludes all imported objects from garbage collection."""
     gc.collect()
     gc.freeze()

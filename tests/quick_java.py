@@ -20,7 +20,7 @@ from pathlib import Path
 
 _HOME = Path(__file__).resolve().parents[1] / "build" / "java"
 
-# What tests do with Spark, so that the classes for it are loaded.
+# Typical Spark operations of tests, so that their classes are loaded.
 _PROGRAM = """
 import sys
 from pyspark.ml.classification import LogisticRegression
@@ -109,7 +109,7 @@ def _link(java: Path, home: Path, script: str) -> None:
 
 
 class _Program:
-    """What one JVM was asked for, and the classes that it has loaded."""
+    """The arguments of one JVM, and the classes that it has loaded."""
 
     def __init__(self, words: Path):
         asked = words.read_text().splitlines()

@@ -37,9 +37,9 @@ APART = {"proto", "stand_in"}
 # A call looks into its own namespace first, so names of two namespaces do not clash.
 NAMED = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
 ANONYMOUS = re.compile(r"\nnamespace \{\n(.*?)\n\}  // namespace\n", re.DOTALL)
-# Text of Python's documentation, which begins in the first column, too.
+# Python docstrings, whose lines also begin in the first column.
 DOCSTRING = re.compile(r'R"\((.*?)\)"', re.DOTALL)
-# What begins in the first column: types, aliases, then functions and constants.
+# Declarations in the first column: types, aliases, then functions and constants.
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)", re.MULTILINE)
 ALIAS = re.compile(r"^using (\w+) = ([^;]+);", re.MULTILINE)
 VALUE = re.compile(

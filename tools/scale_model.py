@@ -106,7 +106,7 @@ def tree(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
 
 
 def chosen(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """What hearth/collective does between hosts."""
+    """The algorithm that hearth/collective chooses between hosts."""
     if ranks <= DIRECT_RANKS and count * (ranks - 1) <= DIRECT_BYTES:
         return direct(of, ranks, count, shared)
     if count <= max(HALVING_BYTES, HALVING_PART * ranks):

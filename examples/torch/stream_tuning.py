@@ -41,7 +41,7 @@ def main_fun(args, ctx):
 
 
 def train(args, frame, batch: int) -> None:
-    """What foreachBatch() calls."""
+    """The function for foreachBatch()."""
     if frame.isEmpty():
         return
     given = SimpleNamespace(**vars(args), batch=batch)

@@ -60,7 +60,7 @@ def test_diffs_in_a_model_are_read(case: Case, tmp_path: Path, name: str) -> Non
 
 
 def content(path: Path) -> dict[str, tuple]:
-    """What an HDF5 file holds: kind, type, shape, values and attributes by path."""
+    """Content of an HDF5 file: kind, type, shape, values and attributes by path."""
     h5py = pytest.importorskip("h5py")
     found: dict[str, tuple] = {}
 

@@ -80,7 +80,7 @@ def digits(hadoop, tmp_path_factory) -> Digits:
 
 @pytest.fixture(scope="session")
 def trained(hadoop, digits):
-    """What the command has left that trains and tests: its means; the model is in HDFS."""
+    """Output of a command that trains and tests: its means; the model is in HDFS."""
     solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
     done = caffe_on_spark(
         "-train", "-test", "-conf", solver, "-clusterSize", "2", "-persistent",

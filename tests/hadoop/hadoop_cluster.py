@@ -176,7 +176,7 @@ class HadoopCluster:
                 raise RuntimeError(f"Hadoop is not ready after {_READY_S:.0f} s:\n{self._ends()}")
 
     def environment(self) -> dict[str, str]:
-        """What programs need to use this cluster, beside their own environment."""
+        """Additional environment variables for programs that use this cluster."""
         return {
             "HADOOP_CONF_DIR": str(self.folder / "conf"),
             "YARN_CONF_DIR": str(self.folder / "conf"),
@@ -214,7 +214,7 @@ class HadoopCluster:
             return json.loads(answer.read() or "null")
 
     def cluster(self, path: str) -> Any:
-        """What the ResourceManager's REST interface says of `path` ("apps", "metrics")."""
+        """The ResourceManager's REST response for `path` ("apps", "metrics")."""
         url = f"{self.yarn}/ws/v1/cluster/{path}"
         with urllib.request.urlopen(url, timeout=30) as answer:
             return json.loads(answer.read())

@@ -71,10 +71,10 @@ def kill_one(find: Callable[[str], list[int]], application: str) -> None:
 
 
 def reached(state: Callable[[], _State], limit_s: float = _LIMIT_S) -> _State:
-    """What the state is when it has come. Raises AssertionError where it does not."""
+    """Waits until the state is true and returns it. Raises AssertionError after the limit."""
     deadline = time.monotonic() + limit_s
     while not (found := state()):
-        assert time.monotonic() < deadline, "what was to be struck did not come"
+        assert time.monotonic() < deadline, "the process to kill did not appear"
         time.sleep(_POLL_S)
     return found
 

@@ -130,7 +130,7 @@ def test_an_application_master_that_dies_is_started_again(hadoop, digits, traini
         (application,) = {app["id"] for app in hadoop.cluster("apps")["apps"]["app"]} - known
         before, struck = seals(hadoop, "master"), time.monotonic()
         kill_one(masters, application)
-        # What the first attempt had on its way may still come; the second one's come later.
+        # Seals of the first attempt may still arrive before those of the second one.
         reached(lambda: seals(hadoop, "master") > before + 2)
         table.add("application master", time.monotonic() - struck)
 

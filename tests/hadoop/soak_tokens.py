@@ -59,7 +59,7 @@ def options(hadoop) -> tuple[str, ...]:
 
 
 def said_by(hadoop, program) -> str:
-    """What it and its containers printed last, without Spark's narration."""
+    """The last output of it and its containers, without Spark's log."""
 
     def last(text: str) -> str:
         return "\n".join(line for line in text.splitlines() if " INFO " not in line)[-5000:]

@@ -54,7 +54,7 @@ def test_conforms_by_libhdfs(hadoop):
 
 
 def in_process(program: str, **environment: str) -> str:
-    """What a Python program prints that has the core's bindings as `core`."""
+    """Output of a Python program with the core's bindings as `core`."""
     done = subprocess.run(
         [sys.executable, "-c", f"from hearth.native import _core as core\n{program}"],
         env={**os.environ, "HEARTH_HDFS": "webhdfs", **environment},

@@ -24,7 +24,7 @@ solver_mode: CPU random_seed: 7 momentum: 0.9 snapshot_format: {form} {more}
 
 
 def hearth(*arguments: str, status: int = 0) -> str:
-    """What the program says."""
+    """The program's output."""
     done = subprocess.run(
         [str(native.program()), *arguments],
         env={**native.environment(), "HEARTH_HDFS": "webhdfs"},

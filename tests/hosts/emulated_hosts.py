@@ -78,7 +78,7 @@ class Host:
         )  # fmt: skip
 
     def enter(self) -> list[str]:
-        """What runs the command behind it on the host."""
+        """The command prefix that runs a command on the host."""
         pid = f"--pid=/proc/{self.pid}/ns/pid_for_children"
         return [*self._enter("--uts", "--ipc", "--mount"), pid]
 

@@ -60,7 +60,7 @@ def _connections_over_ipv6() -> int:
 
 
 def _packets_sent_again() -> int:
-    """How many TCP packets of this host got lost."""
+    """Number of lost TCP packets of this host."""
     with open("/proc/net/snmp", encoding="ascii") as counters:
         names, values = (line.split() for line in counters if line.startswith("Tcp:"))
     return int(values[names.index("RetransSegs")])

@@ -22,8 +22,8 @@ import emulated_hosts
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = 1000680000  # as OpenShift chooses them
-# What a pod may write: an emptyDir for Spark's local folders, one for its work, and a volume that
-# all pods share.
+# Writable folders of a pod: an emptyDir for Spark's local folders, one for its work, and a volume
+# that all pods share.
 LOCAL, WORK, SHARED = "/mnt/local", "/mnt/work", "/mnt/shared"
 _LISTEN = "0A"
 

@@ -68,7 +68,7 @@ def test_filters_of_test_programs_match_tests():
         found = re.findall(filtered, (ROOT / file).read_text(), re.MULTILINE)
         assert found, file
         for pattern in ":".join(found).split(":"):
-            # What comes behind a slash, and before one, are instances of a test.
+            # Parts before and after slashes are instances of a test.
             name = max(pattern.split("/"), key=lambda part: len(part.strip("*")))
             part = name.strip("*")
             assert any(fnmatch(test, f"*{part}*") for test in tests) or any(

@@ -38,7 +38,7 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def run(*arguments: str, cwd: Path, status: int = 0) -> str:
-    """What the program wrote on stdout and stderr; fails unless it ends with `status`."""
+    """Output of the program on stdout and stderr; fails unless it exits with `status`."""
     process = start(*arguments, cwd=cwd)
     stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == status, stdout + stderr

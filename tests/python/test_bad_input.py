@@ -53,7 +53,7 @@ def data_layer(kind: str, parameter: str) -> str:
 IMAGES = data_layer("ImageData", 'image_data_param { source: "l" batch_size: 2 }')
 LOSS = NET[NET.index('layer { name: "ip"') :]
 
-# What is written beside the good net and solver, what is run, and what must be said.
+# Files besides the valid net and solver, the command, and the expected error.
 FILES = {
     "missing solver": ({}, ("train", "-solver", "gone.prototxt"), r"cannot open gone\.protot"),
     "missing net": ({"net.prototxt": None}, TRAIN, r"cannot open net\.prototxt: No such file"),
@@ -133,7 +133,7 @@ FILES = {
     ),
 }  # fmt: skip
 
-# What is wrong in the net or solver.
+# Errors in the net or solver.
 TEXTS = {
     "unknown field": ("base_lrr: 1", NET, r"solver\.prototxt:\d+:1: .*did you mean base_lr\?"),
     "wrong type": ('max_iter: "ten"', NET, r"solver\.prototxt:\d+:11: found \"ten\""),

@@ -90,7 +90,7 @@ def write_mnist(folder: Path, digits: np.ndarray, labels: list[int]) -> None:
 
 
 def rows_of(database: Path, backend: str, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a Data layer reads of a database."""
+    """The pairs that a Data layer reads from a database."""
     net = _caffe.Net(
         f"""layer {{ name: "d" type: "Data" top: "x" top: "y" data_param {{
             source: "{database}" backend: {backend} batch_size: {count} }} }}""",

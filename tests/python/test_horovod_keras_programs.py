@@ -16,7 +16,7 @@ pytestmark = [
 ]
 ranks = horovod_ranks
 
-# What the programs find: rows, and a folder; `check` is called with a model at the end.
+# Variables of the programs: rows, and a folder; `check` is called with a model at the end.
 START = """
 import contextlib
 import tensorflow as tf

@@ -21,7 +21,7 @@ def tree_of(module: str) -> ast.Module:
 
 
 def typed(package: str) -> dict[str, str]:
-    """What a type checker sees: the package's imports under TYPE_CHECKING, module by name."""
+    """The package's imports under TYPE_CHECKING: module by name."""
     [block] = [
         node
         for node in tree_of(package).body
@@ -53,7 +53,7 @@ def functions(name: str, node: ast.stmt) -> Iterator[tuple[str, ast.ClassDef | F
 
 
 def lacking(node: ast.ClassDef | Function) -> list[str]:
-    """What a class or function lacks of docstring and types."""
+    """Missing docstrings and types of a class or function."""
     described = ast.get_docstring(node) or node.name == "__init__"  # by its class, perhaps
     lacks = [] if described else ["docstring"]
     if isinstance(node, Function):

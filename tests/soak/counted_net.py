@@ -34,7 +34,7 @@ layer {{
   name: "recorder" type: "Python" bottom: "id" bottom: "step"
   python_param {{ module: "row_recorder" layer: "RowRecorder" param_str: "{folder} {pace_s}" }}
 }}
-# What is learned depends on the order of the rows.
+# The weights depend on the order of the rows.
 layer {{
   name: "embed" type: "Embed" bottom: "id" top: "embed"
   embed_param {{

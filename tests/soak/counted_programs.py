@@ -15,7 +15,7 @@ from counted_steps import Recorder
 
 @dataclass(frozen=True)
 class Training:
-    """What the ranks are to do; `first_life`: the number of this run's first start."""
+    """Parameters of the ranks; `first_life`: the number of this run's first start."""
 
     folder: str
     epochs: int

@@ -48,7 +48,7 @@ if os.environ.get("SPARK_LOCAL_IP") == "{SECOND_HOST}":
 
 @dataclass(frozen=True)
 class Run:
-    """What is delivered, and what happens to it."""
+    """The delivered rows, and the injected faults."""
 
     seed: int
     order: str  # in which the program reads
@@ -174,7 +174,7 @@ def deliver(run: Run, spark: Any, folder: Path) -> dict[str, int]:
 
 
 def run_all(seeds: Iterable[int], slots: int) -> Iterator[tuple[Run, dict[str, Any]]]:
-    """What each run found, on two executors of so many slots."""
+    """Results of each run on two executors with `slots` slots."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-deliveries-")))
         site = folder / "site"

@@ -55,7 +55,7 @@ _SLOW_S = 2.0
 
 @dataclass(frozen=True)
 class Draw:
-    """What is trained, and what happens to it."""
+    """A training, and its injected faults."""
 
     seed: int
     feed: str

@@ -83,7 +83,7 @@ class ExecutorKiller(threading.Thread):
 
 
 def run(flags: argparse.Namespace) -> dict[str, Any]:
-    """What one training went through, with the flags of main()."""
+    """Runs one training with the flags of main(); returns its history."""
     from hearth.spark import session
     from hearth.torch import TorchCluster
 

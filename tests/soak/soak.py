@@ -74,7 +74,7 @@ def groups(kinds: list[str]) -> Iterator[list[str]]:
 
 
 def source_of(spark: Any, part: str, kind: str, net: CountedNet) -> Callable[[Any], Any]:
-    """What makes the training's source of a Config."""
+    """Returns a function that makes the training's source from a Config."""
     from hearth.caffeonspark import DataSource
 
     if part == "files":
@@ -143,7 +143,7 @@ def _slowly(row: int) -> int:
 
 
 def result(attacker: Attacker, tally: Tally, same: bool, source: str) -> dict[str, Any]:
-    """What the JSON file keeps of one training."""
+    """A training's record in the JSON file."""
     row = {
         "source": source,
         "recoveries": dict(attacker.recoveries),

@@ -20,10 +20,10 @@ from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 
 ROWS, EPOCHS = 400, 2
-# What a rank that has reached a point has done last: taken the step's batch, reduced its gradients,
-# recorded its rows; and rank 0: written the checkpoint, given it its name.
+# Points at which a rank is killed: after it has taken the step's batch, reduced the gradients, or
+# recorded its rows; rank 0 also after it has written or renamed the checkpoint.
 POINTS = ("given", "reduced", "recorded", "written", "saved")
-# For the other rank to get as far as it can alone.
+# Time for the other rank to continue as far as it can alone.
 _ALONE_S = 1.0
 
 

@@ -176,7 +176,7 @@ def refusing_solver(digits, notes):
 
 @pytest.fixture(scope="module")
 def said(digits, tmp_path_factory):
-    """What the process printed, by part."""
+    """The process's output, by part."""
     folder = tmp_path_factory.mktemp("connect")
     model, prefix, notes = str(folder / "m.caffemodel"), str(folder / "snap"), folder / "notes"
     notes.mkdir()

@@ -9,7 +9,7 @@ FOLDER = ROOT / "examples" / "notebooks"
 
 
 def images_of(notebook):
-    """How many images the cells of a notebook have put out."""
+    """Number of images in the output of a notebook's cells."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     return sum("image/png" in output.get("data", {}) for output in outputs)
 

@@ -107,7 +107,7 @@ def test_signatures_are_those_of_tensorflowonspark(line):
     for part in path:
         thing = getattr(thing, part)
     signature = inspect.signature(thing)
-    # What Hearth adds can only be named by keyword.
+    # Parameters added by Hearth are keyword-only.
     known = [
         parameter.replace(annotation=parameter.empty)
         for parameter in signature.parameters.values()

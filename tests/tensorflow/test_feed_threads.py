@@ -184,7 +184,7 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
     assert time.monotonic() - began < 30
 
 
-def test_a_driver_that_loses_its_event_channel_raises():
+def test_an_invalid_event_of_a_node_fails_the_cluster():
     from hearth.native._core import Coordinator, FeedLedger, Member, new_token
 
     from hearth.cluster.driver.watch import ClusterWatch

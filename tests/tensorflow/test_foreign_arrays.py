@@ -96,7 +96,7 @@ def test_remote_pickles_are_read_like_pickle_does():
 
 
 class Calls:
-    """What its pickle says to call, and to set, is called and set by pickle.loads()."""
+    """Its pickle makes pickle.loads() call a function and set a state."""
 
     def __init__(self, function, arguments, *state):
         self.call = function, arguments, *state

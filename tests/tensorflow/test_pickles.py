@@ -62,7 +62,7 @@ def test_everything_else_is_pythons_to_read(value):
 
 
 class Calls:
-    """What its pickle says to call is called by pickle.loads()."""
+    """Its pickle makes pickle.loads() call a function."""
 
     def __init__(self, function, *arguments):
         self.call = function, arguments

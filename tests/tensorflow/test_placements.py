@@ -297,7 +297,7 @@ def test_failures_of_a_node_reach_another_host(two_hosts):
 
 
 class ClusterOf:
-    """What likely_reason() asks of Spark."""
+    """A fake of the Spark calls in likely_reason()."""
 
     profile = None
 

@@ -231,7 +231,7 @@ def takes_ids(notes, ctx, most=None):
 
 
 def train_through_a_kill(sc, notes, rows, meanwhile=lambda: None):
-    """How often each number was given, of those that were kept; one executor dies on the way."""
+    """Counts of the committed numbers after a run in which one executor dies."""
     # Rows are left for the nodes' second life, however late the kill is.
     main = partial(takes_ids, most=225)
     cluster = TFCluster.run(sc, main, notes, 2, 0, input_mode=SPARK, restart=True)
@@ -257,7 +257,7 @@ def test_rows_of_a_shuffled_frame_are_in_the_same_partitions_after_a_restart(spa
     frame = spark.read.parquet(source).repartition(16)
     given = train_through_a_kill(spark.sparkContext, notes, frame.rdd.map(lambda row: row.id))
     assert set(given) == set(range(1600))  # none is lost
-    # What came twice is of the few partitions that were under way, not of those that were safe.
+    # Only the few partitions in flight were repeated, not the committed ones.
     assert sum(given.values()) - 1600 <= 4 * 100
 
 

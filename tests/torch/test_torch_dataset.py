@@ -23,7 +23,7 @@ def take_epochs(args, ctx):
 
 
 def run(spark, notes, frame, epochs=2, workers=2, state=None, **options):
-    """What take_epochs() noted, by rank."""
+    """The notes of take_epochs(), by rank."""
     args = (notes, {"batch_size": 16, **options}, epochs, state)
     datasets = {"train": frame}
     TorchCluster.run(spark, take_epochs, args, workers=workers, datasets=datasets).shutdown()

@@ -18,7 +18,7 @@ from hearth.torch.feeds import FileFeed
 
 
 class OneBatch:
-    """What a FeedDataset needs of a feed."""
+    """A fake feed for a FeedDataset."""
 
     def __init__(self, **columns):
         self.columns = Columns(pa.record_batch(columns))

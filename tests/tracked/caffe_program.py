@@ -18,7 +18,7 @@ SETTINGS = {"max_iter": STEPS, "display": 20, "test_interval": 30}
 
 
 def check(run: Tracked) -> None:
-    """What the two trainings have in common."""
+    """The common part of the two trainings."""
     params = run.params
     assert (params["base_lr"], params["max_iter"], params["workers"]) == ("0.01", "60", "2"), params
     assert params["model"].endswith(".caffemodel")

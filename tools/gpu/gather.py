@@ -35,7 +35,7 @@ TESTS = ("hearth/caffe/hearth_caffe_test",)
 
 
 def output(*command: str) -> str:
-    """What the command prints; "" where it fails."""
+    """The command's output; "" if it fails."""
     return subprocess.run(command, capture_output=True, text=True).stdout
 
 

@@ -3,7 +3,7 @@ package hearth
 import java.io.File
 import java.lang.ProcessBuilder.Redirect
 
-/** Which Python the driver's process is, as Spark itself chooses it, and how it is started. */
+/** Chooses the Python of the driver's process, like Spark does, and starts it. */
 private[hearth] final class DriverPython(settings: String => Option[String]) {
   private val executors = setting("spark.pyspark.python")
 

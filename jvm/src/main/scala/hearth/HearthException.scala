@@ -3,10 +3,10 @@ package hearth
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-/** What failed in a run, and where. The message is one sentence for the user.
+/** A failure of a run, and its location. The message is one sentence for the user.
   *
-  * What is not known keeps its default. The cause is Spark's exception where there is one, else, for
-  * a defect of Hearth's, the trace of its Python.
+  * Unknown fields have their defaults. The cause is Spark's exception if there is one, or Python's
+  * stack trace for a bug in Hearth.
   */
 final class HearthException private[hearth] (
     message: String, fields: Map[String, Any], cause: Throwable = null)

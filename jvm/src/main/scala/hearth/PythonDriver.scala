@@ -34,9 +34,9 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
 
   def isAlive: Boolean = process.isAlive
 
-  /** What Python answers. Waits as long as it takes, which for a training may be days.
+  /** Returns Python's answer. Waits without a limit: a training may take days.
     *
-    * @throws HearthException what failed, or that the process could not be started or has ended
+    * @throws HearthException the request failed, or the process could not be started or has ended
     * @throws InterruptedException this thread was interrupted; the request's jobs are cancelled
     */
   def call(request: Request): Request.Answer = {
@@ -90,7 +90,7 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   }
 }
 
-/** What Python asks for: the next request, or null where there will be none. */
+/** Requests for Python: the next one, or null at the end. */
 final class Inbox private[hearth] (
     requests: LinkedBlockingQueue[Option[Request]], began: CompletableFuture[Unit]) {
   def take(): Request = {

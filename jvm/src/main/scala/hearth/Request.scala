@@ -64,7 +64,7 @@ final class Request private[hearth] (
 private[hearth] object Request {
   final case class Answer(value: Object, frame: DataFrame)
 
-  // What a thread of Python's does not inherit from the caller's.
+  // Properties that a Python thread does not inherit from the caller's thread.
   private val Inherited = Seq(
     "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "spark.job.tags",
     "spark.scheduler.pool")

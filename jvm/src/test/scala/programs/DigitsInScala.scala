@@ -8,11 +8,11 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.StructType
 
-/** What tests/spark/test_jvm.py checks: it reads the RESULT lines, and strikes where they say so.
+/** The program of tests/spark/test_jvm.py, which reads the RESULT lines and kills on request.
   *
   * Arguments: a short solver, its model, an endless solver, a solver that is wrong, the net's table,
   * a SavedModel, a folder for TFRecord files, the solver of a net that names DigitsOfAnRdd, and
-  * solvers, with commas between them, whose nets name what is no source.
+  * solvers, separated by commas, whose nets name an invalid source.
   */
 object DigitsInScala {
   def main(args: Array[String]): Unit = {

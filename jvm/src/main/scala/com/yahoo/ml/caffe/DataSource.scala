@@ -68,7 +68,7 @@ object DataSource {
   def fromDataFrame(conf: Config, frame: DataFrame, isTraining: Boolean): DataSource[_, _] =
     checked(new Declared(conf, fedLayer(conf, isTraining)._1, isTraining, Some(frame)))
 
-  /** What the layer says, with the rows of a DataFrame or those that the layer names. */
+  /** A source with the rows of a DataFrame or of the files that the layer names. */
   private final class Declared(
       conf: Config, layerId: Int, isTrain: Boolean,
       @transient private[caffe] override val rows: Option[DataFrame])
