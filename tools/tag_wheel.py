@@ -21,8 +21,8 @@ OTHERS = {"libdnnl.so.3", "libtorch_cpu.so", "libc10.so", "libgomp.so.1"}
 
 
 def verdict(wheel: Path) -> dict:
-    """The verdict of `auditwheel show`, without the libraries of this machine, whose symbols it would
-    count as the wheel's."""
+    """The verdict of `auditwheel show`. It must not see this machine's libraries, whose symbols it
+    would count as the wheel's."""
     command = [sys.executable, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent"]
     done = subprocess.run([*command, str(wheel)], capture_output=True, text=True)
     if done.returncode != 0:

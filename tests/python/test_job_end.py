@@ -12,7 +12,7 @@ from hearth.caffe_jobs import launch
 
 
 class Planning:
-    """A fake of Spark with slow planning: an action that is cancelled during planning still begins."""
+    """A fake of Spark with slow planning: an action cancelled during planning still begins."""
 
     def __init__(self):
         self.begun, self.cancelled = threading.Event(), threading.Event()
