@@ -231,7 +231,7 @@ def run_world(options: argparse.Namespace, report: Report) -> None:
 
 
 def start_rank(rank: int, world: int) -> subprocess.Popen[str]:
-    """Another process of this bench; where to meet comes through its standard input."""
+    """Another process of this bench; reads the rendezvous from its standard input."""
     command = [sys.executable, *sys.argv, "--rank", str(rank), "--world", str(world)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
 

@@ -47,7 +47,7 @@ class Failed(Exception):
 
 
 class FailedRun(Failed):
-    """The side goes on."""
+    """The side continues."""
 
 
 class Side:
@@ -144,7 +144,7 @@ class Case:
         folder: Path,
         more: Mapping[str, Any] | None = None,
     ):
-        """`more`: fields of the job beside those of the shape."""
+        """`more`: further fields of the job, apart from the shape's."""
         self.name, self._source, self._shape, self._folder = name, source, shape, folder
         self._more = dict(more or {})
         self._data = folder / "rows"

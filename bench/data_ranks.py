@@ -156,7 +156,7 @@ def petastorm(job: Job, rank: int) -> None:
 
 
 def _petastorm_epochs(made: Any, batch_size: int) -> Iterator[Batches]:
-    """An iterator per epoch; with a batch size all epochs come from one, whose rows are counted."""
+    """One iterator per epoch; with a batch size, one for all epochs, divided by counted rows."""
     import itertools
 
     with made as loader:

@@ -117,7 +117,7 @@ class Unspooled(Hearth):
 
 
 class Look(Side):
-    """mapInArrow that only looks at the batches: Spark alone, the floor of the first epoch."""
+    """A mapInArrow that only reads the batches: Spark itself, the lower bound of the first epoch."""
 
     def run(self, job: Job) -> Times:
         from pyspark import cloudpickle
@@ -214,7 +214,7 @@ class OwnRanks(Side):
 
 
 class InMemory(OwnRanks):
-    """Reads the files of the rows itself, whatever the source of the others is."""
+    """Reads the rows' files itself, independently of the others' source."""
 
     def __init__(self, job: Job):
         super().__init__({**job, "source": "parquet"})

@@ -25,7 +25,7 @@ FIGURES = {
     "epoch 2 cpu": ("s", False),
 }
 OURS = "hearth"
-# No peers: one brings no row to a rank, one is ours without a spool, one is no product.
+# Not peers: Spark itself, Hearth without a spool, and a loader that is not a product.
 APART = ("look", "unspooled", "loop")
 
 
@@ -146,7 +146,7 @@ def rows_of(runs: list[dict[str, Any]]) -> str:
 
 
 def add_rows(table: report.Report, name: str, runs: list[dict[str, Any]]) -> None:
-    """Ours beside the best peer by each figure, and beside each of APART."""
+    """Hearth against the best peer by each figure, and against each of APART."""
     for figure, (unit, more) in FIGURES.items():
         values: dict[str, list[float]] = {}
         for run in runs:

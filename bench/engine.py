@@ -111,7 +111,7 @@ def torch_step(
 def torch_steps(
     net: str, batch: int, classes: int, compiled: bool
 ) -> dict[str, Callable[[], object]]:
-    """PyTorch's steps by name, each called once. What torch.compile cannot compile is said."""
+    """PyTorch's steps by name, each called once. Reports models that torch.compile cannot compile."""
     steps = {}
     for form in ("contiguous", "channels_last") if classes else ("contiguous",):
         for kind in ("eager", "compile") if compiled else ("eager",):

@@ -213,7 +213,7 @@ def feeder(epochs: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 
 
 def run_job(spark: Any, data: Data, function: Callable[..., Any], epochs: int = 0) -> list[Any]:
-    """Runs the function over the data's partitions; a row per task. All rows must come through."""
+    """Runs the function over the data's partitions; a row per task. Checks that all rows arrive."""
     schema = ", ".join(["rows bigint", *(f"epoch{i} double" for i in range(epochs))])
     answers = spark.read.parquet(data.path).mapInArrow(function, schema).collect()
     assert len(answers) == TASKS and sum(a.rows for a in answers) == data.rows, answers

@@ -119,7 +119,7 @@ def table_of(model: str, runs: list[dict[str, Any]], failed: dict[str, list[str]
 
 
 def add_rows(table: report.Report, model: str, runs: Iterable[dict[str, Any]]) -> None:
-    """Ours beside the best peer by each figure, and beside each of APART."""
+    """Hearth against the best peer by each figure, and against each of APART."""
     values: dict[str, dict[str, list[float]]] = {figure: {} for figure in FIGURES}
     for run in runs:
         for figure in FIGURES:

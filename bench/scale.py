@@ -32,7 +32,7 @@ RATE = "200mbit"
 SIZES = [(4, 50), (4 << 10, 20), (256 << 10, 5), (4 << 20, 1)]
 # Hosts, and ranks on each.
 SHAPES = [(2, 1), (16, 1), (1, 2), (4, 1), (8, 1), (4, 2), (32, 1), (8, 4), (64, 1)]
-_OF_CONSTANTS = 3  # so many shapes are what the constants come from
+_OF_CONSTANTS = 3  # the constants come from the first three shapes
 _PROGRAM = Path(__file__).with_name("wire_rank.py")
 
 Row = dict[str, float]

@@ -44,7 +44,7 @@ def main() -> None:
         begun = time.perf_counter()
         for _ in range(calls):
             result = reduce(values)
-        result.numpy()  # whatever was left to do in the background
+        result.numpy()  # waits for background work
         if is_first:
             print((time.perf_counter() - begun) * 1e3 / calls, flush=True)
 

@@ -127,7 +127,7 @@ def main() -> None:
             steps[asked["contender"]] = make(asked["contender"])
         step = steps[asked["contender"]]
         x = tf.random.normal((asked["rows"], WIDTH))
-        step(x)  # not counted: it may be traced, and all ranks have come when it is over
+        step(x)  # not counted: it may trace, and it synchronizes the ranks
         start = time.perf_counter()
         for _ in range(asked["steps"]):
             loss = step(x)

@@ -1,4 +1,4 @@
-"""Each process of pytest marks what it starts, so that its tests find their own processes alone;
+"""Each pytest process marks the processes it starts, so that tests find only their own;
 their JVMs start quickly where `make test` has prepared that, and so do nodes with TensorFlow.
 """
 

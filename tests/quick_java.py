@@ -123,7 +123,7 @@ class _Program:
         """Lines of a list of classes, but for those of other loaders than Java's own."""
         for line in self._classes.read_text().splitlines():
             if " super: " not in line:
-                yield line.partition(" id: ")[0]  # a number that is this JVM's alone
+                yield line.partition(" id: ")[0]  # without the number, which is unique to this JVM
 
 
 def _programs(java: Path, folder: Path) -> list[_Program]:

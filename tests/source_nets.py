@@ -70,7 +70,7 @@ def digit_rows(digits: Any, count: int) -> list[dict[str, Any]]:
 
 
 def check_content(features: Any, rows: list[dict[str, Any]]) -> None:
-    """Every row's pixels and label have come through, each once."""
+    """Checks that every row's pixels and label arrived once."""
     found = {row.SampleID: row for row in features.collect()}
     assert sorted(found) == sorted(row["id"] for row in rows)
     for row in rows:

@@ -159,7 +159,7 @@ def _subpackage(module: str) -> str:
 
 
 def _from_later_side(module: str, used: str) -> bool:
-    """Whether a module of the cluster uses one of a side that comes after its own."""
+    """Whether a module of the cluster uses one of a later side."""
     if _subpackage(module) != "cluster" or _subpackage(used) != "cluster":
         return False
     sides = [(name.split(".")[2:] or [""])[0] for name in (module, used)]

@@ -75,7 +75,7 @@ def direct(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
 
 
 def halving_doubling(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """Halves go to partners at half the distance each time, and come back. Ranks beyond a power of
+    """Halves go to partners at half the distance each time, and back. Ranks beyond a power of
     two hand theirs over first, and get the result last."""
     steps = int(math.log2(ranks))
     beyond = ranks - 2**steps

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 PLATFORM = "manylinux_2_28_x86_64"
-# The extra [caffe] brings oneDNN, [torch] what the device library is loaded beside. GCC's OpenMP
+# The extra [caffe] installs oneDNN, [torch] the libraries of the device library. GCC's OpenMP
 # is the system's: oneDNN's package needs it, too, and a process should have one.
 OTHERS = {"libdnnl.so.3", "libtorch_cpu.so", "libc10.so", "libgomp.so.1"}
 

@@ -1,4 +1,4 @@
-"""LoRA: small matrices beside the frozen layers of a transformer, with FSDP2, from a DataFrame.
+"""LoRA: small matrices added to the frozen layers of a transformer, with FSDP2, from a DataFrame.
 
 python examples/torch/lora.py --report /tmp/lora.json
 """

@@ -23,7 +23,7 @@ def main_fun(args, ctx):
     torch.manual_seed(0)
     model = DistributedDataParallel(make_model(args.table_rows, args.width))
     towers = model.module
-    # Adagrad changes the rows of the gradient alone.
+    # Adagrad changes only the rows of the gradient.
     optimizer = torch.optim.Adagrad(model.parameters(), lr=args.rate)
     pairs = ctx.dataset("pairs", args.batch_size, ("user", "item"))
     for _ in range(args.epochs):

@@ -21,7 +21,7 @@ def case() -> Case:
 
 
 def solver_at(case: Case, start: int, folder: Path) -> _caffe.Solver:
-    """The case's solver, writing snapshots into `folder`, whose feed goes on at `start`."""
+    """The case's solver, writing snapshots into `folder`, with its feed continuing at `start`."""
     text = case["solver_prototxt"].replace('prefix: "net"', f'prefix: "{folder}/net"')
     return fed_solver(text, case.arrays(), start)
 
@@ -67,7 +67,7 @@ def content(path: Path) -> dict[str, tuple]:
     def look(name: str, item: h5py.Group | h5py.Dataset) -> None:
         assert not dict(item.attrs)
         if isinstance(item, h5py.Dataset):
-            # The name of the model beside a state differs by the folder.
+            # The name of a state's model has a different folder.
             value = None if name == "learned_net" else item[()].tolist()
             kind = item.dtype.kind if name == "learned_net" else item.dtype.str
             found[name] = ("dataset", kind, item.shape, value)
@@ -149,7 +149,7 @@ def test_a_written_state_ends_as_caffe_writes_it(case: Case, tmp_path: Path) -> 
     original = (FILES / "net_iter_5.solverstate").read_bytes()
     written = Path(state).read_bytes()
     # iter, learned_net (whose text differs by the folder), then history and current_step, as Caffe
-    # writes them and nothing else: what is ours lies in the seal beside the state.
+    # writes them and nothing else: Hearth's fields are in the seal next to the state.
     assert written.endswith(original[original.index(b"\x1a") :])
 
 

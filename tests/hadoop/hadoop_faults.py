@@ -80,7 +80,7 @@ def reached(state: Callable[[], _State], limit_s: float = _LIMIT_S) -> _State:
 
 
 class Strike:
-    """Runs `act` in a thread beside the block of `with`, and raises what that raised."""
+    """Runs `act` in a thread during the block of `with`, and raises its exception."""
 
     def __init__(self, act: Callable[[], None]):
         self._act = act

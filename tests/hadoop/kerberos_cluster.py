@@ -161,7 +161,7 @@ class KerberosCluster(HadoopCluster):
             "ignore.secure.ports.for.testing": "true",
         }
         yarn = login("yarn.resourcemanager", "yarn") | login("yarn.nodemanager", "yarn")
-        # A secure NodeManager reads logs by Hadoop's native library alone, which no jar brings.
+        # A secure NodeManager reads logs only with Hadoop's native library, which no jar has.
         yarn["yarn.log-aggregation-enable"] = "false"
         core = {"hadoop.security.authentication": "kerberos"}
         return {"core-site": core, "hdfs-site": hdfs, "yarn-site": yarn}

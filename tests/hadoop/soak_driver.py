@@ -1,4 +1,4 @@
-"""`make soak-hadoop`: a driver that YARN starts again goes on with the rows of the one before.
+"""`make soak-hadoop`: a driver that YARN restarts continues with the same rows.
 
 pytest does not find this file by itself.
 """
@@ -59,7 +59,7 @@ def test_a_restarted_driver_continues_with_the_same_rows(hadoop, tmp_path):
         done = run_program(
             spark_submit(), "--master", "yarn", "--deploy-mode", "cluster",
             "--conf", "spark.yarn.maxAppAttempts=2",
-            "--conf", "spark.executor.memoryOverhead=2g",  # PyTorch lies outside the JVM's heap
+            "--conf", "spark.executor.memoryOverhead=2g",  # PyTorch is outside the JVM's heap
             "--conf", f"spark.executorEnv.PYTHONPATH={SOAK}",
             recorded_program.__file__, SOAK, str(folder), home, folder=tmp_path,
         )  # fmt: skip

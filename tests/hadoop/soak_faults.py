@@ -66,7 +66,7 @@ class Training:
         self.solver = digits.solver(max_iter=ITERATIONS, snapshot=EVERY, snapshot_prefix='"lenet"')
 
     def run(self, folder: str, strike: Callable[[], None] = lambda: None) -> list[dict]:
-        """The training's events; `strike` runs beside it."""
+        """Events of a training; `strike` runs in another thread."""
         events: list[dict] = []
         conf = self._digits.config(self._spark, self.solver, model=f"{folder}/lenet.caffemodel")
         source = DataSource(self._spark).getSource(conf, True)
@@ -142,7 +142,7 @@ def test_an_application_master_that_dies_is_started_again(hadoop, digits, traini
     assert done.returncode == 0, done.stderr[-3000:]
     application = last_application(hadoop)
     assert application["finalStatus"] == "SUCCEEDED"
-    # The logs of one node come after the other's.
+    # The logs are listed node by node.
     resumed = "Restoring previous solver status from"
     reached(lambda: resumed in output_of(hadoop, application["id"]))
     assert output_of(hadoop, application["id"]).count("attempt 2 of this application") == 1

@@ -54,7 +54,7 @@ def processes_of(folder: str) -> list[str]:
 
 
 def wait_until(state: Callable[[], bool]) -> bool:
-    """Whether it comes within a minute."""
+    """Whether it becomes true within a minute."""
     deadline = time.monotonic() + 60
     while not (reached := state()) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The `hearth` program with prototxts, models and snapshots that lie in HDFS."""
+"""The `hearth` program with prototxts, models and snapshots in HDFS."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_training_resumes_in_hdfs(hadoop, monkeypatch, form, ending):
         _core.write_file(f"{folder}/{name}.prototxt", text.encode())
         return f"{folder}/{name}.prototxt"
 
-    # Without a prefix snapshots lie beside the solver.
+    # Without a prefix, snapshots are next to the solver.
     hearth("train", "-solver", solver("whole", 8))
     hearth("train", "-solver", solver("part", 4, f'snapshot_prefix: "{folder}/part"'))
     state = f"{folder}/part_iter_4.solverstate{ending}"

@@ -20,7 +20,7 @@ def large(digits) -> str:
 
 
 def test_a_container_killed_for_its_memory_is_reported_as_such(spark, digits, large, monkeypatch):
-    # On a busy machine YARN's report may come later than the default wait.
+    # On a busy machine YARN's report may arrive after the default wait.
     monkeypatch.setattr("hearth.spark.executor_memory._REASON_WAIT_S", 120.0)
     events = []
     conf = digits.config(spark, large, model="large/lenet.caffemodel")

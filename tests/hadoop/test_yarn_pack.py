@@ -1,4 +1,4 @@
-"""Nodes without hearth: the archive of `hearth pack` brings it, by spark-submit's --archives."""
+"""Nodes without hearth: spark-submit --archives ships the archive of `hearth pack`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PROGRAM_S = 600
 
 
 def run_program(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess:
-    """A user's command, to its end; `environment` comes on top of this process's."""
+    """Runs a user's command; `environment` is added to this process's."""
     return subprocess.run(
         command,
         cwd=folder,

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHECKS = 28
 ROW = re.compile(r"^\| A(\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
-# `file::name`: a Python test, or Suite.Test of a C++ one; `file` alone: a bench.
+# `file::name`: a Python test, or Suite.Test of a C++ one; only `file`: a bench.
 SHOWN = re.compile(r"`([\w/.]+)(?:::([\w.]+))?`")
 
 

@@ -1,4 +1,4 @@
-"""Rows of a loader by way of Keras: each one trained on once per epoch, whatever interrupts fit().
+"""Rows of a loader in Keras: each is trained on once per epoch, also if fit() is interrupted.
 
 The state that a checkpoint keeps is held against the rows that were trained on until then.
 """

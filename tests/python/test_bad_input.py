@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_no_file_of_a_snapshot(tmp_path: Path) -> None:
     assert process.stderr is not None
     while "Iteration 1000 " not in process.stderr.readline():
         assert process.poll() is None
-    # Shared memory is under the limit too, so it comes when that has been made.
+    # The limit includes shared memory, so it is set after its creation.
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, 100))
     process.send_signal(signal.SIGINT)  # it writes a snapshot and ends
     said = process.communicate(timeout=60)[1].splitlines()[-1]

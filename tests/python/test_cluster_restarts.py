@@ -153,7 +153,7 @@ def test_a_start_waits_for_the_executor_that_feeds_rows(monkeypatch):
     options = NodeOptions(background=True, holds=True)
     found = []
 
-    def slots_now(session):  # the lost executor comes back at the third look
+    def slots_now(session):  # the lost executor is replaced before the third call
         found.append(2 if len(found) < 2 else 4)
         return found[-1]
 

@@ -1,4 +1,4 @@
-"""The command line keeps CaffeOnSpark's flags and defaults; what is wrong is said in a sentence."""
+"""The command line keeps CaffeOnSpark's flags and defaults; errors are one sentence."""
 
 import pytest
 

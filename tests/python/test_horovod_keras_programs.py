@@ -1,4 +1,4 @@
-"""TensorFlow and Keras programs as they are written for Horovod, run by a changed import alone; and
+"""TensorFlow and Keras programs written for Horovod run with only a changed import; and
 the calls of their API that other tests leave out."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs of PyTorch as they are written for Horovod, run by a changed import alone; and run()."""
+"""PyTorch programs written for Horovod run with only a changed import; and run()."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def profile(cpus):
     ("cpus", "slots_of_kind", "conf", "found"),
     [
         (None, 8, {}, 8),
-        (2, 4, {}, 3),  # of eight cores: the rows of three trainings come by the other two
+        (2, 4, {}, 3),  # of eight cores: the other two feed the rows of three trainings
         (1, 2, {}, 2),  # as many as there are GPUs, and cores enough
         (8, 1, {}, 0),
         (2, 4, {"spark.task.cpus": "2"}, 3),

@@ -141,7 +141,7 @@ def test_without_a_gpu_the_cpu_is_used_with_a_warning(folder: Path) -> None:
 def test_the_cuda_library_is_loaded_before_the_engine(
     folder: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    """Any library stands for the driver: with it, but without a device, the CPU computes."""
+    """A stand-in for the driver without a device: the CPU is used."""
     shutil.copy(native.program().parent / "libhearth_feed.so", folder / "libcuda.so.1")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
     if program == "hearth":

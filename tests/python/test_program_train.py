@@ -95,7 +95,7 @@ def test_resumes_from_a_snapshot_and_starts_from_weights(tmp_path: Path) -> None
     log = messages(run("train", "-solver", solver, *flags, cwd=tmp_path))
     assert not any(line.startswith("Iteration 19 ") for line in log)
     assert any(line.startswith("Iteration 20 ") for line in log)
-    # Weights alone start at iteration 0, where the earlier run had come to.
+    # With only weights, training starts at iteration 0 from the earlier run's result.
     warm = messages(
         run("train", "-solver", solver, "-weights", "snap_iter_20.caffemodel", cwd=tmp_path)
     )
@@ -142,7 +142,7 @@ def test_sigint_stops_after_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_sighup_writes_a_snapshot_and_trains_on(tmp_path: Path) -> None:
-    # Of two signals that come between two iterations the stop alone has an effect.
+    # Of two signals between two iterations only the stop has an effect.
     signals = {"Iteration 10 ": signal.SIGHUP, "Snapshotting solver state": signal.SIGINT}
     status, log = signalled(tmp_path, signals)
     assert status == 0

@@ -190,7 +190,7 @@ def test_all_rows_are_read_in_order_and_repeatedly(place, kind):
     assert found.column(wanted[0]).to_pylist() == values
     backwards = [list(source.read(split)) for split in reversed(source.splits())]
     forwards = [list(source.read(split)) for split in source.splits()]
-    assert backwards == forwards[::-1]  # the same batches, whatever was read before
+    assert backwards == forwards[::-1]  # the same batches in any order of reading
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

@@ -1,4 +1,4 @@
-"""LMDBs and LevelDBs as sources: ranges of keys, whose records come once and in order."""
+"""LMDBs and LevelDBs as sources: ranges of keys, each record once and in order."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ KINDS = {
 
 
 def pinned(folder, kind="parquet", seed=None, hosts="ab"):
-    """The rows of a folder as fsspec sees it; each file lies on one of `hosts`, in turn."""
+    """The rows of a folder read by fsspec; its files are on `hosts` in turn."""
     real = file_source.list_files
     places = itertools.cycle(hosts)
 

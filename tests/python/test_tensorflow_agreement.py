@@ -111,7 +111,7 @@ own = hvt.DistributedOptimizer(keras.optimizers.SGD(0.01))
 model.compile(own, "mse")
 x = np.full((6, 2), 0.1 * (rank + 1), np.float32)
 if rank == 0:
-    x[2] = 60000.0  # overflows float16 in the second step, and on this rank alone
+    x[2] = 60000.0  # overflows float16 in the second step, only on this rank
 model.fit(x, np.ones((6, 1), np.float32), batch_size=2, shuffle=False, verbose=0)
 hvt.allreduce(tf.zeros([1]), name="the end")
 if case == "keras":
@@ -167,7 +167,7 @@ for again in (adam, keras.optimizers.LossScaleOptimizer(adam)):
     except ValueError as error:
         assert "already" in str(error)
 
-# Training goes on with Adam's state, as the docs say.
+# Training resumes with Adam's state, as documented.
 def fit(model):
     model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), batch_size=4, verbose=0)
 

@@ -51,7 +51,7 @@ for other, kind in zip(others, MOVED):
 
 @tf.function
 def compiled(x):
-    # Nothing but the program's order says which of them comes first.
+    # Only the order of the program determines which one is first.
     a, b = hvt.allreduce(x, "sum", name="a"), hvt.allgather(x, name="b")
     return a, b, hvt.broadcast(x * 2, 0)
 

@@ -174,7 +174,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
     wait(
         lambda: forward_tokens(session).number == 2
-    )  # known once HDFS has said that it has the file
+    )  # known after HDFS has confirmed the file
     assert base64.b64decode(forward_tokens(session).tokens) == b"HDTS third"
 
 

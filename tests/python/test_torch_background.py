@@ -1,4 +1,4 @@
-"""ctx.checkpoint(background=True): the state as it was, written while the program goes on."""
+"""ctx.checkpoint(background=True): the state of the call, written while the program continues."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def train(model):
 alone = [dist.new_group([r]) for r in range(world)]
 shared = model()
 if rank == 0:
-    train(model(alone[0]))  # a model of this rank alone
+    train(model(alone[0]))  # a model of this rank only
 train(shared)
 with Join([shared]):
     for _ in range(1 + rank):

@@ -106,7 +106,7 @@ class _Once(TrainingAttacker):
 
 
 def _resume(net: CountedNet) -> dict[str, str]:
-    """Flags that name the newest snapshot; none where there is none."""
+    """Flags that name the newest snapshot; empty without one."""
     found = [int(f.stem.rpartition("_")[2]) for f in net.folder.glob("counted_iter_*.solverstate")]
     if not found:
         return {}

@@ -94,7 +94,7 @@ def with_faults(seed: int, folder: str, batches: Iterator[Any]) -> Iterator[Any]
 
 
 def take_all(job: tuple[str, str], ctx: Any) -> None:
-    """Reads all three datasets and notes the ids: "train" for two epochs beside one of "pairs",
+    """Reads all three datasets and notes the ids: "train" for two epochs during one of "pairs",
     with whole evaluations in between. "last first": begins with the dataset that comes last."""
     import torch.distributed as dist
 

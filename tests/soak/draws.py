@@ -39,7 +39,7 @@ CAFFE_SOURCES = ("range", "local data", "parquet", "csv", "repartition", "groupB
 FEED_SOURCES = (
     "parallelize", "map", "repartition", "sorted within", "sortBy", "DataFrame.rdd", "DataFrame",
 )  # fmt: skip
-# Rows of RDD.repartition may come in another order when Spark computes them again: an error then.
+# Rows of RDD.repartition may change their order when Spark recomputes them: then an error.
 REFUSED = "in another order"
 KILLS = {"caffe": ("trainer", "worker", "executor"), "tensorflow": ("executor", "feed worker")}
 SPECULATION = {

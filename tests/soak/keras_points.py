@@ -1,4 +1,4 @@
-"""Kills a Keras training between every two steps of its protocol, and goes on with other ranks;
+"""Kills a Keras training between any two steps of its protocol, and resumes with other ranks;
 counts rows lost and doubled. Without Spark.
 
 `make soak` runs it; one point: `keras_points.py reduced`.

@@ -1,4 +1,4 @@
-"""Ten draws of the property test: each row once an epoch, whatever tasks and processes do."""
+"""Ten draws of the property test: each row once an epoch, despite failing tasks and processes."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
     assert time.monotonic() - start <= 10.5
     assert processes_with(mark) == [], processes_with(mark)
     assert list(folder.rglob("*hearth*")) == []
-    # Other tests run beside this one: what they share for a moment goes again.
+    # Other tests run in parallel: their temporary shared memory disappears again.
     assert wait_until(lambda: not set(os.listdir("/dev/shm")) - shared, 10), os.listdir("/dev/shm")
 
 
@@ -181,7 +181,7 @@ class FullDisk(Quiet):
             full = self.first <= event["iteration"] < self.last
             size = 100 if full else resource.RLIM_INFINITY
             for pid in self.ranks():
-                with suppress(ProcessLookupError):  # the last event comes as they end
+                with suppress(ProcessLookupError):  # the last event arrives as they end
                     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def failed_snapshots(self) -> list[int]:

@@ -49,7 +49,7 @@ class RefusesOnOneRank(caffe.Layer):
         bottom[0].diff[...] = top[0].diff * (top[0].data > 0)
 """
 
-# Each part's paths come as JSON.
+# The paths of each part are JSON.
 PROGRAM = """
 import glob, json, os, signal, sys, threading, time, traceback
 from pyspark.sql import SparkSession, functions

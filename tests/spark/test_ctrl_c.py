@@ -70,7 +70,7 @@ class Terminal:
         (os.killpg if whole_group else os.kill)(self.process.pid, signal.SIGINT)
 
     def check_end(self, before: int) -> None:
-        """Status 130; after the first `before` characters one line beside those of the trainers."""
+        """Status 130; after the first `before` characters one line, apart from those of the trainers."""
         try:
             status = self.process.wait(30)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The Python blocks of the documentation run as they are pasted, each by itself."""
+"""The Python blocks of the documentation run unchanged, one by one."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_the_sessions_settings_are_restored(spark):
 
 def test_an_existing_session_keeps_its_home(spark, tmp_path, monkeypatch):
     home = os.environ["SPARK_HOME"]
-    monkeypatch.setenv("SPARK_HOME", home)  # comes back whatever happens
+    monkeypatch.setenv("SPARK_HOME", home)  # restored in any case
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     found = spark_session.start("again", executors=2)

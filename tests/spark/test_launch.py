@@ -284,7 +284,7 @@ def test_events_of_rank_0_arrive_and_its_done_event_is_the_result(start):
 join()
 send(event="progress", iteration=1)
 send(event="validation", iteration=10, outputs={"loss": [rank]})
-if rank == 0: time.sleep(0.5)  # the others' words come first, and are none of the run's
+if rank == 0: time.sleep(0.5)  # the others' output comes first, and is not the run's
 outcome = {"of": rank}
 """
     result, events = start(body)

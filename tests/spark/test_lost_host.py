@@ -146,7 +146,7 @@ def test_a_training_survives_a_network_pause_and_a_lost_host(driver, remote):
     assert HEARTBEAT_S - 2 < at - lost_at < HEARTBEAT_S + 30
     said = rf"rank [01] on host {NAME} has been silent for {HEARTBEAT_S} s: it is frozen or its net"
     assert re.match(said, restart["reason"])
-    # The rank on the lost host has lost the driver, and ends by itself.
+    # The rank on the lost host loses the driver, and ends.
     assert wait_until(lambda: not ranks_at(remote), lost_at + HEARTBEAT_S + 30 - time.monotonic())
     at, done = driver.wait_for("done")
     assert at - lost_at < 90  # a third of it on an idle machine

@@ -27,7 +27,7 @@ class Relu(caffe.Layer):
 
 
 class RefusesOnOneRank(Relu):
-    """The rank that comes first to forward number 20 fails."""
+    """The first rank to reach forward number 20 fails."""
 
     def setup(self, bottom, top):
         self.forwards = 0

@@ -37,7 +37,7 @@ def assert_in_this_order(rows, order, stream="train"):
 
 
 def everything(numbers):
-    """Rows of many kinds of columns, of which some are equal and some differ in a null alone."""
+    """Rows of many kinds of columns, of which some are equal and some differ only in a null."""
     number = functions.col("id")
     return numbers.select(
         (number / 3).cast("long").alias("id"),

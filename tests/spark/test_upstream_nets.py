@@ -165,7 +165,7 @@ def test_a08_cifar10_quick_has_its_mean_file_and_an_hdf5_model(spark, folder):
         ),
     )  # fmt: skip
     run_config(conf)
-    # The model has its format in its name, and lies with the snapshots.
+    # The model has its format in its name, and is in the folder of the snapshots.
     snapshot = "cifar10_quick_iter_40"
     written = ("cifar10_quick.model", f"{snapshot}.caffemodel", f"{snapshot}.solverstate")
     for name in (f"{name}.h5" for name in written):

@@ -1,4 +1,4 @@
-"""DataFrames of tables: a run reads one version, whatever becomes of the table meanwhile.
+"""DataFrames of tables: a run reads one version while the table changes.
 
 check() is a part of run.py. Prints a line for each DataFrame and training.
 """

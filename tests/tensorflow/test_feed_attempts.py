@@ -61,7 +61,7 @@ def given(notes):
 
 
 def draw_train(draw, spark, cluster, first):
-    """One train() with faults at random; the numbers of its rows, and how often each must come."""
+    """One train() with random faults; returns its rows' numbers and the expected count of each."""
     rows, parts = draw.randint(1, 600), draw.randint(1, 5)
     numbers = range(first, first + rows)
     size = draw.choice([0, 100, 40_000])

@@ -32,7 +32,7 @@ def pair():
 
 
 def wait_for_end(channel):
-    """Messages up to the connection's end, which comes within seconds."""
+    """Messages up to the connection's end, within seconds."""
     found = []
     with pytest.raises((EOFError, ConnectionError)):
         while True:

@@ -1,4 +1,4 @@
-"""NumPy values from another host: what NumPy pickles comes back, what was forged is refused."""
+"""NumPy values from another host: NumPy's pickles round-trip, forged ones are refused."""
 
 import pickle
 import subprocess

@@ -1,4 +1,4 @@
-"""Pickled rows come back as they were, by our own reader where they are plain data."""
+"""Pickled rows round-trip, with our own reader for plain data."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""A node reads pickles where they lie in its feed task's ring, and what it keeps of them stays."""
+"""A node reads pickles in place from its feed task's ring; values it keeps stay valid."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def make_feed(capacity=1 << 16):
 
 
 def through_ring(sent, unpickler):
-    """The values of pickles that went through a ring, read where they lie in it."""
+    """The values of pickles sent through a ring, read in place."""
     writer, reader = make_feed()
     for pieces in pickles.batches_of_pickles(sent):
         assert writer.write(pieces, 10)

@@ -1,4 +1,4 @@
-"""TFModel: a .keras file, several inputs and outputs by name, and what is wrong said plainly."""
+"""TFModel: a .keras file, several inputs and outputs by name, and error messages."""
 
 import os
 import re

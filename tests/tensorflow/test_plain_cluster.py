@@ -1,4 +1,4 @@
-"""hearth.cluster by itself: main functions in plain Python, without TensorFlow and torch."""
+"""hearth.cluster without a framework: main functions in plain Python, without TensorFlow and torch."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_killed_process_costs_a_restart_and_no_row(spark, sink, victim):
 
     with cluster.run(spark, main, sink, nodes=2, restart=True) as nodes:
         nodes.train(spark.range(0, 200, 1, 8))
-    # A partition of which some rows were not committed comes again as a whole.
+    # A partition with uncommitted rows is sent again as a whole.
     assert {int(row) for row in sink.read()} == {*range(200)}
     assert nodes.restarts.count == 1
     assert no_node_left()

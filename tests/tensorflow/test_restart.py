@@ -99,7 +99,7 @@ def test_a_keras_model_that_checkpoints_has_seen_every_row(sc, tmp_path):
     given = [json.loads((tmp_path / f"given{i}").read_text()) for i in range(2)]
     assert [count for count, _ in given] == [1, 1]
     again = sum(len(rows) for _, rows in given)
-    assert ROWS / 4 < again < ROWS - 100  # what was safe did not come again
+    assert ROWS / 4 < again < ROWS - 100  # committed rows were not repeated
     assert no_node_left()
 
 
@@ -209,7 +209,7 @@ def test_without_restart_the_failure_reports_the_remaining_rows(sc, tmp_path, mo
 
 
 def takes_ids(notes, ctx, most=None):
-    """Keeps what it was given beside commit(), as a program keeps its checkpoint.
+    """Saves its rows with each commit(), as a program saves its checkpoint.
 
     In its first life it takes no more than `most` rows, and waits for its end.
     """

@@ -1,4 +1,4 @@
-"""ctx.dataset(): every row once per epoch, in an order that follows from the seed alone; resumed
+"""ctx.dataset(): every row once per epoch, in an order that depends only on the seed; resumed
 exactly; also where ranks are killed, or are others than before.
 """
 

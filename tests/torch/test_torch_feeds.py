@@ -264,7 +264,7 @@ def test_rows_that_no_step_has_used_yet_are_not_committed(batches):
     source.rows.put(3)
     assert ahead.take(60.0) is not None
     feed.commit()
-    feed.commit(3)  # the program says so
+    feed.commit(3)  # by the program
     ahead.given()
     feed.commit()
     source.rows.put(None)

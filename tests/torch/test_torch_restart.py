@@ -1,4 +1,4 @@
-"""A DDP program whose executor is lost goes on from its checkpoint, and no row is missed."""
+"""A DDP program resumes from its checkpoint after a lost executor, without missing a row."""
 
 from __future__ import annotations
 

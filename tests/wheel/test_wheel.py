@@ -29,7 +29,7 @@ def test_the_wheel_carries_program_libraries_and_package(wheel: Path) -> None:
     for module in ("_core", "_caffe"):
         assert any(name.startswith(f"hearth/native/{module}.") for name in names), module
     assert {"hearth/demo/run.py", "hearth/demo/digits.npz", "hearth/tools/pack.py"} <= names
-    # `make demo` has left files beside the example's own.
+    # `make demo` has left files among the example's.
     assert not [name for name in names if name.startswith("hearth/demo/work/")]
     tests = [name for name in names if "/test_" in name or name.endswith(("_test", "_testing.py"))]
     assert not tests and not any(name.startswith("torch") for name in names), sorted(names)

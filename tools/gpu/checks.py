@@ -185,7 +185,7 @@ dist.destroy_process_group()
 
 
 def nccl() -> None:
-    """NCCL beside the backend "hearth": one rank, and what it says to two ranks on one GPU."""
+    """NCCL with the backend "hearth": one rank, and the error of two ranks on one GPU."""
     import socket
 
     for world in (1, 2):

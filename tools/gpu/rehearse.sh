@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs tools/gpu/run.sh on simulated GPUs: in a clone with build-gpu/carry.tar.xz alone, without a
+# Runs tools/gpu/run.sh on simulated GPUs: in a clone with only build-gpu/carry.tar.xz, without a
 # network, with the Python of tools/gpu/environment.sh. Parts that need CUDA itself run as far as they can.
 #   tools/gpu/rehearse.sh [PART...]
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks and measures Hearth on this machine's GPU (docs/gpu.md). Unpacks build-gpu/carry.tar.xz, builds
-# what it does not bring for this Python and torch, then runs the parts, those of the first call where
+# what it lacks for this Python and torch, then runs the parts, those of the first call where
 # none is named. One JSON and one log grow in $OUT (default: build-gpu/out) as parts end.
 #   tools/gpu/run.sh [PART...]
 set -euo pipefail
@@ -23,7 +23,7 @@ if ! LD_LIBRARY_PATH=$HEARTH_GPU_LIBRARIES "$python" -c 'from hearth.native impo
   tools/gpu/build.sh "$python" >"$OUT/build.log" 2>&1 || { tail -n 20 "$OUT/build.log"; exit 1; }
   export HEARTH_NATIVE_DIR=$PWD/build-gpu/native/native HEARTH_GPU_TESTS=$PWD/build-gpu/native/hearth/caffe
 fi
-# The engine serves any torch; what is compiled for one version of it is the library for GPUs alone.
+# The engine runs with any torch; only the library for GPUs is compiled for one version.
 if ! "$python" -c 'import ctypes, torch; ctypes.CDLL("'"$HEARTH_NATIVE_DIR"'/libhearth_device_torch.so")' 2>>"$OUT/carried.log"; then
   echo "run: compiling the library for GPUs"
   "$python" -m hearth.tools.build_device

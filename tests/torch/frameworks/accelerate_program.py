@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def main():
-    # Accelerate makes groups of the backends in its own list alone, but takes one that is there.
+    # Accelerate creates groups only of backends in its list, but uses an existing group.
     torch.distributed.init_process_group("hearth")
     accelerator = Accelerator(cpu=True)
     set_seed(1)
