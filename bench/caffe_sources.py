@@ -117,7 +117,7 @@ def bench_files(report: Report, folder: Path, rounds: int) -> None:
 def bench_images(
     report: Report, name: str, path: str, rounds: int, ours: Callable[[], tuple[float, float]]
 ) -> None:
-    """By wall, where feeder and trainer share the work, and by the processor time of both."""
+    """Reports wall time, for which feeder and trainer share the work, and their processor time."""
     sides = (ours, lambda: plain_read(path), lambda: plain_read(path, True))
     found, *peers = alternate(rounds, *sides)
     megabytes = IMAGES * IMAGE_BYTES / 1e6

@@ -23,7 +23,7 @@ import marked_processes
 from hearth.spark import session as spark_session
 
 SOURCES = ("frame", "parquet")
-# In which cases each contender runs, and its environment where that is not ours.
+# The cases of each contender, and its environment if it is not .venv.
 CONTENDERS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "hearth": (SOURCES, None),
     "ray": (SOURCES, "ray"),

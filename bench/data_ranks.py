@@ -102,7 +102,7 @@ def ray(job: Job) -> None:
 
 
 def distributor(job: Job) -> None:
-    """By torchrun in Spark's tasks."""
+    """Runs the ranks by torchrun in Spark's tasks."""
     import torch
 
     torch.set_num_threads(1)

@@ -117,7 +117,7 @@ class Unspooled(Hearth):
 
 
 class Look(Side):
-    """A mapInArrow that only reads the batches: Spark itself, the lower bound of the first epoch."""
+    """A mapInArrow that only reads the batches: Spark's share of the first epoch."""
 
     def run(self, job: Job) -> Times:
         from pyspark import cloudpickle

@@ -129,7 +129,7 @@ def last_line(text: str) -> str:
 
 
 def _mixing_of(runs: list[dict[str, Any]]) -> str:
-    """Of the last run's epochs."""
+    """The mixing in the last run's epochs."""
     return ", ".join(f"{epoch['mixing']:.2f}" for epoch in runs[-1]["checks"])
 
 

@@ -60,7 +60,7 @@ class Rates:
 
 @dataclass
 class Work:
-    """Of one direction of a layer."""
+    """The operations and bytes of one direction of a layer."""
 
     operations: float = 0
     bytes: float = 0

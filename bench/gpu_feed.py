@@ -72,7 +72,7 @@ def batches_of_feed(path: str) -> Iterator[tuple[Any, Any]]:
 
 
 def dataset(name: str, path: str) -> Callable[[], Iterator[tuple[Any, Any]]]:
-    """Epochs of what ctx.dataset() gives, on the one rank of a run."""
+    """Epochs of ctx.dataset() on the single rank of a run."""
     import dataset_ranks
 
     from hearth.data.image import image

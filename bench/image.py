@@ -72,7 +72,7 @@ def jpeg(seed: int, height: int, width: int) -> bytes:
 
 
 class PilFiles(torch.utils.data.Dataset):
-    """As torchvision's ImageFolder does: PIL, then transforms."""
+    """Decodes with PIL, then transforms, like torchvision's ImageFolder."""
 
     def __init__(self, files: list[bytes]) -> None:
         from torchvision import transforms

@@ -23,7 +23,7 @@ def own_mark() -> str:
 
 
 def find(mark: str) -> Iterator[psutil.Process]:
-    """Those that were started with the mark; not the process that called own_mark()."""
+    """The processes started with the mark, without the one that called own_mark()."""
     for process in psutil.process_iter():
         try:
             if process.environ().get(VARIABLE) == mark:
@@ -135,7 +135,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _times(pid: int) -> Times | None:
-    """None: the process is gone."""
+    """The process's times; None if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -22,7 +22,7 @@ WEIGHTS = np.random.default_rng(0).random((784, 10), dtype=np.float32)
 
 
 def product_by_hand(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """As one writes it: the list's values as an array, the result as a list."""
+    """The hand-written form: the list's values as an array, the result as a list."""
     weights = np.random.default_rng(0).random((784, 10), dtype=np.float32)
     for batch in batches:
         column = batch.column("x")

@@ -137,7 +137,7 @@ def add_rows(table: report.Report, model: str, runs: Iterable[dict[str, Any]]) -
 
 
 def plot(runs: list[dict[str, Any]], path: Path) -> None:
-    """Bars of first step and job for each model and contender, medians."""
+    """Plots the medians of first step and job for each model and contender."""
     import matplotlib
 
     matplotlib.use("Agg")

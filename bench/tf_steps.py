@@ -58,7 +58,7 @@ class Pair:
             self._tell(worker, {**job, "rank": rank})
 
     def ms(self, contender: str, rows: int, steps: int) -> float:
-        """Of one of `steps` steps, as the slower worker has it."""
+        """Milliseconds of one of `steps` steps, of the slower worker."""
         for worker in self._workers:
             self._tell(worker, {"contender": contender, "rows": rows, "steps": steps})
         lines = [worker.stdout.readline() for worker in self._workers]

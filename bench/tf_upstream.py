@@ -65,13 +65,13 @@ class Side:
         self._lines = self._socket.makefile("rw")
 
     def wait_ready(self) -> None:
-        """Until it has taken all rows once. Raises SystemExit where it ended instead."""
+        """Waits until it has taken all rows once. Raises SystemExit if it ended instead."""
         self._socket.settimeout(START_TIMEOUT_S)
         self._expect("ready")
         self._socket.settimeout(None)
 
     def feed(self, least_s: float) -> Measured:
-        """Feeds the rows, all of them, until `least_s` have passed."""
+        """Feeds all rows, repeatedly until `least_s` have passed."""
         rows = 0
         before = marked_processes.cpu_seconds(self._mark)
         start = time.perf_counter()

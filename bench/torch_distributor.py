@@ -33,8 +33,8 @@ PEER = "pyspark's TorchDistributor on Parquet"
 
 
 def train(batches: Iterator[Any], backend: str) -> dict[str, float]:
-    """The program. The clock's times at the end of rank 0's first and last step, and the rows of
-    all ranks' first step."""
+    """The program. Returns the times of rank 0's first and last step, and the rows of all ranks'
+    first step."""
     import os
     import time
 

@@ -140,7 +140,7 @@ def _programs(java: Path, folder: Path) -> list[_Program]:
 
 
 def _archive(java: Path, file: Path, programs: list[_Program]) -> None:
-    """Writes the archive of what `programs`, which have one class path, have loaded."""
+    """Writes the archive of the classes that `programs`, which share a class path, have loaded."""
     (class_path,) = {program.class_path for program in programs}
     lines = dict.fromkeys(line for program in programs for line in program.classes())
     classes = file.with_suffix(".classes")

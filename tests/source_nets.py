@@ -79,7 +79,7 @@ def check_content(features: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def weights_of(conf: Any) -> list[list[float]]:
-    """Those of the model that a training with `conf` has written."""
+    """The weights of the model that a training with `conf` has written."""
     from hearth.caffe.proto import caffe_pb2
 
     net = caffe_pb2.NetParameter()

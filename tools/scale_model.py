@@ -161,8 +161,8 @@ class Step:
     BACKWARD = 2 / 3
 
     def seconds(self, of: Constants, hosts: int, per_host: int = 1) -> float:
-        """With the buckets reduced while backward runs: the last one is ready at its end, and each
-        waits for those before it."""
+        """Seconds of a step whose buckets are reduced during backward: the last bucket is ready at the
+        end of backward, and each waits for the previous one."""
         buckets = max(1, math.ceil(self.gradient_bytes / self.bucket_bytes))
         each = hierarchical(of, hosts, per_host, self.gradient_bytes / buckets)
         if hosts * per_host == 1:

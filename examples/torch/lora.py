@@ -52,7 +52,7 @@ def main_fun(args, ctx):
 
 
 def loss_of(model, tokens):
-    """Of the next letter, from those before it."""
+    """The loss of predicting the next letter from those before it."""
     import torch
 
     scores = model(tokens[:, :-1])

@@ -1,4 +1,4 @@
-"""Models and solver states: Caffe's are read, ours are what Caffe would have written."""
+"""Models and solver states: Caffe's are read, ours equal Caffe's."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[HadoopCluster]:
-    """The cluster; this process, and what it starts, finds it as a user's would: by variables."""
+    """The cluster; this process and its children find it by variables, like a user's."""
     with HadoopCluster() as cluster, found_by_variables(cluster, tmp_path_factory.mktemp("conf")):
         yield cluster
 

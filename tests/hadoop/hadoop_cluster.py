@@ -85,7 +85,7 @@ class HadoopCluster:
 
     @property
     def java_options(self) -> list[str]:
-        """Of every JVM that uses the cluster."""
+        """Options of every JVM that uses the cluster."""
         return []
 
     def start(self) -> HadoopCluster:
@@ -274,7 +274,7 @@ class HadoopCluster:
         return beans[0] if beans else {}
 
     def _read(self, url: str) -> bytes:
-        """Of a page of HDFS's daemons."""
+        """The content of a page of HDFS's daemons."""
         with urllib.request.urlopen(url, timeout=10) as answer:
             return bytes(answer.read())
 

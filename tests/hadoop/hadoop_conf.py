@@ -43,7 +43,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Ports:
-    """Those that others must know; the DataNode and the NodeManagers take any."""
+    """Ports that must be known in advance; the DataNode and the NodeManagers use any."""
 
     namenode: int = field(default_factory=free_port)
     webhdfs: int = field(default_factory=free_port)

@@ -92,7 +92,7 @@ class KerberosCluster(HadoopCluster):
         return [f"-Djava.security.krb5.conf={self.krb5}/krb5.conf"]
 
     def keytab(self, name: str) -> Path:
-        """Of one of the services, or of a user."""
+        """The keytab of a service or user."""
         return self.krb5 / f"{name}.keytab"
 
     def tickets(self, name: str = USER) -> dict[str, str]:
@@ -109,7 +109,7 @@ class KerberosCluster(HadoopCluster):
         return {**super().environment(), **self.tickets()}
 
     def web(self, method: str, path: str, operation: str, **options: str) -> Any:
-        """As the base's, by curl, which logs in with the user's tickets.
+        """Like the base's, with curl, which logs in with the user's tickets.
 
         Raises:
             OSError: HDFS refused it; with its answer.

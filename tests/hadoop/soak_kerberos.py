@@ -57,7 +57,7 @@ def tokens(hadoop) -> tuple[str, str]:
 
 
 def last_line(program: str, client: dict[str, str], **variables: str) -> str:
-    """Of what a program prints that has the core's bindings; its error's own line if it fails."""
+    """The last line of output of a program with the core's bindings, or the line of its error."""
     return in_process(program, **client, **variables).strip().splitlines()[-1]
 
 

@@ -68,7 +68,7 @@ def said_by(hadoop, program) -> str:
 
 
 def containers_logs(hadoop, program) -> str:
-    """Of the application that a program has started."""
+    """The containers' logs of the application that a program has started."""
     said = program.stdout + program.stderr
     applications = re.findall(r"application_\d+_\d+", said)
     logs = hadoop.folder.glob(f"node*/containers/{applications[-1]}/*/std*") if applications else ()

@@ -34,7 +34,7 @@ def node_python(tmp_path_factory) -> str:
 
 
 class Submitted:
-    """The commands that `hearth pack` prints, run against nodes whose Python is another."""
+    """Runs the commands that `hearth pack` prints, against nodes with another Python."""
 
     def __init__(self, folder: Path, python: str):
         self._folder, self._python = folder, python

@@ -131,7 +131,7 @@ class Network:
             raise
 
     def address(self, index: int, version: int = 4) -> str:
-        """Of host `index`; the driver's is that of index -1."""
+        """The address of host `index`; -1: of the driver."""
         return f"10.77.0.{index + 2}" if version == 4 else f"fd77::{index + 2:x}"
 
     def set_link(self, index: int, up: bool) -> None:

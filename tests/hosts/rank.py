@@ -54,7 +54,7 @@ def _operations(group: _core.Group, timeout_s: float) -> dict[str, object]:
 
 
 def _connections_over_ipv6() -> int:
-    """Of this host, that are established."""
+    """The number of established connections of this host."""
     with open("/proc/net/tcp6", encoding="ascii") as table:
         return sum(line.split()[3] == "01" for line in table)
 

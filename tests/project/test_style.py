@@ -57,7 +57,7 @@ def test_methods_and_nested_functions_are_measured():
 
 
 def test_no_two_test_files_share_a_name():
-    """pytest imports each by its bare name: two of one name end the run while it collects."""
+    """pytest imports each by its base name: duplicates fail at collection."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
 

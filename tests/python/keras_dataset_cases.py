@@ -117,7 +117,7 @@ def test_one_node_resumes_the_backup_of_two_with_the_remaining_rows(tmp_path):
 
 
 class Slow:
-    """Writes each backup once it may; notes when it has, between the steps of the fit."""
+    """Delays the writing of backups; records the order of backups and steps of the fit."""
 
     def __init__(self, monkeypatch, broken=0):
         from hearth.tensorflow.backup import BackupAndRestore

@@ -45,7 +45,7 @@ hvt.init(Place(rank, world, rendezvous), seconds)
 
 
 class Ranks(RankPrograms):
-    """Those of one group, by files in `folder`."""
+    """Ranks of one group, with a rendezvous by files in `folder`."""
 
     def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
         super().__init__("tensorflow")
@@ -56,7 +56,7 @@ class Ranks(RankPrograms):
 
 @pytest.fixture
 def tensorflow_ranks() -> Iterator[list[Ranks]]:
-    """Those put in here are ended with the test."""
+    """A list whose ranks are ended with the test."""
     started: list[Ranks] = []
     yield started
     for each in started:

@@ -19,7 +19,7 @@ SOLVER = str(DIGITS / "lenet_memory_solver.prototxt")
 
 
 class Rows:
-    """As much of a DataFrame as a table shows."""
+    """A fake DataFrame with the methods that a table uses."""
 
     def __init__(self, *rows):
         self._rows = rows

@@ -21,7 +21,7 @@ from hearth.checkpoints.seal import Part, Seal
 
 
 class Folder(CheckpointFolder):
-    """One with its reports."""
+    """A checkpoint folder with its reports."""
 
     def __init__(self, uri):
         self.reports = []

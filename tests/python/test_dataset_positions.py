@@ -13,7 +13,7 @@ from hearth.data.options import LoaderOptions
 
 
 def step(ranks, steps):
-    """Takes so many steps of an epoch on all ranks, or all; the ids that count."""
+    """Takes `steps` steps of an epoch on all ranks, or all; returns the ids that count."""
     iterators, taken = [iter(rank) for rank in ranks], []
     for _ in range(steps):
         batches = [next(iterator, None) for iterator in iterators]

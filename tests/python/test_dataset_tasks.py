@@ -25,7 +25,7 @@ def batches(count, rows=1000):
 
 @pytest.fixture(params=["local", "remote"])
 def spec(request):
-    """Of a delivery to a node on this host, or one that seems to be on another."""
+    """The spec of a delivery to a local node, or to one that appears to be remote."""
     pairs = [socket.socketpair() for _ in range(2)]
     kept = files.PartitionFiles(Channel(pairs[0][0]), lambda event: None)
     listener = FeedListener(

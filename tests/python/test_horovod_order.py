@@ -26,7 +26,7 @@ class Group:
         self.coordinator.take(rank, {"set": set_id, "name": name, "call": call})
 
     def next_of(self, rank, count):
-        """So many responses to a rank."""
+        """The next `count` responses to a rank."""
         found = []
         while len(found) < count:
             found += self.received[rank].get(timeout=20)["do"]

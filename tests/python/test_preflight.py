@@ -12,7 +12,7 @@ from hearth.spark.preflight import unused_cores
 
 
 def _executor(cores: int, removed_ms: int | None = None) -> SimpleNamespace:
-    """As in Spark's status store; `removed_ms` since 1970, if it was lost."""
+    """An executor of Spark's status store; `removed_ms` since 1970 if it was lost."""
     date = SimpleNamespace(getTime=lambda: removed_ms)
     removal = SimpleNamespace(isDefined=lambda: removed_ms is not None, get=lambda: date)
     return SimpleNamespace(totalCores=lambda: cores, removeTime=lambda: removal)

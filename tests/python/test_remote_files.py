@@ -212,7 +212,7 @@ def test_a_new_file_replaces_the_old_one():
 
 
 def test_a_user_without_a_name_is_known_by_its_number(monkeypatch):
-    """As in a container whose user has no entry in /etc/passwd."""
+    """For example in a container whose user has no entry in /etc/passwd."""
     import os
 
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HADOOP_USER_NAME", "SPARK_USER"):

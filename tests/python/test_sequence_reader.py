@@ -33,7 +33,7 @@ def reader(data):
 
 
 def records(data, begin, end):
-    """Those of a range, in batches of a few."""
+    """The records of a range, read in small batches."""
     own = reader(data)
     own.begin(begin, end)
     while found := own.next(7, 1000):

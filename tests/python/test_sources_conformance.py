@@ -195,7 +195,7 @@ def test_all_rows_are_read_in_order_and_repeatedly(place, kind):
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_dictionary_encoded_columns_are_decoded(tmp_path, kind):
-    """As those that pandas writes of categories."""
+    """pandas writes such columns for categories."""
     texts, numbers = ["a", None, "b", "a"], [7, 7, 300, 7]
     values, rows = pa.array(texts), pa.ListArray.from_arrays([0, 1, 3, 3, 4], pa.array(texts))
     table = pa.table({"text": values, "number": numbers, "texts": rows})

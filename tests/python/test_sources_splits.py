@@ -149,7 +149,7 @@ def read(source):
 
 
 def test_large_tfrecord_files_are_cut_at_records_without_a_scan(tmp_path, monkeypatch):
-    """Of values with many zeros, each of which might begin a length."""
+    """The values have many zeros, each of which might begin a length."""
     monkeypatch.setattr(tfrecord, "_SCANNED_BYTES", 1000)
     monkeypatch.setattr(tfrecord, "_scanned", None)
     random.seed(3)

@@ -53,7 +53,7 @@ class Session:
         return SimpleNamespace(collect=lambda: [*rows, *known.items()])
 
     def _spec(self, text, partitions):
-        """Of PARTITION (`day`='2026-01-01', `n`=null)."""
+        """Parses PARTITION (`day`='2026-01-01', `n`=null)."""
         parts = text.partition("PARTITION (")[2].rstrip(") ").split(", ")
         given = [tuple(part.replace("`", "").split("=")) for part in parts]
         wanted = [("__HIVE_DEFAULT_PARTITION__" if v == "null" else v.strip("'")) for _, v in given]

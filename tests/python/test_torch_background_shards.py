@@ -1,4 +1,4 @@
-"""ctx.checkpoint(background=True) of FSDP2's shards: each rank writes while the program continues."""
+"""ctx.checkpoint(background=True) with FSDP2: ranks write while the program continues."""
 
 from __future__ import annotations
 

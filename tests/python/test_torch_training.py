@@ -155,7 +155,7 @@ def test_metrics_of_validation_count_each_row_once():
 
 
 class MeanSquare(nn.Module):
-    """As those of torchmetrics: a module, which computes a tensor."""
+    """A metric like those of torchmetrics: a module that computes a tensor."""
 
     def reset(self):
         self.sum, self.count = torch.tensor(0.0), 0
@@ -318,7 +318,7 @@ def test_a_training_begins_with_the_weights_that_it_is_given():
 
 
 def test_a_transformation_changes_batches_and_keeps_the_rows_that_count():
-    """Of 12 rows in steps of 8 on a rank that takes as many steps as one with 20."""
+    """12 rows in steps of 8, on a rank that takes as many steps as one with 20 rows."""
     from hearth.ml.training_spec import loader_map
 
     seen = []

@@ -18,7 +18,7 @@ _FETCH_S = 600.0
 
 
 def image() -> Path:
-    """The folder with `vmlinux` and `initramfs`; makes it (70 MB to fetch) where it is not there.
+    """The folder with `vmlinux` and `initramfs`; creates it if missing (70 MB to fetch).
 
     It is `hearth/rdma-guest` in $XDG_CACHE_HOME (~/.cache).
 

@@ -70,7 +70,7 @@ class Attacker:
         return False
 
     def _is_running(self) -> bool:
-        """Whether all of the victim makes progress, after the last restart."""
+        """Whether all ranks of the victim make progress after the last restart."""
         raise NotImplementedError
 
     def _come_further(self) -> Callable[[], bool]:

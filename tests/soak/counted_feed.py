@@ -72,7 +72,7 @@ def rows_given(folder: Path) -> int:
 
 
 def tally(folder: Path, rows: int, epochs: int) -> Tally:
-    """Of ids 0 .. rows * epochs - 1, each to be learned once."""
+    """Counts lost and doubled ids of 0 .. rows * epochs - 1."""
     learned: Counter[int] = Counter()
     for file in folder.glob("model-*"):
         _, before, own = json.loads(file.read_text(encoding="utf-8"))

@@ -83,8 +83,8 @@ class Killer:
             killed = counted_steps.progress(self._folder)[0], _steps_of(self._folder)
 
     def _goes_on(self, life: int, steps: int) -> bool:
-        """Whether all ranks take steps of another start than `life`; or of that one, where the
-        process that was killed was none that it needs."""
+        """Whether all ranks take steps of a start other than `life`, or of that one if it did not
+        need the killed process."""
         found, ranks, _ = counted_steps.progress(self._folder)
         if found == life:
             return _steps_of(self._folder) > steps + _UNHURT_STEPS

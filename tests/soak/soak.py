@@ -137,7 +137,7 @@ def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[s
 
 
 def _slowly(row: int) -> int:
-    """As slow as the nodes, so that there are feed tasks to strike until the end."""
+    """Sleeps per row, so that feed tasks run until the end."""
     time.sleep(_PACE_S)
     return row
 

@@ -130,7 +130,7 @@ class StandaloneCluster:
             )
 
     def _await(self, log: str, words: str) -> str:
-        """The log, once it has the words."""
+        """Waits until the log contains the words and returns it."""
         path = self._folder / f"{log}.log"
         if not wait_until(lambda: words in path.read_text(errors="replace"), _START_S):
             raise RuntimeError(f"no '{words}' in {log}: {path.read_text(errors='replace')[-2000:]}")

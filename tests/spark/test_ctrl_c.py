@@ -66,11 +66,11 @@ class Terminal:
         return len(os.listdir(f"/proc/{self.process.pid}/task")) > 1
 
     def interrupt(self, whole_group: bool = True) -> None:
-        """As a terminal does, or as `kill -INT` does."""
+        """Sends SIGINT like a terminal, or like `kill -INT`."""
         (os.killpg if whole_group else os.kill)(self.process.pid, signal.SIGINT)
 
     def check_end(self, before: int) -> None:
-        """Status 130; after the first `before` characters one line, apart from those of the trainers."""
+        """Status 130; after the first `before` characters one line, without those of trainers."""
         try:
             status = self.process.wait(30)
         except subprocess.TimeoutExpired:

@@ -32,8 +32,8 @@ def take_all(notes, ctx):
     notes.write(ctx, given)
 
 
-def take_and_tell(notes, ctx):
-    """As take_all; a file says when it has been given its first rows."""
+def take_and_note(notes, ctx):
+    """As take_all; creates a file after the first rows."""
     feed = ctx.get_data_feed()
     given = []
     while not feed.should_stop():
@@ -121,7 +121,7 @@ def test_a_retried_task_with_other_rows_is_an_error(
         raise OSError("the disk went away")
 
     began_file = os.path.join(notes.folder, ".began")
-    cluster = TFCluster.run(sc, take_and_tell, notes, 1, 0, input_mode=SPARK)
+    cluster = TFCluster.run(sc, take_and_note, notes, 1, 0, input_mode=SPARK)
     rows = sc.parallelize(range(200), 1).mapPartitions(other_again)
     began = time.monotonic()
     with pytest.raises(NodeError, match=words):

@@ -1,4 +1,4 @@
-"""hearth.cluster without a framework: main functions in plain Python, without TensorFlow and torch."""
+"""hearth.cluster without a framework: main functions in plain Python."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_uncommitted_rows_of_an_earlier_train_call_are_sent_again(sc, notes):
 
 
 def takes_no_rows(arguments, ctx):
-    """So that no train() ends, and no main function, before the loss of the executor is known."""
+    """Keeps train() and the main function running until the loss of the executor is known."""
     threading.Event().wait()
 
 
@@ -308,7 +308,7 @@ def changed_when(marker, index, part):
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
-    """As with Spark Connect, which does not report whether partitions stay unchanged."""
+    """Spark Connect, for example, does not report whether partitions stay unchanged."""
     from hearth.spark.access import ClassicSpark
     from hearth.spark.slots import SlotWait
 

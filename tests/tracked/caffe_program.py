@@ -29,7 +29,7 @@ def check(run: Tracked) -> None:
 
 
 def features(spark, conf, blob: str) -> dict[str, list[float]]:
-    """Of the held-out rows, by a config's model."""
+    """Features of the held-out rows by a config's model."""
     rows = CaffeOnSpark(spark).features(DataSource(spark).getSource(conf, False)).collect()
     return {row.SampleID: row[blob] for row in rows}
 

@@ -1,6 +1,6 @@
-"""Checks of Hearth on a GPU that are one command each: `checks.py NAME`.
+"""Checks of Hearth on a GPU, one command each: `checks.py NAME`.
 
-Prints `RESULT: {json}` lines; ends with an AssertionError where a check fails. Runs with
+Prints `RESULT: {json}` lines; raises AssertionError if a check fails. Runs with
 HEARTH_SIMULATED_GPUS too, as far as a simulated GPU goes.
 """
 

@@ -1,4 +1,4 @@
-"""Gathers in one archive what a machine with a GPU, but without packages, needs to build Hearth.
+"""Gathers in one archive the requirements for building Hearth on a GPU machine without packages.
 
 `gather.py BUILD ARCHIVE`: headers and libraries of Debian's packages as installed here, oneDNN,
 versions.json, and the programs of BUILD where it has them. tools/gpu/prepare.sh calls it.
