@@ -34,7 +34,7 @@ build: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS)
 	@$(COMPILE_PYTHON)
 
-# Compiles what the demo runs; `make build` takes it up from there.
+# Compiles the parts of the demo; `make build` adds the rest.
 demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
 	@$(COMPILE_PYTHON)
@@ -56,7 +56,7 @@ jar:
 WITHOUT_SPARK := tests/golden tests/project tests/python
 WITH_SPARK := tests $(WITHOUT_SPARK:%=--ignore=%) --ignore=tests/wheel --ignore=tests/hadoop
 
-# For the JVMs of the tests of Spark: it saves a third of their time. Without it they run as well.
+# For the JVMs of the Spark tests: saves a third of their time; optional.
 TEST_JAVA := build/java/bin/java
 
 $(TEST_JAVA): tests/quick_java.py tools/requirements.txt | build
@@ -70,7 +70,7 @@ test: setup
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not long"
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m "not long"
 
-# Whole programs whose parts `make test` tries: the demo, the recipes, estimators and Keras' backup
+# Whole programs whose parts `make test` covers: the demo, the recipes, estimators and Keras' backup
 # under kills, elastic ranks, the draws of the property test. Fifteen minutes.
 test-long: build
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m long
@@ -100,7 +100,7 @@ test-tables: build
 	  $$python tests/tables/catalogs.py hive || exit 1; done
 
 # Files, sources and checkpoints in servers of object stores, which are also busy, slow and cut off;
-# GCS_SERVER and AZURITE name those of Google's and Azure's, as tests/stores/run.py says.
+# GCS_SERVER and AZURITE name Google's and Azure's servers (tests/stores/run.py).
 test-stores: build
 	@python=$$(tools/stores_environment.sh) && $$python tests/stores/run.py
 
@@ -130,7 +130,7 @@ lint: build
 format: setup
 	@$(PYTHON) tools/lint.py --fix
 
-# The documentation as a site, in site/; without a network once mkdocs is there.
+# The documentation as a site, in site/; needs no network once mkdocs is installed.
 docs: setup
 	@python=$$(tools/docs_environment.sh) && NO_MKDOCS_2_WARNING=1 $$python -m mkdocs build
 

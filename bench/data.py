@@ -72,7 +72,7 @@ class Bench:
                         self._left.pop(0)
 
     def _rounds(self, case: Case, mode: str) -> None:
-        """Runs the requested number of rounds, or as many as fit into this row's share of the time."""
+        """Runs the requested rounds, or as many as fit into this row's share of the time."""
         now = time.monotonic()
         until = now + (self._until - now) / len(self._left)
         name = f"{case.name}/{mode}"

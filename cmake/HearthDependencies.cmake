@@ -1,8 +1,8 @@
 # All external dependencies. System packages come from apt (tools/setup.sh lists them),
 # torch and nanobind from the Python environment that runs the build.
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-# nanobind looks for `Python`, not `Python3`. Another one, of 3.12 or newer, is given for modules that
-# it and all later ones load (`make wheel`): headers are all that is used of it.
+# nanobind looks for `Python`, not `Python3`. `make wheel` passes a Python of 3.12 or newer for modules
+# in the limited API; only its headers are used.
 option(HEARTH_STABLE_ABI "Compile the modules in CPython's limited API of 3.12" OFF)
 if(NOT HEARTH_STABLE_ABI)
   set(Python_EXECUTABLE ${Python3_EXECUTABLE})
@@ -62,7 +62,7 @@ execute_process(COMMAND ${Python3_EXECUTABLE} -m nanobind --cmake_dir
                 OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE)
 find_package(nanobind CONFIG REQUIRED)
 
-# The wheel's own CMake config insists on a CUDA toolkit, so the two libraries are named by hand.
+# The wheel's own CMake config requires a CUDA toolkit, so the two libraries are named here.
 execute_process(
   COMMAND ${Python3_EXECUTABLE} -c
           "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"

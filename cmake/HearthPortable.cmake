@@ -43,8 +43,8 @@ add_library(hearth_newer_glibc OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/newer_g
                                       ${CMAKE_CURRENT_LIST_DIR}/portable/standard_streams.cc)
 add_library(hearth_program_start OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/program_start.cc)
 
-# hearth_portable(TARGET): links a part of the wheel that way. The device library shares torch's
-# libstdc++, of which it needs no more than torch.
+# hearth_portable(TARGET): links a part of the wheel that way. The device library uses torch's
+# libstdc++.
 function(hearth_portable target)
   target_link_options(${target} PRIVATE -L${HEARTH_GLIBC_STUBS} LINKER:--no-as-needed)
   target_link_libraries(${target} PRIVATE hearth_newer_glibc -lpthread -ldl -lrt)

@@ -161,7 +161,7 @@ class Step:
     BACKWARD = 2 / 3
 
     def seconds(self, of: Constants, hosts: int, per_host: int = 1) -> float:
-        """Seconds of a step whose buckets are reduced during backward: the last bucket is ready at the
+        """Seconds of a step whose buckets are reduced during backward: the last one is ready at the
         end of backward, and each waits for the previous one."""
         buckets = max(1, math.ceil(self.gradient_bytes / self.bucket_bytes))
         each = hierarchical(of, hosts, per_host, self.gradient_bytes / buckets)

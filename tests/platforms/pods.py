@@ -122,7 +122,7 @@ class Pods:
         return self._network.driver if index < 0 else self._network.hosts[index]
 
     def _environment(self, index: int) -> dict[str, str]:
-        """The environment of Spark's image: no USER, no TMPDIR, and the home of a user without an entry."""
+        """The environment of Spark's image: no USER, no TMPDIR, a home as without a user entry."""
         import pyspark
 
         kept = ("JAVA_HOME", "HEARTH_NATIVE_DIR")

@@ -13,10 +13,9 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import py4j.ClientServer
 
-/** The Python process in which the driver's logic runs: the trainings, tests and extractions that
-  * are asked for here. It works on this JVM's Spark sessions and DataFrames by py4j, over an
-  * authenticated connection on loopback. It ends with the JVM, however that one ends, as its
-  * standard input is a pipe from here. Any thread may call.
+/** The Python process that runs the driver's logic: trainings, tests and extractions. It uses this
+  * JVM's Spark sessions and DataFrames through py4j, over an authenticated loopback connection. It
+  * always ends with the JVM, as its standard input is a pipe from here. Thread-safe.
   */
 final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   private val inbox = new LinkedBlockingQueue[Option[Request]]
@@ -80,12 +79,12 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
     server.shutdown()
   }
 
-  /** Ends the process; calls that still run end with an error. */
+  /** Ends the process; pending calls fail. */
   override def close(): Unit = {
     closing = true
     inbox.put(None)
     if (!process.waitFor(PythonDriver.EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly()
-    Try(Runtime.getRuntime.removeShutdownHook(hook)) // the JVM may be about to end itself
+    Try(Runtime.getRuntime.removeShutdownHook(hook)) // fails if the JVM is shutting down
     ()
   }
 }
@@ -131,12 +130,12 @@ object PythonDriver {
       ()
     } catch {
       case error: HearthException =>
-        if (error.getCause == null) error.setStackTrace(Array.empty) // the line says it all
+        if (error.getCause == null) error.setStackTrace(Array.empty) // the message is complete
         throw error
     }
 
-  /** The process of a SparkContext, which lives as long: what features() gives is computed later. That
-    * of a command line, which made the context, also answers what a source of the user's asks.
+  /** The process of a SparkContext, with the same lifetime, as features() is evaluated lazily. The
+    * process of a command line, which created the context, also serves user-defined sources.
     */
   private def of(context: SparkContext): PythonDriver = synchronized {
     ofProgram.filter(_.isAlive).getOrElse(ofContext(context))
@@ -161,7 +160,7 @@ object PythonDriver {
     bytes.map(byte => f"$byte%02x").mkString
   }
 
-  /** A server whose threads do not keep the JVM alive, as daemons start none but daemons. */
+  /** A server whose threads do not keep the JVM alive: daemon threads start daemon threads. */
   private def serve(inbox: Inbox, secret: String): ClientServer = {
     val built = new CompletableFuture[ClientServer]
     val builder = new ClientServer.ClientServerBuilder(inbox)

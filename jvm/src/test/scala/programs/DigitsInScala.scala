@@ -68,14 +68,14 @@ object DigitsInScala {
     say("schema", features.schema.fields.map(field => s"${field.name}:${field.dataType.sql}").mkString(" "))
   }
 
-  /** Trains and tests with a source of the program's, whose rows an RDD brings. */
+  /** Trains and tests with a user-defined source of an RDD. */
   private def ownSource(cos: CaffeOnSpark, conf: Config): String = {
     cos.train(DataSource.getSource(conf, true))
     val held = DataSource.getSource(conf, false)
     s"${held.getClass.getSimpleName} ${cos.features(held).count()} ${cos.test(held)("accuracy").head}"
   }
 
-  /** Rows written as TFRecord files, read again, and what a SavedModel makes of them. */
+  /** Writes TFRecord files, reads them, and applies a SavedModel. */
   private def tensorflow(sc: SparkContext, saved: String, records: String): String = {
     implicit val context: SparkContext = sc
     val spark = SparkSession.builder().getOrCreate()
@@ -96,7 +96,7 @@ object DigitsInScala {
     sc.statusTracker.getJobIdsForGroup("digits").length.toString
   }
 
-  /** The fields of what `work` ends with. */
+  /** The fields of the exception of `work`. */
   private def failure(work: => Any): String =
     try s"none, but $work"
     catch {

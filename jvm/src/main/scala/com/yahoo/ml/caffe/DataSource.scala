@@ -5,7 +5,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
-/** The rows of a net's data layer. Nothing is read before it is used.
+/** The rows of a net's data layer, read lazily.
   *
   * A user-defined class, which a layer names by `source_class`, has a public constructor (Config, Int,
   * Boolean) and overrides makeRDD or makeFrame. They are called on the driver, once for each training,
@@ -14,7 +14,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
   * `nextBatch` as in CaffeOnSpark.
   *
   * @tparam T1 an element of makeRDD
-  * @tparam T2 stands for nothing
+  * @tparam T2 not used
   * @param layerId the layer's index in conf.netParam
   * @param STOP_MARK not used
   */
@@ -25,8 +25,8 @@ abstract class DataSource[T1, T2](
   def this(conf: Config, layerId: Int, isTrain: Boolean) =
     this(conf, layerId, isTrain, null.asInstanceOf[T1])
 
-  /** The samples, as CaffeOnSpark has them: of a MemoryData layer (id, label, channels, height, width,
-    * encoded, bytes), of a CoSData layer (id, values), a value for each top.
+  /** The samples in CaffeOnSpark's form: (id, label, channels, height, width, encoded, bytes) for a
+    * MemoryData layer, (id, values) with a value per top for a CoSData layer.
     */
   def makeRDD(sc: SparkContext): RDD[T1] =
     throw HearthException.refused(
@@ -43,10 +43,10 @@ abstract class DataSource[T1, T2](
   def layer: java.util.Map[String, Object] =
     conf.netParam.get("layer").asInstanceOf[java.util.List[java.util.Map[String, Object]]].get(layerId)
 
-  /** The rows where they do not come from what the layer names. */
+  /** The rows, if they are not those that the layer names. */
   private[caffe] def rows: Option[DataFrame] = Some(makeFrame(SparkSession.builder().getOrCreate()))
 
-  /** For Python, with the number that its DataFrame has there, if it has one. */
+  /** For Python, with the number of its DataFrame there, if any. */
   private[caffe] final def asked(frame: Option[Int]): Map[String, Any] =
     Map("config" -> conf.asked, "training" -> isTrain, "frame" -> frame)
 }
@@ -54,13 +54,13 @@ abstract class DataSource[T1, T2](
 object DataSource {
 
   /** The rows that the TRAIN (or TEST) net's data layer names by `source_class` and `source`: an
-    * object of that class, where it is one's own.
+    * object of that class, if it is user-defined.
     *
     * @throws hearth.HearthException no such layer, an unknown `source_class`, no `source`
     */
   def getSource(conf: Config, isTraining: Boolean): DataSource[_, _] = {
     val (layerId, named) = fedLayer(conf, isTraining)
-    OwnSource.make(named, conf, layerId, isTraining)
+    UserSource.make(named, conf, layerId, isTraining)
       .getOrElse(checked(new Declared(conf, layerId, isTraining, None)))
   }
 

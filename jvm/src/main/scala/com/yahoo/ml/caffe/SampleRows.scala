@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.{IntegerType, StringType, StructType}
 private[caffe] object SampleRows {
   private type Layer = java.util.Map[String, Object]
 
-  // Of a MemoryData layer; in the order of a sample.
+  // Columns of a MemoryData layer, in the order of a sample.
   private val ImageSample = new StructType()
     .add("id", StringType).add("label", StringType)
     .add("channels", IntegerType).add("height", IntegerType).add("width", IntegerType)
@@ -25,8 +25,8 @@ private[caffe] object SampleRows {
     "ENCODED_IMAGE_WITH_DIM" -> new StructType()
       .add("height", IntegerType).add("width", IntegerType).add("image", BinaryType))
 
-  /** The executors need this jar, as they need that of the RDD's own class. A sample of another form
-    * ends the job with a sentence that names it.
+  /** The executors need this jar, as well as that of the RDD's class. A sample of another form fails
+    * the job with an error that names it.
     */
   def frame(spark: SparkSession, samples: RDD[_], layer: Layer): DataFrame = {
     val where = s"layer '${layer.get("name")}'"
