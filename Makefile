@@ -71,7 +71,7 @@ test: setup
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m "not long"
 
 # Whole programs whose parts `make test` covers: the demo, the recipes, estimators and Keras' backup
-# under kills, elastic ranks, the draws of the property test. Fifteen minutes.
+# under kills, elastic ranks, randomized fault tests. Fifteen minutes.
 test-long: build
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m long
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m long
@@ -141,7 +141,7 @@ bench: build
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
 # 100 kills (25 minutes), 108 of trainings on datasets (40 minutes), deliveries of datasets by tasks
-# that fail (10 minutes), then 200 draws of the property test; docs/reliability.md keeps the last
+# that fail (10 minutes), then 200 randomized fault tests; docs/reliability.md keeps the last
 # tables.
 soak: build
 	@$(PYTHON) tests/soak/soak.py
@@ -149,7 +149,7 @@ soak: build
 	@$(PYTHON) tests/soak/keras_points.py
 	@$(PYTHON) tests/soak/elastic.py
 	@$(PYTHON) tests/soak/deliveries.py
-	@$(PYTHON) tests/soak/draws.py --draws 200
+	@$(PYTHON) tests/soak/random_faults.py --cases 200
 
 # The modules' tests under the sanitizers, each in its own build folder; under tsan those
 # without libtorch, which is not instrumented. Slow: half an hour to compile, then minutes.

@@ -79,13 +79,13 @@ def reached(state: Callable[[], _State], limit_s: float = _LIMIT_S) -> _State:
     return found
 
 
-class Strike:
+class Background:
     """Runs `act` in a thread during the block of `with`, and raises its exception."""
 
     def __init__(self, act: Callable[[], None]):
         self._act = act
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="strike", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
 
     def _run(self) -> None:
         try:
@@ -93,7 +93,7 @@ class Strike:
         except BaseException as error:
             self._error = error
 
-    def __enter__(self) -> Strike:
+    def __enter__(self) -> Background:
         self._thread.start()
         return self
 

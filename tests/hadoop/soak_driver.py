@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import recorded_program
-from hadoop_faults import Strike, kill_one, masters, reached
+from hadoop_faults import Background, kill_one, masters, reached
 from recorded_program import EPOCHS, ROWS
 from yarn_programs import (
     PROGRAM_S,
@@ -46,7 +46,7 @@ def test_a_restarted_driver_continues_with_the_same_rows(hadoop, tmp_path):
     folder.chmod(0o777)
     over = threading.Event()
 
-    def strike() -> None:
+    def kill() -> None:
         # In the second epoch, behind some checkpoints.
         reached(lambda: over.is_set() or counted_steps.progress(folder)[2] > 33, PROGRAM_S)
         if over.is_set():
@@ -55,7 +55,7 @@ def test_a_restarted_driver_continues_with_the_same_rows(hadoop, tmp_path):
         kill_one(masters, application)
 
     home = f"{hadoop.uri}/user/{hadoop.user}/recorded"
-    with Strike(strike):
+    with Background(kill):
         done = run_program(
             spark_submit(), "--master", "yarn", "--deploy-mode", "cluster",
             "--conf", "spark.yarn.maxAppAttempts=2",

@@ -90,7 +90,7 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
 
     victims, begun = [executors, trainers], None
 
-    def strike(event: dict) -> None:
+    def kill(event: dict) -> None:
         """Kills once per generation, as soon as it has written a snapshot.
 
         Snapshots that the last generation wrote after the kill do not count.
@@ -103,7 +103,7 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
             kill_one(victims.pop(0), application)
 
     train(spark, digits, "whole", 0)
-    events = train(spark, digits, "killed", 25, strike)
+    events = train(spark, digits, "killed", 25, kill)
     assert not victims
     assert len([event for event in events if event["event"] == "restart"]) == 2
     starts = ready_ones(events)

@@ -28,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
 
 import conftest
-from draws import SPECULATION
+from random_faults import SPECULATION
 from standalone import StandaloneCluster, WorkerHost
 
 HERE = Path(__file__).resolve().parent
@@ -57,7 +57,7 @@ class Run:
     arrow_rows: int  # of a batch that Spark hands over
 
 
-def draw(seed: int) -> Run:
+def run_of(seed: int) -> Run:
     """The run of a seed."""
     r = random.Random(seed)
     return Run(
@@ -79,16 +79,16 @@ def with_faults(seed: int, folder: str, batches: Iterator[Any]) -> Iterator[Any]
     task = TaskContext.get()
     partition, attempt = task.partitionId(), task.attemptNumber()
     chance = random.Random(f"{seed} {partition}")
-    fault, strikes_at = "" if attempt else chance.choice(_FAULTS), chance.choice((0, 1))
+    fault, fails_at = "" if attempt else chance.choice(_FAULTS), chance.choice((0, 1))
     Path(folder, f"{partition}-{attempt}").touch()
     for number, batch in enumerate(batches):
         half = max(1, batch.num_rows // 2)
         yield batch.slice(0, half)
-        if number == strikes_at and fault == "is killed":
+        if number == fails_at and fault == "is killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif number == strikes_at and fault == "fails":
+        elif number == fails_at and fault == "fails":
             raise RuntimeError("the first attempt")
-        elif number == strikes_at and fault == "is slow":
+        elif number == fails_at and fault == "is slow":
             time.sleep(_SLOW_S)
         yield batch.slice(half)
 
@@ -191,9 +191,9 @@ def run_all(seeds: Iterable[int], slots: int) -> Iterator[tuple[Run, dict[str, A
         stack.callback(spark.stop)
         for seed in seeds:
             try:
-                yield draw(seed), deliver(draw(seed), spark, folder / f"run-{seed}")
+                yield run_of(seed), deliver(run_of(seed), spark, folder / f"run-{seed}")
             except Exception as error:
-                yield draw(seed), {"error": repr(error)}
+                yield run_of(seed), {"error": repr(error)}
 
 
 def main() -> int:

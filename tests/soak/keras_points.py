@@ -13,14 +13,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import counted_steps
-from struck_keras import EPOCHS, POINTS, ROWS
+from killed_keras import EPOCHS, POINTS, ROWS
 from tensorflow_ranks import Ranks
 
 PROGRAM = f"""
 sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
-import struck_keras
-records, life, strike = case
-struck_keras.run(rank, world, records, life, tuple(strike))
+import killed_keras
+records, life, kill = case
+killed_keras.run(rank, world, records, life, tuple(kill))
 say("done")
 """
 # Rank 0 saves this step after both ranks have taken it; the second epoch begins at 26.
@@ -28,16 +28,16 @@ STEP = 30
 NEVER = ("", 0, 0)
 
 
-def start(folder: Path, world: int, life: int, strike: tuple[str, int, int]) -> None:
+def start(folder: Path, world: int, life: int, kill: tuple[str, int, int]) -> None:
     """Starts all ranks once and waits until they end."""
     rendezvous = folder / f"rendezvous-{life}"
     rendezvous.mkdir()
-    case = [str(folder), life, list(strike)]
+    case = [str(folder), life, list(kill)]
     ranks = Ranks(rendezvous, PROGRAM, world=world, shared=False, case=case, seconds=30)
     try:
         for process in ranks.processes:
             said, errors = process.stdout.read(), process.stderr.read()
-            if strike == NEVER and "done" not in said:
+            if kill == NEVER and "done" not in said:
                 raise RuntimeError(f"a rank failed: {errors[-2000:]}")
     finally:
         ranks.end()

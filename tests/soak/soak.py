@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
 import conftest
 import counted_feed
 import frames
-from attackers import Attacker, FeedAttacker, TrainingAttacker
+from fault_threads import FaultThread, FeedFaults, TrainingFaults
 from counted_net import CountedNet, Tally
 from standalone import StandaloneCluster
 
@@ -83,20 +83,20 @@ def source_of(spark: Any, part: str, kind: str, net: CountedNet) -> Callable[[An
     return lambda conf: DataSource(spark).fromDataFrame(conf, frames.KINDS[kind](wanted), True)
 
 
-def train(spark: Any, source: Any, net: CountedNet, attacker: TrainingAttacker) -> str:
-    """Trains under attack; the hash of the model."""
+def train(spark: Any, source: Any, net: CountedNet, thread: TrainingFaults) -> str:
+    """Trains with faults; returns the hash of the model."""
     from hearth.caffeonspark import CaffeOnSpark
 
     conf = net.config(spark, clusterSize=str(WORLD), maxRestarts="100")
-    with attacker:
-        CaffeOnSpark(spark, on_event=attacker.on_event).train(source(conf))
+    with thread:
+        CaffeOnSpark(spark, on_event=thread.on_event).train(source(conf))
     return hashlib.sha256((net.folder / "model.caffemodel").read_bytes()).hexdigest()
 
 
 def attack_training(
     spark: Any, folder: Path, part: str, kinds: list[str], seed: int
 ) -> dict[str, Any]:
-    """The same training in peace and under attack."""
+    """The same training without and with faults."""
     kind = SOURCES[part][seed % len(SOURCES[part])]
     parquet = folder / "rows.parquet"
     if not parquet.exists():
@@ -105,14 +105,14 @@ def attack_training(
     settings = {"max_iter": 800 + 60 * len(kinds), "source": f"file:{parquet}"}
     net = CountedNet(folder / f"training-{seed}", ROWS, BATCH, **settings)
     source = source_of(spark, part, kind, net)
-    unbroken = train(spark, source, net, TrainingAttacker(net, WORLD, [], seed))
-    peace = net.tally()
+    unbroken = train(spark, source, net, TrainingFaults(net, WORLD, [], seed))
+    unbroken_run = net.tally()
     net.clear()
-    attacker = TrainingAttacker(net, WORLD, kinds, seed)
-    same = train(spark, source, net, attacker) == unbroken
-    if not peace.exact:
-        print(f"{kind}, in peace: {peace}", flush=True)
-    return result(attacker, net.tally(), same and peace.exact, kind)
+    thread = TrainingFaults(net, WORLD, kinds, seed)
+    same = train(spark, source, net, thread) == unbroken
+    if not unbroken_run.exact:
+        print(f"{kind}, without kills: {unbroken_run}", flush=True)
+    return result(thread, net.tally(), same and unbroken_run.exact, kind)
 
 
 def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[str, Any]:
@@ -127,13 +127,13 @@ def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[s
     cluster = TFCluster.run(
         sc, counted_feed.learn, plan, WORLD, 0, input_mode=mode, restart=True
     )  # fmt: skip
-    attacker = FeedAttacker(cluster, folder, kinds, seed)
-    with attacker:
+    thread = FeedFaults(cluster, folder, kinds, seed)
+    with thread:
         for epoch in range(epochs):
             ids = sc.parallelize(range(epoch * rows, (epoch + 1) * rows), PARTITIONS)
             cluster.train(ids.map(_slowly), num_epochs=1)
         cluster.shutdown()
-    return result(attacker, counted_feed.tally(folder, rows, epochs), True, "rdd")
+    return result(thread, counted_feed.tally(folder, rows, epochs), True, "rdd")
 
 
 def _slowly(row: int) -> int:
@@ -142,13 +142,13 @@ def _slowly(row: int) -> int:
     return row
 
 
-def result(attacker: Attacker, tally: Tally, same: bool, source: str) -> dict[str, Any]:
+def result(thread: FaultThread, tally: Tally, same: bool, source: str) -> dict[str, Any]:
     """A training's record in the JSON file."""
     row = {
         "source": source,
-        "recoveries": dict(attacker.recoveries),
-        "missed": dict(attacker.missed),
-        "error": repr(attacker.error) if attacker.error else "",
+        "recoveries": dict(thread.recoveries),
+        "missed": dict(thread.missed),
+        "error": repr(thread.error) if thread.error else "",
         "epochs": tally.epochs,
         "lost": tally.lost,
         "doubled": tally.doubled,

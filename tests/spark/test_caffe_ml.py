@@ -60,23 +60,23 @@ def test_a_cross_validator_of_two_at_a_time_finds_the_better_rate(spark, digits,
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["trainer", "executor"])
 def test_a_cross_validator_survives_a_killed_process(spark, digits, tmp_path, kind):
-    earlier, struck = set(trainers()), []
+    earlier, killed = set(trainers()), []
 
-    def strike():
+    def kill():
         def running():
             return [pid for pid in set(trainers()) - earlier if seconds_of(pid) > 0.3]
 
         pid = victim(kind, wait_until(running, 120)[0])
         os.kill(pid, signal.SIGKILL)
-        struck.append(wait_until(lambda: not is_alive(pid), 30))
+        killed.append(wait_until(lambda: not is_alive(pid), 30))
 
-    injector = threading.Thread(target=strike)
+    injector = threading.Thread(target=kill)
     injector.start()
     stage = estimator(digits, tmp_path, max_iter=300)
     validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
     best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
     injector.join()
-    assert struck == [True] and best.avgMetrics[1] > best.avgMetrics[0] + 0.3
+    assert killed == [True] and best.avgMetrics[1] > best.avgMetrics[0] + 0.3
 
 
 def seconds_of(pid):

@@ -135,13 +135,13 @@ def session(solver, model, table):
 
 # One training without a fault, one whose trainer is killed: the same validations.
 def restart(solver, model, prefix):
-    struck, found, conf = [], [], config(solver, model)
+    killed, found, conf = [], [], config(solver, model)
     others = set(faults.trainers())  # of the predictions before
 
-    def strike():
+    def kill():
         if faults.wait_until(lambda: os.path.exists(f"{prefix}_iter_100.hearth.json"), 60):
-            struck.append(min(set(faults.trainers()) - others))
-            os.kill(struck[0], signal.SIGKILL)
+            killed.append(min(set(faults.trainers()) - others))
+            os.kill(killed[0], signal.SIGKILL)
 
     def train():
         train, test = sources.getSource(conf, True), sources.getSource(conf, False)
@@ -150,7 +150,7 @@ def restart(solver, model, prefix):
     unbroken = train()
     for file in glob.glob(f"{prefix}_iter_*"):
         os.remove(file)
-    threading.Thread(target=strike).start()
+    threading.Thread(target=kill).start()
     broken = train()
     print([event["reason"] for event in found if event["event"] == "restart"])
     print("rows", len(broken), "same", broken == unbroken)

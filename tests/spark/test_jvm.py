@@ -191,11 +191,11 @@ def scala(home, digits, endless, saved_model, tmp_path_factory) -> Iterator[Subm
     given += (own, ",".join(own_solver(digits, kind) for kind in NO_SOURCES))
     program = Submitted(folder, home, "programs.DigitsInScala", *given)
     try:
-        assert program.result("strike") == "a trainer"
+        assert program.result("kill") == "a trainer"
         program.await_iterations()
         # The youngest: those that tested live as long as their Python workers.
         os.kill(max(marked_processes("--control-fd")), signal.SIGKILL)
-        program.await_(lambda: "strike: the JVM" in program.said())
+        program.await_(lambda: "kill: the JVM" in program.said())
         program.await_iterations()
         yield program
     finally:

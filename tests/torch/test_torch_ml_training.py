@@ -132,29 +132,29 @@ def test_a_killed_rank_and_a_later_fit_resume_from_the_folder(spark, tmp_path):
     assert longer.history[:4] == model.history and len(longer.history) == 5
 
 
-class StrikesInSecondEpoch:
-    def __init__(self, strike):
-        self.strike = strike
+class KillsInSecondEpoch:
+    def __init__(self, kill):
+        self.kill = kill
 
     def on_epoch_begin(self, trainer):
         if trainer.epoch == 1:
-            self.strike()
+            self.kill()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("struck", ["rank", "executor"])
-def test_a_cross_validation_that_loses_a_process_finds_the_same(spark, tmp_path, struck):
+@pytest.mark.parametrize("killed", ["rank", "executor"])
+def test_a_cross_validation_that_loses_a_process_finds_the_same(spark, tmp_path, killed):
     frame = rows(spark).selectExpr("features", "y", "y[0] s").cache()
 
     def metrics(victim):
         kills = KillsInATrial(tmp_path, victim)
         stage = TorchEstimator(
-            make_line, mse, torch.optim.Adam, callbacks=[StrikesInSecondEpoch(kills)], labelCol="y",
+            make_line, mse, torch.optim.Adam, callbacks=[KillsInSecondEpoch(kills)], labelCol="y",
             epochs=3, learningRate=0.05, storeDir=f"file://{tmp_path}/{victim}",
         )  # fmt: skip
         found = metrics_of(stage, frame, (stage.modelArgs, [{"hidden": 8}]))
         assert os.path.exists(kills.mark) == (victim != "none")
         return found
 
-    assert metrics(struck) == pytest.approx(metrics("none"))
+    assert metrics(killed) == pytest.approx(metrics("none"))

@@ -36,7 +36,7 @@ final class Request private[hearth] (
   def succeed(json: String, frame: DataFrame): Unit =
     answer.complete(Request.Answer(Json.read(json), frame))
 
-  /** Ends it with the fields of a failure as JSON. `trace`: Python's stack trace for a bug, else "". */
+  /** Ends it with a failure's fields as JSON. `trace`: Python's stack trace for a bug, else "". */
   def fail(json: String, trace: String, cause: Throwable): Unit = {
     val shown = if (cause == null && trace.nonEmpty) new RuntimeException(trace) else cause
     answer.completeExceptionally(HearthException.of(json, shown))

@@ -42,10 +42,10 @@ object DigitsInScala {
     say("kept", failure(conf.devices = 0) + s"; still ${conf.devices}")
 
     val long = new Config(sc, Array("-conf", endless) ++ flags).set("maxRestarts", 0)
-    say("strike", "a trainer")
+    say("kill", "a trainer")
     say("killed", failure(cos.train(DataSource.getSource(long, true))))
     say("interrupted", interrupted(sc, cos.train(DataSource.getSource(long, true))))
-    say("strike", "the JVM")
+    say("kill", "the JVM")
     cos.train(DataSource.getSource(long, true))
   }
 

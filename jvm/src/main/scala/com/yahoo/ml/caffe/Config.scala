@@ -18,7 +18,7 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
 
   def this(sc: SparkContext) = this(sc, null)
 
-  /** A setting: a string, number or boolean; java.util.List for lists, java.util.Map for prototxts. */
+  /** A setting: string, number, boolean, java.util.List, or java.util.Map for prototxts. */
   def get(name: String): Any = synchronized(ask(name))
 
   /** Returns this. */
