@@ -16,7 +16,7 @@ import tensorflow as tf
 
 
 def main() -> None:
-    """Says "ready" once all workers have met; TF_CONFIG in the environment says who they are."""
+    """Prints "ready" once all workers are connected; TF_CONFIG has their addresses."""
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import quick_java
 
-# A worker of pytest-xdist has inherited the mark of the process above it.
+# A pytest-xdist worker has inherited its parent's mark.
 if "PYTEST_XDIST_WORKER" in os.environ or "HEARTH_TEST_MARK" not in os.environ:
     os.environ["HEARTH_TEST_MARK"] = str(uuid.uuid4())
 # A shell's job in the background ignores it, and so would the programs that tests interrupt.

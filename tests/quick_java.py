@@ -60,7 +60,7 @@ _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 def home() -> Path | None:
-    """JAVA_HOME for tests, where it was made of the Java and for the Spark that they have."""
+    """JAVA_HOME for tests, if made from the installed Java for the installed Spark."""
     java = _java()
     if java is None or (_HOME / "lib").resolve().parent != java.parents[1]:
         return None

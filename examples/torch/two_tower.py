@@ -29,7 +29,7 @@ def main_fun(args, ctx):
     for _ in range(args.epochs):
         for user, item in pairs:
             optimizer.zero_grad()
-            # The other items of the minibatch are those that the user has not taken.
+            # The other items of the minibatch are the negatives.
             scores = model(user, item)
             loss = torch.nn.functional.cross_entropy(scores, torch.arange(len(user)))
             loss.backward()

@@ -118,7 +118,7 @@ class HadoopCluster:
         return self
 
     def stop(self) -> None:
-        """Kills all that it started, and what came from it."""
+        """Kills the processes that it started and their descendants."""
         if self._keeper is None:
             shutil.rmtree(self.folder, ignore_errors=True)
             return
@@ -224,7 +224,7 @@ class HadoopCluster:
         return {}
 
     def _before_daemons(self) -> None:
-        """Starts what the daemons need."""
+        """Starts the services that the daemons need."""
 
     def _who(self, user: str) -> dict[str, str]:
         """Variables by which a program is this user to HDFS."""

@@ -64,7 +64,7 @@ def _reap() -> None:
 
 
 def _end_all() -> None:
-    """Kills until nothing is left: what loses its parent meanwhile becomes ours."""
+    """Kills until no descendant is left: orphans become children of this process."""
     while descendants := _descendants():
         for pid in descendants:
             with suppress(ProcessLookupError):

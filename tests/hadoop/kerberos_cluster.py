@@ -71,7 +71,7 @@ def _principal(service: str) -> str:
 
 
 class KerberosCluster(HadoopCluster):
-    """HDFS and YARN that ask everyone for a ticket or a token. `user` is one of its realm.
+    """HDFS and YARN that require a ticket or a token. `user` belongs to its realm.
 
     Attributes:
         krb5: the folder of the KDC, with `krb5.conf`.

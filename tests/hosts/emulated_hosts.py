@@ -55,7 +55,7 @@ class Host:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # The holder ends when its input does, and as the first process of the namespace ends all.
+        # The holder ends with its input; as the first process of the namespace, it ends all others.
         script = 'hostname "$0"; ip link set lo up; echo ready; exec cat'
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--pid", "--uts", "--ipc", "--mount-proc", "--fork",

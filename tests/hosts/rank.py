@@ -92,7 +92,7 @@ _WORK: dict[str, Work] = {"operations": _operations, "steps": _steps}
 
 
 def _cause(member: _core.Member | None) -> str:
-    """The first failure of any rank. An operation may end before, by another's leaving."""
+    """The first failure of any rank. An operation may fail earlier, when another rank leaves."""
     with suppress(ConnectionError):
         message = json.loads(member.next_message(2) or "{}") if member else {}
         return message.get("failure", {}).get("message", "")
@@ -100,7 +100,7 @@ def _cause(member: _core.Member | None) -> str:
 
 
 def main(works: dict[str, Work]) -> None:
-    """Joins, does that of the works which is asked for, and says how it ended."""
+    """Joins, does the requested work, and prints its result."""
     job = json.loads(sys.stdin.readline())
     member = None
     try:

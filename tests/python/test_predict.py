@@ -53,7 +53,7 @@ def test_minibatches_are_full_across_arrow_batches_and_results_stay_with_their_r
 
     batches = arrow_batches(3, 0, 5, 9, 1)
     program = program_of(lambda: function, None, ("x",), ("y",))
-    # In the process of a test the function need not travel.
+    # The function runs in the test's process, so it is not pickled.
     predictor = Predictor(program)
     predictor._function = function
     model_thread._kept["model", program.key] = predictor

@@ -77,7 +77,7 @@ def test_other_folders_are_read(tmp_path):
 
 @pytest.mark.parametrize("error", [ConnectionError, TimeoutError])
 def test_a_file_system_that_does_not_answer_is_asked_once(error):
-    """The core repeats each question for a while; who reads the files says why it failed."""
+    """The core retries each request for a while; the reader of the files reports the failure."""
     asked = []
 
     class Down:

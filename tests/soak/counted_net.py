@@ -143,7 +143,7 @@ class CountedNet:
 
 
 def tally(iterations: list[list[int]], rows: int) -> Tally:
-    """Counts epoch by epoch; an epoch is over when `rows` rows were given."""
+    """Counts epoch by epoch; an epoch ends after `rows` rows."""
     epochs = lost = doubled = 0
     seen: Counter[int] = Counter()
     for ids in iterations:

@@ -55,10 +55,10 @@ _POLL_S = 0.02
 
 
 class Killer:
-    """Kills at random once the ranks of a start have taken some steps; a thread, ended by close().
+    """A thread that kills at random after some steps of each start; ended by close().
 
     Attributes:
-        killed: how many processes of each kind were.
+        killed: number of killed processes by kind.
     """
 
     def __init__(self, folder: Path, chance: random.Random, kills: int):

@@ -62,7 +62,7 @@ class Terminal:
         assert found and self.process.poll() is None, self.said()
 
     def hears(self) -> bool:
-        """Whether its own handler is there, rather than Python's: its work has a thread then."""
+        """Whether Hearth's signal handler is installed: then a thread does the work."""
         return len(os.listdir(f"/proc/{self.process.pid}/task")) > 1
 
     def interrupt(self, whole_group: bool = True) -> None:

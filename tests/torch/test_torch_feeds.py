@@ -106,7 +106,7 @@ class DataLoaderDispatcher:
 
 @pytest.fixture
 def accelerate(monkeypatch):
-    """Classes by the names that Accelerate's have, in a group of two ranks as far as they know."""
+    """Stand-ins for Accelerate's classes, in an apparent group of two ranks."""
     import torch.distributed as dist
 
     module = ModuleType("accelerate.data_loader")

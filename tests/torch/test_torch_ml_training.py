@@ -102,7 +102,7 @@ def test_trials_of_a_grid_run_concurrently_with_separate_checkpoints(spark, tmp_
 
 
 class KillsOnce:
-    """Kills rank 1 in the third epoch, unless it has done so."""
+    """Kills rank 1 once, in the third epoch."""
 
     def __init__(self, folder):
         self.folder = folder
