@@ -73,7 +73,7 @@ class OpenMpi(Peer):
         process = self._start([*command, *options, str(program), pipes])
         self._answers = process.stdout
         for rank in range(world):
-            # Opened for reading and writing, so that opening never waits for a rank that failed to start.
+            # Opened read-write, so that opening never waits for a rank that failed to start.
             descriptor = os.open(f"{pipes}{rank}", os.O_RDWR)
             self._ask.append(self._ends.enter_context(os.fdopen(descriptor, "w")))
 

@@ -70,7 +70,7 @@ class Program:
         return batch
 
     def iterate(self, steps):
-        """Takes `count` batches, or all remaining ones, and keeps or drops the iterator."""
+        """Takes `steps` batches, or all remaining ones, and keeps or drops the iterator."""
         batches = iter(self.loader)
         for _ in range(steps):
             if self.left:
