@@ -149,10 +149,7 @@ def sequence_of_images(folder: Path) -> str:
     with open(path, "wb") as file:
         write_records(
             file,
-            (
-                (pair_key(f"{i:08d}", str(i % 10)), data[i : i + IMAGE_BYTES])
-                for i in range(IMAGES)
-            ),
+            ((pair_key(f"{i:08d}", str(i % 10)), data[i : i + IMAGE_BYTES]) for i in range(IMAGES)),
         )
     return str(path)
 

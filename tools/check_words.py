@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 from sizes import tracked  # noqa: E402
 
-
 # (what not to write, what to write instead)
 WORDS = [
     (r"(far|near) (files?|folders?|rows?|snapshots?|splits?|hosts?)|elsewhere", "remote, local"),

@@ -122,9 +122,7 @@ def _line(name: str, values: list[float]) -> str:
 def main() -> int:
     """Prints and draws; 1 where the check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--measured", type=Path, default=_MEASURED, help="output of bench/scale.py"
-    )
+    parser.add_argument("--measured", type=Path, default=_MEASURED, help="output of bench/scale.py")
     parser.add_argument("--plot", type=Path, help="file to draw to")
     options = parser.parse_args()
     measured = json.loads(options.measured.read_text())

@@ -80,9 +80,7 @@ def content(path: Path) -> dict[str, tuple]:
 
 
 @pytest.mark.parametrize("name", ["net.caffemodel.h5", "net_with_diff.caffemodel.h5"])
-def test_a_written_hdf5_model_equals_caffes(
-    case: Case, tmp_path: Path, name: str
-) -> None:
+def test_a_written_hdf5_model_equals_caffes(case: Case, tmp_path: Path, name: str) -> None:
     solver = solver_at(case, 0, tmp_path)
     solver.net.copy_from(str(FILES / name))
     solver.net.save(str(tmp_path / name), diffs="diff" in name)

@@ -68,8 +68,8 @@ def test_nodes_read_files_near_their_blocks_themselves(hadoop, spark, tmp_path):
     found = [json.loads(file.read_text()) for file in tmp_path.glob("node*")]
     for folder in (parquet, records):
         assert sum(node[folder][0] for node in found) == 2 * ROWS
-        assert sum(node[place][1] for node in found) == ROWS * (ROWS - 1)
-        assert all(node[place][0] for node in found)
+        assert sum(node[folder][1] for node in found) == ROWS * (ROWS - 1)
+        assert all(node[folder][0] for node in found)
     local, remote = cluster_of_files.bytes_read()  # the one DataNode is on this host
     assert local > 0
     assert remote == 0

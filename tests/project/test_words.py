@@ -37,7 +37,7 @@ def test_python_and_markdown_are_checked():
 
 
 def test_scala_and_comments_of_scripts_are_checked():
-    source = "/** Splits\n  * of its own. */\nval name = s\"bad rows\" // anew\n"
+    source = '/** Splits\n  * of its own. */\nval name = s"bad rows" // anew\n'
     assert sorted(words(source, "jvm/A.scala")) == ["2 'of its own'", "3 'anew'", "3 'bad rows'"]
     for path in ("tools/a.sh", "Makefile", "tests/CMakeLists.txt", ".github/ci.yml"):
         assert words("#!/pieces\necho pieces # a piece\n  # Two\n", path) == ["2 'piece'"]

@@ -89,7 +89,8 @@ def test_an_unreachable_client_gets_the_reason(live, taken):
     event, *missed = live.missed(kept(1))
     assert missed == kept(1)
     assert (
-        f"rank 0's host did not reach this client at 127.0.0.1:{live.listener.port}" in event["text"]
+        f"rank 0's host did not reach this client at 127.0.0.1:{live.listener.port}"
+        in event["text"]
     )
     assert live.missed([]) == []
 

@@ -70,9 +70,7 @@ def test_the_shell_is_used_where_the_core_is_refused(hdfs, shell, tmp_path, capf
     assert said.count("using Hadoop's shell instead") == 1 and "/models/x" in said
 
 
-def test_if_both_are_refused_the_shells_error_is_raised_and_the_core_retries(
-    hdfs, shell, tmp_path
-):
+def test_if_both_are_refused_the_shells_error_is_raised_and_the_core_retries(hdfs, shell, tmp_path):
     (tmp_path / "x").write_text("x")
     copies, own = RemoteCopies({}), hdfs.before
     hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))

@@ -111,8 +111,8 @@ def test_ranks_read_local_files(kind, tmp_path):
     assert elsewhere.endswith("in equal numbers of rows, 0 % of it on their own hosts")
     counts = {True: 0, False: 0}
 
-    def count(size, local):
-        counts[local] += size
+    def count(size, is_local):
+        counts[is_local] += size
 
     assert ids(rows.read(0, 2, count)) == first
     total = sum(file.size for file in rows.source.pinned.files)
@@ -171,8 +171,8 @@ def test_other_files_and_other_shares_have_another_hash(tmp_path):
     pq.write_table(pa.table({"id": [1]}), tmp_path / "part-999.parquet")
     assert before != local(tmp_path, seed=7).files_hash(0, 2)
     assert 0 <= before < 1 << 63
-    local = pinned(tmp_path, seed=7)
-    assert local.placed(named("ab")).files_hash(0, 2) != local.placed(named("ba")).files_hash(0, 2)
+    rows = pinned(tmp_path, seed=7)
+    assert rows.placed(named("ab")).files_hash(0, 2) != rows.placed(named("ba")).files_hash(0, 2)
 
 
 def test_a_file_that_changes_between_epochs_is_an_error(tmp_path):

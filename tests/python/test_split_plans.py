@@ -101,7 +101,7 @@ def test_local_and_remote_bytes_are_counted(tmp_path, monkeypatch):
             feed.next_batch(100)
     cluster.end()
     sizes = {file.name: file.stat().st_size for file in tmp_path.glob("part*")}
-    near = sizes["part-r-00000"] + sizes["part-r-00001"]
+    local = sizes["part-r-00000"] + sizes["part-r-00001"]
     assert (cluster.plans.local, cluster.plans.remote) == (local, sum(sizes.values()) - local)
 
 

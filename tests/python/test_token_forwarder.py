@@ -172,9 +172,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert sorted(os.listdir(folder)) == ["1.tokens", "2.tokens"]
     assert folder.stat().st_mode & 0o077 == 0
     assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
-    wait(
-        lambda: forward_tokens(session).number == 2
-    )  # known after HDFS has confirmed the file
+    wait(lambda: forward_tokens(session).number == 2)  # known after HDFS has confirmed the file
     assert base64.b64decode(forward_tokens(session).tokens) == b"HDTS third"
 
 

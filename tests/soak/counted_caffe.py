@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import counted_net
-from fault_threads import TrainingFaults
 from counted_net import CountedNet
+from fault_threads import TrainingFaults
 
 KINDS = {"rank": "trainer", "supervisor": "worker", "executor": "executor"}
 _STEPS_PER_KILL = 60

@@ -30,8 +30,8 @@ import conftest
 import counted_feed
 import faults
 import frames
-from fault_threads import feed_workers
 from counted_net import CountedNet, Tally
+from fault_threads import feed_workers
 from standalone import StandaloneCluster, WorkerHost
 
 HERE = Path(__file__).resolve().parent

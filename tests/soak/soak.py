@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
 import conftest
 import counted_feed
 import frames
-from fault_threads import FaultThread, FeedFaults, TrainingFaults
 from counted_net import CountedNet, Tally
+from fault_threads import FaultThread, FeedFaults, TrainingFaults
 from standalone import StandaloneCluster
 
 HERE = Path(__file__).resolve().parent

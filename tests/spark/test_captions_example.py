@@ -22,13 +22,13 @@ def done(spark, folder):
 
 def test_a21_captions_are_learned_and_generated_word_by_word(done, folder):
     assert done["loss"]["train"] < run.GOAL
-    captions = [pictures.caption_of(label) for label in range(len(pictures.CLASSES))]
+    captions = [shapes.caption_of(label) for label in range(len(shapes.CLASSES))]
     assert [one.said for one in done["train"]] == captions
     assert (folder / "captions_train.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_unseen_images_are_described(done):
-    right = sum(one.said == pictures.caption_of(i) for i, one in enumerate(done["test"]))
+    right = sum(one.said == shapes.caption_of(i) for i, one in enumerate(done["test"]))
     assert right >= 22, [one.said for one in done["test"]]  # all 24 where this was written
 
 

@@ -234,15 +234,17 @@ def test_a_custom_source_trains_tests_and_extracts(scala, digits):
 
 def test_an_invalid_source_is_a_one_line_error(scala):
     scala.result("wrong")
-    said = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
-    assert len(said) == len(NO_SOURCES)
-    for line, said in zip(said, NO_SOURCES.values(), strict=True):
+    lines = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
+    assert len(lines) == len(NO_SOURCES)
+    for line, said in zip(lines, NO_SOURCES.values(), strict=True):
         assert line.startswith("code=invalid_argument rank=-1 ") and said in line
 
 
 def test_an_invalid_prototxt_is_reported_with_its_line(scala):
-    said = r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
-    assert re.fullmatch(said, scala.result("wrong"))
+    wanted = (
+        r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
+    )
+    assert re.fullmatch(wanted, scala.result("wrong"))
 
 
 def test_a_refused_value_leaves_the_config_unchanged(scala):

@@ -102,9 +102,7 @@ OTHER_ROWS = {
 
 
 @pytest.mark.parametrize("kind", OTHER_ROWS)
-def test_a_retried_task_with_other_rows_is_an_error(
-    sc, notes, kind
-):
+def test_a_retried_task_with_other_rows_is_an_error(sc, notes, kind):
     change, words = OTHER_ROWS[kind]
 
     def other_again(part):
