@@ -19,7 +19,7 @@ CONFIGURE ?= -DHEARTH_TESTS=ON
 setup:
 	@tools/setup.sh $(SETUP)
 
-# Written anew by setup where it has installed other packages.
+# Rewritten by setup after it has installed other packages.
 .venv/requirements.sha256: setup
 	@:
 
@@ -27,14 +27,14 @@ $(BUILD)/build.ninja: .venv/requirements.sha256
 	@$(PYTHON) -m cmake --preset release -B $(BUILD) $(CONFIGURE) >$(BUILD).log 2>&1 || { tail -n 20 $(BUILD).log; exit 1; }
 	@mv $(BUILD).log $(BUILD)/configure.log
 
-# Where PYTHONDONTWRITEBYTECODE is set each of many processes would compile the package for itself.
+# With PYTHONDONTWRITEBYTECODE set, each process would compile the package again.
 COMPILE_PYTHON = $(PYTHON) -m compileall -q python
 
 build: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS)
 	@$(COMPILE_PYTHON)
 
-# Compiles what the demo runs; `make build` takes it up from there.
+# Compiles the parts of the demo; `make build` adds the rest.
 demo: setup $(BUILD)/build.ninja
 	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth _core _caffe hearth_feed_c
 	@$(COMPILE_PYTHON)
@@ -56,7 +56,7 @@ jar:
 WITHOUT_SPARK := tests/golden tests/project tests/python
 WITH_SPARK := tests $(WITHOUT_SPARK:%=--ignore=%) --ignore=tests/wheel --ignore=tests/hadoop
 
-# For the JVMs of the tests of Spark: it saves a third of their time. Without it they run as well.
+# For the JVMs of the Spark tests: saves a third of their time; optional.
 TEST_JAVA := build/java/bin/java
 
 $(TEST_JAVA): tests/quick_java.py tools/requirements.txt | build
@@ -70,8 +70,8 @@ test: setup
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not long"
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m "not long"
 
-# Whole programs whose parts `make test` tries: the demo, the recipes, estimators and Keras' backup
-# under kills, elastic ranks, the draws of the property test. Fifteen minutes.
+# Whole programs whose parts `make test` covers: the demo, the recipes, estimators and Keras' backup
+# under kills, elastic ranks, randomized fault tests. Fifteen minutes.
 test-long: build
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m long
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m long
@@ -81,8 +81,8 @@ test-quick: build
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not (slow or long or tensorflow or torch)"
 
-# The digits, recovery, Connect and a cluster's feed on other minor versions of Spark, each in an
-# environment of its own.
+# The digits, recovery, Connect and a cluster's feed on other minor versions of Spark, in separate
+# environments.
 SPARK_VERSIONS ?= 3.5 4.0
 test-spark-versions: build
 	@for version in $(SPARK_VERSIONS); do \
@@ -100,19 +100,19 @@ test-tables: build
 	  $$python tests/tables/catalogs.py hive || exit 1; done
 
 # Files, sources and checkpoints in servers of object stores, which are also busy, slow and cut off;
-# GCS_SERVER and AZURITE name those of Google's and Azure's, as tests/stores/run.py says.
+# GCS_SERVER and AZURITE name Google's and Azure's servers (tests/stores/run.py).
 test-stores: build
 	@python=$$(tools/stores_environment.sh) && $$python tests/stores/run.py
 
-# Trainings on executors in containers' likeness (as root): minutes.
+# Trainings on executors in emulated containers (as root): minutes.
 test-platforms: build
 	@$(PYTHON) -m pytest tests/platforms
 
-# Lightning and Accelerate programs by the backend "hearth", in an environment of their own.
+# Lightning and Accelerate programs with the backend "hearth", in a separate environment.
 test-torch-frameworks: build
 	@python=$$(tools/frameworks_environment.sh) && $$python tests/torch/frameworks/run.py
 
-# Trainings with an active run of MLflow, and what it then knows of them.
+# Trainings with an active MLflow run, and the records in MLflow.
 test-mlflow: build
 	@python=$$(tools/mlflow_environment.sh) && $$python tests/tracked/run.py
 
@@ -130,7 +130,7 @@ lint: build
 format: setup
 	@$(PYTHON) tools/lint.py --fix
 
-# The documentation as a site, in site/; without a network once mkdocs is there.
+# The documentation as a site, in site/; needs no network once mkdocs is installed.
 docs: setup
 	@python=$$(tools/docs_environment.sh) && NO_MKDOCS_2_WARNING=1 $$python -m mkdocs build
 
@@ -141,7 +141,7 @@ bench: build
 	  $(PYTHON) bench/$$name.py --json bench/results/$$name.json || exit 1; done
 
 # 100 kills (25 minutes), 108 of trainings on datasets (40 minutes), deliveries of datasets by tasks
-# that fail (10 minutes), then 200 draws of the property test; docs/reliability.md keeps the last
+# that fail (10 minutes), then 200 randomized fault tests; docs/reliability.md keeps the last
 # tables.
 soak: build
 	@$(PYTHON) tests/soak/soak.py
@@ -149,15 +149,14 @@ soak: build
 	@$(PYTHON) tests/soak/keras_points.py
 	@$(PYTHON) tests/soak/elastic.py
 	@$(PYTHON) tests/soak/deliveries.py
-	@$(PYTHON) tests/soak/draws.py --draws 200
+	@$(PYTHON) tests/soak/random_faults.py --cases 200
 
 # The modules' tests under the sanitizers, each in its own build folder; under tsan those
 # without libtorch, which is not instrumented. Slow: half an hour to compile, then minutes.
 sanitize: asan tsan
 
-# What sanitizers themselves break: memory that is measured or refused, UCX, which they do not know,
-# and idleness (tsan's own thread works on in a forked child). And a test that looks at a sum while
-# it grows, on purpose. Too much memory is refused, as without them.
+# Tests that fail under sanitizers: limits of memory, UCX (not instrumented), and idle processes
+# (tsan's thread runs in a forked child). The last one reads a sum while it is computed, on purpose.
 NOT_SANITIZED := FeedLoad.*:*OutOfMemoryIsFinal*:*Ucx*:*Rdma*:Trial.ADeadlockedChild*
 NOT_SANITIZED := $(NOT_SANITIZED):*ABucketIsReducedBeforeTheOthersAreReady*
 
@@ -208,8 +207,8 @@ soak-rdma: build
 	@tools/setup.sh qemu-system-x86 libucx0
 	@$(PYTHON) tests/rdma/run_guest.py $(BUILD) whole
 
-# For any system with glibc 2.28 (cmake/HearthPortable.cmake), in a build folder of its own, without
-# the tests. CC and CXX as in `make build`, so that the compiler cache knows the files.
+# For any system with glibc 2.28 (cmake/HearthPortable.cmake), in a separate build folder, without
+# the tests. CC and CXX as in `make build`, so that the compiler cache is shared.
 wheel: setup
 	@tools/setup.sh libsnappy-dev
 	@mkdir -p $(DIST) && rm -rf $(DIST)/untagged

@@ -1,6 +1,6 @@
-"""Contenders of bench/collective.py that are programs of their own: Open MPI and TensorFlow's ring.
+"""Contenders of bench/collective.py that run in separate processes: Open MPI, TensorFlow's ring.
 
-Each has processes that wait, without using a core, until they are asked.
+Their processes sleep until they are asked.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class OpenMpi(Peer):
         process = self._start([*command, *options, str(program), pipes])
         self._answers = process.stdout
         for rank in range(world):
-            # Opened for both, so that this end never waits for a rank that could not start.
+            # Opened read-write, so that opening never waits for a rank that failed to start.
             descriptor = os.open(f"{pipes}{rank}", os.O_RDWR)
             self._ask.append(self._ends.enter_context(os.fdopen(descriptor, "w")))
 

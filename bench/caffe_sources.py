@@ -3,8 +3,8 @@
 
 `bench/caffe_sources.py --json FILE`. A source's rows go by the feed that a Spark task uses into a
 ring, and a process at its other end takes minibatches of them, as a trainer does before it
-transforms them; both together are held against a process that reads the same files in pieces and
-looks at each cache line. A tool runs as a Spark job of one core, without Spark's start.
+transforms them; both together are compared with a process that reads the same files in chunks and
+touches each cache line. A tool runs as a Spark job of one core, without Spark's start.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from report import Report, alternate, arguments, seconds
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from lmdb_files import datum, write_lmdb
 
-PICTURE_BYTES = 150_000
-PICTURES = 3_000
+IMAGE_BYTES = 150_000
+IMAGES = 3_000
 DIGITS = 200_000
 GOAL_DIGITS = 300_000
 GOAL_TOOLS = 200
-FEATURE_PICTURES = 128
-PIECE = 8 << 20
+FEATURE_IMAGES = 128
+CHUNK = 8 << 20
 TOOLS = ("Binary2Sequence", "Binary2DataFrame", "LMDB2Sequence", "LMDB2DataFrame")
 FEATURES = "features/150 KB JPEGs"
 
@@ -70,38 +70,38 @@ def drained(consumer: Consumer, batches: Iterator[Any]) -> tuple[float, float]:
 
 
 def plain_read(path: str, copy: bool = False) -> tuple[float, float]:
-    """Reads the file's bytes in pieces, and looks at one of each cache line; the same seconds.
+    """Reads the file in chunks, touching each cache line; the same seconds.
 
-    `copy`: keeps them in another file, as a trainer keeps its rows for later epochs.
+    `copy`: also copies them to another file, as a trainer spools its rows for later epochs.
     """
     begin, used = time.perf_counter(), time.process_time()
-    piece = np.empty(PIECE, np.uint8)
+    chunk = np.empty(CHUNK, np.uint8)
     with open(path, "rb", buffering=0) as file, tempfile.TemporaryFile(buffering=0) as kept:
-        while count := file.readinto(memoryview(piece)):
-            piece[:count:64].sum()
+        while count := file.readinto(memoryview(chunk)):
+            chunk[:count:64].sum()
             if copy:
-                kept.write(memoryview(piece)[:count])
+                kept.write(memoryview(chunk)[:count])
         seconds = time.perf_counter() - begin, time.process_time() - used
     return seconds
 
 
 def bench_files(report: Report, folder: Path, rounds: int) -> None:
-    """What ranks read by themselves: rows into the trainer's queue, before any transformation."""
+    """Files that ranks read themselves: rows into the trainer's queue, not yet transformed."""
     from hearth import data
     from hearth.sources.rank_rows import RankRows
 
     consumer = Consumer()
     if report.wants("lmdb/150 KB images"):
-        path = lmdb_of_pictures(folder)
+        path = lmdb_of_images(folder)
         rows = RankRows(data.lmdb(path).pin().in_place())
         read_from_disk(f"{path}/data.mdb")
-        bench_pictures(report, "lmdb/150 KB images", f"{path}/data.mdb", rounds,
+        bench_images(report, "lmdb/150 KB images", f"{path}/data.mdb", rounds,
                        lambda: drained(consumer, rows.read(0, 1)))  # fmt: skip
     if report.wants("SequenceFile/150 KB images"):
-        path = read_from_disk(sequence_of_pictures(folder))
-        pictures = RankRows(data.sequence_file(path).pin().in_place())
-        bench_pictures(report, "SequenceFile/150 KB images", path, rounds,
-                       lambda: drained(consumer, pictures.read(0, 1)))  # fmt: skip
+        path = read_from_disk(sequence_of_images(folder))
+        images = RankRows(data.sequence_file(path).pin().in_place())
+        bench_images(report, "SequenceFile/150 KB images", path, rounds,
+                       lambda: drained(consumer, images.read(0, 1)))  # fmt: skip
     name = "lmdb/28x28 Datums"
     if report.wants(name):
         pixels = np.random.default_rng(1).bytes(784)
@@ -114,13 +114,13 @@ def bench_files(report: Report, folder: Path, rounds: int) -> None:
                        unit="rows/s")  # fmt: skip
 
 
-def bench_pictures(
+def bench_images(
     report: Report, name: str, path: str, rounds: int, ours: Callable[[], tuple[float, float]]
 ) -> None:
-    """By wall, where feeder and trainer share the work, and by the processor time of both."""
+    """Reports wall time, for which feeder and trainer share the work, and their processor time."""
     sides = (ours, lambda: plain_read(path), lambda: plain_read(path, True))
     found, *peers = alternate(rounds, *sides)
-    megabytes = PICTURES * PICTURE_BYTES / 1e6
+    megabytes = IMAGES * IMAGE_BYTES / 1e6
     for kind, place in (("", 0), (", per core", 1)):
         rates = [megabytes / times[place] for times in found]
         for number, peer_name in enumerate(
@@ -131,39 +131,36 @@ def bench_pictures(
 
 
 def read_from_disk(path: str) -> str:
-    """Leaves the file in the page cache in large pieces, as reads do and small writes do not."""
+    """Reads the file into the page cache in large chunks; small writes leave it in small pages."""
     with open(path, "rb", buffering=0) as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        while file.read(PIECE):
+        while file.read(CHUNK):
             pass
     return path
 
 
-def sequence_of_pictures(folder: Path) -> str:
+def sequence_of_images(folder: Path) -> str:
     from hearth.caffeonspark.tools.sequence_keys import pair_key
     from hearth.caffeonspark.tools.sequence_parts import write_records
 
-    path = folder / "pictures_seq"
-    data = np.random.default_rng(2).bytes(PICTURE_BYTES + PICTURES)
+    path = folder / "images_seq"
+    data = np.random.default_rng(2).bytes(IMAGE_BYTES + IMAGES)
     with open(path, "wb") as file:
         write_records(
             file,
-            (
-                (pair_key(f"{i:08d}", str(i % 10)), data[i : i + PICTURE_BYTES])
-                for i in range(PICTURES)
-            ),
+            ((pair_key(f"{i:08d}", str(i % 10)), data[i : i + IMAGE_BYTES]) for i in range(IMAGES)),
         )
     return str(path)
 
 
-def lmdb_of_pictures(folder: Path) -> str:
-    path = folder / "pictures_lmdb"
+def lmdb_of_images(folder: Path) -> str:
+    path = folder / "images_lmdb"
     if not path.exists():
-        data = np.random.default_rng(2).bytes(PICTURE_BYTES + PICTURES)
+        data = np.random.default_rng(2).bytes(IMAGE_BYTES + IMAGES)
         records = {
-            f"{i:08d}": datum(data[i : i + PICTURE_BYTES], i % 10, (3, 256, 256), encoded=True)
-            for i in range(PICTURES)
+            f"{i:08d}": datum(data[i : i + IMAGE_BYTES], i % 10, (3, 256, 256), encoded=True)
+            for i in range(IMAGES)
         }
         write_lmdb(path, records)
     return str(path)
@@ -173,30 +170,30 @@ def lmdb_of_pictures(folder: Path) -> str:
 
 
 class Tools:
-    """CaffeOnSpark's converters on the same pictures; each call writes anew."""
+    """CaffeOnSpark's converters on the same images; each call writes a new output."""
 
     def __init__(self, spark: Any, folder: Path):
         self._spark, self._folder = spark, folder
         self._outputs = (f"file:{folder}/out{i}" for i in itertools.count())
         self.output = ""
-        self.megabytes = PICTURES * PICTURE_BYTES / 1e6
-        root = folder / "pictures"
+        self.megabytes = IMAGES * IMAGE_BYTES / 1e6
+        root = folder / "images"
         root.mkdir()
-        data = np.random.default_rng(3).bytes(PICTURE_BYTES + PICTURES)
+        data = np.random.default_rng(3).bytes(IMAGE_BYTES + IMAGES)
         lines = []
-        for i in range(PICTURES):
-            (root / f"{i}.jpg").write_bytes(data[i : i + PICTURE_BYTES])
+        for i in range(IMAGES):
+            (root / f"{i}.jpg").write_bytes(data[i : i + IMAGE_BYTES])
             lines.append(f"{i}.jpg {i % 10}")
         (root / "two.txt").write_text("\n".join(lines))
         (root / "three.txt").write_text("\n".join(f"{line} id" for line in lines))
 
     def run(self, name: str) -> float:
-        """MB of pictures per second."""
+        """MB of images per second."""
         from hearth.caffeonspark.flags import parse_flags
         from hearth.caffeonspark.tools import program
 
-        root = self._folder / "pictures"
-        given = [f"-imageRoot={lmdb_of_pictures(self._folder)}"]
+        root = self._folder / "images"
+        given = [f"-imageRoot={lmdb_of_images(self._folder)}"]
         if name.startswith("Binary"):
             labels = "two" if name.endswith("Sequence") else "three"
             given = [f"-imageRoot=file:{root}", f"-labelFile=file:{root}/{labels}.txt"]
@@ -207,7 +204,7 @@ class Tools:
 
 
 def bench_tools(report: Report, folder: Path, rounds: int, spark: Any) -> None:
-    """Each tool's MB of pictures per second of one core."""
+    """Each tool's MB of images per second of one core."""
     tools, unit = Tools(spark, folder), "MB/s"
     for name in TOOLS:
         row = f"tools/{name}"
@@ -227,11 +224,11 @@ def bench_features(report: Report, folder: Path, rounds: int, spark: Any) -> Non
         return
     noise = np.random.default_rng(4)
     records = {}
-    for i in range(FEATURE_PICTURES):
+    for i in range(FEATURE_IMAGES):
         small = noise.integers(0, 255, (57, 57, 3), np.uint8)
-        picture = Image.fromarray(np.kron(small, np.ones((4, 4, 1), np.uint8))[:227, :227])
+        image = Image.fromarray(np.kron(small, np.ones((4, 4, 1), np.uint8))[:227, :227])
         file = io.BytesIO()
-        picture.save(file, "JPEG", quality=100, subsampling=0)
+        image.save(file, "JPEG", quality=100, subsampling=0)
         records[f"{i:08d}"] = datum(file.getvalue(), i % 10, (3, 227, 227), encoded=True)
     lmdb = write_lmdb(folder / "jpegs", records)
     nets = Path(__file__).resolve().parents[1] / "examples" / "nets" / "caffenet.prototxt"
@@ -256,16 +253,16 @@ def bench_features(report: Report, folder: Path, rounds: int, spark: Any) -> Non
 
     def ours() -> float:
         rows = CaffeOnSpark(spark).features(DataSource(spark).getSource(conf, False))
-        return FEATURE_PICTURES / seconds(lambda: rows.write.format("noop").mode("append").save())
+        return FEATURE_IMAGES / seconds(lambda: rows.write.format("noop").mode("append").save())
 
     def peer() -> float:
         given = ["bare.caffemodel", "plain.prototxt", "pool5", f"found{next(turn)}"]
         command = [str(native.program()), "extract_features", *given]
-        command += [str(FEATURE_PICTURES // 16), "lmdb", "CPU"]
+        command += [str(FEATURE_IMAGES // 16), "lmdb", "CPU"]
         env = {**native.environment(), "OMP_NUM_THREADS": "1"}
         start = time.perf_counter()
         subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
-        return FEATURE_PICTURES / (time.perf_counter() - start)
+        return FEATURE_IMAGES / (time.perf_counter() - start)
 
     found = alternate(rounds, ours, peer)
     report.add(

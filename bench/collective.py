@@ -4,7 +4,7 @@
 `bench/collective.py --json FILE`. Two and four processes; ours over tcp on the loopback interface,
 in shared memory with arrays of NumPy ("shm") and with arrays from `Group.allocate` ("arena"). All
 contenders of a size take turns in one run. gloo is that of the torch wheel, in the same processes;
-Open MPI is Debian's, TensorFlow's ring over gRPC that of its strategies, in processes of their own.
+Open MPI is Debian's, TensorFlow's ring over gRPC that of its strategies, in separate processes.
 Milliseconds per call; `cpu` rows: of processor time of rank 0. `--only openmpi,grpc,overlap` runs
 some of gloo, bf16, cpu, openmpi, grpc, memcpy and overlap (bench/overlap.py).
 """
@@ -47,13 +47,13 @@ class Row:
     cpu: bool = False
 
     def name(self, world: int, label: str) -> str:
-        """How the report calls it."""
+        """The name in the report."""
         kind = "cpu/" if self.cpu else ""
         return f"{kind}{self.peer}/{self.ours}/{world} ranks/{label}/float32"
 
 
 def rows_of(world: int, label: str) -> Iterator[Row]:
-    """What is compared at that size."""
+    """The rows compared at that size."""
     two = world == 2
     if two or label in ("4 KB", "64 MB"):
         yield Row("gloo", "tcp")
@@ -74,7 +74,7 @@ def rows_of(world: int, label: str) -> Iterator[Row]:
 
 
 class Rank:
-    """What one rank measures with: its groups, gloo, and, on rank 0, the peers of their own."""
+    """One rank's contenders: its groups, gloo and, on rank 0, the separate programs."""
 
     def __init__(self, member: _core.Member, peers: dict[str, all_reduce_peers.Peer]):
         self._peers = peers
@@ -192,10 +192,10 @@ def connect_gloo(store: str, rank: int, world: int) -> None:
     )
 
 
-def run_rank(options: argparse.Namespace, meeting: tuple[str, int, str, str], report: Report,
+def run_rank(options: argparse.Namespace, rendezvous: tuple[str, int, str, str], report: Report,
              peers: dict[str, all_reduce_peers.Peer] | None = None) -> None:  # fmt: skip
     """Connects a rank at (host, port, token, gloo's file) and runs the bench."""
-    host, port, token, store = meeting
+    host, port, token, store = rendezvous
     rank, world = options.rank, options.world
     member = _core.Member(
         host=host, port=port, token=token, rank=rank, world=world, host_name="localhost"
@@ -220,18 +220,18 @@ def run_world(options: argparse.Namespace, report: Report) -> None:
             name: ends.enter_context(all_reduce_peers.start(name, world, Path(folder)))
             for name in sorted({row.peer for row in rows} - {"gloo", "memcpy"})
         }
-        meeting = ("127.0.0.1", coordinator.port(), token, f"{folder}/gloo")
+        rendezvous = ("127.0.0.1", coordinator.port(), token, f"{folder}/gloo")
         others = [start_rank(rank, world) for rank in range(1, world)]
         for process in others:
-            process.stdin.write(" ".join(map(str, meeting)) + "\n")
+            process.stdin.write(" ".join(map(str, rendezvous)) + "\n")
             process.stdin.close()
-        run_rank(options, meeting, report, peers)
+        run_rank(options, rendezvous, report, peers)
         for process in others:
             process.wait(timeout=TIMEOUT_S)
 
 
 def start_rank(rank: int, world: int) -> subprocess.Popen[str]:
-    """Another process of this bench; where to meet comes through its standard input."""
+    """Another process of this bench; reads the rendezvous from its standard input."""
     command = [sys.executable, *sys.argv, "--rank", str(rank), "--world", str(world)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
 

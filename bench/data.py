@@ -4,7 +4,7 @@
 `bench/data.py --json FILE --markdown FILE`. Each contender has a process and an environment
 (data_environments.py) and takes the same rows: a DataFrame that its own Spark session has cached,
 or Parquet files. All live through a case, SOURCE/SHAPE/SHUFFLE, and run in turn: two ranks, two
-epochs, each batch looked at. What a peer writes first is its time. Figures of a run:
+epochs, each batch read. Time that a peer spends writing the rows counts. Figures of a run:
 
 first batch   seconds: what was written, and from when the slowest rank has imported its packages
               until it has a batch
@@ -16,8 +16,8 @@ epoch 1 cpu   ... of what is written and from when the first rank begins until e
 epoch 2 cpu   ... of epoch 2
 
 All rows of both epochs are checked by their ids and a sum over their values: a peer's missing or
-repeated rows are in the table. `--fewer 50 --rounds 1` tries everything out on few rows; with
-`--limit MINUTES` rows take fewer rounds where their share of the time is over, one at least.
+repeated rows are in the table. `--fewer 50 --rounds 1` is a trial on few rows; with
+`--limit MINUTES` a row stops after its share of the time, with one round at least.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Bench:
                         self._left.pop(0)
 
     def _rounds(self, case: Case, mode: str) -> None:
-        """As many rounds as were asked for, or as fit into this row's share of the time."""
+        """Runs the requested rounds, or as many as fit into this row's share of the time."""
         now = time.monotonic()
         until = now + (self._until - now) / len(self._left)
         name = f"{case.name}/{mode}"

@@ -23,7 +23,7 @@ import marked_processes
 from hearth.spark import session as spark_session
 
 SOURCES = ("frame", "parquet")
-# In which cases each contender runs, and its environment where that is not ours.
+# The cases of each contender, and its environment if it is not .venv.
 CONTENDERS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "hearth": (SOURCES, None),
     "ray": (SOURCES, "ray"),
@@ -47,7 +47,7 @@ class Failed(Exception):
 
 
 class FailedRun(Failed):
-    """The side goes on."""
+    """The side continues."""
 
 
 class Side:
@@ -58,9 +58,9 @@ class Side:
         python = str(data_environments.python(environment)) if environment else sys.executable
         self.mark = uuid.uuid4().hex
         self._log = log
-        self._socket, far = socket.socketpair()
+        self._socket, theirs = socket.socketpair()
         settings = {**job["settings"], "spark.pyspark.python": python}
-        arguments = {**job, "contender": name, "settings": settings, "socket": far.fileno()}
+        arguments = {**job, "contender": name, "settings": settings, "socket": theirs.fileno()}
         bench = Path(__file__).parent
         variables = {
             **os.environ,
@@ -72,11 +72,11 @@ class Side:
             "RAY_raylet_start_wait_time_s": "120",
             marked_processes.VARIABLE: self.mark,
         }
-        with far, log.open("w") as output:
+        with theirs, log.open("w") as output:
             self._process = subprocess.Popen(
                 [python, bench / "data_side.py", json.dumps(arguments)],
                 env=variables,
-                pass_fds=[far.fileno()],
+                pass_fds=[theirs.fileno()],
                 stdout=output,
                 stderr=output,
             )
@@ -144,7 +144,7 @@ class Case:
         folder: Path,
         more: Mapping[str, Any] | None = None,
     ):
-        """`more`: fields of the job beside those of the shape."""
+        """`more`: further fields of the job, apart from the shape's."""
         self.name, self._source, self._shape, self._folder = name, source, shape, folder
         self._more = dict(more or {})
         self._data = folder / "rows"

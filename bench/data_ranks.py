@@ -1,5 +1,5 @@
-"""What the contenders of data.py and rivals.py run on each rank: a loop that looks at every batch,
-and trains a model on it where the job names one.
+"""The program of data.py's and rivals.py's contenders on each rank: reads every batch, and trains
+a model on it if the job names one.
 
 `data_ranks.py JOB` is one rank of a peer that brings no launcher. Each program gives loops() an
 iterator of (ids, x) per epoch; a rank leaves rankR.json with the clock's times, and its ids in the
@@ -104,14 +104,14 @@ def ray(job: Job) -> None:
 
 
 def distributor(job: Job) -> None:
-    """By torchrun in Spark's tasks."""
+    """Runs the ranks by torchrun in Spark's tasks."""
     import torch
 
     torch.set_num_threads(1)
     loader(job, int(os.environ["RANK"]))
 
 
-# ---- programs of a process of its own
+# ---- programs of a separate process
 
 
 def petastorm(job: Job, rank: int) -> None:
@@ -158,7 +158,7 @@ def petastorm(job: Job, rank: int) -> None:
 
 
 def _petastorm_epochs(made: Any, batch_size: int) -> Iterator[Batches]:
-    """An iterator per epoch; with a batch size all epochs come from one, whose rows are counted."""
+    """One iterator per epoch; with a batch size, one for all epochs, divided by counted rows."""
     import itertools
 
     with made as loader:
@@ -267,7 +267,7 @@ class _ParquetRows:
             yield from map(self._tensors, table.to_batches(self._job["batch_size"]))
 
     def _tables(self) -> Iterator[Any]:
-        """What is mixed at once."""
+        """The tables that are shuffled as a whole."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

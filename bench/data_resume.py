@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A dataset's loader that goes on in the middle of epoch 3, once its rows are there.
+"""Resuming a dataset's loader in the middle of epoch 3, from spooled rows.
 
 `bench/data_resume.py --json FILE`. 100,000 images on two ranks, spooled from a cached DataFrame; a
 rank takes half of epoch 3, saves the loader's state, makes another loader and gives it the state.

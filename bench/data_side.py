@@ -26,7 +26,7 @@ Times = dict[str, float]
 
 
 class Side:
-    """What all contenders share. run() trains: two ranks, two epochs, until the driver goes on."""
+    """Base of the contenders. run() trains: two ranks, two epochs, until the driver continues."""
 
     needs_spark = True
 
@@ -111,13 +111,13 @@ class Hearth(Side):
 
 
 class Unspooled(Hearth):
-    """Files are read anew in each epoch."""
+    """Reads the files again in each epoch."""
 
     spool = False
 
 
 class Look(Side):
-    """mapInArrow that only looks at the batches: Spark alone, the floor of the first epoch."""
+    """A mapInArrow that only reads the batches: Spark's share of the first epoch."""
 
     def run(self, job: Job) -> Times:
         from pyspark import cloudpickle
@@ -214,7 +214,7 @@ class OwnRanks(Side):
 
 
 class InMemory(OwnRanks):
-    """Reads the files of the rows itself, whatever the source of the others is."""
+    """Reads the rows' files itself, independently of the others' source."""
 
     def __init__(self, job: Job):
         super().__init__({**job, "source": "parquet"})

@@ -25,7 +25,7 @@ FIGURES = {
     "epoch 2 cpu": ("s", False),
 }
 OURS = "hearth"
-# No peers: one brings no row to a rank, one is ours without a spool, one is no product.
+# Not peers: Spark itself, Hearth without a spool, and a loader that is not a product.
 APART = ("look", "unspooled", "loop")
 
 
@@ -60,7 +60,7 @@ def figures(
 
 
 def read_ranks(folder: Path) -> list[dict[str, Any]]:
-    """What the ranks of a run left, with their ids by epoch; none where it has no ranks."""
+    """Results of the ranks of a run, with their ids by epoch; empty for a run without ranks."""
     import numpy as np
 
     found = []
@@ -88,7 +88,7 @@ def check(ranks: list[dict[str, Any]], expected: Figures) -> Iterator[dict[str, 
 
 
 def mixing(ids: Any) -> float:
-    """How far rows are from where they would be in order, as a share of what a permutation does.
+    """Distance of the rows from sorted order, relative to that of a random permutation.
 
     Three times the mean distance, over the number of rows.
     """
@@ -96,8 +96,8 @@ def mixing(ids: Any) -> float:
 
     if len(ids) == 0:
         return 0.0
-    places = np.argsort(np.argsort(ids, kind="stable"))
-    return float(np.abs(places - np.arange(len(ids))).mean() * 3 / len(ids))
+    positions = np.argsort(np.argsort(ids, kind="stable"))
+    return float(np.abs(positions - np.arange(len(ids))).mean() * 3 / len(ids))
 
 
 def summary(name: str, runs: list[dict[str, Any]], failed: dict[str, list[str]]) -> str:
@@ -129,7 +129,7 @@ def last_line(text: str) -> str:
 
 
 def _mixing_of(runs: list[dict[str, Any]]) -> str:
-    """Of the last run's epochs."""
+    """The mixing in the last run's epochs."""
     return ", ".join(f"{epoch['mixing']:.2f}" for epoch in runs[-1]["checks"])
 
 
@@ -146,7 +146,7 @@ def rows_of(runs: list[dict[str, Any]]) -> str:
 
 
 def add_rows(table: report.Report, name: str, runs: list[dict[str, Any]]) -> None:
-    """Ours beside the best peer by each figure, and beside each of APART."""
+    """Hearth against the best peer by each figure, and against each of APART."""
     for figure, (unit, more) in FIGURES.items():
         values: dict[str, list[float]] = {}
         for run in runs:

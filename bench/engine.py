@@ -1,4 +1,4 @@
-"""Whole train steps of the Caffe engine beside PyTorch: same nets, same batch, float32, CPU.
+"""Whole train steps of the Caffe engine against PyTorch: same nets, same batch, float32, CPU.
 
 Each row is one step: forward, backward, SGD with momentum and weight decay. The peer is the best
 of eager and compiled PyTorch (torch.compile, its loss; `--no-compile` leaves it out) in two memory
@@ -43,13 +43,13 @@ def our_step(net: str, classes: int, precision: str = "float32") -> Callable[[],
 
 
 def our_solver(net: str, classes: int, precision: str = "float32") -> _caffe.Solver:
-    """Of a net of examples/nets, as `hearth train` runs it: gradients of blobs are not kept."""
+    """A solver of a net of examples/nets, without gradients of blobs, as in `hearth train`."""
     text = (ROOT / f"examples/nets/{net}.prototxt").read_text()
     return solver_of(text, classes, precision, keep_diffs=False)
 
 
 def solver_of(text: str, classes: int, precision: str, keep_diffs: bool = True) -> _caffe.Solver:
-    """Of the net `text`, whose inputs get random values once."""
+    """A solver of the net `text`, whose inputs get random values once."""
     import numpy as np
 
     from hearth.native import _caffe
@@ -111,7 +111,7 @@ def torch_step(
 def torch_steps(
     net: str, batch: int, classes: int, compiled: bool
 ) -> dict[str, Callable[[], object]]:
-    """PyTorch's steps by name, each called once. What torch.compile cannot compile is said."""
+    """PyTorch's steps by name, each called once; reports failures of torch.compile."""
     steps = {}
     for form in ("contiguous", "channels_last") if classes else ("contiguous",):
         for kind in ("eager", "compile") if compiled else ("eager",):

@@ -1,4 +1,4 @@
-"""Where a train step of the Caffe engine goes: each layer's time beside its bound on this machine.
+"""Time of each layer in a train step of the Caffe engine, against its bound on this machine.
 
 The bound is the larger of two times: the layer's floating-point operations at the speed of the
 engine's own product of large matrices, and the bytes that it must at least read and write at the
@@ -40,7 +40,7 @@ def best_seconds(call: Callable[[], object], rounds: int = 10) -> float:
 
 @dataclass
 class Rates:
-    """What the machine can do: operations and bytes per ms."""
+    """Peak rates of the machine: operations and bytes per ms."""
 
     operations: float
     bytes: float
@@ -60,7 +60,7 @@ class Rates:
 
 @dataclass
 class Work:
-    """Of one direction of a layer."""
+    """The operations and bytes of one direction of a layer."""
 
     operations: float = 0
     bytes: float = 0
@@ -79,7 +79,7 @@ class Row:
 
 
 def products_per_weight(layer: dict[str, Any], net: Any) -> int:
-    """How often a forward pass uses each weight of a matrix or of kernels."""
+    """Number of uses of each weight in a forward pass."""
     bottom, top = (net.blobs[layer[side][0]].shape for side in ("bottoms", "tops"))
     if layer["type"] == "Convolution":
         return top[0] * math.prod(top[2:])

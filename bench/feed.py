@@ -105,9 +105,9 @@ def ring_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], str]
 @contextmanager
 def socket_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], str]]:
     """The same by Arrow's stream format."""
-    near, far = socket.socketpair()
-    with start_consumer(SOCKET_CONSUMER, (far.fileno(),)) as consumer:
-        far.close()
+    ours, theirs = socket.socketpair()
+    with start_consumer(SOCKET_CONSUMER, (theirs.fileno(),)) as consumer:
+        theirs.close()
 
         def run() -> str:
             with pa.ipc.new_stream(file, batch.schema) as stream:
@@ -116,7 +116,7 @@ def socket_pass(batch: pa.RecordBatch, repeats: int) -> Iterator[Callable[[], st
             file.flush()
             return consumer.stdout.readline()
 
-        with near, near.makefile("wb") as file:
+        with ours, ours.makefile("wb") as file:
             yield run
 
 
@@ -213,7 +213,7 @@ def feeder(epochs: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 
 
 def run_job(spark: Any, data: Data, function: Callable[..., Any], epochs: int = 0) -> list[Any]:
-    """Runs the function over the data's partitions; a row per task. All rows must come through."""
+    """Runs the function over the data's partitions; a row per task. Checks that all rows arrive."""
     schema = ", ".join(["rows bigint", *(f"epoch{i} double" for i in range(epochs))])
     answers = spark.read.parquet(data.path).mapInArrow(function, schema).collect()
     assert len(answers) == TASKS and sum(a.rows for a in answers) == data.rows, answers

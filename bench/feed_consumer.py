@@ -17,10 +17,10 @@ class Consumer:
     """The process as its feeder sees it; it ends when this object or its process does."""
 
     def __init__(self) -> None:
-        self._socket, far = socket.socketpair()
-        with far:
-            command = [sys.executable, __file__, str(far.fileno())]
-            subprocess.Popen(command, pass_fds=[far.fileno()])
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, __file__, str(theirs.fileno())]
+            subprocess.Popen(command, pass_fds=[theirs.fileno()])
         self._answers = self._socket.makefile("r")
 
     def take(self, fds: tuple[int, int], epochs: int, batch_size: int) -> None:

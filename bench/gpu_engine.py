@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train steps of the Caffe engine beside PyTorch eager and torch.compile on one GPU.
+"""Train steps of the Caffe engine against PyTorch eager and torch.compile on one GPU.
 
 `bench/gpu_engine.py --json FILE [--nets lenet,caffenet] [--precisions float32,bf16] [--no-compile]`
 
@@ -31,7 +31,7 @@ NETS = {
     "caffenet": (256, 1000), "lenet": (64, 10), "resnet50": (128, 1000), "googlenet": (128, 1000),
     "lstm3": (64, 0), "alexnet": (256, 1000), "cifar10_quick": (100, 10),
 }  # fmt: skip
-# Which of PyTorch's memory formats was the faster one on an H200; --one-form measures no other.
+# PyTorch's faster memory format on an H200; --one-form measures only this one.
 FASTER = {"caffenet": "channels_last"}
 BURST_S = 0.12
 Step = Callable[[], object]
@@ -155,7 +155,7 @@ class Contender:
         return self._burst()
 
     def kernels(self) -> dict[str, Any]:
-        """What ran on the GPU in three steps, a step's share of it."""
+        """Kernels on the GPU per step, averaged over three steps."""
         import torch
         from torch.profiler import ProfilerActivity, profile
 
@@ -180,7 +180,7 @@ class Contender:
         }
 
     def figures(self) -> dict[str, Any]:
-        """What the row says of this contender."""
+        """The row's figures of this contender."""
         return {
             "ms": min(self.times), "ms_median": statistics.median(self.times),
             "memory_mb": round(self.memory_mb), "start_s": round(self.start_s, 2),
@@ -242,7 +242,7 @@ def row_of(net: str, precision: str, flags: argparse.Namespace) -> dict[str, Any
 
 
 def warm(nets: list[str], precisions: list[str], one_form: bool) -> None:
-    """Compiles each net in a process of its own, all at once."""
+    """Compiles the nets in parallel, each in a separate process."""
     import subprocess
 
     if len(nets) > 1:

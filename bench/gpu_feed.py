@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows to the GPU beside a running step: Hearth's datasets and feed against torch's DataLoader.
+"""Rows to the GPU during a running step: Hearth's datasets and feed against torch's DataLoader.
 
 `bench/gpu_feed.py --json FILE`. Rows are 784 floats, raw images of 150 KB (uint8, 3 x 224 x 224) or
 JPEG files of 150 KB, which become float32 of 3 x 224 x 224 by random crop, flip and normalization.
@@ -72,7 +72,7 @@ def batches_of_feed(path: str) -> Iterator[tuple[Any, Any]]:
 
 
 def dataset(name: str, path: str) -> Callable[[], Iterator[tuple[Any, Any]]]:
-    """Epochs of what ctx.dataset() gives, on the one rank of a run."""
+    """Epochs of ctx.dataset() on the single rank of a run."""
     import dataset_ranks
 
     from hearth.data.image import image

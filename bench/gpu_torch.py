@@ -181,7 +181,7 @@ def main() -> None:
         for part in (ddp, fsdp, all_reduce, lambda: fine_tuning(path, flags.rounds)):
             try:
                 rows.append(part())
-            except Exception as error:  # the others still tell something
+            except Exception as error:  # continue with the others
                 name = getattr(part, "__name__", "fine-tuning")
                 rows.append({"name": name, "error": repr(error)[:800]})
             print(json.dumps(rows[-1]), flush=True)

@@ -1,7 +1,7 @@
-"""Reading files of HDFS, MB of the file per second: as ranks and TensorFlow do, against the same
-client's plain read of the same file from one end to the other, for both clients of HDFS.
+"""Reading HDFS files, in MB/s: as ranks and TensorFlow do, against a plain sequential read of the
+same file by the same client, for both HDFS clients.
 
-The daemons are those of tests/hadoop, on this machine; libhdfs is built where cargo is there.
+The daemons are those of tests/hadoop, on this machine; libhdfs is built if cargo is installed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path += [str(TESTS), str(TESTS / "hadoop")]
 
 ROWS, FLOATS = 80_000, 784  # 250 MB
-PICTURES, PICTURE_BYTES = 2_000, 100_000
+IMAGES, IMAGE_BYTES = 2_000, 100_000
 BLOCK = 8 << 20
 SIDE_LIMIT_S = 280
 
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def clients(hadoop) -> dict[str, dict[str, str]]:
-    """What the environment of a process says, by client of HDFS."""
+    """Environment variables of a process, by HDFS client."""
     from hadoop_jars import jars
     from hadoop_libhdfs import libhdfs
 
@@ -89,7 +89,7 @@ def side(place: str, rounds: int, settings: dict[str, str]) -> dict[str, dict[st
 
 
 def write(folder: Path) -> None:
-    """The same rows as Parquet, ORC and TFRecords; pictures as SequenceFile and LMDB."""
+    """The same rows as Parquet, ORC and TFRecords; images as SequenceFile and LMDB."""
     from hearth.native._core import TfRecordWriter
     from lmdb_files import datum, write_lmdb
 
@@ -109,18 +109,18 @@ def write(folder: Path) -> None:
     writer.finish()
     orc.write_table(table, folder / "rows.orc", compression="uncompressed")
 
-    pictures = {f"{i:08d}": os.urandom(PICTURE_BYTES) for i in range(PICTURES)}
-    with open(folder / "pictures.seq", "wb") as file:
-        write_records(file, ((pair_key(key, "1"), data) for key, data in pictures.items()))
-    records = {key: datum(data, 1, (1, 1, 1), True) for key, data in pictures.items()}
+    images = {f"{i:08d}": os.urandom(IMAGE_BYTES) for i in range(IMAGES)}
+    with open(folder / "images.seq", "wb") as file:
+        write_records(file, ((pair_key(key, "1"), data) for key, data in images.items()))
+    records = {key: datum(data, 1, (1, 1, 1), True) for key, data in images.items()}
     write_lmdb(folder / "lmdb", records)
 
 
-def measure(place: str, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Each way of reading in turn with the plain one."""
+def measure(root: str, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Measures each way of reading in turn with the plain one."""
     rows = {}
     for name, (file, read) in WAYS.items():
-        uri = f"{place}/{file}"
+        uri = f"{root}/{file}"
         ours, peer = report.alternate(
             rounds, lambda u=uri, r=read: rate(u, r), lambda u=uri: rate(u, read_plainly)
         )
@@ -153,7 +153,7 @@ def read_as_a_rank(uri: str, kind: str = "parquet", column: str = "x", count: in
 
 @cache
 def pinned(uri: str, kind: str, column: str) -> Source:
-    """What the driver looks up once, before the ranks read."""
+    """The source as pinned once by the driver, before the ranks read."""
     from hearth import data
 
     return getattr(data, kind)(uri, [column]).pin()
@@ -183,10 +183,10 @@ WAYS = {
     "parquet": ("rows.parquet", read_as_a_rank),
     "orc": ("rows.orc", partial(read_as_a_rank, kind="orc")),
     "sequence": (
-        "pictures.seq",
-        partial(read_as_a_rank, kind="sequence_file", column="data", count=PICTURES),
+        "images.seq",
+        partial(read_as_a_rank, kind="sequence_file", column="data", count=IMAGES),
     ),
-    "lmdb": ("lmdb/data.mdb", partial(read_as_a_rank, kind="lmdb", column="data", count=PICTURES)),
+    "lmdb": ("lmdb/data.mdb", partial(read_as_a_rank, kind="lmdb", column="data", count=IMAGES)),
     "tfrecord": ("rows.tfrecord", read_records),
     "TFRecordDataset": ("rows.tfrecord", read_dataset),
 }

@@ -58,12 +58,12 @@ def jpeg(seed: int, height: int, width: int) -> bytes:
     light = noise(random, height, width, 1.2)
     planes = [light + 0.5 * noise(random, height, width, 1.6) for _ in range(3)]
     pixels = np.clip(128 + 50 * np.stack(planes, -1), 0, 255).astype(np.uint8)
-    picture = Image.fromarray(pixels)
+    drawn = Image.fromarray(pixels)
     low, high, best = 10, 100, b""
     while high - low > 1:
         quality = (low + high) // 2
         file = io.BytesIO()
-        picture.save(file, "JPEG", quality=quality)
+        drawn.save(file, "JPEG", quality=quality)
         if file.tell() > BYTES:
             high = quality
         else:
@@ -72,7 +72,7 @@ def jpeg(seed: int, height: int, width: int) -> bytes:
 
 
 class PilFiles(torch.utils.data.Dataset):
-    """As torchvision's ImageFolder does: PIL, then transforms."""
+    """Decodes with PIL, then transforms, like torchvision's ImageFolder."""
 
     def __init__(self, files: list[bytes]) -> None:
         from torchvision import transforms

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""predict() against predict_batch_udf(), and the model alone on tensors in memory: rows/s.
+"""predict() against predict_batch_udf(), and the bare model on tensors in memory: rows/s.
 
 `bench/inference.py --json FILE`. "mlp": rows of 784 floats; "resnet": 150 KB JPEGs, decoded by the
 same code on all sides, but for the model alone, which has decoded images. One task and one thread

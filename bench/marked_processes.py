@@ -1,4 +1,4 @@
-"""Processes that inherited a mark in their environment, whoever their parent is by now."""
+"""Finds processes by a variable inherited in their environment, also after their parent exits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def own_mark() -> str:
 
 
 def find(mark: str) -> Iterator[psutil.Process]:
-    """Those that were started with the mark; not the process that called own_mark()."""
+    """The processes started with the mark, without the one that called own_mark()."""
     for process in psutil.process_iter():
         try:
             if process.environ().get(VARIABLE) == mark:
@@ -53,10 +53,10 @@ class Times:
 
 
 class Meter:
-    """Samples the processor time of the marked processes all the time, in a thread of its own.
+    """Samples the processor time of the marked processes in a background thread.
 
-    A process that ends is counted on: its time is its parent's where that has waited for it, else
-    what it was at the last sample.
+    Processes that end still count: by their parent's time if it has waited for them, else by the
+    last sample.
     """
 
     def __init__(self, mark: str, interval_s: float = 0.1):
@@ -135,7 +135,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _times(pid: int) -> Times | None:
-    """None: the process is gone."""
+    """The process's times; None if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""map_blocks() against the same function in a mapInArrow() of one's own: rows/s of one core.
+"""map_blocks() against the same function in a plain mapInArrow(): rows/s of one core.
 
 `bench/ml_blocks.py --json FILE`. Rows of 784 floats times a matrix of 784 x 10, and rows of one
 double plus 3; input columns are kept, as both do.
@@ -22,7 +22,7 @@ WEIGHTS = np.random.default_rng(0).random((784, 10), dtype=np.float32)
 
 
 def product_by_hand(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """As one writes it: the list's values as an array, the result as a list."""
+    """The hand-written form: the list's values as an array, the result as a list."""
     weights = np.random.default_rng(0).random((784, 10), dtype=np.float32)
     for batch in batches:
         column = batch.column("x")

@@ -1,6 +1,6 @@
-/* A rank of Open MPI beside bench/collective.py: for each line "bytes calls" of its own pipe, which
- * is argv[1] with the rank behind it, so many all-reduces of float32 in a row; rank 0 prints the
- * milliseconds of one. Between lines it waits in read(2): MPI's own waits would take a core. */
+/* A rank of Open MPI for bench/collective.py: for each line "bytes calls" of its pipe (argv[1] and
+ * the rank), runs so many all-reduces of float32 in a row; rank 0 prints the milliseconds of one.
+ * Between lines it waits in read(2), as MPI's waits would use a core. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of the communication a backward pass hides: a step against its backward pass alone.
+"""Share of communication that a backward pass hides: a step against its backward pass.
 
 `bench/overlap.py --json FILE`. Two emulated hosts (tests/hosts) on a link of 1 Gbit/s, so that
 communication is waiting and not another program's work; 64 MB of gradients in 32 layers, each
@@ -27,7 +27,7 @@ _PROGRAM = Path(__file__).with_name("overlap_rank.py")
 
 
 def bench(report: Report, rounds: int) -> None:
-    """The rows: milliseconds of a step, beside those of its backward pass alone."""
+    """The rows: milliseconds of a step, and of its backward pass without communication."""
     if not report.wants(NAME):
         return
     if reason := why_not():

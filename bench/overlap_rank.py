@@ -55,7 +55,7 @@ class Net:
         return self._step(self._layer)
 
     def backward(self) -> float:
-        """Milliseconds of a backward pass alone."""
+        """Milliseconds of a backward pass without communication."""
         return self._backward(self._layer)
 
     def device_step(self) -> float:
@@ -63,11 +63,11 @@ class Net:
         return self._step(self._device_layer)
 
     def device_backward(self) -> float:
-        """Such a backward pass alone."""
+        """A backward pass without communication."""
         return self._backward(self._device_layer)
 
     def communication(self) -> float:
-        """Milliseconds of the sums alone."""
+        """Milliseconds of the sums without computation."""
         begun = self._begin()
         for handle in [self._queue.submit(request) for request in self._requests]:
             handle.wait(self._timeout_s)

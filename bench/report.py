@@ -1,4 +1,4 @@
-"""Rows that every bench prints and saves: ours beside a peer, both measured in the same run."""
+"""Rows that every bench prints and saves: Hearth and a peer, measured in the same run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def in_turn(rounds: int, calls: Mapping[str, Callable[[], T]]) -> dict[str, list
 
 
 class Report:
-    """Collects rows, prints each as it comes, and saves them as a JSON list.
+    """Collects rows, prints each at once, and saves them as a JSON list.
 
     A row has name, ours and peer (best value of the rounds), ours_median and peer_median,
     peer_name, unit, rounds, and ratio: how many times better ours is by the best values.

@@ -4,8 +4,8 @@
 `bench/rivals.py --json FILE --markdown FILE --plot FILE`. The programs (rival_models.py) are the
 same for all: an MLP on 784 floats, a small CNN on 150 KB JPEGs that it decodes, a transformer of
 six layers on token ids; two ranks of one thread, three epochs. Each contender has a process and an
-environment of its own (data_environments.py) and a Spark session that has cached the frame; what a
-contender writes first is its time. They run in turn. Figures of a run:
+environment (data_environments.py) and a Spark session that has cached the frame; time that it
+spends writing the rows counts. They run in turn. Figures of a run:
 
 first step    seconds from the call until the slowest rank has done its first step
 epoch 1       rows per second, with what is written, from when the slowest rank has its imports
@@ -119,7 +119,7 @@ def table_of(model: str, runs: list[dict[str, Any]], failed: dict[str, list[str]
 
 
 def add_rows(table: report.Report, model: str, runs: Iterable[dict[str, Any]]) -> None:
-    """Ours beside the best peer by each figure, and beside each of APART."""
+    """Hearth against the best peer by each figure, and against each of APART."""
     values: dict[str, dict[str, list[float]]] = {figure: {} for figure in FIGURES}
     for run in runs:
         for figure in FIGURES:
@@ -137,7 +137,7 @@ def add_rows(table: report.Report, model: str, runs: Iterable[dict[str, Any]]) -
 
 
 def plot(runs: list[dict[str, Any]], path: Path) -> None:
-    """Bars of first step and job for each model and contender, medians."""
+    """Plots the medians of first step and job for each model and contender."""
     import matplotlib
 
     matplotlib.use("Agg")

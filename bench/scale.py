@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What tools/simulate_scale.py counts with, and what it is checked against. Needs root.
+"""Measures the constants of tools/simulate_scale.py and the times it is checked against.
 
 `bench/scale.py --json docs/scale.json`. Ranks are processes on emulated hosts
-(tests/hosts/emulated_hosts.py); links are so slow that large arrays wait for them, not for this
-machine's two cores. The constants come from 2 and 16 ranks alone; all-reduces of 2 to 64 ranks, the
-best of the rounds, are what the model must then foretell. The file is written after each shape.
+(tests/hosts/emulated_hosts.py, which needs root); links are so slow that large arrays wait for
+them, not for this machine's two cores. The constants come from 2 and 16 ranks alone; the model must
+then predict all-reduces of 2 to 64 ranks (best of the rounds). The file is written after each
+shape.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ RATE = "200mbit"
 SIZES = [(4, 50), (4 << 10, 20), (256 << 10, 5), (4 << 20, 1)]
 # Hosts, and ranks on each.
 SHAPES = [(2, 1), (16, 1), (1, 2), (4, 1), (8, 1), (4, 2), (32, 1), (8, 4), (64, 1)]
-_OF_CONSTANTS = 3  # so many shapes are what the constants come from
+_OF_CONSTANTS = 3  # the constants come from the first three shapes
 _PROGRAM = Path(__file__).with_name("wire_rank.py")
 
 Row = dict[str, float]
@@ -103,7 +104,7 @@ def constants(rows: list[Row], fast: Row) -> Row:
         "switch_s": max(0.0, switch),
         "byte_s": fast["seconds"] / fast["bytes"],
         "memory_bytes_s": 2 * large / (shared - small),
-        "meeting_s": small / 2,
+        "barrier_s": small / 2,
         "join_s": join_s(64),
         "peer_s": max(0.0, connected) / 14 * min(cores, 16) / 16,
         "cores": cores,

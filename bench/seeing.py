@@ -1,8 +1,8 @@
-"""What watching a training costs: the demo's net with event file and open page against neither.
+"""Cost of watching a training: the demo's net with event file and open page against neither.
 
 Two executors train twice a round, in turn; iterations/s are between the first report and the last.
-The page is read every two seconds, as a browser does. What an event costs the driver's thread in
-processor time is told, too: it is more precise than the difference.
+The page is read every two seconds, as a browser does. The processor time per
+event of the driver's thread is reported as well: it is more precise than the difference.
 """
 
 from __future__ import annotations

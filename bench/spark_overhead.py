@@ -1,7 +1,7 @@
-"""What Spark costs a training: the demo net on one executor against `hearth train` without Spark.
+"""Spark's overhead in a training: the demo net on one executor against `hearth train`.
 
 Both read the same Parquet file with the same solver and the same number of compute threads.
-images/s is over the iterations between the first and the last that was reported.
+images/s counts the iterations between the first and the last report.
 """
 
 from __future__ import annotations

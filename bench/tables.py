@@ -114,7 +114,7 @@ def rows_of(source: Any) -> int:
 
 
 def rows_by_spark(spark: Any, uri: str) -> int:
-    """What a task of Spark has as Arrow batches, which is how rows of a DataFrame reach a rank."""
+    """Rows per second as Arrow batches in a Spark task, the path of DataFrame rows to a rank."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,4 +1,4 @@
-"""What a TensorFlow cluster costs beside its rows, against limits: times and memory."""
+"""Overhead of a TensorFlow cluster apart from its rows, against limits: times and memory."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def _times_once(spark: Any, rows: Any) -> tuple[float, float, float]:
         bare = report.seconds(lambda: rows.foreachPartition(lambda part: [*part]))
         fed = report.seconds(lambda: cluster.train(rows, num_epochs=1))
         ended = report.seconds(cluster.shutdown)
-    # No less than what clocks of two processes and two timings can tell from nothing.
+    # At least the resolution of two timings by the clocks of two processes.
     return max(1e-3, ready - started), ended, max(1e-3, fed - bare) / PARTITIONS
 
 
 def bench_memory(session: Callable[[], Any], table: report.Report) -> None:
-    """What lies in memory while a node takes no rows of a large partition."""
+    """Memory in use while a node takes no rows of a large partition."""
     if not table.wants(MEMORY_ROW):
         return
     spark = session()

@@ -1,4 +1,4 @@
-"""Files that a node reads by itself, in one process, from the page cache: GB of values per second
+"""Files that a node reads itself, in one process, from the page cache: GB of values per second
 of processor time, against the format's own library in the same process."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A worker of TensorFlow's own ring over gRPC, beside bench/collective.py.
+"""A worker of TensorFlow's ring over gRPC, for bench/collective.py.
 
 For each line "bytes calls" of its input, so many all-reduces of float32 in a row, as
 MultiWorkerMirroredStrategy makes them on CPUs; worker 0 prints the milliseconds of one.
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 
 def main() -> None:
-    """Says "ready" once all workers have met; TF_CONFIG in the environment says who they are."""
+    """Prints "ready" once all workers are connected; TF_CONFIG has their addresses."""
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )
@@ -44,7 +44,7 @@ def main() -> None:
         begun = time.perf_counter()
         for _ in range(calls):
             result = reduce(values)
-        result.numpy()  # whatever was left to do in the background
+        result.numpy()  # waits for background work
         if is_first:
             print((time.perf_counter() - begun) * 1e3 / calls, flush=True)
 

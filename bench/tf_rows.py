@@ -1,4 +1,4 @@
-"""The feed against Spark alone: the same cached rows, in one session, in turn."""
+"""The feed against plain Spark: the same cached rows, in one session, in turn."""
 
 from __future__ import annotations
 

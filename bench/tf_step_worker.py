@@ -1,7 +1,7 @@
-"""A worker of bench/tf_steps.py: trains three dense layers of 2048 as its lines of input ask.
+"""A worker of bench/tf_steps.py: trains three dense layers of 2048 as requested on its input.
 
-Its first line says of which kind it is, its rank, where all workers are, and a folder in which the
-ranks meet. Each further one, {"contender", "rows", "steps"}, is answered by {"ms": of a step}. It
+The first line has the kind of worker, its rank, the addresses of all workers and a folder for the
+rendezvous. Each further one, {"contender", "rows", "steps"}, is answered by {"ms": of a step}. It
 ends with its input.
 """
 
@@ -85,11 +85,11 @@ def optimizer_step(job: dict[str, Any]) -> Callable[[str], Step]:
 
 
 def place(job: dict[str, Any]) -> Any:
-    """This rank's place; the ranks meet by a file."""
+    """This rank's Place; rank 0 publishes its address in a file."""
     from hearth.ranks.group import Rendezvous
     from hearth.ranks.place import Place
 
-    def meeting(name: str) -> Rendezvous:
+    def rendezvous(name: str) -> Rendezvous:
         path = Path(job["folder"], name.replace("/", "_"))
 
         def publish(text: str) -> None:
@@ -107,7 +107,7 @@ def place(job: dict[str, Any]) -> Any:
         host = job["addresses"][job["rank"]].rpartition(":")[0]
         return Rendezvous(publish, read, lambda: None, host=host)
 
-    return Place(job["rank"], len(job["addresses"]), meeting)
+    return Place(job["rank"], len(job["addresses"]), rendezvous)
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def main() -> None:
             steps[asked["contender"]] = make(asked["contender"])
         step = steps[asked["contender"]]
         x = tf.random.normal((asked["rows"], WIDTH))
-        step(x)  # not counted: it may be traced, and all ranks have come when it is over
+        step(x)  # not counted: it may trace, and it synchronizes the ranks
         start = time.perf_counter()
         for _ in range(asked["steps"]):
             loss = step(x)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TensorFlow's training steps by the collective against MultiWorkerMirroredStrategy's gRPC.
+"""TensorFlow's training steps with Hearth's collective against MultiWorkerMirroredStrategy's gRPC.
 
 `bench/tf_steps.py --json FILE`. Three dense layers of 2048 (50 MB of gradients), two workers of one
 thread each. Contenders are pairs of processes that step in turn:
@@ -58,7 +58,7 @@ class Pair:
             self._tell(worker, {**job, "rank": rank})
 
     def ms(self, contender: str, rows: int, steps: int) -> float:
-        """Of one of `steps` steps, as the slower worker has it."""
+        """Milliseconds of one of `steps` steps, of the slower worker."""
         for worker in self._workers:
             self._tell(worker, {"contender": contender, "rows": rows, "steps": steps})
         lines = [worker.stdout.readline() for worker in self._workers]
@@ -99,7 +99,7 @@ def pairs(network: Network | None) -> Iterator[dict[str, Pair]]:
 
 
 def free_ports() -> list[int]:
-    """For each worker one that nobody listens on at the moment."""
+    """A currently unused port for each worker."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(WORLD)]
         for each in sockets:

@@ -1,7 +1,7 @@
 """The feed against the real TensorFlowOnSpark: the same rows in the same partitions, in turn.
 
-Each side is a process with a Spark session and a cluster of its own (tf_upstream_side.py), one
-executor each; all live through the run, and one at a time is fed.
+Each side is a process with a separate Spark session and cluster of one executor
+(tf_upstream_side.py); all live through the run and are fed one at a time.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Side:
         self._rows = job["rows"]
         self._mark = uuid.uuid4().hex
         self._log = log
-        self._socket, far = socket.socketpair()
+        self._socket, theirs = socket.socketpair()
         settings = {**job["settings"], "spark.pyspark.python": python}
-        arguments = json.dumps({**job, "settings": settings, "socket": far.fileno()})
+        arguments = json.dumps({**job, "settings": settings, "socket": theirs.fileno()})
         program = Path(__file__).with_name("tf_upstream_side.py")
         environment = {
             **os.environ,
@@ -54,24 +54,24 @@ class Side:
             "PYSPARK_PYTHON": python,
             marked_processes.VARIABLE: self._mark,
         }
-        with far, log.open("w") as output:
+        with theirs, log.open("w") as output:
             self._process = subprocess.Popen(
                 [python, program, arguments],
                 env=environment,
-                pass_fds=[far.fileno()],
+                pass_fds=[theirs.fileno()],
                 stdout=output,
                 stderr=output,
             )
         self._lines = self._socket.makefile("rw")
 
     def wait_ready(self) -> None:
-        """Until it has taken all rows once. Raises SystemExit where it ended instead."""
+        """Waits until it has taken all rows once. Raises SystemExit if it ended instead."""
         self._socket.settimeout(START_TIMEOUT_S)
         self._expect("ready")
         self._socket.settimeout(None)
 
     def feed(self, least_s: float) -> Measured:
-        """Feeds the rows, all of them, until `least_s` have passed."""
+        """Feeds all rows, repeatedly until `least_s` have passed."""
         rows = 0
         before = marked_processes.cpu_seconds(self._mark)
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""One side of the upstream rows: a cluster of one node, fed whenever the bench says so.
+"""One side of the upstream rows: a cluster of one node, fed on request of the bench.
 
 The same program runs with Hearth's package `tensorflowonspark` and with the real one. Its argument
 is JSON: the descriptor of the socket to the bench, the kind of rows, their shape and number, and

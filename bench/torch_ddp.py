@@ -71,7 +71,7 @@ def reducer(group: dist.ProcessGroup, size: int, calls: int) -> Callable[[], flo
 
 
 def measured(run: Callable[[], None]) -> float:
-    """Milliseconds, from when all ranks have come."""
+    """Milliseconds, measured after a barrier of all ranks."""
     dist.barrier()
     return seconds(run) * 1e3
 

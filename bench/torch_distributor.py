@@ -33,8 +33,8 @@ PEER = "pyspark's TorchDistributor on Parquet"
 
 
 def train(batches: Iterator[Any], backend: str) -> dict[str, float]:
-    """The program. The clock's times at the end of rank 0's first and last step, and the rows of
-    all ranks' first step."""
+    """The program. Returns the times of rank 0's first and last step, and the rows of all ranks'
+    first step."""
     import os
     import time
 
@@ -65,7 +65,7 @@ def train(batches: Iterator[Any], backend: str) -> dict[str, float]:
 
 
 def train_files(path: str, settings: dict[str, int], backend: str) -> dict[str, float]:
-    """What a TorchDistributor runs on each rank: the program on this rank's Parquet files."""
+    """The program of a TorchDistributor on each rank: reads this rank's Parquet files."""
     import os
     import warnings
 
@@ -90,7 +90,7 @@ def train_files(path: str, settings: dict[str, int], backend: str) -> dict[str, 
 
 
 def train_fed(args: dict[str, Any], ctx: Any) -> None:
-    """What a TorchCluster runs on each rank: the program on the rows that Spark brings."""
+    """The program of a TorchCluster on each rank: reads the rows that Spark sends."""
     import json
     from pathlib import Path
 

@@ -35,9 +35,9 @@ def iperf3(network: Network, both_ways: bool = False) -> float:
         pass
     command = ["iperf3", "-c", network.address(1), "-t", "2", "-O", "0.5", "-J"]
     client = network.hosts[0].popen([*command, *(["--bidir"] if both_ways else [])])
-    told = json.loads(client.communicate(timeout=TIMEOUT_S)[0])
+    report = json.loads(client.communicate(timeout=TIMEOUT_S)[0])
     server.communicate(timeout=TIMEOUT_S)
-    return told["end"]["sum_received"]["bits_per_second"] / 1e9
+    return report["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
 def bench(report: Report, rounds: int, hosts: int, rate: str, calls: int) -> None:

@@ -1,4 +1,4 @@
-"""A rank of bench/wire.py and bench/scale.py: times all-reduces, as its lines of input ask."""
+"""A rank of bench/wire.py and bench/scale.py: times all-reduces as requested on its input."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import rank
 
 
 def timed(group: _core.Group, timeout_s: float) -> dict[str, object]:
-    """For each line {"bytes", "calls"} says the seconds of a call, and the share of a core that
-    this thread had meanwhile. Ends with its input."""
+    """For each line {"bytes", "calls"} prints the seconds of a call and this thread's share of a
+    core. Runs until end of input."""
     for line in sys.stdin:
         asked = json.loads(line)
         array = np.ones(asked["bytes"] // 4, dtype=np.float32)

@@ -1,8 +1,8 @@
-# Everything from outside, in one place. System packages come from apt (tools/setup.sh lists them),
+# All external dependencies. System packages come from apt (tools/setup.sh lists them),
 # torch and nanobind from the Python environment that runs the build.
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-# nanobind looks for `Python`, not `Python3`. Another one, of 3.12 or newer, is given for modules that
-# it and all later ones load (`make wheel`): headers are all that is used of it.
+# nanobind looks for `Python`, not `Python3`. `make wheel` passes a Python of 3.12 or newer for modules
+# in the limited API; only its headers are used.
 option(HEARTH_STABLE_ABI "Compile the modules in CPython's limited API of 3.12" OFF)
 if(NOT HEARTH_STABLE_ABI)
   set(Python_EXECUTABLE ${Python3_EXECUTABLE})
@@ -29,7 +29,7 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(HDF5 REQUIRED COMPONENTS C)
-# Linked in where it can be: Debian's shared library brings thirty others (curl, Kerberos, LDAP), of
+# Linked statically if possible: Debian's shared library needs thirty others (curl, Kerberos, LDAP), of
 # which local files need none.
 find_library(HEARTH_STATIC_HDF5 libhdf5_serial.a)
 if(HEARTH_STATIC_HDF5)
@@ -39,7 +39,7 @@ if(HEARTH_STATIC_HDF5)
   set(HDF5_C_LIBRARIES ${HEARTH_hdf5_serial_LIBRARY} ${HEARTH_sz_LIBRARY} ${HEARTH_aec_LIBRARY}
                        hearth_standard_streams ${ZLIB_LIBRARIES} ${CMAKE_DL_LIBS} m)
 endif()
-# Neither of the two comes with a CMake config everywhere.
+# Not all systems have CMake configs of these two.
 foreach(database lmdb leveldb)
   find_library(HEARTH_${database}_LIBRARY ${database} REQUIRED)
   add_library(Hearth::${database} INTERFACE IMPORTED)
@@ -48,11 +48,11 @@ endforeach()
 add_library(Hearth::hdf5 INTERFACE IMPORTED)
 target_include_directories(Hearth::hdf5 INTERFACE ${HDF5_C_INCLUDE_DIRS})
 target_link_libraries(Hearth::hdf5 INTERFACE ${HDF5_C_LIBRARIES})
-# Headers alone: its functions are compiled into their callers.
+# Header-only.
 find_path(HEARTH_XXHASH_INCLUDE xxhash.h REQUIRED)
 add_library(Hearth::xxhash INTERFACE IMPORTED)
 target_include_directories(Hearth::xxhash SYSTEM INTERFACE ${HEARTH_XXHASH_INCLUDE})
-# Headers alone: the library is loaded at run time, where a file is reached over HTTP.
+# Only headers: the library is loaded at run time, for files over HTTP.
 find_path(HEARTH_CURL_INCLUDE curl/curl.h REQUIRED)
 if(HEARTH_TESTS)
   find_package(GTest REQUIRED)
@@ -62,7 +62,7 @@ execute_process(COMMAND ${Python3_EXECUTABLE} -m nanobind --cmake_dir
                 OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE)
 find_package(nanobind CONFIG REQUIRED)
 
-# The wheel's own CMake config insists on a CUDA toolkit, so the two libraries are named by hand.
+# The wheel's own CMake config requires a CUDA toolkit, so the two libraries are named here.
 execute_process(
   COMMAND ${Python3_EXECUTABLE} -c
           "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
@@ -80,7 +80,7 @@ else()
   message(STATUS "Without torch: the device library is left out")
 endif()
 
-# oneDNN for the Caffe engine: PyPI's package of headers and library, which is x86_64's alone, or
+# oneDNN for the Caffe engine: PyPI's package of headers and library, which is for x86_64 only, or
 # another installation of 3.2 or newer.
 option(HEARTH_CAFFE "Build the caffe and trainer modules" ON)
 set(HEARTH_ONEDNN_PREFIX "" CACHE PATH "Where another oneDNN is installed than PyPI's")

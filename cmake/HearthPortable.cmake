@@ -14,8 +14,8 @@ function(hearth_static_library variable file)
   set(${variable} ${copy} PARENT_SCOPE)
 endfunction()
 
-# What a wheel carries runs on any system with glibc 2.28 or newer (docs/decisions/062): it links
-# against the symbols of that version, and has libstdc++ and the libraries of Debian within.
+# Binaries of a wheel run on any system with glibc 2.28 or newer (docs/decisions/062): they link
+# against the symbols of that version, and contain libstdc++ and the libraries of Debian.
 option(HEARTH_PORTABLE "Link for wheels: an old glibc, static libraries" OFF)
 if(NOT HEARTH_PORTABLE)
   function(hearth_portable)
@@ -43,8 +43,8 @@ add_library(hearth_newer_glibc OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/newer_g
                                       ${CMAKE_CURRENT_LIST_DIR}/portable/standard_streams.cc)
 add_library(hearth_program_start OBJECT ${CMAKE_CURRENT_LIST_DIR}/portable/program_start.cc)
 
-# hearth_portable(TARGET): links a part of the wheel that way. The device library shares torch's
-# libstdc++, of which it needs no more than torch.
+# hearth_portable(TARGET): links a part of the wheel that way. The device library uses torch's
+# libstdc++.
 function(hearth_portable target)
   target_link_options(${target} PRIVATE -L${HEARTH_GLIBC_STUBS} LINKER:--no-as-needed)
   target_link_libraries(${target} PRIVATE hearth_newer_glibc -lpthread -ldl -lrt)

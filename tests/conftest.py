@@ -1,4 +1,4 @@
-"""Each process of pytest marks what it starts, so that its tests find their own processes alone;
+"""Each pytest process marks the processes it starts, so that tests find only their own;
 their JVMs start quickly where `make test` has prepared that, and so do nodes with TensorFlow.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import quick_java
 
-# A worker of pytest-xdist has inherited the mark of the process above it.
+# A pytest-xdist worker has inherited its parent's mark.
 if "PYTEST_XDIST_WORKER" in os.environ or "HEARTH_TEST_MARK" not in os.environ:
     os.environ["HEARTH_TEST_MARK"] = str(uuid.uuid4())
 # A shell's job in the background ignores it, and so would the programs that tests interrupt.
@@ -23,6 +23,6 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
 
 
 def pytest_collection_finish() -> None:
-    """What the imports of all tests have made stays: Python looks for garbage in the rest alone."""
+    """Excludes all imported objects from garbage collection."""
     gc.collect()
     gc.freeze()

@@ -17,7 +17,7 @@ def classes(scores: str) -> SQLTransformer:
 
 
 def accuracy(frame: Any) -> float:
-    """Of the predictions of classes()."""
+    """The accuracy of the predictions of classes()."""
     return _evaluator().evaluate(frame)
 
 

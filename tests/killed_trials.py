@@ -22,11 +22,11 @@ class KillsOnce:
 
     Attributes:
         victim: "rank", "executor", or "none".
-        mark: a file that is there once a process was struck.
+        mark: a file that exists once a process was killed.
     """
 
     def __init__(self, folder: Path, victim: str):
-        self.victim, self.mark = victim, str(folder / f"struck-{victim}")
+        self.victim, self.mark = victim, str(folder / f"killed-{victim}")
 
     def __call__(self) -> None:
         if self.victim == "none":

@@ -1,4 +1,4 @@
-"""What nodes leave for the test that started them: one JSON file each."""
+"""Notes that nodes write for the test that started them: one JSON file each."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 _HOME = Path(__file__).resolve().parents[1] / "build" / "java"
 
-# What tests do with Spark, so that the classes for it are loaded.
+# Typical Spark operations of tests, so that their classes are loaded.
 _PROGRAM = """
 import sys
 from pyspark.ml.classification import LogisticRegression
@@ -39,7 +39,7 @@ numbers = spark.sparkContext.parallelize(range(100), 2)
 numbers.map(lambda n: (n % 3, n)).reduceByKey(max).barrier().mapPartitions(iter).collect()
 """
 
-# Its name is the process's until Java takes its place.
+# The process has this name until it executes Java.
 _NOTES = """#!/bin/sh
 for word; do printf '%s\\n' "$word"; done >"{notes}/$$.words"
 exec {java} {options} -XX:DumpLoadedClassList="{notes}/$$.classes" "$@"
@@ -60,7 +60,7 @@ _OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 def home() -> Path | None:
-    """JAVA_HOME for tests, where it was made of the Java and for the Spark that they have."""
+    """JAVA_HOME for tests, if made from the installed Java for the installed Spark."""
     java = _java()
     if java is None or (_HOME / "lib").resolve().parent != java.parents[1]:
         return None
@@ -68,7 +68,7 @@ def home() -> Path | None:
 
 
 def make() -> None:
-    """Makes it, or makes it anew; a minute.
+    """Makes the archive, replacing an existing one; takes a minute.
 
     Raises:
         SystemExit: there is no Java, or it cannot make an archive.
@@ -109,7 +109,7 @@ def _link(java: Path, home: Path, script: str) -> None:
 
 
 class _Program:
-    """What one JVM was asked for, and the classes that it has loaded."""
+    """The arguments of one JVM, and the classes that it has loaded."""
 
     def __init__(self, words: Path):
         asked = words.read_text().splitlines()
@@ -123,7 +123,7 @@ class _Program:
         """Lines of a list of classes, but for those of other loaders than Java's own."""
         for line in self._classes.read_text().splitlines():
             if " super: " not in line:
-                yield line.partition(" id: ")[0]  # a number that is this JVM's alone
+                yield line.partition(" id: ")[0]  # without the number, which is unique to this JVM
 
 
 def _programs(java: Path, folder: Path) -> list[_Program]:
@@ -140,7 +140,7 @@ def _programs(java: Path, folder: Path) -> list[_Program]:
 
 
 def _archive(java: Path, file: Path, programs: list[_Program]) -> None:
-    """Writes the archive of what `programs`, which have one class path, have loaded."""
+    """Writes the archive of the classes that `programs`, which share a class path, have loaded."""
     (class_path,) = {program.class_path for program in programs}
     lines = dict.fromkeys(line for program in programs for line in program.classes())
     classes = file.with_suffix(".classes")

@@ -70,7 +70,7 @@ def digit_rows(digits: Any, count: int) -> list[dict[str, Any]]:
 
 
 def check_content(features: Any, rows: list[dict[str, Any]]) -> None:
-    """Every row's pixels and label have come through, each once."""
+    """Checks that every row's pixels and label arrived once."""
     found = {row.SampleID: row for row in features.collect()}
     assert sorted(found) == sorted(row["id"] for row in rows)
     for row in rows:
@@ -79,7 +79,7 @@ def check_content(features: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def weights_of(conf: Any) -> list[list[float]]:
-    """Those of the model that a training with `conf` has written."""
+    """The weights of the model that a training with `conf` has written."""
     from hearth.caffe.proto import caffe_pb2
 
     net = caffe_pb2.NetParameter()

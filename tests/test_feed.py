@@ -56,7 +56,7 @@ SAMPLE = pa.record_batch(
 
 @pytest.mark.parametrize("start", range(6))
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
-def test_every_type_and_slice_comes_back_as_it_went(start: int, count: int) -> None:
+def test_every_type_and_slice_round_trips(start: int, count: int) -> None:
     writer, reader = pair()
     rows = SAMPLE.slice(start, count)
     assert writer.write(rows)
@@ -99,7 +99,7 @@ def test_unsupported_type_is_named_with_its_column(column: pa.Array, type_name: 
         writer.write(pa.record_batch({"when": column}))
 
 
-def test_what_is_no_record_batch_is_refused() -> None:
+def test_objects_that_are_not_record_batches_are_refused() -> None:
     writer, _ = pair()
     with pytest.raises(ValueError, match="a record batch is needed"):
         writer.write(pa.array([1, 2]))
@@ -107,7 +107,7 @@ def test_what_is_no_record_batch_is_refused() -> None:
         writer.write([1, 2])
 
 
-def test_rows_larger_than_the_ring_come_as_they_went() -> None:
+def test_rows_larger_than_the_ring_round_trip() -> None:
     writer, reader = pair(64 << 10)
     rows = pa.record_batch({"image": [b"x" * 1_000_000, b"y", b"z" * 100_000], "n": [1, 2, 3]})
     sender = threading.Thread(target=lambda: writer.write(rows) and writer.end())

@@ -43,15 +43,15 @@ def run_ranks(coordinator, token, body):
 
 def test_ranks_meet_and_send_events(coordinator, token):
     def body(member):
-        roster = member.reserve(json.dumps({"pid": 7}))
-        values = member.all_gather("x", json.dumps([len(roster)]), 10)
+        members = member.reserve(json.dumps({"pid": 7}))
+        values = member.all_gather("x", json.dumps([len(members)]), 10)
         member.send_event(json.dumps({"event": "ready"}))
         member.done()
-        return roster, values
+        return members, values
 
     results = run_ranks(coordinator, token, body)
     assert results == [([{"pid": 7}] * 2, [[2], [2]])] * 2
-    assert coordinator.wait_roster(5) == [{"pid": 7}] * 2
+    assert coordinator.wait_members(5) == [{"pid": 7}] * 2
     events = [coordinator.next_event(5) for _ in range(4)]
     assert sorted(rank for rank, _ in events) == [0, 0, 1, 1]
     assert [json.loads(text) for rank, text in events if rank == 0] == [{"event": "ready"}, None]
@@ -91,7 +91,7 @@ def test_a_wait_lets_other_threads_run(coordinator):
 
 def test_missing_ranks_are_a_timeout_error(coordinator):
     with pytest.raises(TimeoutError, match="ranks 0, 1 of 2 did not reserve; no rank did"):
-        coordinator.wait_roster(0.01)
+        coordinator.wait_members(0.01)
 
 
 def test_refused_member_is_a_permission_error(coordinator, token):

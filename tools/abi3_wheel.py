@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the wheel for Python 3.12 and newer from one for a single version, with other modules.
+"""Makes the wheel for Python 3.12 and newer from a wheel for one version, with other modules.
 
 abi3_wheel.py dist/hearth_spark-...-cp311-cp311-....whl build-abi3/native
 """
@@ -16,7 +16,7 @@ _TAGS = ["--remove", "--python-tag", "cp312", "--abi-tag", "abi3"]
 
 
 def run(*arguments: str) -> str:
-    """What a command of the package `wheel` prints."""
+    """Output of a command of the package `wheel`."""
     command = [sys.executable, "-m", "wheel", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

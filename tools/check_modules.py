@@ -165,7 +165,7 @@ def _subpackage(module: str) -> str:
 
 
 def _from_later_side(module: str, used: str) -> bool:
-    """Whether a module of the cluster uses one of a side that comes after its own. The package
+    """Whether a module of the cluster uses one of a later side. The package
     itself gives users names of all sides."""
     if _subpackage(module) != "cluster" or _subpackage(used) != "cluster" or module.count(".") == 1:
         return False

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Within a module that is compiled several files at a time, a name of an anonymous namespace is one
-file's alone, and so it is among its tests: of two functions, a call might take the other file's.
+"""Names in anonymous namespaces are unique within a module that is compiled several files at a time
+(its tests too): a call could otherwise resolve to another file's function.
 
 Prints one line per name that two files define, and exits with 1 if there is any.
 """
@@ -32,14 +32,14 @@ MODULES = [
     "apps",
     "python/bindings",
 ]
-# What lies in a module and is compiled as a program or library of its own.
+# Folders of a module that are compiled as separate programs or libraries.
 APART = {"proto", "stand_in"}
 # A call looks into its own namespace first, so names of two namespaces do not clash.
 NAMED = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)
 ANONYMOUS = re.compile(r"\nnamespace \{\n(.*?)\n\}  // namespace\n", re.DOTALL)
-# Text of Python's documentation, which begins in the first column, too.
+# Python docstrings, whose lines also begin in the first column.
 DOCSTRING = re.compile(r'R"\((.*?)\)"', re.DOTALL)
-# What begins in the first column: types, aliases, then functions and constants.
+# Declarations in the first column: types, aliases, then functions and constants.
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)", re.MULTILINE)
 ALIAS = re.compile(r"^using (\w+) = ([^;]+);", re.MULTILINE)
 VALUE = re.compile(

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`make lint`: module order, sizes, words, clang-format, ruff, mypy, clang-tidy.
 
-`--fix` formats in place. clang-tidy is slow, so a file that passed is not looked at again until it,
-one of our headers or the configuration changes (stamps in build/tidy).
+`--fix` formats in place. clang-tidy is slow, so a file that passed is not checked again until it,
+a header or the configuration changes (stamps in build/tidy).
 """
 
 import argparse

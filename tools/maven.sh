@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# maven.sh ARGUMENTS...: runs Maven, and twice more where a repository has failed it. Maven's words
-# come at the end, on standard output.
+# maven.sh ARGUMENTS...: runs Maven, with two retries after a repository error. Prints Maven's output
+# at the end.
 set -euo pipefail
 log=$(mktemp)
 trap 'cat "$log"; rm -f "$log"' EXIT

@@ -1,9 +1,9 @@
-"""How long ranks take together, by arithmetic: steps, bytes and messages times what was measured.
+"""A model of collective operations: steps, bytes and messages times their measured costs.
 
 The algorithms are those of docs/collective_reference.md, with the limits of hearth/collective. A
-step is what all ranks do at once: each sends some messages and receives as many. It takes what a
-message takes on its way, and then as long as the busier of two: the link, which carries all bytes
-of the ranks of its host, and the cores, which all ranks on them share.
+step is one exchange of all ranks: each sends some messages and receives as many. It takes the
+latency of a message and then the time of the busier resource: the link, which carries the bytes of
+all ranks of its host, or the cores, which those ranks share.
 
     work = messages * per_message + bytes * per_byte (+ a switch, where ranks share cores)
     step = latency + max(bytes / link, ranks * work / cores)
@@ -27,19 +27,19 @@ HALVING_PART = 32 << 10
 
 @dataclass(frozen=True)
 class Constants:
-    """What was measured of one machine and one network.
+    """Measured costs of one machine and one network.
 
     Attributes:
-        latency_s: from a rank's send until another one has a small message.
+        latency_s: from sending a small message until it is received.
         link_bytes_s: of a host's link, in each direction at the same time.
         message_s: processor time of a message, both ends together.
         switch_s: processor time that a step costs a rank that waits for a shared core.
-        byte_s: processor time of a byte that is sent, received and added.
-        memory_bytes_s: bytes of a rank that the ranks of one host reduce in a second.
-        meeting_s: how long two ranks of one host wait for each other at a meeting.
+        byte_s: processor time to send, receive and add a byte.
+        memory_bytes_s: bytes per second that the ranks of one host reduce in shared memory.
+        barrier_s: a barrier of two ranks on one host.
         join_s: the rendezvous, per rank.
         peer_s: connecting to one more rank, with the proofs of both.
-        cores: of the host that all ranks share; 0: each rank has a core of its own.
+        cores: of the host that all ranks share; 0: each rank has a dedicated core.
     """
 
     latency_s: float
@@ -48,7 +48,7 @@ class Constants:
     switch_s: float
     byte_s: float
     memory_bytes_s: float
-    meeting_s: float
+    barrier_s: float
     join_s: float
     peer_s: float
     cores: int = 0
@@ -75,7 +75,7 @@ def direct(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
 
 
 def halving_doubling(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """Halves go to partners at half the distance each time, and come back. Ranks beyond a power of
+    """Halves go to partners at half the distance each time, and back. Ranks beyond a power of
     two hand theirs over first, and get the result last."""
     steps = int(math.log2(ranks))
     beyond = ranks - 2**steps
@@ -106,7 +106,7 @@ def tree(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
 
 
 def chosen(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
-    """What hearth/collective does between hosts."""
+    """The algorithm that hearth/collective chooses between hosts."""
     if ranks <= DIRECT_RANKS and count * (ranks - 1) <= DIRECT_BYTES:
         return direct(of, ranks, count, shared)
     if count <= max(HALVING_BYTES, HALVING_PART * ranks):
@@ -116,10 +116,10 @@ def chosen(of: Constants, ranks: int, count: float, shared: int = 1) -> float:
 
 def hierarchical(of: Constants, hosts: int, per_host: int, count: float) -> float:
     """`per_host` ranks of each host reduce in their memory, those of one index between the hosts,
-    and all copy the result: two meetings, two passes over the memory."""
+    and all copy the result: two barriers, two passes over the memory."""
     if per_host == 1:
         return chosen(of, hosts, count)
-    within = 2 * (of.meeting_s + count / of.memory_bytes_s)
+    within = 2 * (of.barrier_s + count / of.memory_bytes_s)
     if hosts == 1:
         return within
     return within + chosen(of, hosts, count / per_host, shared=per_host)
@@ -161,8 +161,8 @@ class Step:
     BACKWARD = 2 / 3
 
     def seconds(self, of: Constants, hosts: int, per_host: int = 1) -> float:
-        """With the buckets reduced while backward runs: the last one is ready at its end, and each
-        waits for those before it."""
+        """Seconds of a step whose buckets are reduced during backward: the last one is ready at the
+        end of backward, and each waits for the previous one."""
         buckets = max(1, math.ceil(self.gradient_bytes / self.bucket_bytes))
         each = hierarchical(of, hosts, per_host, self.gradient_bytes / buckets)
         if hosts * per_host == 1:
@@ -176,5 +176,5 @@ class Step:
 
 
 def on_own_cores(of: Constants, link_gbit_s: float, latency_s: float) -> Constants:
-    """The same software where each rank has a core of its own, on another network."""
+    """The same software on another network, with a dedicated core for each rank."""
     return replace(of, cores=0, link_bytes_s=link_gbit_s * 1e9 / 8, latency_s=latency_s)

@@ -19,7 +19,7 @@ fi
 
 missing=()
 for package in "${packages[@]}"; do
-  # Java may come from elsewhere, and so may Python.
+  # Java and Python may be installed without a package.
   case $package in
     openjdk-*-jdk-*) command -v javac >/dev/null && continue ;;
     openjdk-*) command -v java >/dev/null && continue ;;
@@ -107,7 +107,7 @@ for name in $(sed -n 's/^\([a-z_]*\) = "hearth.cli:main"$/\1/p' pyproject.toml);
   chmod +x "$program"
 done
 
-# Its entry points, too, in a distribution of their own: torch.distributed looks for backends there.
+# Also its entry points, as a separate distribution: torch.distributed looks up backends there.
 info=$(echo .venv/lib/python3.*/site-packages)/hearth_checkout-0.dist-info
 points=$(sed -n '/^\[project\.entry-points\./,/^$/{s/^\[project\.entry-points\.\(.*\)\]$/[\1]/; s/"//g; /./p}' pyproject.toml)
 if [ "$(cat "$info/entry_points.txt" 2>/dev/null)" != "$points" ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Foretells all-reduce and step times of 8 to 1,000 ranks from what was measured with few.
+"""Predicts all-reduce and step times of 8 to 1,000 ranks from measurements with few ranks.
 
-`tools/simulate_scale.py` prints the check against measured ranks, exits with 1 where a row that the
-check counts is off by more than 20 %, and prints the tables that docs/scale.md sums up; `--picture
+`tools/simulate_scale.py` compares the model with measurements, exits with 1 if a row that
+counts is off by more than 20 %, and prints the tables that docs/scale.md sums up; `--plot
 docs/scale.png` draws them. `bench/scale.py` measures; tools/scale_model.py has the arithmetic.
 """
 
@@ -17,7 +17,7 @@ import scale_model as model
 
 _MEASURED = Path(__file__).resolve().parents[1] / "docs" / "scale.json"
 RANKS = (8, 16, 32, 64, 128, 256, 512, 1000)
-# Gbit/s and seconds from host to host of a data centre's networks.
+# Gbit/s and latency in seconds of networks in a data centre.
 NETWORKS = {"1 Gbit/s": (1, 50e-6), "10 Gbit/s": (10, 30e-6), "100 Gbit/s": (100, 15e-6)}
 SIZES = {"4 KB": 4 << 10, "256 KB": 256 << 10, "4 MB": 4 << 20, "64 MB": 64 << 20}
 PER_HOST = 8
@@ -32,19 +32,19 @@ _LINK_BOUND = 256 << 10
 
 
 def check(constants: model.Constants, rows: list[dict[str, float]]) -> list[tuple[str, float]]:
-    """(row, foretold / measured) of each measured all-reduce that waited for the links.
+    """(row, predicted / measured) of each measured all-reduce that is bound by the links.
 
-    Smaller ones are printed alone: links let them through at once, and what is left is how this
-    machine's scheduler deals with more ranks than cores.
+    Smaller ones are printed only: their times depend on how this machine's scheduler handles more
+    ranks than cores.
     """
     found = []
     for row in rows:
         hosts, per_host = int(row["hosts"]), int(row["per_host"])
-        told = model.hierarchical(constants, hosts, per_host, row["bytes"])
+        predicted = model.hierarchical(constants, hosts, per_host, row["bytes"])
         name, took = f"{hosts} x {per_host}, {_size(row['bytes'])}", row["seconds"]
-        print(f"| {name} | {took * 1e3:.3g} | {told * 1e3:.3g} | {told / took:.2f} |")
+        print(f"| {name} | {took * 1e3:.3g} | {predicted * 1e3:.3g} | {predicted / took:.2f} |")
         if row["bytes"] >= _LINK_BOUND and hosts > 1:
-            found.append((name, told / took))
+            found.append((name, predicted / took))
     return found
 
 
@@ -71,7 +71,7 @@ def print_tables(constants: model.Constants) -> None:
 
 
 def draw(constants: model.Constants, rows: list[dict[str, float]], path: Path) -> None:
-    """All-reduce of 4 MB and 4 KB: measured and foretold; and foretold at 10 Gbit/s."""
+    """Plots all-reduce of 4 MB and 4 KB, measured and predicted, and the model at 10 Gbit/s."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -122,10 +122,8 @@ def _line(name: str, values: list[float]) -> str:
 def main() -> int:
     """Prints and draws; 1 where the check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--measured", type=Path, default=_MEASURED, help="what bench/scale.py wrote"
-    )
-    parser.add_argument("--picture", type=Path, help="where to draw")
+    parser.add_argument("--measured", type=Path, default=_MEASURED, help="output of bench/scale.py")
+    parser.add_argument("--plot", type=Path, help="file to draw to")
     options = parser.parse_args()
     measured = json.loads(options.measured.read_text())
     constants = model.Constants(**measured["constants"])
@@ -134,8 +132,8 @@ def main() -> int:
     )
     found = check(constants, measured["measured"])
     print_tables(constants)
-    if options.picture:
-        draw(constants, measured["measured"], options.picture)
+    if options.plot:
+        draw(constants, measured["measured"], options.plot)
     wrong = [name for name, ratio in found if abs(ratio - 1) > LIMIT]
     if wrong:
         print(f"off by more than {LIMIT:.0%}: {'; '.join(wrong)}", file=sys.stderr)

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 60
-# What opens a brace without being a function.
+# Blocks with braces that are not functions.
 _NO_FUNCTION = re.compile(
     r"(namespace|class|struct|union|enum|extern|template <[^{]*> (class|struct))\b"
 )

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tags a wheel manylinux_2_28 where auditwheel finds that it is one; it fails otherwise.
+"""Tags a wheel manylinux_2_28 if auditwheel accepts it; fails otherwise.
 
     tag_wheel.py dist/hearth_spark-0.2.0-cp311-cp311-linux_x86_64.whl
 
-Prints the wheel's new path. Libraries of OTHERS come from elsewhere; a wheel that needs another
-one, or a newer symbol of glibc or libstdc++, is refused.
+Prints the wheel's new path. Libraries in OTHERS come from other packages; a wheel that needs any
+other one, or a newer symbol of glibc or libstdc++, is refused.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import sys
 from pathlib import Path
 
 PLATFORM = "manylinux_2_28_x86_64"
-# The extra [caffe] brings oneDNN, [torch] what the device library is loaded beside. GCC's OpenMP
+# The extra [caffe] installs oneDNN, [torch] the libraries of the device library. GCC's OpenMP
 # is the system's: oneDNN's package needs it, too, and a process should have one.
 OTHERS = {"libdnnl.so.3", "libtorch_cpu.so", "libc10.so", "libgomp.so.1"}
 
 
 def verdict(wheel: Path) -> dict:
-    """What `auditwheel show` says of it. Libraries of this machine are not looked at: it would
-    count their symbols as the wheel's."""
+    """The verdict of `auditwheel show`. It must not see this machine's libraries, whose symbols it
+    would count as the wheel's."""
     command = [sys.executable, "-m", "auditwheel", "show", "--json", "--ldpaths", "/nonexistent"]
     done = subprocess.run([*command, str(wheel)], capture_output=True, text=True)
     if done.returncode != 0:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs mypy over the packages that training programs import (hearth.torch, hearth.data, ...) and over
-# what their users write (tests/torch/typed_program.py), in an environment of its own, build/mypy. A `type: ignore` that nothing needs is an error there.
+# what their users write (tests/torch/typed_program.py), in a separate environment, build/mypy.
+# An unneeded `type: ignore` is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(tools/environment_with.sh "$PWD/build/mypy" "mypy (20 MB)" mypy==2.4.1)

@@ -1,4 +1,4 @@
-// fmt's library, which Debian has as a shared one alone, from its headers.
+// fmt compiled from its headers: Debian has only a shared library.
 #include <fmt/format-inl.h>
 
 namespace fmt {

@@ -15,7 +15,7 @@ struct stat64;
 
 extern "C" {
 
-// What stat() and its like called before 2.33; all versions still have them.
+// Called by stat() and its variants before 2.33; all versions still have them.
 int __xstat(int version, const char* path, struct stat* result);
 int __lxstat(int version, const char* path, struct stat* result);
 int __fxstat(int version, int descriptor, struct stat* result);

@@ -1,1 +1,1 @@
-"""Captions of pictures: a CNN and an LSTM learn them on Spark, and say them word by word."""
+"""Image captions: a CNN and an LSTM are trained on Spark and generate captions word by word."""

@@ -1,4 +1,4 @@
-"""Says captions word by word: each word that the net finds likeliest is its next input."""
+"""Generates captions word by word: the most likely word is the net's next input."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _START_END = 0
 
 
 class Captioner:
-    """A net of one LSTM step (lrcn_word_to_preds.prototxt) with trained weights. One thread's."""
+    """A trained net of one LSTM step (lrcn_word_to_preds.prototxt). Not thread-safe."""
 
     def __init__(self, net: str, weights: str, words: Sequence[str]):
-        """`words`: the vocabulary; a word's number is its place there, from 1."""
+        """`words`: the vocabulary; words are numbered by their position in it, from 1."""
         self._net = caffe.Net(net, weights, caffe.TEST)
         self._words = list(words)
 
     def say(self, features: np.ndarray, longest: int = 50) -> list[str]:
-        """A caption of each picture; `features`: its image_features, a row per picture."""
+        """Generates a caption per row of `features` (the net's image_features, a row per image)."""
         said = self._numbers(np.asarray(features, np.float32), longest)
         return [_sentence([self._words[number - 1] for number in row]) for row in said]
 

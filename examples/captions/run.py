@@ -1,8 +1,8 @@
-"""Captions of pictures, from COCO's files to sentences: `python -m examples.captions`.
+"""Image captions, from COCO's files to sentences: `python -m examples.captions`.
 
-A CNN learns to tell shapes apart; CaffeOnSpark's converter turns pictures and captions into a
-vocabulary and rows; an LRCN learns the captions, with the CNN's weights; and captions are said word
-by word, of the pictures it learned and of others. Needs the extras [caffe,spark,plot] and Pillow.
+A CNN learns to classify shapes; CaffeOnSpark's converter turns images and captions into a
+vocabulary and rows; an LRCN learns the captions, with the CNN's weights, and then generates
+captions for the training and the test images. Needs the extras [caffe,spark,plot] and Pillow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from examples.captions import pictures
+from examples.captions import shapes
 from examples.captions.captioner import Captioner
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ CAPTION_LENGTH = 10
 
 
 class Captioned(NamedTuple):
-    """A picture, what is true of it, and what the net says."""
+    """An image file with its true and its generated caption."""
 
     file: Path
     truth: str
@@ -108,7 +108,7 @@ def loss_of(spark: SparkSession, conf: Any, work: Path, split: str) -> float:
 def say(
     spark: SparkSession, conf: Any, work: Path, split: str, words: list[str]
 ) -> list[Captioned]:
-    """Captions of a set's pictures: executors compute fc8, the driver says the words."""
+    """Generates the captions of a set: executors compute fc8, the driver generates the words."""
     from hearth.caffeonspark import CaffeOnSpark, DataSource
     from hearth.caffeonspark.tools.DFConversions import DFConversions
 
@@ -129,7 +129,7 @@ def say(
 
 
 def show(captioned: list[Captioned], path: Path, columns: int = 6) -> None:
-    """Writes the pictures with what is said of them; what is wrong is red."""
+    """Plots the images with their generated captions; wrong ones are red."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -152,12 +152,12 @@ def run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """The job in `folder`; returns `loss` (by set), `train` and `test` (lists of Captioned)."""
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)  # Spark does not overwrite
-    with _step("drawing pictures, as COCO's files and for the CNN"):
-        pictures.write_all(work)
+    with _step("drawing images, as COCO's files and for the CNN"):
+        shapes.write_all(work)
     if folder.resolve() != HERE:
         for file in HERE.glob("*.prototxt"):
             shutil.copy(file, folder)
-    with _step("the CNN learns to tell shapes apart, on 2 executors"):
+    with _step("the CNN learns to classify shapes, on 2 executors"):
         weights = train_cnn(spark, work, clusterSize=2)
     with _step("captions become a vocabulary and rows"):
         words = convert(spark, work, "train")
@@ -191,7 +191,7 @@ def main() -> int:
     finally:
         spark.stop()
     wrong = sum(one.said != one.truth for one in done["train"])
-    print(f"\n{folder}/captions_test.png shows captions of pictures that it had not seen")
+    print(f"\n{folder}/captions_test.png shows the captions of unseen images")
     print(f"all in {time.perf_counter() - start:.0f} s")
     if done["loss"]["train"] >= GOAL or wrong:
         print(f"captions: loss {done['loss']['train']:.4f}, {wrong} captions are wrong")

@@ -29,7 +29,7 @@ def convolution(bottom: Any, outputs: int, kernel: int, stride: int = 1) -> Any:
 
 
 def block(bottom: Any, width: int, stride: int, project: bool) -> Any:
-    """A bottleneck: 1x1, 3x3 and 1x1 convolutions beside the identity or a projection."""
+    """A bottleneck: 1x1, 3x3 and 1x1 convolutions, added to the identity or a projection."""
     inner = L.ReLU(convolution(bottom, width, 1), in_place=True)
     inner = L.ReLU(convolution(inner, width, 3, stride), in_place=True)
     outer = convolution(inner, 4 * width, 1)

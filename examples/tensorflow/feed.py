@@ -18,7 +18,7 @@ cloudpickle.register_pickle_by_value(digits_model)
 
 
 def main_fun(args, ctx):
-    """Runs in the node's own process; Spark brings each row `epochs` times."""
+    """Runs in the node's process; Spark sends each row `epochs` times."""
     from tensorflowonspark import compat
 
     model = digits_model.make_model()

@@ -1,4 +1,4 @@
-"""InputMode.TENSORFLOW: each node reads TFRecord files by itself.
+"""InputMode.TENSORFLOW: each node reads TFRecord files itself.
 
 python examples/tensorflow/files.py --data /tmp/digits_records --export /tmp/digits_model
 """

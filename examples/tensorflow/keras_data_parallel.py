@@ -16,7 +16,7 @@ from hearth.tensorflowonspark import TFCluster
 
 
 def main_fun(args, ctx):
-    """Runs in the node's own process; Spark brings each row `epochs` times."""
+    """Runs in the node's process; Spark sends each row `epochs` times."""
     import keras
     import numpy as np
 

@@ -88,7 +88,7 @@ def evaluate(args):
 
 
 def main_fun(args, ctx):
-    """Runs in every node, whatever its role."""
+    """Runs in every node of any role."""
     if ctx.job_name == "evaluator":
         evaluate(args)
     else:

@@ -17,7 +17,7 @@ cloudpickle.register_pickle_by_value(digits_model)
 
 
 def main_fun(args, ctx):
-    """Trains on whatever comes, until the driver shuts the cluster down; then exports."""
+    """Trains on incoming rows until the driver shuts the cluster down; then exports."""
     from tensorflowonspark import compat
 
     model = digits_model.make_model()

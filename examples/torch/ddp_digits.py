@@ -18,7 +18,7 @@ from hearth.torch import TorchCluster
 
 
 def main_fun(args, ctx):
-    """Runs in the node's own process; Spark brings each row `epochs` times."""
+    """Runs in the node's process; Spark sends each row `epochs` times."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel

@@ -1,4 +1,4 @@
-"""LoRA: small matrices beside the frozen layers of a transformer, with FSDP2, from a DataFrame.
+"""LoRA: small matrices added to the frozen layers of a transformer, with FSDP2, from a DataFrame.
 
 python examples/torch/lora.py --report /tmp/lora.json
 """
@@ -52,7 +52,7 @@ def main_fun(args, ctx):
 
 
 def loss_of(model, tokens):
-    """Of the next letter, from those before it."""
+    """The loss of predicting the next letter from those before it."""
     import torch
 
     scores = model(tokens[:, :-1])
@@ -141,7 +141,7 @@ def add_adapters(model, rank: int) -> None:
 
 
 def frame(spark, rows: int):
-    """Texts in which each letter is the one two places on from the letter before it."""
+    """Texts in which each letter is two positions after the letter before it."""
     letters = f"transform(sequence(0, 9), n -> bigint((n * 2 + pmod(hash(id), 1000)) % {LETTERS}))"
     return spark.range(0, rows, 1, 4).selectExpr(f"{letters} tokens")
 

@@ -25,7 +25,7 @@ def main_fun(args, ctx):
     model = DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
     optimizer = torch.optim.SGD(model.parameters(), lr=args.rate)
     done = ctx.restore(model=model, optimizer=optimizer) or 0
-    if done <= args.batch:  # else Spark brings a micro-batch again, after a failure
+    if done <= args.batch:  # else Spark repeats a micro-batch after a failure
         rows = ctx.dataset("batch", 16, ("x", "y"))
         for _ in range(args.epochs):
             for x, y in rows:
@@ -41,7 +41,7 @@ def main_fun(args, ctx):
 
 
 def train(args, frame, batch: int) -> None:
-    """What foreachBatch() calls."""
+    """The function for foreachBatch()."""
     if frame.isEmpty():
         return
     given = SimpleNamespace(**vars(args), batch=batch)

@@ -86,7 +86,7 @@ def make_model(words: int, width: int):
 
 
 def vocabulary(frame, size: int) -> dict[str, int]:
-    """Numbers from 1 of the words that occur most often; equal counts in the words' order."""
+    """Numbers the most frequent words from 1; ties in alphabetical order."""
     words = frame.selectExpr("explode(split(lower(trim(text)), r'\\s+')) word")
     most = words.groupBy("word").count().orderBy("count", "word", ascending=[False, True])
     return {row.word: number for number, row in enumerate(most.limit(size).collect(), 1)}

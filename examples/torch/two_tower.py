@@ -23,13 +23,13 @@ def main_fun(args, ctx):
     torch.manual_seed(0)
     model = DistributedDataParallel(make_model(args.table_rows, args.width))
     towers = model.module
-    # Adagrad changes the rows of the gradient alone.
+    # Adagrad changes only the rows of the gradient.
     optimizer = torch.optim.Adagrad(model.parameters(), lr=args.rate)
     pairs = ctx.dataset("pairs", args.batch_size, ("user", "item"))
     for _ in range(args.epochs):
         for user, item in pairs:
             optimizer.zero_grad()
-            # The other items of the minibatch are those that the user has not taken.
+            # The other items of the minibatch are the negatives.
             scores = model(user, item)
             loss = torch.nn.functional.cross_entropy(scores, torch.arange(len(user)))
             loss.backward()

@@ -80,9 +80,9 @@ void DefineTasks(nb::module_& m) {
 
 Args:
     rows, results: the two descriptors of each ring, owned by this object afterwards.
-    from_afar: whether the task is on another host.
+    from_remote: whether the task is on another host.
     tell: sends the task a message; must not raise.)")
-      .def("__init__", &MakeLink, "rows"_a, "results"_a, "from_afar"_a, "tell"_a)
+      .def("__init__", &MakeLink, "rows"_a, "results"_a, "from_remote"_a, "tell"_a)
       .def("close", &TaskLink::Close, ReleaseGil(),
            "Ends all waits of both sides; the connection is unusable afterwards.");
   nb::class_<TaskPartition>(m, "FeedPartition", "A partition that a feed task sends.")
@@ -165,7 +165,7 @@ void DefineReader(nb::module_& m) {
       "them. Not thread-safe.")
       .def(nb::init<std::shared_ptr<PartitionQueue>>(), "queue"_a)
       .def("next", &NextBatch,
-           "Waits for the next batch: (FeedBatch, pickled, batched, from_afar), valid until "
+           "Waits for the next batch: (FeedBatch, pickled, batched, from_remote), valid until "
            "opened(); None at the end of a partition and of the feed. Raises HearthError if the "
            "cluster failed.")
       .def_prop_ro("ended", &RowReader::ended, "Whether next() has reached the end of the feed.")

@@ -94,7 +94,7 @@ digits (new_token()).)")
       .def("host", &Coordinator::host, "The host for members to connect to.")
       .def("port", &Coordinator::port)
       .def(
-          "wait_roster",
+          "wait_members",
           [](Coordinator& self, double timeout_s) {
             return ToPythonList(
                 WithoutGil([&] { return self.WaitForReservations(Deadline::After(timeout_s)); }));

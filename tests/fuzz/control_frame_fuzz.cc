@@ -1,4 +1,4 @@
-// The control connection: a stranger's handshake, and a member's messages cut at odd places.
+// The control connection: an unauthenticated handshake, and a member's messages in 7-byte chunks.
 #include <string>
 
 #include "hearth/rendezvous/failure.h"
@@ -14,14 +14,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static const rendezvous::Credentials credentials(std::string(64, 'a'), "control");
     const std::string hello = rendezvous::MakeHello(std::string(32, 'n'));
     rendezvous::CheckClaim(credentials, hello, bytes.substr(0, rendezvous::kClaimBytes));
-    __builtin_trap();  // nobody guesses the proof
+    __builtin_trap();  // the proof cannot be guessed
   });
   fuzz::Refusable([&] {
     rendezvous::FrameReader reader;
     for (size_t at = 0; at < bytes.size(); at += 7) {
       reader.Append(bytes.substr(at, 7));
       while (const auto frame = reader.Next()) {
-        // What the coordinator does with one: copies a part into a message of its own.
+        // As the coordinator does: copy a part into another message.
         const rendezvous::Json copy = {{"type", "membership"}, {"members", *frame}};
         rendezvous::EncodeMessage(copy);
         try {

@@ -1,7 +1,7 @@
 // Runs an entry function of libFuzzer's form on a corpus and on mutations of it:
 //   fuzz_x CORPUS_FOLDER [seconds] [seed]
-// Every input of the corpus runs as it is, then inputs are made for the given time, the same for
-// the same seed. The input of a crash, a hang or too much memory is left as crash-<target>.
+// Runs every input of the corpus unchanged, then mutated inputs for the given time, the same for
+// the same seed. An input that crashes, hangs or takes too much memory is saved as crash-<target>.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -132,13 +132,13 @@ class Mutator {
       case 3:
         input->erase(at, 1 + Below(std::min<size_t>(left, 16)));
         break;
-      case 4:  // a piece twice
+      case 4:  // repeat a range
         input->insert(at, input->substr(at, 1 + Below(std::min<size_t>(left, 64))));
         break;
       case 5:
         PutNumber(input, at);
         break;
-      case 6: {  // goes on as another
+      case 6: {  // splice with another input
         const Bytes& other = Any();
         if (!other.empty()) input->replace(at, left, other, Below(other.size()), Bytes::npos);
         break;

@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view second = all.substr(first.size());
   formats::ExampleColumns together(Wanted()), alone(Wanted());
   for (int again = 0; again < 3; ++again) {
-    if (!Add(&together, first)) return 0;  // a reader gives up at the first that is malformed
+    if (!Add(&together, first)) return 0;  // a reader stops at the first malformed one
   }
   const bool taken = Add(&together, second);
   if (Add(&alone, second) != taken) __builtin_trap();

@@ -1,6 +1,6 @@
-// HDF5 files: a model, a solver's state, and what a data layer reads. Values are as many as the
-// shape says, and nothing takes more memory or time than the driver allows. Crashes of the library
-// itself end a child process (hdf5_trial.h).
+// HDF5 files: a model, a solver's state and a data layer's input. The number of values matches the
+// shape; memory and time stay below the driver's limits. Crashes of the library itself end a child
+// process (hdf5_trial.h).
 #include <unistd.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 using namespace hearth;  // an entry function, nothing else
 
-// A library that is not ours reads: it gives up where it gets no memory, and leaks in errors.
+// The HDF5 library fails where an allocation fails, and leaks on errors.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=1024:hard_rss_limit_mb=2048:handle_segv=1:detect_leaks=0:"

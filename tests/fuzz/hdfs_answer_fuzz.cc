@@ -1,4 +1,4 @@
-// What servers of HDFS answer over HTTP: statuses and lists of files, refusals.
+// Responses of HDFS servers over HTTP: file statuses, listings, errors.
 #include <string>
 
 #include "hearth/storage/webhdfs_answer.h"

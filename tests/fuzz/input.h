@@ -1,4 +1,4 @@
-// What the entry functions share.
+// Helpers of the entry functions.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ inline std::string_view Text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// An Error is how input is refused, whatever it is; every other exception ends the process.
+// Invalid input must raise Error; any other exception ends the process.
 template <typename Function>
 void Refusable(Function function) {
   try {
     function();
   } catch (const Error& error) {
-    // One line for a user: an error that cannot be told is a defect too.
+    // An error without a message is a defect too.
     if (error.message().empty()) __builtin_trap();
   }
 }

@@ -1,4 +1,4 @@
-// Mean files: an image has as many values as its dimensions say, or there is none.
+// Mean files: the number of values matches the dimensions, or the file is refused.
 #include <sys/mman.h>
 #include <unistd.h>
 

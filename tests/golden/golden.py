@@ -72,7 +72,7 @@ def cases(*kinds: str) -> list[Case]:
 
 @pytest.fixture(params=["cpu", "gpu"])
 def computed_on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """On the CPU, and as on a GPU: by ATen's kernels, on a device with memory of its own."""
+    """Runs on the CPU, and as on a GPU: by ATen's kernels, on a device with separate memory."""
     if request.param == "gpu" and _caffe.count_gpus() == 0:
         monkeypatch.setenv("HEARTH_SIMULATED_GPUS", "1")
     if request.param == "gpu":

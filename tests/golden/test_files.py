@@ -1,4 +1,4 @@
-"""Models and solver states: Caffe's are read, ours are what Caffe would have written."""
+"""Models and solver states: Caffe's are read, ours equal Caffe's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def case() -> Case:
 
 
 def solver_at(case: Case, start: int, folder: Path) -> _caffe.Solver:
-    """The case's solver, writing snapshots into `folder`, whose feed goes on at `start`."""
+    """The case's solver, writing snapshots into `folder`, with its feed continuing at `start`."""
     text = case["solver_prototxt"].replace('prefix: "net"', f'prefix: "{folder}/net"')
     return fed_solver(text, case.arrays(), start)
 
@@ -60,14 +60,14 @@ def test_diffs_in_a_model_are_read(case: Case, tmp_path: Path, name: str) -> Non
 
 
 def content(path: Path) -> dict[str, tuple]:
-    """What an HDF5 file holds: kind, type, shape, values and attributes by path."""
+    """Content of an HDF5 file: kind, type, shape, values and attributes by path."""
     h5py = pytest.importorskip("h5py")
     found: dict[str, tuple] = {}
 
     def look(name: str, item: h5py.Group | h5py.Dataset) -> None:
         assert not dict(item.attrs)
         if isinstance(item, h5py.Dataset):
-            # The name of the model beside a state differs by the folder.
+            # The name of a state's model has a different folder.
             value = None if name == "learned_net" else item[()].tolist()
             kind = item.dtype.kind if name == "learned_net" else item.dtype.str
             found[name] = ("dataset", kind, item.shape, value)
@@ -80,16 +80,14 @@ def content(path: Path) -> dict[str, tuple]:
 
 
 @pytest.mark.parametrize("name", ["net.caffemodel.h5", "net_with_diff.caffemodel.h5"])
-def test_a_written_hdf5_model_holds_what_that_of_caffe_does(
-    case: Case, tmp_path: Path, name: str
-) -> None:
+def test_a_written_hdf5_model_equals_caffes(case: Case, tmp_path: Path, name: str) -> None:
     solver = solver_at(case, 0, tmp_path)
     solver.net.copy_from(str(FILES / name))
     solver.net.save(str(tmp_path / name), diffs="diff" in name)
     assert content(tmp_path / name) == content(FILES / name)
 
 
-def test_hdf5_snapshots_hold_what_those_of_caffe_do(case: Case, tmp_path: Path) -> None:
+def test_hdf5_snapshots_equal_caffes(case: Case, tmp_path: Path) -> None:
     text = case["solver_prototxt"].replace('prefix: "net"', f'prefix: "{tmp_path}/net"')
     solver = fed_solver("snapshot_format: HDF5\n" + text, case.arrays(), 5)
     solver.restore(str(FILES / "net_iter_5.solverstate.h5"))
@@ -149,7 +147,7 @@ def test_a_written_state_ends_as_caffe_writes_it(case: Case, tmp_path: Path) -> 
     original = (FILES / "net_iter_5.solverstate").read_bytes()
     written = Path(state).read_bytes()
     # iter, learned_net (whose text differs by the folder), then history and current_step, as Caffe
-    # writes them and nothing else: what is ours lies in the seal beside the state.
+    # writes them and nothing else: Hearth's fields are in the seal next to the state.
     assert written.endswith(original[original.index(b"\x1a") :])
 
 

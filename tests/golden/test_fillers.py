@@ -1,4 +1,4 @@
-"""What the fillers put into blobs: statistics of random ones, values of exact ones."""
+"""Values that fillers write: statistics of random fillers, exact values of the others."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_rules_leave_the_same_layers(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("graph"), ids=lambda case: case.name)
-def test_splits_have_the_same_places_and_names(case: Case) -> None:
+def test_split_layers_have_the_same_positions_and_names(case: Case) -> None:
     got = parsed(_caffe.insert_splits(_caffe.filter_net(case["prototxt"])))
     assert without_state(got) == without_state(parsed(case["split_prototxt"]))
 

@@ -1,4 +1,4 @@
-"""Pictures through decoding, resizing and transform_param, as BVLC Caffe saw them."""
+"""Images through decoding, resizing and transform_param, as BVLC Caffe saw them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def in_data_folder() -> Iterator[None]:
     os.chdir(before)
 
 
-def source_picture(case: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """The picture (channels, height, width) that Caffe's transformer was given."""
+def source_image(case: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The image (channels, height, width) that Caffe's transformer was given."""
     if case["source"] in ("u8", "float"):
         return arrays["image"]
     colors = "color" if case["is_color"] else "gray"
@@ -41,17 +41,17 @@ def source_picture(case: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(image.transpose(2, 0, 1))
 
 
-def transformed(case: Case, picture: np.ndarray, seed: int = 0) -> np.ndarray:
+def transformed(case: Case, image: np.ndarray, seed: int = 0) -> np.ndarray:
     """The result, with the batch axis that Caffe's has."""
-    return _caffe.transform_image(case["transform_param"], case["phase"], picture, seed)[None]
+    return _caffe.transform_image(case["transform_param"], case["phase"], image, seed)[None]
 
 
 @pytest.mark.parametrize(
     "case", [case for case in TRANSFORMS if not case.get("stochastic")], ids=lambda case: case.name
 )
-def test_picture_is_transformed_as_caffe_did(case: Case) -> None:
+def test_images_are_transformed_as_caffe_did(case: Case) -> None:
     arrays = case.arrays()
-    case.close(transformed(case, source_picture(case, arrays)), arrays["out"], "out")
+    case.close(transformed(case, source_image(case, arrays)), arrays["out"], "out")
 
 
 def test_mirror_gives_each_of_the_two_results() -> None:

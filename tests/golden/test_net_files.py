@@ -27,7 +27,7 @@ def in_data_copy(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_layer_delivers_what_caffe_did(case: Case) -> None:
+def test_a_layer_delivers_the_batches_of_caffe(case: Case) -> None:
     net = _caffe.Net(case["prototxt"], case["phase"])
     arrays = case.arrays()
     for key, value in arrays.items():

@@ -79,7 +79,7 @@ def run_step(case: Case, net: _caffe.Net, step: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("case", NETS, ids=lambda case: case.name)
-def test_net_computes_what_caffe_did(case: Case) -> None:
+def test_a_net_computes_the_values_of_caffe(case: Case) -> None:
     if case.get("stochastic"):
         pytest.skip("depends on Caffe's random numbers; see test_dropout_keeps_its_promises")
     net = make_net(case)

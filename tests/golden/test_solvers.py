@@ -40,7 +40,7 @@ def test_solver_steps_as_caffe_did(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("solver"), ids=lambda case: case.name)
-def test_solver_knows_the_multipliers(case: Case) -> None:
+def test_a_solver_applies_the_multipliers(case: Case) -> None:
     solver = fed_solver(case["solver_prototxt"], case.arrays())
     expected = [(param["lr_mult"], param["decay_mult"]) for param in case["learnable"]]
     assert solver.net.learnable == expected

@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def hadoop(tmp_path_factory) -> Iterator[HadoopCluster]:
-    """The cluster; this process, and what it starts, finds it as a user's would: by variables."""
+    """The cluster; this process and its children find it by variables, like a user's."""
     with HadoopCluster() as cluster, found_by_variables(cluster, tmp_path_factory.mktemp("conf")):
         yield cluster
 
@@ -80,7 +80,7 @@ def digits(hadoop, tmp_path_factory) -> Digits:
 
 @pytest.fixture(scope="session")
 def trained(hadoop, digits):
-    """What the command has left that trains and tests: its means; the model is in HDFS."""
+    """Output of a command that trains and tests: its means; the model is in HDFS."""
     solver = digits.solver(max_iter=200, snapshot=100, snapshot_prefix='"lenet"')
     done = caffe_on_spark(
         "-train", "-test", "-conf", solver, "-clusterSize", "2", "-persistent",

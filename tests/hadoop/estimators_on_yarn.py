@@ -25,7 +25,7 @@ def kill_once(folder, epoch, rank):
 
 
 class KillsTorch:
-    """As a callback of TorchEstimator."""
+    """A callback of TorchEstimator that kills its process once."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -38,7 +38,7 @@ class KillsTorch:
 
 
 class KillsKeras:
-    """As a callback of KerasEstimator, called after each epoch and before its checkpoint."""
+    """The same for KerasEstimator, called after each epoch and before its checkpoint."""
 
     def __init__(self, folder):
         self.folder = folder

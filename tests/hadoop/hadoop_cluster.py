@@ -85,7 +85,7 @@ class HadoopCluster:
 
     @property
     def java_options(self) -> list[str]:
-        """Of every JVM that uses the cluster."""
+        """Options of every JVM that uses the cluster."""
         return []
 
     def start(self) -> HadoopCluster:
@@ -118,7 +118,7 @@ class HadoopCluster:
         return self
 
     def stop(self) -> None:
-        """Kills all that it started, and what came from it."""
+        """Kills the processes that it started and their descendants."""
         if self._keeper is None:
             shutil.rmtree(self.folder, ignore_errors=True)
             return
@@ -176,7 +176,7 @@ class HadoopCluster:
                 raise RuntimeError(f"Hadoop is not ready after {_READY_S:.0f} s:\n{self._ends()}")
 
     def environment(self) -> dict[str, str]:
-        """What programs need to use this cluster, beside their own environment."""
+        """Additional environment variables for programs that use this cluster."""
         return {
             "HADOOP_CONF_DIR": str(self.folder / "conf"),
             "YARN_CONF_DIR": str(self.folder / "conf"),
@@ -214,7 +214,7 @@ class HadoopCluster:
             return json.loads(answer.read() or "null")
 
     def cluster(self, path: str) -> Any:
-        """What the ResourceManager's REST interface says of `path` ("apps", "metrics")."""
+        """The ResourceManager's REST response for `path` ("apps", "metrics")."""
         url = f"{self.yarn}/ws/v1/cluster/{path}"
         with urllib.request.urlopen(url, timeout=30) as answer:
             return json.loads(answer.read())
@@ -224,7 +224,7 @@ class HadoopCluster:
         return {}
 
     def _before_daemons(self) -> None:
-        """Starts what the daemons need."""
+        """Starts the services that the daemons need."""
 
     def _who(self, user: str) -> dict[str, str]:
         """Variables by which a program is this user to HDFS."""
@@ -274,7 +274,7 @@ class HadoopCluster:
         return beans[0] if beans else {}
 
     def _read(self, url: str) -> bytes:
-        """Of a page of HDFS's daemons."""
+        """The content of a page of HDFS's daemons."""
         with urllib.request.urlopen(url, timeout=10) as answer:
             return bytes(answer.read())
 

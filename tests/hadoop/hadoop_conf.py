@@ -27,7 +27,7 @@ _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens at, and that no earlier call has given."""
+    """An unused port of this machine that no earlier call has returned."""
     while True:
         port = random.choice(_PORTS)
         if port in _given:
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Ports:
-    """Those that others must know; the DataNode and the NodeManagers take any."""
+    """Ports that must be known in advance; the DataNode and the NodeManagers use any."""
 
     namenode: int = field(default_factory=free_port)
     webhdfs: int = field(default_factory=free_port)
@@ -146,7 +146,7 @@ def _scheduler() -> dict[str, str]:
 
 
 def _node(folder: Path) -> dict[str, str]:
-    """Hadoop 3.5 checks memory, but kills nobody for it until `memory.enforced` is false."""
+    """Hadoop 3.5 checks memory, but kills containers for it only if `memory.enforced` is false."""
     return {
         "yarn.nodemanager.hostname": HOST,
         "yarn.nodemanager.address": f"{HOST}:0",

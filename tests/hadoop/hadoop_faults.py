@@ -1,4 +1,4 @@
-"""What the tests kill while a training runs on YARN, and when."""
+"""Kills processes of a training on YARN at chosen moments."""
 
 from __future__ import annotations
 
@@ -71,21 +71,21 @@ def kill_one(find: Callable[[str], list[int]], application: str) -> None:
 
 
 def reached(state: Callable[[], _State], limit_s: float = _LIMIT_S) -> _State:
-    """What the state is when it has come. Raises AssertionError where it does not."""
+    """Waits until the state is true and returns it. Raises AssertionError after the limit."""
     deadline = time.monotonic() + limit_s
     while not (found := state()):
-        assert time.monotonic() < deadline, "what was to be struck did not come"
+        assert time.monotonic() < deadline, "the process to kill did not appear"
         time.sleep(_POLL_S)
     return found
 
 
-class Strike:
-    """Runs `act` in a thread beside the block of `with`, and raises what that raised."""
+class Background:
+    """Runs `act` in a thread during the block of `with`, and raises its exception."""
 
     def __init__(self, act: Callable[[], None]):
         self._act = act
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="strike", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="background", daemon=True)
 
     def _run(self) -> None:
         try:
@@ -93,7 +93,7 @@ class Strike:
         except BaseException as error:
             self._error = error
 
-    def __enter__(self) -> Strike:
+    def __enter__(self) -> Background:
         self._thread.start()
         return self
 

@@ -1,8 +1,8 @@
-"""Owns the processes of a Hadoop cluster and all that come from them; ends them when it is left.
+"""Owns the processes of a Hadoop cluster and their descendants, and kills them at the end.
 
-A program of its own, started by HadoopCluster. A line of JSON on its standard input starts a
-process, and its id is the line that comes back. When that input ends, for whatever reason, every
-descendant is killed, containers that lost their NodeManager too, and the cluster's folder goes.
+A separate program, started by HadoopCluster. A line of JSON on its standard input starts a process;
+it answers with the process id. At end of input it kills every descendant, also containers that lost
+their NodeManager, and removes the cluster's folder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _reap() -> None:
 
 
 def _end_all() -> None:
-    """Kills until nothing is left: what loses its parent meanwhile becomes ours."""
+    """Kills until no descendant is left: orphans become children of this process."""
     while descendants := _descendants():
         for pid in descendants:
             with suppress(ProcessLookupError):

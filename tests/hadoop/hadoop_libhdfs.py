@@ -1,4 +1,4 @@
-"""Hadoop's C client for the tests: no package carries it, but its source lies in a crate."""
+"""Hadoop's C client for the tests, built from the source in a crate."""
 
 from __future__ import annotations
 

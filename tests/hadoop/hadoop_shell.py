@@ -1,4 +1,4 @@
-"""`make hadoop-shell`: a shell against a Hadoop cluster of its own, which ends with it."""
+"""`make hadoop-shell`: a shell with a new Hadoop cluster, which ends with the shell."""
 
 from __future__ import annotations
 

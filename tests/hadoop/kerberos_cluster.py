@@ -1,4 +1,4 @@
-"""The tests' Hadoop with Kerberos: a KDC of its own, and every daemon logs in with a keytab."""
+"""The tests' Hadoop with Kerberos: a private KDC; every daemon logs in with a keytab."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ def _principal(service: str) -> str:
 
 
 class KerberosCluster(HadoopCluster):
-    """HDFS and YARN that ask everyone for a ticket or a token. `user` is one of its realm.
+    """HDFS and YARN that require a ticket or a token. `user` belongs to its realm.
 
     Attributes:
         krb5: the folder of the KDC, with `krb5.conf`.
     """
 
     def __init__(self, keep: bool = False, token_s: float = 86_400):
-        """`token_s`: how long HDFS takes a token that nobody renews. YARN renews those that an
-        application begins with, for half as long again."""
+        """`token_s`: how long HDFS accepts a token without renewal. YARN renews the tokens that an
+        application starts with, for half as long again."""
         super().__init__(keep)
         self._token_ms = int(1000 * token_s)
         self.user = USER
@@ -88,11 +88,11 @@ class KerberosCluster(HadoopCluster):
 
     @property
     def java_options(self) -> list[str]:
-        """What a JVM needs to know of the realm."""
+        """JVM options that name the realm's configuration."""
         return [f"-Djava.security.krb5.conf={self.krb5}/krb5.conf"]
 
     def keytab(self, name: str) -> Path:
-        """Of one of the services, or of a user."""
+        """The keytab of a service or user."""
         return self.krb5 / f"{name}.keytab"
 
     def tickets(self, name: str = USER) -> dict[str, str]:
@@ -109,7 +109,7 @@ class KerberosCluster(HadoopCluster):
         return {**super().environment(), **self.tickets()}
 
     def web(self, method: str, path: str, operation: str, **options: str) -> Any:
-        """As the base's, by curl, which logs in with the user's tickets.
+        """Like the base's, with curl, which logs in with the user's tickets.
 
         Raises:
             OSError: HDFS refused it; with its answer.
@@ -161,7 +161,7 @@ class KerberosCluster(HadoopCluster):
             "ignore.secure.ports.for.testing": "true",
         }
         yarn = login("yarn.resourcemanager", "yarn") | login("yarn.nodemanager", "yarn")
-        # A secure NodeManager reads logs by Hadoop's native library alone, which no jar brings.
+        # A secure NodeManager reads logs only with Hadoop's native library, which no jar has.
         yarn["yarn.log-aggregation-enable"] = "false"
         core = {"hadoop.security.authentication": "kerberos"}
         return {"core-site": core, "hdfs-site": hdfs, "yarn-site": yarn}

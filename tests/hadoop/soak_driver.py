@@ -1,4 +1,4 @@
-"""`make soak-hadoop`: a driver that YARN starts again goes on with the rows of the one before.
+"""`make soak-hadoop`: a driver that YARN restarts continues with the same rows.
 
 pytest does not find this file by itself.
 """
@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import recorded_program
-from hadoop_faults import Strike, kill_one, masters, reached
+from hadoop_faults import Background, kill_one, masters, reached
 from recorded_program import EPOCHS, ROWS
 from yarn_programs import (
     PROGRAM_S,
@@ -39,14 +39,14 @@ def taken(folder: Path, attempt: int) -> dict[tuple[int, str], list[int]]:
     return found
 
 
-def test_a_driver_that_is_started_again_goes_on_with_the_rows_of_the_one_before(hadoop, tmp_path):
+def test_a_restarted_driver_continues_with_the_same_rows(hadoop, tmp_path):
     known = {app["id"] for app in (hadoop.cluster("apps")["apps"] or {"app": []})["app"]}
     folder = tmp_path / "records"
     folder.mkdir()
     folder.chmod(0o777)
     over = threading.Event()
 
-    def strike() -> None:
+    def kill() -> None:
         # In the second epoch, behind some checkpoints.
         reached(lambda: over.is_set() or counted_steps.progress(folder)[2] > 33, PROGRAM_S)
         if over.is_set():
@@ -55,11 +55,11 @@ def test_a_driver_that_is_started_again_goes_on_with_the_rows_of_the_one_before(
         kill_one(masters, application)
 
     home = f"{hadoop.uri}/user/{hadoop.user}/recorded"
-    with Strike(strike):
+    with Background(kill):
         done = run_program(
             spark_submit(), "--master", "yarn", "--deploy-mode", "cluster",
             "--conf", "spark.yarn.maxAppAttempts=2",
-            "--conf", "spark.executor.memoryOverhead=2g",  # PyTorch lies outside the JVM's heap
+            "--conf", "spark.executor.memoryOverhead=2g",  # PyTorch is outside the JVM's heap
             "--conf", f"spark.executorEnv.PYTHONPATH={SOAK}",
             recorded_program.__file__, SOAK, str(folder), home, folder=tmp_path,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
-from hadoop_faults import Strike, executors, kill_one, masters, reached, trainers
+from hadoop_faults import Background, executors, kill_one, masters, reached, trainers
 from test_yarn_caffe import submit_cluster
 from yarn_programs import content, last_application, names, output_of
 
@@ -22,7 +22,7 @@ TIMES = 3
 
 
 class Table:
-    """Seconds from each strike to the next whole snapshot in HDFS, by fault."""
+    """Seconds from each kill to the next whole snapshot in HDFS, by fault."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, list[float]] = defaultdict(list)
@@ -65,12 +65,12 @@ class Training:
         self._hadoop, self._spark, self._digits = hadoop, spark, digits
         self.solver = digits.solver(max_iter=ITERATIONS, snapshot=EVERY, snapshot_prefix='"lenet"')
 
-    def run(self, folder: str, strike: Callable[[], None] = lambda: None) -> list[dict]:
-        """The training's events; `strike` runs beside it."""
+    def run(self, folder: str, kill: Callable[[], None] = lambda: None) -> list[dict]:
+        """Events of a training; `kill` runs in another thread."""
         events: list[dict] = []
         conf = self._digits.config(self._spark, self.solver, model=f"{folder}/lenet.caffemodel")
         source = DataSource(self._spark).getSource(conf, True)
-        with Strike(strike):
+        with Background(kill):
             CaffeOnSpark(self._spark, events.append).train(source)
         assert seals(self._hadoop, folder) == ITERATIONS // EVERY
         return events
@@ -99,11 +99,11 @@ def unsealed(hadoop, folder: str) -> bool:
 def test_a_fault_changes_no_bit_of_the_model(hadoop, spark, training, table, fault, time_of):
     application, folder = spark.sparkContext.applicationId, f"{fault[:4]}{time_of}"
 
-    def strike() -> None:
+    def kill() -> None:
         reached(lambda: seals(hadoop, folder) > 2 * time_of)
         if fault == "NameNode in a snapshot":
             reached(lambda: unsealed(hadoop, folder))
-        before, struck = seals(hadoop, folder), time.monotonic()
+        before, killed_at = seals(hadoop, folder), time.monotonic()
         if fault == "executor's container":
             kill_one(executors, application)
         elif fault == "trainer":
@@ -115,9 +115,9 @@ def test_a_fault_changes_no_bit_of_the_model(hadoop, spark, training, table, fau
             hadoop.start_daemon(daemon)
             hadoop.wait_until_ready()
         reached(lambda: seals(hadoop, folder) > before)
-        table.add(fault, time.monotonic() - struck)
+        table.add(fault, time.monotonic() - killed_at)
 
-    events = training.run(folder, strike)
+    events = training.run(folder, kill)
     assert len([event for event in events if event["event"] == "restart"]) == RESTARTS[fault]
     assert training.model(folder) == training.model("whole")
 
@@ -125,16 +125,16 @@ def test_a_fault_changes_no_bit_of_the_model(hadoop, spark, training, table, fau
 def test_an_application_master_that_dies_is_started_again(hadoop, digits, training, table):
     known = {app["id"] for app in hadoop.cluster("apps")["apps"]["app"]}
 
-    def strike() -> None:
+    def kill() -> None:
         reached(lambda: seals(hadoop, "master") > 2)
         (application,) = {app["id"] for app in hadoop.cluster("apps")["apps"]["app"]} - known
-        before, struck = seals(hadoop, "master"), time.monotonic()
+        before, killed_at = seals(hadoop, "master"), time.monotonic()
         kill_one(masters, application)
-        # What the first attempt had on its way may still come; the second one's come later.
+        # Seals of the first attempt may still arrive before those of the second one.
         reached(lambda: seals(hadoop, "master") > before + 2)
-        table.add("application master", time.monotonic() - struck)
+        table.add("application master", time.monotonic() - killed_at)
 
-    with Strike(strike):
+    with Background(kill):
         done = submit_cluster(
             digits, "-train", "-conf", training.solver, "-clusterSize", "2",
             "-model", "master/lenet.caffemodel", attempts=2,
@@ -142,7 +142,7 @@ def test_an_application_master_that_dies_is_started_again(hadoop, digits, traini
     assert done.returncode == 0, done.stderr[-3000:]
     application = last_application(hadoop)
     assert application["finalStatus"] == "SUCCEEDED"
-    # The logs of one node come after the other's.
+    # The logs are listed node by node.
     resumed = "Restoring previous solver status from"
     reached(lambda: resumed in output_of(hadoop, application["id"]))
     assert output_of(hadoop, application["id"]).count("attempt 2 of this application") == 1

@@ -57,7 +57,7 @@ def tokens(hadoop) -> tuple[str, str]:
 
 
 def last_line(program: str, client: dict[str, str], **variables: str) -> str:
-    """Of what a program prints that has the core's bindings; its error's own line if it fails."""
+    """The last line of output of a program with the core's bindings, or the line of its error."""
     return in_process(program, **client, **variables).strip().splitlines()[-1]
 
 
@@ -74,7 +74,7 @@ def test_reads_and_writes_with_a_token_alone(hadoop, client, tokens):
     assert "3000000" in said.splitlines(), said
 
 
-def test_without_a_ticket_one_line_says_what_to_do(hadoop, client):
+def test_without_a_ticket_the_error_names_the_remedy(hadoop, client):
     said = last_line("core.stat_file('hdfs:///user')", client, **NO_TICKETS)
     assert said.startswith(
         "hearth.errors.PermissionDeniedError: cannot inspect hdfs:///user as the owner of the "
@@ -90,7 +90,7 @@ def test_a_cancelled_token_is_named(hadoop, client, tokens):
     assert "max-lifetime" in said
 
 
-def test_what_is_someone_elses_is_not_written(hadoop, client):
+def test_files_of_another_user_are_not_written(hadoop, client):
     said = last_line("core.write_file('hdfs:///theirs', b'x')", client)
     assert (
         said.startswith("hearth.errors.PermissionDeniedError: cannot ") and f"user={USER}" in said
@@ -138,7 +138,7 @@ def test_a_training_in_cluster_mode(hadoop, digits):
     trained(hadoop, digits, "cluster", *options, **NO_TICKETS)
 
 
-def test_a_training_without_a_ticket_says_kinit(hadoop, digits):
+def test_a_training_without_a_ticket_names_kinit(hadoop, digits):
     flags = ["-train", "-conf", digits.solver(), "-clusterSize", "2", "-model", "none/m.caffemodel"]
     done = run_program(
         spark_submit(), "--master", "yarn", PROGRAM, *flags, folder=digits.folder, **NO_TICKETS

@@ -1,8 +1,7 @@
-"""`make soak-hadoop`: what outlives its delegation tokens goes on with newer ones.
+"""`make soak-hadoop`: programs that outlive their delegation tokens continue with newer ones.
 
-HDFS takes a token that nobody renews for a minute here, instead of a day, and one that YARN renews
-for a minute and a half, instead of a week. pytest does not find this file by itself; it is skipped
-as soak_kerberos.py is.
+HDFS accepts a token without renewal for a minute here, instead of a day, and one that YARN renews
+for a minute and a half, instead of a week. Not collected by pytest, like soak_kerberos.py.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def options(hadoop) -> tuple[str, ...]:
 
 
 def said_by(hadoop, program) -> str:
-    """What it and its containers printed last, without Spark's narration."""
+    """The last output of it and its containers, without Spark's log."""
 
     def last(text: str) -> str:
         return "\n".join(line for line in text.splitlines() if " INFO " not in line)[-5000:]
@@ -69,7 +68,7 @@ def said_by(hadoop, program) -> str:
 
 
 def containers_logs(hadoop, program) -> str:
-    """Of the application that a program has started."""
+    """The containers' logs of the application that a program has started."""
     said = program.stdout + program.stderr
     applications = re.findall(r"application_\d+_\d+", said)
     logs = hadoop.folder.glob(f"node*/containers/{applications[-1]}/*/std*") if applications else ()

@@ -32,7 +32,7 @@ def test_hdfs_keeps_files_of_a_user_from_others(hadoop, tmp_path):
     hadoop.run("hdfs", "dfs", "-put", str(tmp_path / "words"), f"{home}/words")
     assert hadoop.web("GET", f"{home}/words", "GETFILESTATUS")["FileStatus"]["length"] == 10
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        hadoop.web("PUT", f"{home}/theirs", "MKDIRS", user="stranger")
+        hadoop.web("PUT", f"{home}/theirs", "MKDIRS", user="another")
 
 
 def test_both_nodes_take_containers(hadoop):
@@ -54,14 +54,14 @@ def processes_of(folder: str) -> list[str]:
 
 
 def wait_until(state: Callable[[], bool]) -> bool:
-    """Whether it comes within a minute."""
+    """Whether it becomes true within a minute."""
     deadline = time.monotonic() + 60
     while not (reached := state()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return reached
 
 
-def test_the_keeper_ends_what_has_left_its_parents(tmp_path):
+def test_the_keeper_kills_orphaned_processes(tmp_path):
     folder = tmp_path / "cluster"
     folder.mkdir()
     program = str(Path(__file__).with_name("hadoop_keeper.py"))
@@ -72,7 +72,7 @@ def test_the_keeper_ends_what_has_left_its_parents(tmp_path):
         text=True,
     )
     assert keeper.stdin is not None and keeper.stdout is not None
-    # As a container does whose NodeManager is killed: in a session of its own, without a parent.
+    # Like a container whose NodeManager was killed: in its own session, without a parent.
     orphan = f"sleep 600.0{os.getpid()}"
     order = {"command": ["sh", "-c", f"setsid {orphan} & exit 0"], "environment": dict(os.environ)}
     keeper.stdin.write(json.dumps({**order, "log": str(folder / "log")}) + "\n")
@@ -86,7 +86,7 @@ def test_the_keeper_ends_what_has_left_its_parents(tmp_path):
     assert not processes_of(orphan)
 
 
-def test_nothing_is_left_where_its_owner_is_killed():
+def test_no_process_survives_a_killed_owner():
     owner = subprocess.Popen(
         [sys.executable, "-c", _OWNER],
         stdout=subprocess.PIPE,

@@ -21,7 +21,7 @@ _LIMIT_S = 240.0
 
 
 def conformance(uri: str, environment: dict[str, str]) -> str:
-    """Runs the room's own suite on a folder; its output."""
+    """Runs the conformance suite of hearth/storage on a folder; returns its output."""
     native = Path(_core.__file__).parent
     program = native.parent / "hearth" / "storage" / "hearth_storage_test"
     done = subprocess.run(
@@ -54,7 +54,7 @@ def test_conforms_by_libhdfs(hadoop):
 
 
 def in_process(program: str, **environment: str) -> str:
-    """What a Python program prints that has the core's bindings as `core`."""
+    """Output of a Python program with the core's bindings as `core`."""
     done = subprocess.run(
         [sys.executable, "-c", f"from hearth.native import _core as core\n{program}"],
         env={**os.environ, "HEARTH_HDFS": "webhdfs", **environment},
@@ -65,14 +65,14 @@ def in_process(program: str, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_stranger_is_told_which_path_and_user(hadoop):
+def test_a_permission_error_names_path_and_user(hadoop):
     said = in_process(
         f"core.write_file('hdfs:///user/{hadoop.user}/theirs', b'x')",
-        HADOOP_USER_NAME="stranger",
+        HADOOP_USER_NAME="another",
     )
     last = said.strip().splitlines()[-1]
     assert last.startswith("hearth.errors.PermissionDeniedError: cannot write hdfs:///user/"), said
-    assert "as user stranger" in last and "permission denied" in last
+    assert "as user another" in last and "permission denied" in last
 
 
 def test_without_a_configuration_the_variable_is_named(hadoop):
@@ -80,7 +80,7 @@ def test_without_a_configuration_the_variable_is_named(hadoop):
     assert "HADOOP_CONF_DIR is not set" in said.strip().splitlines()[-1]
 
 
-def test_records_over_a_quota_leave_nothing(hadoop, monkeypatch):
+def test_records_over_a_quota_leave_no_file(hadoop, monkeypatch):
     monkeypatch.setenv("HEARTH_HDFS", "webhdfs")
     hadoop.web("PUT", "/narrow", "MKDIRS", permission="777")
     hadoop.run("hdfs", "dfsadmin", "-setSpaceQuota", "1m", "/narrow", user="hdfs")

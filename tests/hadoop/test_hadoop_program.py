@@ -1,4 +1,4 @@
-"""The `hearth` program with prototxts, models and snapshots that lie in HDFS."""
+"""The `hearth` program with prototxts, models and snapshots in HDFS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ solver_mode: CPU random_seed: 7 momentum: 0.9 snapshot_format: {form} {more}
 
 
 def hearth(*arguments: str, status: int = 0) -> str:
-    """What the program says."""
+    """The program's output."""
     done = subprocess.run(
         [str(native.program()), *arguments],
         env={**native.environment(), "HEARTH_HDFS": "webhdfs"},
@@ -41,7 +41,7 @@ def names(folder: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("form", "ending"), [("BINARYPROTO", ""), ("HDF5", ".h5")])
-def test_trains_and_goes_on_in_hdfs(hadoop, monkeypatch, form, ending):
+def test_a_training_resumes_in_hdfs(hadoop, monkeypatch, form, ending):
     monkeypatch.setenv("HEARTH_HDFS", "webhdfs")
     folder = f"hdfs:///user/{hadoop.user}/train{ending}"
     _core.write_file(f"{folder}/net.prototxt", _NET.encode())
@@ -53,7 +53,7 @@ def test_trains_and_goes_on_in_hdfs(hadoop, monkeypatch, form, ending):
         _core.write_file(f"{folder}/{name}.prototxt", text.encode())
         return f"{folder}/{name}.prototxt"
 
-    # Without a prefix snapshots lie beside the solver.
+    # Without a prefix, snapshots are next to the solver.
     hearth("train", "-solver", solver("whole", 8))
     hearth("train", "-solver", solver("part", 4, f'snapshot_prefix: "{folder}/part"'))
     state = f"{folder}/part_iter_4.solverstate{ending}"

@@ -90,11 +90,10 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
 
     victims, begun = [executors, trainers], None
 
-    def strike(event: dict) -> None:
-        """One blow for each generation, as soon as it has left a snapshot of its own.
+    def kill(event: dict) -> None:
+        """Kills once per generation, as soon as it has written a snapshot.
 
-        What the last one left between its blow and its end does not count: no later start
-        would follow from it.
+        Snapshots that the last generation wrote after the kill do not count.
         """
         nonlocal begun
         if event["event"] == "ready":
@@ -104,34 +103,34 @@ def test_a_killed_container_and_a_killed_trainer_cost_no_run(hadoop, spark, digi
             kill_one(victims.pop(0), application)
 
     train(spark, digits, "whole", 0)
-    events = train(spark, digits, "killed", 25, strike)
+    events = train(spark, digits, "killed", 25, kill)
     assert not victims
     assert len([event for event in events if event["event"] == "restart"]) == 2
     starts = ready_ones(events)
     warnings = [event["text"] for event in events if event.get("level") == "W"]
     assert starts[0] == 0 < starts[1] < starts[2], (starts, warnings)
     whole, again = (content(hadoop, f"{name}/lenet.caffemodel") for name in ("whole", "killed"))
-    assert whole == again  # bit for bit that of the run that nobody disturbed
-    told = [event["text"] for event in events if "on their own hosts" in event.get("text", "")]
-    assert len(told) == 2  # the plan, and what the last ranks read
-    assert all("100 % of" in text for text in told)
+    assert whole == again  # bit for bit that of the undisturbed run
+    said = [event["text"] for event in events if "on their own hosts" in event.get("text", "")]
+    assert len(said) == 2  # the plan, and the reads of the last ranks
+    assert all("100 % of" in text for text in said)
 
 
 def test_ranks_read_each_format_from_their_own_hosts(hadoop, spark, digits, tmp_path):
     net = SourceNet(tmp_path)
     rows = pq.read_table(digits.folder / "work" / "raw" / "train.parquet").slice(0, 400)
     rows = rows.rename_columns({"image": "data"})
-    pictures = rows.to_pylist()
+    images = rows.to_pylist()
     for kind in ("parquet", "orc", "sequence"):
         (tmp_path / "formats" / kind).mkdir(parents=True)
     folder = tmp_path / "formats"
     pq.write_table(rows, folder / "parquet" / "part-0.parquet")
     orc.write_table(rows, folder / "orc" / "part-0.orc")
     with open(folder / "sequence" / "part-0", "wb") as file:
-        keys = [datum_key(row["id"], str(row["label"]), 1, 28, 28, False) for row in pictures]
-        write_records(file, zip(keys, (row["data"] for row in pictures), strict=True))
+        keys = [datum_key(row["id"], str(row["label"]), 1, 28, 28, False) for row in images]
+        write_records(file, zip(keys, (row["data"] for row in images), strict=True))
     records = {
-        f"{i:08d}": datum(row["data"], row["label"], (1, 28, 28)) for i, row in enumerate(pictures)
+        f"{i:08d}": datum(row["data"], row["label"], (1, 28, 28)) for i, row in enumerate(images)
     }
     write_lmdb(folder / "lmdb", records)
     hadoop.run("hdfs", "dfs", "-put", str(folder), f"{digits.home}/formats")
@@ -166,7 +165,7 @@ def submit_cluster(digits, *flags: str, attempts: int = 1):
     )  # fmt: skip
 
 
-def test_cluster_mode_refuses_what_its_container_would_take_along(hadoop, digits):
+def test_cluster_mode_refuses_files_that_yarn_deletes_with_the_container(hadoop, digits):
     done = submit_cluster(
         digits, "-train", "-conf", digits.solver(), "-model", "file:lenet.caffemodel"
     )

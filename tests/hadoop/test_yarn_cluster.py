@@ -33,7 +33,7 @@ def count_rows(args, ctx):
 def sum_files(args, ctx):
     """Reads this node's share of each folder in HDFS itself, twice."""
     found = {}
-    for name in args["places"]:
+    for name in args["folders"]:
         feed = ctx.get_file_feed(name, ["id"], epochs=2)
         rows = total = 0
         while not feed.should_stop():
@@ -62,17 +62,17 @@ def test_nodes_read_files_near_their_blocks_themselves(hadoop, spark, tmp_path):
     rows = spark.range(ROWS).repartition(4)
     rows.write.option("parquet.block.size", 2048).parquet(parquet)
     write_records(spark, records, tmp_path / "record")
-    args = {"folder": str(tmp_path), "places": [parquet, records]}
+    args = {"folder": str(tmp_path), "folders": [parquet, records]}
     cluster_of_files = cluster.run(spark, sum_files, args=args, nodes=2, feeds=())
     cluster_of_files.shutdown()
     found = [json.loads(file.read_text()) for file in tmp_path.glob("node*")]
-    for place in (parquet, records):
-        assert sum(node[place][0] for node in found) == 2 * ROWS
-        assert sum(node[place][1] for node in found) == ROWS * (ROWS - 1)
-        assert all(node[place][0] for node in found)
-    near, far = cluster_of_files.bytes_read()  # the one DataNode is on this host
-    assert near > 0
-    assert far == 0
+    for folder in (parquet, records):
+        assert sum(node[folder][0] for node in found) == 2 * ROWS
+        assert sum(node[folder][1] for node in found) == ROWS * (ROWS - 1)
+        assert all(node[folder][0] for node in found)
+    local, remote = cluster_of_files.bytes_read()  # the one DataNode is on this host
+    assert local > 0
+    assert remote == 0
 
 
 def test_records_are_saved_and_loaded_by_executors_without_a_configuration(hadoop, spark):

@@ -1,4 +1,4 @@
-"""What a user of YARN and HDFS gets wrong, or is refused: one line each, before anything starts."""
+"""Mistakes and refusals on YARN and HDFS are reported in one line, before anything starts."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def test_safe_mode(hadoop, places):
         ("hdfs://nowhere.invalid:8020/lenet.caffemodel", "cannot be reached"),
     ],
 )
-def test_a_place_that_is_none(places, uri, said):
+def test_an_invalid_model_uri_is_refused(places, uri, said):
     assert said in refused(places.output, "-model", uri)
 
 
-def test_an_executor_says_the_same(hadoop, spark, tmp_path):
+def test_an_executor_raises_the_same_error(hadoop, spark, tmp_path):
     shell = HadoopShell({})
     text = refused(shell.fetch, f"{hadoop.uri}/gone", str(tmp_path / "gone"))
     assert "no such file" in text and f"as user {hadoop.user}" in text
@@ -81,7 +81,7 @@ def test_an_executor_says_the_same(hadoop, spark, tmp_path):
     assert "Permission denied" in text
 
 
-def test_files_come_back_as_they_went(hadoop, spark, tmp_path):
+def test_files_round_trip(hadoop, spark, tmp_path):
     files, folder = HadoopFiles.of(spark), f"{hadoop.uri}/user/{hadoop.user}/files"
     files.write(f"{folder}/words", b"first")
     files.write(f"{folder}/words", b"second")
@@ -116,7 +116,7 @@ def test_a_container_takes_its_folder_along(spark):
     assert "file:lenet.caffemodel" in text and os.getcwd() in text and "hdfs:///" in text
 
 
-def test_nothing_says_where_yarn_is(hadoop, digits):
+def test_an_unset_yarn_configuration_is_reported(hadoop, digits):
     done = run_program(
         sys.executable, "-m", "hearth.caffeonspark", "--master", "yarn", "-train", "-conf",
         digits.solver(), folder=digits.folder, HADOOP_CONF_DIR="", YARN_CONF_DIR="",

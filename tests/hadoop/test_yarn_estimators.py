@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).with_name("estimators_on_yarn.py")
 
 
 @pytest.mark.parametrize("framework", ["torch", "keras"])
-def test_a_killed_fit_goes_on_from_its_checkpoints_in_hdfs(hadoop, tmp_path, framework):
+def test_a_killed_fit_resumes_from_its_checkpoints_in_hdfs(hadoop, tmp_path, framework):
     pytest.importorskip("torch" if framework == "torch" else "tensorflow")
     tmp_path.chmod(0o777)
     home = f"{hadoop.uri}/user/{hadoop.user}/{framework}"

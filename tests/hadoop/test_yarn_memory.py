@@ -1,4 +1,4 @@
-"""A trainer that its container cannot hold: said before, and told as what it is when it happens."""
+"""A trainer too large for its container: a warning before it starts, an error that names memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def large(digits) -> str:
     return digits.solver(net='"large_net.prototxt"', max_iter=20, snapshot=0)
 
 
-def test_a_container_killed_for_its_memory_is_told_as_that(spark, digits, large, monkeypatch):
-    # On a busy machine YARN's word may come later than a user waits for it.
+def test_a_container_killed_for_its_memory_is_reported_as_such(spark, digits, large, monkeypatch):
+    # On a busy machine YARN's report may arrive after the default wait.
     monkeypatch.setattr("hearth.spark.executor_memory._REASON_WAIT_S", 120.0)
     events = []
     conf = digits.config(spark, large, model="large/lenet.caffemodel")

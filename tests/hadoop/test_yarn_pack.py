@@ -1,4 +1,4 @@
-"""Nodes without hearth: the archive of `hearth pack` brings it, by spark-submit's --archives."""
+"""Nodes without hearth: spark-submit --archives ships the archive of `hearth pack`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def node_python(tmp_path_factory) -> str:
 
 
 class Submitted:
-    """The commands that `hearth pack` prints, run against nodes whose Python is another."""
+    """Runs the commands that `hearth pack` prints, against nodes with another Python."""
 
     def __init__(self, folder: Path, python: str):
         self._folder, self._python = folder, python
@@ -50,8 +50,8 @@ class Submitted:
     def run(self, command: list[str]) -> subprocess.CompletedProcess:
         own = ["--conf", f"spark.pyspark.python={self._python}"]
         own += ["--conf", "spark.yarn.maxAppAttempts=1"]
-        for place in ("executorEnv", "yarn.appMasterEnv"):
-            own += ["--conf", f"spark.{place}.HEARTH_NATIVE_DIR="]
+        for prefix in ("executorEnv", "yarn.appMasterEnv"):
+            own += ["--conf", f"spark.{prefix}.HEARTH_NATIVE_DIR="]
         if "cluster" not in command:
             own += ["--conf", f"spark.pyspark.driver.python={sys.executable}"]
         done = run_program(spark_submit(), *own, *command, folder=self._folder)
@@ -84,8 +84,8 @@ def test_a_driver_without_hearth_resumes_and_tests_by_the_archive(
         "-model", "resumed/lenet.caffemodel", "-output", "resumed/means.txt",
     )  # fmt: skip
     hadoop.run("hdfs", "dfs", "-put", submitted.archive, f"{digits.home}/hearth.tar")
-    far = f"{digits.home}/hearth.tar#hearth_pack"
-    submitted.run([word.replace(f"{submitted.archive}#hearth_pack", far) for word in cluster])
+    remote = f"{digits.home}/hearth.tar#hearth_pack"
+    submitted.run([word.replace(f"{submitted.archive}#hearth_pack", remote) for word in cluster])
     assert last_application(hadoop)["finalStatus"] == "SUCCEEDED"
     assert names(hadoop, "resumed") == ["lenet.caffemodel", "means.txt"]
     assert accuracy(content(hadoop, "resumed/means.txt").decode()) > GOAL

@@ -19,7 +19,7 @@ PROGRAM_S = 600
 
 
 def run_program(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess:
-    """A user's command, to its end; `environment` comes on top of this process's."""
+    """Runs a user's command; `environment` is added to this process's."""
     return subprocess.run(
         command,
         cwd=folder,
@@ -43,7 +43,7 @@ def spark_submit() -> str:
 
 
 def names(hadoop, folder: str) -> list[str]:
-    """What a folder below the user's holds."""
+    """Names in a folder below the user's."""
     try:
         found = hadoop.web("GET", f"/user/{hadoop.user}/{folder}", "LISTSTATUS")
     except OSError:
@@ -57,12 +57,12 @@ def accuracy(means: str) -> float:
 
 
 def content(hadoop, file: str) -> bytes:
-    """Of a file below the user's folder."""
+    """Content of a file below the user's folder."""
     return _core.read_file(f"{hadoop.uri}/user/{hadoop.user}/{file}")
 
 
 def last_application(hadoop) -> dict:
-    """What YARN says of the newest application, once it has ended."""
+    """YARN's report of the newest application, once it has ended."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         apps = hadoop.cluster("apps")["apps"]["app"]
@@ -74,7 +74,7 @@ def last_application(hadoop) -> dict:
 
 
 def output_of(hadoop, application: str) -> str:
-    """What its containers have said, once it has ended: YARN moves that into HDFS."""
+    """The logs of its containers, which YARN moves into HDFS after its end."""
     said: list[str] = []
 
     def gathered() -> bool:

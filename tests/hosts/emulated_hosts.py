@@ -1,13 +1,13 @@
-"""Hosts on one machine: namespaces of their own, joined by shaped links to a switch.
+"""Emulated hosts on one machine: namespaces joined by shaped links to a switch.
 
-A host has a network, process ids and a name of its own, as a container has; ranks of two hosts
-therefore cannot share memory, and nothing of theirs touches this machine's network. Needs root.
+A host has a private network, process ids and name, like a container; ranks of two hosts therefore
+cannot share memory, and this machine's network stays untouched. Needs root.
 
     driver ──┐
     host 0 ──┤ switch (a bridge; rates by tc tbf, delay and loss by line.py)
     host 1 ──┘
 
-Where the pytest that made them dies, the hosts and all that runs in them end.
+The hosts and all their processes end when the pytest that made them dies.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def why_not() -> str:
 
 @dataclass(frozen=True)
 class Link:
-    """What lies between each host and the switch; the driver's link has no limit.
+    """The link between each host and the switch; the driver's link has no limit.
 
     rate: of each direction, as tc writes it ("1gbit"; empty: as fast as this machine copies).
     delay_s: from host to host in each direction, so a round trip takes twice as long.
-    loss: the share of packets that a host sends and nobody gets.
+    loss: the share of a host's packets that are lost.
     """
 
     rate: str = ""
@@ -55,7 +55,7 @@ class Host:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # The holder ends when its input does, and as the first process of the namespace ends all.
+        # The holder ends with its input; as the first process of the namespace, it ends all others.
         script = 'hostname "$0"; ip link set lo up; echo ready; exec cat'
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--pid", "--uts", "--ipc", "--mount-proc", "--fork",
@@ -78,7 +78,7 @@ class Host:
         )  # fmt: skip
 
     def enter(self) -> list[str]:
-        """What runs the command behind it on the host."""
+        """The command prefix that runs a command on the host."""
         pid = f"--pid=/proc/{self.pid}/ns/pid_for_children"
         return [*self._enter("--uts", "--ipc", "--mount"), pid]
 
@@ -131,11 +131,11 @@ class Network:
             raise
 
     def address(self, index: int, version: int = 4) -> str:
-        """Of host `index`; the driver's is that of index -1."""
+        """The address of host `index`; -1: of the driver."""
         return f"10.77.0.{index + 2}" if version == 4 else f"fd77::{index + 2:x}"
 
     def set_link(self, index: int, up: bool) -> None:
-        """Cuts host `index` off, or joins it again: the switch drops what it hears and has."""
+        """Disconnects host `index` or connects it again: the switch drops its packets."""
         self._switch.ip(f"link set to-host{index} {'up' if up else 'down'}")
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A long line between two network devices: what comes from the first reaches the second later, and
+"""A long line between two network devices: packets from one reach the other later, and
 some of it never; what comes from the second passes at once.
 
 `line.py SECONDS LOSS FIRST=SECOND...`. Where a kernel has netem, it does the same; not all have.
@@ -49,11 +49,11 @@ class Way:
         self._waiting: deque[tuple[float, bytes]] = deque()
 
     def take(self) -> None:
-        """Takes in what has come."""
+        """Receives the available packets."""
         while True:
             try:
                 frame = self.source.recv(_FRAME)
-            except OSError:  # nothing more; or the device is down, which says so once
+            except OSError:  # no more packets; or the device is down, reported once
                 return
             if self._loss == 0 or random.random() >= self._loss:
                 self._waiting.append((time.monotonic() + self._delay_s, frame))

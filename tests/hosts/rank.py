@@ -1,7 +1,7 @@
 """A rank on an emulated host. Its first line of input says where to meet whom, and what to do.
 
 It answers by JSON lines: how the ranks talk, that it has begun, and at its end {"done": ...} or
-{"error": class, "message": ..., "ended": when, "cause": the rendezvous' word}.
+{"error": class, "message": ..., "ended": when, "cause": the rendezvous' failure}.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def _operations(group: _core.Group, timeout_s: float) -> dict[str, object]:
 
 
 def _connections_over_ipv6() -> int:
-    """Of this host, that are established."""
+    """The number of established connections of this host."""
     with open("/proc/net/tcp6", encoding="ascii") as table:
         return sum(line.split()[3] == "01" for line in table)
 
 
 def _packets_sent_again() -> int:
-    """How many TCP packets of this host got lost."""
+    """Number of lost TCP packets of this host."""
     with open("/proc/net/snmp", encoding="ascii") as counters:
         names, values = (line.split() for line in counters if line.startswith("Tcp:"))
     return int(values[names.index("RetransSegs")])
@@ -92,19 +92,19 @@ _WORK: dict[str, Work] = {"operations": _operations, "steps": _steps}
 
 
 def _cause(member: _core.Member | None) -> str:
-    """The first failure of any rank. An operation may end before, by another's leaving."""
+    """The first failure of any rank. An operation may fail earlier, when another rank leaves."""
     with suppress(ConnectionError):
-        told = json.loads(member.next_message(2) or "{}") if member else {}
-        return told.get("failure", {}).get("message", "")
+        message = json.loads(member.next_message(2) or "{}") if member else {}
+        return message.get("failure", {}).get("message", "")
     return ""
 
 
 def main(works: dict[str, Work]) -> None:
-    """Joins, does that of the works which is asked for, and says how it ended."""
+    """Joins, does the requested work, and prints its result."""
     job = json.loads(sys.stdin.readline())
     member = None
     try:
-        member = _core.Member(**job["meeting"], host_name=socket.gethostname())
+        member = _core.Member(**job["rendezvous"], host_name=socket.gethostname())
         member.reserve("{}")
         connecting = time.monotonic()
         group = _core.Group.connect(member, listen_host=job["address"])

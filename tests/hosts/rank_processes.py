@@ -34,18 +34,18 @@ class RankProcesses:
         world = len(network.hosts) * per_host
         driver = network.address(-1, version)
         variables = {**os.environ, **(environment or {})}
-        meeting = {"token": _core.new_token(), "world": world}
-        self._coordinator = network.driver.popen([sys.executable, str(_HERE / "meeting.py")])
+        rendezvous = {"token": _core.new_token(), "world": world}
+        self._coordinator = network.driver.popen([sys.executable, str(_HERE / "coordinator.py")])
         limits = {"heartbeat_timeout_s": heartbeat_timeout_s, "bind_host": driver}
-        self._tell(self._coordinator, {**meeting, **limits})
-        meeting |= {"host": driver, "port": int(self._coordinator.stdout.readline())}
+        self._tell(self._coordinator, {**rendezvous, **limits})
+        rendezvous |= {"host": driver, "port": int(self._coordinator.stdout.readline())}
         self._ranks = []
         for rank in range(world):
             host = rank // per_host
             process = network.hosts[host].popen([sys.executable, str(program)], env=variables)
             self._ranks.append(process)
             job = {"address": network.address(host, version), "work": work, "timeout_s": timeout_s}
-            self._tell(process, {**job, "meeting": {**meeting, "rank": rank}})
+            self._tell(process, {**job, "rendezvous": {**rendezvous, "rank": rank}})
 
     def next(self) -> list[dict[str, object]]:
         """The next line of every rank; {} of one that has ended."""

@@ -1,4 +1,4 @@
-"""Ranks on hosts of their own: slow, long and broken links. bench/wire.py tells how fast."""
+"""Ranks on emulated hosts: slow, long and broken links. bench/wire.py measures the speed."""
 
 import time
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def work_through(network, per_host=1, **options):
-    """Every rank does every operation and finds the right result; returns what each tells."""
+    """Every rank runs every operation with the right result; returns each rank's report."""
     ranks = RankProcesses(network, "operations", per_host, **options)
     talks = ranks.next()
     assert all("talks" in line for line in talks), talks
@@ -19,8 +19,8 @@ def work_through(network, per_host=1, **options):
     return [{**line, **end["done"]} for line, end in zip(talks, ends, strict=True)]
 
 
-def ways_of(told):
-    return {line["talks"] for line in told}
+def ways_of(lines):
+    return {line["talks"] for line in lines}
 
 
 @pytest.mark.parametrize("rate", ["1gbit", "10gbit"])
@@ -31,15 +31,15 @@ def test_operations_on_a_shaped_link_needs_root(rate):
 
 def test_operations_with_20_ms_from_host_to_host_needs_root():
     with Network(3, Link("1gbit", delay_s=0.02)) as network:
-        told = work_through(network)
+        lines = work_through(network)
         # Two messages, one after the other, of which the first may be on its way already.
-        assert all(line["barrier_s"] > 0.02 for line in told), told
+        assert all(line["barrier_s"] > 0.02 for line in lines), lines
 
 
 def test_operations_where_one_packet_of_a_hundred_is_lost_needs_root():
     with Network(3, Link("1gbit", loss=0.01)) as network:
-        told = work_through(network)
-        assert all(line["sent_again"] > 0 for line in told), told
+        lines = work_through(network)
+        assert all(line["sent_again"] > 0 for line in lines), lines
 
 
 def test_operations_on_8_hosts_needs_root():
@@ -49,23 +49,23 @@ def test_operations_on_8_hosts_needs_root():
 
 def test_two_ranks_a_host_share_memory_and_only_there_needs_root():
     with Network(4, Link("1gbit")) as network:
-        told = work_through(network, per_host=2)
-        assert ways_of(told) == {"shared memory within 4 hosts, tcp between them"}
+        lines = work_through(network, per_host=2)
+        assert ways_of(lines) == {"shared memory within 4 hosts, tcp between them"}
 
 
 def test_ranks_meet_and_work_over_ipv6_needs_root():
     with Network(3) as network:
-        told = work_through(network, version=6)
+        lines = work_through(network, version=6)
         # With the coordinator and two ranks.
-        assert [line["over_ipv6"] for line in told] == [3, 3, 3]
+        assert [line["over_ipv6"] for line in lines] == [3, 3, 3]
 
 
 def test_ranks_talk_over_the_addresses_that_are_chosen_needs_root():
     with Network(3) as network:
-        told = work_through(network, environment={"HEARTH_INTERFACE": "fd77::/64"})
-        assert [line["over_ipv6"] for line in told] == [2, 2, 2]
-        told = work_through(network, environment={"HEARTH_INTERFACE": "eth0"})
-        assert [line["over_ipv6"] for line in told] == [0, 0, 0]
+        lines = work_through(network, environment={"HEARTH_INTERFACE": "fd77::/64"})
+        assert [line["over_ipv6"] for line in lines] == [2, 2, 2]
+        lines = work_through(network, environment={"HEARTH_INTERFACE": "eth0"})
+        assert [line["over_ipv6"] for line in lines] == [0, 0, 0]
 
 
 def test_addresses_that_no_host_has_are_an_error_with_those_that_it_has_needs_root():
@@ -77,13 +77,13 @@ def test_addresses_that_no_host_has_are_an_error_with_those_that_it_has_needs_ro
             assert "10.77.0." in line["message"], line
 
 
-def test_what_goes_between_hosts_is_encrypted_where_asked_for_needs_root():
+def test_traffic_between_hosts_is_encrypted_on_request_needs_root():
     with Network(2, Link("1gbit")) as network:
-        told = work_through(network, per_host=2, environment={"HEARTH_TLS": "on"})
-        assert ways_of(told) == {"shared memory within 2 hosts, tcp with TLS between them"}
+        lines = work_through(network, per_host=2, environment={"HEARTH_TLS": "on"})
+        assert ways_of(lines) == {"shared memory within 2 hosts, tcp with TLS between them"}
 
 
-def test_work_goes_on_after_a_link_was_down_for_5_s_needs_root():
+def test_work_continues_after_a_link_was_down_for_5_s_needs_root():
     with Network(3, Link("1gbit")) as network:
         # The heartbeats' limit, 10 s by default, is what a link may be down.
         ranks = RankProcesses(network, "steps", timeout_s=30, heartbeat_timeout_s=10)

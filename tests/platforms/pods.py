@@ -1,12 +1,11 @@
-"""Containers as Kubernetes makes them, on one machine: network, process ids, mounts and memory of
-their own, a root that cannot be written, 64 MB of /dev/shm, a random user without a home.
-Needs root.
+"""Containers like those of Kubernetes on one machine: private network, process ids, mounts and
+memory, a read-only root, 64 MB of /dev/shm, a random user without a home. Needs root.
 
-The user has a line in /etc/passwd, as a mounted file gives one: without it Spark's encryption and
+The user has a line in /etc/passwd, as from a mounted file: without it Spark's encryption and
 Hadoop's login fail ("Invalid UID, could not determine effective user").
 
-Each is a host of tests/hosts/emulated_hosts.py, so pods reach each other by their addresses alone:
-no name but a pod's own resolves in it, as without a service.
+Each is a host of tests/hosts/emulated_hosts.py, so pods reach each other only by address: a pod
+resolves no name but its own, as without a service.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ import emulated_hosts
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = 1000680000  # as OpenShift chooses them
-# What a pod may write: an emptyDir for Spark's local folders, one for its work, and a volume that
-# all pods share.
+# Writable folders of a pod: an emptyDir for Spark's local folders, one for its work, and a volume
+# that all pods share.
 LOCAL, WORK, SHARED = "/mnt/local", "/mnt/work", "/mnt/shared"
 _LISTEN = "0A"
 
@@ -123,7 +122,7 @@ class Pods:
         return self._network.driver if index < 0 else self._network.hosts[index]
 
     def _environment(self, index: int) -> dict[str, str]:
-        """Of Spark's image: no USER, no TMPDIR, and the home that a user without an entry gets."""
+        """The environment of Spark's image: no USER, no TMPDIR, a home as without a user entry."""
         import pyspark
 
         kept = ("JAVA_HOME", "HEARTH_NATIVE_DIR")

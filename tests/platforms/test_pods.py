@@ -17,7 +17,7 @@ DIGITS = pods.ROOT / "python" / "hearth" / "demo"
 MEMORY_MB = 2048
 SHARED = pods.SHARED
 
-# What docs/platforms.md has, for a NetworkPolicy.
+# The ports of docs/platforms.md, for a NetworkPolicy.
 PORTS = {
     "spark.driver.port": "7078",
     "spark.driver.blockManager.port": "7079",

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHECKS = 28
 ROW = re.compile(r"^\| A(\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
-# `file::name`: a Python test, or Suite.Test of a C++ one; `file` alone: a bench.
+# `file::name`: a Python test, or Suite.Test of a C++ one; only `file`: a bench.
 SHOWN = re.compile(r"`([\w/.]+)(?:::([\w.]+))?`")
 
 
@@ -68,7 +68,7 @@ def test_filters_of_test_programs_match_tests():
         found = re.findall(filtered, (ROOT / file).read_text(), re.MULTILINE)
         assert found, file
         for pattern in ":".join(found).split(":"):
-            # What comes behind a slash, and before one, are instances of a test.
+            # Parts before and after slashes are instances of a test.
             name = max(pattern.split("/"), key=lambda part: len(part.strip("*")))
             part = name.strip("*")
             assert any(fnmatch(test, f"*{part}*") for test in tests) or any(

@@ -83,7 +83,7 @@ def test_a_list_follows_an_empty_line():
     assert not {str(page): found for page in pages() if (found := glued.findall(prose(page)))}
 
 
-def test_the_site_fetches_nothing_from_outside():
+def test_the_site_fetches_no_external_files():
     config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert "\n  font: false\n" in config
     assert not re.search(r"https?://", config)

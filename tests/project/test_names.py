@@ -51,7 +51,7 @@ def test_names_of_two_namespaces_and_equal_aliases_do_not_clash(tmp_path):
     assert [line.split()[0] for line in check_names.clashes(tmp_path)] == ["Json", "Load"]
 
 
-def test_it_passes_over_what_is_a_program_of_its_own(tmp_path):
+def test_folders_of_separate_programs_are_skipped(tmp_path):
     apart = tmp_path / check_names.MODULES[0] / "stand_in"
     apart.mkdir(parents=True)
     for folder in (apart.parent, apart):

@@ -1,4 +1,4 @@
-"""What `make lint` checks holds: sizes, formatting, ruff, clang-tidy where code changed last."""
+"""The tree passes `make lint`: sizes, formatting, ruff, clang-tidy where code changed last."""
 
 import re
 import subprocess
@@ -34,14 +34,14 @@ class Name {
 """
 
 
-def test_lint_finds_nothing():
+def test_the_tree_passes_lint():
     command = [sys.executable, str(ROOT / "tools" / "lint.py"), "--no-tidy"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.timeout(960)  # 15 s for each file where nothing else runs
-def test_clang_tidy_finds_nothing_in_what_the_last_commit_changed_most():
+def test_clang_tidy_passes_on_the_most_changed_files():
     command = [sys.executable, str(ROOT / "tools" / "lint.py"), "--changed", "4"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,13 +51,13 @@ def test_functions_are_measured_from_their_signature():
     assert list(sizes.cpp_functions(FUNCTION)) == [(4, 8), (15, 5)]
 
 
-def test_a_method_and_what_is_in_it_are_measured():
+def test_methods_and_nested_functions_are_measured():
     text = "class A:\n    def f(self):\n        def g():\n            pass\n        return g\n"
     assert list(sizes.python_functions(text)) == [(2, 4), (3, 2)]
 
 
 def test_no_two_test_files_share_a_name():
-    """pytest imports each by its bare name: two of one name end the run while it collects."""
+    """pytest imports each by its base name: duplicates fail at collection."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
 

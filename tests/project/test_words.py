@@ -1,4 +1,4 @@
-"""The terms of comments, strings and test names are checked, and the check notices others."""
+"""tools/check_words.py reports wrong words, and the tree has none."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ def words(source: str, path: str = "hearth/net.cc") -> list[str]:
     return [f"{line} {rest.strip()}" for _, line, rest, *_ in found]
 
 
-def test_the_checked_folders_use_the_terms():
+def test_the_tree_uses_the_terms():
     assert check_words.problems() == []
 
 
@@ -27,12 +27,20 @@ def test_comments_strings_and_test_names_are_checked_but_code_is_not():
     assert words("char quote = '\"';  // fine\nint pieces;\n") == []
 
 
-def test_python_and_markdown_can_be_read():
+def test_python_and_markdown_are_checked():
     source = 'def f(pieces):\n    """Reads pieces."""\n    return pieces  # a piece\n'
     assert words(source, "python/a.py") == ["2 'pieces'", "3 'piece'"]
     assert words("def test_it_hears_nothing():\n    pass\n", "tests/a.py") == ["1 'hears'"]
+    assert words('f(f"{place} of {place.start}, a place")\n', "tests/a.py") == ["1 'place'"]
     page = "A `piece`.\n\n```python\npiece = 1\n```\n\nA piece.\n"
     assert words(page, "docs/a.md") == ["7 'piece'"]
+
+
+def test_scala_and_comments_of_scripts_are_checked():
+    source = '/** Splits\n  * of its own. */\nval name = s"bad rows" // anew\n'
+    assert sorted(words(source, "jvm/A.scala")) == ["2 'of its own'", "3 'anew'", "3 'bad rows'"]
+    for path in ("tools/a.sh", "Makefile", "tests/CMakeLists.txt", ".github/ci.yml"):
+        assert words("#!/pieces\necho pieces # a piece\n  # Two\n", path) == ["2 'piece'"]
 
 
 def test_a_phrase_is_found_across_lines_of_a_comment():
@@ -43,12 +51,12 @@ def test_the_same_word_in_another_sense_is_not_reported():
     assert words("// Sorts in place. So far there is room for both. Deals with nulls.\n") == []
 
 
-def test_a_file_begins_with_what_it_is():
+def test_the_opening_comment_of_a_file_names_it():
     assert words("// What a layer does.\n") == ["1 begins with What"]
     assert words("// Layers.\n// What a layer does.\n") == []
 
 
-def test_allowances_hold_for_their_paths_alone(monkeypatch):
+def test_allowances_apply_only_to_their_paths(monkeypatch):
     monkeypatch.setattr(check_words, "ALLOWED", {"hearth/ring/": [r"\bpiece\b"]})
     assert words("// A piece.\n", "hearth/ring/ring.h") == []
     assert words("// A piece.\n", "hearth/base/error.h") == ["1 'piece'"]

@@ -26,7 +26,7 @@ class FedRows:
         return DataFeed(SimpleNamespace(get_queue={"input": self.queue}.get), **options)
 
     def partition(self, batches: Iterable[Any], *, feed: str = "a", keep: bool = False) -> None:
-        """A partition of record batches or Pieces; waits for the reader where its ring is full."""
+        """Feeds a partition of record batches or pickled rows; blocks while the ring is full."""
         batches = list(batches)
         pickled = any(isinstance(batch, Pieces) for batch in batches)
         rows, results = RingWriter(RING_BYTES), RingReader(RING_BYTES)

@@ -1,7 +1,7 @@
-"""Python programs that begin with their imports done: forks of a process that has done them.
+"""Starts Python programs as forks of a process that has already imported their packages.
 
-PyTorch takes two seconds of the processor to import, TensorFlow five, and tests of ranks start
-hundreds of them.
+PyTorch takes two seconds of processor time to import, TensorFlow five, and tests of ranks start
+hundreds of programs.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from functools import cache
 # Forks of it run the code of a request as their main module. It ends with its socket.
 _PROGRAM = """
 import importlib, json, os, signal, socket, sys
-door = socket.socket(fileno=int(sys.argv[1]))
+requests = socket.socket(fileno=int(sys.argv[1]))
 importlib.import_module(sys.argv[2])
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 while True:
-    request, streams, _, _ = socket.recv_fds(door, 1 << 18, 2)
+    request, streams, _, _ = socket.recv_fds(requests, 1 << 18, 2)
     if not request:
         sys.exit()
     if (pid := os.fork()) == 0:
         break
     for stream in streams:
         os.close(stream)
-    door.send(str(pid).encode())
-door.close()
+    requests.send(str(pid).encode())
+requests.close()
 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 for number, stream in enumerate(streams, 1):
     os.dup2(stream, number)
@@ -70,25 +70,25 @@ class Forks:
     """The process that has imported `package`; it ends with this one, if not by end()."""
 
     def __init__(self, package: str):
-        self._door, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with far:
-            command = [sys.executable, "-c", _PROGRAM, str(far.fileno()), package]
-            self._process = subprocess.Popen(command, pass_fds=[far.fileno()])
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), package]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         atexit.register(self.end)
 
     def start(self, code: str, argument: str, environment: Mapping[str, str]) -> Fork:
         """Runs `code` with `argument` as its first argument."""
         (stdout, out), (stderr, err) = os.pipe(), os.pipe()
         request = {"code": code, "argument": argument, "environment": dict(environment)}
-        socket.send_fds(self._door, [json.dumps(request).encode()], [out, err])
+        socket.send_fds(self._requests, [json.dumps(request).encode()], [out, err])
         os.close(out)
         os.close(err)
-        pid = self._door.recv(32)
+        pid = self._requests.recv(32)
         assert pid, "the process that was to be forked has ended; see its own error"
         return Fork(int(pid), stdout, stderr)
 
     def end(self) -> None:
-        self._door.close()
+        self._requests.close()
         self._process.wait()
 
 

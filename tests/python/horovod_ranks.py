@@ -16,7 +16,7 @@ from hearth.ranks.group import Rendezvous
 
 rank, world, folder, case = json.loads(sys.argv[1])
 
-def meeting(name):
+def rendezvous(name):
     path = Path(folder, name.replace("/", "_"))
     def publish(text):
         path.with_suffix(".new").write_text(text)
@@ -27,7 +27,7 @@ def meeting(name):
         return path.read_text()
     return Rendezvous(publish, read, lambda: None, key="0123")
 
-place.offer(place.Place(rank, world, meeting))
+place.offer(place.Place(rank, world, rendezvous))
 
 def say(value):
     print(json.dumps(value), flush=True)
@@ -47,7 +47,7 @@ def equal(found, expected, what=""):
 
 
 class Ranks(RankPrograms):
-    """Those of one group, by files in `folder`, that have `package` imported."""
+    """Ranks of one group, with a rendezvous by files in `folder` and `package` imported."""
 
     def __init__(self, package, folder, program, *, world=2, case="", start=""):
         super().__init__(package)
@@ -58,7 +58,7 @@ class Ranks(RankPrograms):
 
 @pytest.fixture
 def horovod_ranks() -> Iterator[list[Ranks]]:
-    """Those put in here are ended with the test."""
+    """A list whose ranks are ended with the test."""
     started: list[Ranks] = []
     yield started
     for each in started:

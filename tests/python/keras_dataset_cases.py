@@ -1,4 +1,4 @@
-"""Rows of a loader by way of Keras: each one trained on once per epoch, whatever interrupts fit().
+"""Rows of a loader in Keras: each is trained on once per epoch, also if fit() is interrupted.
 
 The state that a checkpoint keeps is held against the rows that were trained on until then.
 """
@@ -92,7 +92,7 @@ def test_batches_that_were_taken_when_fit_was_stopped_are_trained_on_by_the_next
     assert sorted(flat(taken[:5])) == list(range(40))
 
 
-def test_a_backup_of_two_nodes_is_gone_on_with_by_one_that_trains_on_what_is_left(tmp_path):
+def test_one_node_resumes_the_backup_of_two_with_the_remaining_rows(tmp_path):
     import hearth.tensorflow as hvt
 
     hvt.init()
@@ -117,7 +117,7 @@ def test_a_backup_of_two_nodes_is_gone_on_with_by_one_that_trains_on_what_is_lef
 
 
 class Slow:
-    """Writes each backup once it may; notes when it has, between the steps of the fit."""
+    """Delays the writing of backups; records the order of backups and steps of the fit."""
 
     def __init__(self, monkeypatch, broken=0):
         from hearth.tensorflow.backup import BackupAndRestore
@@ -154,7 +154,7 @@ class Slow:
         return weights
 
 
-def test_a_fit_goes_on_while_its_backup_is_written_and_the_next_one_waits(tmp_path, monkeypatch):
+def test_a_fit_continues_during_a_backup_and_the_next_backup_waits(tmp_path, monkeypatch):
     slow = Slow(monkeypatch)
     weights = slow.fit(tmp_path)
     assert len(weights) == 10
@@ -256,7 +256,7 @@ def note_of(batches):
 
 @pytest.mark.parametrize("draw", range(8))
 @pytest.mark.parametrize("point", POINTS)
-def test_a_kill_anywhere_in_a_step_loses_no_row_whatever_ranks_go_on(point, draw):
+def test_a_kill_anywhere_in_a_step_loses_no_row_for_any_number_of_ranks(point, draw):
     chance, kept = random.Random(f"{point} {draw}"), Kept()
     while kept.state is None or kept.state["epoch"] < 3:
         run = Run(chance.choice((1, 2, 3)), kept, chance)

@@ -101,7 +101,7 @@ def test_weights_of_rows_and_params_reach_the_optimizer():
     assert config["learning_rate"] == pytest.approx(0.1)
 
 
-def test_a_loss_that_is_no_number_and_wrong_columns_are_said():
+def test_a_loss_that_is_not_finite_and_wrong_columns_are_errors():
     with pytest.raises(ValueError, match=r"the loss is (nan|inf) in step"):
         trainer(learning_rate=1e30, epochs=9).fit(loader())
     with pytest.raises(ValueError, match="there are no rows to validate on"):

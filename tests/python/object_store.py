@@ -20,7 +20,7 @@ def new_folder() -> str:
 
 
 def put_files(folder: str, files: Iterable[tuple[str, bytes]]) -> None:
-    """Has a folder of the store hold these files, by name, alone; those that it holds stay."""
+    """Makes a folder of the store hold exactly these files, by name; existing ones stay."""
     from pyarrow.fs import FileSelector
 
     system, path = library_system(folder)

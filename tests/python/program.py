@@ -38,7 +38,7 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def run(*arguments: str, cwd: Path, status: int = 0) -> str:
-    """What the program wrote on stdout and stderr; fails unless it ends with `status`."""
+    """Output of the program on stdout and stderr; fails unless it exits with `status`."""
     process = start(*arguments, cwd=cwd)
     stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == status, stdout + stderr
@@ -46,7 +46,7 @@ def run(*arguments: str, cwd: Path, status: int = 0) -> str:
 
 
 def messages(log: str) -> list[str]:
-    """The log's lines without time, thread and place."""
+    """The log's lines without time, thread and source location."""
     return [re.sub(r"^[IWE]\d{4} \S+ +\d+ [^]]+\] ", "", line) for line in log.splitlines()]
 
 

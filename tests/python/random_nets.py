@@ -140,7 +140,7 @@ class RandomNet:
         )
 
         def apply(x):
-            if within:  # its scale begins at 1, whatever k is
+            if within:  # its scale begins at 1 for any k
                 return x * (1 + alpha * average_pool(x * x, size, 1, (size - 1) // 2)) ** -beta
             half = (size - 1) // 2
             squares = F.pad(x * x, (0, 0, 0, 0, half, half))
@@ -292,7 +292,7 @@ def max_pool(x: torch.Tensor, kernel: int, stride: int, pad: int) -> torch.Tenso
 
 
 def average_pool(x: torch.Tensor, kernel: int, stride: int, pad: int) -> torch.Tensor:
-    """Divided by the part of the window that lies within the padded image."""
+    """Divided by the part of the window within the padded image."""
     sums = _windows(x, kernel, stride, pad, 0.0).sum(4)
     counts = []
     for size, outputs in zip(x.shape[2:], sums.shape[2:], strict=True):

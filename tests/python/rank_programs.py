@@ -1,4 +1,4 @@
-"""Python programs that run as ranks beside each other and print lines of JSON."""
+"""Runs Python programs as ranks in parallel; they print lines of JSON."""
 
 from __future__ import annotations
 

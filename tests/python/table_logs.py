@@ -50,7 +50,7 @@ def write_delta_log(folder: Path, uri: str) -> None:
 
 
 def write_iceberg_log(folder: Path, uri: str) -> None:
-    """A table of the folder's Parquet files, which later lie in the folder `uri`."""
+    """A table of the folder's Parquet files, which are moved to `uri` later."""
     files = sorted(folder.iterdir())
     catalog = iceberg_catalog(uri, folder)
     table = catalog.create_table("db.rows", pq.read_schema(files[0]), location=uri)

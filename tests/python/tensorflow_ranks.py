@@ -22,7 +22,7 @@ rank, world, folder, shared, case, seconds = json.loads(sys.argv[1])
 tf.config.threading.set_intra_op_parallelism_threads(1)
 os.environ["HEARTH_TRANSPORT"] = "shm" if shared else "tcp"
 
-def meeting(name):
+def rendezvous(name):
     path = Path(folder, name.replace("/", "_"))
     def publish(text):
         path.with_suffix(".new").write_text(text)
@@ -40,12 +40,12 @@ def equal(found, expected):
     found, expected = np.asarray(found), np.asarray(expected)
     assert found.shape == expected.shape and np.array_equal(found, expected), (found, expected)
 
-hvt.init(Place(rank, world, meeting), seconds)
+hvt.init(Place(rank, world, rendezvous), seconds)
 """
 
 
 class Ranks(RankPrograms):
-    """Those of one group, by files in `folder`."""
+    """Ranks of one group, with a rendezvous by files in `folder`."""
 
     def __init__(self, folder, program, *, world=2, shared=True, case="", seconds=120):
         super().__init__("tensorflow")
@@ -56,7 +56,7 @@ class Ranks(RankPrograms):
 
 @pytest.fixture
 def tensorflow_ranks() -> Iterator[list[Ranks]]:
-    """Those put in here are ended with the test."""
+    """A list whose ranks are ended with the test."""
     started: list[Ranks] = []
     yield started
     for each in started:

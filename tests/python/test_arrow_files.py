@@ -28,7 +28,7 @@ def test_is_the_file_system_of_hadoops_schemes_alone():
         assert arrow_file_system(uri) is None
 
 
-def test_does_what_pyarrow_asks(tmp_path):
+def test_implements_pyarrows_file_system(tmp_path):
     files, folder = PyFileSystem(CoreHandler()), str(tmp_path / "a" / "b")
     files.create_dir(folder)
     with files.open_output_stream(f"{folder}/x") as file:
@@ -70,7 +70,7 @@ def test_a_partition_is_written_over_http_once(hdfs):
     assert len(reader.scan(9)) == 3
 
 
-def test_an_attempt_that_fails_leaves_nothing(hdfs):
+def test_a_failed_attempt_leaves_no_files(hdfs):
     with pytest.raises(KeyError), tfrecord_files.new_file(f"{hdfs.uri}/rows", 0, 7):
         raise KeyError("of the rows")
     assert hdfs.files == {}
@@ -90,7 +90,7 @@ def test_a_partition_is_kept_on_this_host_once_alone(hdfs, monkeypatch):
     assert len(reader.scan(1_000_000)) == 100_000
 
 
-def test_an_upload_that_is_refused_leaves_nothing(hdfs):
+def test_a_refused_upload_leaves_no_file(hdfs):
     batch = pa.record_batch({"x": [1, 2, 3]})
     quota = (403, refusal("DSQuotaExceededException"))
     said = pytest.raises((HearthError, OSError), match=r"/rows/\.part-r-00000.*quota")
@@ -112,7 +112,7 @@ def test_a_writer_that_has_ended_takes_no_more(hdfs):
     assert len(reader.scan(9)) == 3  # of the first
 
 
-def test_what_killed_attempts_left_is_removed(hdfs):
+def test_files_of_killed_attempts_are_removed(hdfs):
     left = {"/rows/_part-00000.7": b"half", "/rows/part-00001": b"whole"}
     parts.write_folder(f"{hdfs.uri}/rows", lambda: hdfs.files.update(left))
     assert sorted(hdfs.files) == ["/rows/_SUCCESS", "/rows/part-00001"]

@@ -158,7 +158,7 @@ class Block:
         assert self.kept
 
 
-def test_executors_are_held_until_the_next_start_has_its_own():
+def test_executors_are_held_until_the_next_start_has_executors():
     executors, first, second = HeldExecutors(), Block(), Block()
     executors.action(first, list)()
     act = executors.action(second, list)

@@ -1,4 +1,4 @@
-"""What the front of CaffeOnSpark finds on the driver before Spark starts: one line, status 1."""
+"""Errors that CaffeOnSpark's command finds before Spark starts: one line, exit status 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hearth.caffeonspark.__main__ import main
 from hearth.caffeonspark.command_line import one_line
 
-# The files in {0}, the command line, and what must be said.
+# The files in {0}, the command line, and the expected error.
 FRONT = {
     "no solver": ({}, "-train", r"-conf is missing: the solver prototxt"),
     "missing solver": ({}, "-train -conf {0}/gone", r"-conf .*gone: there is no such file"),
@@ -37,7 +37,7 @@ FRONT = {
 
 
 @pytest.mark.parametrize("case", FRONT)
-def test_the_front_says_what_is_wrong_in_one_line(case: str, tmp_path: Path, capsys) -> None:
+def test_the_command_reports_errors_in_one_line(case: str, tmp_path: Path, capsys) -> None:
     files, flags, said = FRONT[case]
     for name, content in files.items():
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -47,6 +47,6 @@ def test_the_front_says_what_is_wrong_in_one_line(case: str, tmp_path: Path, cap
     assert re.match(f"caffeonspark: {said}", lines[0]), lines
 
 
-def test_a_host_name_that_cannot_be_resolved_says_where_to_look() -> None:
+def test_an_unresolvable_host_name_is_reported_with_a_remedy() -> None:
     said = one_line(socket.gaierror(-2, "Name or service not known"))
     assert "Name or service not known" in said and "/etc/hosts" in said

@@ -1,7 +1,7 @@
-"""Whatever is wrong with its input, the program says in one line what, where and what to do.
+"""Invalid input is reported in one line: what failed, where and what to do.
 
-The front of CaffeOnSpark is in test_bad_front.py, rows in test_bad_rows.py, what needs Spark itself
-in tests/spark/test_bad_records.py.
+CaffeOnSpark's command is in test_bad_front.py, rows are in test_caffe_invalid_rows.py, cases that
+need Spark in tests/spark/test_invalid_records.py.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def data_layer(kind: str, parameter: str) -> str:
     return f'layer {{ name: "d" type: "{kind}" top: "x" top: "t" {parameter} }}\n'
 
 
-PICTURES = data_layer("ImageData", 'image_data_param { source: "l" batch_size: 2 }')
+IMAGES = data_layer("ImageData", 'image_data_param { source: "l" batch_size: 2 }')
 LOSS = NET[NET.index('layer { name: "ip"') :]
 
-# What is written beside the good net and solver, what is run, and what must be said.
+# Files besides the valid net and solver, the command, and the expected error.
 FILES = {
     "missing solver": ({}, ("train", "-solver", "gone.prototxt"), r"cannot open gone\.protot"),
     "missing net": ({"net.prototxt": None}, TRAIN, r"cannot open net\.prototxt: No such file"),
     "missing weights": ({}, (*TRAIN, "-weights", "w.caffemodel"), r"cannot open w\.caffemodel"),
     "missing snapshot": ({}, (*TRAIN, "-snapshot", "s.solverstate"), r"cannot open s\.solverst"),
     "missing model": ({}, ("test", "-model", "m.prototxt", "-weights", "w"), r"cannot open m\.p"),
-    "missing picture list": ({}, ("convert_imageset", "./", "list", "db"), r"cannot open list"),
+    "missing image list": ({}, ("convert_imageset", "./", "list", "db"), r"cannot open list"),
     "missing database": (
         {"net.prototxt": data_layer("Data", 'data_param { source: "db" batch_size: 2 }') + LOSS},
         TRAIN,
@@ -90,21 +90,21 @@ FILES = {
         (*TRAIN, "-weights", "net.prototxt"),
         r"net\.prototxt: damaged at byte 1 of \d+",
     ),
-    "an empty list of pictures": (
-        {"l": "", "net.prototxt": PICTURES},
+    "an empty image list": (
+        {"l": "", "net.prototxt": IMAGES},
         TRAIN,
         r"layer 'd' \(ImageData\), setting up: the list l has no images",
     ),
-    "a first picture that is none": (
+    "a first image that cannot be decoded": (
         {
             "l": "a.png 1\n",
             "a.png": "xx",
-            "net.prototxt": PICTURES,
+            "net.prototxt": IMAGES,
         },
         TRAIN,
         r"layer 'd' \(ImageData\), setting up: a\.png: 2 bytes that begin with \[78 78\]",
     ),
-    "a picture without label": (
+    "an image without label": (
         {"l": "a.png\n"},
         ("convert_imageset", "./", "l", "db"),
         r"l:1: 'a\.png' does not end in an integer label",
@@ -133,7 +133,7 @@ FILES = {
     ),
 }  # fmt: skip
 
-# What is wrong in the net or solver.
+# Errors in the net or solver.
 TEXTS = {
     "unknown field": ("base_lrr: 1", NET, r"solver\.prototxt:\d+:1: .*did you mean base_lr\?"),
     "wrong type": ('max_iter: "ten"', NET, r"solver\.prototxt:\d+:11: found \"ten\""),
@@ -175,7 +175,7 @@ def test_a_wrong_file_is_named(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_a_wrong_net_or_solver_is_said_with_its_place(case: str, tmp_path: Path) -> None:
+def test_an_error_in_a_net_or_solver_names_its_position(case: str, tmp_path: Path) -> None:
     more, net, said = TEXTS[case]
     write_solver(tmp_path, more, net)
     before = {path.name for path in tmp_path.iterdir()}
@@ -183,13 +183,13 @@ def test_a_wrong_net_or_solver_is_said_with_its_place(case: str, tmp_path: Path)
     check_nothing_new(tmp_path, before)
 
 
-def test_a_prototxt_cut_off_anywhere_is_an_error_with_its_place() -> None:
+def test_an_error_in_a_truncated_prototxt_names_its_position() -> None:
     for name, message in (("train_test", "NetParameter"), ("solver", "SolverParameter")):
         text = (EXAMPLE / f"lenet_cos_{name}.prototxt").read_text()
         refused = 0
         cuts = random.Random(5).choices(range(len(text)), k=200)
         for cut in cuts:
-            try:  # between two fields a cut leaves a shorter message that is whole
+            try:  # cut between two fields, it is a shorter valid message
                 core.parse_prototxt(text[:cut], "cut.prototxt", message)
             except ValueError as error:
                 refused += 1
@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_no_file_of_a_snapshot(tmp_path: Path) -> None:
     assert process.stderr is not None
     while "Iteration 1000 " not in process.stderr.readline():
         assert process.poll() is None
-    # Shared memory is under the limit too, so it comes when that has been made.
+    # The limit includes shared memory, so it is set after its creation.
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, 100))
     process.send_signal(signal.SIGINT)  # it writes a snapshot and ends
     said = process.communicate(timeout=60)[1].splitlines()[-1]
@@ -247,7 +247,7 @@ def test_a_port_that_is_taken_is_named() -> None:
         first.close()
 
 
-def test_a_python_layer_that_does_not_import_is_said_with_its_module(tmp_path: Path) -> None:
+def test_a_python_layer_that_fails_to_import_names_its_module(tmp_path: Path) -> None:
     caffe = pytest.importorskip("hearth.caffe")
     for module, layer, said in (
         ("no_such_module", "L", r"layer 'p'.*no_such_module"),

@@ -99,7 +99,7 @@ def test_a_caffe_trainings_figures_are_in_the_active_run_of_mlflow(monkeypatch):
     assert found["loss/train"] == (0.75, 40) and found["accuracy/test"] == (0.5, 40)
 
 
-def test_mlflow_gets_what_is_known_of_the_files_of_a_caffe_training(tmp_path):
+def test_mlflow_gets_the_files_of_a_caffe_training(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -108,11 +108,11 @@ def test_mlflow_gets_what_is_known_of_the_files_of_a_caffe_training(tmp_path):
     from hearth.sources.rank_rows import RankRows
 
     pq.write_table(pa.table({"x": range(9)}), tmp_path / "rows.parquet")
-    told = described("train", "file:/rows", RankRows(parquet(str(tmp_path))).pin())
-    assert told["dataset.train.uri"] == "file:/rows" and told["dataset.train.rows"] == 9
+    shown = described("train", "file:/rows", RankRows(parquet(str(tmp_path))).pin())
+    assert shown["dataset.train.uri"] == "file:/rows" and shown["dataset.train.rows"] == 9
     pq.write_table(pa.table({"x": range(10)}), tmp_path / "rows.parquet")
     other = described("train", "", RankRows(parquet(str(tmp_path))).pin())
-    assert len(other) == 2 and other["dataset.train.version"] != told["dataset.train.version"]
+    assert len(other) == 2 and other["dataset.train.version"] != shown["dataset.train.version"]
 
 
 def test_the_floats_of_a_solver_are_those_of_its_file():
@@ -147,7 +147,7 @@ def test_a_seal_tells_rows_and_hash_of_an_epoch_that_has_ended(tmp_path):
     assert described_by_seal("train", "") == described_by_seal("train", f"{state}.x") == {}
 
 
-def test_without_the_links_secret_there_is_nothing():
+def test_the_page_requires_the_secret_of_its_link():
     with LivePage(lambda: {"figure": 1}) as page:
         parts = urlsplit(page.url)
         root = f"http://{parts.netloc}"
@@ -167,7 +167,7 @@ def test_without_the_links_secret_there_is_nothing():
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example:1"])
-def test_a_browser_that_another_site_led_here_gets_nothing(host):
+def test_requests_for_another_host_name_are_refused(host):
     with LivePage(dict) as page:
         assert get(page.url, host=host)[0] == 404
         assert get(page.url, host="localhost:8000")[0] == 200  # the end of a tunnel
@@ -182,7 +182,7 @@ def test_the_page_is_on_loopback_only_and_ends_with_the_training():
     assert not [thread for thread in threading.enumerate() if thread.name == "hearth-page"]
 
 
-def test_a_client_that_says_nothing_does_not_hold_the_others_or_the_end_up():
+def test_a_silent_client_delays_neither_others_nor_the_end():
     with LivePage(dict) as page:
         parts = urlsplit(page.url)
         silent = socket.create_connection((parts.hostname, parts.port))
@@ -204,7 +204,7 @@ def test_an_open_page_gets_the_last_figures():
     assert last == ['{"state": "done"}']
 
 
-def test_a_failed_training_says_so_and_leaves_no_server():
+def test_a_failed_training_is_reported_and_leaves_no_server():
     seen = Seen()
     with pytest.raises(RuntimeError), watched(seen, "s", "", ui=True):
         raise RuntimeError("rank 1 failed")
@@ -243,14 +243,14 @@ def report_data(path):
     return json.loads(found[1])
 
 
-def test_validations_alone_are_kept_where_no_events_come(tmp_path):
+def test_without_events_only_validations_are_recorded(tmp_path):
     with watched(lambda event: None, "s", str(tmp_path), ui=False) as on_event:
         on_event.end(DONE)
     assert report.main([str(tmp_path)]) == 0
     assert report_data(tmp_path / "report.html")["series"] == {"accuracy/test": [[40, 0.5]]}
 
 
-def test_a_report_says_what_the_datasets_are(tmp_path):
+def test_a_report_lists_the_datasets(tmp_path):
     with watched(lambda event: None, "s", str(tmp_path), ui=False) as on_event:
         on_event.params({"lr": 1, "dataset.train.version": "Delta version 3, 9 rows, ab"})
     ((_, _, text),) = report.read_run(tmp_path).snapshot()["messages"]
@@ -269,7 +269,7 @@ def test_a_report_has_the_run_in_it(tmp_path, capsys):
     assert data["messages"][0][2] == "</script><b>é"
 
 
-def test_a_later_file_goes_on_from_where_it_begins(tmp_path):
+def test_a_later_file_continues_the_earlier_one(tmp_path):
     for begin, value in ((1, 0.5), (30, 0.25)):
         record = RunRecord(str(tmp_path), time.time())
         for step in range(begin, begin + 40):
@@ -287,11 +287,11 @@ def test_a_file_that_is_not_a_run_is_reported_in_one_line(tmp_path, capsys, cont
     if content:
         (tmp_path / "events.out.tfevents.1").write_bytes(content)
     assert report.main([str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and said in told and str(tmp_path) in told
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1 and said in shown and str(tmp_path) in shown
 
 
-def test_hearth_train_writes_an_event_file_where_its_log_goes(tmp_path):
+def test_hearth_train_writes_an_event_file_next_to_its_log(tmp_path):
     (tmp_path / "logs").mkdir()
     tests = "test_iter: 2 test_interval: 10 display: 0"
     solver = write_solver(tmp_path, tests)

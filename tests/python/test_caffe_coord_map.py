@@ -40,7 +40,7 @@ def test_a_map_goes_from_bottom_to_top() -> None:
     assert (axis, scale, shift.tolist()) == (1, 1, [-3, -4])
 
 
-def test_the_crop_lies_where_the_pixels_are(tmp_path: Path) -> None:
+def test_the_crop_offset_follows_the_coordinate_map(tmp_path: Path) -> None:
     """A bright pixel that goes through pad, pooling and deconvolution returns to its position."""
     n = caffe.NetSpec()
     n.data = data()
@@ -78,7 +78,7 @@ def test_padding_moves_and_cutting_moves_back() -> None:
     assert coord_map_from_to(*between(pool=4, up=4))[2].tolist() == [-1]
 
 
-def test_a_crop_of_a_crop_knows_the_first_ones_offset() -> None:
+def test_a_crop_of_a_crop_adds_the_first_offset() -> None:
     up, image = between(padded=9)
     once = L.Crop(up, image, axis=2, offset=4)
     assert crop(once, image).fn.params["crop_param"] == {"axis": 2, "offset": [5]}

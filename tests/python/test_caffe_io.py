@@ -42,10 +42,10 @@ def test_images_load_as_rgb_between_0_and_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P"])
 def test_gray_weighs_colors_as_scikit_image(tmp_path: Path, mode: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
-    picture = Image.fromarray(pixels).convert(mode)
-    picture.save(tmp_path / "a.png")
+    image = Image.fromarray(pixels).convert(mode)
+    image.save(tmp_path / "a.png")
     gray = caffe.io.load_image(tmp_path / "a.png", color=False)
-    expected = np.array(picture.convert("RGB")) / 255 @ [[0.2125], [0.7154], [0.0721]]
+    expected = np.array(image.convert("RGB")) / 255 @ [[0.2125], [0.7154], [0.0721]]
     assert gray.dtype == np.float32
     np.testing.assert_allclose(gray, expected, rtol=1e-6)
 
@@ -101,7 +101,7 @@ def test_other_channels_are_resized_by_their_corners(size) -> None:
     np.testing.assert_array_equal(bytes_[..., 1], np.array(BY_CORNERS[size]) * 4)
 
 
-def test_whole_numbers_stay_whole_where_scipy_keeps_them() -> None:
+def test_integers_stay_integers_as_in_scipy() -> None:
     resized = caffe.io.resize_image((pattern(2) * 9).astype(np.uint8), (2, 7))
     assert resized[0, :, 1].tolist() == [90, 104, 117, 81, 45, 59, 72]
 
@@ -115,7 +115,7 @@ def test_the_nearest_pixel_is_taken_on_request() -> None:
     np.testing.assert_array_equal(nearest, [rows[i] for i in (0, 1, 1, 2, 2)])
 
 
-def test_resizing_to_the_same_size_and_what_is_refused() -> None:
+def test_resizing_to_the_same_size_and_invalid_arguments() -> None:
     np.testing.assert_array_equal(caffe.io.resize_image(pattern(3), (3, 4)), pattern(3))
     assert caffe.io.resize_image(pattern(1), (1, 1)).shape == (1, 1, 1)
     with pytest.raises(ValueError, match="interp_order 3"):

@@ -87,7 +87,7 @@ def test_level_and_stages_choose_layers(path: Path) -> None:
     assert "doubled" not in caffe.Net(str(path), caffe.TEST, level=1, stages=["a"]).blobs
 
 
-def test_phase_is_what_layers_get(tmp_path: Path) -> None:
+def test_layers_get_the_phase(tmp_path: Path) -> None:
     file = tmp_path / "net.prototxt"
     file.write_text(
         'layer { name: "a" type: "Input" top: "a" include { phase: TRAIN } }'

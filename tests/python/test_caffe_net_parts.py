@@ -21,7 +21,7 @@ def make(folder: Path, text: str) -> caffe.Net:
     return caffe.Net(str(folder / "net.prototxt"), caffe.TRAIN)
 
 
-def test_one_layer_runs_alone_from_what_its_blobs_hold(tmp_path: Path) -> None:
+def test_a_single_layer_runs_on_the_values_of_its_blobs(tmp_path: Path) -> None:
     net = make(tmp_path, "force_backward: true" + NET)
     weights, bias = net.params["ip"]
     data, diff = net.blobs["data"], net.blobs["ip"].diff
@@ -34,7 +34,7 @@ def test_one_layer_runs_alone_from_what_its_blobs_hold(tmp_path: Path) -> None:
     np.testing.assert_allclose(bottoms["data"], diff @ weights.data, rtol=1e-5, atol=1e-6)
 
 
-def test_a_net_with_its_own_data_has_neither_inputs_nor_need_of_them(tmp_path: Path) -> None:
+def test_a_net_with_data_layers_has_no_inputs(tmp_path: Path) -> None:
     net = make(
         tmp_path,
         'layer { name: "d" type: "DummyData" top: "a" top: "b" dummy_data_param {'

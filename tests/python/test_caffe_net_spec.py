@@ -60,7 +60,7 @@ def test_layers_are_connected_by_their_tops() -> None:
     assert proto.layer[1].convolution_param.bias_term  # a default
 
 
-def test_names_are_made_up_where_none_is_given() -> None:
+def test_missing_names_are_generated() -> None:
     data = L.DummyData(shape=dict(dim=[1, 2]))
     proto = caffe.to_proto(L.ReLU(L.InnerProduct(L.InnerProduct(data, num_output=1), num_output=2)))
     assert [layer.name for layer in proto.layer] == [

@@ -116,8 +116,8 @@ def test_classification(trained: Path, tmp_path: Path) -> None:
     assert output["prob"].shape == (50, 10)
     assert output["prob"][0].argmax() == labels[3]
     assert net.blobs["fc1"].data[7].shape == (64,)
-    pictures = images[:100].transpose(0, 2, 3, 1)
-    predictions = caffe.Classifier(*files).predict(pictures, oversample=False)
+    inputs = images[:100].transpose(0, 2, 3, 1)
+    predictions = caffe.Classifier(*files).predict(inputs, oversample=False)
     assert (predictions.argmax(1) == labels[:100]).mean() > 0.93
 
 

@@ -60,7 +60,7 @@ class Tenfold(caffe.Layer):
 
 
 class Counter(caffe.Layer):
-    """Gives 0, 1, 2, ... in batches of its own size, and learns one number without a bottom."""
+    """Produces 0, 1, 2, ... in batches of three, and has one parameter but no bottom."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         top[0].reshape(3)
@@ -122,7 +122,7 @@ def test_forward_and_backward_run_the_class(tmp_path: Path) -> None:
     assert net.layers[1].propagate_down == [True]
 
 
-def test_the_net_hands_out_the_users_own_object(tmp_path: Path) -> None:
+def test_the_net_returns_the_users_layer_object(tmp_path: Path) -> None:
     net = make(tmp_path, python_layer("a", "PhaseTeller", "text"), phase=caffe.TEST)
     layer = net.layer_dict["a"]
     layer.set_value(3)

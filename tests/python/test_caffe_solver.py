@@ -100,7 +100,7 @@ def test_an_update_by_hand_takes_the_files_rate(tmp_path: Path) -> None:
     np.testing.assert_allclose(weight.data, -0.1)
 
 
-def test_solving_needs_no_state_and_writes_none_unless_asked(tmp_path: Path) -> None:
+def test_solving_writes_state_only_on_request(tmp_path: Path) -> None:
     solver = caffe.SGDSolver(write(tmp_path, "snapshot_after_train: false"))
     solver.solve(None)
     assert solver.iter == 40
@@ -181,7 +181,7 @@ def test_a_snapshot_folder_that_vanishes_is_made_again(tmp_path: Path) -> None:
     assert {"model_iter_4.caffemodel", "model_iter_4.solverstate"} <= names
 
 
-def test_snapshot_and_restore_go_on_where_it_stood(tmp_path: Path) -> None:
+def test_restore_resumes_from_a_snapshot(tmp_path: Path) -> None:
     solver = caffe.SGDSolver(write(tmp_path, "momentum: 0.9"))
     solver.step(5)
     solver.snapshot()

@@ -19,7 +19,7 @@ SOLVER = str(DIGITS / "lenet_memory_solver.prototxt")
 
 
 class Rows:
-    """As much of a DataFrame as a table shows."""
+    """A fake DataFrame with the methods that a table uses."""
 
     def __init__(self, *rows):
         self._rows = rows
@@ -28,7 +28,7 @@ class Rows:
         return list(self._rows[:count])
 
 
-def pictures_in(text):
+def images_in(text):
     found = re.findall(r"<img src='data:image/png;base64,([^']+)' />", text)
     return [np.asarray(Image.open(BytesIO(b64decode(data)))) for data in found]
 
@@ -83,7 +83,7 @@ def test_a_table_shows_rows_with_their_images():
     shown = show_df(Rows(raw, encoded, raw), 2)
     assert "&lt;5&gt;" in shown.data
     assert shown.data == shown._repr_html_()
-    assert [picture.tolist() for picture in pictures_in(shown)] == [pixels.tolist()] * 2
+    assert [image.tolist() for image in images_in(shown)] == [pixels.tolist()] * 2
 
 
 def test_a_table_shows_captions():
@@ -95,7 +95,7 @@ def test_a_table_shows_captions():
     row = SimpleNamespace(id=3, data=SimpleNamespace(image=listed), prediction="A cat.")
     shown = show_captions(Rows(row))
     assert "<td>A cat.</td>" in shown
-    assert pictures_in(shown)[0].tolist() == [[200, 200], [200, 200]]
+    assert images_in(shown)[0].tolist() == [[200, 200], [200, 200]]
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
@@ -103,7 +103,7 @@ def test_a_net_is_shown_as_an_image():
     from com.yahoo.ml.caffe.DisplayUtils import show_network
 
     shown = show_network(str(DIGITS / "lenet_memory_train_test.prototxt"), "LR")
-    picture = b64decode(re.search(r"svg\+xml;base64,([^']+)'", shown)[1])
-    assert b"conv1" in picture
+    image = b64decode(re.search(r"svg\+xml;base64,([^']+)'", shown)[1])
+    assert b"conv1" in image
     with pytest.raises(FileNotFoundError):
         show_network("no such file")

@@ -92,7 +92,7 @@ def test_unexpected_descriptors_are_closed(pair):
     os.close(write)
     with pytest.raises(ValueError, match="2 descriptors with 'hello', at most 1 allowed"):
         pair[1].receive(5, descriptors=1)
-    assert os.read(read, 1) == b""  # nobody can write any more
+    assert os.read(read, 1) == b""  # all write ends are closed
     os.close(read)
 
 
@@ -167,7 +167,7 @@ def test_a_signal_handler_runs_during_receive(pair, alarms):
         (b"", lambda channel: channel.send({}, data=bytes(64 << 20))),
         (b"", lambda channel: channel.offer_handshake(handshake_terms("5e" * 32, "feed"), 60)),
     ],
-    ids=["message", "data", "room", "handshake"],
+    ids=["message", "data", "full buffer", "handshake"],
 )
 def test_a_stalled_peer_does_not_delay_signal_handlers(said, wait, alarms):
     ours, theirs = socket.socketpair()

@@ -21,7 +21,7 @@ from hearth.checkpoints.seal import Part, Seal
 
 
 class Folder(CheckpointFolder):
-    """One with its reports."""
+    """A checkpoint folder with its reports."""
 
     def __init__(self, uri):
         self.reports = []
@@ -141,7 +141,7 @@ def test_a_damaged_checkpoint_is_skipped_and_reported(tmp_path, name, damage, wh
     assert why in folder.reports[0]
 
 
-def test_a_damaged_one_is_none_of_the_two_that_are_kept(tmp_path):
+def test_a_damaged_checkpoint_does_not_count_as_one_of_the_two_kept(tmp_path):
     folder = Folder(tmp_path)
     kept = [folder.save(1)]
     flip(tmp_path / folder.save(2) / "model.pt")
@@ -165,7 +165,7 @@ def test_a_damaged_one_is_none_of_the_two_that_are_kept(tmp_path):
         ({"more": 1}, "wrong fields"),
     ],
 )
-def test_a_seal_that_says_what_it_should_not_is_damaged(tmp_path, change, why):
+def test_an_invalid_seal_marks_a_damaged_checkpoint(tmp_path, change, why):
     from hearth.checkpoints.seal import _sum
 
     folder = Folder(tmp_path)
@@ -228,7 +228,7 @@ def test_files_of_others_in_the_folder_stay_and_are_not_read(tmp_path):
     assert "checkpoint-000009-step-9.bak" in names(folder)
 
 
-def test_a_full_disk_leaves_the_older_one_and_nothing_else(tmp_path):
+def test_a_full_disk_leaves_only_the_older_checkpoint(tmp_path):
     folder = Folder(tmp_path)
     kept = folder.save(1)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -25,7 +25,7 @@ class Start:
     def __init__(self, failure, committed):
         self.watch = SimpleNamespace(failure=failure, committed=committed)
         self.watch.await_cause = lambda: failure
-        self.watch.conclude = lambda told: setattr(self.watch, "failure", told)
+        self.watch.conclude = lambda failure: setattr(self.watch, "failure", failure)
         self.coordinator, self.grows = None, ""
         self.close = lambda wait_for_nodes: None
 
@@ -145,7 +145,7 @@ def test_a_kill_alone_is_reported_as_a_loss(number):
     assert Failure.of({"text": "", **ended}).is_loss == (number == signal.SIGKILL)
 
 
-def test_a_start_waits_for_the_executor_whose_cores_rows_come_by(monkeypatch):
+def test_a_start_waits_for_the_executor_that_feeds_rows(monkeypatch):
     request = SimpleNamespace(amount=1)
     profile = SimpleNamespace(taskResources={"cpus": request}, executorResources={})
     session = SimpleNamespace(_jsc=None)
@@ -153,7 +153,7 @@ def test_a_start_waits_for_the_executor_whose_cores_rows_come_by(monkeypatch):
     options = NodeOptions(background=True, holds=True)
     found = []
 
-    def slots_now(session):  # the lost executor comes back at the third look
+    def slots_now(session):  # the lost executor is replaced before the third call
         found.append(2 if len(found) < 2 else 4)
         return found[-1]
 

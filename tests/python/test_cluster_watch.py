@@ -83,7 +83,7 @@ def test_a_stall_names_the_rank_without_rows_and_in_step(caplog):
 
 
 def test_other_failures_have_no_stall_hint():
-    error, _ = failure_after([(1, {"event": "waits", "seconds": 29.0})], "ValueError: bad rows")
+    error, _ = failure_after([(1, {"event": "waits", "seconds": 29.0})], "ValueError: wrong shape")
     assert "in_step" not in error
 
 

@@ -82,7 +82,7 @@ run("barrier")
 
 many = [np.full(1000, i + rank) for i in range(20)]
 handles = [queue.submit(request("all_reduce", array)) for array in many]
-handles.append(queue.submit(request("all_reduce", np.ones(5))))  # nobody else keeps this array
+handles.append(queue.submit(request("all_reduce", np.ones(5))))  # the only reference
 for handle in handles:
     handle.wait(120)
 for i, array in enumerate(many):
@@ -222,17 +222,18 @@ def test_a_killed_rank_ends_the_operation_of_the_others(
     assert [ranks[0].say(rank) for rank in range(world)] == ["ready"] * world
     ranks[0].processes[-1].kill()
     start = time.monotonic()
-    told = [ranks[0].say(rank) for rank in range(world - 1)]
+    errors = [ranks[0].say(rank) for rank in range(world - 1)]
     # A thousandth of the operation's limit; it takes a few milliseconds.
     print(f"{case}: {(time.monotonic() - start) * 1e3:.0f} ms")
     assert time.monotonic() - start < 60
     # The first rank to notice names it; ranks that wait for that one may name it in turn.
-    assert any(f"rank {world - 1}" in text and f"host{world - 1}" in text for text in told), told
+    last = world - 1
+    assert any(f"rank {last}" in text and f"host{last}" in text for text in errors), errors
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_mismatched_operation_names_both_ranks(ranks: list[Ranks], shared: bool) -> None:
     ranks.append(Ranks(DISAGREEMENT, world=3, shared=shared))
-    told = [ranks[0].say(rank) for rank in range(3)]
-    both = [text for text in told if "of 32 bytes" in text and "of 40 bytes" in text]
-    assert both and all("'conv1'" in text and "rank" in text for text in both), told
+    errors = [ranks[0].say(rank) for rank in range(3)]
+    both = [text for text in errors if "of 32 bytes" in text and "of 40 bytes" in text]
+    assert both and all("'conv1'" in text and "rank" in text for text in both), errors

@@ -43,7 +43,7 @@ def test_arrays_keep_type_and_shape_and_return_numpy_rows(array):
         assert type(row) is type(wanted)
 
 
-def test_results_larger_than_a_piece_arrive_complete():
+def test_results_larger_than_a_chunk_arrive_complete():
     array = np.arange(1 << 20, dtype="f8").reshape(1 << 10, -1)
     np.testing.assert_array_equal(travelled(ColumnResults.of(array)).arrays()["value"], array)
 

@@ -48,7 +48,7 @@ def test_both_spellings_are_one_setting():
         ("maxBadRecords", "many", "-maxBadRecords is 'many'"),
     ],
 )
-def test_a_value_that_a_flag_cannot_have_is_refused_where_it_is_set(name, value, text):
+def test_an_invalid_value_is_refused_when_it_is_set(name, value, text):
     conf = Config(None, {"conf": SOLVER})
     before = getattr(conf, name)
     with pytest.raises(FlagError, match=text):
@@ -121,7 +121,7 @@ def test_a_net_without_test_data_layer_is_an_error_only_when_it_is_asked_for(tmp
 
 
 @pytest.mark.parametrize("kind", ["LMDB", "com.yahoo.ml.caffe.SeqImageDataSource"])
-def test_a_source_feeds_its_own_type_of_layer_alone(tmp_path, kind, monkeypatch):
+def test_a_source_feeds_only_its_type_of_layer(tmp_path, kind, monkeypatch):
     monkeypatch.setattr("hearth.caffeonspark.data_source.as_session", lambda sc: None)
     (tmp_path / "s.prototxt").write_text('net: "n.prototxt"\n')
     (tmp_path / "n.prototxt").write_text(

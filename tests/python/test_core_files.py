@@ -64,7 +64,7 @@ def test_errors_name_the_file(tmp_path):
         _core.read_file("gopher://host/a")
 
 
-def test_hdfs_without_a_cluster_says_what_to_set():
+def test_hdfs_without_a_cluster_names_the_setting():
     program = "from hearth.native import _core; _core.read_file('hdfs:///a')"
     done = subprocess.run(
         [sys.executable, "-c", program], env={"PATH": ""}, capture_output=True, text=True

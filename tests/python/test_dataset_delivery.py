@@ -59,7 +59,7 @@ def test_files_of_a_varying_dataset_persist_only_if_all_partitions_are_known():
     assert plan.keeps()
 
 
-def test_partitions_for_which_spark_runs_no_task_are_known_to_be_empty():
+def test_partitions_without_a_task_count_as_empty():
     plan = Plan("train", 2, steady=False)
     Delivery(plan, Running()).end(SimpleNamespace(error=None, result=[(0, 4, "aa")]))
     assert plan.known == {0: (4, "aa"), 1: (0, "0" * 16)} and plan.keeps()

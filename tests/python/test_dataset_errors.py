@@ -41,7 +41,7 @@ def test_the_batch_behind_one_that_cannot_be_made_is_not_lost(workers):
     assert next(batches, None) is None and loader.epoch == 1
 
 
-def test_an_iteration_whose_rows_are_gone_does_not_end_as_if_they_were_over():
+def test_an_iteration_that_lost_its_rows_raises_instead_of_ending():
     dataset = rank_dataset(partitions_of(9), 0, 1, totals=False)
     batches = iter(Loader(dataset, LoaderOptions(4, uneven="drop")))
     dataset.fail("rank 1 is lost")

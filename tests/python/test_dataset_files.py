@@ -325,7 +325,7 @@ class Attempts:
             self.over = True
 
     def end(self):
-        """Running attempts end, too, as Spark may not stop them in time."""
+        """Also ends running attempts, as Spark may not stop them in time."""
         while self._running:
             self.step()
 

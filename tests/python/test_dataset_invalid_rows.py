@@ -51,7 +51,7 @@ def test_a_resumed_run_replaces_rows_by_the_same_ones():
     assert [batch["id"].tolist() for batch in resumed] == whole[11:]
 
 
-def test_where_nothing_can_be_decoded_the_error_says_so():
+def test_an_error_reports_that_no_row_can_be_decoded():
     made = loader(set(range(33)), batch_size=4)
     with pytest.raises(ValueError, match="none of the 4 rows of a batch, nor of those that follow"):
         next(iter(made))

@@ -1,4 +1,4 @@
-"""map in processes: order, positions and seeds as in threads; what fails there is said in full."""
+"""map in processes: order, positions and seeds as in threads; errors are reported in full."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_error_names_rows_epoch_and_process_and_has_the_traceback():
         next(iter(made))
 
 
-def test_the_same_note_of_rows_comes_from_threads():
+def test_threads_report_the_same_invalid_rows():
     def fails(batch):
         raise KeyError("x")
 
@@ -118,7 +118,7 @@ def test_a_killed_process_is_an_error_and_no_hang():
     made = loader(dies, shuffle=False, workers=1)
     with pytest.raises(hearth.HearthError, match=r"worker process 0 of dataset 'train' .* SIGKILL"):
         list(made)
-    with pytest.raises(hearth.HearthError, match="SIGKILL"):  # and the next epoch is none either
+    with pytest.raises(hearth.HearthError, match="SIGKILL"):  # and so does the next epoch
         list(made)
 
 
@@ -149,7 +149,7 @@ sys.path[:0] = {path!r}
 from test_dataset_map_processes import loader
 
 def stays(batch):
-    os.write(1, b"%d\\n" % os.getpid())  # whole, whatever others write
+    os.write(1, b"%d\\n" % os.getpid())  # atomic
     time.sleep(1000 if 3 in batch["id"] else 0)
     return batch
 

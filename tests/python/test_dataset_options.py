@@ -57,7 +57,7 @@ def test_options_of_other_types_are_refused_by_name(option):
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "2", None, 2**70])
-def test_what_is_no_epoch_is_refused(epoch):
+def test_an_invalid_epoch_is_refused(epoch):
     (made,) = loaders(partitions_of(4), 1)
     with pytest.raises(ValueError, match="epochs are integers that count from 0"):
         made.set_epoch(epoch)

@@ -13,7 +13,7 @@ from hearth.data.options import LoaderOptions
 
 
 def step(ranks, steps):
-    """Takes so many steps of an epoch on all ranks, or all; the ids that count."""
+    """Takes `steps` steps of an epoch on all ranks, or all; returns the ids that count."""
     iterators, taken = [iter(rank) for rank in ranks], []
     for _ in range(steps):
         batches = [next(iterator, None) for iterator in iterators]
@@ -26,7 +26,7 @@ def step(ranks, steps):
 
 @pytest.mark.parametrize("shuffle", [True, False, "full"])
 @pytest.mark.parametrize("draw", range(6))
-def test_each_row_of_an_epoch_comes_once_whatever_ranks_go_on_with_it(shuffle, draw):
+def test_each_row_of_an_epoch_is_delivered_once_for_any_number_of_ranks(shuffle, draw):
     chance = random.Random(draw)
     partitions = partitions_of(*(chance.randrange(1, 12) for _ in range(6)))
     state, taken, epoch = {}, [], draw % 3
@@ -44,7 +44,7 @@ def test_each_row_of_an_epoch_comes_once_whatever_ranks_go_on_with_it(shuffle, d
     assert sorted(taken) == list(range(sum(part.num_rows for part in partitions)))
 
 
-def test_a_state_that_was_saved_before_all_rows_came_knows_those_that_had_come():
+def test_a_state_saved_before_all_rows_arrived_has_those_that_had():
     partitions = partitions_of(4, 4)
     nodes = rank_dataset(partitions, 0, 2, totals=False)
     early = Loader(nodes, LoaderOptions(2))
@@ -78,7 +78,7 @@ def test_a_rank_with_no_row_left_of_an_epoch_takes_its_steps_with_others(uneven)
     assert [rank.repeated_rows for rank in left] == [4, 4, 0]
 
 
-def test_a_rows_seed_follows_from_epoch_and_row_whatever_ranks_take_it():
+def test_a_rows_seed_depends_only_on_epoch_and_row():
     partitions, seeds = partitions_of(9, 7, 8, 10), {}
 
     def note(batch, drawn):
@@ -126,7 +126,7 @@ def test_iterators_that_give_no_batch_leave_the_position_alone():
         ({"passes": [{"owners": [0], "taken": 4}]}, "it had 1 partitions and has 2"),
     ],
 )
-def test_what_is_no_state_of_the_dataset_is_refused(change, words):
+def test_an_invalid_state_is_refused(change, words):
     (made,) = loaders(partitions_of(9, 8), 1, 4)
     state = made.state_dict()
     with pytest.raises(ValueError, match=f"dataset 'train' .*{words}"):

@@ -23,7 +23,7 @@ class Source:
         raise ValueError("part-7.parquet is no Parquet file")
 
 
-def told(source, monkeypatch):
+def reported(source, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
     reasons = queue.SimpleQueue()
     job = {"name": "train", "splits": [0], "node": {}, "token": ""}
@@ -36,12 +36,12 @@ def told(source, monkeypatch):
 
 
 def test_a_killed_reader_counts_as_a_loss(monkeypatch):
-    reason, code = told(Source(signal.SIGKILL), monkeypatch)
+    reason, code = reported(Source(signal.SIGKILL), monkeypatch)
     assert "the process that reads dataset 'train' was killed by SIGKILL" in reason
     assert code == "unavailable"
 
 
 def test_unreadable_rows_do_not_count_as_a_loss(monkeypatch):
-    reason, code = told(Source(), monkeypatch)
+    reason, code = reported(Source(), monkeypatch)
     assert reason == "dataset 'train' cannot be read: part-7.parquet is no Parquet file"
     assert code == "internal"

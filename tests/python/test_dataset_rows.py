@@ -93,7 +93,7 @@ def test_columns_become_separate_arrays():
     assert rows.gather("x").any()
 
 
-def test_numbers_come_in_another_type_where_it_holds_them():
+def test_numbers_are_converted_to_a_type_that_holds_them():
     rows = reader_of(dataset()).take(0, 100)
     assert rows.gather("id", "float32").dtype == np.float32
     assert (rows.gather("x", np.int64) == rows.gather("x")).all()
@@ -101,7 +101,7 @@ def test_numbers_come_in_another_type_where_it_holds_them():
         rows.gather("id", np.int8)
 
 
-def test_what_no_array_holds_is_an_error_with_the_column():
+def test_a_value_that_fits_no_array_is_an_error_with_the_column():
     rows = reader_of(dataset()).take(0, 100)
     with pytest.raises(ValueError, match=r"'gaps' \(int64\) has nulls \(\d+ of 100 values\)"):
         rows.gather("gaps")

@@ -54,7 +54,7 @@ def ids(batches):
     return [batch["id"].tolist() for batch in batches]
 
 
-def test_every_row_comes_once_in_each_epoch_in_another_order():
+def test_every_row_is_delivered_once_per_epoch_in_another_order():
     source = Source(30, 25, 1, 60, 34)
     made = loader(source)
     epochs = [[i for batch in ids(made) for i in batch] for _ in range(3)]
@@ -94,7 +94,7 @@ def test_a_rank_with_fewer_rows_repeats_some():
     assert [made.repeated_rows for made in ranks] == [20, 0]
 
 
-def test_what_a_program_writes_into_a_batch_does_not_come_again():
+def test_writing_into_a_batch_does_not_change_later_epochs():
     made = loader(Source(32, 64), (0, 1))
     taken = []
     for batch in made:
@@ -127,7 +127,7 @@ def test_other_ranks_are_refused_in_the_midst_of_an_epoch():
         ids(second)
 
 
-def test_seeds_of_rows_do_not_depend_on_where_a_run_was_resumed():
+def test_seeds_of_rows_do_not_depend_on_the_point_of_resumption():
     def seeds(batch, numbers):
         return dict(zip(batch["id"].tolist(), numbers.tolist(), strict=True))
 

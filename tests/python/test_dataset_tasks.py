@@ -25,14 +25,14 @@ def batches(count, rows=1000):
 
 @pytest.fixture(params=["local", "remote"])
 def spec(request):
-    """Of a delivery to a node on this host, or one that seems to be on another."""
+    """The spec of a delivery to a local node, or to one that appears to be remote."""
     pairs = [socket.socketpair() for _ in range(2)]
     kept = files.PartitionFiles(Channel(pairs[0][0]), lambda event: None)
     listener = FeedListener(
         feed_terms(TOKEN, 0), Channel(pairs[1][0]), print, "127.0.0.1", (0,), kept
     )
     node = {"job_name": "worker", "task_index": 0, "executor_id": 0, "host": "127.0.0.1"}
-    host = socket.gethostname() if request.param == "local" else "elsewhere"
+    host = socket.gethostname() if request.param == "local" else "other-host"
     node |= {"host_name": host, "addr": listener.name, "feed_port": listener.port}
     yield DatasetSpec("train", TOKEN, (node,), (0,) * 10)
     listener.close()
@@ -40,7 +40,7 @@ def spec(request):
         pair[1].close()
 
 
-def test_a_full_disk_is_said_to_be_full(spec):
+def test_a_full_disk_is_reported(spec):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10 << 20, limits[1]))
     try:
@@ -51,7 +51,7 @@ def test_a_full_disk_is_said_to_be_full(spec):
     assert deliver(spec, 0, 2, batches(2))[0] == 2000
 
 
-def test_a_folder_that_is_gone_is_named(spec, monkeypatch, tmp_path):
+def test_a_missing_folder_is_named(spec, monkeypatch, tmp_path):
     monkeypatch.setattr(files, "spill_folder", lambda turn: str(tmp_path / "gone"))
     with pytest.raises(NodeError, match=r"worker:0 on host .* cannot take rows: .*gone"):
         deliver(spec, 0, 1, batches(1))

@@ -22,25 +22,25 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> np.ndarray:
+def images(tmp_path: Path) -> np.ndarray:
     """Three color images (3, 6, 5, 3), RGB, as files 0.png, 1.png, 2.png with a list."""
     values = np.random.default_rng(0).integers(0, 256, (3, 6, 5, 3), dtype=np.uint8)
-    for number, picture in enumerate(values):
-        Image.fromarray(picture).save(tmp_path / f"{number}.png")
+    for number, image in enumerate(values):
+        Image.fromarray(image).save(tmp_path / f"{number}.png")
     (tmp_path / "list.txt").write_text("".join(f"{n}.png {n + 4}\n" for n in range(3)))
     return values
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
 def test_images_become_a_database_with_a_mean(
-    tmp_path: Path, pictures: np.ndarray, backend: str
+    tmp_path: Path, images: np.ndarray, backend: str
 ) -> None:
     done = run(tmp_path, "convert_imageset", f"-backend={backend}", "./", "list.txt", "db")
     assert done.returncode == 0, done.stderr
     assert "Processed 3 files." in done.stderr
     done = run(tmp_path, "compute_image_mean", "--backend", backend, "db", "mean.binaryproto")
     assert done.returncode == 0, done.stderr
-    mean = pictures[..., ::-1].astype(np.float64).mean(axis=0).transpose(2, 0, 1)
+    mean = images[..., ::-1].astype(np.float64).mean(axis=0).transpose(2, 0, 1)
     assert f"mean_value channel [0]: {mean[0].mean():.3f}"[:30] in done.stderr
 
     net = _caffe.Net(
@@ -51,12 +51,12 @@ def test_images_become_a_database_with_a_mean(
         "TEST",
     )
     net.forward()
-    expected = pictures[..., ::-1].transpose(0, 3, 1, 2) - mean
+    expected = images[..., ::-1].transpose(0, 3, 1, 2) - mean
     np.testing.assert_allclose(net.blobs["x"].data, expected, atol=1e-4)
     np.testing.assert_array_equal(net.blobs["y"].data, [4, 5, 6])
 
 
-def test_features_are_extracted(tmp_path: Path, pictures: np.ndarray) -> None:
+def test_features_are_extracted(tmp_path: Path, images: np.ndarray) -> None:
     assert run(tmp_path, "convert_imageset", "./", "list.txt", "db").returncode == 0
     net = """layer { name: "d" type: "Data" top: "x" top: "y"
                      data_param { source: "db" backend: LMDB batch_size: 2 } }
@@ -76,7 +76,7 @@ def test_features_are_extracted(tmp_path: Path, pictures: np.ndarray) -> None:
         "TEST",
     )
     features.forward()
-    means = pictures[..., ::-1].mean(axis=(1, 2))
+    means = images[..., ::-1].mean(axis=(1, 2))
     expected = means[[0, 1, 2, 0]].reshape(4, 3, 1, 1)
     np.testing.assert_allclose(features.blobs["p"].data, expected, rtol=1e-5)
 
@@ -90,7 +90,7 @@ def write_mnist(folder: Path, digits: np.ndarray, labels: list[int]) -> None:
 
 
 def rows_of(database: Path, backend: str, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a Data layer reads of a database."""
+    """The pairs that a Data layer reads from a database."""
     net = _caffe.Net(
         f"""layer {{ name: "d" type: "Data" top: "x" top: "y" data_param {{
             source: "{database}" backend: {backend} batch_size: {count} }} }}""",
@@ -112,20 +112,20 @@ def test_mnists_and_cifars_files_become_databases(tmp_path: Path) -> None:
     assert labels.tolist() == [3, 1, 4, 1, 5]
     pairs, _ = rows_of(tmp_path / "convert_mnist_siamese_data", "LEVELDB", 5)
     known = {digit.tobytes() for digit in digits.astype(np.float32)}
-    assert all(picture.tobytes() in known for pair in pairs for picture in pair)
+    assert all(image.tobytes() in known for pair in pairs for image in pair)
 
-    pictures = random.integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
+    images = random.integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
     names = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
-    for label, (name, picture) in enumerate(zip(names, pictures, strict=True)):
-        (tmp_path / name).write_bytes(bytes([label]) + picture.tobytes())
+    for label, (name, image) in enumerate(zip(names, images, strict=True)):
+        (tmp_path / name).write_bytes(bytes([label]) + image.tobytes())
     done = run(tmp_path, "convert_cifar_data", ".", ".", "leveldb")
     assert done.returncode == 0, done.stderr
     pixels, labels = rows_of(tmp_path / "cifar10_train_leveldb", "LEVELDB", 5)
-    np.testing.assert_array_equal(pixels, pictures[:5])
+    np.testing.assert_array_equal(pixels, images[:5])
     assert labels.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_classify_prints_what_cpp_classification_does(tmp_path: Path, pictures: np.ndarray) -> None:
+def test_classify_prints_like_cpp_classification(tmp_path: Path, images: np.ndarray) -> None:
     assert run(tmp_path, "convert_imageset", "./", "list.txt", "db").returncode == 0
     assert run(tmp_path, "compute_image_mean", "db", "mean.binaryproto").returncode == 0
     text = """layer { name: "in" type: "Input" top: "in"
@@ -140,7 +140,7 @@ def test_classify_prints_what_cpp_classification_does(tmp_path: Path, pictures: 
     files = ("deploy.prototxt", "w.caffemodel", "mean.binaryproto", "labels.txt")
     done = run(tmp_path, "classify", *files, "1.png")
     assert done.returncode == 0, done.stderr
-    bgr = pictures[..., ::-1].transpose(0, 3, 1, 2).astype(np.float64)
+    bgr = images[..., ::-1].transpose(0, 3, 1, 2).astype(np.float64)
     net.blobs["in"].data[...] = bgr[1] - bgr.mean(axis=(0, 2, 3))[:, None, None]
     net.forward()
     expected = sorted(zip(net.blobs["prob"].data[0], ("cat", "dog"), strict=True), reverse=True)
@@ -149,7 +149,7 @@ def test_classify_prints_what_cpp_classification_does(tmp_path: Path, pictures: 
     assert lines == [f'{share:.4f} - "{label}"' for share, label in expected]
 
 
-def test_mistakes_are_one_line(tmp_path: Path, pictures: np.ndarray) -> None:
+def test_mistakes_are_one_line(tmp_path: Path, images: np.ndarray) -> None:
     for arguments, message in (
         (["convert_imageset", "./", "list.txt"], "DB_NAME is required"),
         (["convert_imageset", "-backend=rocks", "./", "list.txt", "db"], "backend 'rocks'"),

@@ -1,4 +1,4 @@
-"""Published nets as they are deployed, and Caffe's form of a solver with its nets in one file."""
+"""Published deploy nets, and solvers with their nets in one file."""
 
 from __future__ import annotations
 

@@ -65,14 +65,14 @@ def test_the_engine_loads_no_torch():
     subprocess.run([sys.executable, "-c", program, str(net)], check=True, env=variables)
 
 
-def test_building_it_without_a_compiler_says_what_to_install(capsys, monkeypatch, tmp_path):
+def test_building_it_without_a_compiler_names_the_package_to_install(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert build_device.main(["--output", str(tmp_path)]) == 1
     assert "no C++ compiler no-such-compiler found: install g++" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_building_it_without_torch_says_what_to_install(capsys, monkeypatch, tmp_path):
+def test_building_it_without_torch_names_the_package_to_install(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(native, "torch_libraries", lambda: None)
     assert build_device.main(["--output", str(tmp_path)]) == 1
     assert "pip install torch" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_the_program_writes_an_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("net", "picture", "said"),
+    ("net", "image", "said"),
     [
         ("none.prototxt", "net.svg", "none.prototxt"),
         ("bad.prototxt", "net.svg", "did you mean"),
@@ -96,10 +96,10 @@ def test_the_program_writes_an_image(tmp_path: Path) -> None:
         ("net.prototxt", "no/folder/net.svg", "no/folder/net.svg"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, net: str, picture: str, said: str) -> None:
+def test_a_mistake_is_one_line(tmp_path: Path, net: str, image: str, said: str) -> None:
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "bad.prototxt").write_text('layer { nmae: "a" }')
-    error = run("draw", net, picture, cwd=tmp_path, status=1)
+    error = run("draw", net, image, cwd=tmp_path, status=1)
     assert said in error
     assert len(error.strip().splitlines()) == 1
 
@@ -110,6 +110,6 @@ def test_without_graphviz_the_error_names_the_alternative(
     monkeypatch.setenv("PATH", str(tmp_path))
     dot = draw_net.to_dot(draw_net.read_net(NET))
     with pytest.raises(FileNotFoundError, match="apt-get install graphviz"):
-        draw_net.write_picture(dot, str(tmp_path / "net.svg"))
-    draw_net.write_picture(dot, str(tmp_path / "net.dot"))
+        draw_net.write_image(dot, str(tmp_path / "net.svg"))
+    draw_net.write_image(dot, str(tmp_path / "net.dot"))
     assert (tmp_path / "net.dot").read_text() == dot

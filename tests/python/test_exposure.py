@@ -1,4 +1,4 @@
-"""What a running trainer exposes: no token, no name, one listening address."""
+"""A running trainer exposes no token and no name, and listens on one address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "x" top: "loss" 
 """
 
 
-class HeardTrainer(TrainerProcess):
+class RecordedTrainer(TrainerProcess):
     """Captures the output of its process."""
 
     def __init__(self, job: dict, fds: list[int]):
@@ -56,7 +56,7 @@ class Running:
             "streams": {"train": stream_of(self._writer)},
             "spill_dir": str(folder),
         }
-        self.trainer = HeardTrainer(job, self._writer.fds())
+        self.trainer = RecordedTrainer(job, self._writer.fds())
         self._writer.close_child_fds()
         self.member = core.Member(
             host="127.0.0.1",
@@ -117,7 +117,7 @@ def test_the_token_is_in_no_command_line_environment_event_or_log(running, capfd
     assert running.trainer.events  # there was something to look at
 
 
-def test_memory_and_files_have_no_name_and_are_the_users_own(running, tmp_path):
+def test_memory_and_files_are_unnamed_and_private_to_the_user(running, tmp_path):
     files = running.descriptors()
     shared = [target for target in files.values() if target.startswith("/memfd:")]
     assert shared

@@ -16,7 +16,7 @@ CONV = Failure(
 
 
 def sparks_text(error):
-    """As quoted by Spark from a Python task's exception, with more text after it."""
+    """Spark's quote of a Python task's exception, with more text after it."""
     return (
         "Job aborted due to stage failure: Task 1 failed 4 times, most recent failure: "
         f"Lost task 1.0: org.apache.spark.api.python.PythonException: Traceback ...\n"

@@ -118,7 +118,7 @@ def test_files_with_other_columns_are_read_without_them(where, kind, values, tmp
 
 
 @pytest.mark.parametrize(("kind", "values"), CARRIED_ONLY, ids=["struct", "vector"])
-def test_structs_and_vectors_are_refused_where_an_array_of_them_is_wanted(kind, values, tmp_path):
+def test_arrays_of_structs_and_vectors_are_refused(kind, values, tmp_path):
     assert open_feed("spark", [rows_of(kind, values)], tmp_path).next_batch(1) == [(values[0], 0)]
     feed = open_feed("spark", [rows_of(kind, values)], tmp_path)
     with pytest.raises(ValueError, match=r"'x' has the type struct.*a vector by vector_to_array"):
@@ -192,7 +192,7 @@ def test_lists_of_other_lengths_are_refused_in_any_arrow_batches(where, tmp_path
         open_feed(where, batches, tmp_path).next_numpy(2)
 
 
-def test_python_rows_keep_their_bytes_and_are_refused_where_they_are_ragged(tmp_path):
+def test_python_rows_keep_their_bytes_and_ragged_ones_are_refused(tmp_path):
     fed = FedRows(tmp_path)
     rows = [(1, b"a\0"), (2, b"bc")]
     fed.partition([Pieces([pickle.dumps(rows)]), Pieces([pickle.dumps([("x", b"d")])])])

@@ -1,4 +1,4 @@
-"""The command line keeps CaffeOnSpark's flags and defaults; what is wrong is said in a sentence."""
+"""The command line keeps CaffeOnSpark's flags and defaults; errors are one sentence."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_wrong_flag_is_named(arguments, said):
 
 
 @pytest.mark.parametrize("flag", TOOL_FLAGS.split())
-def test_a_run_refuses_what_only_conversion_tools_read(flag):
+def test_a_run_refuses_flags_of_conversion_tools(flag):
     refuse_tool_flags(parse_flags(["-train", "-conf", "c"]))
     with pytest.raises(FlagError, match=f"-{flag} is for CaffeOnSpark's conversion tools"):
         command_line.run(["-train", "-conf", "c", f"-{flag}", "3"], lambda session: None)
@@ -94,7 +94,7 @@ def test_a_run_refuses_what_only_conversion_tools_read(flag):
         ("spark://host", {}, 1),
     ],
 )
-def test_all_executors_train_where_no_number_is_given(master, settings, executors):
+def test_all_executors_train_by_default(master, settings, executors):
     class Conf:
         def get(self, key, default=None):
             return {"spark.master": master, **settings}.get(key, default)
@@ -123,12 +123,12 @@ def test_a_negative_value_in_a_dict_is_a_value():
     ("text", "rows", "fraction"),
     [("", -1, -1), ("0", 0, -1), ("10", 10, -1), ("0.25", -1, 0.25), ("1e-3", -1, 0.001)],
 )
-def test_bad_records_are_a_number_of_rows_or_a_fraction(text, rows, fraction):
+def test_the_limit_of_invalid_rows_is_a_number_or_a_fraction(text, rows, fraction):
     assert _core.invalid_row_limit(text) == (rows, fraction)
 
 
 @pytest.mark.parametrize("flag", ["-ui", "-logDir=runs"])
-def test_what_shows_a_training_is_refused_without_one(flag):
+def test_flags_of_a_training_are_refused_without_one(flag):
     with pytest.raises(FlagError, match="set -train"):
         command_line.run(["-test", "-conf", "solver.prototxt", flag], started=None)
     assert parse_flags(["-train", flag]).is_training

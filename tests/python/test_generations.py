@@ -101,9 +101,9 @@ def no_garbage() -> None:
         gc.collect()
 
 
-@pytest.mark.filterwarnings("error")  # such as a thread's exception that nobody saw
+@pytest.mark.filterwarnings("error")  # such as an unhandled exception of a thread
 @pytest.mark.usefixtures("no_garbage")
-def test_a_thousand_generations_leave_nothing_behind() -> None:
+def test_a_thousand_generations_leak_no_resources() -> None:
     session, before = Session(), {}
     for generation in range(GENERATIONS):
         if generation == WARM_UP:

@@ -37,7 +37,7 @@ _KILLED = (
 
 
 @pytest.mark.parametrize(
-    ("told", "said", "code"),
+    ("output", "said", "code"),
     [
         (_DENIED, "not allowed (Permission denied: user=me, access=WRITE", "permission_denied"),
         (_SAFE, "hdfs dfsadmin -safemode wait", "unavailable"),
@@ -59,8 +59,8 @@ _KILLED = (
         ("", "no reason given", "internal"),
     ],
 )
-def test_a_refusal_is_one_line_with_a_code(told, said, code):
-    error = refusal("-model hdfs://h/x", told, "me")
+def test_a_refusal_is_one_line_with_a_code(output, said, code):
+    error = refusal("-model hdfs://h/x", output, "me")
     line = str(error)
     assert line.startswith("-model hdfs://h/x (as user me): ")
     assert said in line

@@ -1,4 +1,4 @@
-"""TensorFlow and Keras programs as they are written for Horovod, run by a changed import alone; and
+"""TensorFlow and Keras programs written for Horovod run with only a changed import; and
 the calls of their API that other tests leave out."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ pytestmark = [
 ]
 ranks = horovod_ranks
 
-# What the programs find: rows, and a folder; `check` is called with a model at the end.
+# Variables of the programs: rows, and a folder; `check` is called with a model at the end.
 START = """
 import contextlib
 import tensorflow as tf
@@ -344,7 +344,7 @@ say("again")
 """
 
 
-def test_the_other_calls_of_the_api_do_what_horovod_documents(ranks, tmp_path):
+def test_the_other_calls_of_the_api_behave_as_horovod_documents(ranks, tmp_path):
     ranks.append(Ranks("tensorflow", tmp_path, CALLS, start=START))
     for each in ("ok", "again"):
         assert [ranks[0].say(rank) for rank in range(2)] == [each, each]

@@ -27,7 +27,7 @@ class Group:
         self.coordinator.take(rank, {"set": set_id, "name": name, "call": call})
 
     def next_of(self, rank, count):
-        """So many responses to a rank."""
+        """The next `count` responses to a rank."""
         found = []
         while len(found) < count:
             found += self.received[rank].get(timeout=20)["do"]
@@ -41,7 +41,7 @@ def group():
     made.coordinator.close()
 
 
-def test_all_ranks_get_one_order_whatever_theirs_is(group):
+def test_all_ranks_execute_in_the_same_order(group):
     orders = [["a", "b", "c"], ["c", "a", "b"], ["b", "c", "a"]]
     for step in range(3):
         for rank, order in enumerate(orders):
@@ -62,7 +62,7 @@ def test_a_process_set_waits_for_its_members_alone(group):
     assert group.received[1].empty()
 
 
-def test_what_waits_for_a_lost_rank_fails(group):
+def test_operations_that_wait_for_a_lost_rank_fail(group):
     group.submit(0, "x")
     group.coordinator.lose(2, "was lost", True)
     group.submit(1, "y")
@@ -129,7 +129,7 @@ def test_products_are_not_fused():
     assert not any("fused" in each for each in _fused([response("product"), response("product")]))
 
 
-def test_ranks_that_do_not_come_are_named():
+def test_missing_ranks_are_named():
     left = []
     place = Place(0, 3, lambda name: Rendezvous(left.append, str, lambda: None, key="0123"))
     with pytest.raises(TimeoutError, match=r"ranks \[1, 2\] did not call init\(\) within 0.1 s"):
@@ -138,7 +138,7 @@ def test_ranks_that_do_not_come_are_named():
 
 
 @pytest.mark.parametrize("text", ["abc", "nan", "inf", "0", "-5"])
-def test_a_timeout_that_is_no_number_of_seconds_is_named_at_init(monkeypatch, text):
+def test_an_invalid_timeout_is_reported_at_init(monkeypatch, text):
     monkeypatch.setenv("HEARTH_HOROVOD_TIMEOUT_S", text)
     message = f"HEARTH_HOROVOD_TIMEOUT_S={text} in the environment: it must be a number of seconds"
     with pytest.raises(ValueError, match=message):
@@ -147,7 +147,7 @@ def test_a_timeout_that_is_no_number_of_seconds_is_named_at_init(monkeypatch, te
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "nan"])
-def test_a_limit_that_is_no_number_is_named(monkeypatch, text):
+def test_an_invalid_reset_limit_is_reported(monkeypatch, text):
     monkeypatch.setenv("HOROVOD_ELASTIC_RESET_LIMIT", text)
     message = (
         f"HOROVOD_ELASTIC_RESET_LIMIT={text} in the environment: it must be a number of resets"

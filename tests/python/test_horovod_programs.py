@@ -1,4 +1,4 @@
-"""Programs of PyTorch as they are written for Horovod, run by a changed import alone; and run()."""
+"""PyTorch programs written for Horovod run with only a changed import; and run()."""
 
 from __future__ import annotations
 
@@ -163,10 +163,10 @@ model(rows).sum().backward()
 raised(AssertionError, optimizer.zero_grad)
 raised(AssertionError, lambda: model(rows).sum().backward())
 optimizer.synchronize()
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     optimizer.step()
-assert "skip_synchronize" in str(told[0].message)
+assert "skip_synchronize" in str(caught[0].message)
 named = list(model.named_parameters())
 sgd = torch.optim.SGD(model.parameters(), 0.1)
 raised(ValueError, hvd.DistributedOptimizer, sgd, named + named[:1])

@@ -170,7 +170,7 @@ say("ok")
 """
 
 
-def test_operations_give_what_numpy_gives(ranks, tmp_path):
+def test_operations_return_the_results_of_numpy(ranks, tmp_path):
     ranks.append(Ranks("tensorflow", tmp_path, OPERATIONS, start=START))
     for _ in range(2):
         assert [ranks[0].say(rank) for rank in range(2)] == ["ok", "ok"]
@@ -323,7 +323,7 @@ def fit(of, data, rows):
     of.fit(data, np.ones((len(data), 1), np.float32), batch_size=rows, shuffle=False, verbose=0)
 
 parts = [np.full((8, 2), 0.1 * (r + 1), np.float32) for r in range(world)]
-parts[0][2] = 60000.0  # overflows float16 in the second of four steps, and on rank 0 alone
+parts[0][2] = 60000.0  # overflows float16 in the second of four steps, only on rank 0
 together = np.concatenate([part[i:i + 2] for i in (0, 2, 4, 6) for part in parts])
 alone = model(keras.optimizers.SGD(0.01))
 fit(alone, together, 4)

@@ -136,7 +136,7 @@ say(cases)
 
 
 @pytest.mark.parametrize("world", [2, 3])
-def test_operations_give_what_numpy_gives(ranks, tmp_path, world):
+def test_operations_return_the_results_of_numpy(ranks, tmp_path, world):
     ranks.append(Ranks("torch", tmp_path, OPERATIONS, world=world, start=START))
     cases = [ranks[0].say(rank) for rank in range(world)]
     assert cases == {2: [108, 216], 3: [216, 108, 216]}[world]

@@ -19,7 +19,7 @@ Image = pytest.importorskip("PIL.Image")
 
 
 def photograph(height: int, width: int, seed: int = 0) -> np.ndarray:
-    """Noise whose spectrum falls as that of photographs does, in colors that follow the light."""
+    """Noise with the spectrum of photographs, in colors correlated with the brightness."""
     random = np.random.default_rng(seed)
     rows, columns = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None]
     frequency = np.maximum(np.hypot(rows, columns), 1 / max(height, width))

@@ -57,14 +57,14 @@ def test_a_recomputed_partition_counts_once():
 
 def reporting():
     """A report on a fake session, its accumulator's parameter, and its notifications."""
-    told, made = [], []
+    reported, made = [], []
 
     def accumulator(value, param):
         made.append(param)
         return SimpleNamespace(value=value)
 
     spark = SimpleNamespace(_jsc=None, sparkContext=SimpleNamespace(accumulator=accumulator))
-    return Report(spark, told.append), made[0], told
+    return Report(spark, reported.append), made[0], reported
 
 
 def settle(report):
@@ -74,22 +74,22 @@ def settle(report):
 
 
 def test_each_change_is_reported_once_to_the_driver():
-    report, param, told = reporting()
+    report, param, reported = reporting()
     found = InvalidRows(5, 2, ("a", "b"))
     for part in ({"x": found}, {"y": InvalidRows(5)}, {"x": found}):
         param.addInPlace(report.parts.value, part)
     settle(report)
     param.addInPlace(report.parts.value, {"x": found})
     settle(report)
-    assert told == [InvalidRows(10, 2, ("a", "b"))]
+    assert reported == [InvalidRows(10, 2, ("a", "b"))]
 
 
 def test_a_muted_report_is_not_repeated():
-    report, param, told = reporting()
+    report, param, reported = reporting()
     param.addInPlace(report.parts.value, {"x": InvalidRows(5, 1, ("a",))})
     assert report.mute() == InvalidRows(5, 1, ("a",))
     settle(report)
-    assert told == []
+    assert reported == []
 
 
 def test_a_session_without_counters_logs_a_warning(monkeypatch, caplog):

@@ -12,8 +12,7 @@ from hearth.caffe_jobs import launch
 
 
 class Planning:
-    """What a training asks of Spark, where planning an action takes a while: an action that is
-    cancelled meanwhile begins all the same."""
+    """A fake of Spark with slow planning: an action cancelled during planning still begins."""
 
     def __init__(self):
         self.begun, self.cancelled = threading.Event(), threading.Event()

@@ -58,7 +58,7 @@ def test_a_small_file_is_written_replaced_read_and_deleted(files, folder):
     assert files.names(f"{folder}/none") == []
 
 
-def test_files_come_back_as_they_went(folder, tmp_path, monkeypatch):
+def test_files_round_trip(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(library_files, "_COPY_BYTES", 1000)
     copies = RemoteCopies({}, [folder.partition(":")[0]])
     content = {name: os.urandom(size) for name, size in (("a [b]", 2500), ("empty", 0))}
@@ -71,7 +71,7 @@ def test_files_come_back_as_they_went(folder, tmp_path, monkeypatch):
         assert (tmp_path / "copy").read_bytes() == data
 
 
-def test_a_file_that_breaks_off_leaves_the_old_one_and_nothing_else(files, folder, tmp_path):
+def test_an_interrupted_write_leaves_only_the_old_file(files, folder, tmp_path):
     (tmp_path / "model").write_bytes(b"old")
     files.store([str(tmp_path / "model")], folder)
 
@@ -83,7 +83,7 @@ def test_a_file_that_breaks_off_leaves_the_old_one_and_nothing_else(files, folde
     assert files.read(f"{folder}/model") == b"old"
 
 
-def test_what_is_not_there_is_one_line(files, folder):
+def test_a_missing_file_is_reported_in_one_line(files, folder):
     with pytest.raises(HearthError, match=r"^-weights \S+/none: there is no such file or folder$"):
         files.check_readable("-weights", f"{folder}/none")
     with pytest.raises(HearthError, match=r"^\S+/none: ") as caught:
@@ -108,7 +108,7 @@ def test_ranks_read_parquet_there(files, folder, tmp_path, kept):
     ]
     numbers = [n for batch in itertools.chain(*read) for n in batch.column("n").to_pylist()]
     assert sorted(numbers) == list(range(120))
-    assert {near for _, near in counts} == {False}
+    assert {local for _, local in counts} == {False}
 
 
 def test_a_file_that_was_written_again_is_refused(files, folder, tmp_path):
@@ -148,11 +148,11 @@ def aws(code):
         (RuntimeError("The server is busy. ErrorCode:ServerBusy"), "unavailable"),
         (RuntimeError("Unable to locate credentials"), "permission_denied"),
         (NotImplementedError("append"), "invalid_argument"),
-        (RuntimeError("never heard of"), "internal"),
-        (RuntimeError("quota/throttled: never heard of"), "internal"),  # names of the place
+        (RuntimeError("something new"), "internal"),
+        (RuntimeError("quota/throttled: something new"), "internal"),  # a path
     ],
 )
-def test_only_what_may_pass_is_asked_for_again(files, tmp_path, monkeypatch, error, code):
+def test_only_transient_errors_are_retried(files, tmp_path, monkeypatch, error, code):
     asked = []
 
     class System:
@@ -191,7 +191,7 @@ class Hadoop:
         return name == "s3a"
 
 
-def test_spark_serves_what_it_knows_and_libraries_the_rest():
+def test_spark_serves_its_schemes_and_libraries_the_others():
     hadoop = Hadoop()
     for uri in ("/x", "file:///x", "hdfs://h/x", "viewfs://c/x", "s3a://bucket/x"):
         assert serving(hadoop, uri) is hadoop

@@ -38,26 +38,26 @@ def live():
 @pytest.fixture
 def taken(live):
     """The events that the client has received; its thread ends with the test."""
-    heard = []
-    thread = threading.Thread(target=live.take_all, args=(heard.append,))
+    received = []
+    thread = threading.Thread(target=live.take_all, args=(received.append,))
     thread.start()
 
     def end():
         live.close()
         thread.join(10)
         assert not thread.is_alive()
-        return heard
+        return received
 
     yield end
     end()
 
 
 def test_live_events_arrive_in_order_and_are_not_repeated(live):
-    heard = []
+    received = []
 
     def hear(event):
-        heard.append(event["iteration"])
-        if len(heard) == 3:  # what is still on its way is lost when it is closed
+        received.append(event["iteration"])
+        if len(received) == 3:  # what is still on its way is lost when it is closed
             live.close()
 
     sender = EventSender(live.listener)
@@ -65,7 +65,7 @@ def test_live_events_arrive_in_order_and_are_not_repeated(live):
         sender.put(number, {"event": "progress", "iteration": number})
     live.take_all(hear)
     sender.close()
-    assert heard == [1, 2, 5]
+    assert received == [1, 2, 5]
     assert live.missed(kept(1, 2, 4)) == kept(4)
     assert live.missed(kept(1, 5)) == []
 
@@ -73,12 +73,12 @@ def test_live_events_arrive_in_order_and_are_not_repeated(live):
 def test_a_client_that_disconnects_gets_the_rest_with_the_result(live, taken):
     sender = EventSender(live.listener)
     sender.put(1, {"event": "ready"})
-    heard = taken()  # closes it, after the first or before
+    received = taken()  # closes it, after the first or before
     for number in range(2, 200):
         sender.put(number, {"event": "progress"})
     sender.close()
     missed = live.missed(kept(*range(1, 200)))
-    assert len([event for event in missed if event["event"] == "progress"]) == 199 - len(heard)
+    assert len([event for event in missed if event["event"] == "progress"]) == 199 - len(received)
 
 
 def test_an_unreachable_client_gets_the_reason(live, taken):
@@ -86,10 +86,11 @@ def test_an_unreachable_client_gets_the_reason(live, taken):
     sender.put(1, {"event": "ready"})
     sender.close()
     assert taken() == []
-    told, *missed = live.missed(kept(1))
+    event, *missed = live.missed(kept(1))
     assert missed == kept(1)
     assert (
-        f"rank 0's host did not reach this client at 127.0.0.1:{live.listener.port}" in told["text"]
+        f"rank 0's host did not reach this client at 127.0.0.1:{live.listener.port}"
+        in event["text"]
     )
     assert live.missed([]) == []
 

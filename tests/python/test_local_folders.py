@@ -25,7 +25,7 @@ def test_all_folders_are_used_in_turn(disks, monkeypatch, name, separator):
     assert [spill_folder(turn) for turn in range(5)] == [*disks, *disks[:2]]
 
 
-def test_folders_that_are_gone_full_or_not_writable_are_passed_over(disks, monkeypatch):
+def test_missing_full_or_read_only_folders_are_skipped(disks, monkeypatch):
     monkeypatch.setenv("SPARK_EXECUTOR_DIRS", ":".join(["/nowhere", *disks, "/proc"]))
     free = local_folders.free_bytes
     assert free("/proc") == -1
@@ -35,7 +35,7 @@ def test_folders_that_are_gone_full_or_not_writable_are_passed_over(disks, monke
     assert {spill_folder(turn) for turn in range(9)} == {disks[0], disks[2]}
 
 
-def test_where_all_are_full_the_one_with_most_space_is_taken(disks, monkeypatch):
+def test_if_all_folders_are_full_the_one_with_most_space_is_used(disks, monkeypatch):
     monkeypatch.setenv("LOCAL_DIRS", ",".join(disks))
     room = dict(zip(disks, (10, 30, -1), strict=True))
     monkeypatch.setattr(local_folders, "free_bytes", room.get)

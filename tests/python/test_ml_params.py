@@ -36,10 +36,10 @@ def test_params_are_set_by_name_and_by_the_names_of_other_libraries(kind):
 
 
 def test_mlflow_gets_each_param_and_each_argument_of_the_model():
-    told = torch_stage(epochs=7, modelArgs={"hidden": 32}, labelCols=["a", "b"])._plain_params()
+    params = torch_stage(epochs=7, modelArgs={"hidden": 32}, labelCols=["a", "b"])._plain_params()
     wanted = {"estimator": "TorchEstimator", "epochs": 7, "modelArgs.hidden": 32, "workers": 1}
-    assert {**wanted, "labelCols": ["a", "b"]}.items() <= told.items()
-    assert "modelArgs" not in told and "lossWeights" not in told
+    assert {**wanted, "labelCols": ["a", "b"]}.items() <= params.items()
+    assert "modelArgs" not in params and "lossWeights" not in params
 
 
 def test_arguments_of_the_model_are_a_param_that_json_holds():
@@ -146,7 +146,7 @@ def profile(cpus):
     ("cpus", "slots_of_kind", "conf", "found"),
     [
         (None, 8, {}, 8),
-        (2, 4, {}, 3),  # of eight cores: the rows of three trainings come by the other two
+        (2, 4, {}, 3),  # of eight cores: the other two feed the rows of three trainings
         (1, 2, {}, 2),  # as many as there are GPUs, and cores enough
         (8, 1, {}, 0),
         (2, 4, {"spark.task.cpus": "2"}, 3),

@@ -12,11 +12,11 @@ from hearth.cluster.channel import Channel
 
 
 def test_a_node_imports_common_modules_while_it_waits(tmp_path):
-    told, tell = os.pipe()
+    reading, writing = os.pipe()
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "pyspark" / "__init__.py").write_text("")
     (tmp_path / "pyspark" / "cloudpickle.py").write_text(
-        f"import os\nos.write({tell}, b'imported')\nos.close({tell})\n"
+        f"import os\nos.write({writing}, b'imported')\nos.close({writing})\n"
     )
     ours, theirs = socket.socketpair()
     reports, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -25,15 +25,15 @@ def test_a_node_imports_common_modules_while_it_waits(tmp_path):
         fds = (theirs.fileno(), port.fileno(), reports.fileno())
         node = subprocess.Popen(
             [sys.executable, "-m", "hearth.cluster.node.program", *map(str, fds)],
-            pass_fds=(*fds, tell),
+            pass_fds=(*fds, writing),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        os.close(tell)
+        os.close(writing)
         try:
             path = [str(tmp_path), *sys.path]
             channel.send({"bytes": 1, "sys_path": path}, data=b"-")
-            assert os.read(told, 100) == b"imported"  # nobody has let its program run
+            assert os.read(reading, 100) == b"imported"  # but has not started its program
         finally:
-            os.close(told)
+            os.close(reading)
             node.kill()
             node.wait()

@@ -234,9 +234,9 @@ def test_a_net_in_another_folder_would_not_be_found(solver, tmp_path):
 
 def test_linked_packages_are_refused(tmp_path):
     (tmp_path / "packages").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "packages" / "mine.pth").write_text(f"{tmp_path}/elsewhere\n")
-    with pytest.raises(HearthError, match=r"mine.pth.*elsewhere"):
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "packages" / "mine.pth").write_text(f"{tmp_path}/linked\n")
+    with pytest.raises(HearthError, match=r"mine.pth.*linked"):
         pack_environment._refuse_links(tmp_path / "packages")
 
 

@@ -44,7 +44,7 @@ def taken(converter, batches=None, **options):
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5])
-def test_each_row_comes_once_per_epoch_over_all_shards(converter, shards):
+def test_all_shards_deliver_each_row_once_per_epoch(converter, shards):
     assert len(converter) == ROWS
     for epochs in (1, 3):
         found = [
@@ -59,7 +59,7 @@ def test_each_row_comes_once_per_epoch_over_all_shards(converter, shards):
         assert all(len(batch) == 7 for of_shard in found for batch in of_shard[:-1])
 
 
-def test_epochs_without_end_have_each_its_own_order(converter):
+def test_endless_epochs_have_different_orders(converter):
     found = list(itertools.chain(*taken(converter, 3 * ROWS, batch_size=1)))
     epochs = [found[i * ROWS : (i + 1) * ROWS] for i in range(3)]
     assert all(sorted(epoch) == list(range(ROWS)) for epoch in epochs)

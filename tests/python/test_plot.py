@@ -37,7 +37,7 @@ def table(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_every_line_goes_to_its_row() -> None:
+def test_every_line_is_drawn_in_its_row() -> None:
     log = read_log(LOG.splitlines())
     assert [(row.iteration, row.loss) for row in log.train] == [(0, 2.31), (100, 0.1), (200, 0.05)]
     assert [row.learning_rate for row in log.train] == [0.01, 0.009, None]
@@ -88,7 +88,7 @@ def test_the_figure_has_a_panel_for_each_kind() -> None:
     assert len(only_loss.axes) == 1
 
 
-def test_plots_what_a_training_logged(tmp_path: Path) -> None:
+def test_plots_the_log_of_a_training(tmp_path: Path) -> None:
     solver = write_solver(tmp_path, "display: 5 test_iter: 1 test_interval: 10")
     for name in ("a.log", "b.log"):
         (tmp_path / name).write_text(run("train", "-solver", solver, cwd=tmp_path))

@@ -142,6 +142,6 @@ def test_a_rank_listens_on_the_ports_of_the_environment_alone(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setenv("HEARTH_MESH_PORT", f"{port}-{port}")
-        meeting = Rendezvous(lambda text: None, str, lambda: None, "127.0.0.1")
+        rendezvous = Rendezvous(lambda text: None, str, lambda: None, "127.0.0.1")
         with pytest.raises(OSError, match=rf"no port of {MESH} \({port}-{port}\) is free"):
-            Ranks(meeting, 0, 1, 5)
+            Ranks(rendezvous, 0, 1, 5)

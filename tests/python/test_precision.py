@@ -18,7 +18,7 @@ SOLVER = 'base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" ra
 BATCH = 64
 
 
-def pictures() -> tuple[np.ndarray, np.ndarray]:
+def digits() -> tuple[np.ndarray, np.ndarray]:
     """The digits in 28 x 28, values in [0, 1], in random order; their labels."""
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
@@ -28,7 +28,7 @@ def pictures() -> tuple[np.ndarray, np.ndarray]:
 
 def accuracy(precision: str, iterations: int = 250) -> tuple[float, np.ndarray]:
     """Trains on two thirds of the digits; returns the accuracy on the others and the weights."""
-    images, labels = pictures()
+    images, labels = digits()
     split = len(labels) * 2 // 3
     random = np.random.default_rng(1)
 

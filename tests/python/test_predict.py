@@ -53,7 +53,7 @@ def test_minibatches_are_full_across_arrow_batches_and_results_stay_with_their_r
 
     batches = arrow_batches(3, 0, 5, 9, 1)
     program = program_of(lambda: function, None, ("x",), ("y",))
-    # In the process of a test the function need not travel.
+    # The function runs in the test's process, so it is not pickled.
     predictor = Predictor(program)
     predictor._function = function
     model_thread._kept["model", program.key] = predictor
@@ -101,7 +101,7 @@ def test_a_value_that_the_output_cannot_hold_is_named_with_its_rows():
         run(lambda x: np.where(x[:, 0] == 7, 1e300, 0.0), arrow_batches(5, 4))
 
 
-def test_outputs_of_several_shapes_are_refused_where_one_arrow_batch_has_both():
+def test_outputs_of_different_shapes_in_one_batch_are_refused():
     words = r"the model returns rows of shapes \[\(1,\), \(2,\)\]"
     with pytest.raises(ValueError, match=words):
         run(lambda x: x[:, : 1 + (x[0, 0] > 0)], arrow_batches(9), made=LISTS)
@@ -121,7 +121,7 @@ GIVES = {
 
 
 @pytest.mark.parametrize("kind", GIVES)
-def test_outputs_come_by_their_order_or_names(kind):
+def test_outputs_are_assigned_by_order_or_name(kind):
     predictor = Predictor(program_of(lambda: GIVES[kind], None, ["x"], ["one", "two"]))
     one, two = predictor({"x": np.arange(3)})
     assert (one.tolist(), two.tolist()) == ([0, 1, 2], [0, 2, 4])

@@ -135,7 +135,7 @@ def test_values_that_the_model_refuses_fail_their_task_alone(node):
     assert in_order(list(task([batch(10, 10)])), 10) == 10
 
 
-def test_a_node_that_is_gone_is_an_error_and_no_hang(node):
+def test_a_lost_node_is_an_error_instead_of_a_hang(node):
     began, over = threading.Event(), threading.Event()
 
     def model(x):

@@ -12,7 +12,7 @@ from hearth.spark.preflight import unused_cores
 
 
 def _executor(cores: int, removed_ms: int | None = None) -> SimpleNamespace:
-    """As in Spark's status store; `removed_ms` since 1970, if it was lost."""
+    """An executor of Spark's status store; `removed_ms` since 1970 if it was lost."""
     date = SimpleNamespace(getTime=lambda: removed_ms)
     removal = SimpleNamespace(isDefined=lambda: removed_ms is not None, get=lambda: date)
     return SimpleNamespace(totalCores=lambda: cores, removeTime=lambda: removal)
@@ -66,11 +66,12 @@ def _slots_of(monkeypatch, counts: list[int]) -> None:
 
 def test_a_recently_lost_executor_is_awaited(monkeypatch):
     _slots_of(monkeypatch, [2, 2, 3])
-    told: list[str] = []
+    lines: list[str] = []
     preflight.check(
-        Session([1, 1], lost_s_ago=2.0, spark_master="spark://head:7077"), 3, told.append
+        Session([1, 1], lost_s_ago=2.0, spark_master="spark://head:7077"), 3, lines.append
     )
-    assert len(told) == 1 and told[0].startswith("waiting for executors: 2 of 3 slots (2 of 300 s)")
+    (line,) = lines
+    assert line.startswith("waiting for executors: 2 of 3 slots (2 of 300 s)")
 
 
 @pytest.mark.parametrize("said", ["300s", "10min"])
@@ -79,9 +80,9 @@ def test_the_first_executors_are_awaited_as_long_as_the_setting_says(monkeypatch
     begun = time.time() - 240  # on a busy machine
     monkeypatch.setattr(session._jsc.sc(), "startTime", lambda: int(begun * 1000))
     _slots_of(monkeypatch, [0, 0, 2])
-    told: list[str] = []
-    preflight.check(session, 2, told.append)
-    assert told and told[0].startswith("waiting for executors: 0 of 2 slots (240 of ")
+    lines: list[str] = []
+    preflight.check(session, 2, lines.append)
+    assert lines and lines[0].startswith("waiting for executors: 0 of 2 slots (240 of ")
     session.conf["spark.hearth.executorWait"] = "200s"
     _slots_of(monkeypatch, [0])
     with pytest.raises(HearthError, match=r"has 0 and got no more within 200 s of waiting for exe"):

@@ -14,7 +14,7 @@ from program import TIMEOUT_S, messages, run, write_solver
 from hearth import native
 from hearth.native import _caffe
 
-NET = """name: "pictures"
+NET = """name: "images"
 layer { name: "x" type: "DummyData" top: "x" top: "t"
   dummy_data_param { shape { dim: 4 dim: 2 dim: 6 dim: 6 } shape { dim: 4 dim: 2 }
     data_filler { type: "gaussian" std: 1 } data_filler { type: "constant" value: 2 } } }
@@ -74,10 +74,10 @@ def test_several_train_one_model(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
-def test_nccl_sums_gradients_where_they_are_to_the_same_weights(
+def test_nccl_sums_gradients_on_the_devices_with_the_same_weights(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stand-ins take the places of CUDA's driver and NCCL (hearth/collective/testing/stand_in)."""
+    """Stand-ins replace CUDA's driver and NCCL (hearth/collective/testing/stand_in)."""
     stand_ins = native.program().parents[1] / "hearth" / "collective" / "stand_in"
     if not stand_ins.exists():
         pytest.skip("the stand-ins are not built: ninja -C build hearth_collective_test")
@@ -103,7 +103,7 @@ def test_a_resumed_run_ends_with_the_same_weights(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("gpus")
-def test_the_cpu_is_used_where_the_solver_says_so(folder: Path) -> None:
+def test_solver_mode_cpu_selects_the_cpu(folder: Path) -> None:
     write_solver(folder, OPTIONS + " solver_mode: CPU", NET)
     log, _ = train(folder)
     assert "Use CPU." in log
@@ -121,15 +121,15 @@ def test_test_and_time_take_the_flag(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("count", ["abc", "-1", "2 ", "65"])
-def test_a_number_of_simulated_gpus_that_is_none_is_named(
+def test_an_invalid_number_of_simulated_gpus_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, count: str
 ) -> None:
     monkeypatch.setenv("HEARTH_SIMULATED_GPUS", count)
-    told = run("train", "-solver", "solver.prototxt", cwd=folder, status=1)
-    assert f"HEARTH_SIMULATED_GPUS={count} must be a number of devices" in told
+    said = run("train", "-solver", "solver.prototxt", cwd=folder, status=1)
+    assert f"HEARTH_SIMULATED_GPUS={count} must be a number of devices" in said
 
 
-def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
+def test_without_a_gpu_the_cpu_is_used_with_a_warning(folder: Path) -> None:
     if _caffe.count_gpus() > 0:
         pytest.skip("this machine has a GPU")
     log, _ = train(folder, "-gpu", "0")
@@ -138,10 +138,10 @@ def test_without_a_gpu_the_cpu_computes_and_says_so(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["hearth", "python"])
-def test_the_cuda_library_is_loaded_before_it_is_too_late(
+def test_the_cuda_library_is_loaded_before_the_engine(
     folder: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    """Any library stands for the driver: with it, but without a device, the CPU computes."""
+    """A stand-in for the driver without a device: the CPU is used."""
     shutil.copy(native.program().parent / "libhearth_feed.so", folder / "libcuda.so.1")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
     if program == "hearth":

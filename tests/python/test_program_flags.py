@@ -20,8 +20,8 @@ DONE = "Optimization Done."
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    """A folder with 20 pictures, the n-th of brightness n, and their list."""
+def images(tmp_path: Path) -> Path:
+    """A folder with 20 images, the n-th of brightness n, and their list."""
     for n in range(20):
         Image.fromarray(np.full((2, 2), n, np.uint8)).save(tmp_path / f"{n}.png")
     (tmp_path / "list").write_text("".join(f"{n}.png {n}\n" for n in range(20)))
@@ -39,7 +39,7 @@ def test_flags_may_stand_before_the_command(tmp_path: Path) -> None:
     assert "Usage: hearth train" in run("--help", "train", cwd=tmp_path)
 
 
-def test_the_version_is_told(tmp_path: Path) -> None:
+def test_version_prints_the_version(tmp_path: Path) -> None:
     assert run("--version", cwd=tmp_path) == f"hearth {hearth.__version__}\n"
 
 
@@ -52,7 +52,7 @@ def test_an_unknown_command_is_a_mistake_with_any_flag(flag: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("flag", ["--version", "-version"])
-def test_the_version_is_told_without_an_engine(flag: str, tmp_path: Path) -> None:
+def test_version_needs_no_compiled_modules(flag: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hearth.cli", flag]
     environment = {**os.environ, "HEARTH_NATIVE_DIR": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -79,7 +79,7 @@ def test_files_of_flags_are_read(tmp_path: Path) -> None:
 
 
 def labels(folder: Path, *flags: str) -> list[int]:
-    """The labels in the database of the pictures, in its order."""
+    """The labels of the database made from the images, in its order."""
     from hearth.native import _caffe
 
     run("convert_imageset", *flags, "./", "list", f"db{len(flags)}", cwd=folder)
@@ -92,12 +92,12 @@ def labels(folder: Path, *flags: str) -> list[int]:
     return [int(label) for label in net.blobs["y"].data]
 
 
-def test_switches_have_a_no(pictures: Path) -> None:
+def test_switches_have_a_no(images: Path) -> None:
     in_order = list(range(20))
-    assert labels(pictures, "-shuffle") != in_order
-    assert labels(pictures, "-shuffle", "--noshuffle") == in_order
-    assert labels(pictures, "-shuffle", "--noshuffle", "--shuffle=FALSE") == in_order
-    assert labels(pictures, "-shuffle=0", "-gray", "-nogray", "--shuffle=yes") != in_order
+    assert labels(images, "-shuffle") != in_order
+    assert labels(images, "-shuffle", "--noshuffle") == in_order
+    assert labels(images, "-shuffle", "--noshuffle", "--shuffle=FALSE") == in_order
+    assert labels(images, "-shuffle=0", "-gray", "-nogray", "--shuffle=yes") != in_order
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def test_stderr_or_files_alone_on_request(tmp_path: Path, monkeypatch: pytest.Mo
     assert list((tmp_path / "logs").iterdir()) == []
     assert run(*train, "--log_dir=logs", "--noalsologtostderr", cwd=tmp_path) == ""
     assert DONE in (tmp_path / "logs/caffe.INFO").read_text()
-    # As by flags, from the environment; and another command's program has another name.
+    # The environment works like flags; each command's files are named after it.
     monkeypatch.setenv("GLOG_log_dir", "logs")
     monkeypatch.setenv("GLOG_alsologtostderr", "false")
     files = ["net.prototxt", "new.prototxt"]
     assert run("upgrade_net_proto_text", *files, cwd=tmp_path) == ""
     assert "Wrote" in (tmp_path / "logs/upgrade_net_proto_text.INFO").read_text()
-    # What ends the program is told on stderr whatever happens, and is in the files.
+    # A fatal error goes to stderr with any flags, and to the files.
     error = run("upgrade_net_proto_text", "none.prototxt", "x", cwd=tmp_path, status=1)
     assert error.startswith("hearth: ") and error.count("\n") == 1
     kept = (tmp_path / "logs/upgrade_net_proto_text.ERROR").read_text()
@@ -175,7 +175,7 @@ def test_tools_in_python_keep_their_own_flags(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_without_an_effect_is_not_heard(tmp_path: Path, which: signal.Signals) -> None:
+def test_a_signal_without_an_effect_is_ignored(tmp_path: Path, which: signal.Signals) -> None:
     flags = ["-sigint_effect=none" if which == signal.SIGINT else "-sighup_effect=none"]
     last = signal.SIGHUP if which == signal.SIGINT else signal.SIGINT
     flags.append("-sighup_effect=stop" if which == signal.SIGINT else "-sigint_effect=stop")

@@ -70,7 +70,7 @@ def test_time_prints_the_means_of_every_layer(tmp_path: Path) -> None:
     assert log[-1] == "*** Benchmark ends ***"
 
 
-def test_time_runs_the_phase_that_it_is_told(tmp_path: Path) -> None:
+def test_time_runs_the_requested_phase(tmp_path: Path) -> None:
     test_only = 'layer { name: "t" type: "Power" bottom: "y" top: "z" include { phase: TEST } }'
     (tmp_path / "net.prototxt").write_text(NET + test_only)
     flags = ["-model", "net.prototxt", "-iterations", "1"]
@@ -88,7 +88,7 @@ def test_device_query_describes_the_processor(tmp_path: Path) -> None:
     assert 'no device "99"' in run("device_query", "-gpu=99", cwd=tmp_path, status=1)
 
 
-def test_what_an_old_net_loses_is_said_once(tmp_path: Path) -> None:
+def test_fields_that_an_old_net_loses_are_reported_once(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(
         """input: "x" input_dim: 1 input_dim: 3 input_dim: 4 input_dim: 4
         layers { layer { name: "r" type: "relu" num_output: 3 } bottom: "x" top: "r" }"""

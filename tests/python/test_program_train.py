@@ -87,7 +87,7 @@ layer { name: "l" type: "Power" bottom: "y" top: "leveled" include { min_level: 
     assert " leveled = " in log
 
 
-def test_goes_on_from_a_snapshot_and_starts_from_weights(tmp_path: Path) -> None:
+def test_resumes_from_a_snapshot_and_starts_from_weights(tmp_path: Path) -> None:
     solver = write_solver(tmp_path, "max_iter: 20 display: 1")
     first_run = messages(run("train", "-solver", solver, cwd=tmp_path))
     write_solver(tmp_path, "max_iter: 30 display: 1")
@@ -95,7 +95,7 @@ def test_goes_on_from_a_snapshot_and_starts_from_weights(tmp_path: Path) -> None
     log = messages(run("train", "-solver", solver, *flags, cwd=tmp_path))
     assert not any(line.startswith("Iteration 19 ") for line in log)
     assert any(line.startswith("Iteration 20 ") for line in log)
-    # Weights alone start at iteration 0, where the earlier run had come to.
+    # With only weights, training starts at iteration 0 from the earlier run's result.
     warm = messages(
         run("train", "-solver", solver, "-weights", "snap_iter_20.caffemodel", cwd=tmp_path)
     )
@@ -142,7 +142,7 @@ def test_sigint_stops_after_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_sighup_writes_a_snapshot_and_trains_on(tmp_path: Path) -> None:
-    # Of two signals that come between two iterations the stop alone has an effect.
+    # Of two signals between two iterations only the stop has an effect.
     signals = {"Iteration 10 ": signal.SIGHUP, "Snapshotting solver state": signal.SIGINT}
     status, log = signalled(tmp_path, signals)
     assert status == 0
@@ -184,13 +184,13 @@ def test_a_mistake_is_one_line_and_a_status(
     assert said in lines[0]
 
 
-def test_a_misspelt_layer_type_is_told_its_nearest(tmp_path: Path) -> None:
+def test_a_misspelt_layer_type_gets_a_suggestion(tmp_path: Path) -> None:
     solver = write_solver(tmp_path, "", NET.replace("InnerProduct", "InnerProdukt"))
     log = run("train", "-solver", solver, cwd=tmp_path, status=1)
     assert "layer 'ip': unknown layer type 'InnerProdukt'; did you mean InnerProduct" in log
 
 
-def test_help_lists_what_people_use(tmp_path: Path) -> None:
+def test_help_lists_commands_and_flags(tmp_path: Path) -> None:
     said = run("--help", cwd=tmp_path)
     for command in ("train", "test", "time", "device_query", "upgrade_net_proto_text", "draw"):
         assert f"\n  {command} " in said

@@ -21,7 +21,7 @@ def tree_of(module: str) -> ast.Module:
 
 
 def typed(package: str) -> dict[str, str]:
-    """What a type checker sees: the package's imports under TYPE_CHECKING, module by name."""
+    """The package's imports under TYPE_CHECKING: module by name."""
     [block] = [
         node
         for node in tree_of(package).body
@@ -53,7 +53,7 @@ def functions(name: str, node: ast.stmt) -> Iterator[tuple[str, ast.ClassDef | F
 
 
 def lacking(node: ast.ClassDef | Function) -> list[str]:
-    """What a class or function lacks of docstring and types."""
+    """Missing docstrings and types of a class or function."""
     described = ast.get_docstring(node) or node.name == "__init__"  # by its class, perhaps
     lacks = [] if described else ["docstring"]
     if isinstance(node, Function):
@@ -80,7 +80,7 @@ def test_every_public_name_has_docstring_and_types(package):
 
 def test_help_describes_the_classes_of_a_package():
     program = "import hearth.cluster; help(hearth.cluster)"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "class Cluster(" in told.stdout
-    assert "_HOMES" not in told.stdout
-    assert "on_demand" not in told.stdout
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "class Cluster(" in done.stdout
+    assert "_HOMES" not in done.stdout
+    assert "on_demand" not in done.stdout

@@ -29,7 +29,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return (data.images / 16)[order], data.target[order]
 
 
-def pictures(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def images(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Digits as large as they fit into `shape` (rows, channels, height, width), around zero."""
     scale = shape[2] // 8
     large = np.kron(digits()[0][rows], np.ones((scale, scale)))
@@ -39,11 +39,11 @@ def pictures(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def classify(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    return {"data": pictures(rows, shapes["data"]), "label": digits()[1][rows]}
+    return {"data": images(rows, shapes["data"]), "label": digits()[1][rows]}
 
 
 def encode(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
-    return {"data": pictures(rows, shapes["data"]) + 0.3}
+    return {"data": images(rows, shapes["data"]) + 0.3}
 
 
 def compare(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
@@ -54,8 +54,8 @@ def compare(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
         same = np.flatnonzero(labels == labels[rows[i]])
         partners[i] = same[rows[i] % len(same)]
     return {
-        "data": pictures(rows, shapes["data"]),
-        "data_p": pictures(partners, shapes["data"]),
+        "data": images(rows, shapes["data"]),
+        "data_p": images(partners, shapes["data"]),
         "sim": labels[rows] == labels[partners],
     }
 
@@ -76,7 +76,7 @@ def describe(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
     }
 
 
-def foretell(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
+def predict_lines(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
     """The lines of a digit from above, twice as many; the target of each is the next."""
     lines = np.kron(digits()[0][rows], np.ones((1, 3, 16)))[:, : STEPS + 1].transpose(1, 0, 2)
     return {
@@ -88,7 +88,7 @@ def foretell(rows: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> Inputs:
 
 @dataclass(frozen=True)
 class Training:
-    """A net's inputs and what its solver is told; its loss must fall to `share`."""
+    """A net's inputs and its solver's settings; its loss must fall to `share`."""
 
     name: str
     inputs: Callable[[np.ndarray, dict[str, tuple[int, ...]]], Inputs]
@@ -110,7 +110,7 @@ TRAININGS = [
     Training("mnist_autoencoder", encode, 64, 60, ADAM + "0.001", 0.6),
     Training("mnist_siamese", compare, 64, 60, SGD + "0.01"),
     Training("lrcn", describe, 16, 60, ADAM + "0.003"),
-    Training("lstm3", foretell, 32, 60, ADAM + "0.003"),
+    Training("lstm3", predict_lines, 32, 60, ADAM + "0.003"),
 ]
 LARGE = {"alexnet", "googlenet"}  # caffenet is one of their kind
 

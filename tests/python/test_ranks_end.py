@@ -15,8 +15,10 @@ from hearth.ranks.group import Ranks, Rendezvous
 
 def two_ranks(pool: ThreadPoolExecutor) -> list[Ranks]:
     published: queue.SimpleQueue[str] = queue.SimpleQueue()
-    meeting = Rendezvous(published.put, lambda: published.get(timeout=60), lambda: None, key="0123")
-    opened = [pool.submit(Ranks, meeting, rank, 2, 60.0) for rank in range(2)]
+    rendezvous = Rendezvous(
+        published.put, lambda: published.get(timeout=60), lambda: None, key="0123"
+    )
+    opened = [pool.submit(Ranks, rendezvous, rank, 2, 60.0) for rank in range(2)]
     return [each.result() for each in opened]
 
 

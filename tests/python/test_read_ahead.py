@@ -58,7 +58,7 @@ def test_a_footer_that_names_any_offset_makes_no_huge_read(ranges):
     assert all(0 <= at < at + size <= 1000 for at, size, _ in file.fetches)
 
 
-def test_a_failure_of_a_fetch_comes_when_its_unit_is_due():
+def test_a_failed_fetch_raises_when_its_unit_is_read():
     file = SimpleNamespace(size=lambda: 1000)
 
     def read_at(at, size):

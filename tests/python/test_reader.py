@@ -53,7 +53,7 @@ def test_hidden_files_of_spark_are_ignored(tmp_path):
     assert read(tmp_path, 0, 1) == ids
 
 
-def test_columns_are_renamed_as_dataframe_column_select_says(tmp_path):
+def test_dataframe_column_select_renames_columns(tmp_path):
     write(tmp_path, [3])
     (batch,) = file_reader.read_rows(str(tmp_path), ["label as id", "id as data"], 0, 1)
     assert batch.schema.names == ["id", "data"]
@@ -106,7 +106,7 @@ def read_pinned(source, rank, world):
     return [value for batch in batches for value in batch.column("id").to_pylist()]
 
 
-def test_pinned_files_are_read_whatever_is_added(tmp_path):
+def test_pinned_files_exclude_files_added_later(tmp_path):
     ids = write(tmp_path, [20, 7, 13])
     source = pickle.loads(pickle.dumps(data.parquet(str(tmp_path)).pin()))
     write(tmp_path / "..", [5])
@@ -121,7 +121,7 @@ def test_pinned_files_are_read_whatever_is_added(tmp_path):
         (lambda file: file.write_bytes(file.read_bytes() + b"x"), r"has \d+ bytes instead of \d+"),
     ],
 )
-def test_a_pinned_file_that_changed_is_named_with_what_to_do(tmp_path, change, said):
+def test_a_changed_pinned_file_is_named_with_a_remedy(tmp_path, change, said):
     write(tmp_path, [20, 7, 13])
     source = data.parquet(str(tmp_path)).pin()
     change(tmp_path / "part-001.parquet")

@@ -55,11 +55,11 @@ VALIDATION = {"event": "validation", "iteration": 20, "outputs": {"accuracy": [0
 
 
 def test_curves_and_warnings_are_recorded():
-    told = [
+    events = [
         progress(1), {"event": "log", "level": "I", "text": "much"},
         {"event": "log", "level": "W", "text": "mind"}, VALIDATION, ["no event"],
     ]  # fmt: skip
-    kept = RecordedEvents(Coordinator(told)).finish()
+    kept = RecordedEvents(Coordinator(events)).finish()
     assert [event["event"] for event in kept] == ["progress", "log", "validation"]
     assert [event["seconds"] for event in kept] == sorted(event["seconds"] for event in kept)
 
@@ -92,8 +92,8 @@ def test_many_events_are_thinned_but_the_newest_stays():
 
 
 def test_a_long_training_keeps_its_start():
-    told = [{**progress(i), "event": "rank", "rank": i % 2} for i in range(100_000)]
-    kept = RecordedEvents(Coordinator(told)).finish()
+    events = [{**progress(i), "event": "rank", "rank": i % 2} for i in range(100_000)]
+    kept = RecordedEvents(Coordinator(events)).finish()
     for rank in (0, 1):
         iterations = [event["iteration"] for event in kept if event["rank"] == rank]
         assert iterations[0] == rank and iterations[-1] == 99_998 + rank
@@ -108,8 +108,8 @@ def histogram(iteration, parts=30):
 
 def test_histograms_are_limited_by_bytes(monkeypatch):
     monkeypatch.setattr(recorded_events, "_MOST_HISTOGRAM_BYTES", 100_000)
-    told = [histogram(i // 2) for i in range(2, 4002)]
-    kept = RecordedEvents(Coordinator(told)).finish()
+    events = [histogram(i // 2) for i in range(2, 4002)]
+    kept = RecordedEvents(Coordinator(events)).finish()
     assert 40_000 < sum(len(json.dumps(event)) for event in kept) <= 130_000
     iterations = [event["iteration"] for event in kept]
     assert iterations[0] == 1 and iterations[-1] == 2000

@@ -38,7 +38,7 @@ def hdfs():
         yield server
 
 
-def test_files_come_back_as_they_went_without_a_shell(hdfs, shell, tmp_path, monkeypatch):
+def test_files_round_trip_without_a_shell(hdfs, shell, tmp_path, monkeypatch):
     monkeypatch.setattr(core_files, "_COPY_BYTES", 1000)
     content = os.urandom(2500)
     (tmp_path / "a [b]").write_bytes(content)
@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_read_here_is_not_begun_there(hdfs, shell, tmp_pat
     assert hdfs.files == {}
 
 
-def test_where_the_core_is_refused_the_shell_goes_on(hdfs, shell, tmp_path, capfd):
+def test_the_shell_is_used_where_the_core_is_refused(hdfs, shell, tmp_path, capfd):
     (tmp_path / "x").write_text("x")
     hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
     copies = RemoteCopies({})
@@ -70,9 +70,7 @@ def test_where_the_core_is_refused_the_shell_goes_on(hdfs, shell, tmp_path, capf
     assert said.count("using Hadoop's shell instead") == 1 and "/models/x" in said
 
 
-def test_where_both_are_refused_the_shells_reason_counts_and_the_core_tries_again(
-    hdfs, shell, tmp_path
-):
+def test_if_both_are_refused_the_shells_error_is_raised_and_the_core_retries(hdfs, shell, tmp_path):
     (tmp_path / "x").write_text("x")
     copies, own = RemoteCopies({}), hdfs.before
     hdfs.before = lambda operation, path: (403, refusal("AccessControlException"))
@@ -84,6 +82,6 @@ def test_where_both_are_refused_the_shells_reason_counts_and_the_core_tries_agai
     assert hdfs.files == {"/models/x": b"x"}
 
 
-def test_other_file_systems_are_hadoops_own(shell, tmp_path):
+def test_other_file_systems_are_left_to_hadoop(shell, tmp_path):
     RemoteCopies({}).store([str(tmp_path / "x")], "s3a://bucket/models")
     assert shell.stored == ["s3a://bucket/models/x"]

@@ -45,7 +45,7 @@ class Shell:
 
 
 @pytest.fixture
-def far(tmp_path, monkeypatch):
+def remote(tmp_path, monkeypatch):
     """RemoteFiles of rank 0 in its second generation; `root` has the files of hdfs://h."""
     root = tmp_path / "hdfs"
     (root / "models").mkdir(parents=True)
@@ -76,40 +76,40 @@ def fetched(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["../../../escaped", "/tmp/hearth-escaped", "..", "", 7, None], ids=repr
 )
-def test_a_seal_cannot_name_files_outside_its_folder(far, name, capfd):
-    whole(far.root, 10)
-    (far.root.parent.parent / "escaped").unlink(missing_ok=True)
-    seal(far.root, 20, {"run": "r", "model": {"file": name}, "state": {"file": name}})
-    far.files.local_job()
-    assert fetched(far.tmp) == [f"m_iter_10.{end}" for end in ("caffemodel", "hearth.json")] + [
+def test_a_seal_cannot_name_files_outside_its_folder(remote, name, capfd):
+    whole(remote.root, 10)
+    (remote.root.parent.parent / "escaped").unlink(missing_ok=True)
+    seal(remote.root, 20, {"run": "r", "model": {"file": name}, "state": {"file": name}})
+    remote.files.local_job()
+    assert fetched(remote.tmp) == [f"m_iter_10.{end}" for end in ("caffemodel", "hearth.json")] + [
         "m_iter_10.solverstate"
     ]
     assert "which is not a file in its folder" in capfd.readouterr().err
 
 
-def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(far):
-    whole(far.root, 10)
-    far.files.local_job()
-    out = next(far.tmp.glob("hearth-files-*/out"))
-    (far.root / "m_iter_10.hearth.json").unlink()
-    far.files._take_snapshots()
+def test_a_fetched_snapshot_stays_until_the_trainer_has_read_it(remote):
+    whole(remote.root, 10)
+    remote.files.local_job()
+    out = next(remote.tmp.glob("hearth-files-*/out"))
+    (remote.root / "m_iter_10.hearth.json").unlink()
+    remote.files._take_snapshots()
     assert len(list(out.iterdir())) == 3
-    assert not (far.root / "m_iter_10.hearth.json").exists()  # nor is it stored once more
+    assert not (remote.root / "m_iter_10.hearth.json").exists()  # nor is it stored once more
     # The run repeats an epoch, and reaches the same iteration with other rows.
     (out / "m_iter_10.hearth.json").unlink()
     whole(out, 10)
-    far.files._take_snapshots()
+    remote.files._take_snapshots()
     assert list(out.iterdir()) == []
-    assert (far.root / "m_iter_10.hearth.json").exists()
+    assert (remote.root / "m_iter_10.hearth.json").exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "r"}', "[" * 100_000], ids=range(5))
-def test_a_corrupt_seal_falls_back_to_the_previous_snapshot(far, text):
-    whole(far.root, 10)
-    seal(far.root, 20, text)
-    far.files.local_job()
-    assert "m_iter_10.hearth.json" in fetched(far.tmp)
-    assert "m_iter_20.hearth.json" not in fetched(far.tmp)
+def test_a_corrupt_seal_falls_back_to_the_previous_snapshot(remote, text):
+    whole(remote.root, 10)
+    seal(remote.root, 20, text)
+    remote.files.local_job()
+    assert "m_iter_10.hearth.json" in fetched(remote.tmp)
+    assert "m_iter_20.hearth.json" not in fetched(remote.tmp)
 
 
 def test_only_permanent_errors_end_retries(monkeypatch):
@@ -133,10 +133,10 @@ def test_only_permanent_errors_end_retries(monkeypatch):
 
 
 def test_no_log_line_has_a_password():
-    told = "java.io.IOException: s3a://key:sesame@bucket"
-    line = str(refusal("s3a://key:sesame@bucket/x", told, "me"))
+    cause = "java.io.IOException: s3a://key:sesame@bucket"
+    line = str(refusal("s3a://key:sesame@bucket/x", cause, "me"))
     assert "sesame" not in line and "s3a://***@bucket/x" in line
-    line = str(refusal("s3a://key:open/sesame@bucket/x", f"Cannot parse {told}", "me"))
+    line = str(refusal("s3a://key:open/sesame@bucket/x", f"Cannot parse {cause}", "me"))
     assert "sesame" not in line and "s3a://***@bucket/x" in line
     assert "hdfs://h:8020/a@b" in str(refusal("hdfs://h:8020/a@b", "gone", "me"))
 
@@ -212,7 +212,7 @@ def test_a_new_file_replaces_the_old_one():
 
 
 def test_a_user_without_a_name_is_known_by_its_number(monkeypatch):
-    """As in a container whose user has no entry in /etc/passwd."""
+    """For example in a container whose user has no entry in /etc/passwd."""
     import os
 
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HADOOP_USER_NAME", "SPARK_USER"):

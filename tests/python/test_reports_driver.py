@@ -90,17 +90,17 @@ def test_after_a_restart_history_and_file_continue_from_the_checkpoint(tmp_path)
         cluster.reports.note_restart(1, "worker:1 was lost")
         cluster.reports.begin(TEMPLATE)
         cluster.note(0, {"back_to": 5}, at(6, loss=60))
-        cluster.note(1, at(4, loss=40))  # has a checkpoint of its own: its first step says which
+        cluster.note(1, at(4, loss=40))  # resumes from its own checkpoint, after step 3
     of_rank = lambda rank: [(row[0], row[3]) for row in cluster.rows() if row[1] == rank]  # noqa: E731
     assert of_rank(0) == [*((step, step) for step in range(1, 6)), (6, 60)]
     assert of_rank(1) == [(1, 1), (2, 2), (3, 3), (4, 40)]
     (file,) = tmp_path.iterdir()
-    told = read_events(file.read_bytes(), "x")
-    assert [(p[1], p[3]) for p in told if p[2] == "loss"] == [
+    events = read_events(file.read_bytes(), "x")
+    assert [(p[1], p[3]) for p in events if p[2] == "loss"] == [
         *((s, s) for s in range(1, 6)),
         (6, 60),
     ]
-    assert [p[3] for p in told if p[2] == "run/messages"] == ["worker:1 was lost"]
+    assert [p[3] for p in events if p[2] == "run/messages"] == ["worker:1 was lost"]
 
 
 def test_the_callback_gets_rank_0s_reports_and_ends_the_training(caplog):
@@ -280,7 +280,7 @@ def test_an_active_run_of_mlflow_gets_params_and_metrics_by_step(monkeypatch):
         ("Verlust/größe", "Verlust/größe"),
     ],
 )
-def test_names_are_made_such_as_mlflow_takes(monkeypatch, name, key):
+def test_names_are_converted_for_mlflow(monkeypatch, name, key):
     fake = FakeMlflow()
     monkeypatch.setitem(sys.modules, "mlflow", fake)
     with Cluster(params={name: 1}) as cluster:
@@ -299,7 +299,7 @@ def test_params_that_a_run_lacks_are_logged(monkeypatch, caplog):
     assert caplog.text.count("the run has another value") == 1
 
 
-def test_a_model_is_in_the_runs_artifacts_and_costs_nothing_without_one(monkeypatch, caplog):
+def test_a_model_is_logged_only_to_an_active_run(monkeypatch, caplog):
     fake = FakeMlflow()
     monkeypatch.setitem(sys.modules, "mlflow", fake)
     mlflow_run.log_model(lambda: {"model.keras": b"weights"})
@@ -308,7 +308,7 @@ def test_a_model_is_in_the_runs_artifacts_and_costs_nothing_without_one(monkeypa
     mlflow_run.log_model(lambda: {"model.keras": b"other"})
     assert "no server" in caplog.text
     monkeypatch.setitem(sys.modules, "mlflow", FakeMlflow(active=False))
-    mlflow_run.log_model(lambda: pytest.fail("nobody needs the files"))
+    mlflow_run.log_model(lambda: pytest.fail("the files are not needed"))
 
 
 @pytest.mark.parametrize("fake", [None, FakeMlflow(active=False), types.ModuleType("mlflow")])
@@ -352,7 +352,7 @@ def test_plain_arguments_of_a_program_are_params():
     assert plain_params(["--lr", "1"]) == plain_params(None) == {}
 
 
-def test_keyword_arguments_that_run_does_not_know_are_refused():
+def test_unknown_keyword_arguments_of_run_are_refused():
     def main_fun(args, ctx):
         pass
 

@@ -137,7 +137,7 @@ def test_lines_stay_local_on_the_drivers_terminal(run):
     assert ran.texts()[0] == f"{LABEL} a\n{LABEL} b\n"
 
 
-def test_a_lost_driver_ends_nothing(tmp_path, monkeypatch):
+def test_a_lost_driver_does_not_stop_the_node(tmp_path, monkeypatch):
     asked = threading.Event()
 
     def gone(event):

@@ -24,16 +24,16 @@ def lose(generation):
 
 
 def test_each_loss_starts_a_generation_once_slots_are_available(waits):
-    restarts, told = Restarts(Session(), tasks=3, most=5), []
+    restarts, reported = Restarts(Session(), tasks=3, most=5), []
 
     def attempt(generation):
         return "result" if generation == 2 else lose(generation)
 
     def on_restart(lost):
-        told.append((str(lost), restarts.count, len(waits)))
+        reported.append((str(lost), restarts.count, len(waits)))
 
     assert restarts.run(attempt, on_restart) == "result"
-    assert told == [("rank 0 went away", 1, 0), ("rank 1 went away", 2, 1)]
+    assert reported == [("rank 0 went away", 1, 0), ("rank 1 went away", 2, 1)]
     assert waits == [3, 3]
 
 
@@ -66,11 +66,11 @@ def test_other_errors_end_the_loop(waits):
 def test_a_loss_without_a_replacement_has_the_reason(monkeypatch):
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: 1)
     monkeypatch.setattr(Session, "conf", {slots.WAIT_SETTING: "0"})
-    told = []
+    reported = []
     with pytest.raises(NotReplaced, match="2 ranks need 2 task slots") as found:
-        Restarts(Session(), tasks=2, most=3).run(lose, told.append)
+        Restarts(Session(), tasks=2, most=3).run(lose, reported.append)
     assert str(found.value.lost) == "rank 0 went away"
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_the_notify_callback_may_end_the_wait(monkeypatch):

@@ -47,7 +47,7 @@ def test_numbers_of_numpy_and_of_enumerations_are_numbers():
     assert [type(v) for v in found.values()] == [float, int, int, float]
 
 
-def test_arrays_round_trip_large_ones_in_pieces():
+def test_large_arrays_round_trip_in_several_events():
     array = np.arange(300_000, dtype=np.float32).reshape(3, -1)
     pieces = carried([array])
     assert len(pieces) > 1 and max(map(len, pieces)) <= 600_000

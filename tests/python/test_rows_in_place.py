@@ -19,12 +19,12 @@ from hearth.caffeonspark.tools.sequence_keys import pair_key
 from hearth.caffeonspark.tools.sequence_parts import write_records
 from hearth.sources.rank_rows import RankRows
 
-PICTURES, BYTES = 60, 150_000
+IMAGES, BYTES = 60, 150_000
 
 
-def pictures(size):
+def images(size):
     made = random.Random(1)
-    return {f"{i:08d}": made.randbytes(size + i) for i in range(PICTURES)}
+    return {f"{i:08d}": made.randbytes(size + i) for i in range(IMAGES)}
 
 
 def lmdb(folder, data):
@@ -79,10 +79,10 @@ SOURCES = pytest.mark.parametrize("source", [lmdb, sequence])
 
 @SOURCES
 def test_only_positions_are_sent_and_values_equal_copies(tmp_path, source):
-    data = pictures(BYTES)
+    data = images(BYTES)
     rows = source(tmp_path, data)
-    assert ring_bytes(rows.read(0, 1)) < PICTURES * 2000
-    assert ring_bytes(map(copied, rows.read(0, 1))) > PICTURES * BYTES
+    assert ring_bytes(rows.read(0, 1)) < IMAGES * 2000
+    assert ring_bytes(map(copied, rows.read(0, 1))) > IMAGES * BYTES
     found = pa.Table.from_batches(through_a_ring(rows.read(0, 1)))
     assert found.column("id").to_pylist() == list(data)
     assert found.column("data").to_pylist() == list(data.values())
@@ -90,8 +90,8 @@ def test_only_positions_are_sent_and_values_equal_copies(tmp_path, source):
 
 @SOURCES
 def test_small_values_are_copied(tmp_path, source):
-    rows = source(tmp_path, pictures(1000))
-    assert ring_bytes(rows.read(0, 1)) > PICTURES * 1000
+    rows = source(tmp_path, images(1000))
+    assert ring_bytes(rows.read(0, 1)) > IMAGES * 1000
     assert through_a_ring(rows.read(0, 1))[0].schema.field("data").type == pa.binary()
 
 
@@ -104,16 +104,16 @@ def drained(batches, epochs):
 
 @SOURCES
 def test_a_spool_has_the_same_epochs_and_the_same_digest(tmp_path, source):
-    rows = source(tmp_path, pictures(BYTES))
+    rows = source(tmp_path, images(BYTES))
     found = drained(rows.read(0, 1), 3)
     assert found == drained(map(copied, rows.read(0, 1)), 3)
     assert len(set(found[0])) == 1
-    assert found[0][0][0] == PICTURES
+    assert found[0][0][0] == IMAGES
 
 
 @SOURCES
 def test_a_file_modified_between_epochs_is_an_error(tmp_path, source):
-    rows = source(tmp_path, pictures(BYTES))
+    rows = source(tmp_path, images(BYTES))
     with written(rows.read(0, 1)) as fds:
         spooled = SpoolSource(*fds)
         spooled.drain_epoch(7, "data")

@@ -18,7 +18,7 @@ LINK = model.Constants(
     switch_s=0,
     byte_s=0,
     memory_bytes_s=1e7,
-    meeting_s=1e-4,
+    barrier_s=1e-4,
     join_s=1e-3,
     peer_s=1e-4,
 )
@@ -86,12 +86,12 @@ def test_the_algorithm_follows_the_size_and_the_number_of_ranks():
         assert model.chosen(LINK, ranks, count) == algorithm(LINK, ranks, count)
 
 
-def test_one_rank_waits_for_nobody():
+def test_a_single_rank_does_not_wait():
     assert model.chosen(LINK, 1, 1000) == model.ring(LINK, 1, 1000) == model.tree(LINK, 1, 1) == 0
     assert model.Step(1e6, 0.3).seconds(LINK, 1) == pytest.approx(0.3)
 
 
-def test_a_step_hides_what_is_reduced_while_backward_runs():
+def test_reductions_during_backward_are_hidden():
     # Four buckets; each takes as long as a quarter of backward: only the last one shows.
     each = model.chosen(LINK, 4, 1000)
     step = model.Step(4000, compute_s=3 / 2 * 4 * each, bucket_bytes=1000)

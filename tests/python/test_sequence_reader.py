@@ -33,7 +33,7 @@ def reader(data):
 
 
 def records(data, begin, end):
-    """Those of a range, in batches of a few."""
+    """The records of a range, read in small batches."""
     own = reader(data)
     own.begin(begin, end)
     while found := own.next(7, 1000):
@@ -59,8 +59,8 @@ def plain(records, monkeypatch, interval=1000):
 def header(in_blocks, codec):
     name = b"org.apache.hadoop.io.compress." + codec.encode()
     classes = (bytes([len(CLASS)]) + CLASS) * 2
-    told = struct.pack(">i", 1) + b"\x03who\x02me"
-    return b"SEQ\6" + classes + bytes([1, in_blocks, len(name)]) + name + told + MARK
+    metadata = struct.pack(">i", 1) + b"\x03who\x02me"
+    return b"SEQ\6" + classes + bytes([1, in_blocks, len(name)]) + name + metadata + MARK
 
 
 def written(data):
@@ -119,7 +119,7 @@ def test_each_record_is_in_one_range_however_the_file_is_cut(file):
             assert max(reader(data).count(*each) for each in ranges) < len(written)
 
 
-def test_values_larger_than_a_window_and_none_at_all(monkeypatch):
+def test_values_larger_than_a_window_and_empty_ones(monkeypatch):
     large = [(b"a", random.Random(1).randbytes(3_000_000)), (b"", b""), (b"c", b"end")]
     data = plain(large, monkeypatch)
     assert list(records(data, 0, len(data))) == large
@@ -148,7 +148,7 @@ def test_no_damage_does_more_than_an_error_that_names_the_file(file):
     assert refused > 300
 
 
-def test_what_hadoop_alone_can_read_is_said(monkeypatch):
+def test_codecs_that_only_hadoop_reads_are_reported(monkeypatch):
     data = plain(records_of(3), monkeypatch)
     lzo = header(False, "LzoCodec")
     texts = data.replace(b"\x22" + CLASS, b"\x19org.apache.hadoop.io.Text", 1)

@@ -36,15 +36,15 @@ def spark(monkeypatch):
 
 
 def test_late_slots_are_awaited_and_reported(spark):
-    now, told = spark(s0=1, s5=2, s130=3), []
-    SlotWait(Session(), 3, told.append).wait()
+    now, reported = spark(s0=1, s5=2, s130=3), []
+    SlotWait(Session(), 3, reported.append).wait()
     assert now[0] == pytest.approx(130, abs=0.2)
-    assert told[:3] == [
+    assert reported[:3] == [
         "waiting for executors: 1 of 3 slots (0 of 300 s)",
         "waiting for executors: 2 of 3 slots (5 of 300 s)",
         "waiting for executors: 2 of 3 slots (15 of 300 s)",
     ]
-    assert len(told) == 14
+    assert len(reported) == 14
 
 
 def test_missing_slots_are_an_error_at_the_limit(spark):
@@ -72,12 +72,12 @@ def test_a_job_continues_with_fewer_tasks_after_executor_wait(spark):
 
 @pytest.mark.parametrize("tasks", [2, 8])
 def test_a_job_below_its_minimum_waits_longer_and_reports_it(spark, tasks):
-    now, told = spark(s0=1, s400=2), []
-    SlotWait(Session(**ELASTIC), tasks, told.append, least=2).wait()
+    now, reported = spark(s0=1, s400=2), []
+    SlotWait(Session(**ELASTIC), tasks, reported.append, least=2).wait()
     assert now[0] == pytest.approx(400, abs=0.2)
     least = ", 2 at least" if tasks > 2 else ""
-    assert told[0] == f"waiting for executors: 1 of {tasks} slots{least} (0 of 600 s)"
-    now, told = spark(s0=1), []
+    assert reported[0] == f"waiting for executors: 1 of {tasks} slots{least} (0 of 600 s)"
+    now, reported = spark(s0=1), []
     words = (
         r"^2 ranks need 2 task slots at the same time, but the cluster has 1 and got no more "
         r"within 600 s of waiting for executors \(spark\.hearth\.minWorkersWait\)"

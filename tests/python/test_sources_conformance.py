@@ -175,7 +175,7 @@ def every(source, splits=None) -> list[int]:
     return ids(itertools.chain.from_iterable(map(source.read, splits)))
 
 
-def test_all_rows_come_in_order_and_again(place, kind):
+def test_all_rows_are_read_in_order_and_repeatedly(place, kind):
     put(place, kind, TABLE.slice(0, 2000), TABLE.slice(2000))
     wanted = list(reversed(kind.columns))
     source = kind.make(place.uri, wanted).pin()
@@ -190,12 +190,12 @@ def test_all_rows_come_in_order_and_again(place, kind):
     assert found.column(wanted[0]).to_pylist() == values
     backwards = [list(source.read(split)) for split in reversed(source.splits())]
     forwards = [list(source.read(split)) for split in source.splits()]
-    assert backwards == forwards[::-1]  # the same batches, whatever was read before
+    assert backwards == forwards[::-1]  # the same batches in any order of reading
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
-def test_dictionary_encoded_columns_come_as_their_values(tmp_path, kind):
-    """As those that pandas writes of categories."""
+def test_dictionary_encoded_columns_are_decoded(tmp_path, kind):
+    """pandas writes such columns for categories."""
     texts, numbers = ["a", None, "b", "a"], [7, 7, 300, 7]
     values, rows = pa.array(texts), pa.ListArray.from_arrays([0, 1, 3, 3, 4], pa.array(texts))
     table = pa.table({"text": values, "number": numbers, "texts": rows})
@@ -247,7 +247,7 @@ def test_a_folder_without_files_is_named(place, kind):
         kind.make(place.uri).pin()
 
 
-def test_a_file_that_changed_or_is_gone_is_named(place, kind):
+def test_a_changed_or_missing_file_is_named(place, kind):
     put(place, kind, TABLE.slice(0, 2000), TABLE.slice(2000))
     source = kind.make(place.uri).pin()
     first, last = source.splits()[0], source.splits()[-1]

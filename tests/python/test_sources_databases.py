@@ -1,4 +1,4 @@
-"""LMDBs and LevelDBs as sources: ranges of keys, whose records come once and in order."""
+"""LMDBs and LevelDBs as sources: ranges of keys, each record once and in order."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def first_number(row):
     return int(row["data"][:8])
 
 
-def test_each_record_comes_once_and_in_order(database):
+def test_each_record_is_read_once_and_in_order(database):
     make, uri, _ = database
     source = pickle.loads(pickle.dumps(make(uri).pin()))
     found = rows(source)
@@ -122,7 +122,7 @@ def test_ranks_share_the_records(database, ranks):
     assert max(map(len, mine)) < 1.5 * min(map(len, mine))
 
 
-def test_a_database_that_changed_or_is_gone_is_named(database):
+def test_a_changed_or_missing_database_is_named(database):
     make, uri, server = database
     source = make(uri).pin()
     assert make(uri).pin().identity() == source.identity()
@@ -168,7 +168,7 @@ def test_an_empty_lmdb_has_no_split(tmp_path, kind, monkeypatch):
 
 
 @pytest.mark.parametrize("make", [data.lmdb, data.leveldb])
-def test_another_file_system_is_refused_with_what_to_do(make):
+def test_another_file_system_is_refused_with_a_remedy(make):
     import fsspec
 
     memory = fsspec.filesystem("memory")
@@ -231,7 +231,7 @@ def test_ranks_fetch_the_pages_of_an_lmdb_that_are_local_to_them(database, monke
     assert int(rows.placement(2).rpartition(" ranks, ")[2].split()[0]) > 80
     total = sum(count for count, _ in counts)
     assert 0.5 * size < total < 1.5 * size
-    assert sum(count for count, near in counts if near) > 0.8 * total
+    assert sum(count for count, local in counts if local) > 0.8 * total
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -48,7 +48,7 @@ KINDS = {
 
 
 def pinned(folder, kind="parquet", seed=None, hosts="ab"):
-    """The rows of a folder as fsspec sees it; each file lies on one of `hosts`, in turn."""
+    """The rows of a folder read by fsspec; its files are on `hosts` in turn."""
     real = file_source.list_files
     places = itertools.cycle(hosts)
 
@@ -101,7 +101,7 @@ def test_each_row_is_read_by_one_rank(kind, tmp_path, world, hosts):
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
-def test_ranks_read_what_lies_on_their_hosts(kind, tmp_path):
+def test_ranks_read_local_files(kind, tmp_path):
     rows = pinned(tmp_path, kind).placed(named("ba"))
     first, second = (ids(rows.read(rank, 2)) for rank in range(2))
     assert len(set(first) & set(range(600, ROWS))) > 0.7 * len(first)
@@ -111,8 +111,8 @@ def test_ranks_read_what_lies_on_their_hosts(kind, tmp_path):
     assert elsewhere.endswith("in equal numbers of rows, 0 % of it on their own hosts")
     counts = {True: 0, False: 0}
 
-    def count(size, near):
-        counts[near] += size
+    def count(size, is_local):
+        counts[is_local] += size
 
     assert ids(rows.read(0, 2, count)) == first
     total = sum(file.size for file in rows.source.pinned.files)
@@ -171,8 +171,8 @@ def test_other_files_and_other_shares_have_another_hash(tmp_path):
     pq.write_table(pa.table({"id": [1]}), tmp_path / "part-999.parquet")
     assert before != local(tmp_path, seed=7).files_hash(0, 2)
     assert 0 <= before < 1 << 63
-    near = pinned(tmp_path, seed=7)
-    assert near.placed(named("ab")).files_hash(0, 2) != near.placed(named("ba")).files_hash(0, 2)
+    rows = pinned(tmp_path, seed=7)
+    assert rows.placed(named("ab")).files_hash(0, 2) != rows.placed(named("ba")).files_hash(0, 2)
 
 
 def test_a_file_that_changes_between_epochs_is_an_error(tmp_path):
@@ -223,7 +223,7 @@ def wait_for_readers(monkeypatch):
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_bytes_are_reported_by_where_they_came_from(rows, monkeypatch, is_local):
+def test_local_and_remote_bytes_are_reported(rows, monkeypatch, is_local):
     wait_for_readers(monkeypatch)
     ring = Ring()
     feed = FileFeed({"train": rows.placed(named("ab"))}, {"train": ring}, TaskRank(0, is_local), 2)
@@ -231,8 +231,8 @@ def test_bytes_are_reported_by_where_they_came_from(rows, monkeypatch, is_local)
     assert set(feed.streams()["train"]) == {"ring_fd", "signal_fd", "spill_dir"}
     feed.start()
     assert ring.entries[-1] == "end"
-    (told,) = feed.read()
-    assert (told["local"] > 1000, told["remote"] > 1000) == (is_local, not is_local)
+    (report,) = feed.read()
+    assert (report["local"] > 1000, report["remote"] > 1000) == (is_local, not is_local)
 
 
 def test_rows_that_are_not_kept_are_read_when_the_trainer_asks(rows, monkeypatch):

@@ -20,7 +20,7 @@ from hearth.sources.rank_rows import RankRows
 SIZES = [0, 1, 12, 13, 700, 5000, 150_000]
 
 
-def pictures(count):
+def images(count):
     return [(f"{i:03d}", bytes([i % 251]) * SIZES[i % len(SIZES)]) for i in range(count)]
 
 
@@ -32,7 +32,7 @@ def write(path, records):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sequence")
-    records = [(pair_key(name, "7"), data) for name, data in pictures(300)]
+    records = [(pair_key(name, "7"), data) for name, data in images(300)]
     write(folder / "part-00000", records[:200])
     write(folder / "part-00001", [])
     write(folder / "part-00002", records[200:])
@@ -53,9 +53,9 @@ def read(uri, parts=1):
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 8, 400])
-def test_each_record_comes_once_and_in_order(folder, parts):
+def test_each_record_is_read_once_and_in_order(folder, parts):
     found = read(folder, parts)
-    assert [(row["id"], row["data"]) for row in found] == pictures(300)
+    assert [(row["id"], row["data"]) for row in found] == images(300)
     assert {(row["label"], row["encoded"], row["channels"]) for row in found} == {("7", True, None)}
 
 
@@ -63,12 +63,12 @@ def test_batches_outlive_the_reading(folder):
     rows = RankRows(data.sequence_file(str(folder / "part-00000")).pin().in_place())
     batches = list(rows.read(0, 1))
     values = [value for batch in batches for value in batch.column("data").to_pylist()]
-    assert values == [value for _, value in pictures(200)]
+    assert values == [value for _, value in images(200)]
     assert all(batch.nbytes < 5 << 20 for batch in batches)
 
 
 @pytest.mark.parametrize("scheme", ["", "local://"])
-def test_a_unit_goes_on_after_another_was_read(folder, scheme):
+def test_reading_of_units_may_be_interleaved(folder, scheme):
     source = data.sequence_file(f"{scheme}{folder}/part-00000").pin()
     key = (0, source.size)
     reader = source.format.open(InputFile(source.pinned.files[0]), source.schema(), [key])
@@ -78,7 +78,7 @@ def test_a_unit_goes_on_after_another_was_read(folder, scheme):
     assert len(whole) > 1 and begun + list(first) == whole
 
 
-def test_what_hadoop_alone_reads_is_refused(tmp_path):
+def test_codecs_that_only_hadoop_reads_are_refused(tmp_path):
     write(tmp_path / "plain", [(pair_key("a", "1"), b"x")])
     plain = (tmp_path / "plain").read_bytes()
     flags = plain.index(b"\0\0\0\0\0\0")
@@ -117,7 +117,7 @@ def test_damage_is_an_error_that_names_the_file_or_another_row(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["", "local://"])
-def test_a_record_whose_key_is_none_has_nulls(tmp_path, scheme):
+def test_a_record_with_an_invalid_key_has_nulls(tmp_path, scheme):
     keys = [pair_key("a", "1"), b"\0\1", datum_key("b", "2", 1, 28, 28, False)]
     write(tmp_path / "seq", [(key, b"data") for key in keys])
     found = read(f"{scheme}{tmp_path}/seq")

@@ -149,7 +149,7 @@ def read(source):
 
 
 def test_large_tfrecord_files_are_cut_at_records_without_a_scan(tmp_path, monkeypatch):
-    """Of values with many zeros, each of which might begin a length."""
+    """The values have many zeros, each of which might begin a length."""
     monkeypatch.setattr(tfrecord, "_SCANNED_BYTES", 1000)
     monkeypatch.setattr(tfrecord, "_scanned", None)
     random.seed(3)
@@ -171,7 +171,7 @@ def test_a_file_whose_records_hold_records_is_an_error(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
-def test_orcs_stripes_are_found_whatever_packs_them(tmp_path, compression):
+def test_orc_stripes_are_found_under_any_compression(tmp_path, compression):
     path = tmp_path / "a.orc"
     values = [random.Random(i).randbytes(100) for i in range(5000)]
     orc.write_table(

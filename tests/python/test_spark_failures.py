@@ -1,4 +1,4 @@
-"""Problems with the executors' Python are reported in one line, whatever Spark's message."""
+"""Problems with the executors' Python are reported in one line for every message of Spark."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Nodes read splits of remote files, which the driver assigns near their blocks."""
+"""Nodes read splits of remote files, which the driver assigns close to their blocks."""
 
 import os
 import queue
@@ -91,7 +91,7 @@ def test_the_nodes_read_each_row_once_per_epoch(write, tmp_path, monkeypatch):
     cluster.end()
 
 
-def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
+def test_local_and_remote_bytes_are_counted(tmp_path, monkeypatch):
     write_records(tmp_path)
     hosts = {"part-r-00000": ["h0"], "part-r-00001": ["10.0.0.1"]}
     cluster = Cluster(monkeypatch, {"worker": 2}, lambda uri: hosts.get(uri[-12:], ["other"]))
@@ -101,8 +101,8 @@ def test_bytes_are_counted_by_where_they_came_from(tmp_path, monkeypatch):
             feed.next_batch(100)
     cluster.end()
     sizes = {file.name: file.stat().st_size for file in tmp_path.glob("part*")}
-    near = sizes["part-r-00000"] + sizes["part-r-00001"]
-    assert (cluster.plans.local, cluster.plans.remote) == (near, sum(sizes.values()) - near)
+    local = sizes["part-r-00000"] + sizes["part-r-00001"]
+    assert (cluster.plans.local, cluster.plans.remote) == (local, sum(sizes.values()) - local)
 
 
 def test_the_files_are_those_of_the_first_listing(tmp_path, monkeypatch):

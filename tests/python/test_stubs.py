@@ -22,6 +22,6 @@ def test_a_stub_names_everything_in_its_module(name: str) -> None:
     assert public - named == set()
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for key, node in classes.items():
-        told = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+        stubbed = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
         methods = {key for key in vars(getattr(module, key)) if not key.startswith("_")}
-        assert methods - told == set(), key
+        assert methods - stubbed == set(), key

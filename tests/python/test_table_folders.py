@@ -44,11 +44,11 @@ READERS = {
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_every_local_reader_refuses_them(read, kind, tmp_path):
-    told = "streaming query" if not kind else f"{kind.capitalize()} table"
+    owner = "streaming query" if not kind else f"{kind.capitalize()} table"
     how = rf'format\("{kind}"\)\.load\("{tmp_path}"\)' if kind else rf'load\("{tmp_path}"\)'
-    with pytest.raises(ValueError, match=rf"{tmp_path} belongs to the .*{told}.*read\.{how}"):
+    with pytest.raises(ValueError, match=rf"{tmp_path} belongs to the .*{owner}.*read\.{how}"):
         read(str(tmp_path))
-    with pytest.raises(ValueError, match=rf"belongs to the .*{told}"):
+    with pytest.raises(ValueError, match=rf"belongs to the .*{owner}"):
         read(f"file:{tmp_path / LAYOUTS[kind][1]}")
 
 
@@ -77,7 +77,7 @@ def test_other_folders_are_read(tmp_path):
 
 @pytest.mark.parametrize("error", [ConnectionError, TimeoutError])
 def test_a_file_system_that_does_not_answer_is_asked_once(error):
-    """The core repeats each question for a while; who reads the files says why it failed."""
+    """The core retries each request for a while; the reader of the files reports the failure."""
     asked = []
 
     class Down:

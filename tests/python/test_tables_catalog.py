@@ -53,7 +53,7 @@ class Session:
         return SimpleNamespace(collect=lambda: [*rows, *known.items()])
 
     def _spec(self, text, partitions):
-        """Of PARTITION (`day`='2026-01-01', `n`=null)."""
+        """Parses PARTITION (`day`='2026-01-01', `n`=null)."""
         parts = text.partition("PARTITION (")[2].rstrip(") ").split(", ")
         given = [tuple(part.replace("`", "").split("=")) for part in parts]
         wanted = [("__HIVE_DEFAULT_PARTITION__" if v == "null" else v.strip("'")) for _, v in given]
@@ -85,7 +85,7 @@ def write(kind, path, table):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
-def test_partitions_are_read_where_the_catalog_has_them(tmp_path, kind):
+def test_partitions_are_read_from_their_catalog_locations(tmp_path, kind):
     folders = {
         "day=2026-01-01/n=7": tmp_path / "t" / "day=2026-01-01" / "n=7",
         "day=2026-01-02/n=__HIVE_DEFAULT_PARTITION__": tmp_path / "else where%20" / "7%2F",
@@ -162,7 +162,7 @@ def test_a_table_without_files_has_no_splits(tmp_path):
     assert source.schema().names[0] == "id"
 
 
-def test_tables_with_versions_are_read_by_their_own_sources(tmp_path):
+def test_versioned_tables_are_read_by_their_formats_source(tmp_path):
     path = str(tmp_path / "table")
     write_deltalake(path, rows(0, 10))
     write_deltalake(path, rows(10, 20), mode="append")
@@ -211,7 +211,7 @@ def test_a_driver_that_is_started_again_keeps_the_files(tmp_path):
         ),
     ],
 )
-def test_what_ranks_cannot_read_is_refused(known, columns, options, said):
+def test_tables_that_ranks_cannot_read_are_refused(known, columns, options, said):
     with pytest.raises(ValueError, match=said):
         data.table("t", **options).pin(Session(t=(known, columns, {})))
 

@@ -161,7 +161,7 @@ def test_renamed_columns_and_fields_are_found_by_their_physical_names(tmp_path):
     assert found == [{"number": i, "s": other[i], "l": [other[i]], "day": i // 2} for i in range(4)]
 
 
-def test_deleted_rows_are_found_whatever_the_names(tmp_path):
+def test_deleted_rows_are_found_under_unusual_paths(tmp_path):
     path = str(tmp_path / "table")
     names = ["b b/c=%20", "ä"] * 5
     table = rows(0, 10).append_column("name", pa.array(names))
@@ -221,7 +221,7 @@ def test_small_files_are_planned_by_the_log_alone(tmp_path, monkeypatch):
     assert ids(source) == sorted(i for i in range(900) if i % 3 != 1)
 
 
-def test_a_run_that_goes_on_reads_the_version_that_it_had(table, tmp_path):
+def test_a_resumed_run_reads_the_same_version(table, tmp_path):
     folder = f"file://{tmp_path}/checkpoints"
     plan = StoredPlan(folder)
     first = plan.pinned("train", data.delta(table), None)
@@ -238,7 +238,7 @@ def test_a_run_that_goes_on_reads_the_version_that_it_had(table, tmp_path):
 
 
 def loader(source) -> Loader:
-    """Of one rank, which reads the files anew in each epoch."""
+    """The loader of a single rank, which reads the files again in each epoch."""
     plan = Plan(0, 1, (0,) * len(source.splits()), source.identity())
     return Loader(StreamedDataset("train", plan, source), LoaderOptions(16))
 

@@ -78,7 +78,7 @@ def test_a_table_is_given_by_its_folder_or_its_metadata_file(table, tmp_path):
         data.iceberg(folder).pin()
 
 
-def test_files_that_are_gone_are_named_with_the_snapshot(table):
+def test_missing_files_are_named_with_the_snapshot(table):
     source = data.iceberg(table).pin()
     (file,) = (task.file.file_path for task in table.scan().plan_files())
     with open(file.removeprefix("file://"), "ab") as longer:
@@ -149,7 +149,7 @@ def test_deleted_positions_are_left_out(table):
     assert ids(before) == list(range(100))
 
 
-def test_what_is_not_supported_is_named(table, catalog):
+def test_unsupported_features_are_named(table, catalog):
     add_delete_file(table, "", "equality", b"", 1)
     with pytest.raises(ValueError, match="has equality deletes, which are not supported: rewrite"):
         data.iceberg(table).pin()
@@ -169,7 +169,7 @@ def test_a_file_without_ids_needs_a_name_mapping(table, tmp_path):
         read(data.iceberg(table).pin())
 
 
-def test_a_run_that_goes_on_reads_the_snapshot_that_it_had(table, tmp_path):
+def test_a_resumed_run_reads_the_same_snapshot(table, tmp_path):
     folder = f"file://{tmp_path}/checkpoints"
     plan = StoredPlan(folder)
     first = plan.pinned("train", data.iceberg(table), None)

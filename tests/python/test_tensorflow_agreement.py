@@ -73,7 +73,7 @@ for name, call in CASES.items():
     except tf.errors.OpError as error:
         say(str(error))
     hvt.shutdown()
-    hvt.init(Place(rank, world, meeting), seconds)
+    hvt.init(Place(rank, world, rendezvous), seconds)
 """
 
 
@@ -92,8 +92,8 @@ def test_other_shapes_types_orders_and_steps_are_reported(ranks, tmp_path):
         ("step 2", "step 3"),  # counted by each group
         ("a:0'", "step 2", "step 3"),
     ]:
-        told = [ranks[0].say(rank) for rank in range(2)]
-        assert any(all(part in text for part in said) for text in told), (said, told)
+        replies = [ranks[0].say(rank) for rank in range(2)]
+        assert any(all(part in text for part in said) for text in replies), (said, replies)
 
 
 OVERFLOW = """
@@ -111,7 +111,7 @@ own = hvt.DistributedOptimizer(keras.optimizers.SGD(0.01))
 model.compile(own, "mse")
 x = np.full((6, 2), 0.1 * (rank + 1), np.float32)
 if rank == 0:
-    x[2] = 60000.0  # overflows float16 in the second step, and on this rank alone
+    x[2] = 60000.0  # overflows float16 in the second step, only on this rank
 model.fit(x, np.ones((6, 1), np.float32), batch_size=2, shuffle=False, verbose=0)
 hvt.allreduce(tf.zeros([1]), name="the end")
 if case == "keras":
@@ -167,7 +167,7 @@ for again in (adam, keras.optimizers.LossScaleOptimizer(adam)):
     except ValueError as error:
         assert "already" in str(error)
 
-# Training goes on with Adam's state, as the docs say.
+# Training resumes with Adam's state, as documented.
 def fit(model):
     model.fit(np.ones((8, 3), np.float32), np.ones((8, 1), np.float32), batch_size=4, verbose=0)
 
@@ -242,7 +242,7 @@ def test_ranks_with_different_numbers_of_batches_get_an_error(ranks, tmp_path, c
     with kept_ports(2) as ports:
         seconds = 10 if case == "late" else 60
         ranks.append(Ranks(tmp_path, UNEQUAL, case=[case, ports], seconds=seconds))
-        told = ranks[0].say(1)
+        replies = ranks[0].say(1)
     said = {
         "fit": "rank 0 has ended before the others: unless it failed, give all ranks the same",
         "late": "had not arrived before the deadline; all ranks must take the same number of steps",
@@ -250,4 +250,4 @@ def test_ranks_with_different_numbers_of_batches_get_an_error(ranks, tmp_path, c
         "left out": "meanwhile; all ranks must do the same in the same order",
         "metrics": "meanwhile; all ranks must do the same in the same order",
     }
-    assert said[case] in told and "in_step()" in told, told
+    assert said[case] in replies and "in_step()" in replies, replies

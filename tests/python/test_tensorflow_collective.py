@@ -51,7 +51,7 @@ for other, kind in zip(others, MOVED):
 
 @tf.function
 def compiled(x):
-    # Nothing but the program's order says which of them comes first.
+    # Only the order of the program determines which one is first.
     a, b = hvt.allreduce(x, "sum", name="a"), hvt.allgather(x, name="b")
     return a, b, hvt.broadcast(x * 2, 0)
 
@@ -63,7 +63,7 @@ for _ in range(30):
 
 @tf.function
 def kept(x):
-    # Memory that somebody else looks at is not that of the result; the other one's may be.
+    # y is used again, so its buffer must not become the result; that of x + 1 may.
     y = x * 3
     return hvt.allreduce(y, "sum"), hvt.broadcast(y, 1), y, hvt.allreduce(x + 1, "sum")
 
@@ -141,7 +141,7 @@ alone.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
 own = make(hvt.DistributedOptimizer(sgd()))
 mine = np.arange(96).reshape(-1, world, 16 // world)[:, rank].reshape(-1)
 options = {} if case == "tf_keras" else {"callbacks": [hvt.MetricAverageCallback()]}
-told = own.fit(x[mine], y[mine], batch_size=16 // world, epochs=2, shuffle=False, verbose=0,
+trained = own.fit(x[mine], y[mine], batch_size=16 // world, epochs=2, shuffle=False, verbose=0,
                **options)
 for ours, theirs in zip(own.get_weights(), alone.get_weights()):
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
@@ -149,7 +149,7 @@ weights = [w.tolist() for w in own.get_weights()]
 if case == "keras":
     own.save(f"{folder}/{rank}.keras")
     assert type(keras.models.load_model(f"{folder}/{rank}.keras").optimizer) is keras.optimizers.SGD
-say([weights, [] if case == "tf_keras" else told.history["loss"]])
+say([weights, [] if case == "tf_keras" else trained.history["loss"]])
 """
 
 
@@ -211,10 +211,10 @@ say([seen, steps, model.get_weights()[0].tolist()])
 
 def test_ranks_with_uneven_rows_step_together_and_fit_ends(ranks, tmp_path):
     ranks.append(Ranks(tmp_path, UNEVEN, case=[7, 3, 0], world=3))
-    told = [ranks[0].say(rank) for rank in range(3)]
-    assert [seen for seen, _, _ in told] == [list(range(28)), list(range(100, 112)), []]
-    assert len({steps for _, steps, _ in told}) == 1 and told[0][1] >= 7
-    assert told[0][2] == told[1][2] == told[2][2]
+    replies = [ranks[0].say(rank) for rank in range(3)]
+    assert [seen for seen, _, _ in replies] == [list(range(28)), list(range(100, 112)), []]
+    assert len({steps for _, steps, _ in replies}) == 1 and replies[0][1] >= 7
+    assert replies[0][2] == replies[1][2] == replies[2][2]
 
 
 OUT_OF_STEP = """
@@ -243,15 +243,15 @@ except Exception as error:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_killed_rank_ends_what_the_others_wait_for(ranks, tmp_path, shared):
+def test_a_killed_rank_fails_the_operations_of_the_others(ranks, tmp_path, shared):
     ranks.append(Ranks(tmp_path, OUT_OF_STEP, world=3, shared=shared, case="killed"))
     assert [ranks[0].say(rank) for rank in range(3)] == ["ready"] * 3
     ranks[0].processes[-1].kill()
     start = time.monotonic()
-    told = [ranks[0].say(rank) for rank in range(2)]
+    replies = [ranks[0].say(rank) for rank in range(2)]
     assert time.monotonic() - start < 60  # half of what an operation may take
-    assert {kind for kind, _ in told} == {"AbortedError"}, told
-    assert any("rank 2" in text for _, text in told), told
+    assert {kind for kind, _ in replies} == {"AbortedError"}, replies
+    assert any("rank 2" in text for _, text in replies), replies
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ def test_ranks_that_are_out_of_step_are_named(ranks, tmp_path, case, kind, words
     seconds = 5 if case == "late" else 120
     ranks.append(Ranks(tmp_path, OUT_OF_STEP, case=case, seconds=seconds))
     assert ranks[0].say(0) == "ready"
-    told = ranks[0].say(0)
-    assert told[0] == kind and all(word in told[1] for word in words), told
+    replies = ranks[0].say(0)
+    assert replies[0] == kind and all(word in replies[1] for word in words), replies
 
 
 STRATEGY = """
@@ -315,16 +315,16 @@ step(x[:8], y[:8], np.arange(8) % 5)  # no rank leaves before the other is done,
 
 
 def test_a_strategys_reductions_by_the_collective_are_those_by_grpc(ranks, tmp_path):
-    told = {}
+    replies = {}
     for wire in ("hearth", "grpc"):
         folder = tmp_path / wire
         folder.mkdir()
         with kept_ports(2) as ports:
             ranks.append(Ranks(folder, STRATEGY, case=[wire, ports]))
-            told[wire] = [ranks[-1].say(rank) for rank in range(2)]
-        assert told[wire][0] == told[wire][1]
-    *ours, taken = told["hearth"][0]
-    *theirs, none = told["grpc"][0]
+            replies[wire] = [ranks[-1].say(rank) for rank in range(2)]
+        assert replies[wire][0] == replies[wire][1]
+    *ours, taken = replies["hearth"][0]
+    *theirs, none = replies["grpc"][0]
     for own, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(own, other, atol=1e-6)
     assert "hearth_all_reduce" in taken and "hearth_all_gather" in taken and not none

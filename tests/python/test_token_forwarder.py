@@ -125,8 +125,8 @@ def list_here(uri: str, without_jvm: bool) -> list[SimpleNamespace]:
     return [SimpleNamespace(uri=f"{uri}/{name}") for name in os.listdir(here(uri))]
 
 
-def lent(**values: Any) -> ForwardedTokens:
-    tokens = base64.b64encode(b"lent").decode()
+def forwarded(**values: Any) -> ForwardedTokens:
+    tokens = base64.b64encode(b"forwarded").decode()
     return ForwardedTokens(**{"tokens": tokens, "folder": "", "number": 0, "look_s": 0.02,
                         "forwarded_s": time.time(), **values})  # fmt: skip
 
@@ -172,9 +172,7 @@ def test_newer_tokens_reach_the_driver_a_running_task_and_the_next_one(jvm):
     assert sorted(os.listdir(folder)) == ["1.tokens", "2.tokens"]
     assert folder.stat().st_mode & 0o077 == 0
     assert folder.with_name("deleted on exit").exists()  # by Hadoop, with the JVM
-    wait(
-        lambda: forward_tokens(session).number == 2
-    )  # known once HDFS has said that it has the file
+    wait(lambda: forward_tokens(session).number == 2)  # known after HDFS has confirmed the file
     assert base64.b64decode(forward_tokens(session).tokens) == b"HDTS third"
 
 
@@ -213,7 +211,7 @@ def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
     first = Path(os.environ[VARIABLE])
     jvm.over = True
     wait(lambda: not token_forwarder._forwarders and not first.parent.exists())
-    assert not os.environ.get(VARIABLE)  # nobody renews those any more
+    assert not os.environ.get(VARIABLE)  # those are no longer renewed
     other = Jvm(tmp_path)
     other.give("other")
     forward_tokens(other.session("five"))
@@ -227,7 +225,7 @@ def test_the_next_application_of_a_process_forwards_its_tokens(jvm, tmp_path):
     assert os.environ[VARIABLE] == "/of/the/user"
 
 
-def test_two_applications_that_overlap_leave_nothing(jvm, tmp_path):
+def test_two_overlapping_applications_leave_no_files(jvm, tmp_path):
     forward_tokens(jvm.session("thirteen"))
     other = Jvm(tmp_path)
     forward_tokens(other.session("fourteen"))
@@ -282,7 +280,7 @@ def test_another_file_system_than_hdfs_is_a_warning(jvm, monkeypatch, caplog):
 
 
 def test_newer_tokens_are_in_sparks_staging_folder(jvm, tmp_path):
-    staging = f"hdfs://nn{tmp_path}/elsewhere"
+    staging = f"hdfs://nn{tmp_path}/staging"
     loan = forward_tokens(jvm.session("eleven", **{"spark.yarn.stagingDir": staging}))
     assert loan.folder.startswith(f"{staging}/.sparkStaging/eleven/")
 
@@ -290,7 +288,7 @@ def test_newer_tokens_are_in_sparks_staging_folder(jvm, tmp_path):
 def test_the_newest_of_several_is_used(tmp_path):
     for name in ("2.tokens", "11.tokens", "part", "x.tokens", "\xb2.tokens"):
         (tmp_path / name).write_text(f"HDTS {name}")
-    with token_scope(lent(folder=f"hdfs://nn{tmp_path}")):
+    with token_scope(forwarded(folder=f"hdfs://nn{tmp_path}")):
         wait(lambda: Path(os.environ[VARIABLE]).read_text() == "HDTS 11.tokens")
 
 
@@ -298,19 +296,19 @@ def test_the_newest_of_several_is_used(tmp_path):
 def test_a_corrupt_file_does_not_replace_valid_tokens(tmp_path, capfd, damaged):
     (tmp_path / "1.tokens").write_text(damaged)
     said = []
-    with token_scope(lent(folder=f"hdfs://nn{tmp_path}")):
+    with token_scope(forwarded(folder=f"hdfs://nn{tmp_path}")):
         file = Path(os.environ[VARIABLE])
         wait(lambda: said.append(capfd.readouterr().err) or "not a token file" in "".join(said))
-        assert file.read_text() == "lent"
+        assert file.read_text() == "forwarded"
         (tmp_path / "2.tokens").write_text("HDTS whole")
         wait(lambda: file.read_text() == "HDTS whole")
     assert f"1.tokens of {len(damaged)} bytes is not a token file" in "".join(said)
 
 
 def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
-    old = lent(forwarded_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
+    old = forwarded(forwarded_s=time.time() - 7200, folder=f"hdfs://nn{tmp_path}")
     with token_scope(old):
-        assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"  # better than none
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"forwarded"  # the only tokens there are
     yarns = tmp_path / "container_tokens"
     yarns.write_text("yarn's")
     monkeypatch.setenv(VARIABLE, str(yarns))
@@ -318,12 +316,12 @@ def test_yarns_tokens_precede_expired_forwarded_ones(monkeypatch, tmp_path):
         file = Path(os.environ[VARIABLE])
         assert file != yarns and file.read_text() == "yarn's"
         (tmp_path / "part").write_text("HDTS newer")
-        (tmp_path / "part").rename(tmp_path / "1.tokens")  # a file of this name is whole
+        (tmp_path / "part").rename(tmp_path / "1.tokens")  # a file of this name is complete
         wait(lambda: file.read_text() == "HDTS newer")
     assert os.environ[VARIABLE] == str(yarns) and yarns.read_text() == "yarn's"
     os.utime(yarns, (0, time.time() - 7 * 86_400))  # YARN renews them no longer
-    with token_scope(lent(forwarded_s=time.time() - 7200)):
-        assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
+    with token_scope(forwarded(forwarded_s=time.time() - 7200)):
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"forwarded"
 
 
 def test_a_host_that_cannot_store_tokens_uses_its_own(monkeypatch, tmp_path, capfd):
@@ -334,7 +332,7 @@ def test_a_host_that_cannot_store_tokens_uses_its_own(monkeypatch, tmp_path, cap
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(forwarded_tokens, "replace_file", full)
-    with token_scope(lent()):
+    with token_scope(forwarded()):
         assert os.environ[VARIABLE] == "/of/yarn/container_tokens"
     assert "tokens cannot be written on this host: [Errno 28]" in capfd.readouterr().err
     assert not os.listdir(tmp_path)
@@ -363,7 +361,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr(forwarded_tokens, "HadoopShell", Shell)
     monkeypatch.setattr(_core, "list_folder", refuse)
     (tmp_path / "1.tokens").write_text("HDTS by the shell")
-    with token_scope(lent(folder=f"hdfs://nn{tmp_path}", settings={"dfs.nameservices": "nn"})):
+    with token_scope(forwarded(folder=f"hdfs://nn{tmp_path}", settings={"dfs.nameservices": "nn"})):
         file = Path(os.environ[VARIABLE])
         wait(lambda: file.read_text() == "HDTS by the shell")
         assert os.listdir(file.parent) == ["tokens"]
@@ -374,7 +372,7 @@ def test_hadoops_shell_serves_where_webhdfs_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr(
         _core, "list_folder", lambda *a, **k: (once.pop() if once else list_here)(*a, **k)
     )
-    with token_scope(lent(folder=f"hdfs://nn{tmp_path}")):
+    with token_scope(forwarded(folder=f"hdfs://nn{tmp_path}")):
         file = Path(os.environ[VARIABLE])
         wait(lambda: file.read_text() == "HDTS by the shell")
 
@@ -385,8 +383,8 @@ def test_a_failed_lookup_is_reported_once(monkeypatch, capfd):
     looks = []
     monkeypatch.setattr(_core, "list_folder", lambda *_, **__: looks.append(1) or refuse())
     monkeypatch.setattr(forwarded_tokens, "_SHELL_LOOK_S", 0.02)
-    with token_scope(lent(folder="hdfs://nn/folder")):
+    with token_scope(forwarded(folder="hdfs://nn/folder")):
         wait(lambda: len(looks) > 4)
-        assert Path(os.environ[VARIABLE]).read_bytes() == b"lent"
+        assert Path(os.environ[VARIABLE]).read_bytes() == b"forwarded"
     said = capfd.readouterr().err
     assert said.count("cannot check for newer delegation tokens: WebHDFS is off") == 1

@@ -93,7 +93,7 @@ objects = [None] * world
 dist.all_gather_object(objects, {"rank": rank})
 assert objects == [{"rank": r} for r in everyone]
 
-# Everybody sends before anybody receives, more than any buffer holds.
+# All ranks send before any receives, more than the buffers hold.
 message, got = torch.full((1 << 20,), float(rank)), torch.empty(1 << 20)
 after, before = (rank + 1) % world, (rank - 1) % world
 for _ in range(2):
@@ -327,7 +327,7 @@ def test_a_group_of_older_pytorch_gives_each_device_its_backend(ranks):
     from hearth.torch.older_groups import backends_are_groups
 
     if not backends_are_groups():
-        pytest.skip("this PyTorch has a backend in a group of its own for each device")
+        pytest.skip("this PyTorch has one group with a backend for each device")
     ranks.append(Ranks(OLDER_GROUPS))
     assert [ranks[0].say(rank) for rank in range(2)] == ["done"] * 2
 

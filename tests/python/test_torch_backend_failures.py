@@ -35,16 +35,16 @@ except Exception as error:
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("case", ["all_reduce", "backward", "barrier", "receive"])
-def test_a_killed_rank_ends_what_the_others_wait_for(ranks, shared, case):
+def test_a_killed_rank_fails_the_operations_of_the_others(ranks, shared, case):
     world = 2 if case == "receive" else 3
     ranks.append(Ranks(UNTIL_KILLED, world=world, shared=shared, case=case))
     assert [ranks[0].say(rank) for rank in range(world)] == ["ready"] * world
     ranks[0].processes[-1].kill()
     start = time.monotonic()
-    told = [ranks[0].say(rank) for rank in range(world - 1)]
+    errors = [ranks[0].say(rank) for rank in range(world - 1)]
     print(f"{case}: {(time.monotonic() - start) * 1e3:.0f} ms")
     assert time.monotonic() - start < 60  # half of what an operation may take
-    assert any(f"rank {world - 1}" in text for text in told), told
+    assert any(f"rank {world - 1}" in text for text in errors), errors
 
 
 DISAGREEMENT = """
@@ -73,8 +73,8 @@ except Exception as error:
 )
 def test_ranks_that_are_out_of_step_are_named(ranks, case, kind, words):
     ranks.append(Ranks(DISAGREEMENT, case=case, seconds=3 if case == "late" else 120))
-    told = ranks[0].say(1 if case == "tags" else 0)
-    assert told[0] == kind and all(word in told[1] for word in words), told
+    errors = ranks[0].say(1 if case == "tags" else 0)
+    assert errors[0] == kind and all(word in errors[1] for word in words), errors
 
 
 LEFTOVERS = """
@@ -103,7 +103,7 @@ say([before, after])
 """
 
 
-def test_a_process_group_that_is_destroyed_leaves_nothing_behind(ranks):
+def test_a_destroyed_process_group_leaks_no_resources(ranks):
     ranks.append(Ranks(LEFTOVERS))
     for rank in range(2):
         before, after = ranks[0].say(rank)
@@ -116,11 +116,11 @@ def test_two_ranks_that_look_for_each_others_lanes_at_once_find_them(ranks):
 from hearth.torch.backend import HearthBackend
 rendezvous_of = HearthBackend._rendezvous
 def late(self, key):
-    meeting = rendezvous_of(self, key)
+    rendezvous = rendezvous_of(self, key)
     def publish(text):
-        time.sleep(0.5)  # both ranks look for the other's address before they leave their own
-        meeting.publish(text)
-    return dataclasses.replace(meeting, publish=publish)
+        time.sleep(0.5)  # both ranks look for the other's address before they publish theirs
+        rendezvous.publish(text)
+    return dataclasses.replace(rendezvous, publish=publish)
 HearthBackend._rendezvous = late
 other = torch.empty(1)
 works = [dist.isend(torch.tensor([float(rank)]), 1 - rank), dist.irecv(other, 1 - rank)]
@@ -132,7 +132,7 @@ say(other.item())
     assert [ranks[0].say(rank) for rank in range(2)] == [1, 0]
 
 
-def test_a_key_that_the_ranks_know_is_not_left_in_the_store(ranks):
+def test_a_shared_key_is_not_left_in_the_store(ranks):
     program = """
 from hearth.ranks.group import Rendezvous, Ranks as Connected
 store = dist.TCPStore("127.0.0.1", port, world, is_master=False)

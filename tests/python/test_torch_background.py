@@ -1,4 +1,4 @@
-"""ctx.checkpoint(background=True): the state as it was, written while the program goes on."""
+"""ctx.checkpoint(background=True): the state of the call, written while the program continues."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gate(monkeypatch):
     return gate
 
 
-def test_what_is_saved_is_the_state_of_the_call(tmp_path, gate):
+def test_a_background_save_has_the_state_of_the_call(tmp_path, gate):
     ctx, model = alone(tmp_path), torch.nn.Linear(1, 1)
     torch.nn.init.constant_(model.weight, 3)
     ctx.checkpoint(1, model=model, background=True)
@@ -69,7 +69,7 @@ def test_a_failure_is_reported_by_the_next_call_or_at_the_end(tmp_path, gate):
         ctx.end()
 
 
-def test_copies_keep_what_is_shared_and_the_names_of_versions():
+def test_copies_keep_shared_storage_and_version_names():
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     model.register_buffer("tied", model[0].weight.detach())
     state = {"model": model.state_dict(), "steps": [1, (2, "x")], "none": None}

@@ -1,4 +1,4 @@
-"""ctx.checkpoint(background=True) of FSDP2's shards: each rank writes while the program goes on."""
+"""ctx.checkpoint(background=True) with FSDP2: ranks write while the program continues."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def names(folder):
 
 
 @pytest.fixture
-def place(request, tmp_path):
+def stored(request, tmp_path):
     """A folder by URI, and a function that lists it."""
     if request.param == "webhdfs":
         with WebHdfs() as server:
@@ -57,11 +57,11 @@ def place(request, tmp_path):
 
 @needs_fsdp2
 @pytest.mark.parametrize(
-    ("place", "backend"),
+    ("stored", "backend"),
     [("", "gloo"), ("local://", "hearth"), ("webhdfs", "hearth")],
-    indirect=["place"],
+    indirect=["stored"],
 )
-def test_the_state_of_the_call_is_written_while_the_ranks_train_on(ranks, place, backend):
+def test_the_state_of_the_call_is_written_while_the_ranks_train_on(ranks, stored, backend):
     save = """
 step(model, optimizer, 1)
 saved = whole(model)
@@ -81,7 +81,7 @@ for parameter in model.parameters():
     torch.nn.init.zeros_(parameter)
 say([ctx.restore(model=model, optimizer=optimizer, data={}), whole(model)])
 """
-    folder, listed = place
+    folder, listed = stored
     group = ranks(save, folder, backend=backend)
     first, second = said(group)
     assert first == second

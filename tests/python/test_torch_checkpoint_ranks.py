@@ -78,7 +78,7 @@ say([step, bits(model), optimizer.state_dict()["state"][0]["step"].item()])
     assert one * 3 == three
 
 
-def test_all_ranks_restore_what_rank_0_has_found(ranks, tmp_path):
+def test_all_ranks_restore_the_checkpoint_that_rank_0_found(ranks, tmp_path):
     for rank, step in ((0, 5), (1, 7), (1, 9)):
         model = torch.nn.Linear(1, 1)
         torch.nn.init.constant_(model.weight, float(step))
@@ -97,7 +97,7 @@ say([ctx.restore(model=model), model.weight.item(), ctx.mgr.warnings])
     assert second[2][0].startswith(words)
 
 
-def test_ranks_that_disagree_get_an_error_and_nothing_is_written(ranks, tmp_path):
+def test_ranks_that_disagree_get_an_error_and_write_no_checkpoint(ranks, tmp_path):
     program = """
 model, optimizer = make()
 say(attempt(lambda: ctx.checkpoint(5 + rank, model=model)))
@@ -116,9 +116,9 @@ say(attempt(lambda: ctx.checkpoint(
         "rank 1: 'more' is a int, which has no state_dict()",
         "restore() got different parts on rank 1",
     ):
-        told = said(group)
-        assert told[0] == told[1]
-        assert words in told[0]
+        replies = said(group)
+        assert replies[0] == replies[1]
+        assert words in replies[0]
         assert not (tmp_path / "run").exists()
     assert said(group) == [None, None]
 
@@ -132,10 +132,10 @@ ctx.checkpoint(5, model=model, folder=folders[0] + ".more")
 say([ctx.restore(model=model, folder=folders[0] + ".more"), ctx.mgr.commits])
 """
     group = ranks(program, tmp_path / "file")
-    told = said(group)
-    assert "cannot be written to /" in told[0]
-    assert told[0].startswith("InvalidArgumentError: rank 0: ")
-    assert told[0] == told[1]
+    replies = said(group)
+    assert "cannot be written to /" in replies[0]
+    assert replies[0].startswith("InvalidArgumentError: rank 0: ")
+    assert replies[0] == replies[1]
     assert said(group) == [[5, 1]] * 2
 
 
@@ -215,9 +215,9 @@ say([attempt(lambda: ctx.restore(model=model)), ctx.mgr.warnings])
         "the parameters of 'optimizer' are sharded: pass their module, too",
         "state['of']['0.weight'] has shards on other ranks: pass the model and its optimizer",
     ):
-        told = said(group)
-        assert told[0] == told[1]
-        assert words in told[0], told[0]
+        replies = said(group)
+        assert replies[0] == replies[1]
+        assert words in replies[0], replies[0]
     first, second = said(group)
     assert (first[0], second) == (None, [None, []])
     assert "__1_0.distcp is missing" in first[1][0]
@@ -240,12 +240,13 @@ say(attempt(lambda: ctx.reduce_metrics({f"{i}" * 50: i for i in range(100)}, wei
     assert said(group) == [{"loss": 1.75, "share": 0.1875}] * 2
     assert said(group) == [{"loss": 3.0}] * 2
     assert said(group) == ["{'loss': nan}"] * 2
-    told = said(group)
-    assert told[0] == told[1]
-    assert "different names on rank 1 and on rank 0: of0, of1 on one of them only" in told[0]
-    told = said(group)
-    assert told[0] == told[1]
-    assert "reduce_metrics() on rank 1: 'loss' is a Tensor of shape [2], not one number" in told[0]
+    replies = said(group)
+    assert replies[0] == replies[1]
+    assert "different names on rank 1 and on rank 0: of0, of1 on one of them only" in replies[0]
+    replies = said(group)
+    assert replies[0] == replies[1]
+    words = "reduce_metrics() on rank 1: 'loss' is a Tensor of shape [2], not one number"
+    assert words in replies[0]
     assert said(group) == [{f"{i}" * 50: i for i in range(100)}] * 2
 
 

@@ -118,7 +118,7 @@ class Stateful:
         self.state = state
 
 
-def test_anything_with_a_state_dict_comes_back_as_it_was(tmp_path):
+def test_any_object_with_a_state_dict_is_restored(tmp_path):
     ctx = alone(tmp_path)
     state = {
         "list": [1, 2.5, None, True, "ä", b"bytes"],
@@ -147,7 +147,7 @@ def test_anything_with_a_state_dict_comes_back_as_it_was(tmp_path):
         (Stateful({Path("x"): 1}), "the key PosixPath"),
     ],
 )
-def test_what_could_not_be_loaded_is_not_saved(tmp_path, part, words):
+def test_values_that_cannot_be_loaded_are_not_saved(tmp_path, part, words):
     with pytest.raises(HearthError, match=words):
         alone(tmp_path / "run").checkpoint(1, custom=part)
     assert not (tmp_path / "run").exists()
@@ -200,7 +200,7 @@ def test_wrong_arguments_are_reported(tmp_path, given, words):
         alone(tmp_path).checkpoint(**given)
 
 
-def test_without_a_folder_a_group_or_a_rank_an_error_says_what_to_do(tmp_path):
+def test_a_missing_folder_group_or_rank_is_reported_with_a_remedy(tmp_path):
     with pytest.raises(HearthError, match="checkpoint_dir=URI"):
         alone("").checkpoint(1, model={})
     two = alone(tmp_path, cluster_spec={"worker": ["127.0.0.1:1"] * 2})

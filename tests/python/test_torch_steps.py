@@ -84,10 +84,10 @@ def test_other_shapes_types_and_operations_of_as_many_bytes_are_reported(ranks):
         ("for rank 0", "(float32[6], sum)"),
         ("by PRODUCT", "by BOR"),
     ]:
-        told = [ranks[0].say(rank) for rank in range(2)]
-        assert told[0][0] == told[1][0]
-        texts = [text for _, text in told]
-        assert any(all(part in text for part in said) for text in texts), (said, told)
+        replies = [ranks[0].say(rank) for rank in range(2)]
+        assert replies[0][0] == replies[1][0]
+        texts = [text for _, text in replies]
+        assert any(all(part in text for part in said) for text in texts), (said, replies)
 
 
 SKIPPED = """
@@ -110,11 +110,11 @@ except Exception as error:
 @pytest.mark.parametrize("skips", [True, False])
 def test_a_backward_that_one_rank_leaves_out_is_an_error_of_its_next_one(ranks, skips):
     ranks.append(Ranks(SKIPPED, case="skips" if skips else ""))
-    told = [ranks[0].say(rank) for rank in range(2)]
+    replies = [ranks[0].say(rank) for rank in range(2)]
     if skips:
-        assert any("step 2" in text and "step 3" in text for text in told), told
+        assert any("step 2" in text and "step 3" in text for text in replies), replies
     else:
-        assert told == ["done"] * 2
+        assert replies == ["done"] * 2
 
 
 SCALED = """
@@ -155,7 +155,7 @@ def train(model):
 alone = [dist.new_group([r]) for r in range(world)]
 shared = model()
 if rank == 0:
-    train(model(alone[0]))  # a model of this rank alone
+    train(model(alone[0]))  # a model of this rank only
 train(shared)
 with Join([shared]):
     for _ in range(1 + rank):
@@ -187,7 +187,7 @@ say("done")
 """
 
 
-def test_groups_come_and_go_where_rank_0_serves_the_store(ranks):
+def test_groups_are_created_and_destroyed_while_rank_0_serves_the_store(ranks):
     with socket.socket() as kept:  # reserves the port; a server may still listen there
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))

@@ -20,12 +20,12 @@ OTHERS = {
     "supports_complex",
 }
 OTHERS |= {name for name in c10d.__all__ if name.startswith(("get_", "is_"))}
-# What gloo alone has, and what neither it nor a backend that is written in Python gets.
+# Functions that only gloo has, and those that neither gloo nor a Python backend gets.
 GLOO = {"monitored_barrier"}
 NEITHER = {"gather_single", "gather_into_tensor"}
 
 class Case:
-    '''What one call is made of: tensors of a type, in a layout, in a group.'''
+    '''The arguments of one call: tensors of a type, in a layout, in a group.'''
 
     def __init__(self, group, members, kind, whole, later):
         self.group, self.members, self.kind = group, members, kind
@@ -239,7 +239,7 @@ def joined_all_to_all(case):
     dist.all_to_all_single(output, torch.cat(inputs), sizes, sizes, group=case.group)
     return [part.view(case.own + 1, -1) for part in output.split(sizes)]
 
-# What gives the same by gloo, which lacks these.
+# Replacements with the same result for functions that gloo lacks.
 INSTEAD = {"all_to_all": joined_all_to_all}
 
 functions = {name for name in c10d.__all__ if name.islower() and callable(getattr(c10d, name))}
@@ -291,7 +291,7 @@ dist.barrier()
 """
 
 
-def test_every_function_gives_what_gloo_gives(ranks):
+def test_every_function_returns_the_results_of_gloo(ranks):
     from torch import __version__ as version
 
     ranks.append(Ranks(PROGRAM, world=3))

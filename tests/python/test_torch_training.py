@@ -155,7 +155,7 @@ def test_metrics_of_validation_count_each_row_once():
 
 
 class MeanSquare(nn.Module):
-    """As those of torchmetrics: a module, which computes a tensor."""
+    """A metric like those of torchmetrics: a module that computes a tensor."""
 
     def reset(self):
         self.sum, self.count = torch.tensor(0.0), 0
@@ -270,7 +270,7 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize("steps", [5, 7, 10])
-def test_a_training_goes_on_from_its_parts(steps):
+def test_a_training_resumes_from_its_parts(steps):
     """Also in the midst of an epoch, of 5 steps: with the figures of the whole epoch."""
     kept = {}
 
@@ -318,7 +318,7 @@ def test_a_training_begins_with_the_weights_that_it_is_given():
 
 
 def test_a_transformation_changes_batches_and_keeps_the_rows_that_count():
-    """Of 12 rows in steps of 8 on a rank that takes as many steps as one with 20."""
+    """12 rows in steps of 8, on a rank that takes as many steps as one with 20 rows."""
     from hearth.ml.training_spec import loader_map
 
     seen = []
@@ -332,7 +332,7 @@ def test_a_transformation_changes_batches_and_keeps_the_rows_that_count():
     assert one.history[0]["rows"] == 12 and seen == [8, 8, 4]
 
 
-def test_what_is_wrong_is_said_in_a_line():
+def test_errors_are_reported_in_one_line():
     flat = code(loss=lambda found, y: mse(found, y[:, 0]))
     with pytest.raises(ValueError, match=r"cannot compare output \[8, 1\] float32 with label \[8"):
         trainer(flat).fit(loader())

@@ -97,7 +97,7 @@ def test_no_append_of_tensorflow_is_made_twice(hdfs):
 
     def after(operation: str, path: str) -> object:
         if operation == "APPEND" and len(appends) == 1:
-            # Carried out, and neither its answer nor the file's size comes to be known.
+            # Executed, but neither its response nor the file's size arrives.
             refused.append((403, refusal("AccessControlException")))
             return None
         return NotImplemented

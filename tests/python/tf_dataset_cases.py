@@ -30,7 +30,7 @@ def test_the_batch_that_determines_the_types_is_not_counted_before_it_is_deliver
 
 
 @pytest.mark.parametrize("taken", [1, 4])
-def test_a_state_that_is_loaded_afterwards_is_where_the_dataset_goes_on(taken):
+def test_a_dataset_resumes_from_a_state_loaded_later(taken):
     first, second = loader_of(), loader_of()
     before = [
         i for _, batch in zip(range(taken), first, strict=False) for i in batch["id"].tolist()
@@ -40,7 +40,7 @@ def test_a_state_that_is_loaded_afterwards_is_where_the_dataset_goes_on(taken):
     assert sorted(before + ids_of(dataset)) == list(range(8))
 
 
-def test_a_loader_at_an_epochs_end_or_whose_iteration_was_left_begins_the_next_epoch():
+def test_a_finished_or_abandoned_iteration_is_followed_by_the_next_epoch():
     for taken in (4, 2):
         loader, resumed = loader_of(), loader_of()
         for _ in zip(range(taken), loader, strict=False):

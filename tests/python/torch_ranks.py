@@ -31,7 +31,7 @@ start()
 
 
 class Ranks(RankPrograms):
-    """Those of one process group."""
+    """Ranks of one process group."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Ranks(RankPrograms):
 
 @pytest.fixture
 def torch_ranks() -> Iterator[list[Ranks]]:
-    """Those put in here are ended with the test."""
+    """A list whose ranks are ended with the test."""
     started: list[Ranks] = []
     yield started
     for each in started:

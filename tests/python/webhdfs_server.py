@@ -33,7 +33,7 @@ class WebHdfs:
         self._server.server_close()
 
     def _statuses(self, folder: str) -> list[dict[str, object]]:
-        """Of the files and folders in a folder, which is there as long as a file is below it."""
+        """Statuses of the entries of a folder, which exists as long as there is a file below it."""
         head = f"{folder.rstrip('/')}/"
         inside = [name.removeprefix(head) for name in self.files if name.startswith(head)]
         folders = {name.partition("/")[0]: 0 for name in inside if "/" in name}

@@ -41,7 +41,7 @@ check operations 500 collective '*Conformance.AllReduceSumsFloat32/Ucx2:*Conform
 check failures 10 collective '*/Failures.APeerThatLeaves*/Ucx'
 check choice 10 collective 'Transport.BetweenHostsIsRdmaByADevice'
 
-# Ranks of one host take RDMA where they are told to.
+# Ranks of one host use RDMA only on request.
 export HEARTH_TRANSPORT=rdma UCX_TLS=$HEARTH_TEST_UCX_TLS OMP_NUM_THREADS=1
 check 'LeNet on two ranks' 1000 trainer 'ExactnessTest.LeNetOnTwoRanksEqualsOneProcess'
 check 'a killed rank' 30 trainer 'TrainerFaultsTest.AKilledPeerIsReportedWithItsRankWithinASecond'

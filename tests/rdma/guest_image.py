@@ -1,4 +1,4 @@
-"""What the RDMA guest boots: Debian's kernel and busybox, fetched once, unpacked, not installed."""
+"""The boot image of the RDMA guest: Debian's kernel and busybox, fetched once and unpacked."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Soft-RoCE needs crc32_generic too, though no module says so.
+# Soft-RoCE also needs crc32_generic, without a declared dependency.
 _MODULES = ["virtio_pci", "9pnet_virtio", "9p", "crc32_generic", "ib_uverbs", "rdma_rxe", "veth"]
 _FETCH_S = 600.0
 
 
 def image() -> Path:
-    """The folder with `vmlinux` and `initramfs`; makes it (70 MB to fetch) where it is not there.
+    """The folder with `vmlinux` and `initramfs`; creates it if missing (70 MB to fetch).
 
     It is `hearth/rdma-guest` in $XDG_CACHE_HOME (~/.cache).
 
@@ -74,7 +74,7 @@ def _make(folder: Path) -> None:
 
 
 def _write_vmlinux(vmlinuz: Path, vmlinux: Path) -> None:
-    """Unpacks the kernel, which takes the emulated processor long; qemu boots it as it is (PVH)."""
+    """Unpacks the kernel, as the emulated processor is slow; qemu boots it directly (PVH)."""
     data = vmlinuz.read_bytes()
     start = data.index(b"\xfd7zXZ\x00")
     vmlinux.write_bytes(lzma.LZMADecompressor().decompress(data[start:]))

@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The guest's first process: loads the modules, takes the host's / as a read-only root, runs
-# guest.sh there and turns the machine off. What guest.sh says comes back in the share `out`.
+# guest.sh there and turns the machine off. The output of guest.sh is returned in the share `out`.
 box=/bin/busybox
 $box mount -t proc proc /proc; $box mount -t sysfs sysfs /sys; $box mount -t devtmpfs dev /dev
 for module in $($box cat /modules/order); do $box insmod /modules/$module || echo "insmod $module failed"; done

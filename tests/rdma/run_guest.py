@@ -1,7 +1,7 @@
 """`make test-rdma`, `make soak-rdma`: the collective over Soft-RoCE in an emulated machine, without
 KVM or root.
 
-The guest sees this machine's files read-only; what it says comes back through a folder.
+The guest sees this machine's files read-only; its output is returned through a folder.
 """
 
 from __future__ import annotations

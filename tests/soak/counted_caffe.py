@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import counted_net
-from attackers import TrainingAttacker
 from counted_net import CountedNet
+from fault_threads import TrainingFaults
 
 KINDS = {"rank": "trainer", "supervisor": "worker", "executor": "executor"}
 _STEPS_PER_KILL = 60
 
 
 class CaffeCell:
-    """One source and way to resume, in a folder of its own."""
+    """One source and way to resume, in a separate folder."""
 
     def __init__(self, spark: Any, rows: Any, folder: Path, chance: random.Random, world: int):
         """`rows`: a DataFrame of ids and x, or the URI of Parquet files."""
@@ -29,22 +29,22 @@ class CaffeCell:
         self._folder = folder
 
     def run(self, kills: int, row_count: int, others: bool) -> dict[str, Any]:
-        """The training in peace, then with so many kills."""
+        """The training without kills, then with so many."""
         names = [self._chance.choice(sorted(KINDS)) for _ in range(kills)]
         uri = self._rows if isinstance(self._rows, str) else "file:/none"
         settings = {"max_iter": 100 + _STEPS_PER_KILL * kills, "source": uri, "pace_s": 0.005}
         net = CountedNet(self._folder / "net", row_count, 16, **settings)
-        models = [self._train(net, TrainingAttacker(net, self._world, [], 0), self._world)]
-        peace, error, attackers = net.tally(), "", []
+        models = [self._train(net, TrainingFaults(net, self._world, [], 0), self._world)]
+        unbroken_run, error, threads = net.tally(), "", []
         net.clear()
         try:
-            models.append(self._attacked(net, names, others, attackers))
+            models.append(self._killed(net, names, others, threads))
         except Exception as failure:
             error = repr(failure)
         killed: Counter[str] = Counter()
-        for attacker in attackers:
-            error = error or (repr(attacker.error) if attacker.error else "")
-            killed += Counter({kind: len(times) for kind, times in attacker.recoveries.items()})
+        for thread in threads:
+            error = error or (repr(thread.error) if thread.error else "")
+            killed += Counter({kind: len(times) for kind, times in thread.recoveries.items()})
         parts = net.learned_by_run() if others else [net.learned()]
         counts = [counted_net.tally(part, row_count) for part in parts]
         again = [_unfinished(part, row_count) for part in parts[:-1]]
@@ -52,34 +52,34 @@ class CaffeCell:
             "epochs": sum(count.epochs for count in counts),
             "killed": {name: killed[kind] for name, kind in KINDS.items()},
             "error": error,
-            "lost": peace.lost + sum(count.lost for count in counts),
-            "doubled": peace.doubled + sum(count.doubled for count in counts),
+            "lost": unbroken_run.lost + sum(count.lost for count in counts),
+            "doubled": unbroken_run.doubled + sum(count.doubled for count in counts),
             "again": sum(again),
             "same": None if others else len(set(models)) == 1,
         }
 
-    def _attacked(
-        self, net: CountedNet, names: list[str], others: bool, attackers: list[TrainingAttacker]
+    def _killed(
+        self, net: CountedNet, names: list[str], others: bool, threads: list[TrainingFaults]
     ) -> str:
-        """The hash of the model; adds what struck it to `attackers`."""
+        """The hash of the model; adds its fault threads to `threads`."""
         kinds, seed = [KINDS[name] for name in names], self._chance.randrange(1 << 30)
         if not others:
-            attackers.append(TrainingAttacker(net, self._world, kinds, seed))
-            return self._train(net, attackers[0], self._world)
+            threads.append(TrainingFaults(net, self._world, kinds, seed))
+            return self._train(net, threads[0], self._world)
         for run, kind in enumerate(kinds):
             net.begin(run)
             world = self._world - run % 2
-            attackers.append(_Once(net, world, kind, seed + run, run))
+            threads.append(_Once(net, world, kind, seed + run, run))
             try:
-                return self._train(net, attackers[-1], world, maxRestarts="0", **_resume(net))
+                return self._train(net, threads[-1], world, maxRestarts="0", **_resume(net))
             except RuntimeError:
-                if not attackers[-1].recoveries:  # it was not struck
+                if not threads[-1].recoveries:  # there was no kill
                     raise
         net.begin(len(kinds))
-        quiet = TrainingAttacker(net, self._world, [], seed)
+        quiet = TrainingFaults(net, self._world, [], seed)
         return self._train(net, quiet, self._world - len(kinds) % 2, **_resume(net))
 
-    def _train(self, net: CountedNet, attacker: TrainingAttacker, world: int, **flags: Any) -> str:
+    def _train(self, net: CountedNet, thread: TrainingFaults, world: int, **flags: Any) -> str:
         from hearth.caffeonspark import CaffeOnSpark, DataSource
 
         conf = net.config(self._spark, **{"maxRestarts": "100", **flags}, clusterSize=str(world))
@@ -87,26 +87,26 @@ class CaffeCell:
             source = DataSource(self._spark).getSource(conf, True)
         else:
             source = DataSource(self._spark).fromDataFrame(conf, self._rows, True)
-        with attacker:
-            CaffeOnSpark(self._spark, on_event=attacker.on_event).train(source)
+        with thread:
+            CaffeOnSpark(self._spark, on_event=thread.on_event).train(source)
         return hashlib.sha256((net.folder / "model.caffemodel").read_bytes()).hexdigest()
 
 
-class _Once(TrainingAttacker):
-    """Strikes a training, which is not to start again, once."""
+class _Once(TrainingFaults):
+    """Kills a training once; it must not restart."""
 
     def __init__(self, net: CountedNet, world: int, kind: str, seed: int, generation: int):
         super().__init__(net, world, [kind], seed)
         self._generation = generation
 
-    def _strike(self, kind: str) -> bool:
-        if landed := super()._strike(kind):
+    def _inject(self, kind: str) -> bool:
+        if landed := super()._inject(kind):
             self.recoveries[kind].append(0.0)
         return landed
 
 
 def _resume(net: CountedNet) -> dict[str, str]:
-    """Flags that name the newest snapshot; none where there is none."""
+    """Flags that name the newest snapshot; empty without one."""
     found = [int(f.stem.rpartition("_")[2]) for f in net.folder.glob("counted_iter_*.solverstate")]
     if not found:
         return {}

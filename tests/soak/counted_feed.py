@@ -20,7 +20,7 @@ from counted_net import Tally
 
 @dataclass(frozen=True)
 class FeedPlan:
-    """What the nodes are to do."""
+    """Parameters of the nodes."""
 
     folder: str
     batch: int
@@ -67,12 +67,12 @@ def _kept_before(folder: Path, restart_count: int) -> dict[str, list[int]]:
 
 
 def rows_given(folder: Path) -> int:
-    """How many rows the nodes were given so far, in all lives."""
+    """Number of rows delivered to the nodes so far, over all restarts."""
     return sum(file.read_bytes().count(b"\n") for file in folder.glob("given-*"))
 
 
 def tally(folder: Path, rows: int, epochs: int) -> Tally:
-    """Of ids 0 .. rows * epochs - 1, each to be learned once."""
+    """Counts lost and doubled ids of 0 .. rows * epochs - 1."""
     learned: Counter[int] = Counter()
     for file in folder.glob("model-*"):
         _, before, own = json.loads(file.read_text(encoding="utf-8"))

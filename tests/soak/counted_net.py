@@ -1,4 +1,4 @@
-"""A small net whose training tells which rows it has learned from, and how often.
+"""A small net whose training records how often it has trained on each row.
 
 The net counts its iterations in a parameter, so that a layer knows which one it is in after any
 restart; that layer records the ids of the rows. Of an iteration that was done more than once the
@@ -34,7 +34,7 @@ layer {{
   name: "recorder" type: "Python" bottom: "id" bottom: "step"
   python_param {{ module: "row_recorder" layer: "RowRecorder" param_str: "{folder} {pace_s}" }}
 }}
-# What is learned depends on the order of the rows.
+# The weights depend on the order of the rows.
 layer {{
   name: "embed" type: "Embed" bottom: "id" top: "embed"
   embed_param {{
@@ -78,7 +78,7 @@ class Tally:
 
 
 class CountedNet:
-    """One training's files, in a folder of its own."""
+    """One training's files, in a separate folder."""
 
     def __init__(self, folder: Path, rows: int, batch: int, max_iter: int, **other: Any):
         """`other`: snapshot (interval), source (Parquet files), pace_s (of a forward)."""
@@ -143,7 +143,7 @@ class CountedNet:
 
 
 def tally(iterations: list[list[int]], rows: int) -> Tally:
-    """Counts epoch by epoch; an epoch is over when `rows` rows were given."""
+    """Counts epoch by epoch; an epoch ends after `rows` rows."""
     epochs = lost = doubled = 0
     seen: Counter[int] = Counter()
     for ids in iterations:

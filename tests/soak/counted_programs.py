@@ -15,7 +15,7 @@ from counted_steps import Recorder
 
 @dataclass(frozen=True)
 class Training:
-    """What the ranks are to do; `first_life`: the number of this run's first start."""
+    """Parameters of the ranks; `first_life`: the number of this run's first start."""
 
     folder: str
     epochs: int
@@ -26,8 +26,8 @@ class Training:
 
     def last_epoch(self) -> int:
         """The number of epochs; the file "epochs" in the folder may lower it while it runs."""
-        told = Path(self.folder, "epochs")
-        return int(told.read_text(encoding="ascii")) if told.exists() else self.epochs
+        file = Path(self.folder, "epochs")
+        return int(file.read_text(encoding="ascii")) if file.exists() else self.epochs
 
 
 def train_torch(training: Training, ctx: Any) -> None:
@@ -72,7 +72,7 @@ def train_torch(training: Training, ctx: Any) -> None:
 def train_keras(training: Training, ctx: Any) -> None:
     """model.fit() with the collective's gradients; rank 0 keeps variables and position together.
 
-    It ends with the first step of the epoch behind the last one, as fit() has steps of its own.
+    It ends after the first step past the last epoch, as fit() counts its own steps.
     """
     import keras
     import numpy as np

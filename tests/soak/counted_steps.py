@@ -1,7 +1,7 @@
-"""Which rows each step of a training took, over all starts of its ranks: recorded, and counted.
+"""Records and counts the rows of each training step, over all starts of the ranks.
 
-Each rank appends one line per step to a file of its own, "LIFE-RANK" of the start. A start that
-resumes after step n takes back all steps behind n that earlier starts have recorded.
+Each rank appends one line per step to the file "LIFE-RANK" of its start. A start that resumes after
+step n discards all later steps that earlier starts have recorded.
 """
 
 from __future__ import annotations

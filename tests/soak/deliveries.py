@@ -1,11 +1,10 @@
-"""Random deliveries of datasets: three frames come to two ranks while tasks fail, are killed, or
-are so slow that Spark starts them a second time; counts rows lost and doubled.
+"""Random deliveries of datasets: sends three frames to two ranks while tasks fail, are killed, or
+are so slow that Spark speculates; counts rows lost and doubled.
 
-All runs share a Master and two Workers with addresses of their own, as Spark starts no second copy
-of a task on the same host. The second Worker's Python has another host name, so that its tasks
-send rows to the ranks of the first one by TCP. `deliveries.py --seeds 5 17` repeats two runs,
-`--runs 12` takes that many new ones. An executor has one slot, so datasets come one after the
-other; more with `--slots`.
+All runs share a Master and two Workers with different addresses, as Spark starts no second copy of
+a task on the same host. The second Worker's Python has another host name, so its tasks send rows to
+the ranks of the first one over TCP. `deliveries.py --seeds 5 17` repeats two runs, `--runs 12` does
+12 new ones. An executor has one slot, so datasets are sent one by one; more with `--slots`.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
 
 import conftest
-from draws import SPECULATION
-from standalone import Place, StandaloneCluster
+from random_faults import SPECULATION
+from standalone import StandaloneCluster, WorkerHost
 
 HERE = Path(__file__).resolve().parent
 RANKS, EPOCHS = 2, 2
@@ -49,7 +48,7 @@ if os.environ.get("SPARK_LOCAL_IP") == "{SECOND_HOST}":
 
 @dataclass(frozen=True)
 class Run:
-    """What is delivered, and what happens to it."""
+    """The delivered rows, and the injected faults."""
 
     seed: int
     order: str  # in which the program reads
@@ -58,7 +57,7 @@ class Run:
     arrow_rows: int  # of a batch that Spark hands over
 
 
-def draw(seed: int) -> Run:
+def run_of(seed: int) -> Run:
     """The run of a seed."""
     r = random.Random(seed)
     return Run(
@@ -80,22 +79,22 @@ def with_faults(seed: int, folder: str, batches: Iterator[Any]) -> Iterator[Any]
     task = TaskContext.get()
     partition, attempt = task.partitionId(), task.attemptNumber()
     chance = random.Random(f"{seed} {partition}")
-    fault, strikes_at = "" if attempt else chance.choice(_FAULTS), chance.choice((0, 1))
+    fault, fails_at = "" if attempt else chance.choice(_FAULTS), chance.choice((0, 1))
     Path(folder, f"{partition}-{attempt}").touch()
     for number, batch in enumerate(batches):
         half = max(1, batch.num_rows // 2)
         yield batch.slice(0, half)
-        if number == strikes_at and fault == "is killed":
+        if number == fails_at and fault == "is killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        elif number == strikes_at and fault == "fails":
+        elif number == fails_at and fault == "fails":
             raise RuntimeError("the first attempt")
-        elif number == strikes_at and fault == "is slow":
+        elif number == fails_at and fault == "is slow":
             time.sleep(_SLOW_S)
         yield batch.slice(half)
 
 
 def take_all(job: tuple[str, str], ctx: Any) -> None:
-    """Reads all three datasets and notes the ids: "train" for two epochs beside one of "pairs",
+    """Reads all three datasets and notes the ids: "train" for two epochs during one of "pairs",
     with whole evaluations in between. "last first": begins with the dataset that comes last."""
     import torch.distributed as dist
 
@@ -175,16 +174,16 @@ def deliver(run: Run, spark: Any, folder: Path) -> dict[str, int]:
 
 
 def run_all(seeds: Iterable[int], slots: int) -> Iterator[tuple[Run, dict[str, Any]]]:
-    """What each run found, on two executors of so many slots."""
+    """Results of each run on two executors with `slots` slots."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-deliveries-")))
         site = folder / "site"
         site.mkdir()
         (site / "sitecustomize.py").write_text(_HOST_NAMES)
         os.environ["PYTHONPATH"] = os.pathsep.join((str(site), str(HERE)))
-        places = [Place("127.0.0.1"), Place(SECOND_HOST)]
+        hosts = [WorkerHost("127.0.0.1"), WorkerHost(SECOND_HOST)]
         conf = {**SPECULATION, "spark.task.maxFailures": "8"}
-        cluster = StandaloneCluster(folder, places, cores=slots, conf=conf)
+        cluster = StandaloneCluster(folder, hosts, cores=slots, conf=conf)
         stack.enter_context(cluster)
         from hearth.spark import session
 
@@ -192,9 +191,9 @@ def run_all(seeds: Iterable[int], slots: int) -> Iterator[tuple[Run, dict[str, A
         stack.callback(spark.stop)
         for seed in seeds:
             try:
-                yield draw(seed), deliver(draw(seed), spark, folder / f"run-{seed}")
+                yield run_of(seed), deliver(run_of(seed), spark, folder / f"run-{seed}")
             except Exception as error:
-                yield draw(seed), {"error": repr(error)}
+                yield run_of(seed), {"error": repr(error)}
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ CONF = {
 
 
 class ExecutorKiller(threading.Thread):
-    """Kills an executor now and then until the time is over, and then has the training end.
+    """Kills executors at random for `seconds`, then lets the training end.
 
     Attributes:
         killed: how many.
@@ -83,7 +83,7 @@ class ExecutorKiller(threading.Thread):
 
 
 def run(flags: argparse.Namespace) -> dict[str, Any]:
-    """What one training went through, with the flags of main()."""
+    """Runs one training with the flags of main(); returns its history."""
     from hearth.spark import session
     from hearth.torch import TorchCluster
 

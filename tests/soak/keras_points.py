@@ -1,4 +1,4 @@
-"""Kills a Keras training between every two steps of its protocol, and goes on with other ranks;
+"""Kills a Keras training between any two steps of its protocol, and resumes with other ranks;
 counts rows lost and doubled. Without Spark.
 
 `make soak` runs it; one point: `keras_points.py reduced`.
@@ -13,38 +13,38 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import counted_steps
-from struck_keras import EPOCHS, POINTS, ROWS
+from killed_keras import EPOCHS, POINTS, ROWS
 from tensorflow_ranks import Ranks
 
 PROGRAM = f"""
 sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
-import struck_keras
-records, life, strike = case
-struck_keras.run(rank, world, records, life, tuple(strike))
+import killed_keras
+records, life, kill = case
+killed_keras.run(rank, world, records, life, tuple(kill))
 say("done")
 """
-# Rank 0 saves the step, which both have taken; the first of the second epoch is 26.
+# Rank 0 saves this step after both ranks have taken it; the second epoch begins at 26.
 STEP = 30
 NEVER = ("", 0, 0)
 
 
-def start(folder: Path, world: int, life: int, strike: tuple[str, int, int]) -> None:
-    """One start of all ranks, to their ends."""
-    meeting = folder / f"meeting-{life}"
-    meeting.mkdir()
-    case = [str(folder), life, list(strike)]
-    ranks = Ranks(meeting, PROGRAM, world=world, shared=False, case=case, seconds=30)
+def start(folder: Path, world: int, life: int, kill: tuple[str, int, int]) -> None:
+    """Starts all ranks once and waits until they end."""
+    rendezvous = folder / f"rendezvous-{life}"
+    rendezvous.mkdir()
+    case = [str(folder), life, list(kill)]
+    ranks = Ranks(rendezvous, PROGRAM, world=world, shared=False, case=case, seconds=30)
     try:
         for process in ranks.processes:
             said, errors = process.stdout.read(), process.stderr.read()
-            if strike == NEVER and "done" not in said:
+            if kill == NEVER and "done" not in said:
                 raise RuntimeError(f"a rank failed: {errors[-2000:]}")
     finally:
         ranks.end()
 
 
 def lost_and_doubled(point: str, worlds: tuple[int, int], rank: int) -> tuple[int, int]:
-    """Of a training whose first start ends at the point, with other ranks in the second."""
+    """Rows lost and doubled by a training killed at the point and resumed by other ranks."""
     with tempfile.TemporaryDirectory(prefix="hearth-points-") as name:
         folder = Path(name)
         start(folder, worlds[0], 0, (point, STEP, rank))

@@ -1,7 +1,7 @@
 """Random kills of trainings: {torch, keras, caffe} x {frame, Parquet files} x {as many ranks, other
 ranks after each kill}; counts rows lost and doubled, and compares models.
 
-Each training runs once in peace and once under kills. The Parquet files of torch and keras are
+Each training runs once without and once with kills. The Parquet files of torch and keras are
 those of a WebHDFS server of the tests, which the ranks read by the core's own client; Caffe's are
 local. `make soak` runs it; docs/reliability.md keeps the table. One cell:
 `kills.py --only torch-frame-same --kills 5`.
@@ -55,10 +55,10 @@ _POLL_S = 0.02
 
 
 class Killer:
-    """Kills at random once the ranks of a start have taken some steps; a thread, ended by close().
+    """A thread that kills at random after some steps of each start; ended by close().
 
     Attributes:
-        killed: how many processes of each kind were.
+        killed: number of killed processes by kind.
     """
 
     def __init__(self, folder: Path, chance: random.Random, kills: int):
@@ -83,8 +83,8 @@ class Killer:
             killed = counted_steps.progress(self._folder)[0], _steps_of(self._folder)
 
     def _goes_on(self, life: int, steps: int) -> bool:
-        """Whether all ranks take steps of another start than `life`; or of that one, where the
-        process that was killed was none that it needs."""
+        """Whether all ranks take steps of a start other than `life`, or of that one if it did not
+        need the killed process."""
         found, ranks, _ = counted_steps.progress(self._folder)
         if found == life:
             return _steps_of(self._folder) > steps + _UNHURT_STEPS
@@ -119,7 +119,7 @@ def _steps_of(folder: Path) -> int:
 
 
 class Cell:
-    """One framework, source and way to resume, in a folder of its own."""
+    """One framework, source and way to resume, in a separate folder."""
 
     def __init__(self, spark: Any, name: str, folder: Path, hdfs: WebHdfs, seed: int):
         self.name = name
@@ -145,7 +145,7 @@ class Cell:
         return hearth.data.parquet(f"{hdfs.uri}/{self.name}").pin()
 
     def run(self, kills: int) -> dict[str, Any]:
-        """The training in peace, then with so many kills; what the JSON file keeps."""
+        """The training without kills, then with so many; returns its record in the JSON file."""
         started = time.monotonic()
         if self.framework == "caffe":
             cell = CaffeCell(self._spark, self._rows, self._folder, self._chance, WORLD)
@@ -157,10 +157,10 @@ class Cell:
 
     def _run_program(self, kills: int) -> dict[str, Any]:
         epochs = -(-(kills + 1) * (_STEPS[1] + 2) * 16 // ROWS)
-        peace, models = self._folder / "peace", []
-        peace.mkdir(parents=True)
-        self._train(peace, epochs, WORLD, 0, restart=True)
-        models.append((peace / "model").read_text())
+        unbroken_run, models = self._folder / "unbroken", []
+        unbroken_run.mkdir(parents=True)
+        self._train(unbroken_run, epochs, WORLD, 0, restart=True)
+        models.append((unbroken_run / "model").read_text())
         folder = self._folder / "kills"
         folder.mkdir()
         killer, error = Killer(folder, self._chance, kills), ""
@@ -175,10 +175,10 @@ class Cell:
         finally:
             killer.close()
         counts = counted_steps.tally(folder, ROWS, epochs)
-        even = counted_steps.tally(peace, ROWS, epochs)
+        even = counted_steps.tally(unbroken_run, ROWS, epochs)
         if not (counts.exact and even.exact):
             kept = tempfile.mkdtemp(prefix=f"kills-{self.name}-")
-            print(f"not exact: {counts}, in peace {even}; see {kept}", flush=True)
+            print(f"not exact: {counts}, without kills {even}; see {kept}", flush=True)
             shutil.copytree(self._folder, kept, dirs_exist_ok=True)
         return {
             "epochs": epochs,

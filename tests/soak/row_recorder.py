@@ -12,11 +12,11 @@ from hearth import caffe
 
 
 class RowRecorder(caffe.Layer):
-    """Appends a line "iteration id id ..." for every forward to a file of its own.
+    """Appends a line "iteration id id ..." for every forward to a file of this process.
 
-    Bottoms: the ids of the rows, and the net's count of finished iterations, which comes back with
-    a snapshot. `param_str`: the folder, and how many seconds a forward is to take. A line is one
-    write, so that a process that is killed loses none.
+    Bottoms: the ids of the rows, and the net's count of finished iterations, which a snapshot
+    restores. `param_str`: the folder, and the seconds that a forward takes. A line is one write, so
+    a killed process loses none.
     """
 
     def setup(self, bottom: Any, top: Any) -> None:

@@ -1,8 +1,8 @@
-"""Trainings and feeds that are killed again and again: no row may be lost, none counted twice.
+"""Kills trainings and feeds again and again: no row may be lost or counted twice.
 
-`make soak` runs all parts, each in a process of its own; docs/reliability.md keeps the last table.
-One part: `soak.py --only frames --kills 10 --seed 1 --json rows.json`; the table of what a file
-has gathered: `soak.py --table rows.json`.
+`make soak` runs all parts, each in a separate process; docs/reliability.md has the last table. One
+part: `soak.py --only frames --kills 10 --seed 1 --json rows.json`; the table of a file:
+`soak.py --table rows.json`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "spark"))
 import conftest
 import counted_feed
 import frames
-from attackers import Attacker, FeedAttacker, TrainingAttacker
 from counted_net import CountedNet, Tally
+from fault_threads import FaultThread, FeedFaults, TrainingFaults
 from standalone import StandaloneCluster
 
 HERE = Path(__file__).resolve().parent
@@ -74,7 +74,7 @@ def groups(kinds: list[str]) -> Iterator[list[str]]:
 
 
 def source_of(spark: Any, part: str, kind: str, net: CountedNet) -> Callable[[Any], Any]:
-    """What makes the training's source of a Config."""
+    """Returns a function that makes the training's source from a Config."""
     from hearth.caffeonspark import DataSource
 
     if part == "files":
@@ -83,20 +83,20 @@ def source_of(spark: Any, part: str, kind: str, net: CountedNet) -> Callable[[An
     return lambda conf: DataSource(spark).fromDataFrame(conf, frames.KINDS[kind](wanted), True)
 
 
-def train(spark: Any, source: Any, net: CountedNet, attacker: TrainingAttacker) -> str:
-    """Trains under attack; the hash of the model."""
+def train(spark: Any, source: Any, net: CountedNet, thread: TrainingFaults) -> str:
+    """Trains with faults; returns the hash of the model."""
     from hearth.caffeonspark import CaffeOnSpark
 
     conf = net.config(spark, clusterSize=str(WORLD), maxRestarts="100")
-    with attacker:
-        CaffeOnSpark(spark, on_event=attacker.on_event).train(source(conf))
+    with thread:
+        CaffeOnSpark(spark, on_event=thread.on_event).train(source(conf))
     return hashlib.sha256((net.folder / "model.caffemodel").read_bytes()).hexdigest()
 
 
 def attack_training(
     spark: Any, folder: Path, part: str, kinds: list[str], seed: int
 ) -> dict[str, Any]:
-    """The same training in peace and under attack."""
+    """The same training without and with faults."""
     kind = SOURCES[part][seed % len(SOURCES[part])]
     parquet = folder / "rows.parquet"
     if not parquet.exists():
@@ -105,14 +105,14 @@ def attack_training(
     settings = {"max_iter": 800 + 60 * len(kinds), "source": f"file:{parquet}"}
     net = CountedNet(folder / f"training-{seed}", ROWS, BATCH, **settings)
     source = source_of(spark, part, kind, net)
-    unbroken = train(spark, source, net, TrainingAttacker(net, WORLD, [], seed))
-    peace = net.tally()
+    unbroken = train(spark, source, net, TrainingFaults(net, WORLD, [], seed))
+    unbroken_run = net.tally()
     net.clear()
-    attacker = TrainingAttacker(net, WORLD, kinds, seed)
-    same = train(spark, source, net, attacker) == unbroken
-    if not peace.exact:
-        print(f"{kind}, in peace: {peace}", flush=True)
-    return result(attacker, net.tally(), same and peace.exact, kind)
+    thread = TrainingFaults(net, WORLD, kinds, seed)
+    same = train(spark, source, net, thread) == unbroken
+    if not unbroken_run.exact:
+        print(f"{kind}, without kills: {unbroken_run}", flush=True)
+    return result(thread, net.tally(), same and unbroken_run.exact, kind)
 
 
 def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[str, Any]:
@@ -127,28 +127,28 @@ def attack_feed(spark: Any, folder: Path, kinds: list[str], seed: int) -> dict[s
     cluster = TFCluster.run(
         sc, counted_feed.learn, plan, WORLD, 0, input_mode=mode, restart=True
     )  # fmt: skip
-    attacker = FeedAttacker(cluster, folder, kinds, seed)
-    with attacker:
+    thread = FeedFaults(cluster, folder, kinds, seed)
+    with thread:
         for epoch in range(epochs):
             ids = sc.parallelize(range(epoch * rows, (epoch + 1) * rows), PARTITIONS)
             cluster.train(ids.map(_slowly), num_epochs=1)
         cluster.shutdown()
-    return result(attacker, counted_feed.tally(folder, rows, epochs), True, "rdd")
+    return result(thread, counted_feed.tally(folder, rows, epochs), True, "rdd")
 
 
 def _slowly(row: int) -> int:
-    """As slow as the nodes, so that there are feed tasks to strike until the end."""
+    """Sleeps per row, so that feed tasks run until the end."""
     time.sleep(_PACE_S)
     return row
 
 
-def result(attacker: Attacker, tally: Tally, same: bool, source: str) -> dict[str, Any]:
-    """What the JSON file keeps of one training."""
+def result(thread: FaultThread, tally: Tally, same: bool, source: str) -> dict[str, Any]:
+    """A training's record in the JSON file."""
     row = {
         "source": source,
-        "recoveries": dict(attacker.recoveries),
-        "missed": dict(attacker.missed),
-        "error": repr(attacker.error) if attacker.error else "",
+        "recoveries": dict(thread.recoveries),
+        "missed": dict(thread.missed),
+        "error": repr(thread.error) if thread.error else "",
         "epochs": tally.epochs,
         "lost": tally.lost,
         "doubled": tally.doubled,
@@ -251,7 +251,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def run_all(flags: argparse.Namespace) -> bool:
-    """Each part in a process of its own, as a process has one Spark session."""
+    """Runs each part in a separate process, as a process has one Spark session."""
     well = True
     for part, (share, _) in PARTS.items():
         kills = round(share * flags.kills / sum(share for share, _ in PARTS.values()))

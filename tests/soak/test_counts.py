@@ -1,4 +1,4 @@
-"""What the soak and its draws count rows with."""
+"""Counters of rows in the soak and its randomized fault tests."""
 
 import json
 
@@ -11,7 +11,7 @@ def record(net, generation, name, *lines):
     (net.folder / f"{generation:04d}-{name}").write_text("".join(f"{line}\n" for line in lines))
 
 
-def test_what_was_rolled_back_does_not_count(tmp_path):
+def test_rolled_back_steps_do_not_count(tmp_path):
     net = CountedNet(tmp_path / "net", rows=4, batch=1, max_iter=4)
     record(net, 0, "a", "0 0", "1 2", "2 0")
     record(net, 0, "b", "0 1", "1 3")
@@ -23,7 +23,7 @@ def test_what_was_rolled_back_does_not_count(tmp_path):
     assert net.tally() == Tally(epochs=2, lost=0, doubled=0)
 
 
-def test_a_row_that_is_missing_and_one_that_comes_twice_are_counted(tmp_path):
+def test_missing_and_repeated_rows_are_counted(tmp_path):
     net = CountedNet(tmp_path / "net", rows=4, batch=2, max_iter=4)
     record(net, 0, "a", "0 0 1", "1 2 3", "2 0 1", "3 1 3", "4 2 2")
     assert net.tally() == Tally(epochs=2, lost=1, doubled=2)
@@ -53,7 +53,7 @@ def test_a_start_takes_back_the_steps_behind_its_checkpoint(tmp_path):
     assert counted_steps.tally(tmp_path, rows=4, epochs=2) == Tally(2, lost=1, doubled=1)
 
 
-def test_iterations_are_told_apart_by_the_run_whose_update_counts(tmp_path):
+def test_iterations_are_assigned_to_the_run_whose_update_counts(tmp_path):
     net = CountedNet(tmp_path / "net", rows=4, batch=1, max_iter=4)
     record(net, 0, "a", "0 0", "1 2", "2 0")
     record(net, 1, "a", "2 1", "3 3")

@@ -98,12 +98,12 @@ def marked_processes(word: str) -> list[int]:
 
 
 @pytest.fixture
-def far():
-    from hosts import FarHost
+def remote():
+    from hosts import RemoteHost
 
     try:
-        host = FarHost().__enter__()
+        host = RemoteHost().__enter__()
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no network namespace with a link of its own can be made here: {error}")
+        pytest.skip(f"cannot create a network namespace with a link: {error}")
     yield host
     host.__exit__(None, None, None)

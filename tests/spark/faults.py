@@ -64,7 +64,7 @@ def check_nothing_left(mark: str, folder: Path, shared: set[str]) -> None:
     assert time.monotonic() - start <= 10.5
     assert processes_with(mark) == [], processes_with(mark)
     assert list(folder.rglob("*hearth*")) == []
-    # Other tests run beside this one: what they share for a moment goes again.
+    # Other tests run in parallel: their temporary shared memory disappears again.
     assert wait_until(lambda: not set(os.listdir("/dev/shm")) - shared, 10), os.listdir("/dev/shm")
 
 
@@ -80,11 +80,11 @@ KINDS = ("trainer", "worker", "executor", "frozen trainer")
 
 
 class FaultInjector:
-    """An `on_event` that strikes once a training has passed an iteration, and keeps its events.
+    """An `on_event` that injects a fault after an iteration of a training, and records its events.
 
-    `landed` is set only when the victim was alive before and is gone (or stopped) afterwards.
-    `spared` are not struck: left out, the trainers that run already, as earlier tests' for
-    predictions do for a while.
+    `landed` is set only if the victim was alive before and is gone (or stopped) afterwards.
+    `spared` are not killed; by default the trainers that already run, such as those of earlier
+    tests' predictions.
     """
 
     def __init__(
@@ -95,25 +95,25 @@ class FaultInjector:
         self.events: list[tuple[float, Event]] = []
         self.injected_at: float | None = None
         self.landed = False
-        self.others_ended_s = float("nan")  # after the strike, the trainers of the other ranks
+        self.others_ended_s = float("nan")  # after the fault, the trainers of the other ranks
         self._observer: threading.Thread | None = None
 
     def __call__(self, event: Event) -> None:
         self.events.append((time.monotonic(), event))
         due = event.get("event") == "progress" and event["iteration"] >= self.iteration
         if due and self.injected_at is None:
-            self.strike()
+            self.inject()
 
     def ranks(self) -> list[int]:
         """The trainers that may be killed, by process id."""
         return sorted(set(trainers()) - self.spared)
 
-    def strike(self) -> None:
+    def inject(self) -> None:
         found = self.ranks()
         if len(found) <= self.index:
             return  # the event is older than their end
-        struck = found.pop(self.index)
-        pid = victim(self.kind, struck)
+        trainer = found.pop(self.index)
+        pid = victim(self.kind, trainer)
         self.injected_at = time.monotonic()
         # In a separate thread: the driver's is about to do what others wait for.
         self._observer = threading.Thread(target=self._observe, args=(found, self.injected_at))
@@ -181,7 +181,7 @@ class FullDisk(Quiet):
             full = self.first <= event["iteration"] < self.last
             size = 100 if full else resource.RLIM_INFINITY
             for pid in self.ranks():
-                with suppress(ProcessLookupError):  # the last event comes as they end
+                with suppress(ProcessLookupError):  # the last event arrives as they end
                     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def failed_snapshots(self) -> list[int]:

@@ -10,25 +10,25 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-# Tests in other processes have such a host at the same time: each uses another network.
+# Tests in other processes use such a host at the same time: each has another network.
 _NETWORK = f"10.77.{os.getpid() % 256}"
-NEAR, FAR = f"{_NETWORK}.1", f"{_NETWORK}.2"
-NAME = "far-host"
+LOCAL, REMOTE = f"{_NETWORK}.1", f"{_NETWORK}.2"
+NAME = "remote-host"
 _WAIT_S = 10.0
 
 
-class FarHost:
-    """A context manager: a namespace with a name and an address of its own, joined by a veth pair.
+class RemoteHost:
+    """A context manager: an emulated host, a network namespace connected by a veth pair.
 
-    This side has the address NEAR, the other FAR. `prefix` starts a program over there. The
-    namespace goes when the last process in it has ended.
+    This side has the address LOCAL, the other REMOTE. `prefix` starts a program there. The
+    namespace disappears when the last process in it has ended.
 
     Raises:
-        OSError, subprocess.CalledProcessError: it cannot be made here, as it takes root's rights.
+        OSError, subprocess.CalledProcessError: it cannot be created, for example without root.
     """
 
     def __init__(self) -> None:
-        self._near, self._far = (f"hearth{os.getpid() % 10**6}{side}" for side in "ab")
+        self._local, self._remote = (f"hearth{os.getpid() % 10**6}{side}" for side in "ab")
         self._holder: subprocess.Popen[bytes] | None = None
 
     @property
@@ -37,7 +37,7 @@ class FarHost:
         pid = self._holder.pid
         return ("nsenter", f"--net=/proc/{pid}/ns/net", f"--uts=/proc/{pid}/ns/uts")
 
-    def __enter__(self) -> FarHost:
+    def __enter__(self) -> RemoteHost:
         script = f"hostname {NAME} && echo && exec sleep infinity"
         command = ["unshare", "--net", "--uts", "sh", "-c", script]
         self._holder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -51,17 +51,17 @@ class FarHost:
         return self
 
     def _join(self) -> None:
-        pair = ["type", "veth", "peer", "name", self._far, "netns", str(self._holder.pid)]
-        _run("ip", "link", "add", self._near, *pair)
-        _run("ip", "address", "add", f"{NEAR}/24", "dev", self._near)
-        _run("ip", "link", "set", self._near, "up")
+        pair = ["type", "veth", "peer", "name", self._remote, "netns", str(self._holder.pid)]
+        _run("ip", "link", "add", self._local, *pair)
+        _run("ip", "address", "add", f"{LOCAL}/24", "dev", self._local)
+        _run("ip", "link", "set", self._local, "up")
         _run(*self.prefix, "ip", "link", "set", "lo", "up")
-        _run(*self.prefix, "ip", "address", "add", f"{FAR}/24", "dev", self._far)
+        _run(*self.prefix, "ip", "address", "add", f"{REMOTE}/24", "dev", self._remote)
         self.link("up")
         deadline = time.monotonic() + _WAIT_S
-        while "LOWER_UP" not in _run("ip", "link", "show", self._near):
+        while "LOWER_UP" not in _run("ip", "link", "show", self._local):
             if time.monotonic() > deadline:
-                raise OSError(f"the link {self._near} does not come up within {_WAIT_S:.0f} s")
+                raise OSError(f"the link {self._local} does not come up within {_WAIT_S:.0f} s")
             time.sleep(0.01)
 
     def processes(self) -> list[int]:
@@ -76,7 +76,7 @@ class FarHost:
 
     def link(self, state: str) -> None:
         """Cuts the link ("down") without notice to either side, or restores it ("up")."""
-        _run(*self.prefix, "ip", "link", "set", self._far, state)
+        _run(*self.prefix, "ip", "link", "set", self._remote, state)
 
     def __exit__(
         self,
@@ -84,7 +84,7 @@ class FarHost:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        subprocess.run(["ip", "link", "delete", self._near], capture_output=True, check=False)
+        subprocess.run(["ip", "link", "delete", self._local], capture_output=True, check=False)
         for process in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)

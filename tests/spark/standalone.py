@@ -28,7 +28,7 @@ exit 1
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkerHost:
     """A Worker's location: its address, and the command prefix of its program."""
 
     host: str = "127.0.0.1"
@@ -41,25 +41,25 @@ class StandaloneCluster:
     def __init__(
         self,
         folder: Path,
-        places: Sequence[Place] = (Place(), Place()),
+        hosts: Sequence[WorkerHost] = (WorkerHost(), WorkerHost()),
         cores: int = 1,
         conf: Mapping[str, str] | None = None,
         daemon_options: str = "",
     ):
-        """A Worker with an executor of `cores` slots in each of `places`.
+        """A Worker with an executor of `cores` slots in each of `hosts`.
 
         `folder`: for logs and the executors' work; kept until the cluster has ended. The Master
-        and the driver have the first place's address. `conf`: of the driver of this process.
+        and the driver have the first host's address. `conf`: of the driver of this process.
         `daemon_options`: for the JVMs of the Master and the Workers.
         """
         import pyspark
 
-        self._folder, self._places, self._cores = folder, places, cores
+        self._folder, self._hosts, self._cores = folder, hosts, cores
         self._conf, self._daemon_options = conf or {}, daemon_options
         self._home = Path(pyspark.__file__).parent
         self._processes: list[subprocess.Popen[bytes]] = []
         self._workers = 0
-        self._host = places[0].host
+        self._host = hosts[0].host
         self.url = ""
 
     def __enter__(self) -> StandaloneCluster:
@@ -78,11 +78,11 @@ class StandaloneCluster:
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{settings} pyspark-shell"
         master = ["--host", self._host, "--port", "0", "--webui-port", "0"]
         try:
-            self._start("master.Master", Place(self._host), *master, log="master")
+            self._start("master.Master", WorkerHost(self._host), *master, log="master")
             said = self._await("master", "I have been elected leader")
             self.url = re.search(r"Starting Spark master at (spark://\S+)", said)[1]
-            for place in self._places:
-                self._start_worker(place, self._cores)
+            for host in self._hosts:
+                self._start_worker(host, self._cores)
             for i in range(self._workers):
                 self._await(f"worker{i}", "Successfully registered with master")
         except BaseException:
@@ -90,28 +90,28 @@ class StandaloneCluster:
             raise
         return self
 
-    def add_worker(self, place: Place, cores: int | None = None) -> None:
-        """One more, which holds what was lost elsewhere; returns when the Master knows it.
+    def add_worker(self, host: WorkerHost, cores: int | None = None) -> None:
+        """Adds a Worker to replace a lost one; returns when the Master has registered it.
 
-        `cores`: its slots, where they are not as many as the others'.
+        `cores`: its slots, if not as many as the others'.
         """
-        number = self._start_worker(place, cores or self._cores)
+        number = self._start_worker(host, cores or self._cores)
         self._await(f"worker{number}", "Successfully registered with master")
 
-    def _start_worker(self, place: Place, cores: int) -> int:
+    def _start_worker(self, host: WorkerHost, cores: int) -> int:
         number = self._workers
         self._workers += 1
         size = ["--cores", str(cores), "--memory", "1g", "--webui-port", "0"]
-        work = ["--host", place.host, "--work-dir", str(self._folder / f"work{number}")]
-        self._start("worker.Worker", place, *size, *work, self.url, log=f"worker{number}")
+        work = ["--host", host.host, "--work-dir", str(self._folder / f"work{number}")]
+        self._start("worker.Worker", host, *size, *work, self.url, log=f"worker{number}")
         return number
 
-    def _start(self, name: str, place: Place, *arguments: str, log: str) -> None:
+    def _start(self, name: str, host: WorkerHost, *arguments: str, log: str) -> None:
         program = [str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
         environment = {
             **os.environ,
             "SPARK_HOME": str(self._home),
-            "SPARK_LOCAL_IP": place.host,
+            "SPARK_LOCAL_IP": host.host,
             "SPARK_LOCAL_DIRS": str(self._folder / "local"),
             "SPARK_DAEMON_JAVA_OPTS": (
                 f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {self._daemon_options}"
@@ -121,7 +121,7 @@ class StandaloneCluster:
         with open(self._folder / f"{log}.log", "wb") as file:
             self._processes.append(
                 subprocess.Popen(
-                    [*place.prefix, *program, *arguments],
+                    [*host.prefix, *program, *arguments],
                     env=environment,
                     stdout=file,
                     stderr=file,
@@ -130,7 +130,7 @@ class StandaloneCluster:
             )
 
     def _await(self, log: str, words: str) -> str:
-        """The log, once it has the words."""
+        """Waits until the log contains the words and returns it."""
         path = self._folder / f"{log}.log"
         if not wait_until(lambda: words in path.read_text(errors="replace"), _START_S):
             raise RuntimeError(f"no '{words}' in {log}: {path.read_text(errors='replace')[-2000:]}")

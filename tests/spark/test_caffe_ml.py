@@ -25,26 +25,26 @@ def estimator(digits, folder, layer="cos", **settings):
 
 def test_digits_in_a_pipeline_saved_and_loaded(spark, digits, tmp_path):
     stage = estimator(digits, tmp_path, max_iter=200, display=50, test_interval=100)
-    stage.setFeaturesCol("picture").setLabelCol("digit").setValidationIndicatorCol("held")
+    stage.setFeaturesCol("pixels").setLabelCol("digit").setValidationIndicatorCol("held")
     whole = [spark.read.parquet(digits.table("raw", kind)) for kind in ("train", "test")]
-    whole = [frame.selectExpr("id", "image picture", "label digit") for frame in whole]
+    whole = [frame.selectExpr("id", "image pixels", "label digit") for frame in whole]
     rows = whole[0].withColumn("held", functions.lit(False))
     rows = rows.union(whole[1].withColumn("held", functions.lit(True)))
     Pipeline(stages=[stage, classes("ip2")]).save(str(tmp_path / "pipeline"))
     model = Pipeline.load(str(tmp_path / "pipeline")).fit(rows)
     found = model.transform(whole[1].withColumn("label", functions.col("digit")))
-    assert found.columns == ["id", "picture", "digit", "label", "ip2", "prediction"]
+    assert found.columns == ["id", "pixels", "digit", "label", "ip2", "prediction"]
     assert accuracy(found) >= 0.93
-    told = {(r.phase, r.output, r.iteration) for r in model.stages[0].history.collect()}
-    assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= told
-    wanted = {row.id: (row.picture, row.ip2) for row in found.collect()}
+    history = {(r.phase, r.output, r.iteration) for r in model.stages[0].history.collect()}
+    assert {("TRAIN", "loss", 200), ("TRAIN", "lr", 200), ("TEST", "accuracy", 100)} <= history
+    wanted = {row.id: (row.pixels, row.ip2) for row in found.collect()}
     model.save(str(tmp_path / "model"))
     for file in tmp_path.glob("*.caffemodel"):  # the saved model has a copy
         file.unlink()
     again = PipelineModel.load(f"file:{tmp_path / 'model'}")
     unlabelled = again.transform(whole[1].drop("digit"))
-    assert unlabelled.columns == ["id", "picture", "ip2", "prediction"]
-    assert {row.id: (row.picture, row.ip2) for row in unlabelled.collect()} == wanted
+    assert unlabelled.columns == ["id", "pixels", "ip2", "prediction"]
+    assert {row.id: (row.pixels, row.ip2) for row in unlabelled.collect()} == wanted
     history = again.stages[0].history
     assert history.collect() == model.stages[0].history.collect()
     assert history.columns == ["iteration", "phase", "output", "value", "seconds", "images_per_s"]
@@ -59,24 +59,24 @@ def test_a_cross_validator_of_two_at_a_time_finds_the_better_rate(spark, digits,
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["trainer", "executor"])
-def test_a_cross_validator_goes_on_when_a_process_is_killed(spark, digits, tmp_path, kind):
-    earlier, struck = set(trainers()), []
+def test_a_cross_validator_survives_a_killed_process(spark, digits, tmp_path, kind):
+    earlier, killed = set(trainers()), []
 
-    def strike():
+    def kill():
         def running():
             return [pid for pid in set(trainers()) - earlier if seconds_of(pid) > 0.3]
 
         pid = victim(kind, wait_until(running, 120)[0])
         os.kill(pid, signal.SIGKILL)
-        struck.append(wait_until(lambda: not is_alive(pid), 30))
+        killed.append(wait_until(lambda: not is_alive(pid), 30))
 
-    injector = threading.Thread(target=strike)
+    injector = threading.Thread(target=kill)
     injector.start()
     stage = estimator(digits, tmp_path, max_iter=300)
     validator = better_of(stage, stage.baseLr, [1e-7, 1e-2], "ip2")
     best = validator.fit(spark.read.parquet(digits.table("raw", "train")))
     injector.join()
-    assert struck == [True] and best.avgMetrics[1] > best.avgMetrics[0] + 0.3
+    assert killed == [True] and best.avgMetrics[1] > best.avgMetrics[0] + 0.3
 
 
 def seconds_of(pid):
@@ -103,7 +103,7 @@ def test_every_row_stays_and_one_without_an_image_gets_nulls(spark, digits, tmp_
     assert sum(row.image is None for row in result) == 1
 
 
-def test_what_is_wrong_is_said(spark, digits, tmp_path):
+def test_errors_are_reported(spark, digits, tmp_path):
     rows = spark.read.parquet(digits.table("raw", "test")).limit(2)
     with pytest.raises(ValueError, match="CaffeEstimator needs conf: the solver's prototxt"):
         CaffeEstimator().fit(rows)

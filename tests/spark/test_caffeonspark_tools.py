@@ -25,7 +25,7 @@ from hearth.caffeonspark.tools import (
 from hearth.caffeonspark.tools.sequence_keys import datum_key, pair_key
 from hearth.caffeonspark.tools.sequence_parts import write_sequence
 
-PICTURES = {
+IMAGES = {
     "a.jpg": b"first",
     "two words.jpg": b"second\0",
     "sub/c.png": b"",
@@ -34,12 +34,12 @@ PICTURES = {
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pictures")
-    for name, data in PICTURES.items():
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    for name, data in IMAGES.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(data)
-    lines = [f"{name} {label}" for label, name in enumerate(PICTURES)]
+    lines = [f"{name} {label}" for label, name in enumerate(IMAGES)]
     (folder / "labels.txt").write_text("\n".join(lines) + "\n\n")
     with_ids = [f"{line} id{i}" for i, line in enumerate(lines)]
     (folder / "labels3.txt").write_text("\n".join(with_ids))
@@ -60,31 +60,31 @@ def flags(**given):
     return parse_flags(arguments, program.DEFAULTS)
 
 
-def test_a20_images_become_a_sequence_file(spark, pictures, tmp_path):
+def test_a20_images_become_a_sequence_file(spark, images, tmp_path):
     output = f"file:{tmp_path}/seq"
-    given = {"imageRoot": pictures, "labelFile": f"file:{pictures}/labels.txt", "output": output}
+    given = {"imageRoot": images, "labelFile": f"file:{images}/labels.txt", "output": output}
     assert "4 images" in Binary2Sequence.convert(spark, flags(**given))
     rows = sequence_frame(spark, output, 2).collect()
-    assert {row.id: bytes(row.data) for row in rows} == PICTURES
-    assert {row.id: row.label for row in rows} == {name: str(i) for i, name in enumerate(PICTURES)}
+    assert {row.id: bytes(row.data) for row in rows} == IMAGES
+    assert {row.id: row.label for row in rows} == {name: str(i) for i, name in enumerate(IMAGES)}
     assert all(row.encoded for row in rows)
     with pytest.raises(FlagError, match=f"-output {output} already exists"):
         Binary2Sequence.convert(spark, flags(**given))
 
 
-def test_a20_images_become_a_dataframe(spark, pictures, tmp_path):
+def test_a20_images_become_a_dataframe(spark, images, tmp_path):
     output = f"file:{tmp_path}/frame"
-    given = {"imageRoot": pictures, "labelFile": f"file:{pictures}/labels3.txt", "output": output}
+    given = {"imageRoot": images, "labelFile": f"file:{images}/labels3.txt", "output": output}
     assert "4 images" in Binary2DataFrame.convert(spark, flags(**given))
     frame = spark.read.parquet(output)
     assert frame.dtypes == [("SampleID", "string"), ("label", "int"), ("data", "binary")]
     rows = {row.SampleID: (row.label, bytes(row.data)) for row in frame.collect()}
-    assert rows == {f"id{i}": (i, data) for i, data in enumerate(PICTURES.values())}
+    assert rows == {f"id{i}": (i, data) for i, data in enumerate(IMAGES.values())}
 
 
-def test_labels_and_names_are_what_spark_takes_them_for(spark, pictures, tmp_path):
+def test_labels_and_names_are_parsed_like_spark_does(spark, images, tmp_path):
     (tmp_path / "labels").write_text("a.jpg +1 x\nd.jpg -1 y\n")
-    given = {"imageRoot": pictures, "labelFile": f"file:{tmp_path}/labels"}
+    given = {"imageRoot": images, "labelFile": f"file:{tmp_path}/labels"}
     key = "spark.sql.execution.arrow.useLargeVarTypes"
     spark.conf.set(key, "true")
     try:
@@ -154,23 +154,23 @@ def test_a_text_too_long_for_a_key_is_an_error():
         ("a.jpg seven x\n", "the label of a.jpg is not a number: seven"),
     ],
 )
-def test_invalid_label_files_are_refused(spark, pictures, tmp_path, lines, said):
+def test_invalid_label_files_are_refused(spark, images, tmp_path, lines, said):
     (tmp_path / "labels").write_text(lines)
-    given = {"imageRoot": pictures, "labelFile": f"file:{tmp_path}/labels"}
+    given = {"imageRoot": images, "labelFile": f"file:{tmp_path}/labels"}
     with pytest.raises(FlagError, match=said):
         Binary2DataFrame.convert(spark, flags(**given, output=f"file:{tmp_path}/out"))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_image_is_named_and_no_data_is_left(spark, pictures, tmp_path):
+def test_a_missing_image_is_named_and_no_data_is_left(spark, images, tmp_path):
     (tmp_path / "labels").write_text("a.jpg 1 x\nnone.jpg 2 y\n")
-    given = {"imageRoot": pictures, "labelFile": f"file:{tmp_path}/labels"}
+    given = {"imageRoot": images, "labelFile": f"file:{tmp_path}/labels"}
     with pytest.raises(Exception, match=r"none.jpg cannot be read on host \S+: "):
         Binary2DataFrame.convert(spark, flags(**given, output=f"file:{tmp_path}/out"))
     assert not list((tmp_path / "out").glob("part-*"))
 
 
-def test_what_is_no_lmdb_is_refused(spark, tmp_path):
+def test_a_file_that_is_not_an_lmdb_is_refused(spark, tmp_path):
     with pytest.raises(FlagError, match="cannot be read as an LMDB: "):
         LMDB2DataFrame.convert(spark, flags(imageRoot=tmp_path, output=f"file:{tmp_path}/out"))
     with pytest.raises(FlagError, match="must be on a path that all hosts see"):
@@ -197,7 +197,7 @@ def test_a_tool_reports_missing_arguments_in_one_line(capsys):
     assert "Usage: Tool -imageRoot X -output X" in capsys.readouterr().out
 
 
-def test_a_sequence_file_is_split_at_its_marks_and_a_failed_one_leaves_nothing(spark, tmp_path):
+def test_a_sequence_file_is_split_at_its_marks_and_a_failed_write_leaves_no_file(spark, tmp_path):
     records = [(b"key %04d" % i, bytes([i % 256]) * (i * 37 % 3000)) for i in range(2000)]
     output = f"file:{tmp_path}/seq"
     write_sequence(spark, spark.sparkContext.parallelize(records, 2), output)

@@ -28,16 +28,16 @@ LENGTH = 10
 def coco(tmp_path_factory):
     """A folder with images and two files in COCO's format: with captions and without."""
     folder = tmp_path_factory.mktemp("coco")
-    pictures = []
+    images = []
     for i in range(2):
-        (folder / f"COCO_{i}.jpg").write_bytes(b"picture %d" % i)
+        (folder / f"COCO_{i}.jpg").write_bytes(b"image %d" % i)
         size = {"height": 30 + i, "width": 40 + i}
-        pictures.append({"id": 70 + i, "file_name": f"COCO_{i}.jpg", "coco_url": f"u/{i}", **size})
+        images.append({"id": 70 + i, "file_name": f"COCO_{i}.jpg", "coco_url": f"u/{i}", **size})
     notes = [
         {"id": 900 + i, "image_id": 70 + i % 2, "caption": text} for i, text in enumerate(SENTENCES)
     ]
-    (folder / "coco.json").write_text(json.dumps({"images": pictures, "annotations": notes}))
-    (folder / "test.json").write_text(json.dumps({"images": pictures}))
+    (folder / "coco.json").write_text(json.dumps({"images": images, "annotations": notes}))
+    (folder / "test.json").write_text(json.dumps({"images": images}))
     return folder
 
 
@@ -77,7 +77,7 @@ def test_a20_captions_become_numbers_and_captions_again(spark, coco, rows):
         short = {number: captions.words_of(text)[: LENGTH - 1] for number, text in texts.items()}
         assert {row.id: row.said.split() for row in said} == short
     row = next(row for row in embedded.collect() if row.id == "902")
-    assert (row.data.height, row.data.width, bytes(row.data.image)) == (30, 40, b"picture 0")
+    assert (row.data.height, row.data.width, bytes(row.data.image)) == (30, 40, b"image 0")
     the, dog, runs = (vocab.ids[word] for word in ("the", "dog", "runs"))
     assert row.input_sentence == [0, the, dog, runs] + [-1] * 6
     assert row.cont_sentence == [0, 1, 1, 1] + [-1] * 6
@@ -95,9 +95,9 @@ def test_a_sentence_that_is_too_long_is_cut():
 
 def test_images_without_captions_are_converted_alone(spark, coco):
     conversions = DFConversions(spark)
-    pictures = conversions.Coco2ImageCaptionFile(f"file:{coco}/test.json", 1)
-    assert sorted(row.id for row in pictures.collect()) == [70, 71]
-    embedded = conversions.Image2Embedding(str(coco), pictures)
+    images = conversions.Coco2ImageCaptionFile(f"file:{coco}/test.json", 1)
+    assert sorted(row.id for row in images.collect()) == [70, 71]
+    embedded = conversions.Image2Embedding(str(coco), images)
     assert embedded.columns == ["id", "data", "label"] and embedded.count() == 2
 
 

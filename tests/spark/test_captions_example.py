@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT))
-from examples.captions import pictures, run
+from examples.captions import run, shapes
 
 
 @pytest.fixture(scope="module")
@@ -20,19 +20,19 @@ def done(spark, folder):
     return run.run(spark, folder)
 
 
-def test_a21_the_captions_are_learned_and_said_word_by_word(done, folder):
+def test_a21_captions_are_learned_and_generated_word_by_word(done, folder):
     assert done["loss"]["train"] < run.GOAL
-    captions = [pictures.caption_of(label) for label in range(len(pictures.CLASSES))]
+    captions = [shapes.caption_of(label) for label in range(len(shapes.CLASSES))]
     assert [one.said for one in done["train"]] == captions
     assert (folder / "captions_train.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_unseen_images_are_described(done):
-    right = sum(one.said == pictures.caption_of(i) for i, one in enumerate(done["test"]))
+    right = sum(one.said == shapes.caption_of(i) for i, one in enumerate(done["test"]))
     assert right >= 22, [one.said for one in done["test"]]  # all 24 where this was written
 
 
-def test_a21_words_one_by_one_are_what_the_unrolled_net_gives(done, folder):
+def test_a21_word_by_word_prediction_equals_the_unrolled_net(done, folder):
     import caffe
 
     weights = str(folder / "work" / "lrcn.caffemodel")

@@ -49,7 +49,7 @@ class RefusesOnOneRank(caffe.Layer):
         bottom[0].diff[...] = top[0].diff * (top[0].data > 0)
 """
 
-# Each part's paths come as JSON.
+# The paths of each part are JSON.
 PROGRAM = """
 import glob, json, os, signal, sys, threading, time, traceback
 from pyspark.sql import SparkSession, functions
@@ -72,30 +72,30 @@ def error(solver, model, notes):
     try:
         CaffeOnSpark(spark, events.append).train(sources.getSource(conf, True))
     except HearthError as error:
-        heard = time.time()
+        caught = time.time()
         raised = float(open(f"{notes}/raised").read())
-        print("after %.2f s" % (heard - raised), error)
+        print("after %.2f s" % (caught - raised), error)
     print("made", len([name for name in os.listdir(notes) if name.startswith("made-")]))
-    print("heard", [event["event"] for event in events].count("ready"), "ready")
+    print("saw", [event["event"] for event in events].count("ready"), "ready")
 
 # Once with rank 0 reaching this process, once with no connection.
 def live(solver, model):
     def train():
-        heard, running, others = [], [], set(faults.trainers())
+        seen, running, others = [], [], set(faults.trainers())
 
         def on_event(event):
-            heard.append(event)
+            seen.append(event)
             if event["event"] == "progress":
                 running.append(bool(set(faults.trainers()) - others))
 
         conf = config(solver, model)
         CaffeOnSpark(spark, on_event).train(sources.getSource(conf, True))
-        came = [event for event in heard if event["event"] == "progress"]
-        assert came, f"no progress among {heard}"
-        assert not any(event["event"] == "restart" for event in heard), heard
+        came = [event for event in seen if event["event"] == "progress"]
+        assert came, f"no progress among {seen}"
+        assert not any(event["event"] == "restart" for event in seen), seen
         late = sum("seconds" in event for event in came)
         print("came", running[0], "late", late, "of", len(came), "to", came[-1]["iteration"])
-        return [event["text"] for event in heard if event.get("level") == "W"]
+        return [event["text"] for event in seen if event.get("level") == "W"]
 
     print("warned", train())
     os.environ["TFOS_SERVER_HOST"] = "203.0.113.1"
@@ -110,10 +110,10 @@ def session(solver, model, table):
     cos.train(sources.getSource(conf, True))
     result = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
     assert result.columns == ["accuracy", "loss"] and result.count() == 2, result.collect()
-    told = cos.history.collect()
-    print("history", sorted({(row.phase, row.output) for row in told}))
-    print("tested after", [row.iteration for row in told if row.output == "accuracy"])
-    print("trained to", [row.iteration for row in told if row.phase == "TRAIN"][-1])
+    found = cos.history.collect()
+    print("history", sorted({(row.phase, row.output) for row in found}))
+    print("tested after", [row.iteration for row in found if row.output == "accuracy"])
+    print("trained to", [row.iteration for row in found if row.phase == "TRAIN"][-1])
     rows = sources.fromDataFrame(conf, spark.read.parquet(table), True)
     cos.train(rows)
     print("accuracy", cos.test(sources.getSource(conf, False))["accuracy"][0])
@@ -135,24 +135,24 @@ def session(solver, model, table):
 
 # One training without a fault, one whose trainer is killed: the same validations.
 def restart(solver, model, prefix):
-    struck, told, conf = [], [], config(solver, model)
+    killed, found, conf = [], [], config(solver, model)
     others = set(faults.trainers())  # of the predictions before
 
-    def strike():
+    def kill():
         if faults.wait_until(lambda: os.path.exists(f"{prefix}_iter_100.hearth.json"), 60):
-            struck.append(min(set(faults.trainers()) - others))
-            os.kill(struck[0], signal.SIGKILL)
+            killed.append(min(set(faults.trainers()) - others))
+            os.kill(killed[0], signal.SIGKILL)
 
     def train():
         train, test = sources.getSource(conf, True), sources.getSource(conf, False)
-        return CaffeOnSpark(spark, told.append).trainWithValidation(train, test).collect()
+        return CaffeOnSpark(spark, found.append).trainWithValidation(train, test).collect()
 
     unbroken = train()
     for file in glob.glob(f"{prefix}_iter_*"):
         os.remove(file)
-    threading.Thread(target=strike).start()
+    threading.Thread(target=kill).start()
     broken = train()
-    print([event["reason"] for event in told if event["event"] == "restart"])
+    print([event["reason"] for event in found if event["event"] == "restart"])
     print("rows", len(broken), "same", broken == unbroken)
 
 for name, part in (("error", error), ("live", live), ("session", session), ("restart", restart)):
@@ -176,7 +176,7 @@ def refusing_solver(digits, notes):
 
 @pytest.fixture(scope="module")
 def said(digits, tmp_path_factory):
-    """What the process printed, by part."""
+    """The process's output, by part."""
     folder = tmp_path_factory.mktemp("connect")
     model, prefix, notes = str(folder / "m.caffemodel"), str(folder / "snap"), folder / "notes"
     notes.mkdir()
@@ -208,25 +208,25 @@ def said(digits, tmp_path_factory):
 
 
 def test_the_first_error_of_a_session_arrives_once_within_five_seconds(said):
-    told = re.search(
+    found = re.search(
         r"^after ([\d.]+) s rank \d on host \S+ failed: (.*)", said["error"], re.MULTILINE
     )
-    assert told, said["error"]
-    assert "iteration 19: layer 'relu1' (Python), forward" in told[2]
+    assert found, said["error"]
+    assert "iteration 19: layer 'relu1' (Python), forward" in found[2]
     assert "no more today" in said["error"]
-    assert float(told[1]) < 5
-    assert "\nmade 2\nheard 1 ready\n" in said["error"]  # one layer a rank: nothing was repeated
+    assert float(found[1]) < 5
+    assert "\nmade 2\nsaw 1 ready\n" in said["error"]  # one layer a rank: nothing was repeated
 
 
 def test_events_arrive_live_or_with_the_result(said):
     assert len(said["live"].splitlines()) == 4, said["live"]
-    live, warned, late, told = said["live"].splitlines()
+    live, warned, late, found = said["live"].splitlines()
     assert re.fullmatch(r"came True late 0 of \d+ to 400", live), said["live"]
     assert warned == "warned []"
     # Trainers may take a moment to end.
     count = re.fullmatch(r"came \w+ late (\d+) of (\d+) to 400", late)
     assert count and count[1] == count[2], said["live"]
-    assert "no progress was shown while the training ran: " in told and "203.0.113.1" in told
+    assert "no progress was shown while the training ran: " in found and "203.0.113.1" in found
 
 
 def test_a_session_trains_tests_and_extracts_features(said, digits):

@@ -62,15 +62,15 @@ class Terminal:
         assert found and self.process.poll() is None, self.said()
 
     def hears(self) -> bool:
-        """Whether its own handler is there, rather than Python's: its work has a thread then."""
+        """Whether Hearth's signal handler is installed: then a thread does the work."""
         return len(os.listdir(f"/proc/{self.process.pid}/task")) > 1
 
     def interrupt(self, whole_group: bool = True) -> None:
-        """As a terminal does, or as `kill -INT` does."""
+        """Sends SIGINT like a terminal, or like `kill -INT`."""
         (os.killpg if whole_group else os.kill)(self.process.pid, signal.SIGINT)
 
     def check_end(self, before: int) -> None:
-        """Status 130; after the first `before` characters one line beside those of the trainers."""
+        """Status 130; after the first `before` characters one line, without those of trainers."""
         try:
             status = self.process.wait(30)
         except subprocess.TimeoutExpired:
@@ -109,7 +109,7 @@ def sleeper(tmp_path, digits) -> Iterator[Terminal]:
     terminal.close()
 
 
-def test_a_training_ends_in_one_line_and_leaves_nothing(terminal):
+def test_an_interrupted_training_prints_one_line_and_leaves_no_process(terminal):
     shared = set(os.listdir("/dev/shm"))
     terminal.await_(lambda: "loss = " in terminal.said())
     assert any("--control-fd" in line for line in processes_with(terminal.mark))
@@ -131,8 +131,8 @@ def test_so_does_a_test(sleeper, tmp_path):
     check_nothing_left(sleeper.mark, sleeper.temporary, shared)
 
 
-# Python loads its modules; a shell looks for Java; the JVM is there, but nobody has heard of it
-# yet; py4j asks it for a session; executors start.
+# Python loads its modules; a shell looks for Java; the JVM runs but has not reported its port yet;
+# py4j asks it for a session; executors start.
 @pytest.mark.parametrize(
     ("seconds", "whole_group"), [(0.3, True), (1, False), (2, True), (3, False), (5, True)]
 )

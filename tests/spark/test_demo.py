@@ -10,7 +10,7 @@ import pytest
 @pytest.mark.long
 @pytest.mark.timeout(900)  # half a minute where nothing else runs
 def test_the_demo_reaches_its_accuracies(tmp_path):
-    """As the wheel's package; `make demo` runs the same file in its place."""
+    """Runs the demo as a package; `make demo` runs the same file from the checkout."""
     command = [sys.executable, "-m", "hearth.demo"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=850, env=environment)
@@ -20,7 +20,7 @@ def test_the_demo_reaches_its_accuracies(tmp_path):
     assert (folder / "work" / "lenet_memory.caffemodel").exists()
 
 
-def test_the_demo_says_what_it_lacks():
+def test_the_demo_reports_missing_packages():
     code = (
         "import importlib.util as u; find = u.find_spec\n"
         "u.find_spec = lambda name: None if name == 'pyspark' else find(name)\n"

@@ -1,4 +1,4 @@
-"""The Python blocks of the documentation run as they are pasted, each by itself."""
+"""The Python blocks of the documentation run unchanged, one by one."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def test_a_block_runs_as_pasted(spark, digits, tmp_path, monkeypatch, name, line
     solver = tmp_path / "lenet_cos_solver.prototxt"
     solver.write_text(re.sub(r"(?m)^max_iter: .*", "max_iter: 20", solver.read_text()))
     monkeypatch.chdir(tmp_path)
-    # What it writes goes where other tests are not; the lines are numbered as in the document.
+    # Its files go to a separate folder; the lines are numbered as in the document.
     code = "\n" * (line - 1) + block.replace("/tmp/", f"{tmp_path}/")
     exec(compile(code, str(ROOT / name), "exec"), {"__name__": "__main__"})

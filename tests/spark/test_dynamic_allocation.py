@@ -78,7 +78,7 @@ def test_executors_that_cannot_be_held_are_refused(settings, can_keep, said):
         dynamic_allocation.refuse_for_nodes(settings.get, can_keep)
 
 
-def test_nothing_is_refused_without_it():
+def test_trainings_without_dynamic_allocation_are_accepted():
     dynamic_allocation.refuse_for_nodes({CACHED: "60s"}.get, False)
     dynamic_allocation.refuse_for_nodes(ON.get, True)
     dynamic_allocation.refuse_for_ranks({}.get)

@@ -34,7 +34,7 @@ def test_a_failing_ranks_message_reaches_the_driver_within_five_seconds(spark, d
     rows = rows.selectExpr("id", "map(label, label) as label", "image")
     others, seen, at = set(trainers()), {}, []
 
-    def has_ended():  # as a trainer does that has told of its failure
+    def has_ended():  # as a trainer does after reporting its failure
         now = set(trainers()) - others
         seen.update({pid: time.monotonic() for pid in now - set(seen)})
         return set(seen) - now
@@ -47,10 +47,10 @@ def test_a_failing_ranks_message_reaches_the_driver_within_five_seconds(spark, d
     watcher.start()
     with pytest.raises(HearthError, match=r"rank \d on host \S+ failed: .*label"):
         train(spark, conf, rows)
-    heard = time.monotonic()
+    reported = time.monotonic()
     watcher.join()
-    assert heard - at[0] < 5
-    assert heard - min(seen.values()) < 60  # and they did not linger, either: the first row is bad
+    assert reported - at[0] < 5
+    assert reported - min(seen.values()) < 60  # and they soon ended
     assert no_trainer_left()
 
 
@@ -81,9 +81,9 @@ def test_a_killed_trainer_is_named_and_the_others_end(spark, digits):
     killer.start()
     with pytest.raises(HearthError, match=r"rank \d on host \S+ (went away|failed)"):
         train(spark, conf)
-    heard = time.monotonic()
+    reported = time.monotonic()
     killer.join()
-    assert heard - killed[0][1] < 5
+    assert reported - killed[0][1] < 5
     assert no_trainer_left()
 
 
@@ -128,7 +128,7 @@ def test_the_sessions_settings_are_restored(spark):
 
 def test_an_existing_session_keeps_its_home(spark, tmp_path, monkeypatch):
     home = os.environ["SPARK_HOME"]
-    monkeypatch.setenv("SPARK_HOME", home)  # comes back whatever happens
+    monkeypatch.setenv("SPARK_HOME", home)  # restored in any case
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     found = spark_session.start("again", executors=2)

@@ -47,12 +47,12 @@ def folder(tmp_path_factory, digits, trained):
     folder = tmp_path_factory.mktemp("finetuning")
     model = trained.modelPath.removeprefix("file:")
     (folder / "published.caffemodel").write_bytes(as_published(model))
-    (folder / "pictures").mkdir()
+    (folder / "images").mkdir()
     for split in ("train", "test"):
         table = pq.read_table(digits.table("png", split))
         odd = pa.array(np.asarray(table["label"]) % 2, pa.int32())
         columns = {"id": table["id"], "label": odd, "data": table["image"]}
-        pq.write_table(pa.table(columns), folder / "pictures" / f"{split}.parquet")
+        pq.write_table(pa.table(columns), folder / "images" / f"{split}.parquet")
     for name, text in blocks("prototxt"):
         (folder / name).write_text(text)
     return folder
@@ -66,7 +66,7 @@ def first_weights(path):
 
 
 @pytest.mark.timeout(400)
-def test_the_commands_run_and_keep_what_was_learned(folder, trained):
+def test_the_commands_run_and_keep_the_learned_weights(folder, trained):
     ((_, text),) = blocks("sh")
     python = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{python}:{os.environ['PATH']}"}
@@ -93,4 +93,4 @@ def test_the_python_lines_run_on_a_data_frame(folder, spark, monkeypatch):
     exec(compile(text, "docs/finetuning.md", "exec"), names)
     assert names["accuracy"] > 0.93
     assert names["answers"].columns == ["SampleID", "odd_or_even", "label"]
-    assert names["answers"].count() == pq.read_metadata(folder / "pictures/test.parquet").num_rows
+    assert names["answers"].count() == pq.read_metadata(folder / "images/test.parquet").num_rows

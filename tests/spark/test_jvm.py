@@ -191,11 +191,11 @@ def scala(home, digits, endless, saved_model, tmp_path_factory) -> Iterator[Subm
     given += (own, ",".join(own_solver(digits, kind) for kind in NO_SOURCES))
     program = Submitted(folder, home, "programs.DigitsInScala", *given)
     try:
-        assert program.result("strike") == "a trainer"
+        assert program.result("kill") == "a trainer"
         program.await_iterations()
         # The youngest: those that tested live as long as their Python workers.
         os.kill(max(marked_processes("--control-fd")), signal.SIGKILL)
-        program.await_(lambda: "strike: the JVM" in program.said())
+        program.await_(lambda: "kill: the JVM" in program.said())
         program.await_iterations()
         yield program
     finally:
@@ -234,15 +234,17 @@ def test_a_custom_source_trains_tests_and_extracts(scala, digits):
 
 def test_an_invalid_source_is_a_one_line_error(scala):
     scala.result("wrong")
-    told = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
-    assert len(told) == len(NO_SOURCES)
-    for line, said in zip(told, NO_SOURCES.values(), strict=True):
+    lines = re.findall(r"^RESULT refused: (.*)$", scala.said(), re.MULTILINE)
+    assert len(lines) == len(NO_SOURCES)
+    for line, said in zip(lines, NO_SOURCES.values(), strict=True):
         assert line.startswith("code=invalid_argument rank=-1 ") and said in line
 
 
 def test_an_invalid_prototxt_is_reported_with_its_line(scala):
-    told = r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
-    assert re.fullmatch(told, scala.result("wrong"))
+    wanted = (
+        r"code=invalid_argument rank=-1 lost=false host=false \S+_solver\.prototxt:\d+:.*many.*"
+    )
+    assert re.fullmatch(wanted, scala.result("wrong"))
 
 
 def test_a_refused_value_leaves_the_config_unchanged(scala):
@@ -270,7 +272,7 @@ def test_the_secret_is_in_the_python_process_alone(scala):
     assert not any(secret in environment_of(pid) for pid in others)
 
 
-def test_nothing_is_left_of_a_jvm_that_is_killed(scala):
+def test_a_killed_jvm_leaves_no_process(scala):
     assert drivers()
     os.kill(scala.process.pid, signal.SIGKILL)
     assert scala.end() == -signal.SIGKILL
@@ -349,14 +351,14 @@ def test_ctrl_c_ends_the_jvm_and_its_python(submit, digits, endless):
 
 
 @pytest.mark.parametrize(
-    ("python", "told"),
+    ("python", "said"),
     [
         ('#!/bin/sh\nexec {python} -I -S "$@"\n', "has no package hearth: install hearth-spark"),
         ("#!/bin/sh\nexit 3\n", "ended with status 3 before it began"),
         (None, "cannot be started"),
     ],
 )
-def test_an_unusable_python_is_reported_in_one_line(submit, digits, tmp_path, python, told):
+def test_an_unusable_python_is_reported_in_one_line(submit, digits, tmp_path, python, said):
     program = tmp_path / "python"
     if python is not None:
         program.write_text(python.format(python=sys.executable))
@@ -365,5 +367,5 @@ def test_an_unusable_python_is_reported_in_one_line(submit, digits, tmp_path, py
     submitted = submit(MAIN, *flags, MASTER="local[1]", PYSPARK_PYTHON=str(program))
     assert submitted.end() == 1
     (line,) = [text for text in submitted.complained().splitlines() if "HearthException" in text]
-    assert told in line and str(program) in line
+    assert said in line and str(program) in line
     assert "at hearth." not in submitted.complained()

@@ -284,7 +284,7 @@ def test_events_of_rank_0_arrive_and_its_done_event_is_the_result(start):
 join()
 send(event="progress", iteration=1)
 send(event="validation", iteration=10, outputs={"loss": [rank]})
-if rank == 0: time.sleep(0.5)  # the others' words come first, and are none of the run's
+if rank == 0: time.sleep(0.5)  # the others' output comes first, and is not the run's
 outcome = {"of": rank}
 """
     result, events = start(body)
@@ -298,8 +298,8 @@ def test_dropped_log_lines_are_counted(start, monkeypatch):
     counts = iter([7])
     monkeypatch.setattr(_core.Coordinator, "take_dropped_log_lines", lambda _: next(counts, 0))
     _, events = start("join()", world=1)
-    told = [event["text"] for event in events if event["event"] == "log"]
-    assert told == ["7 log lines arrived too fast to be shown here; see the executors' logs"]
+    seen = [event["text"] for event in events if event["event"] == "log"]
+    assert seen == ["7 log lines arrived too fast to be shown here; see the executors' logs"]
 
 
 def test_a_trainer_may_stop_before_all_rows_were_read(spark, start):
@@ -367,10 +367,10 @@ def test_finished_ranks_that_stop_responding_cost_no_result(start, monkeypatch):
 
 def test_an_error_of_a_rank_is_not_retried(start):
     body = 'join()\nif rank == 1: fail("invalid_argument", "layer conv1: odd")\nmeet("a")'
-    told = []
+    seen = []
     with pytest.raises(HearthError, match=r"rank 1 .*layer conv1: odd$"):
-        start(body, max_restarts=3, on_event=told.append)
-    assert not any(event["event"] == "restart" for event in told)
+        start(body, max_restarts=3, on_event=seen.append)
+    assert not any(event["event"] == "restart" for event in seen)
 
 
 def test_unreadable_rows_fail_with_sparks_message(spark, start):

@@ -44,8 +44,8 @@ def test_a_restart_waits_for_executors_and_reports_it(start, monkeypatch):
         test_launch.DIES_UNTIL.format(generation=1), max_restarts=1, on_event=on_event
     )
     assert result["generation"] == 1
-    told = [event["text"] for event in events if event["event"] == "waiting"]
-    assert [re.sub(r"\(\d+ of", "(N of", text) for text in told] == [
+    seen = [event["text"] for event in events if event["event"] == "waiting"]
+    assert [re.sub(r"\(\d+ of", "(N of", text) for text in seen] == [
         f"waiting for executors: {n} of 2 slots (N of 300 s)" for n in (0, 1)
     ]
 

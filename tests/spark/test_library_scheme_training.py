@@ -15,7 +15,7 @@ from hearth.files.uri import write_text
 
 @pytest.fixture
 def train(spark, digits, tmp_path):
-    place = f"local://{tmp_path}/place"
+    root = f"local://{tmp_path}/models"
 
     def train(watcher, folder, **flags):
         solver = digits.solver(
@@ -24,10 +24,10 @@ def train(spark, digits, tmp_path):
         net = Path(solver.replace("_solver", "_net"))
         rows = digits.table("raw", "train")
         net.write_text(net.read_text().replace("file:work/raw/train.parquet", f"local://{rows}"))
-        model = f"{place}/{folder}/lenet.caffemodel"
+        model = f"{root}/{folder}/lenet.caffemodel"
         conf = Config(spark, {"conf": solver, "model": model, "clusterSize": "2", **flags})
         CaffeOnSpark(spark, watcher).train(DataSource(spark).getSource(conf, True))
-        return tmp_path / "place" / folder
+        return tmp_path / "models" / folder
 
     return train
 
@@ -42,8 +42,7 @@ def test_an_interrupted_training_resumes_from_remote_files(train, spill):
     def watch(event):
         due = event.get("event") == "progress" and event["iteration"] >= injector.iteration
         if due and injector.injected_at is None:
-            # A snapshot is stored a moment after it was written. The training does not end
-            # meanwhile.
+            # A snapshot is stored a moment after it was written; the training must not end before.
             for pid in injector.ranks()[:1]:
                 os.kill(pid, signal.SIGSTOP)
             assert wait_until(lambda: list(there.glob("lenet_iter_*.hearth.json")), 8)

@@ -1,4 +1,4 @@
-"""A node's host that drops off the network: the cluster restarts elsewhere and loses no row."""
+"""A node's host leaves the network: the cluster restarts on other hosts and loses no row."""
 
 import os
 import re
@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from conftest import MARK
-from hosts import FAR, NAME, NEAR
-from standalone import Place, StandaloneCluster
+from hosts import LOCAL, NAME, REMOTE
+from standalone import StandaloneCluster, WorkerHost
 from waiting import wait_until
 
 HEARTBEAT_S = 10
@@ -56,11 +56,12 @@ def rows_of(folder, start):
 
 
 @pytest.mark.timeout(600)  # a minute where nothing else runs
-def test_a_cluster_survives_the_loss_of_a_host(far, tmp_path):
+def test_a_cluster_survives_the_loss_of_a_host(remote, tmp_path):
     os.environ.update([MARK.split("=")])
     folder, log = tmp_path / "rows", tmp_path / "driver.log"
     folder.mkdir()
-    with StandaloneCluster(tmp_path, [Place(NEAR), Place(FAR, far.prefix)]) as cluster:
+    hosts = [WorkerHost(LOCAL), WorkerHost(REMOTE, remote.prefix)]
+    with StandaloneCluster(tmp_path, hosts) as cluster:
         command = [sys.executable, "-c", PROGRAM, cluster.url, str(folder), str(ROWS)]
         with log.open("w") as errors:
             driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -68,16 +69,16 @@ def test_a_cluster_survives_the_loss_of_a_host(far, tmp_path):
             hosts = {driver.stdout.readline().strip() for _ in range(2)}
             assert NAME in hosts and len(hosts) == 2, log.read_text()[-3000:]
             assert wait_until(lambda: len(list(folder.glob("0-*"))) == 2, 60)
-            cluster.add_worker(Place(NEAR), cores=2)
-            far.link("down")
+            cluster.add_worker(WorkerHost(LOCAL), cores=2)
+            remote.link("down")
             (folder / "cut").touch()
-            # 15 s on a machine of one's own. Spark itself would notice after 120 s.
+            # 15 s on an idle machine. Spark itself would notice after 120 s.
             assert wait_until(lambda: list(folder.glob("1-*")), 100), log.read_text()[-3000:]
             said, _ = driver.communicate(timeout=90)
         finally:
             driver.kill()
             driver.wait()
-    told = log.read_text()
-    assert (driver.returncode, said) == (0, "1\n"), told[-3000:]
-    assert re.search(rf"worker:\d on host {NAME} has been silent for {HEARTBEAT_S} s", told), told
+    text = log.read_text()
+    assert (driver.returncode, said) == (0, "1\n"), text[-3000:]
+    assert re.search(rf"worker:\d on host {NAME} has been silent for {HEARTBEAT_S} s", text), text
     assert set(rows_of(folder, 0)) | set(rows_of(folder, 1)) == set(range(ROWS))

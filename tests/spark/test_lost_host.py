@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 from conftest import MARK
 from faults import trainers
-from hosts import FAR, NAME, NEAR
-from standalone import Place, StandaloneCluster
+from hosts import LOCAL, NAME, REMOTE
+from standalone import StandaloneCluster, WorkerHost
 from waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 HEARTBEAT_S = 10
 SNAPSHOT = 20
 
-# Trains as often as it is told to by a line, and tells each event.
+# Trains once per line of input, and prints each event.
 PROGRAM = """
 import json, sys, time
 from pathlib import Path
@@ -84,8 +84,8 @@ class Driver:
 
     def story(self):
         """A log with times, for failed tests."""
-        told = [(at, event) for at, event in self.events if event.get("level") != "I"]
-        return f"{told}\n{self._log.read_text()[-3000:]}"
+        said = [(at, event) for at, event in self.events if event.get("level") != "I"]
+        return f"{said}\n{self._log.read_text()[-3000:]}"
 
     def close(self):
         self._process.stdin.close()
@@ -95,60 +95,61 @@ class Driver:
 
 
 @pytest.fixture
-def driver(far, tmp_path):
-    """Of ranks on both hosts, and with a spare Worker on the near one."""
+def driver(remote, tmp_path):
+    """The driver of ranks on both hosts, with a spare Worker on the local one."""
     os.environ.update([MARK.split("=")])
-    with StandaloneCluster(tmp_path, [Place(NEAR), Place(FAR, far.prefix)]) as cluster:
+    hosts = [WorkerHost(LOCAL), WorkerHost(REMOTE, remote.prefix)]
+    with StandaloneCluster(tmp_path, hosts) as cluster:
         driver = Driver(cluster.url, tmp_path)
         try:
             driver.train()
             driver.wait_for("ready")
             # Where two Workers could hold an executor, the Master takes the one with more slots.
-            cluster.add_worker(Place(NEAR), cores=2)
+            cluster.add_worker(WorkerHost(LOCAL), cores=2)
             yield driver
         finally:
             driver.close()
 
 
-def cut(far):
-    """Cuts the link while no rank moves: a fast training would else be over before."""
+def cut(remote):
+    """Cuts the link while all ranks are stopped, so that a fast training does not end first."""
     found = trainers()
     for signal_number in (signal.SIGSTOP, signal.SIGCONT):
         for process in found:
             os.kill(process, signal_number)
         if signal_number == signal.SIGSTOP:
-            far.link("down")
+            remote.link("down")
 
 
-def ranks_at(far):
-    return set(trainers()).intersection(far.processes())
+def ranks_at(remote):
+    return set(trainers()).intersection(remote.processes())
 
 
 @pytest.mark.timeout(900)  # a minute and a half where nothing else runs
-def test_a_training_survives_a_network_pause_and_a_lost_host(driver, far):
+def test_a_training_survives_a_network_pause_and_a_lost_host(driver, remote):
     unbroken = driver.wait_for("done")[1]["weights_sha256"]
 
     driver.train()
     driver.wait_for("progress")
-    cut(far)
-    assert len(ranks_at(far)) == 1
+    cut(remote)
+    assert len(ranks_at(remote)) == 1
     time.sleep(HEARTBEAT_S / 2)
-    far.link("up")
+    remote.link("up")
     assert driver.wait_for("done")[1]["weights_sha256"] == unbroken
     assert not driver.of("restart")  # a pause below the heartbeat costs nothing else
 
     driver.train()
     assert wait_until(lambda: max([0, *driver.iterations()]) > SNAPSHOT, 60)
-    cut(far)
+    cut(remote)
     lost_at = time.monotonic()
     at, restart = driver.wait_for("restart")
     assert HEARTBEAT_S - 2 < at - lost_at < HEARTBEAT_S + 30
     said = rf"rank [01] on host {NAME} has been silent for {HEARTBEAT_S} s: it is frozen or its net"
     assert re.match(said, restart["reason"])
-    # The rank on the lost host has lost the driver, and ends by itself.
-    assert wait_until(lambda: not ranks_at(far), lost_at + HEARTBEAT_S + 30 - time.monotonic())
+    # The rank on the lost host loses the driver, and ends.
+    assert wait_until(lambda: not ranks_at(remote), lost_at + HEARTBEAT_S + 30 - time.monotonic())
     at, done = driver.wait_for("done")
-    assert at - lost_at < 90  # a third of it where nobody else uses the machine
+    assert at - lost_at < 90  # a third of it on an idle machine
     assert driver.of("ready")[-1][1]["iteration"] >= SNAPSHOT, driver.story()
     assert done["weights_sha256"] == unbroken
     assert len(driver.of("restart")) == 1

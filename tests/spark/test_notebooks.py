@@ -8,8 +8,8 @@ from nbclient import NotebookClient
 FOLDER = ROOT / "examples" / "notebooks"
 
 
-def pictures_of(notebook):
-    """How many pictures the cells of a notebook have put out."""
+def images_of(notebook):
+    """Number of images in the output of a notebook's cells."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     return sum("image/png" in output.get("data", {}) for output in outputs)
 
@@ -28,7 +28,7 @@ def test_a_notebook_runs_and_draws_as_it_was_committed(name, tmp_path):
     run = nbformat.from_dict(committed)
     client = NotebookClient(run, timeout=450, resources={"metadata": {"path": str(FOLDER)}})
     client.execute()  # raises at the first cell that fails
-    assert pictures_of(run) == pictures_of(committed) > 0
+    assert images_of(run) == images_of(committed) > 0
 
 
 def test_every_notebook_is_run_here():

@@ -111,7 +111,7 @@ def test_values_refused_by_a_model_fail_the_job_not_the_node(frame, tmp_path):
     assert len(model.pids()) == 1
 
 
-def test_prepare_runs_on_the_executors_and_devices_serve_what_it_makes(frame):
+def test_prepare_runs_on_the_executors_and_the_model_on_the_devices(frame):
     where = os.getpid()
 
     def decode(image):

@@ -38,14 +38,14 @@ def in_the_middle(folder: str, batches):
 
     from hearth.cluster.task.node_process import executor_pid
 
-    def is_struck() -> bool:
-        return os.path.exists(f"{folder}/struck")
+    def is_killed() -> bool:
+        return os.path.exists(f"{folder}/killed")
 
     for batch in batches:
         yield batch.slice(0, 60)
-        if not is_struck():
+        if not is_killed():
             Path(folder, f"{executor_pid()}-{TaskContext.get().partitionId()}").touch()
-            assert wait_until(is_struck, WAIT_S), "no executor was killed"
+            assert wait_until(is_killed, WAIT_S), "no executor was killed"
         yield batch.slice(60)
 
 
@@ -64,16 +64,16 @@ def test_a_job_that_loses_an_executor_gives_each_row_once_or_one_error(spark, tm
     assert of_node in executors and len(executors) == 2
     victim = of_node if lost == "of the node" else (executors - {of_node}).pop()
     folder = str(tmp_path)
-    struck = []
+    killed = []
 
-    def strike():
+    def kill():
         wait_until(lambda: all(list(tmp_path.glob(f"{pid}-*")) for pid in executors), WAIT_S)
         os.kill(victim, signal.SIGKILL)
-        struck.append(wait_until(lambda: not is_alive(victim), 30))
-        Path(folder, "struck").touch()
+        killed.append(wait_until(lambda: not is_alive(victim), 30))
+        Path(folder, "killed").touch()
 
-    striker = threading.Thread(target=strike)
-    striker.start()
+    killer = threading.Thread(target=kill)
+    killer.start()
     rows = frame.mapInArrow(lambda batches: in_the_middle(folder, batches), "id bigint")
     try:
         if lost == "of the node":
@@ -84,6 +84,6 @@ def test_a_job_that_loses_an_executor_gives_each_row_once_or_one_error(spark, tm
         else:
             computed(rows)
     finally:
-        striker.join()
-    assert struck == [True]
+        killer.join()
+    assert killed == [True]
     computed(frame)  # by the node that is left, or by another one

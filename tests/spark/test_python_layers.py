@@ -27,7 +27,7 @@ class Relu(caffe.Layer):
 
 
 class RefusesOnOneRank(Relu):
-    """The rank that comes first to forward number 20 fails."""
+    """The first rank to reach forward number 20 fails."""
 
     def setup(self, bottom, top):
         self.forwards = 0
@@ -76,7 +76,7 @@ def weights_of(events):
     return {event["weights_sha256"] for event in events if event.get("event") == "done"}
 
 
-def test_a_layer_in_python_trains_the_model_that_hearths_own_does(train):
+def test_a_python_layer_trains_the_same_model_as_the_built_in_one(train):
     assert weights_of(train("Relu")) == weights_of(train())
 
 

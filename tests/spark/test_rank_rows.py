@@ -37,7 +37,7 @@ def assert_in_this_order(rows, order, stream="train"):
 
 
 def everything(numbers):
-    """Rows of many kinds of columns, of which some are equal and some differ in a null alone."""
+    """Rows of many kinds of columns, of which some are equal and some differ only in a null."""
     number = functions.col("id")
     return numbers.select(
         (number / 3).cast("long").alias("id"),
@@ -162,7 +162,7 @@ CORES = "spark.sql.leafNodeDefaultParallelism"
 MERGED = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 
 
-def test_the_number_of_cores_is_pinned_but_not_what_the_user_set(spark):
+def test_the_number_of_cores_is_pinned_unless_the_user_set_it(spark):
     cores = str(spark.sparkContext.defaultParallelism)
     shuffled = [spark.range(10).distinct()]
     conf = launch_conf(spark, 2, shuffled)
@@ -189,7 +189,7 @@ def test_files_are_cut_by_the_pinned_number(spark, tmp_path):
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_the_frames_own_older_plan_does_not_decide(spark, cached):
+def test_an_older_plan_of_the_frame_is_ignored(spark, cached):
     frame = spark.sql("select * from range(100)")
     if cached:  # planned with the cores of today
         assert frame.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism

@@ -16,7 +16,7 @@ from PIL import Image
 
 EXAMPLE = ROOT / "examples" / "captions"
 STEPS = 21
-CAPTIONS = ("A blue wall.", "A red door, and a green one.")
+CAPTIONS = ("A blue wall.", "A red wall, and a green one.")
 
 
 def write_images(folder):
@@ -53,7 +53,7 @@ def run(*command):
 
 
 @pytest.mark.long
-def test_a_net_of_21_steps_learns_captions_of_20_words_and_they_come_back(tmp_path):
+def test_a_net_of_21_steps_learns_captions_of_20_words(tmp_path):
     write_images(tmp_path)
     out = f"file:{tmp_path}/out"
     folders = ("-vocabDir", "words", "-embeddingDFDir", "embedded", "-output", out)
@@ -79,4 +79,4 @@ def test_a_net_of_21_steps_learns_captions_of_20_words_and_they_come_back(tmp_pa
     shutil.rmtree(tmp_path / "out" / "captions")
     run("hearth.cli", "Embedding2Caption", "-imageCaptionDFDir", "captions", *folders)
     text = "".join(part.read_text() for part in (tmp_path / "out" / "captions").glob("part-*"))
-    assert "a red door , and a green one" in text and "a blue wall" in text
+    assert "a red wall , and a green one" in text and "a blue wall" in text

@@ -1,4 +1,4 @@
-"""A training that loses processes recovers by itself, with the same result."""
+"""A training that loses processes recovers with the same result."""
 
 import random
 import re
@@ -159,21 +159,21 @@ def test_after_max_restarts_the_failure_is_clear(train):
     class Relentless(FaultInjector):
         """Once in each generation, ignoring its late events."""
 
-        strikes = 0
+        injected = 0
 
         def __call__(self, event):
             if event.get("event") == "restart":
                 self.injected_at, self.landed = None, False
             super().__call__(event)
 
-        def strike(self):
-            super().strike()
-            self.strikes += self.landed
+        def inject(self):
+            super().inject()
+            self.injected += self.landed
 
     injector = Relentless("trainer", 1)
     with pytest.raises(HearthError, match=r"rank \d on host .*failed after 1 restarts"):
         train(injector, maxRestarts="1")
-    assert injector.strikes == 2
+    assert injector.injected == 2
     assert wait_until(lambda: not trainers(), 30)
 
 

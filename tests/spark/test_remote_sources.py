@@ -54,8 +54,8 @@ def train(spark, net, sources):
         conf = net.config(spark, layer, sources(kind), fields=fields, iterations=12, **flags)
         events = []
         CaffeOnSpark(spark, events.append).train(DataSource(spark).getSource(conf, True))
-        told = [event["text"] for event in events if "for 2 ranks" in event.get("text", "")]
-        assert len(told) == 1 and "in equal numbers of rows" in told[0], told
+        lines = [event["text"] for event in events if "for 2 ranks" in event.get("text", "")]
+        assert len(lines) == 1 and "in equal numbers of rows" in lines[0], lines
         read = [event["text"] for event in events if "bytes of files" in event.get("text", "")]
         assert len(read) == 1
         weights = weights_of(conf)
@@ -89,7 +89,7 @@ def test_streamed_rows_have_the_same_order_again(train):
         ("SnappyCodec", "BLOCK"),
     ],
 )
-def test_what_hadoop_writes_is_read_as_hadoop_reads_it(spark, net, rows, codec, kind):
+def test_files_that_hadoop_wrote_are_read_like_hadoop_reads_them(spark, net, rows, codec, kind):
     path = net.folder / f"written_{codec}_{kind}"
     pairs = [
         (
@@ -116,7 +116,7 @@ def test_what_hadoop_writes_is_read_as_hadoop_reads_it(spark, net, rows, codec, 
         ]
 
 
-def test_what_only_hadoop_can_unpack_is_read_by_spark(spark, net, rows, caplog, sources):
+def test_codecs_that_only_hadoop_has_are_read_by_spark(spark, net, rows, caplog, sources):
     path = net.folder / "sequence" / "part-0"
     content = path.read_bytes()
     path.write_bytes(content.replace(b"SEQ\6", b"SEQ\5", 1))

@@ -153,7 +153,7 @@ def test_without_settings_there_is_no_profile():
 
 
 @pytest.mark.parametrize("given", ["gpu", {"gpu": 1}, TaskResourceRequests().cpus(2)])
-def test_what_is_no_profile_is_refused_by_its_type(given):
+def test_a_profile_of_a_wrong_type_is_refused(given):
     name = type(given).__name__
     with pytest.raises(TypeError, match=f"profile is a {name}: give a pyspark.resource.Resource"):
         task_profile({}.get, given)

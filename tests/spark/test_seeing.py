@@ -79,11 +79,11 @@ def test_histograms_of_weights_and_gradients_are_recorded(watched):
     assert sorted(found) == sorted(tags)
     for name, size in {"conv1/0": 20 * 25, "ip2/0": 10 * 500}.items():
         for kind in ("weights", "gradients"):
-            told = found[f"{kind}/{name}"]
-            assert [event["iteration"] for event in told] == [40, 80]
-            assert {len(event["counts"]) for event in told} == {30}
-            assert {sum(event["counts"]) for event in told} == {size}
-            assert all(event["least"] < 0 < event["most"] for event in told)
+            seen = found[f"{kind}/{name}"]
+            assert [event["iteration"] for event in seen] == [40, 80]
+            assert {len(event["counts"]) for event in seen} == {30}
+            assert {sum(event["counts"]) for event in seen} == {size}
+            assert all(event["least"] < 0 < event["most"] for event in seen)
     (file,) = watched[1].glob("events.out.tfevents.*")
     assert all(tag.encode() in file.read_bytes() for tag in found)
 
@@ -118,9 +118,9 @@ def test_the_timeline_has_layers_and_gradients_of_both_ranks(watched):
 
 def test_without_the_flags_there_is_neither(spark, digits, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    told = []
+    seen = []
     conf = digits.config(spark, digits.solver("cos", max_iter=3), clusterSize="2")
-    cos = CaffeOnSpark(spark, told.append)
+    cos = CaffeOnSpark(spark, seen.append)
     history = cos.train(DataSource(spark).getSource(conf, True))
     assert history.columns == [field.split()[0] for field in SCHEMA.split(", ")]
     assert {(row.phase, row.output) for row in history.collect()} == {
@@ -129,5 +129,5 @@ def test_without_the_flags_there_is_neither(spark, digits, tmp_path, monkeypatch
     conf.logHistograms = 5
     with pytest.raises(FlagError, match="-logHistograms writes to -logDir's file"):
         cos.train(DataSource(spark).getSource(conf, True))
-    assert "page" not in {event["event"] for event in told}
+    assert "page" not in {event["event"] for event in seen}
     assert not list(tmp_path.iterdir())

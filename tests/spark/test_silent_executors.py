@@ -56,7 +56,7 @@ def test_nothing_waits_for_a_replaced_executor(spark, monkeypatch):
             monkeypatch.setattr(silent_executors, "_ANSWER_WAIT_S", wait_s)
             replace_executor(spark, "silent", partition, unless_it_answers=True)
         assert wait_until(lambda: not cleaner_asks(jvm), 60)
-        assert wait_until(lambda: slots_now(spark) == 1, 60)  # before another one comes
+        assert wait_until(lambda: slots_now(spark) == 1, 60)  # before another one registers
     finally:
         os.kill(pids[1], signal.SIGKILL)
     assert wait_until(lambda: not is_alive(pids[1]), 60)

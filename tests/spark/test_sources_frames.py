@@ -54,13 +54,13 @@ def trained(spark, net, frame):
     return conf
 
 
-def features_of(spark, conf, frame=None, told=None):
+def features_of(spark, conf, frame=None, events=None):
     sources = DataSource(spark)
     if frame is None:
         source = sources.getSource(conf, False)
     else:
         source = sources.fromDataFrame(conf, frame, False)
-    return CaffeOnSpark(spark, None if told is None else told.append).features(source)
+    return CaffeOnSpark(spark, None if events is None else events.append).features(source)
 
 
 def test_a18_raw_images_and_labels_as_text_are_read(spark, rows, trained):
@@ -160,14 +160,14 @@ def test_an_array_of_the_wrong_length_is_an_invalid_row(spark, net, rows, frame,
     short = frame.selectExpr(
         "id", "label", f"if(id = '{rows[3]['id']}', slice(listed, 1, 783), listed) as image"
     )
-    told = []
+    events = []
     trained.maxBadRecords = "1"
     try:
-        check_content(features_of(spark, trained, short, told), rows[:3] + rows[4:])
+        check_content(features_of(spark, trained, short, events), rows[:3] + rows[4:])
     finally:
         trained.maxBadRecords = ""
-    assert f"1 of {ROWS} rows cannot be used" in told[0]["text"]
-    assert rows[3]["id"] in told[0]["text"]
+    assert f"1 of {ROWS} rows cannot be used" in events[0]["text"]
+    assert rows[3]["id"] in events[0]["text"]
 
 
 def test_a_missing_column_is_named_with_those_that_there_are(spark, frame, trained):

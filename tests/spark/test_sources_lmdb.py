@@ -60,9 +60,9 @@ def test_a17_an_lmdb_trains_as_parquet_with_its_rows_in_key_order_does(spark, ne
 def test_large_images_read_in_place_train_like_small_ones(spark, net, rows, trained):
     records = {}
     for row in rows:
-        picture = io.BytesIO()
-        Image.frombytes("L", (28, 28), row["image"]).save(picture, "PNG")
-        large = picture.getvalue() + bytes(20_000)  # which no decoder reads
+        image = io.BytesIO()
+        Image.frombytes("L", (28, 28), row["image"]).save(image, "PNG")
+        large = image.getvalue() + bytes(20_000)  # which no decoder reads
         records[row["id"]] = datum(large, row["label"], SHAPE, encoded=True)
     path = write_lmdb(net.folder / "large", records)
     conf = net.config(spark, KIND, f"file:{path}")
@@ -93,11 +93,11 @@ def test_more_parts_than_records_are_empty_or_have_one(spark, net):
 
 
 def test_corrupt_records_are_invalid_rows_and_images_are_decoded(spark, net, rows, trained):
-    picture = io.BytesIO()
-    Image.frombytes("L", (28, 28), rows[0]["image"]).save(picture, "PNG")
+    image = io.BytesIO()
+    Image.frombytes("L", (28, 28), rows[0]["image"]).save(image, "PNG")
     records = {row["id"]: datum(row["image"], row["label"], SHAPE) for row in rows[1:40]}
     records |= {
-        rows[0]["id"]: datum(picture.getvalue(), rows[0]["label"], (1, 28, 28), encoded=True),
+        rows[0]["id"]: datum(image.getvalue(), rows[0]["label"], (1, 28, 28), encoded=True),
         "bad-cut": datum(rows[0]["image"], 3, SHAPE)[:-300],
         "bad-short": datum(b"too few", 3, SHAPE),
         "bad-text": b"no Datum at all",
@@ -107,11 +107,11 @@ def test_corrupt_records_are_invalid_rows_and_images_are_decoded(spark, net, row
     path = write_lmdb(net.folder / "spoiled", records)
     flags = {"features": "data,label", "model": trained.modelPath, "maxBadRecords": "4"}
     conf = net.config(spark, KIND, f"file:{path}", **flags)
-    told = []
-    features = CaffeOnSpark(spark, told.append).features(DataSource(spark).getSource(conf, False))
+    events = []
+    features = CaffeOnSpark(spark, events.append).features(DataSource(spark).getSource(conf, False))
     check_content(features, rows[:40])
-    assert "4 of 44 rows cannot be used" in told[0]["text"]
-    assert all(name in told[0]["text"] for name in records if name.startswith("bad"))
+    assert "4 of 44 rows cannot be used" in events[0]["text"]
+    assert all(name in events[0]["text"] for name in records if name.startswith("bad"))
     conf.maxBadRecords = "3"
     with pytest.raises(HearthError, match="but -maxBadRecords allows 3"):
         CaffeOnSpark(spark).train(DataSource(spark).getSource(conf, True))

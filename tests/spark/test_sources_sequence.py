@@ -89,11 +89,11 @@ def test_a_record_with_an_invalid_key_is_an_invalid_row(spark, net, rows, traine
     source = write(spark, net.folder / "spoiled_seq", records)
     conf = net.config(spark, KIND, source, model=trained.modelPath, features="data,label")
     conf.maxBadRecords = "2"
-    told = []
-    features = CaffeOnSpark(spark, told.append).features(DataSource(spark).getSource(conf, False))
+    events = []
+    features = CaffeOnSpark(spark, events.append).features(DataSource(spark).getSource(conf, False))
     check_content(features, rows[:10])
-    assert "2 of 12 rows cannot be used" in told[0]["text"]
-    assert "bad-short" in told[0]["text"]
+    assert "2 of 12 rows cannot be used" in events[0]["text"]
+    assert "bad-short" in events[0]["text"]
 
 
 def test_numbers_in_a_key_are_unchanged(spark, net, rows):

@@ -33,7 +33,7 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: 
 
 
 class TwoTerabytes:
-    """A source of 50,000 units of 1,024 rows of 40 KB, which are made as they are read."""
+    """A source of 50,000 units of 1,024 rows of 40 KB, which are generated while they are read."""
 
     remote = False
 

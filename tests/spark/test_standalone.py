@@ -57,10 +57,10 @@ def look(event):
 def visible(process):
     try:
         words = (process / "cmdline").read_bytes().split(b"\\0")
-        told = (process / "environ").read_text().split("\\0")
+        variables = (process / "environ").read_text().split("\\0")
     except OSError:
         return None
-    named = [line.partition("=")[2] for line in told if line.startswith("CUDA_VISIBLE_DEVICES=")]
+    named = [text.partition("=")[2] for text in variables if text.startswith("CUDA_VISIBLE_")]
     return named[0] if named and b"--control-fd" in words else None
 
 try:
@@ -92,7 +92,7 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory):
-    """The url of a Master with two Workers, whose processes can be told by the session's mark.
+    """The url of a Master with two Workers, whose processes have the session's mark.
 
     Each Worker believes that it has two GPUs.
     """
@@ -139,7 +139,7 @@ def test_nodes_get_the_gpus_that_tasks_do_not_request(master):
     assert re.search(r"seen 40 [45] [67]\n", done.stdout), done.stdout
 
 
-def test_ten_seconds_after_its_driver_was_killed_nothing_is_left(master, tmp_path):
+def test_no_process_is_left_ten_seconds_after_its_driver_was_killed(master, tmp_path):
     mark = f"KILLED_DRIVER={uuid.uuid4()}"
     name, value = mark.split("=")
     options = f"--conf spark.executorEnv.{name}={value} {os.environ['PYSPARK_SUBMIT_ARGS']}"

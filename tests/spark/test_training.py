@@ -10,8 +10,8 @@ from hearth.caffeonspark import CaffeOnSpark, DataSource
 KINDS = {"memory": "png", "cos": "raw"}
 
 
-def train_source(spark, digits, conf, layer, door, partitions=None):
-    if door == "files":
+def train_source(spark, digits, conf, layer, api, partitions=None):
+    if api == "files":
         return DataSource(spark).getSource(conf, True)
     frame = spark.read.parquet(digits.table(KINDS[layer], "train"))
     if partitions:
@@ -19,11 +19,11 @@ def train_source(spark, digits, conf, layer, door, partitions=None):
     return DataSource(spark).fromDataFrame(conf, frame, True)
 
 
-@pytest.mark.parametrize("door", ["files", "rows"])
+@pytest.mark.parametrize("api", ["files", "rows"])
 @pytest.mark.parametrize("layer", ["memory", "cos"])
-def test_a_net_learns_through_either_api_and_layer(spark, digits, layer, door):
+def test_a_net_learns_through_either_api_and_layer(spark, digits, layer, api):
     conf = digits.config(spark, digits.solver(layer, max_iter=200), clusterSize="2")
-    CaffeOnSpark(spark).train(train_source(spark, digits, conf, layer, door))
+    CaffeOnSpark(spark).train(train_source(spark, digits, conf, layer, api))
     means = CaffeOnSpark(spark).test(DataSource(spark).getSource(conf, False))
     assert means["accuracy"][0] >= 0.93
     assert means["loss"][0] < 0.4
@@ -39,11 +39,11 @@ def test_rows_may_have_any_number_of_partitions(spark, digits, partitions):
 
 
 @pytest.mark.parametrize("rows", [1, 3, 40])
-@pytest.mark.parametrize("door", ["files", "rows"])
-def test_fewer_rows_than_the_ranks_batches_are_enough(spark, digits, tmp_path, rows, door):
+@pytest.mark.parametrize("api", ["files", "rows"])
+def test_fewer_rows_than_the_ranks_batches_are_enough(spark, digits, tmp_path, rows, api):
     conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2")
     frame = spark.read.parquet(digits.table("raw", "train")).limit(rows)
-    if door == "files":
+    if api == "files":
         frame.coalesce(1).write.parquet(str(tmp_path / "few"))
         conf.data_layer(True)["cos_data_param"]["source"] = str(tmp_path / "few")
         source = DataSource(spark).getSource(conf, True)
@@ -52,7 +52,7 @@ def test_fewer_rows_than_the_ranks_batches_are_enough(spark, digits, tmp_path, r
     CaffeOnSpark(spark).train(source)
 
 
-def test_no_rows_at_all_is_an_error_that_says_so(spark, digits):
+def test_training_without_rows_is_an_error(spark, digits):
     from hearth import HearthError
 
     conf = digits.config(spark, digits.solver("cos", max_iter=5), clusterSize="2")
@@ -61,13 +61,13 @@ def test_no_rows_at_all_is_an_error_that_says_so(spark, digits):
         CaffeOnSpark(spark).train(DataSource(spark).fromDataFrame(conf, frame, True))
 
 
-@pytest.mark.parametrize("door", ["files", "rows"])
-def test_validation_runs_during_training(spark, digits, door):
+@pytest.mark.parametrize("api", ["files", "rows"])
+def test_validation_runs_during_training(spark, digits, api):
     conf = digits.config(spark, digits.solver("memory", max_iter=81, test_interval=10))
     conf.clusterSize = 2
-    source = train_source(spark, digits, conf, "memory", door)
+    source = train_source(spark, digits, conf, "memory", api)
     frame = spark.read.parquet(digits.table("png", "test"))
-    if door == "files":
+    if api == "files":
         validation = DataSource(spark).getSource(conf, False)
     else:
         validation = DataSource(spark).fromDataFrame(conf, frame, False)
@@ -95,14 +95,14 @@ def test_megabytes_of_validations_are_returned_complete(spark, digits):
     with open(solver.replace("_solver", "_net"), "a", encoding="utf-8") as net:
         net.write(MANY_VALUES)
     conf = digits.config(spark, solver, clusterSize="2")
-    told = []
-    cos = CaffeOnSpark(spark, lambda e: told.append(e) if e["event"] == "validation" else None)
+    reported = []
+    cos = CaffeOnSpark(spark, lambda e: reported.append(e) if e["event"] == "validation" else None)
     sources = DataSource(spark)
     rows = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
     found = [row.asDict() for row in rows.collect()]
-    assert [event["iteration"] for event in told] == list(range(1, 71))
+    assert [event["iteration"] for event in reported] == list(range(1, 71))
     assert {len(row["many"]) for row in found} == {1000}
-    assert found == [event["outputs"] for event in told]  # each came in a frame of its own
+    assert found == [event["outputs"] for event in reported]  # each in a separate frame
     assert len(json.dumps(found)) > 1 << 20  # bytes of a frame
     assert len({tuple(row["many"]) for row in found}) == 70
 
@@ -136,9 +136,9 @@ def test_a11_the_last_validation_is_a_test_of_the_written_model(spark, digits):
     solver = digits.solver("memory", max_iter=20, test_interval=10)
     conf = digits.config(spark, solver, clusterSize="2")
     cos, sources = CaffeOnSpark(spark), DataSource(spark)
-    told = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
-    rows = told.collect()
+    frame = cos.trainWithValidation(sources.getSource(conf, True), sources.getSource(conf, False))
+    rows = frame.collect()
     assert len(rows) == 2  # CaffeOnSpark has none after the last iteration
     means = cos.test(sources.getSource(conf, False))  # on the same rows, which are all there are
-    for name in told.columns:
+    for name in frame.columns:
         assert rows[-1][name] == pytest.approx(means[name], rel=1e-5)

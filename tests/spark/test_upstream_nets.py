@@ -165,7 +165,7 @@ def test_a08_cifar10_quick_has_its_mean_file_and_an_hdf5_model(spark, folder):
         ),
     )  # fmt: skip
     run_config(conf)
-    # The model has its format in its name, and lies with the snapshots.
+    # The model has its format in its name, and is in the folder of the snapshots.
     snapshot = "cifar10_quick_iter_40"
     written = ("cifar10_quick.model", f"{snapshot}.caffemodel", f"{snapshot}.solverstate")
     for name in (f"{name}.h5" for name in written):
@@ -186,9 +186,9 @@ def drawn(folder):
     lines = []
     for number, (width, height) in enumerate([(256, 256), (300, 240), (227, 227), (320, 256)]):
         ground = tuple(int(part) for part in random.integers(60, 200, 3))
-        picture = Image.new("RGB", (width, height), ground)
-        ImageDraw.Draw(picture).ellipse((40, 40, 180, 160 + 10 * number), fill="white")
-        picture.save(folder / "images" / f"{number}.jpg")
+        image = Image.new("RGB", (width, height), ground)
+        ImageDraw.Draw(image).ellipse((40, 40, 180, 160 + 10 * number), fill="white")
+        image.save(folder / "images" / f"{number}.jpg")
         lines.append(f"{number}.jpg {number % 2}")
     (folder / "images" / "labels.txt").write_text("\n".join(lines))
     return folder / "images"
@@ -219,15 +219,15 @@ def test_caffenet_trains_on_a_sequence_file_of_images(spark, folder, drawn, name
 
 
 @pytest.mark.timeout(300)
-def test_a21_lrcn_trains_on_what_the_converter_makes_of_captions(spark, folder, drawn):
-    pictures, notes = [], []
+def test_a21_lrcn_trains_on_converted_captions(spark, folder, drawn):
+    images, notes = [], []
     for number in range(4):
-        with Image.open(drawn / f"{number}.jpg") as picture:
-            size = {"width": picture.width, "height": picture.height}
-        pictures.append({"id": number, "file_name": f"{number}.jpg", **size})
+        with Image.open(drawn / f"{number}.jpg") as image:
+            size = {"width": image.width, "height": image.height}
+        images.append({"id": number, "file_name": f"{number}.jpg", **size})
         notes.append({"id": 10 + number, "image_id": number, "caption": f"A white disk, {number}."})
     coco = folder / "captions.json"
-    coco.write_text(json.dumps({"images": pictures, "annotations": notes}))
+    coco.write_text(json.dumps({"images": images, "annotations": notes}))
     # The net has 21 steps, and the converter's captions by default 20 words: one is padded.
     arguments = [f"-captionFile=file:{coco}", f"-imageRoot=file:{drawn}"]
     folders = ["-imageCaptionDFDir=captions", "-vocabDir=words", "-embeddingDFDir=embedded"]

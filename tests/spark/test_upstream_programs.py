@@ -23,7 +23,7 @@ def test_a27_features_train_a_logistic_regression(spark, trained):
     assert right / rows.count() >= 0.95
 
 
-def test_a28_a_sweep_writes_its_files_anew_and_keeps_its_config(spark, digits, tmp_path):
+def test_a28_a_sweep_rewrites_its_files_and_keeps_its_config(spark, digits, tmp_path):
     from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
     from com.yahoo.ml.caffe.DataSource import DataSource
 
@@ -58,13 +58,13 @@ def test_all_executors_train_and_their_rows_stay_on_disk_as_long(spark, digits, 
     conf = net.config(spark, "com.yahoo.ml.caffe.ImageDataFrame", "", **flags)
     assert (conf.clusterSize, conf.lmdb_partitions) == (2, 2)
     rows = spark.read.parquet(digits.table("raw", "test")).withColumnRenamed("image", "data")
-    before, during, told = kept(), set(), []
+    before, during, events = kept(), set(), []
 
     def listen(event):
         during.update(kept() - before)
-        told.append(event)
+        events.append(event)
 
     CaffeOnSpark(spark, listen).train(DataSource(spark).fromDataFrame(conf, rows, True))
-    assert any(" x 2 processes" in event.get("text", "") for event in told)
+    assert any(" x 2 processes" in event.get("text", "") for event in events)
     assert len(during) == 1
     assert kept() <= before

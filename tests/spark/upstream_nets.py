@@ -39,7 +39,7 @@ def memory_net(
 
 
 def lenet_cos_net(sources: tuple[str, str]) -> str:
-    """LeNet fed by CoSData layers: raw pictures, labels as text with three axes of size 1."""
+    """LeNet fed by CoSData layers: raw images, labels as text with three axes of size 1."""
     layers = [
         f"""layer {{ name: "data" type: "CoSData" top: "data" top: "label"
   include {{ phase: {phase} }}

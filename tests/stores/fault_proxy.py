@@ -1,4 +1,4 @@
-"""A proxy in front of an object store: notes requests, answers some with 503, cuts off answers."""
+"""A proxy of an object store: records requests, answers some with 503, truncates responses."""
 
 from __future__ import annotations
 

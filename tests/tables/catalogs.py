@@ -108,7 +108,7 @@ def check(spark: SparkSession, folder: str, hive: bool) -> list[str]:
 
 
 def refused(spark: SparkSession) -> list[str]:
-    """What is not refused by an error that names the table and what to do."""
+    """Tables that are not refused with an error that names the table and a remedy."""
     spark.sql("create table shop.texts (a string) using csv")
     spark.sql("create view shop.seen as select * from shop.flat_parquet")
     wanted = {

@@ -1,4 +1,4 @@
-"""DataFrames of tables: a run reads one version, whatever becomes of the table meanwhile.
+"""DataFrames of tables: a run reads one version while the table changes.
 
 check() is a part of run.py. Prints a line for each DataFrame and training.
 """
@@ -101,7 +101,7 @@ def shapes(spark: SparkSession, kind: Kind) -> dict[str, DataFrame]:
 
 
 def check_frames(spark: SparkSession, kind: Kind) -> Iterator[str]:
-    """What a pinned frame does not read as it did before a change."""
+    """Changes after which a pinned frame reads different rows."""
     for change in changes(kind):
         write(spark, kind)
         if change == "overwrite":
@@ -241,7 +241,7 @@ def check_training(spark: SparkSession, kind: Kind, folder: Path) -> Iterator[st
 
 
 def check(spark: SparkSession, warehouse: str) -> list[str]:
-    """What is not as it should be."""
+    """Runs all checks; returns what failed."""
     wrong: list[str] = []
     for kind in kinds(spark, warehouse):
         wrong += check_frames(spark, kind)

@@ -113,7 +113,7 @@ def write_iceberg(spark: SparkSession) -> None:
 
 
 def found(source: Any) -> list[dict[str, Any]]:
-    """What ranks read, by id."""
+    """Rows read by ranks, by id."""
     batches = itertools.chain.from_iterable(map(source.read, source.splits()))
     return sorted(
         (row for batch in batches for row in batch.to_pylist()), key=lambda row: row["id"]
@@ -121,7 +121,7 @@ def found(source: Any) -> list[dict[str, Any]]:
 
 
 def expected(frame: DataFrame) -> list[dict[str, Any]]:
-    """What Spark reads, by id."""
+    """Rows read by Spark, by id."""
     found = [row.asDict(recursive=True) for row in frame.orderBy("id").collect()]
     for row in found:
         for name, value in row.items():

@@ -1,4 +1,4 @@
-"""A two-executor Spark session for the cluster tests, and files through which nodes tell."""
+"""A two-executor Spark session for the cluster tests, and files for the notes of nodes."""
 
 from __future__ import annotations
 

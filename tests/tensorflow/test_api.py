@@ -107,7 +107,7 @@ def test_signatures_are_those_of_tensorflowonspark(line):
     for part in path:
         thing = getattr(thing, part)
     signature = inspect.signature(thing)
-    # What Hearth adds can only be named by keyword.
+    # Parameters added by Hearth are keyword-only.
     known = [
         parameter.replace(annotation=parameter.empty)
         for parameter in signature.parameters.values()
@@ -233,7 +233,7 @@ def test_paths_are_taken_from_the_default_file_system(default_fs, path, wanted, 
     assert TFNode.hdfs_path(context, path) == wanted
 
 
-def test_functions_of_tensorflow_1_say_what_to_use():
+def test_functions_of_tensorflow_1_name_their_replacement():
     from tensorflowonspark import TFNode, TFSparkNode
 
     for call in (
@@ -247,7 +247,7 @@ def test_functions_of_tensorflow_1_say_what_to_use():
             call()
 
 
-def test_a_feed_over_a_managers_queue_gives_what_was_put_in():
+def test_a_feed_over_a_managers_queue_returns_its_items():
     from tensorflowonspark import TFManager, TFNode
 
     manager = TFManager.start("abc", ["input", "output"])
@@ -322,7 +322,7 @@ def test_columns_of_numbers_and_lists_become_arrays_without_a_copy():
 @pytest.mark.parametrize(
     "rows", [[], [1], list(range(5000)), [b"x" * 5_000_000, 1, (None, {"a": 2})]]
 )
-def test_pickles_of_any_size_come_back_from_their_chunks(rows):
+def test_pickles_of_any_size_are_reassembled_from_chunks(rows):
     import pickle
 
     from hearth.rows.pickles import batches_of_pickles, pickle_rows

@@ -117,7 +117,7 @@ def test_parameter_servers_of_the_driver_are_its_children(sc, notes):
 
 
 @pytest.mark.parametrize("options", [{"eval_node": True}, {"driver_ps_nodes": True}])
-def test_nodes_without_rows_are_refused_where_spark_feeds(sc, notes, options):
+def test_nodes_without_rows_are_refused_in_spark_mode(sc, notes, options):
     with pytest.raises(ValueError, match=r"need InputMode\.TENSORFLOW"):
         run(sc, take_all, notes, nodes=3, ps=1, input_mode=SPARK, **options)
 
@@ -133,7 +133,7 @@ def test_every_row_is_seen_once_per_epoch(sc, notes, epochs):
         assert set(note["sizes"][:-1]) <= {64}
 
 
-def test_later_epochs_replay_the_rows_of_their_own_train_alone(sc, notes):
+def test_later_epochs_replay_only_the_rows_of_the_same_train_call(sc, notes):
     cluster = run(sc, take_all, notes, input_mode=SPARK)
     for first in (0, 100):
         cluster.train(sc.parallelize(range(first, first + 40), 3), num_epochs=2)
@@ -267,7 +267,7 @@ def test_inference_gives_one_result_per_row_in_order_and_lazily(sc, notes):
     assert sorted(sizes) == sorted(wanted)
 
 
-def test_nothing_is_inferred_before_an_action(sc, notes):
+def test_inference_is_lazy(sc, notes):
     cluster = run(sc, square, notes, input_mode=SPARK)
     cluster.inference(sc.parallelize([[x] for x in range(100)], 2))
     cluster.shutdown()

@@ -1,4 +1,4 @@
-"""What nodes and feed tasks write on their executors: no token of any generation in it."""
+"""Nodes and feed tasks write no token of any generation to their executors' logs."""
 
 import os
 import signal
@@ -21,11 +21,11 @@ def executor_logs():
 
 
 def forms(token):
-    """How a token could be written: as text, as bytes, and both in base64, wherever in a line."""
+    """Forms of a token: text, bytes, and both in base64 at any offset in a line."""
     raw = bytes.fromhex(token)
     words = [token.encode(), token.upper().encode(), raw]
     for text in (raw, token.encode()):
-        # Base64 goes by three bytes: what is whole of it, for each place in a line.
+        # Base64 encodes groups of three bytes: the full groups for each alignment.
         words += [b64encode(text[skip : skip + 27]) for skip in range(3)]
     return words
 

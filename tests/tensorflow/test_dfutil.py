@@ -29,7 +29,7 @@ SCHEMA = (
 )
 
 
-def test_rows_of_every_type_come_back_as_they_were(spark, tmp_path):
+def test_rows_of_every_type_round_trip(spark, tmp_path):
     frame = spark.createDataFrame(ROWS, SCHEMA)
     dfutil.saveAsTFRecords(frame, str(tmp_path / "rows"), round_doubles=True)
     back = dfutil.loadTFRecords(spark.sparkContext, str(tmp_path / "rows"))
@@ -147,9 +147,9 @@ def test_a_task_uses_the_forwarded_tokens_while_it_writes(tmp_path, monkeypatch)
         seen.append(Path(os.environ[VARIABLE]).read_bytes())
         yield pa.record_batch({"n": [1]})
 
-    lent = ForwardedTokens(base64.b64encode(b"lent").decode(), "", 0, 60.0, time.time())
-    (told,) = writes._write_partition(str(tmp_path), lent, rows())
-    assert (told.to_pylist(), seen) == ([{"file": "part-r-00000"}], [b"lent"])
+    tokens = ForwardedTokens(base64.b64encode(b"tokens").decode(), "", 0, 60.0, time.time())
+    (written,) = writes._write_partition(str(tmp_path), tokens, rows())
+    assert (written.to_pylist(), seen) == ([{"file": "part-r-00000"}], [b"tokens"])
     assert VARIABLE not in os.environ
 
 
@@ -288,8 +288,8 @@ def test_a_record_of_gigabytes_in_a_small_file_is_an_error_that_names_its_offset
     zeros = gzip.compress(b"\0" * (16 << 20))
     bomb.write_bytes(gzip.compress(small.read_bytes() + head) + zeros * 192)  # 3 MB
     error, grown = read_in_a_process(bomb, small)
-    place = small.stat().st_size
-    where = f"at byte {place} of the uncompressed data"
+    offset = small.stat().st_size
+    where = f"at byte {offset} of the uncompressed data"
     assert f"record 1 of {bomb} has 3221225472 bytes, {where}" in error
     assert "HEARTH_MAX_RECORD_MB is too small" in error
     assert grown < 20

@@ -84,7 +84,7 @@ def test_a_folder_that_was_not_finished_is_refused(spark, tmp_path, scheme):
             dfutil.loadTFRecords(spark, folder)
 
 
-def test_doubles_are_rounded_where_that_is_asked_for(spark, tmp_path):
+def test_doubles_are_rounded_on_request(spark, tmp_path):
     frame = spark.createDataFrame([(1.1, [0.1])], "x double, y array<double>").coalesce(1)
     for name in ("x", "y"):
         with pytest.raises(

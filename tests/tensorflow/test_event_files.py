@@ -44,7 +44,7 @@ def events(tmp_path_factory):
         record.take(progress(iteration, 1 / iteration), time.time())
     record.take({"event": "restart", "generation": 1, "reason": "rank 1 went away é"}, time.time())
     record.take({"event": "ready", "iteration": 1}, time.time())
-    record.take(progress(2, None), time.time())  # what is no number is null in JSON
+    record.take(progress(2, None), time.time())  # not finite: null in JSON
     outputs = {"accuracy": [0.75]}
     record.take({"event": "validation", "iteration": 2, "outputs": outputs}, time.time())
     record.take(HISTOGRAM, time.time())
@@ -75,7 +75,7 @@ def test_scalars_have_the_outputs_names(events):
     assert scalars(events, "run/restarts") == [(3, 1.0), (1, 1.0)]
 
 
-def test_a_restart_tells_tensorboard_to_forget_what_came_after(events):
+def test_a_restart_makes_tensorboard_discard_later_iterations(events):
     from tensorflow.core.util.event_pb2 import SessionLog
 
     starts = [event for event in events if event.HasField("session_log")]

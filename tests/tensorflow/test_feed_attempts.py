@@ -1,6 +1,6 @@
-"""Attempts of one partition: each row is given once, whoever brings it, or an error says so.
+"""Attempts of one partition: each row is delivered exactly once, or an error is raised.
 
-Rows are numbers, or begin with one; nodes note the numbers that they were given.
+Rows are numbers, or begin with one; nodes record the numbers that they received.
 """
 
 import os
@@ -32,8 +32,8 @@ def take_all(notes, ctx):
     notes.write(ctx, given)
 
 
-def take_and_tell(notes, ctx):
-    """As take_all; a file says when it has been given its first rows."""
+def take_and_note(notes, ctx):
+    """As take_all; creates a file after the first rows."""
     feed = ctx.get_data_feed()
     given = []
     while not feed.should_stop():
@@ -61,7 +61,7 @@ def given(notes):
 
 
 def draw_train(draw, spark, cluster, first):
-    """One train() with faults at random; the numbers of its rows, and how often each must come."""
+    """One train() with random faults; returns its rows' numbers and the expected count of each."""
     rows, parts = draw.randint(1, 600), draw.randint(1, 5)
     numbers = range(first, first + rows)
     size = draw.choice([0, 100, 40_000])
@@ -102,9 +102,7 @@ OTHER_ROWS = {
 
 
 @pytest.mark.parametrize("kind", OTHER_ROWS)
-def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_has_not(
-    sc, notes, kind
-):
+def test_a_retried_task_with_other_rows_is_an_error(sc, notes, kind):
     change, words = OTHER_ROWS[kind]
 
     def other_again(part):
@@ -121,7 +119,7 @@ def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_ha
         raise OSError("the disk went away")
 
     began_file = os.path.join(notes.folder, ".began")
-    cluster = TFCluster.run(sc, take_and_tell, notes, 1, 0, input_mode=SPARK)
+    cluster = TFCluster.run(sc, take_and_note, notes, 1, 0, input_mode=SPARK)
     rows = sc.parallelize(range(200), 1).mapPartitions(other_again)
     began = time.monotonic()
     with pytest.raises(NodeError, match=words):
@@ -131,7 +129,7 @@ def test_a_task_that_has_other_rows_when_it_comes_again_is_told_from_one_that_ha
     assert set(given(notes).values()) == {1}  # the job failed, but no row came twice
 
 
-def test_results_of_tasks_that_fail_come_once(sc):
+def test_results_of_failed_tasks_are_returned_once(sc):
     def main(arguments, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():

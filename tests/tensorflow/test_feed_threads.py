@@ -1,4 +1,4 @@
-"""What a thread of the feed does not expect ends in an error at whoever waits, and soon."""
+"""Unexpected frames in a feed's threads soon raise an error in the waiting thread."""
 
 import os
 import socket
@@ -18,11 +18,11 @@ from hearth.cluster.node.feed_server import FeedServer
 KEY = bytes(range(32))
 ODD_FRAMES = {
     "no operation": {"x": 1},
-    "rows of no length": {"op": "rows"},
-    "rows of a wrong kind": {"op": "rows", "bytes": "many"},
-    "rows of no bytes": {"op": "rows", "bytes": 0},
+    "rows without a length": {"op": "rows"},
+    "rows with a length of a wrong type": {"op": "rows", "bytes": "many"},
+    "rows with zero bytes": {"op": "rows", "bytes": 0},
     "more rows than may travel at once": {"op": "rows", "bytes": relay._MAX_ROWS_BYTES + 1},
-    "rows that are none": {"op": "rows", "bytes": 4},
+    "rows that are not Arrow": {"op": "rows", "bytes": 4},
 }
 
 
@@ -32,7 +32,7 @@ def pair():
 
 
 def wait_for_end(channel):
-    """Messages up to the connection's end, which comes within seconds."""
+    """Messages up to the connection's end, within seconds."""
     found = []
     with pytest.raises((EOFError, ConnectionError)):
         while True:
@@ -41,15 +41,15 @@ def wait_for_end(channel):
 
 
 @pytest.mark.parametrize("frame", [name for name in ODD_FRAMES if name != "no operation"])
-def test_what_a_relay_cannot_carry_ends_it_at_both_sides(frame):
-    task, afar = pair()
-    node = Channel(relay.at_node(afar))
+def test_an_invalid_frame_closes_both_sides_of_a_relay(frame):
+    task, theirs = pair()
+    node = Channel(relay.at_node(theirs))
     message, fds = node.receive(5, descriptors=4)
     assert message == {"op": "rings"}
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
-    task.send(ODD_FRAMES[frame], data=b"abcd" if frame == "rows that are none" else b"")
-    (told,) = wait_for_end(task)
-    assert told["error"].startswith("cannot relay rows between hosts: ")
+    task.send(ODD_FRAMES[frame], data=b"abcd" if frame == "rows that are not Arrow" else b"")
+    (reply,) = wait_for_end(task)
+    assert reply["error"].startswith("cannot relay rows between hosts: ")
     wait_for_end(node)
     with pytest.raises(ConnectionError):
         rows.next(5)
@@ -57,20 +57,20 @@ def test_what_a_relay_cannot_carry_ends_it_at_both_sides(frame):
 
 
 def test_a_relay_takes_rows_up_to_its_limit_and_no_byte_of_more(monkeypatch):
-    """The bytes behind a length that is over the limit are never read."""
-    task, afar = pair()
-    node = Channel(relay.at_node(afar))
+    """Bytes after a length over the limit are never read."""
+    task, theirs = pair()
+    node = Channel(relay.at_node(theirs))
     _, fds = node.receive(5, descriptors=4)
     rows, results = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
     for size in (2 << 20, 3 * relay.RING_BYTES):  # a row may be larger than a ring
-        batch = pa.record_batch({"piece": [b"x" * size]})
+        batch = pa.record_batch({"x": [b"x" * size]})
         stream = relay._as_stream(batch)
         task.send({"op": "rows", "bytes": len(stream)}, data=stream)
         assert pa.record_batch(rows.next(60)[1]).equals(batch)
     before = peak_kb()
     task.send({"op": "rows", "bytes": 1 << 40})
-    (told,) = wait_for_end(task)
-    assert f"announced {1 << 40} bytes" in told["error"]
+    (reply,) = wait_for_end(task)
+    assert f"announced {1 << 40} bytes" in reply["error"]
     assert peak_kb() - before < 8 << 10
     results.close()
 
@@ -79,8 +79,8 @@ def test_the_rings_of_hundreds_of_relays_share_a_limit():
     """Each at least large enough for what it has to hold; and ends give back what they held."""
 
     def opened():
-        task, afar = pair()
-        node = Channel(relay.at_node(afar))
+        task, theirs = pair()
+        node = Channel(relay.at_node(theirs))
         _, fds = node.receive(5, descriptors=4)
         sizes = [os.fstat(fd).st_size for fd in (fds[0], fds[2])]
         rings = RingReader.attach(*fds[:2]), RingWriter.attach(*fds[2:])
@@ -121,12 +121,12 @@ def test_a_frame_that_a_node_does_not_understand_is_answered_with_an_error(frame
     task, theirs = pair()
     server.attach(theirs, from_remote=False)
     task.send(frame)
-    (told,) = wait_for_end(task)
-    assert "a feed's connection failed: " in told["error"]
+    (reply,) = wait_for_end(task)
+    assert "a feed's connection failed: " in reply["error"]
 
 
-def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
-    """The program goes on to other partitions; the task hears what was wrong."""
+def test_bytes_that_are_not_a_frame_end_a_feed(monkeypatch):
+    """The program continues with other partitions; the task gets the error."""
     from hearth.cluster.node.node_manager import NodeManager
     from hearth.tensorflowonspark.TFNode import DataFeed
 
@@ -151,8 +151,8 @@ def test_bytes_that_are_no_frame_end_a_feed_that_is_read(monkeypatch):
     while not taken and time.monotonic() < deadline:
         time.sleep(0.01)
     os.write(task.fileno(), struct.pack(">I", 3) + b"abc")
-    told = wait_for_end(task)
-    assert "a feed's connection failed: " in told[-1]["error"]
+    reply = wait_for_end(task)
+    assert "a feed's connection failed: " in reply[-1]["error"]
     server.end()
     program.join(10)
     assert not program.is_alive()
@@ -184,7 +184,7 @@ def test_a_node_that_talks_nonsense_ends_the_wait_of_its_task(monkeypatch):
     assert time.monotonic() - began < 30
 
 
-def test_a_driver_that_cannot_follow_its_nodes_says_so():
+def test_an_invalid_event_of_a_node_fails_the_cluster():
     from hearth.native._core import Coordinator, FeedLedger, Member, new_token
 
     from hearth.cluster.driver.watch import ClusterWatch

@@ -1,4 +1,4 @@
-"""NumPy values from another host: what NumPy pickles comes back, what was forged is refused."""
+"""NumPy values from another host: NumPy's pickles round-trip, forged ones are refused."""
 
 import pickle
 import subprocess
@@ -52,7 +52,7 @@ def assert_same(ours, wanted):
 
 @pytest.mark.parametrize("protocol", [3, 4, 5])
 @pytest.mark.parametrize("name", ARRAYS)
-def test_an_array_comes_back_as_it_was(name, protocol):
+def test_an_array_round_trips(name, protocol):
     array = ARRAYS[name]
     data = pickle.dumps([array, {"again": array}], protocol)
     ours, pythons = pickles.load(data, from_remote=True), pickle.loads(data)
@@ -66,7 +66,7 @@ SCALARS += [np.datetime64("2026-01-02", "D"), np.timedelta64(3, "ms")]
 
 
 @pytest.mark.parametrize("value", SCALARS, ids=repr)
-def test_a_scalar_comes_back_as_it_was(value):
+def test_a_scalar_round_trips(value):
     assert_same(pickles.load(pickle.dumps([value]), from_remote=True)[0], value)
 
 
@@ -89,14 +89,14 @@ def test_arrays_in_two_parts_are_whole_wherever_they_are():
     assert found[4:5] + found[6:] == [{1, 2}, (7,)]
 
 
-def test_what_is_read_from_afar_is_what_pickle_reads():
+def test_remote_pickles_are_read_like_pickle_does():
     value = [Decimal("1.5"), date(2026, 1, 2), Row(a=[1.5], b="x"), {"k": {1}}, frozenset({2})]
     value += [datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=1))), 1 + 2j, 2**70]
     assert pickles.load(pickle.dumps(value), from_remote=True) == value
 
 
 class Calls:
-    """What its pickle says to call, and to set, is called and set by pickle.loads()."""
+    """Its pickle makes pickle.loads() call a function and set a state."""
 
     def __init__(self, function, arguments, *state):
         self.call = function, arguments, *state
@@ -155,7 +155,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_what_is_forged_is_refused(name):
+def test_forged_arrays_are_refused(name):
     with pytest.raises(pickle.UnpicklingError, match=r"not accepted from another host|are corrupt"):
         pickles.load(pickle.dumps([1, FORGED[name]]), from_remote=True)
 
@@ -172,7 +172,7 @@ def test_forged_flags_alone_change_nothing(name, make):
     assert found.tobytes() == plain.tobytes()
 
 
-def test_a_pickle_cannot_change_what_makes_rows():
+def test_a_pickle_cannot_change_the_functions_that_make_rows():
     from pyspark.sql.types import _create_row
 
     before = _create_row.__defaults__
@@ -207,7 +207,7 @@ UNSOUND = {
 
 
 @pytest.mark.parametrize("name", UNSOUND)
-def test_what_would_end_pythons_reader_is_refused(name):
+def test_pickles_that_crash_pythons_reader_are_refused(name):
     with pytest.raises(pickle.UnpicklingError, match=r"are corrupt, or have tuples nested"):
         pickles.load(b"\x80\x04" + UNSOUND[name] + b"." * (name != "no end"), from_remote=True)
 
@@ -221,7 +221,7 @@ def test_a_deep_key_of_plain_data_is_not_hashed():
     assert load_plain(pickle.dumps({(1, ("a", 2)): 3})) == {(1, ("a", 2)): 3}
 
 
-def test_what_picklers_write_is_sound():
+def test_output_of_picklers_is_accepted():
     from hearth.native._core import pickle_is_sound
 
     loop = ([],)

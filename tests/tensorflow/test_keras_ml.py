@@ -76,7 +76,7 @@ def fail_in_third(model, row):
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
-def test_a_fit_that_failed_goes_on_from_its_folder(spark, tmp_path, backend):
+def test_a_failed_fit_resumes_from_its_folder(spark, tmp_path, backend):
     given = dict(
         epochs=4, learningRate=0.05, workers=2, storeDir=f"file://{tmp_path}", inputCols=["x"],
         labelCol="y", backend=backend,
@@ -89,9 +89,9 @@ def test_a_fit_that_failed_goes_on_from_its_folder(spark, tmp_path, backend):
     assert len(list(tmp_path.glob("checkpoint-*"))) == 2
 
 
-def strike_in_second(strike, model, row):
+def kill_in_second(kill, model, row):
     if row["epoch"] == 1:
-        strike()
+        kill()
 
 
 @pytest.mark.long
@@ -102,7 +102,7 @@ def test_a_cross_validation_that_loses_a_process_finds_the_same(spark, tmp_path)
     def metrics(victim):
         kills = KillsOnce(tmp_path, victim)
         stage = KerasEstimator(
-            make_line, "mse", "adam", callbacks=[partial(strike_in_second, kills)], epochs=3,
+            make_line, "mse", "adam", callbacks=[partial(kill_in_second, kills)], epochs=3,
             featuresCol="x", labelCol="y", storeDir=f"file://{tmp_path}/{victim}", seed=5,
         )  # fmt: skip
         found = metrics_of(stage, frame, (stage.learningRate, [0.1]))

@@ -78,7 +78,7 @@ def start(sc, folder, whom, restart):
     return TFCluster.run(sc, counts_rows, arguments, 2, 0, input_mode=SPARK, restart=restart)
 
 
-def test_a_fit_goes_on_from_its_checkpoint_and_has_seen_every_row(sc, tmp_path):
+def test_a_fit_resumes_from_its_checkpoint_and_has_seen_every_row(sc, tmp_path):
     cluster = start(sc, tmp_path, "executor", restart=True)
     cluster.train(sc.parallelize(range(ROWS), 16), num_epochs=1)
     cluster.shutdown()

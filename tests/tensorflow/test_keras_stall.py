@@ -33,6 +33,6 @@ def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(sc, notes, 
     cluster = TFCluster.run(sc, one_never_comes, notes, 2, 0)
     with pytest.raises(NodeError, match=r"rank 1 on host \S+ had not arrived before the deadline"):
         cluster.shutdown()
-    told = [record.getMessage() for record in caplog.records]
-    assert any("in all-reduce 'dense/kernel' of 4000 bytes" in text for text in told), told
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("in all-reduce 'dense/kernel' of 4000 bytes" in text for text in lines), lines
     assert no_node_left()

@@ -1,4 +1,4 @@
-"""Whatever goes wrong in a node, the driver hears of it, soon and in the node's own words."""
+"""Failures in a node reach the driver soon, with the node's own message."""
 
 import os
 import signal
@@ -93,7 +93,7 @@ def test_a_late_exception_is_not_lost(sc):
 def test_a_failure_without_feed_reaches_shutdown(sc, tmp_path):
     def main(up, ctx):
         if ctx.task_index == 1:
-            while not os.path.exists(up):  # else it could be run() that is told
+            while not os.path.exists(up):  # else run() might raise it
                 time.sleep(0.05)
             raise ValueError("no such file")
         threading.Event().wait()
@@ -232,7 +232,7 @@ def test_a_dead_driver_leaves_no_node(tmp_path):
     assert no_node_left()
 
 
-def test_a_driver_that_forgets_its_cluster_ends_by_its_own_error(tmp_path):
+def test_a_driver_without_shutdown_ends_with_its_own_error(tmp_path):
     code = """
         from hearth.spark import session as spark_session
         from tensorflowonspark import TFCluster

@@ -55,7 +55,7 @@ def test_a_parameter_server_gets_no_rows(tmp_path):
     assert feed.should_stop()
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_missing_files_are_named(tmp_path):
     node = nodes()[0]
     with pytest.raises(FileNotFoundError, match="there are no files in"):
         node.get_file_feed(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Pickled rows come back as they were, by our own reader where they are plain data."""
+"""Pickled rows round-trip, with our own reader for plain data."""
 
 import os
 import pickle
@@ -45,7 +45,7 @@ def test_plain_data_is_read_as_python_does(name, protocol):
     assert pickles.load(data, from_remote=False) == PLAIN[name]
 
 
-def test_what_was_one_object_is_one_again():
+def test_shared_objects_stay_shared():
     first, second, (third, table) = load_plain(pickle.dumps(PLAIN["shared"]))
     assert first is second is third is table["again"]
 
@@ -62,7 +62,7 @@ def test_everything_else_is_pythons_to_read(value):
 
 
 class Calls:
-    """What its pickle says to call is called by pickle.loads()."""
+    """Its pickle makes pickle.loads() call a function."""
 
     def __init__(self, function, *arguments):
         self.call = function, arguments
@@ -75,7 +75,7 @@ CALLED = [os.mkdir, partial, eval, getattr, np.load, np.dtype.newbyteorder]
 
 
 @pytest.mark.parametrize("function", CALLED)
-def test_nothing_that_comes_from_another_host_is_called(function, tmp_path):
+def test_remote_pickles_run_no_code(function, tmp_path):
     target = tmp_path / "made"
     data = pickle.dumps([np.arange(3), Calls(function, str(target))])
     with pytest.raises(pickle.UnpicklingError, match="not accepted from another host"):
@@ -111,7 +111,7 @@ def test_damaged_pickles_are_refused_or_read_and_never_more():
     check_damaged(load_plain, pickle.dumps(list(PLAIN.values())))
 
 
-def test_nothing_is_run():
+def test_pickles_run_no_code():
     class Trap:
         def __reduce__(self):
             return (pytest.fail, ("a pickle was obeyed",))
@@ -122,23 +122,23 @@ def test_nothing_is_run():
 @pytest.mark.parametrize(
     "sizes", [[], [10] * 5, [1 << 17], [3 << 20, 5, 1 << 20, 0, (1 << 17) - 1]]
 )
-def test_pickles_travel_in_pieces_and_are_whole_again(sizes):
+def test_large_pickles_are_sent_in_parts_and_reassembled(sizes):
     sent = [random.Random(size).randbytes(size) for size in sizes]
-    received, piece = [], b""
+    received, whole = [], b""
     for sent_batch in pickles.batches_of_pickles(sent):
         batch = pa.record_batch(sent_batch)
         assert batch.num_rows == sent_batch.num_rows
         assert batch.nbytes < pickles.PIECE_BYTES + 100
         for part, last in zip(*batch.to_pydict().values(), strict=True):
-            piece += part
+            whole += part
             if last:
-                received.append(piece)
-                piece = b""
+                received.append(whole)
+                whole = b""
     assert received == sent
-    assert piece == b""
+    assert whole == b""
 
 
-def test_pieces_are_bytes():
+def test_pickles_are_bytes_like():
     with pytest.raises(TypeError, match="bytes-like"):
         Pieces([b"good", 3])
     assert pa.record_batch(Pieces([b"good", memoryview(b"too")], False)).to_pydict() == {
@@ -254,7 +254,7 @@ def draw_value(draw, pool, depth=0):
 
 
 def assert_alike(ours, pythons, pairs):
-    """Equal, of the same types, and the same objects at the same places."""
+    """Equal, of the same types, and the same objects at the same positions."""
     assert type(ours) is type(pythons)
     if not isinstance(ours, (list, tuple, dict)) or ours == ():
         assert ours == pythons
@@ -326,4 +326,4 @@ def test_a_batch_of_pickles_is_one_chunk_where_they_are_alike():
     assert load([[1.0]], ["text"]) is None
     large = pickle.dumps([[0.5] * 300_000])
     first, *_ = pickles.batches_of_pickles([large])
-    assert pickled_arrays.load_batch(pa.record_batch(first)) is None  # only a piece of it
+    assert pickled_arrays.load_batch(pa.record_batch(first)) is None  # incomplete

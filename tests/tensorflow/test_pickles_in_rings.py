@@ -1,4 +1,4 @@
-"""A node reads pickles where they lie in its feed task's ring, and what it keeps of them stays."""
+"""A node reads pickles in place from its feed task's ring; values it keeps stay valid."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def make_feed(capacity=1 << 16):
 
 
 def through_ring(sent, unpickler):
-    """The values of pickles that went through a ring, read where they lie in it."""
+    """The values of pickles sent through a ring, read in place."""
     writer, reader = make_feed()
     for pieces in pickles.batches_of_pickles(sent):
         assert writer.write(pieces, 10)
@@ -48,7 +48,7 @@ def through_ring(sent, unpickler):
         yield from values
 
 
-def test_pickles_are_read_where_they_lie_in_a_ring(monkeypatch):
+def test_pickles_are_read_in_place_from_a_ring(monkeypatch):
     monkeypatch.setattr(pickles, "PIECE_BYTES", 20_000)
     monkeypatch.setattr(pickles, "_BATCH_BYTES", 30_000)
     lists = [[float(i)] * (i * 37 % 5000) for i in range(60)]

@@ -1,4 +1,4 @@
-"""TFModel: a .keras file, several inputs and outputs by name, and what is wrong said plainly."""
+"""TFModel: a .keras file, several inputs and outputs by name, and error messages."""
 
 import os
 import re
@@ -60,7 +60,7 @@ def predicted(frame, model):
     return [tuple(row) for row in model.transform(frame).collect()]
 
 
-def test_outputs_of_a_saved_model_go_where_they_are_named(spark, models):
+def test_outputs_of_a_saved_model_are_assigned_by_name(spark, models):
     frame = spark.createDataFrame([(1.0, "p"), (3.0, "q")], "v float, name string").coalesce(1)
     model = pipeline.TFModel({}).setExportDir(str(models / "two")).setInputMapping({"v": "x"})
     model.setOutputMapping({"z_double": "double", "a_square": "square"})
@@ -168,7 +168,7 @@ def test_numbers_of_outputs_are_those_of_the_model(tmp_path, library, inputs):
     assert found["early"].tolist() == [[3.0, 3.0]]
 
 
-def test_models_that_name_their_outputs_or_have_no_layers_keep_what_they_have(tmp_path):
+def test_models_with_named_outputs_or_without_layers_are_unchanged(tmp_path):
     import keras
 
     given = keras.Input((2,), name="a")

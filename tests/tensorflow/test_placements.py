@@ -1,6 +1,6 @@
 """Clusters on other shapes of Spark: many slots in one executor, local[n], Spark Connect.
 
-Each in a process of its own, which has the Spark session that it needs.
+Each runs in a separate process with the Spark session that it needs.
 """
 
 import os
@@ -179,7 +179,7 @@ here = socket.gethostname()
 socket.gethostname = lambda: "second" if os.getcwd().endswith("/1") else here
 """
 
-FROM_AFAR = """
+REMOTE_ROWS = """
 import collections, fractions, threading
 import numpy as np
 
@@ -187,15 +187,15 @@ def relays():
     return sum(thread.name == "hearth-relay" for thread in threading.enumerate())
 
 def counts(args, ctx):
-    # Of each row how often it came; and whether some came from the other host.
+    # Counts of each row, and whether some came from the other host.
     feed = ctx.get_data_feed()
-    seen, afar = collections.Counter(), 0
+    seen, remote = collections.Counter(), 0
     while not feed.should_stop():
         for row in feed.next_batch(70):
             seen[row[0] if isinstance(row, tuple) else row] += 1
-        afar = max(afar, relays())
+        remote = max(remote, relays())
     with open(f"{args}/counts", "w") as file:
-        file.write(f"{len(seen)} rows {set(seen.values())} times, afar {afar}")
+        file.write(f"{len(seen)} rows {set(seen.values())} times, remote {remote}")
 
 def gives(args, ctx):
     feed = ctx.get_data_feed(train_mode=False)
@@ -230,20 +230,20 @@ numbers = list(range(1000))
 
 @pytest.fixture
 def two_hosts(tmp_path):
-    """Runs a program, after FROM_AFAR, on two executors that seem to be on a host each."""
+    """Runs a program, after REMOTE_ROWS, on two executors that seem to be on a host each."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(TWO_HOSTS)
 
     def run(text):
         start = 'spark = spark_session.start("hosts", executors=2)\n'
-        code = start + FROM_AFAR + textwrap.dedent(text)
+        code = start + REMOTE_ROWS + textwrap.dedent(text)
         return run_program(code, tmp_path / "folder", str(site))
 
     return run
 
 
-def test_rows_reach_a_node_of_another_host_and_results_come_back(two_hosts, tmp_path):
+def test_rows_and_results_travel_between_hosts(two_hosts, tmp_path):
     said = two_hosts(
         """
         cluster = TFCluster.run(spark, counts, folder, 1, 0, input_mode=SPARK)
@@ -266,7 +266,7 @@ def test_rows_reach_a_node_of_another_host_and_results_come_back(two_hosts, tmp_
     assert "squares True\n" in said
     assert "sum True\n" in said
     assert re.fullmatch(
-        r"1000 rows \{4\} times, afar [12]", (tmp_path / "folder" / "counts").read_text()
+        r"1000 rows \{4\} times, remote [12]", (tmp_path / "folder" / "counts").read_text()
     )
 
 
@@ -297,7 +297,7 @@ def test_failures_of_a_node_reach_another_host(two_hosts):
 
 
 class ClusterOf:
-    """What likely_reason() asks of Spark."""
+    """A fake of the Spark calls in likely_reason()."""
 
     profile = None
 

@@ -1,4 +1,4 @@
-"""hearth.cluster by itself: main functions in plain Python, without TensorFlow and torch."""
+"""hearth.cluster without a framework: main functions in plain Python."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def loaded_frameworks() -> list[str]:
 
 
 class Sink:
-    """Where nodes of plain programs tell what they saw; one file a node."""
+    """Notes of the nodes of plain programs; one file per node."""
 
     def __init__(self, folder):
         self.folder = str(folder)
@@ -70,7 +70,7 @@ def test_rows_are_fed_and_no_framework_is_loaded(spark, sink):
     assert no_node_left()
 
 
-def test_results_come_back_in_order(spark):
+def test_results_are_returned_in_order(spark):
     def main(_, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():
@@ -123,7 +123,7 @@ def test_a_killed_process_costs_a_restart_and_no_row(spark, sink, victim):
 
     with cluster.run(spark, main, sink, nodes=2, restart=True) as nodes:
         nodes.train(spark.range(0, 200, 1, 8))
-    # A partition of which some rows were not committed comes again as a whole.
+    # A partition with uncommitted rows is sent again as a whole.
     assert {int(row) for row in sink.read()} == {*range(200)}
     assert nodes.restarts.count == 1
     assert no_node_left()
@@ -189,7 +189,7 @@ def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
         nodes.train(spark.range(10))
 
 
-def test_results_that_are_asked_for_when_the_cluster_has_ended_say_so(spark):
+def test_requesting_results_after_the_end_of_the_cluster_is_an_error(spark):
     def main(_, ctx):
         feed = ctx.get_data_feed(train_mode=False)
         while not feed.should_stop():

@@ -1,4 +1,4 @@
-"""A lost executor: what the driver is told, and how a cluster with restart=True goes on."""
+"""A lost executor: its report at the driver, and the restart of a cluster with restart=True."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def kill_when(cluster, condition, killed):
 
 
 def slow_keras(folder, ctx):
-    """Every row moves a weight of its own; the weights are kept every third batch."""
+    """Every row changes a different weight; the weights are saved every third batch."""
     import keras
 
     model = keras.Sequential(
@@ -99,7 +99,7 @@ def test_a_keras_model_that_checkpoints_has_seen_every_row(sc, tmp_path):
     given = [json.loads((tmp_path / f"given{i}").read_text()) for i in range(2)]
     assert [count for count, _ in given] == [1, 1]
     again = sum(len(rows) for _, rows in given)
-    assert ROWS / 4 < again < ROWS - 100  # what was safe did not come again
+    assert ROWS / 4 < again < ROWS - 100  # committed rows were not repeated
     assert no_node_left()
 
 
@@ -120,7 +120,7 @@ def test_nodes_that_read_files_start_again_too(sc, tmp_path):
     assert no_node_left()
 
 
-def test_rows_of_an_earlier_train_that_were_not_safe_come_again(sc, notes):
+def test_uncommitted_rows_of_an_earlier_train_call_are_sent_again(sc, notes):
     def main(notes, ctx):
         feed = ctx.get_data_feed()
         rows = []
@@ -141,11 +141,11 @@ def test_rows_of_an_earlier_train_that_were_not_safe_come_again(sc, notes):
 
 
 def takes_no_rows(arguments, ctx):
-    """So that no train() ends, and no main function, before the loss of the executor is known."""
+    """Keeps train() and the main function running until the loss of the executor is known."""
     threading.Event().wait()
 
 
-def test_a_cluster_that_cannot_start_again_says_why(sc, monkeypatch, caplog):
+def test_a_cluster_that_cannot_restart_reports_the_reason(sc, monkeypatch, caplog):
     from hearth.spark import slots
 
     monkeypatch.setattr(slots, "_WAIT", "1s")
@@ -186,7 +186,7 @@ def test_a_program_that_fails_by_itself_is_not_started_again(sc, tmp_path):
     assert all(file.name.endswith("-0") for file in tmp_path.iterdir())
 
 
-def test_without_restart_the_failure_says_how_many_rows_were_left(sc, tmp_path, monkeypatch):
+def test_without_restart_the_failure_reports_the_remaining_rows(sc, tmp_path, monkeypatch):
     def main(folder, ctx):
         feed = ctx.get_data_feed()
         while not feed.should_stop():
@@ -209,7 +209,7 @@ def test_without_restart_the_failure_says_how_many_rows_were_left(sc, tmp_path, 
 
 
 def takes_ids(notes, ctx, most=None):
-    """Keeps what it was given beside commit(), as a program keeps its checkpoint.
+    """Saves its rows with each commit(), as a program saves its checkpoint.
 
     In its first life it takes no more than `most` rows, and waits for its end.
     """
@@ -231,7 +231,7 @@ def takes_ids(notes, ctx, most=None):
 
 
 def train_through_a_kill(sc, notes, rows, meanwhile=lambda: None):
-    """How often each number was given, of those that were kept; one executor dies on the way."""
+    """Counts of the committed numbers after a run in which one executor dies."""
     # Rows are left for the nodes' second life, however late the kill is.
     main = partial(takes_ids, most=225)
     cluster = TFCluster.run(sc, main, notes, 2, 0, input_mode=SPARK, restart=True)
@@ -257,11 +257,11 @@ def test_rows_of_a_shuffled_frame_are_in_the_same_partitions_after_a_restart(spa
     frame = spark.read.parquet(source).repartition(16)
     given = train_through_a_kill(spark.sparkContext, notes, frame.rdd.map(lambda row: row.id))
     assert set(given) == set(range(1600))  # none is lost
-    # What came twice is of the few partitions that were under way, not of those that were safe.
+    # Only the few partitions in flight were repeated, not the committed ones.
     assert sum(given.values()) - 1600 <= 4 * 100
 
 
-def test_a_planned_frame_keeps_its_partitions_whatever_spark_would_plan_now(spark, tmp_path):
+def test_a_planned_frame_keeps_its_partitions_under_a_changed_plan(spark, tmp_path):
     from hearth.spark.access import ClassicSpark
 
     spark.range(0, 1000, 1, 8).write.parquet(str(tmp_path / "rows"))
@@ -275,22 +275,22 @@ def test_a_planned_frame_keeps_its_partitions_whatever_spark_would_plan_now(spar
             part = pa.array([TaskContext.get().partitionId()] * len(batch), pa.int64())
             yield pa.record_batch({"id": batch.column(0), "part": part})
 
-    def places(rows):
+    def locations(rows):
         return sorted(map(tuple, rows.mapInArrow(numbers, "id long, part long").collect()))
 
     pinned = ClassicSpark(spark).pin(frame)
-    before, before_pinned = places(frame), places(pinned)
+    before, before_pinned = locations(frame), locations(pinned)
     spark.conf.set("spark.sql.files.maxPartitionBytes", "600")
     spark.conf.set("spark.sql.files.openCostInBytes", "0")
     try:
-        assert places(frame) != before  # as when an executor came or went
-        assert places(pinned) == before_pinned
+        assert locations(frame) != before  # as when an executor came or went
+        assert locations(pinned) == before_pinned
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
         spark.conf.unset("spark.sql.files.openCostInBytes")
 
 
-def test_rows_whose_partitions_may_change_are_refused_before_a_row_is_given(sc, notes):
+def test_rows_with_changing_partitions_are_refused_before_any_is_sent(sc, notes):
     shuffled = sc.parallelize(range(400), 8).map(lambda n: (n, n)).partitionBy(8)
     with TFCluster.run(sc, takes_ids, notes, 1, 0, input_mode=SPARK, restart=True) as cluster:
         for rows in (shuffled.repartition(16), shuffled.repartition(16).map(lambda n: n)):
@@ -308,7 +308,7 @@ def changed_when(marker, index, part):
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_safe_rows_that_spark_plans_unseen_are_compared(sc, notes, monkeypatch, changes):
-    """As with Spark Connect, where nobody can say whether partitions stay as they were."""
+    """Spark Connect, for example, does not report whether partitions stay unchanged."""
     from hearth.spark.access import ClassicSpark
     from hearth.spark.slots import SlotWait
 

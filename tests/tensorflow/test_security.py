@@ -1,4 +1,4 @@
-"""Strangers at the ports of a cluster get nowhere, and keys do not print."""
+"""Unauthenticated clients are refused at the ports of a cluster, and keys are not printed."""
 
 import json
 import os
@@ -19,8 +19,8 @@ from tensorflowonspark import reservation
 KEY = bytes(range(32)).hex()
 NODE = 2
 MAX_FRAME_BYTES = 1 << 20
-STRANGERS = 500
-FRAMES = 100_000  # of all strangers together
+CONNECTIONS = 500
+FRAMES = 100_000  # over all connections
 
 
 @pytest.fixture
@@ -34,14 +34,14 @@ def listener():
     listener.close()
 
 
-def test_a_stranger_who_sends_byte_by_byte_has_no_more_time_than_others():
-    ours, stranger = socket.socketpair()
+def test_a_client_that_sends_byte_by_byte_gets_no_more_time():
+    ours, sender = socket.socketpair()
     listener = Channel(ours)
     gone = threading.Event()
 
     def drip():
         while not gone.wait(0.1):
-            stranger.send(b"x")
+            sender.send(b"x")
 
     slow = threading.Thread(target=drip)
     slow.start()
@@ -54,32 +54,32 @@ def test_a_stranger_who_sends_byte_by_byte_has_no_more_time_than_others():
         gone.set()
         slow.join()
         listener.close()
-        stranger.close()
+        sender.close()
 
 
-def connect(listener, afar):
-    if afar:
+def connect(listener, remote):
+    if remote:
         return socket.create_connection(("127.0.0.1", listener.port), 5)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.connect("\0" + listener.name)
     return sock
 
 
-def knock(listener, terms=None, afar=False):
-    channel = Channel(connect(listener, afar))
+def knock(listener, terms=None, remote=False):
+    channel = Channel(connect(listener, remote))
     channel.offer_handshake(terms or feed_terms(KEY, NODE))
     return channel
 
 
 def wait_for_handshakes():
-    """Until no listener of this process has more to do, or to say, about who has knocked."""
+    """Waits until the listeners of this process have handled all handshakes."""
     for thread in threading.enumerate():
         if thread.name == "hearth-handshake":
             thread.join(60)
 
 
 def noise_frames(noise, count):
-    """Frames of random bytes, one after another; every second one says its length rightly."""
+    """Frames of random bytes, one after another; every second one with a valid length."""
     parts = []
     for number in range(count):
         body = noise.randbytes(noise.randrange(1, 64))
@@ -89,12 +89,12 @@ def noise_frames(noise, count):
 
 
 def send_noise(connect, noise):
-    """Strangers come one by one, each with all of its frames at once; nobody takes up memory."""
+    """Connects many times without a key, sending many frames each; memory must not grow."""
     before = psutil.Process().memory_info().rss
-    for _ in range(STRANGERS):
+    for _ in range(CONNECTIONS):
         with connect() as sock:
             try:
-                sock.sendall(noise_frames(noise, FRAMES // STRANGERS))
+                sock.sendall(noise_frames(noise, FRAMES // CONNECTIONS))
                 sock.shutdown(socket.SHUT_WR)
                 while sock.recv(4096):
                     pass
@@ -103,42 +103,42 @@ def send_noise(connect, noise):
     assert psutil.Process().memory_info().rss - before < 64 << 20
 
 
-@pytest.mark.parametrize("afar", [False, True])
-def test_noise_at_the_feed_listener_reaches_nobody(listener, afar):
-    send_noise(lambda: connect(listener, afar), random.Random(1))
-    assert listener.refused == STRANGERS
+@pytest.mark.parametrize("remote", [False, True])
+def test_the_feed_listener_drops_random_frames(listener, remote):
+    send_noise(lambda: connect(listener, remote), random.Random(1))
+    assert listener.refused == CONNECTIONS
     with pytest.raises(TimeoutError):
         listener.node.receive(0)
-    friend = knock(listener, afar=afar)
-    friend.send({"op": "feed", "feed": "f"})
-    assert friend.receive(5)[0] == {"op": "welcome"}
+    client = knock(listener, remote=remote)
+    client.send({"op": "feed", "feed": "f"})
+    assert client.receive(5)[0] == {"op": "welcome"}
     message, fds = listener.node.receive(5, descriptors=1)
-    assert message == {"op": "feed", "from_remote": afar}
+    assert message == {"op": "feed", "from_remote": remote}
     node = Channel(socket.socket(fileno=fds[0]))
-    wait_for_handshakes()  # the one that let the friend in lets go of its connection
-    friend.send({"op": "rings"})
+    wait_for_handshakes()  # the handshake thread releases its connection
+    client.send({"op": "rings"})
     assert node.receive(5)[0] == {"op": "rings"}
     node.close()
 
 
-def test_slow_strangers_of_the_network_do_not_keep_the_host_waiting(listener, capfd):
-    slow = [connect(listener, afar=True) for _ in range(100)]
+def test_slow_remote_connections_do_not_delay_local_ones(listener, capfd):
+    slow = [connect(listener, remote=True) for _ in range(100)]
     began = time.monotonic()
-    friend = knock(listener)
-    friend.send({"op": "why"})
+    client = knock(listener)
+    client.send({"op": "why"})
     listener.set_failure("over")
-    assert friend.receive(5)[0] == {"error": "over"}
-    assert time.monotonic() - began < 4.5  # each of them may take 5 s
-    for stranger in slow:
-        stranger.close()
+    assert client.receive(5)[0] == {"error": "over"}
+    assert time.monotonic() - began < 4.5  # each of the slow ones may take 5 s
+    for sender in slow:
+        sender.close()
     for _ in range(100):
         if listener.refused == 100:
             break
         time.sleep(0.1)
     assert listener.refused == 100
-    told = capfd.readouterr().err.splitlines()
-    assert len(told) == 10
-    assert told[0].startswith("hearth: 127.0.0.1 was refused at a node's listener: ")
+    errors = capfd.readouterr().err.splitlines()
+    assert len(errors) == 10
+    assert errors[0].startswith("hearth: 127.0.0.1 was refused at a node's listener: ")
 
 
 def test_the_feed_listener_listens_on_one_interface(listener):
@@ -156,24 +156,24 @@ def test_the_feed_listener_listens_on_one_interface(listener):
     ],
     ids=["another key", "another service", "the rendezvous", "another node"],
 )
-@pytest.mark.parametrize("afar", [False, True])
-def test_who_looks_for_something_else_is_refused_on_both_sides(listener, terms, words, afar, capfd):
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_client_with_another_key_or_service_is_refused(listener, terms, words, remote, capfd):
     key, service, node = terms
     key = bytes(32).hex() if key == "another" else key
     offer = feed_terms(key, node) if service == "feed" else handshake_terms(key, service, node)
     with pytest.raises(PermissionError, match=words) as refusal:
-        knock(listener, offer, afar)
+        knock(listener, offer, remote)
     assert KEY not in str(refusal.value)
     wait_for_handshakes()
     with pytest.raises(TimeoutError):
         listener.node.receive(0)
     assert listener.refused == 1
-    told = capfd.readouterr().err
-    assert "was refused at a node's listener: " in told
-    assert KEY not in told
+    errors = capfd.readouterr().err
+    assert "was refused at a node's listener: " in errors
+    assert KEY not in errors
 
 
-def test_an_impostor_at_a_listeners_address_hears_nothing_of_the_feed():
+def test_an_impostor_at_a_listeners_address_receives_no_rows():
     ours, theirs = socket.socketpair()
 
     def accept():
@@ -189,25 +189,25 @@ def test_an_impostor_at_a_listeners_address_hears_nothing_of_the_feed():
     thread.join(10)
 
 
-def test_a_failed_node_says_why_to_whoever_may_know(listener):
+def test_a_failed_node_reports_its_error_to_authenticated_clients(listener):
     listener.set_failure("worker:0 failed: no memory")
     listener.set_failure("a consequence")
     for greeting in ({"op": "feed", "feed": "f"}, {"op": "why"}):
-        friend = knock(listener)
-        friend.send(greeting)
-        assert friend.receive(5)[0] == {"error": "worker:0 failed: no memory"}
+        client = knock(listener)
+        client.send(greeting)
+        assert client.receive(5)[0] == {"error": "worker:0 failed: no memory"}
     text = "worker:0 failed: no memory"
     assert listener.errors == [{"event": "feed_error", "feed": "f", "text": text, "timeout": False}]
 
 
-def test_noise_at_the_rendezvous_reaches_nobody():
+def test_the_rendezvous_drops_random_frames():
     from hearth.native._core import Coordinator, Member, new_token
 
     token = new_token()
     coordinator = Coordinator(world=1, token=token)
     address = ("127.0.0.1", coordinator.port())
     send_noise(lambda: socket.create_connection(address, 5), random.Random(5))
-    assert coordinator.refused() == STRANGERS
+    assert coordinator.refused() == CONNECTIONS
     member = Member(host=address[0], port=address[1], token=token, rank=0, world=1)
     assert member.reserve('{"a": 1}') == [{"a": 1}]
     assert coordinator.next_event(0) is None
@@ -215,7 +215,7 @@ def test_noise_at_the_rendezvous_reaches_nobody():
     coordinator.close()
 
 
-def test_frames_of_a_friend_that_make_no_sense_do_no_harm(monkeypatch):
+def test_invalid_frames_of_an_authenticated_client_are_harmless(monkeypatch):
     monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
     noise = random.Random(6)
     server = reservation.Server(1)
@@ -236,9 +236,9 @@ def test_frames_of_a_friend_that_make_no_sense_do_no_harm(monkeypatch):
         server.stop()
 
 
-def test_frames_of_any_bytes_do_no_harm():
+def test_random_frames_are_harmless():
     noise = random.Random(2)
-    for _ in range(STRANGERS):
+    for _ in range(CONNECTIONS):
         ours, theirs = socket.socketpair()
         with theirs:
             theirs.sendall(noise.randbytes(noise.randrange(0, 64)))
@@ -248,14 +248,14 @@ def test_frames_of_any_bytes_do_no_harm():
         channel.close()
 
 
-def test_a_frame_that_claims_to_be_long_takes_no_memory():
+def test_a_frame_over_the_limit_allocates_no_memory():
     ours, theirs = socket.socketpair()
     theirs.sendall(struct.pack(">I", MAX_FRAME_BYTES + 1))
     with pytest.raises(ValueError, match="over the limit"):
         Channel(ours).receive(5)
 
 
-def test_noise_at_a_reservation_server_reaches_nobody(monkeypatch):
+def test_a_reservation_server_drops_random_frames(monkeypatch):
     monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
     server = reservation.Server(1)
     address = server.start()
@@ -287,7 +287,7 @@ def test_a_client_of_another_process_needs_the_key(monkeypatch):
         server.stop()
 
 
-def test_reservations_wait_for_all_and_say_how_many_are_missing():
+def test_reservations_wait_for_all_and_report_the_missing_ones():
     server = reservation.Server(2)
     address = server.start()
     try:

@@ -82,7 +82,7 @@ def test_blocks_are_reduced_to_one_row(spark, frame, partitions):
     assert reduce_blocks(least, frame)["x"] == 0
 
 
-def test_what_is_wrong_is_said(spark, frame):
+def test_errors_are_reported(spark, frame):
     with pytest.raises(ValueError, match="reads the column 'gone'"):
         map_blocks(lambda gone: {"z": gone}, frame)
     with pytest.raises(ValueError, match="adds a column 'x', which the DataFrame has already"):

@@ -34,7 +34,7 @@ def train(rows, *, fails=False):
     return hvd.rank(), weights, os.environ["GIVEN"], b"x" * 700_000
 
 
-def test_run_gives_what_each_rank_returns(spark):
+def test_run_returns_the_results_of_all_ranks(spark):
     found = hearth.horovod.spark.run(train, (4,), num_proc=2, env={"GIVEN": "so"}, verbose=0)
     assert [each[0] for each in found] == [0, 1]
     assert found[0][1:] == found[1][1:]

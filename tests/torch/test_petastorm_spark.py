@@ -9,7 +9,7 @@ from hearth.torch import TorchDistributor
 
 
 def counted(converter):
-    """How often each id came to any rank in two epochs, and the columns' types."""
+    """Counts of the ids over all ranks in two epochs, and the columns' types."""
     import torch
     import torch.distributed as dist
 

@@ -64,7 +64,7 @@ def reduces(when, ctx):
                 raise ValueError("these rows are bad")
             finally:
                 dist.destroy_process_group()
-                time.sleep(when["late"])  # rank 0 has long lost its peer when this is told
+                time.sleep(when["late"])  # rank 0 loses its peer long before this is reported
         dist.all_reduce(torch.zeros(1000))
 
 
@@ -83,14 +83,14 @@ def test_the_error_of_a_peer_of_a_rank_that_ends_is_not_reported(
     cluster = TorchCluster.run(spark, reduces, when, workers=2)
     with pytest.raises(NodeError, match=words) as found:
         cluster.train(spark.range(1000))
-    told_s = time.time() - float((tmp_path / "when").read_text())
-    assert told_s < 30  # on an idle machine a tenth of a second, and what rank 1 slept
+    reported_s = time.time() - float((tmp_path / "when").read_text())
+    assert reported_s < 30  # on an idle machine a tenth of a second, and what rank 1 slept
     assert (found.value.node, found.value.rank) == ("worker:1", 1)
     with pytest.raises(NodeError, match=words):
         cluster.shutdown()
 
 
-def test_results_of_a_model_come_back_in_order(spark):
+def test_results_of_a_model_are_returned_in_order(spark):
     def main(_, ctx):
         import torch
 
@@ -105,7 +105,7 @@ def test_results_of_a_model_come_back_in_order(spark):
     assert [row.twice for row in found] == [2.0 * n for n in range(40)]
 
 
-def test_a_train_that_lasts_shows_how_fast_each_node_takes_rows(spark, monkeypatch, capsys):
+def test_a_long_train_call_shows_each_nodes_rate(spark, monkeypatch, capsys):
     def main(_, ctx):
         for _ in ctx.get_data_feed().as_iterable_dataset(10):
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""ctx.dataset(): every row once per epoch, in an order that follows from the seed alone; resumed
+"""ctx.dataset(): every row once per epoch, in an order that depends only on the seed; resumed
 exactly; also where ranks are killed, or are others than before.
 """
 
@@ -23,7 +23,7 @@ def take_epochs(args, ctx):
 
 
 def run(spark, notes, frame, epochs=2, workers=2, state=None, **options):
-    """What take_epochs() noted, by rank."""
+    """The notes of take_epochs(), by rank."""
     args = (notes, {"batch_size": 16, **options}, epochs, state)
     datasets = {"train": frame}
     TorchCluster.run(spark, take_epochs, args, workers=workers, datasets=datasets).shutdown()
@@ -34,7 +34,7 @@ def ids(nodes, epoch):
     return sorted(i for node in nodes for batch in node["epochs"][epoch] for i in batch)
 
 
-def test_every_row_comes_in_every_epoch_each_time_in_another_order(spark, notes):
+def test_every_row_is_delivered_in_every_epoch_in_another_order(spark, notes):
     nodes = run(spark, notes, spark.range(0, 960, 1, 5))
     for epoch in (0, 1):
         assert set(ids(nodes, epoch)) == set(range(960))
@@ -154,7 +154,7 @@ def test_a_killed_rank_starts_again_and_the_rows_are_not_computed_again(spark, n
     assert set(taken) == set(range(200))
 
 
-def test_what_is_wrong_is_said_in_a_line(spark, notes):
+def test_errors_are_reported_in_one_line(spark, notes):
     with pytest.raises(TypeError, match=r"dataset 'train' is a builtins.list, which is not"):
         TorchCluster.run(spark, take_epochs, None, datasets={"train": [1, 2]})
 

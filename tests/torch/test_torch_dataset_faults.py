@@ -1,4 +1,4 @@
-"""Rows of datasets come once whatever happens while Spark delivers them: odd settings, a lost
+"""Rows of datasets are delivered once despite faults during delivery: odd settings, a lost
 executor, other clusters of the same session, Ctrl-C.
 """
 
@@ -39,7 +39,7 @@ def check(notes, rows):
 
 @contextmanager
 def settings(spark, **conf):
-    """Settings of Spark SQL for a while; `__` stands for a dot."""
+    """Sets Spark SQL settings temporarily; `__` is a dot."""
     names = {f"spark.sql.{key.replace('__', '.')}": value for key, value in conf.items()}
     before = {name: spark.conf.get(name) for name in names}
     try:
@@ -62,7 +62,7 @@ def slowly(frame):
     return frame.mapInArrow(wait, frame.schema)
 
 
-def test_large_rows_of_many_partitions_come_once_in_batches_of_seven(spark, notes):
+def test_large_rows_of_many_partitions_are_delivered_once(spark, notes):
     odd = {"adaptive__enabled": "false", "execution__arrow__maxRecordsPerBatch": "7"}
     with settings(spark, **odd, autoBroadcastJoinThreshold="-1", shuffle__partitions="200"):
         some = spark.range(0, 600, 1, 200).selectExpr("id", f"repeat(id % 10, {LARGE}) text")
@@ -89,7 +89,7 @@ def test_two_clusters_of_one_session_take_separate_rows(spark, tmp_path):
 
 
 def take_epochs_after_a_loss(args, ctx):
-    """As take_epochs(); the first start goes on until the file is there."""
+    """As take_epochs(); the first start continues until the file exists."""
     notes, lost = args
     take_epochs(notes, ctx)
     while not ctx.restart_count and not os.path.exists(lost):

@@ -18,24 +18,24 @@ def sums(start, *, scale=1):
     dist.init_process_group("gloo")
     value = torch.tensor([start + dist.get_rank()]) * scale
     dist.all_reduce(value)
-    places = torch.tensor([int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])])
-    dist.all_reduce(places)
+    local_ranks = torch.tensor([int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])])
+    dist.all_reduce(local_ranks)
     dist.destroy_process_group()
-    return {"sum": value, "places": places.tolist(), "weights": torch.ones(500_000)}
+    return {"sum": value, "local_ranks": local_ranks.tolist(), "weights": torch.ones(500_000)}
 
 
-@pytest.mark.parametrize(("local_mode", "places"), [(False, [0, 2]), (True, [1, 4])])
-def test_a_function_gives_what_it_returns_on_rank_0(spark, local_mode, places):
+@pytest.mark.parametrize(("local_mode", "local_ranks"), [(False, [0, 2]), (True, [1, 4])])
+def test_run_returns_the_value_of_rank_0(spark, local_mode, local_ranks):
     import torch
 
     distributor = TorchDistributor(num_processes=2, local_mode=local_mode, use_gpu=False)
     found = distributor.run(sums, 10, scale=2)
     assert found["sum"].tolist() == [42]
-    assert found["places"] == places
+    assert found["local_ranks"] == local_ranks
     assert found["weights"].equal(torch.ones(500_000))  # two megabytes, in chunks
 
 
-def test_what_would_run_code_in_the_driver_is_refused_where_it_is_returned(spark):
+def test_a_value_that_would_run_code_in_the_driver_is_refused(spark):
     def model():
         import torch
 
@@ -75,7 +75,7 @@ def test_a_session_that_another_connection_to_the_jvm_activated_is_found(spark, 
     assert TorchDistributor(1, use_gpu=False).spark is spark
 
 
-def test_what_cannot_be_is_refused_at_once(spark):
+def test_invalid_arguments_are_refused_at_once(spark):
     with pytest.raises(ValueError, match="positive integer"):
         TorchDistributor(0, use_gpu=False)
     with pytest.raises(RuntimeError, match=r"spark.task.resource.gpu.amount.*was unset"):

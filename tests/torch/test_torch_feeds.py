@@ -18,7 +18,7 @@ from hearth.torch.feeds import FileFeed
 
 
 class OneBatch:
-    """What a FeedDataset needs of a feed."""
+    """A fake feed for a FeedDataset."""
 
     def __init__(self, **columns):
         self.columns = Columns(pa.record_batch(columns))
@@ -38,7 +38,7 @@ def dataset(columns=None, **arrays):
     return FeedDataset(OneBatch(**arrays), 4, columns)
 
 
-def test_numbers_and_lists_of_one_length_are_tensors_where_the_rows_lie(recwarn):
+def test_numbers_and_lists_of_one_length_are_tensors_without_a_copy(recwarn):
     import torch
 
     pixels = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32()))
@@ -106,7 +106,7 @@ class DataLoaderDispatcher:
 
 @pytest.fixture
 def accelerate(monkeypatch):
-    """Classes by the names that Accelerate's have, in a group of two ranks as far as they know."""
+    """Stand-ins for Accelerate's classes, in an apparent group of two ranks."""
     import torch.distributed as dist
 
     module = ModuleType("accelerate.data_loader")
@@ -135,7 +135,7 @@ def by_in_step(feed_dataset):
 
 @pytest.mark.parametrize("read", [iter, in_own_dataset, by_next_batch, by_in_step])
 @pytest.mark.parametrize("kind", ["IterableDatasetShard", "DataLoaderDispatcher"])
-def test_what_would_share_out_the_rows_of_a_rank_once_more_is_refused(accelerate, kind, read):
+def test_samplers_that_would_divide_a_ranks_rows_again_are_refused(accelerate, kind, read):
     class Rows:
         def __iter__(self):
             return iter(read(dataset(x=pa.array([1, 2]))))
@@ -144,7 +144,7 @@ def test_what_would_share_out_the_rows_of_a_rank_once_more_is_refused(accelerate
         next(iter(getattr(accelerate, kind)(Rows())))
 
 
-def test_all_rows_are_given_where_nothing_shares_them_out(accelerate, monkeypatch):
+def test_all_rows_are_delivered_if_they_are_not_divided(accelerate, monkeypatch):
     import torch.distributed as dist
 
     assert len(list(in_own_dataset(dataset(x=pa.array([1, 2]))))) == 2
@@ -154,7 +154,7 @@ def test_all_rows_are_given_where_nothing_shares_them_out(accelerate, monkeypatc
     assert len(list(sharded)) == 1  # a minibatch of both rows
 
 
-def test_in_step_refuses_what_it_could_not_repeat():
+def test_in_step_refuses_values_it_cannot_repeat():
     from hearth.torch.steps import _parts, _two_rows
 
     with pytest.raises(TypeError, match="'png' is a list"):
@@ -264,7 +264,7 @@ def test_rows_that_no_step_has_used_yet_are_not_committed(batches):
     source.rows.put(3)
     assert ahead.take(60.0) is not None
     feed.commit()
-    feed.commit(3)  # the program says so
+    feed.commit(3)  # by the program
     ahead.given()
     feed.commit()
     source.rows.put(None)

@@ -111,7 +111,7 @@ def test_bytes_and_vectors_are_inputs_and_stay(spark):
         assert (row.word, row.v.toArray().tolist()) == ("w", row.list)
 
 
-def test_two_workers_learn_what_one_learns(spark):
+def test_two_workers_train_the_same_model_as_one(spark):
     """One full batch a step: DDP's mean over two workers is the mean over the rows."""
     rows = [([i / 8.0, 1.0], [i / 4.0]) for i in range(16)]
     frame = spark.createDataFrame(rows, "x array<float>, label array<float>").coalesce(1)
@@ -124,7 +124,7 @@ def test_two_workers_learn_what_one_learns(spark):
     np.testing.assert_allclose(first, second, rtol=1e-5)
 
 
-def test_what_is_wrong_is_said(spark, digits):
+def test_errors_are_reported(spark, digits):
     train, _ = digits
     make, loss, sgd = make_line, torch.nn.functional.mse_loss, torch.optim.SGD
     with pytest.raises(TypeError, match="model is a Linear: pass a function or class"):

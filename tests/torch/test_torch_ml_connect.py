@@ -1,7 +1,7 @@
 """TorchEstimator, its model, CrossValidator, predict() and TorchDistributor with a client of Spark
 Connect.
 
-Server and client are processes of their own: a Python process has one kind of session.
+Server and client are separate processes: a Python process has one kind of session.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def test_trials_of_a_grid_run_concurrently_with_separate_checkpoints(spark, tmp_
 
 
 class KillsOnce:
-    """Kills rank 1 in the third epoch, unless it has done so."""
+    """Kills rank 1 once, in the third epoch."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -118,7 +118,7 @@ class KillsOnce:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_rank_goes_on_from_the_folder_and_so_does_a_later_fit(spark, tmp_path):
+def test_a_killed_rank_and_a_later_fit_resume_from_the_folder(spark, tmp_path):
     given = dict(
         labelCol="y", learningRate=0.05, workers=2, storeDir=f"file://{tmp_path}/run", seed=4
     )
@@ -132,29 +132,29 @@ def test_a_killed_rank_goes_on_from_the_folder_and_so_does_a_later_fit(spark, tm
     assert longer.history[:4] == model.history and len(longer.history) == 5
 
 
-class StrikesInSecondEpoch:
-    def __init__(self, strike):
-        self.strike = strike
+class KillsInSecondEpoch:
+    def __init__(self, kill):
+        self.kill = kill
 
     def on_epoch_begin(self, trainer):
         if trainer.epoch == 1:
-            self.strike()
+            self.kill()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("struck", ["rank", "executor"])
-def test_a_cross_validation_that_loses_a_process_finds_the_same(spark, tmp_path, struck):
+@pytest.mark.parametrize("killed", ["rank", "executor"])
+def test_a_cross_validation_that_loses_a_process_finds_the_same(spark, tmp_path, killed):
     frame = rows(spark).selectExpr("features", "y", "y[0] s").cache()
 
     def metrics(victim):
         kills = KillsInATrial(tmp_path, victim)
         stage = TorchEstimator(
-            make_line, mse, torch.optim.Adam, callbacks=[StrikesInSecondEpoch(kills)], labelCol="y",
+            make_line, mse, torch.optim.Adam, callbacks=[KillsInSecondEpoch(kills)], labelCol="y",
             epochs=3, learningRate=0.05, storeDir=f"file://{tmp_path}/{victim}",
         )  # fmt: skip
         found = metrics_of(stage, frame, (stage.modelArgs, [{"hidden": 8}]))
         assert os.path.exists(kills.mark) == (victim != "none")
         return found
 
-    assert metrics(struck) == pytest.approx(metrics("none"))
+    assert metrics(killed) == pytest.approx(metrics("none"))

@@ -76,7 +76,7 @@ def counts(how, ctx):
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_of_a_killed_rank_all_is_there_and_a_restart_goes_on_from_the_checkpoint(
+def test_reports_of_a_killed_rank_are_complete_and_continue_after_a_restart(
     spark, tmp_path, restart
 ):
     cluster = TorchCluster.run(

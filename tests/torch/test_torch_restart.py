@@ -1,4 +1,4 @@
-"""A DDP program whose executor is lost goes on from its checkpoint, and no row is missed."""
+"""A DDP program resumes from its checkpoint after a lost executor, without missing a row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def counts_rows(folder, ctx):
 
 
 @pytest.mark.long
-def test_a_ddp_program_goes_on_from_its_checkpoint_and_has_seen_every_row(spark, tmp_path):
+def test_a_ddp_program_resumes_from_its_checkpoint_and_has_seen_every_row(spark, tmp_path):
     import torch
 
     with TorchCluster.run(spark, counts_rows, str(tmp_path), workers=2, restart=True) as cluster:

@@ -8,7 +8,7 @@ import pytest
 from hearth.torch import returned
 
 
-def test_tensors_come_back_with_everything_around_them():
+def test_nested_results_with_tensors_are_returned():
     import torch
 
     model = torch.nn.Linear(2, 1)

@@ -33,10 +33,10 @@ def test_a_rank_that_never_calls_a_collective_is_named_in_the_driver(spark, note
     cluster = TorchCluster.run(spark, one_never_comes, notes, workers=2, feeds=())
     with pytest.raises(NodeError, match=r"rank 1 on host \S+ had not arrived before the deadline"):
         cluster.shutdown()
-    told = [record.getMessage() for record in caplog.records]
+    lines = [record.getMessage() for record in caplog.records]
     waits = "s in all-reduce of 4000 bytes (float32[1000], sum): rank 1"
-    stalls = [text for text in told if waits in text]
-    assert stalls, told
+    stalls = [text for text in lines if waits in text]
+    assert stalls, lines
     assert all(text.startswith("worker:0: rank 0 on host ") for text in stalls)
     assert len(stalls) <= 5  # the waits between them double
 

@@ -1,4 +1,4 @@
-"""A training reads one version of a table, whatever becomes of the table meanwhile."""
+"""A training reads one version of a table while the table changes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_compaction_between_epochs_and_a_restart_change_no_rows(spark, tmp_path)
         numbers = range(epoch * STEPS + 1, epoch * STEPS + STEPS + 1)
         taken = [i for step in numbers for found in steps[step].values() for i in found[0]]
         assert sorted(taken) == list(range(ROWS))
-    # Another driver that goes on from these checkpoints has the same version.
+    # Another driver that resumes from these checkpoints has the same version.
     again = TorchCluster.run(spark, train_two_epochs, args, datasets=datasets, **options)
     again.shutdown()
     assert again.datasets.plans["train"].identity.startswith("Delta version 3, 200 rows, ")

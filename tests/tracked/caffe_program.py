@@ -18,7 +18,7 @@ SETTINGS = {"max_iter": STEPS, "display": 20, "test_interval": 30}
 
 
 def check(run: Tracked) -> None:
-    """What the two trainings have in common."""
+    """The common part of the two trainings."""
     params = run.params
     assert (params["base_lr"], params["max_iter"], params["workers"]) == ("0.01", "60", "2"), params
     assert params["model"].endswith(".caffemodel")
@@ -29,7 +29,7 @@ def check(run: Tracked) -> None:
 
 
 def features(spark, conf, blob: str) -> dict[str, list[float]]:
-    """Of the held-out rows, by a config's model."""
+    """Features of the held-out rows by a config's model."""
     rows = CaffeOnSpark(spark).features(DataSource(spark).getSource(conf, False)).collect()
     return {row.SampleID: row[blob] for row in rows}
 

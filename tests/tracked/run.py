@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains with an active run of MLflow, and compares what MLflow then knows with what was trained.
+"""Trains with an active MLflow run, and compares what MLflow recorded with the training.
 
-`make test-mlflow` runs it in an environment that has MLflow; each program in a process of its own,
+`make test-mlflow` runs it in an environment that has MLflow; each program in a separate process,
 with Spark's executors.
 """
 

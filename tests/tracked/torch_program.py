@@ -34,7 +34,7 @@ def train(args, ctx):
     loader = ctx.dataset("train", batch_size=20, columns=("x", "y"))
     for step in range(args["steps"]):
         rows = sum(len(x) for x, _ in loader)
-        # Names that MLflow does not take as they are, and what is no number.
+        # A name that MLflow does not accept unchanged, and a value that is not finite.
         ctx.report({"loss": 1 / (1 + step), "val//a:b": step, "nan": float("nan")}, step=step)
     return rows
 

@@ -41,7 +41,7 @@ class Tracked:
         return found
 
     def check_dataset(self, name: str, **expected: Any) -> None:
-        """Its params by name; None: whatever it is, but there."""
+        """Its params by name; None: any value."""
         params = self.params
         for key, value in expected.items():
             found = params.get(f"dataset.{name}.{key}")

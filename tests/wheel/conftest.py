@@ -32,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def install(wheel: Path, folder: Path, extras: str = "") -> Path:
-    """A fresh virtual environment with the wheel, and with what pip fetches for it."""
+    """A fresh virtual environment with the wheel and its dependencies."""
     venv.create(folder, with_pip=False, symlinks=True)
     command = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install"]
     done = subprocess.run(

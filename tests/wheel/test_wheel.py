@@ -29,7 +29,7 @@ def test_the_wheel_carries_program_libraries_and_package(wheel: Path) -> None:
     for module in ("_core", "_caffe"):
         assert any(name.startswith(f"hearth/native/{module}.") for name in names), module
     assert {"hearth/demo/run.py", "hearth/demo/digits.npz", "hearth/tools/pack.py"} <= names
-    # `make demo` has left files beside the example's own.
+    # `make demo` has left files among the example's.
     assert not [name for name in names if name.startswith("hearth/demo/work/")]
     tests = [name for name in names if "/test_" in name or name.endswith(("_test", "_testing.py"))]
     assert not tests and not any(name.startswith("torch") for name in names), sorted(names)
@@ -39,7 +39,7 @@ def test_auditwheel_finds_nothing_newer_than_manylinux_2_28(wheel: Path) -> None
     assert wheel.name.endswith("-manylinux_2_28_x86_64.whl")
     found = tag_wheel.verdict(wheel)
     assert tag_wheel.objections(found) == []
-    # Whoever needs one of these has it by the extra's package, or by the system (docs/install.md).
+    # These come with an extra's package or the system (docs/install.md).
     assert set(found["external_libs"]) <= tag_wheel.OTHERS
     assert wheel.stat().st_size < 30e6
 

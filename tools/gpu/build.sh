@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 carry=$PWD/build-gpu/carry
 paths=()
 if [ -d "$carry/system" ]; then
-  # HDF5's own compiler, which CMake asks elsewhere, is not there.
+  # HDF5's compiler wrapper, which CMake's module runs otherwise, is not in the archive.
   paths=(-DCMAKE_PREFIX_PATH="$carry/system/usr"
          -DHDF5_ROOT="$carry/system/usr/lib/x86_64-linux-gnu/hdf5/serial"
          -DHDF5_C_INCLUDE_DIR="$carry/system/usr/include/hdf5/serial")

@@ -1,6 +1,6 @@
-"""Checks of Hearth on a GPU that are one command each: `checks.py NAME`.
+"""Checks of Hearth on a GPU, one command each: `checks.py NAME`.
 
-Prints `RESULT: {json}` lines; ends with an AssertionError where a check fails. Runs with
+Prints `RESULT: {json}` lines; raises AssertionError if a check fails. Runs with
 HEARTH_SIMULATED_GPUS too, as far as a simulated GPU goes.
 """
 
@@ -69,7 +69,7 @@ def solver(folder: Path, name: str, **settings: Any) -> str:
 
 
 def accuracy(log: str) -> float:
-    """The last one that a log tells."""
+    """The last accuracy in a log."""
     return float(re.findall(r"accuracy = ([\d.]+)", log)[-1])
 
 
@@ -162,9 +162,9 @@ def threads() -> None:
     folder = digits_folder()
     name = solver(folder, "s.prototxt", max_iter=300, test_interval=300)
     log = run("train", "-solver", name, "-gpu", "0,0", folder=folder)
-    told = re.findall(r"2 ranks exchange .*", log)
-    report(accuracy=accuracy(log), told=told)
-    assert told and (SIMULATED or "have the same GPU" in told[0]), log[:2000]
+    transports = re.findall(r"2 ranks exchange .*", log)
+    report(accuracy=accuracy(log), transports=transports)
+    assert transports and (SIMULATED or "have the same GPU" in transports[0]), log[:2000]
 
 
 _NCCL_RANK = """
@@ -185,7 +185,7 @@ dist.destroy_process_group()
 
 
 def nccl() -> None:
-    """NCCL beside the backend "hearth": one rank, and what it says to two ranks on one GPU."""
+    """NCCL with the backend "hearth": one rank, and the error of two ranks on one GPU."""
     import socket
 
     for world in (1, 2):

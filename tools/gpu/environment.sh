@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes build-gpu/environment, which has what a machine with a GPU brings: the Python named
+# Makes build-gpu/environment, with the packages of a machine with a GPU: the Python named
 # (default: python3), torch of the version named (default: 2.11.0) and the packages that parts of
 # tools/gpu/run.sh import. Prints its Python.
 #   tools/gpu/environment.sh [PYTHON] [TORCH]

@@ -1,4 +1,4 @@
-"""Gathers in one archive what a machine with a GPU, but without packages, needs to build Hearth.
+"""Gathers in one archive the requirements for building Hearth on a GPU machine without packages.
 
 `gather.py BUILD ARCHIVE`: headers and libraries of Debian's packages as installed here, oneDNN,
 versions.json, and the programs of BUILD where it has them. tools/gpu/prepare.sh calls it.
@@ -35,7 +35,7 @@ TESTS = ("hearth/caffe/hearth_caffe_test",)
 
 
 def output(*command: str) -> str:
-    """What the command prints; "" where it fails."""
+    """The command's output; "" if it fails."""
     return subprocess.run(command, capture_output=True, text=True).stdout
 
 
@@ -68,7 +68,7 @@ def copy_libraries(home: Path) -> None:
 
 
 def copy_onednn(home: Path) -> str:
-    """Its headers and library, and what tells CMake of them; returns the version."""
+    """Gathers its headers, library and CMake files; returns the version."""
     packages = home / "lib" / "python3" / "site-packages"
     for name in ("onednn-cpu-gomp", "onednn-devel-cpu-gomp"):
         distribution = importlib.metadata.distribution(name)

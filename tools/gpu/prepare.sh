@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes build-gpu/carry.tar.xz, all that tools/gpu/run.sh needs beside a checkout on a machine with a
+# Makes build-gpu/carry.tar.xz, all that tools/gpu/run.sh needs in addition to a checkout on a machine with a
 # GPU that has Python, torch, a compiler and CMake, but no packages and no network. What
 # tools/gpu/build.sh compiled is in it. Idempotent; prints the path to carry.
 set -euo pipefail

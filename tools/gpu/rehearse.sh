@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs tools/gpu/run.sh as on a machine with a GPU, but on simulated ones: in a copy of what git has and
-# build-gpu/carry.tar.xz alone, without a network, by the Python of tools/gpu/environment.sh. What needs CUDA
-# itself is rehearsed as far as it goes.
+# Runs tools/gpu/run.sh on simulated GPUs: in a clone with only build-gpu/carry.tar.xz, without a
+# network, with the Python of tools/gpu/environment.sh. Parts that need CUDA itself run as far as they can.
 #   tools/gpu/rehearse.sh [PART...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."

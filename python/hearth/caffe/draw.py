@@ -126,7 +126,7 @@ def draw_net_to_file(
         ValueError: not a net, or a format that Graphviz cannot write.
     """
     dot = _draw_net.to_dot(_read(caffe_net, phase), rankdir, display_lr=display_lrm)
-    _draw_net.write_picture(dot, os.fspath(filename))
+    _draw_net.write_image(dot, os.fspath(filename))
 
 
 def draw_net(

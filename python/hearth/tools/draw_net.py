@@ -151,7 +151,7 @@ def read_net(prototxt: str, phase: str = "ALL") -> dict[str, Any]:
     return parse_prototxt(text, "net", "NetParameter")
 
 
-def write_picture(dot: str, path: str) -> None:
+def write_image(dot: str, path: str) -> None:
     """Converts DOT text to an image in the format of the path's extension; `.dot` is the text
     itself.
 
@@ -198,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         net = read_net(Path(options.net).read_text(), options.phase)
         dot = to_dot(net, options.rankdir, display_lr=options.display_lrm)
-        write_picture(dot, options.output)
+        write_image(dot, options.output)
     except (OSError, ValueError, RuntimeError, subprocess.TimeoutExpired) as error:
         print(f"hearth draw: {error}", file=sys.stderr)
         return 1

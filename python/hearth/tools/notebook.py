@@ -10,7 +10,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hearth.tools.draw_net import read_net, to_dot, write_picture
+from hearth.tools.draw_net import read_net, to_dot, write_image
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ def show_network(input_net_proto_file: str, rankdir: str = "LR") -> Html:
     dot = to_dot(read_net(Path(input_net_proto_file).read_text(encoding="utf-8")), rankdir)
     with tempfile.TemporaryDirectory(prefix="hearth-net-") as folder:
         path = Path(folder) / "net.svg"
-        write_picture(dot, str(path))
+        write_image(dot, str(path))
         return Html(f"<body>{get_image(path.read_bytes())}</body>")
 
 

@@ -1,4 +1,4 @@
-"""Accelerate leaves a dataset's loader as it is, and saves its position with its own state."""
+"""Accelerate keeps a dataset's loader, and saves its position with its state."""
 
 import sys
 from functools import partial

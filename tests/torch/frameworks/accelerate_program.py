@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 def main():
-    # Accelerate makes groups of the backends in its own list alone, but takes one that is there.
+    # Accelerate creates groups only of backends in its list, but uses an existing group.
     torch.distributed.init_process_group("hearth")
     accelerator = Accelerator(cpu=True)
     set_seed(1)
@@ -28,8 +28,8 @@ def main():
     everybodys = accelerator.gather(weights)
     accelerator.wait_for_everyone()
     backend = torch.distributed.get_backend()
-    place = f"rank {accelerator.process_index} of {accelerator.num_processes}"
-    print(f"{place} by {backend}: error {error:.6f}")
+    rank = f"rank {accelerator.process_index} of {accelerator.num_processes}"
+    print(f"{rank} by {backend}: error {error:.6f}")
     assert accelerator.distributed_type == DistributedType.MULTI_CPU
     assert backend == "hearth"
     assert torch.equal(everybodys[0], everybodys[1])

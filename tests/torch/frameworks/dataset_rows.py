@@ -17,7 +17,7 @@ STEPS = 17  # as many as rank 0 needs; rank 1 repeats 10 rows
 
 
 def rows_loader(**options):
-    """What main functions get by ctx.dataset("train", 8)."""
+    """The loader that ctx.dataset("train", 8) returns."""
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     ends = list(itertools.accumulate(COUNTS, initial=0))
     partitions = [

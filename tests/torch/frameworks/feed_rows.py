@@ -11,7 +11,7 @@ ROWS = 256
 
 
 def batches(batch_size=8):
-    """What main functions get by ctx.get_file_feed(path).as_iterable_dataset(batch_size)."""
+    """The dataset of ctx.get_file_feed(path).as_iterable_dataset(batch_size)."""
     share = torch.distributed.get_rank(), torch.distributed.get_world_size()
     return FileFeed(sys.argv[1], (), share, epochs=1).as_iterable_dataset(batch_size)
 

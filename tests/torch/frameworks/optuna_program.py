@@ -12,7 +12,7 @@ EPOCHS = 4
 
 
 def training(spark, args, datasets, rate, on_report):
-    """Worse the further the rate is from 0.01; ends where on_report() says so."""
+    """Worse the further the rate is from 0.01; stops when on_report() requests it."""
     for step in range(EPOCHS):
         loss = abs(rate - 0.01) + 1 / (step + 1)
         if not on_report(SimpleNamespace(step=step, values={"loss": loss})):

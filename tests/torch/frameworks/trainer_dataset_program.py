@@ -28,7 +28,7 @@ class DatasetTrainer(Trainer):
 
 
 class SetEpoch(TrainerCallback):
-    """The epoch that a checkpoint was made in, where Trainer leaves out its first batches."""
+    """The epoch of a checkpoint, whose first batches Trainer skips."""
 
     def on_epoch_begin(self, args, state, control, train_dataloader=None, **_):
         train_dataloader.dataset.set_epoch(int(state.epoch))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from hearth.caffeonspark.tools.Vocab import Vocab
 
 _CAPTIONS = "id long, height int, width int, file string, url string, caption string"
-_PICTURE = "id string, data struct<height:int,width:int,image:binary>, label int"
+_IMAGE = "id string, data struct<height:int,width:int,image:binary>, label int"
 _SENTENCES = ("input_sentence", "cont_sentence", "target_sentence")
-_EMBEDDING = _PICTURE + "".join(f", {name} array<int>" for name in _SENTENCES)
+_EMBEDDING = _IMAGE + "".join(f", {name} array<int>" for name in _SENTENCES)
 
 
 class DFConversions:
@@ -78,7 +78,7 @@ class DFConversions:
     def _embedded(
         self, root: str, captions: DataFrame, ids: Mapping[str, int] | None, length: int
     ) -> DataFrame:
-        schema = _PICTURE if ids is None else _EMBEDDING
+        schema = _IMAGE if ids is None else _EMBEDDING
         whole = whole_uri(root, self._spark)
         return captions.mapInArrow(partial(_embed, whole, ids, length), schema)
 

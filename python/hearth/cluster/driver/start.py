@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 # the other needs, a deadlock.
 _turn = threading.Lock()
 
-_ROSTER_WAIT_S = 0.25
+_MEMBERS_WAIT_S = 0.25
 _REPORT_S = 10.0
 _JOB_END_WAIT_S = 5.0
 _NODES_END_WAIT_S = 10.0
@@ -128,7 +128,7 @@ class ClusterStart:
         slots = fixed_slots(self._spark)
         while True:
             try:
-                nodes = self.coordinator.wait_roster(_ROSTER_WAIT_S)
+                nodes = self.coordinator.wait_members(_MEMBERS_WAIT_S)
                 self.nodes = [{**node, "authkey": self._meta["token"]} for node in nodes]
                 return self.nodes
             except TimeoutError as error:

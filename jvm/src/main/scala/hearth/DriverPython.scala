@@ -3,7 +3,7 @@ package hearth
 import java.io.File
 import java.lang.ProcessBuilder.Redirect
 
-/** Which Python the driver's process is, as Spark itself chooses it, and how it is started. */
+/** Chooses the Python of the driver's process, like Spark does, and starts it. */
 private[hearth] final class DriverPython(settings: String => Option[String]) {
   private val executors = setting("spark.pyspark.python")
 
@@ -13,7 +13,7 @@ private[hearth] final class DriverPython(settings: String => Option[String]) {
     .orElse(variable("PYSPARK_PYTHON"))
     .getOrElse("python3")
 
-  /** Starts it, to be the client of the gateway at `port`; its output is this process's own.
+  /** Starts it, to be the client of the gateway at `port`; it inherits this process's output.
     *
     * @throws HearthException there is no such program
     */
@@ -35,7 +35,7 @@ private[hearth] final class DriverPython(settings: String => Option[String]) {
     }
   }
 
-  /** Why it ended before it answered. */
+  /** The reason for its end before it answered. */
   def earlyEnd(status: Int): HearthException =
     DriverPython.Missing.get(status) match {
       case Some((name, remedy)) =>
@@ -47,7 +47,7 @@ private[hearth] final class DriverPython(settings: String => Option[String]) {
             "wrote on standard error says why")
     }
 
-  /** The user's modules, Spark's own Python, and what the environment says. */
+  /** The user's modules, Spark's Python files, and the environment's path. */
   private def path: Seq[String] = {
     val users = setting("spark.submit.pyFiles").toSeq.flatMap(_.split(","))
     users.map(_.stripPrefix("file:")).filter(_.nonEmpty) ++ sparkPython ++ variable("PYTHONPATH")
@@ -67,7 +67,7 @@ private object DriverPython {
   val Remedy = "name one that has it by spark.pyspark.driver.python or spark.pyspark.python " +
     "(or PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON)"
 
-  /** The packages that the process cannot begin without, by the status that tells so. */
+  /** Required packages of the process, by the exit status for their absence. */
   val Missing = Map(
     98 -> ("hearth", "install hearth-spark there"),
     97 -> ("pyspark", "set SPARK_HOME, or install pyspark there in the version of this Spark"))

@@ -3,10 +3,10 @@ package hearth
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-/** What failed in a run, and where. The message is one sentence for the user.
+/** A failure of a run, and its location. The message is one sentence for the user.
   *
-  * What is not known keeps its default. The cause is Spark's exception where there is one, else, for
-  * a defect of Hearth's, the trace of its Python.
+  * Unknown fields have their defaults. The cause is Spark's exception if there is one, or Python's
+  * stack trace for a bug in Hearth.
   */
 final class HearthException private[hearth] (
     message: String, fields: Map[String, Any], cause: Throwable = null)
@@ -15,7 +15,7 @@ final class HearthException private[hearth] (
   /** `invalid_argument`, `not_found`, `data_loss`, `unavailable`, `deadline_exceeded`, ... */
   val code: String = text("code", "internal")
 
-  /** The rank of a training, or the id of a cluster's node; -1 where it is no single one. */
+  /** The rank of a training, or the id of a cluster's node; -1 if it is not a single one. */
   val rank: Int = number("rank")
 
   /** `worker:0`, of a cluster. */
@@ -26,7 +26,7 @@ final class HearthException private[hearth] (
   val layer: String = text("layer", "")
   val iteration: Int = number("iteration")
 
-  /** Whether a process went away or fell silent, instead of reporting an error. */
+  /** Whether a process was lost or stopped responding, instead of reporting an error. */
   val lost: Boolean = fields.get("lost").contains(true)
 
   private def text(name: String, default: String): String =
@@ -37,17 +37,17 @@ final class HearthException private[hearth] (
 }
 
 object HearthException {
-  // As hearth.native.failure writes it into the text of a task's exception.
+  // The form in which hearth.native.failure writes it into the text of a task's exception.
   private val Mark = "hearth-failure: "
 
-  /** The failure in an exception of Spark's, which it throws where it computes a DataFrame. */
+  /** The failure in an exception that Spark throws while it evaluates a DataFrame. */
   def find(error: Throwable): Option[HearthException] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).flatMap(inText(_, error)).nextOption()
 
-  /** Of what a program gave and cannot be used: its code is `invalid_argument`. */
+  /** An error of a program's invalid input: its code is `invalid_argument`. */
   def refused(message: String): HearthException = apply("invalid_argument", message)
 
-  /** The same for a task of Spark's: find() gets it out of what Spark then throws. */
+  /** The same in a Spark task: find() extracts it from Spark's exception. */
   def refusedInTask(message: String): Exception = {
     val fields = Json.write(Map("text" -> message, "code" -> "invalid_argument"))
     new IllegalArgumentException(s"$message\n$Mark$fields")
@@ -59,7 +59,7 @@ object HearthException {
     if (start < 0) None else Try(of(text.substring(start + Mark.length), whole)).toOption
   }
 
-  /** From the JSON that Python gives. */
+  /** From Python's JSON. */
   private[hearth] def of(json: String, cause: Throwable): HearthException = {
     val fields = Json.read(json).asInstanceOf[java.util.Map[String, Any]].asScala.toMap
     new HearthException(String.valueOf(fields("text")), fields, cause)

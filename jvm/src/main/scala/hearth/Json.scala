@@ -5,8 +5,8 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.json.JsonMapper
 
-/** Plain values to and from Python: texts, numbers, switches, and sequences and maps of these. Not an
-  * interface of its own.
+/** Plain values to and from Python: strings, numbers, booleans, and sequences and maps of these.
+  * Internal.
   */
 object Json {
   // Means may be NaN, which Python writes; what follows the first value is ignored.

@@ -13,10 +13,9 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import py4j.ClientServer
 
-/** The Python process in which the driver's logic runs: the trainings, tests and extractions that
-  * are asked for here. It works on this JVM's Spark sessions and DataFrames by py4j, over an
-  * authenticated connection on loopback. It ends with the JVM, however that one ends, as its
-  * standard input is a pipe from here. Any thread may call.
+/** The Python process that runs the driver's logic: trainings, tests and extractions. It uses this
+  * JVM's Spark sessions and DataFrames through py4j, over an authenticated loopback connection. It
+  * always ends with the JVM, as its standard input is a pipe from here. Thread-safe.
   */
 final class PythonDriver private (python: DriverPython) extends AutoCloseable {
   private val inbox = new LinkedBlockingQueue[Option[Request]]
@@ -34,15 +33,15 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
 
   def isAlive: Boolean = process.isAlive
 
-  /** What Python answers. Waits as long as it takes, which for a training may be days.
+  /** Returns Python's answer. Waits without a limit: a training may take days.
     *
-    * @throws HearthException what failed, or that the process could not be started or has ended
+    * @throws HearthException the request failed, or the process could not be started or has ended
     * @throws InterruptedException this thread was interrupted; the request's jobs are cancelled
     */
   def call(request: Request): Request.Answer = {
     pending.add(request)
     inbox.put(Some(request))
-    if (!process.isAlive) end() // nobody would answer
+    if (!process.isAlive) end() // there would be no answer
     try {
       awaitBegin()
       request.answer.get()
@@ -74,23 +73,23 @@ final class PythonDriver private (python: DriverPython) extends AutoCloseable {
       else python.earlyEnd(status)
     began.completeExceptionally(reason)
     pending.asScala.foreach { request =>
-      request.cancelJobs() // nobody watches them any more
+      request.cancelJobs()
       request.answer.completeExceptionally(reason)
     }
     server.shutdown()
   }
 
-  /** Ends the process; calls that still run end with an error. */
+  /** Ends the process; pending calls fail. */
   override def close(): Unit = {
     closing = true
     inbox.put(None)
     if (!process.waitFor(PythonDriver.EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly()
-    Try(Runtime.getRuntime.removeShutdownHook(hook)) // the JVM may be about to end itself
+    Try(Runtime.getRuntime.removeShutdownHook(hook)) // fails if the JVM is shutting down
     ()
   }
 }
 
-/** What Python asks for: the next request, or null where there will be none. */
+/** Requests for Python: the next one, or null at the end. */
 final class Inbox private[hearth] (
     requests: LinkedBlockingQueue[Option[Request]], began: CompletableFuture[Unit]) {
   def take(): Request = {
@@ -99,7 +98,7 @@ final class Inbox private[hearth] (
   }
 }
 
-/** Calls into Python, for the classes that programs use; not an interface of its own. */
+/** Calls into Python, for the public classes. Internal. */
 object PythonDriver {
   private val BeginSeconds = 120L
   private val EndSeconds = 5L
@@ -108,7 +107,7 @@ object PythonDriver {
   private var current: Option[(SparkContext, PythonDriver)] = None
   private var ofProgram: Option[PythonDriver] = None
 
-  /** What Python answers to the request of that name, on the session of `frames`, else the active
+  /** Python's answer to the request of that name, on the session of `frames`, else the active
     * one. Throws as PythonDriver.call does.
     */
   def call(name: String, arguments: Map[String, Any], frames: DataFrame*): Request.Answer = {
@@ -117,7 +116,7 @@ object PythonDriver {
     of(session.sparkContext).call(request)
   }
 
-  /** Runs a command line, in a process of its own; it makes its SparkContext itself.
+  /** Runs a command line in a separate process, which creates its SparkContext.
     *
     * @throws HearthException what failed, in a line for the user
     */
@@ -131,12 +130,12 @@ object PythonDriver {
       ()
     } catch {
       case error: HearthException =>
-        if (error.getCause == null) error.setStackTrace(Array.empty) // the line says it all
+        if (error.getCause == null) error.setStackTrace(Array.empty) // the message is complete
         throw error
     }
 
-  /** The process of a SparkContext, which lives as long: what features() gives is computed later. That
-    * of a command line, which made the context, also answers what a source of the user's asks.
+  /** The process of a SparkContext, with the same lifetime, as features() is evaluated lazily. The
+    * process of a command line, which created the context, also serves user-defined sources.
     */
   private def of(context: SparkContext): PythonDriver = synchronized {
     ofProgram.filter(_.isAlive).getOrElse(ofContext(context))
@@ -161,7 +160,7 @@ object PythonDriver {
     bytes.map(byte => f"$byte%02x").mkString
   }
 
-  /** A server whose threads do not keep the JVM alive, as daemons start none but daemons. */
+  /** A server whose threads do not keep the JVM alive: daemon threads start daemon threads. */
   private def serve(inbox: Inbox, secret: String): ClientServer = {
     val built = new CompletableFuture[ClientServer]
     val builder = new ClientServer.ClientServerBuilder(inbox)

@@ -8,11 +8,11 @@ import scala.util.Try
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
-/** One call into the Python driver, made in the caller's thread and answered from a thread of
-  * Python's. Its public methods are Python's, which calls them by py4j.
+/** One call into the Python driver, made in the caller's thread and answered from a Python thread.
+  * Python calls its public methods through py4j.
   *
   * @param arguments JSON; a DataFrame in it is its number in `frames`
-  * @param session null where there is none yet
+  * @param session null if there is none yet
   */
 final class Request private[hearth] (
     val name: String, val arguments: String, val frames: Array[DataFrame],
@@ -23,10 +23,10 @@ final class Request private[hearth] (
     key -> context.map(_.getLocalProperty(key)).orNull)
   private[hearth] val answer = new CompletableFuture[Request.Answer]
 
-  /** Of its Spark jobs. */
+  /** The tag of its Spark jobs. */
   private[hearth] val tag = s"hearth-jvm-${Request.numbers.incrementAndGet}"
 
-  /** Gives this thread's jobs what those of the caller have: their group, pool and tags. */
+  /** Applies the caller's job properties to this thread: group, pool and tags. */
   def begin(): Unit = context.foreach { spark =>
     inherited.foreach { case (key, value) => spark.setLocalProperty(key, value) }
     spark.addJobTag(tag)
@@ -36,14 +36,14 @@ final class Request private[hearth] (
   def succeed(json: String, frame: DataFrame): Unit =
     answer.complete(Request.Answer(Json.read(json), frame))
 
-  /** Ends it with the fields of a failure as JSON. `trace` is Python's, of a defect, else "". */
+  /** Ends it with a failure's fields as JSON. `trace`: Python's stack trace for a bug, else "". */
   def fail(json: String, trace: String, cause: Throwable): Unit = {
     val shown = if (cause == null && trace.nonEmpty) new RuntimeException(trace) else cause
     answer.completeExceptionally(HearthException.of(json, shown))
   }
 
-  /** Ends the Spark jobs of this request, those too that it begins from now on, until Python has
-    * answered with their end. Returns at once.
+  /** Cancels the Spark jobs of this request, including later ones, until Python has answered.
+    * Returns at once.
     */
   private[hearth] def cancel(): Unit = context.foreach { spark =>
     val thread = new Thread(() =>
@@ -55,16 +55,16 @@ final class Request private[hearth] (
     thread.start()
   }
 
-  /** Ends those of its Spark jobs that run now. */
+  /** Cancels its running Spark jobs. */
   private[hearth] def cancelJobs(): Unit = context.foreach { spark =>
-    Try(spark.cancelJobsWithTag(tag)) // it may be stopped just now
+    Try(spark.cancelJobsWithTag(tag)) // it may be stopping
   }
 }
 
 private[hearth] object Request {
   final case class Answer(value: Object, frame: DataFrame)
 
-  // What a thread of Python's does not inherit from the caller's.
+  // Properties that a Python thread does not inherit from the caller's thread.
   private val Inherited = Seq(
     "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "spark.job.tags",
     "spark.scheduler.pool")

@@ -11,8 +11,8 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * What tests/spark/test_jvm.py checks. Arguments: a short solver, its model, rows as Parquet, and the
- * solver of a net that names DigitsOfAFrame.
+ * A program of tests/spark/test_jvm.py. Arguments: a short solver, its model, rows as Parquet, and
+ * the solver of a net that names DigitsOfAFrame.
  */
 public final class DigitsInJava {
   public static void main(String[] args) {
@@ -34,7 +34,7 @@ public final class DigitsInJava {
             + " from features f join rows r on SampleID = id").head();
     say("joined", joined.mkString(" "));
 
-    // Spark computes features where they are used, and throws there.
+    // Spark evaluates features lazily, and throws then.
     Dataset<Row> odd = rows.selectExpr("id", "map(label, label) as label", "image");
     try {
       cos.features(DataSource.fromDataFrame(conf, odd, false)).count();
@@ -47,7 +47,7 @@ public final class DigitsInJava {
     own.set("modelPath", args[1]).set("features", new String[] {"ip1"});
     DataSource<?, ?> made = DataSource.getSource(own, false);
     say("own", made.getClass().getSimpleName() + " " + cos.features(made).count());
-    // No context.stop(): the JVM ends all the same, and its Python with it.
+    // No context.stop(): the JVM still exits, and its Python with it.
   }
 
   private static void say(String name, Object value) {

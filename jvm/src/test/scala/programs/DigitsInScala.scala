@@ -8,11 +8,11 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.types.StructType
 
-/** What tests/spark/test_jvm.py checks: it reads the RESULT lines, and strikes where they say so.
+/** The program of tests/spark/test_jvm.py, which reads the RESULT lines and kills on request.
   *
   * Arguments: a short solver, its model, an endless solver, a solver that is wrong, the net's table,
   * a SavedModel, a folder for TFRecord files, the solver of a net that names DigitsOfAnRdd, and
-  * solvers, with commas between them, whose nets name what is no source.
+  * solvers, separated by commas, whose nets name an invalid source.
   */
 object DigitsInScala {
   def main(args: Array[String]): Unit = {
@@ -42,10 +42,10 @@ object DigitsInScala {
     say("kept", failure(conf.devices = 0) + s"; still ${conf.devices}")
 
     val long = new Config(sc, Array("-conf", endless) ++ flags).set("maxRestarts", 0)
-    say("strike", "a trainer")
+    say("kill", "a trainer")
     say("killed", failure(cos.train(DataSource.getSource(long, true))))
     say("interrupted", interrupted(sc, cos.train(DataSource.getSource(long, true))))
-    say("strike", "the JVM")
+    say("kill", "the JVM")
     cos.train(DataSource.getSource(long, true))
   }
 
@@ -68,14 +68,14 @@ object DigitsInScala {
     say("schema", features.schema.fields.map(field => s"${field.name}:${field.dataType.sql}").mkString(" "))
   }
 
-  /** Trains and tests with a source of the program's, whose rows an RDD brings. */
+  /** Trains and tests with a user-defined source of an RDD. */
   private def ownSource(cos: CaffeOnSpark, conf: Config): String = {
     cos.train(DataSource.getSource(conf, true))
     val held = DataSource.getSource(conf, false)
     s"${held.getClass.getSimpleName} ${cos.features(held).count()} ${cos.test(held)("accuracy").head}"
   }
 
-  /** Rows written as TFRecord files, read again, and what a SavedModel makes of them. */
+  /** Writes TFRecord files, reads them, and applies a SavedModel. */
   private def tensorflow(sc: SparkContext, saved: String, records: String): String = {
     implicit val context: SparkContext = sc
     val spark = SparkSession.builder().getOrCreate()
@@ -96,7 +96,7 @@ object DigitsInScala {
     sc.statusTracker.getJobIdsForGroup("digits").length.toString
   }
 
-  /** The fields of what `work` ends with. */
+  /** The fields of the exception of `work`. */
   private def failure(work: => Any): String =
     try s"none, but $work"
     catch {
@@ -105,7 +105,7 @@ object DigitsInScala {
         s"code=${e.code} rank=${e.rank} lost=${e.lost} host=${e.host.nonEmpty} ${e.getMessage}"
     }
 
-  /** What `work`, in a thread of its own, ends with when that one is interrupted in a Spark job. */
+  /** The result of `work` in a thread that is interrupted during a Spark job. */
   private def interrupted(sc: SparkContext, work: => Unit): String = {
     var end = "none"
     val thread = new Thread(() =>

@@ -5,14 +5,14 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Row, SparkSession}
 
-/** The pictures of the table that the layer names, as CaffeOnSpark's samples. */
+/** The images of the table that the layer names, as CaffeOnSpark's samples. */
 class DigitsOfAnRdd(conf: Config, layerId: Int, isTrain: Boolean)
     extends ImageDataSource(conf, layerId, isTrain) {
   override def makeRDD(
       sc: SparkContext): RDD[(String, String, Int, Int, Int, Boolean, Array[Byte])] =
     Tables.rows(layer, "memory_data_param").map { row =>
-      val Row(id: String, label: Int, picture: Array[Byte]) = (row: @unchecked)
-      (id, label.toString, 1, 28, 28, true, picture)
+      val Row(id: String, label: Int, image: Array[Byte]) = (row: @unchecked)
+      (id, label.toString, 1, 28, 28, true, image)
     }
 }
 
@@ -31,7 +31,7 @@ object Tables {
   }
 }
 
-/** Samples that are none. */
+/** Samples of a wrong type. */
 class Words(conf: Config, layerId: Int, isTrain: Boolean)
     extends DataSource[String, AnyRef](conf, layerId, isTrain) {
   override def makeRDD(sc: SparkContext): RDD[String] = sc.parallelize(Seq("one", "two"))

@@ -1,4 +1,4 @@
-"""What notebooks show of rows and nets, for programs that import it from here."""
+"""Display of rows and nets in notebooks, under CaffeOnSpark's module name."""
 
 from hearth.tools.notebook import get_np_array, image_tag, show_df, show_network
 

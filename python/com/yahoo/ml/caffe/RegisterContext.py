@@ -1,4 +1,4 @@
-"""What CaffeOnSpark's programs call before they use a SparkContext from Python."""
+"""Registration of a SparkContext, which CaffeOnSpark's Python programs call first."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types.{BinaryType, StructType}
 /** TFRecord files of tf.train.Example as DataFrames, and back. */
 object DFUtil {
 
-  /** The rows of a folder of TFRecord files. Fields of `schemaHint` have the types that it says, the
-    * others those of the first record, or that saveAsTFRecords noted.
+  /** The rows of a folder of TFRecord files. Fields of `schemaHint` have its types, others
+    * those recorded by saveAsTFRecords or of the first record.
     */
   def loadTFRecords(inputDir: String, schemaHint: StructType = new StructType)(
       implicit @annotation.unused sc: SparkContext): DataFrame = {

@@ -12,8 +12,8 @@ import org.apache.spark.sql.functions.udf
 
 /** Runs Caffe nets in Spark: trains, tests and extracts features on the executors of `sc`.
   *
-  * Each call is complete in itself: nothing is left running. All of them raise
-  * hearth.HearthException, whose fields say what failed and where.
+  * No process is left running after a call. All calls raise hearth.HearthException, whose fields
+  * have the failure and its location.
   */
 class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   @transient val sqlContext: SQLContext = SparkSession.builder().getOrCreate().sqlContext
@@ -22,7 +22,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   val floatarray2doubleUDF: UserDefinedFunction =
     udf((values: Seq[Float]) => values.head.toDouble)
 
-  /** A blob as the vector that stages of Spark ML take. */
+  /** A blob as a vector for Spark ML. */
   val floatarray2doublevectorUDF: UserDefinedFunction =
     udf((values: Seq[Float]) => Vectors.dense(values.map(_.toDouble).toArray): Vector)
 
@@ -49,8 +49,8 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   }
 
   /** A DataFrame with `SampleID` (string) and the blobs of the Config (array<float>), a row for each
-    * row. It is computed when it is used, and anew each time; hearth.HearthException.find tells what
-    * failed in an exception of Spark's that it then throws.
+    * row. It is evaluated lazily, again for each action; hearth.HearthException.find returns the
+    * cause of an exception that Spark then throws.
     */
   def features(source: DataSource[_, _]): DataFrame =
     ask("features", "source" -> source).frame

@@ -7,9 +7,9 @@ import org.apache.spark.SparkContext
 
 /** The settings of one run, from CaffeOnSpark's flags and the prototxts that they name.
   *
-  * Every setting can be read and set by its name in CaffeOnSpark: those that it had have members,
-  * get() and set() take them all. All of it raises HearthException: a flag or value is wrong, or a
-  * prototxt is.
+  * Every setting can be read and set by its name in CaffeOnSpark: upstream's settings have members,
+  * get() and set() accept all. Everything raises HearthException for an invalid flag, value or
+  * prototxt.
   */
 class Config(@transient val sc: SparkContext, args: Array[String]) extends Serializable {
   private val flags = Option(args).map(_.toSeq)
@@ -18,7 +18,7 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
 
   def this(sc: SparkContext) = this(sc, null)
 
-  /** A setting: a text, number or switch; of lists java.util.List, of a prototxt java.util.Map. */
+  /** A setting: string, number, boolean, java.util.List, or java.util.Map for prototxts. */
   def get(name: String): Any = synchronized(ask(name))
 
   /** Returns this. */
@@ -87,7 +87,7 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
   def transform_thread_per_device_=(value: Int): Unit =
     change("transform_thread_per_device", value)
 
-  /** Indices of the fed layers in netParam; -1 where there is none. */
+  /** Indices of the fed layers in netParam; -1 if there is none. */
   def train_data_layer_id: Int = number("train_data_layer_id")
   def test_data_layer_id: Int = number("test_data_layer_id")
 
@@ -101,7 +101,7 @@ class Config(@transient val sc: SparkContext, args: Array[String]) extends Seria
 
 private[caffe] object Config {
 
-  /** One with settings that Python gives, by name, as JSON. */
+  /** A Config from Python's settings, by name, as JSON. */
   def of(sc: SparkContext, settings: String): Config = {
     val config = new Config(sc)
     val changes = Json.read(settings).asInstanceOf[java.util.Map[String, Object]]

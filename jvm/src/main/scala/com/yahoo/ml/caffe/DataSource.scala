@@ -5,16 +5,16 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
-/** The rows of a net's data layer. Nothing is read before it is used.
+/** The rows of a net's data layer, read lazily.
   *
-  * A class of one's own, which a layer names by `source_class`, has a public constructor (Config, Int,
+  * A user-defined class, which a layer names by `source_class`, has a public constructor (Config, Int,
   * Boolean) and overrides makeRDD or makeFrame. They are called on the driver, once for each training,
-  * test or extraction. Spark may compute the rows more than once, for a restart for instance: they
-  * must be the same each time, their order may differ. The trainers make minibatches of them, so
-  * there is nothing of CaffeOnSpark's `nextBatch` here.
+  * test or extraction. Spark may compute the rows more than once, for example after a restart: they
+  * must be the same each time, in any order. The trainers make the minibatches, so there is no
+  * `nextBatch` as in CaffeOnSpark.
   *
   * @tparam T1 an element of makeRDD
-  * @tparam T2 stands for nothing
+  * @tparam T2 not used
   * @param layerId the layer's index in conf.netParam
   * @param STOP_MARK not used
   */
@@ -25,8 +25,8 @@ abstract class DataSource[T1, T2](
   def this(conf: Config, layerId: Int, isTrain: Boolean) =
     this(conf, layerId, isTrain, null.asInstanceOf[T1])
 
-  /** The samples, as CaffeOnSpark has them: of a MemoryData layer (id, label, channels, height, width,
-    * encoded, bytes), of a CoSData layer (id, values), a value for each top.
+  /** The samples in CaffeOnSpark's form: (id, label, channels, height, width, encoded, bytes) for a
+    * MemoryData layer, (id, values) with a value per top for a CoSData layer.
     */
   def makeRDD(sc: SparkContext): RDD[T1] =
     throw HearthException.refused(
@@ -43,10 +43,10 @@ abstract class DataSource[T1, T2](
   def layer: java.util.Map[String, Object] =
     conf.netParam.get("layer").asInstanceOf[java.util.List[java.util.Map[String, Object]]].get(layerId)
 
-  /** The rows where they do not come from what the layer names. */
+  /** The rows, if they are not those that the layer names. */
   private[caffe] def rows: Option[DataFrame] = Some(makeFrame(SparkSession.builder().getOrCreate()))
 
-  /** For Python, with the number that its DataFrame has there, if it has one. */
+  /** For Python, with the number of its DataFrame there, if any. */
   private[caffe] final def asked(frame: Option[Int]): Map[String, Any] =
     Map("config" -> conf.asked, "training" -> isTrain, "frame" -> frame)
 }
@@ -54,13 +54,13 @@ abstract class DataSource[T1, T2](
 object DataSource {
 
   /** The rows that the TRAIN (or TEST) net's data layer names by `source_class` and `source`: an
-    * object of that class, where it is one's own.
+    * object of that class, if it is user-defined.
     *
     * @throws hearth.HearthException no such layer, an unknown `source_class`, no `source`
     */
   def getSource(conf: Config, isTraining: Boolean): DataSource[_, _] = {
     val (layerId, named) = fedLayer(conf, isTraining)
-    OwnSource.make(named, conf, layerId, isTraining)
+    UserSource.make(named, conf, layerId, isTraining)
       .getOrElse(checked(new Declared(conf, layerId, isTraining, None)))
   }
 
@@ -68,7 +68,7 @@ object DataSource {
   def fromDataFrame(conf: Config, frame: DataFrame, isTraining: Boolean): DataSource[_, _] =
     checked(new Declared(conf, fedLayer(conf, isTraining)._1, isTraining, Some(frame)))
 
-  /** What the layer says, with the rows of a DataFrame or those that the layer names. */
+  /** A source with the rows of a DataFrame or of the files that the layer names. */
   private final class Declared(
       conf: Config, layerId: Int, isTrain: Boolean,
       @transient private[caffe] override val rows: Option[DataFrame])
@@ -88,8 +88,8 @@ object DataSource {
   }
 }
 
-/** A source of pictures of one's own: what makeRDD gives is (id, label, channels, height, width,
-  * encoded, bytes).
+/** A user-defined source of images: makeRDD returns (id, label, channels, height, width, encoded,
+  * bytes).
   */
 abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
     extends DataSource[(String, String, Int, Int, Int, Boolean, Array[Byte]), AnyRef](

@@ -12,8 +12,8 @@ import org.apache.spark.sql.types.{IntegerType, StringType, StructType}
 private[caffe] object SampleRows {
   private type Layer = java.util.Map[String, Object]
 
-  // Of a MemoryData layer; in the order of a sample.
-  private val Picture = new StructType()
+  // Columns of a MemoryData layer, in the order of a sample.
+  private val ImageSample = new StructType()
     .add("id", StringType).add("label", StringType)
     .add("channels", IntegerType).add("height", IntegerType).add("width", IntegerType)
     .add("encoded", BooleanType).add("data", BinaryType)
@@ -25,8 +25,8 @@ private[caffe] object SampleRows {
     "ENCODED_IMAGE_WITH_DIM" -> new StructType()
       .add("height", IntegerType).add("width", IntegerType).add("image", BinaryType))
 
-  /** The executors need this jar, as they need that of the RDD's own class. A sample of another form
-    * ends the job with a sentence that names it.
+  /** The executors need this jar, as well as that of the RDD's class. A sample of another form fails
+    * the job with an error that names it.
     */
   def frame(spark: SparkSession, samples: RDD[_], layer: Layer): DataFrame = {
     val where = s"layer '${layer.get("name")}'"
@@ -35,7 +35,7 @@ private[caffe] object SampleRows {
       val schema = schemaOf(layer)
       val tops = schema.length - 1
       spark.createDataFrame(any.map(values(_, tops, where)), schema)
-    } else spark.createDataFrame(any.map(picture(_, where)), Picture)
+    } else spark.createDataFrame(any.map(imageRow(_, where)), ImageSample)
   }
 
   private def schemaOf(layer: Layer): StructType = {
@@ -47,8 +47,8 @@ private[caffe] object SampleRows {
     }
   }
 
-  private def picture(sample: Any, where: String): Row = sample match {
-    case sample: Product if sample.productArity == Picture.length => Row.fromTuple(sample)
+  private def imageRow(sample: Any, where: String): Row = sample match {
+    case sample: Product if sample.productArity == ImageSample.length => Row.fromTuple(sample)
     case other =>
       throw wrong(other, where, "a tuple (id, label, channels, height, width, encoded, bytes)")
   }

@@ -1,4 +1,4 @@
-"""Listeners of a cluster under crowds: friends get in, whatever strangers do."""
+"""Authenticated clients can connect to a cluster's listeners despite many idle connections."""
 
 import os
 import re
@@ -15,27 +15,27 @@ from test_security import KEY, connect, knock, listener  # noqa: F401 (a fixture
 from tensorflowonspark import reservation
 
 
-@pytest.mark.parametrize("afar", [False, True])
-def test_a_crowd_of_silent_connections_keeps_no_friend_out(listener, afar):  # noqa: F811
-    crowd = [connect(listener, afar) for _ in range(200)]
+@pytest.mark.parametrize("remote", [False, True])
+def test_many_silent_connections_do_not_block_a_client(listener, remote):  # noqa: F811
+    connections = [connect(listener, remote) for _ in range(200)]
     try:
         for _ in range(4):
             began = time.monotonic()
-            friend = knock(listener, afar=afar)
-            friend.send({"op": "feed", "feed": "f"})
-            assert friend.receive(5)[0] == {"op": "welcome"}
+            client = knock(listener, remote=remote)
+            client.send({"op": "feed", "feed": "f"})
+            assert client.receive(5)[0] == {"op": "welcome"}
             assert time.monotonic() - began < 4.5  # a handshake may take 5 s
-            friend.close()
+            client.close()
     finally:
-        for sock in crowd:
+        for sock in connections:
             sock.close()
 
 
-def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
+def test_many_connections_do_not_block_a_client_of_the_reservation_server(monkeypatch):
     monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
     server = reservation.Server(1)
     address = server.start()
-    crowd = [socket.create_connection(address, 5) for _ in range(600)]
+    connections = [socket.create_connection(address, 5) for _ in range(600)]
     try:
         began = time.monotonic()
         client = reservation.Client(address)
@@ -43,7 +43,7 @@ def test_a_crowd_keeps_no_client_from_the_reservation_server(monkeypatch):
         assert time.monotonic() - began < 4.5  # as above
         client.close()
     finally:
-        for sock in crowd:
+        for sock in connections:
             sock.close()
         server.stop()
 
@@ -63,8 +63,8 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.parametrize("afar", [False, True])
-def test_a_listener_without_descriptors_opens_again(afar):
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_listener_without_descriptors_opens_again(remote):
     host = subprocess.Popen(
         [sys.executable, "-c", NO_DESCRIPTORS],
         stdin=subprocess.PIPE,
@@ -73,27 +73,27 @@ def test_a_listener_without_descriptors_opens_again(afar):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
 
-    class Far:
+    class Host:
         name, port = host.stdout.readline().split()
 
-    Far.port = int(Far.port)
+    Host.port = int(Host.port)
     try:
-        crowd = [connect(Far, afar) for _ in range(40)]
+        connections = [connect(Host, remote) for _ in range(40)]
         time.sleep(0.3)
         for _ in range(3):
-            friend = knock(Far, afar=afar)
-            friend.send({"op": "feed", "feed": "f"})
-            assert friend.receive(5)[0] == {"op": "welcome"}
-            friend.close()
-        for sock in crowd:
+            client = knock(Host, remote=remote)
+            client.send({"op": "feed", "feed": "f"})
+            assert client.receive(5)[0] == {"op": "welcome"}
+            client.close()
+        for sock in connections:
             sock.close()
     finally:
         host.communicate("\n", timeout=10)
 
 
-def test_another_users_process_is_refused_before_it_says_a_word(listener, capfd):  # noqa: F811
+def test_a_process_of_another_user_is_refused_before_it_sends(listener, capfd):  # noqa: F811
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can become another user")
     code = f"""
     import os, socket
     os.setuid(65534)

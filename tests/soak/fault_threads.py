@@ -1,4 +1,4 @@
-"""Threads that strike a counted training, or a counted feed, again and again."""
+"""Threads that inject faults into a counted training or feed, again and again."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from counted_net import CountedNet
 _POLL_S = 0.03
 
 
-class Attacker:
-    """Strikes with each of `faults` once the victim has recovered from the one before.
+class FaultThread:
+    """Injects faults one by one, each after the victim has recovered from the previous one.
 
-    A context manager around what is struck; its thread ends with it.
+    A context manager around the victim's run; its thread ends with it.
     """
 
     def __init__(self, kinds: list[str], seed: int):
         self._kinds = list(kinds)
         self._random = random.Random(seed)
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="attacker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="faults", daemon=True)
         self.recoveries: dict[str, list[float]] = defaultdict(list)
         self.missed: Counter[str] = Counter()
         self.error: BaseException | None = None
 
-    def __enter__(self) -> Attacker:
+    def __enter__(self) -> FaultThread:
         self._thread.start()
         return self
 
@@ -51,7 +51,7 @@ class Attacker:
                 if self._over.is_set():
                     return
                 kind = self._kinds.pop()
-                if not self._strike(kind):
+                if not self._inject(kind):
                     self.missed[kind] += 1
                     continue
                 injected_at = time.monotonic()
@@ -63,36 +63,36 @@ class Attacker:
             self.error = error
 
     def _wait_for(self, condition: Callable[[], Any]) -> bool:
-        """Whether it came true before the end."""
+        """Whether it became true before the end."""
         while not self._over.wait(_POLL_S):
             if condition():
                 return True
         return False
 
     def _is_running(self) -> bool:
-        """Whether all of the victim makes progress, after the last restart."""
+        """Whether all ranks of the victim make progress after the last restart."""
         raise NotImplementedError
 
     def _come_further(self) -> Callable[[], bool]:
-        """A condition: some more rows were trained on."""
+        """A condition: more rows were trained on."""
         raise NotImplementedError
 
-    def _strike(self, kind: str) -> bool:
-        """Whether it hit."""
+    def _inject(self, kind: str) -> bool:
+        """Injects a fault; returns whether it took effect."""
         raise NotImplementedError
 
     def _has_lost(self) -> bool:
-        """Whether the last strike was noticed, where it is of a kind that is to be."""
+        """Whether the last fault was noticed, for kinds that must be."""
         raise NotImplementedError
 
 
-class TrainingAttacker(Attacker):
+class TrainingFaults(FaultThread):
     """For CaffeOnSpark: `on_event` is the training's."""
 
     def __init__(self, net: CountedNet, world: int, kinds: list[str], seed: int):
         super().__init__(kinds, seed)
         self._net, self._world = net, world
-        self._generation = self._struck = 0
+        self._generation = self._injected = 0
         self._spared = frozenset(faults.trainers())  # of others, as the training is still to begin
         self.weights = ""
 
@@ -112,21 +112,21 @@ class TrainingAttacker(Attacker):
         target = last() + self._random.randint(3, 80)
         return lambda: last() >= target
 
-    def _strike(self, kind: str) -> bool:
-        self._struck = self._generation
+    def _inject(self, kind: str) -> bool:
+        self._injected = self._generation
         index = self._random.randint(0, self._world - 1)
         injector = faults.FaultInjector(kind, 0, index, self._spared)
         try:
-            injector.strike()
+            injector.inject()
         except (IndexError, AssertionError, ProcessLookupError):
             return False
         return injector.landed
 
     def _has_lost(self) -> bool:
-        return self._generation > self._struck
+        return self._generation > self._injected
 
 
-class FeedAttacker(Attacker):
+class FeedFaults(FaultThread):
     """For a TensorFlow cluster: an executor with its node, or a feed task's Python worker."""
 
     def __init__(self, cluster: Any, folder: Path, kinds: list[str], seed: int):
@@ -147,9 +147,9 @@ class FeedAttacker(Attacker):
         target = counted_feed.rows_given(self._folder) + self._random.randint(20, 500)
         return lambda: counted_feed.rows_given(self._folder) >= target
 
-    def _strike(self, kind: str) -> bool:
+    def _inject(self, kind: str) -> bool:
         self._kind = kind
-        # Between two partitions, and while a lost executor comes back, nobody feeds.
+        # Between two partitions, and until a lost executor is replaced, no task feeds.
         if not self._wait_for(lambda: self._victims(kind)):
             return False
         victims = self._victims(kind)

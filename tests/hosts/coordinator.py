@@ -1,6 +1,6 @@
-"""Where the ranks of an emulated network meet: a coordinator that lasts until its input ends.
+"""The coordinator of the ranks of an emulated network; runs until end of input.
 
-Its first line of input has the coordinator's arguments; its first of output is the port.
+The first line of input has its arguments as JSON; it prints its port.
 """
 
 import json

@@ -22,15 +22,15 @@ GOOD, BAD = 200, 5
 def spoiled(spark, digits):
     """Digits with five invalid images, with a label that would fail the loss layer."""
     good = pq.read_table(digits.table("png", "train")).slice(0, GOOD)
-    picture = good.column("image")[0].as_py()
+    image = good.column("image")[0].as_py()
     wide = io.BytesIO()
     Image.new("L", (31, 28), 99).save(wide, "PNG")
-    pictures = [b"no picture", picture[: len(picture) // 2], b"", None, wide.getvalue()]
+    images = [b"not an image", image[: len(image) // 2], b"", None, wide.getvalue()]
     bad = pa.table(
         {
             "id": [f"bad-{number}" for number in range(BAD)],
             "label": pa.array([77] * BAD, pa.int32()),
-            "image": pa.array(pictures, pa.binary()),
+            "image": pa.array(images, pa.binary()),
         }
     )
     path = digits.folder / "work" / "spoiled.parquet"

@@ -1,4 +1,4 @@
-"""Ten draws of the property test: each row once an epoch, whatever tasks and processes do."""
+"""Ten randomized fault tests: each row once an epoch, despite failing tasks and processes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-# Both feeds and all kinds of trouble, in the draws that take the least time.
+# Both feeds and all kinds of faults, in the fastest cases.
 SEEDS = (6, 10, 16, 22, 24, 40, 43, 45, 46, 48)
 KILLS = {"", "trainer", "worker", "executor", "feed worker"}
-DRAW = re.compile(
-    r"^Draw\(seed=(\d+), feed='(\w+)'.* kill='([\w ]*)'.* fails_once=(\w+), is_slow_once=(\w+)\)"
+CASE = re.compile(
+    r"^Case\(seed=(\d+), feed='(\w+)'.* kill='([\w ]*)'.* fails_once=(\w+), is_slow_once=(\w+)\)"
     r".* (\d+) further attempts, exact$",
     re.MULTILINE,
 )
@@ -21,19 +21,19 @@ DRAW = re.compile(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_rows_are_learned_from_once_an_epoch_whatever_fails():
-    program = Path(__file__).with_name("draws.py")
+def test_each_row_is_trained_on_once_per_epoch_despite_failures():
+    program = Path(__file__).with_name("random_faults.py")
     command = [sys.executable, program, "--seeds", *map(str, SEEDS)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
-    drawn = DRAW.findall(ran.stdout)
-    assert tuple(int(seed) for seed, *_ in drawn) == SEEDS, ran.stdout
-    assert {kill for _, _, kill, *_ in drawn} == KILLS
-    assert sum(feed == "tensorflow" for _, feed, *_ in drawn) == 5
+    cases = CASE.findall(ran.stdout)
+    assert tuple(int(seed) for seed, *_ in cases) == SEEDS, ran.stdout
+    assert {kill for _, _, kill, *_ in cases} == KILLS
+    assert sum(feed == "tensorflow" for _, feed, *_ in cases) == 5
     # Nothing but slow tasks: further attempts are those that Spark speculates on.
     speculated = [
         int(attempts)
-        for _, feed, kill, fails, is_slow, attempts in drawn
+        for _, feed, kill, fails, is_slow, attempts in cases
         if (feed, kill, fails, is_slow) == ("tensorflow", "", "False", "True")
     ]
     assert any(speculated), f"Spark has not speculated: {speculated}"

@@ -1,10 +1,10 @@
-"""Random trainings and feeds: whatever the rows come from, each is learned from once an epoch.
+"""Randomized trainings and feeds: each row is trained on exactly once an epoch.
 
-A draw is a feed (Caffe's DataFrames, TensorFlow's RDDs), a source, numbers of rows, partitions,
-ranks and devices, a batch size, and perhaps a kill, a task that fails at first, and one that is so
-slow that Spark starts it a second time. `draws.py --seeds 5 17` repeats the draws of two seeds,
-`--draws 200` takes that many new ones. All share a Master and two Workers with addresses of their
-own, as Spark starts no second copy of a task on the same host.
+A case is a feed (Caffe's DataFrames, TensorFlow's RDDs), a source, numbers of rows, partitions,
+ranks and devices, a batch size, and perhaps a kill, a task that fails at first, and one so slow
+that Spark speculates. `random_faults.py --seeds 5 17` repeats two cases, `--cases 200` makes 200
+new ones. All share a Master and two Workers with different addresses, as Spark starts no second
+copy of a task on the same host.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ import conftest
 import counted_feed
 import faults
 import frames
-from attackers import feed_workers
 from counted_net import CountedNet, Tally
-from standalone import Place, StandaloneCluster
+from fault_threads import feed_workers
+from standalone import StandaloneCluster, WorkerHost
 
 HERE = Path(__file__).resolve().parent
 CAFFE_SOURCES = ("range", "local data", "parquet", "csv", "repartition", "groupBy", "sort", "union")
 FEED_SOURCES = (
     "parallelize", "map", "repartition", "sorted within", "sortBy", "DataFrame.rdd", "DataFrame",
 )  # fmt: skip
-# Rows of RDD.repartition may come in another order when Spark computes them again: an error then.
+# Rows of RDD.repartition may change their order when Spark recomputes them: then an error.
 REFUSED = "in another order"
 KILLS = {"caffe": ("trainer", "worker", "executor"), "tensorflow": ("executor", "feed worker")}
 SPECULATION = {
@@ -54,8 +54,8 @@ _SLOW_S = 2.0
 
 
 @dataclass(frozen=True)
-class Draw:
-    """What is trained, and what happens to it."""
+class Case:
+    """A training, and its injected faults."""
 
     seed: int
     feed: str
@@ -72,11 +72,11 @@ class Draw:
     is_slow_once: bool
 
 
-def draw(seed: int) -> Draw:
-    """The draw of a seed."""
+def case_of(seed: int) -> Case:
+    """The case of a seed."""
     r = random.Random(seed)
     feed = r.choice(("caffe", "tensorflow"))
-    return Draw(
+    return Case(
         seed=seed,
         feed=feed,
         source=r.choice(CAFFE_SOURCES if feed == "caffe" else FEED_SOURCES),
@@ -93,16 +93,16 @@ def draw(seed: int) -> Draw:
     )
 
 
-def with_trouble(drawn: Draw, folder: Path) -> Callable[[int, Iterator[Any]], Iterator[Any]]:
+def with_faults(case: Case, folder: Path) -> Callable[[int, Iterator[Any]], Iterator[Any]]:
     """A pass over a partition's items: the first attempt at one fails, or is slow, half through.
 
     A later attempt leaves a file "again-…" in `folder`.
     """
-    unlucky = random.Random(drawn.seed).randrange(drawn.partitions)
-    share = max(1, drawn.rows // drawn.partitions // 2)
-    fails, slow = drawn.fails_once, drawn.is_slow_once
+    unlucky = random.Random(case.seed).randrange(case.partitions)
+    share = max(1, case.rows // case.partitions // 2)
+    fails, slow = case.fails_once, case.is_slow_once
 
-    def trouble(index: int, items: Iterator[Any]) -> Iterator[Any]:
+    def faulty(index: int, items: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         task = TaskContext.get()
@@ -117,17 +117,17 @@ def with_trouble(drawn: Draw, folder: Path) -> Callable[[int, Iterator[Any]], It
                     raise OSError("the first attempt fails")
             yield item
 
-    return trouble
+    return faulty
 
 
-def source_frame(drawn: Draw, spark: Any, folder: Path) -> Any:
-    """The rows of a Caffe draw. Trouble comes to tasks before a shuffle: a rank is no task that
+def source_frame(case: Case, spark: Any, folder: Path) -> Any:
+    """The rows of a Caffe case. Faults are injected before a shuffle: a rank is not a task that
     Spark may run twice."""
-    frame = frames.KINDS[drawn.source](frames.Wanted(spark, folder, drawn.rows, drawn.partitions))
-    if not drawn.fails_once and not drawn.is_slow_once:
+    frame = frames.KINDS[case.source](frames.Wanted(spark, folder, case.rows, case.partitions))
+    if not case.fails_once and not case.is_slow_once:
         return frame
     partitions = max(1, frame.rdd.getNumPartitions())
-    trouble = with_trouble(replace(drawn, partitions=partitions), folder)
+    faulty = with_faults(replace(case, partitions=partitions), folder)
 
     def pass_on(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -135,56 +135,56 @@ def source_frame(drawn: Draw, spark: Any, folder: Path) -> Any:
         # A batch at a time: half of the rows is about half of one.
         index = TaskContext.get().partitionId()
         for batch in batches:
-            rows = list(trouble(index, iter(range(batch.num_rows))))
+            rows = list(faulty(index, iter(range(batch.num_rows))))
             yield batch.slice(0, len(rows))
 
-    return frame.mapInArrow(pass_on, frame.schema).repartition(drawn.partitions)
+    return frame.mapInArrow(pass_on, frame.schema).repartition(case.partitions)
 
 
-def source_rdd(drawn: Draw, spark: Any, folder: Path, epoch: int) -> Any:
-    """The ids of one epoch of a TensorFlow draw: an RDD, or a DataFrame."""
-    sc, first = spark.sparkContext, epoch * drawn.rows
-    ids = sc.parallelize(range(first, first + drawn.rows), drawn.partitions)
-    if drawn.source == "repartition":
-        ids = ids.map(lambda i: i).repartition(drawn.partitions)
-    elif drawn.source == "sorted within":
+def source_rdd(case: Case, spark: Any, folder: Path, epoch: int) -> Any:
+    """The ids of one epoch of a TensorFlow case: an RDD, or a DataFrame."""
+    sc, first = spark.sparkContext, epoch * case.rows
+    ids = sc.parallelize(range(first, first + case.rows), case.partitions)
+    if case.source == "repartition":
+        ids = ids.map(lambda i: i).repartition(case.partitions)
+    elif case.source == "sorted within":
         pairs = ids.map(lambda i: (i, None))
-        ids = pairs.repartitionAndSortWithinPartitions(drawn.partitions).keys()
-    elif drawn.source == "sortBy":
-        ids = ids.sortBy(lambda i: -i, numPartitions=drawn.partitions)
-    elif drawn.source.startswith("DataFrame"):
-        frame = spark.range(first, first + drawn.rows, 1, drawn.partitions)
-        if drawn.source == "DataFrame":
-            return frame.mapInArrow(_of_batches(with_trouble(drawn, folder)), frame.schema)
+        ids = pairs.repartitionAndSortWithinPartitions(case.partitions).keys()
+    elif case.source == "sortBy":
+        ids = ids.sortBy(lambda i: -i, numPartitions=case.partitions)
+    elif case.source.startswith("DataFrame"):
+        frame = spark.range(first, first + case.rows, 1, case.partitions)
+        if case.source == "DataFrame":
+            return frame.mapInArrow(_of_batches(with_faults(case, folder)), frame.schema)
         ids = frame.rdd
-    if drawn.source != "parallelize" or drawn.fails_once or drawn.is_slow_once:
-        ids = ids.mapPartitionsWithIndex(with_trouble(drawn, folder))
+    if case.source != "parallelize" or case.fails_once or case.is_slow_once:
+        ids = ids.mapPartitionsWithIndex(with_faults(case, folder))
     return ids
 
 
-def _of_batches(trouble: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _of_batches(faulty: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
-        return trouble(TaskContext.get().partitionId(), rows)
+        return faulty(TaskContext.get().partitionId(), rows)
 
     return run
 
 
 @contextmanager
-def strike_when(condition: Callable[[], bool], victims: Callable[[], list[int]]) -> Iterator[None]:
+def kill_when(condition: Callable[[], bool], victims: Callable[[], list[int]]) -> Iterator[None]:
     """Kills one of `victims` once `condition`, unless what is inside ends before."""
     over = threading.Event()
 
-    def strike() -> None:
+    def kill() -> None:
         while not condition():
             if over.wait(0.01):
                 return
         for pid in sorted(victims())[:1]:
             os.kill(pid, signal.SIGKILL)
 
-    thread = threading.Thread(target=strike, daemon=True)
+    thread = threading.Thread(target=kill, daemon=True)
     thread.start()
     try:
         yield
@@ -193,19 +193,19 @@ def strike_when(condition: Callable[[], bool], victims: Callable[[], list[int]])
         thread.join()
 
 
-def run_caffe(drawn: Draw, spark: Any, folder: Path) -> Tally:
-    """Trains for about the epochs drawn; what the model has learned from."""
+def run_caffe(case: Case, spark: Any, folder: Path) -> Tally:
+    """Trains for about `epochs` epochs; returns the rows that the model was trained on."""
     from hearth.caffeonspark import CaffeOnSpark, DataSource
 
-    at_once = drawn.batch * drawn.ranks * drawn.devices
-    iterations = max(2, drawn.rows * drawn.epochs // at_once)
+    at_once = case.batch * case.ranks * case.devices
+    iterations = max(2, case.rows * case.epochs // at_once)
     net = CountedNet(
-        folder / "net", drawn.rows, drawn.batch, iterations,
+        folder / "net", case.rows, case.batch, iterations,
         snapshot=max(1, iterations // 6), pace_s=min(0.01, 1 / iterations),
     )  # fmt: skip
-    flags = {"clusterSize": str(drawn.ranks), "devices": str(drawn.devices), "maxRestarts": "3"}
+    flags = {"clusterSize": str(case.ranks), "devices": str(case.devices), "maxRestarts": "3"}
     source = DataSource(spark).fromDataFrame(
-        net.config(spark, **flags), source_frame(drawn, spark, folder), True
+        net.config(spark, **flags), source_frame(case, spark, folder), True
     )
 
     def on_event(event: dict[str, Any]) -> None:
@@ -213,53 +213,53 @@ def run_caffe(drawn: Draw, spark: Any, folder: Path) -> Tally:
             net.begin(event["generation"])
 
     def due() -> bool:
-        return max(net.progress(0).values(), default=-1) >= drawn.kill_at * iterations
+        return max(net.progress(0).values(), default=-1) >= case.kill_at * iterations
 
     def victims() -> list[int]:
-        return [faults.victim(drawn.kill, pid) for pid in faults.trainers()]
+        return [faults.victim(case.kill, pid) for pid in faults.trainers()]
 
-    with strike_when(due if drawn.kill else lambda: False, victims):
+    with kill_when(due if case.kill else lambda: False, victims):
         CaffeOnSpark(spark, on_event=on_event).train(source)
     return net.tally()
 
 
-def run_tensorflow(drawn: Draw, spark: Any, folder: Path) -> Tally:
+def run_tensorflow(case: Case, spark: Any, folder: Path) -> Tally:
     """Feeds a cluster; what its nodes have learned from."""
     from tensorflowonspark import TFCluster
 
-    plan = counted_feed.FeedPlan(str(folder), drawn.batch, pace_s=0.3 * drawn.batch / drawn.rows)
+    plan = counted_feed.FeedPlan(str(folder), case.batch, pace_s=0.3 * case.batch / case.rows)
     mode = TFCluster.InputMode.SPARK
     cluster = TFCluster.run(
-        spark.sparkContext, counted_feed.learn, plan, drawn.ranks, 0, input_mode=mode, restart=True
+        spark.sparkContext, counted_feed.learn, plan, case.ranks, 0, input_mode=mode, restart=True
     )  # fmt: skip
 
     def due() -> bool:
-        return counted_feed.rows_given(folder) >= drawn.kill_at * drawn.rows * drawn.epochs
+        return counted_feed.rows_given(folder) >= case.kill_at * case.rows * case.epochs
 
     def victims() -> list[int]:
-        if drawn.kill == "feed worker":
+        if case.kill == "feed worker":
             return feed_workers()
         return [node["executor_pid"] for node in cluster.cluster_info]
 
     try:
-        with strike_when(due if drawn.kill else lambda: False, victims):
-            for epoch in range(drawn.epochs):
-                cluster.train(source_rdd(drawn, spark, folder, epoch), num_epochs=1)
+        with kill_when(due if case.kill else lambda: False, victims):
+            for epoch in range(case.epochs):
+                cluster.train(source_rdd(case, spark, folder, epoch), num_epochs=1)
             cluster.shutdown()
     except BaseException:
         with suppress(Exception):
             cluster.shutdown(timeout=30)
         raise
-    return counted_feed.tally(folder, drawn.rows, drawn.epochs)
+    return counted_feed.tally(folder, case.rows, case.epochs)
 
 
-def run(drawn: Draw, spark: Any, folder: Path) -> str:
+def run(case: Case, spark: Any, folder: Path) -> str:
     """Empty where all went well, else what did not."""
     folder.mkdir()
     try:
-        found = (run_caffe if drawn.feed == "caffe" else run_tensorflow)(drawn, spark, folder)
+        found = (run_caffe if case.feed == "caffe" else run_tensorflow)(case, spark, folder)
     except Exception as error:
-        if drawn.source == "repartition" and REFUSED in str(error):
+        if case.source == "repartition" and REFUSED in str(error):
             return ""
         return traceback.format_exc(limit=-3)
     return "" if found.exact else str(found)
@@ -268,34 +268,34 @@ def run(drawn: Draw, spark: Any, folder: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="*")
-    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--cases", type=int, default=200)
     flags = parser.parse_args()
     first = int(time.time())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the Workers end, too
-    seeds = flags.seeds or range(first, first + flags.draws)
+    seeds = flags.seeds or range(first, first + flags.cases)
     os.environ.update([conftest.MARK.split("=")])
     os.environ["PYTHONPATH"] = str(HERE)
     failed = []
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-draws-")))
-        places = [Place("127.0.0.1"), Place("127.0.0.2")]
-        cluster = StandaloneCluster(folder, places, cores=2, conf=SPECULATION)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hearth-faults-")))
+        hosts = [WorkerHost("127.0.0.1"), WorkerHost("127.0.0.2")]
+        cluster = StandaloneCluster(folder, hosts, cores=2, conf=SPECULATION)
         stack.enter_context(cluster)
         from hearth.spark import session as spark_session
 
-        spark = spark_session.start("hearth-draws", executors=2, master=cluster.url)
+        spark = spark_session.start("hearth-faults", executors=2, master=cluster.url)
         stack.callback(spark.stop)
         for seed in seeds:
             start = time.monotonic()
-            said = run(draw(seed), spark, folder / f"draw-{seed}")
+            said = run(case_of(seed), spark, folder / f"case-{seed}")
             failed += [seed] if said else []
-            again = len(list((folder / f"draw-{seed}").glob("again-*")))
+            again = len(list((folder / f"case-{seed}").glob("again-*")))
             print(
-                f"{draw(seed)}: {time.monotonic() - start:.1f} s, {again} further attempts,"
+                f"{case_of(seed)}: {time.monotonic() - start:.1f} s, {again} further attempts,"
                 f" {said or 'exact'}",
                 flush=True,
             )
-    print(f"{len(seeds)} draws, failed: {failed}")
+    print(f"{len(seeds)} cases, failed: {failed}")
     return 1 if failed else 0
 
 

@@ -5,13 +5,13 @@ import java.lang.reflect.InvocationTargetException
 import hearth.HearthException
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
-/** Classes of programs that bring rows, by the `source_class` of a layer. */
-private[caffe] object OwnSource {
+/** User-defined sources, by the `source_class` of a layer. */
+private[caffe] object UserSource {
   private type Source = DataSource[_, _]
 
-  /** None where the driver has no class of that name.
+  /** None if the driver has no class of that name.
     *
-    * @throws HearthException it has, but that one cannot be used
+    * @throws HearthException the class is not a usable source
     */
   def make(name: String, conf: Config, layerId: Int, isTrain: Boolean): Option[Source] =
     find(name).map { found =>
@@ -26,12 +26,12 @@ private[caffe] object OwnSource {
       }
     }
 
-  /** For Python, which knows no module of that name. */
+  /** For Python, if it has no module of that name. */
   def has(name: String): Boolean = find(name).isDefined
 
-  /** For Python: the rows of a class that is there.
+  /** For Python: the rows of an existing class.
     *
-    * @param settings what a Config says, by name, as JSON
+    * @param settings of a Config, by name, as JSON
     */
   def frame(
       name: String, settings: String, layerId: Int, isTrain: Boolean, spark: SparkSession): DataFrame =

@@ -20,25 +20,25 @@ from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 
 ROWS, EPOCHS = 400, 2
-# What a rank that has reached a point has done last: taken the step's batch, reduced its gradients,
-# recorded its rows; and rank 0: written the checkpoint, given it its name.
+# Points at which a rank is killed: after it has taken the step's batch, reduced the gradients, or
+# recorded its rows; rank 0 also after it has written or renamed the checkpoint.
 POINTS = ("given", "reduced", "recorded", "written", "saved")
-# For the other rank to get as far as it can alone.
+# Time for the other rank to continue as far as it can alone.
 _ALONE_S = 1.0
 
 
-def run(rank: int, world: int, folder: str, life: int, strike: tuple[str, int, int]) -> None:
-    """Trains; `strike`: the point, the step and the rank."""
+def run(rank: int, world: int, folder: str, life: int, kill: tuple[str, int, int]) -> None:
+    """Trains; `kill`: the point, the step and the rank."""
     import hearth.tensorflow as hvt
 
     step = 0
 
     def at(point: str, of: int) -> None:
-        if (point, of, rank) == strike:
+        if (point, of, rank) == kill:
             time.sleep(_ALONE_S)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    class Struck(Recorder):
+    class Killed(Recorder):
         def note(self, number: int, epoch: int, ids: Any) -> None:
             nonlocal step
             step = number
@@ -67,7 +67,7 @@ def run(rank: int, world: int, folder: str, life: int, strike: tuple[str, int, i
                 rank_dataset(parts, rank, world), LoaderOptions(batch, **options, map=note)
             )
 
-    counted_programs.Recorder = Struck  # type: ignore[misc]
+    counted_programs.Recorder = Killed  # type: ignore[misc]
     os.replace = named
     hvt.init = lambda: None  # it was
     training = counted_programs.Training(folder, EPOCHS, life, pace_s=0.0)

@@ -1,7 +1,7 @@
-"""Draws coloured shapes: pictures with captions as COCO has them, and others with a class each.
+"""Draws coloured shapes: images with captions in COCO's format, and others with a class each.
 
-coco/{train,test}/*.png, coco/{train,test}.json: one picture of each class, with one caption; those
-for testing are drawn anew, at other places and sizes.
+coco/{train,test}/*.png, coco/{train,test}.json: one image of each class, with one caption; the
+images for testing have other positions and sizes.
 shapes/{train,test}.parquet: id (string), label (int32: the class), image (PNG), for the CNN.
 """
 
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
 
 SIZE = 32
-# Drawn larger and made smaller, for soft edges.
+# Drawn larger and scaled down, for soft edges.
 _SCALE = 4
 _COLOURS = {
     "red": (214, 48, 49),
@@ -30,18 +30,18 @@ _COLOURS = {
 _SHAPES = ("circle", "square", "triangle")
 _SIDES = ("left", "right")
 CLASSES = tuple(itertools.product(_COLOURS, _SHAPES, _SIDES))
-# For the CNN, of each class; the captioned pictures are not among them.
-_CNN_PICTURES = {"train": 40, "test": 4}
+# Images per class for the CNN; the captioned images are not among them.
+_CNN_IMAGES = {"train": 40, "test": 4}
 
 
 def caption_of(label: int) -> str:
-    """What is said of a picture of this class."""
+    """The caption of an image of this class."""
     colour, shape, side = CLASSES[label]
     return f"A {colour} {shape} on the {side}."
 
 
 def draw(label: int, random: np.random.Generator) -> Image.Image:
-    """A picture of the class: place, size, shade and background vary."""
+    """An image of the class: position, size, shade and background vary."""
     colour, shape, side = CLASSES[label]
     whole = SIZE * _SCALE
     radius = random.uniform(0.16, 0.22) * whole
@@ -50,8 +50,8 @@ def draw(label: int, random: np.random.Generator) -> Image.Image:
     shade = random.uniform(0.85, 1.0)
     paint = tuple(int(shade * part) for part in _COLOURS[colour])
     ground = (int(random.uniform(215, 255)),) * 3
-    picture = Image.new("RGB", (whole, whole), ground)
-    pen = ImageDraw.Draw(picture)
+    image = Image.new("RGB", (whole, whole), ground)
+    pen = ImageDraw.Draw(image)
     box = (x - radius, y - radius, x + radius, y + radius)
     if shape == "circle":
         pen.ellipse(box, fill=paint)
@@ -60,28 +60,28 @@ def draw(label: int, random: np.random.Generator) -> Image.Image:
     else:
         corners = [(x, y - radius), (x + radius, y + radius), (x - radius, y + radius)]
         pen.polygon(corners, fill=paint)
-    return picture.resize((SIZE, SIZE), Image.Resampling.BOX)
+    return image.resize((SIZE, SIZE), Image.Resampling.BOX)
 
 
 def write_coco(folder: Path, split: str, seed: int) -> None:
-    """Writes a picture of each class with its caption: `folder`/`split`.json and its pictures."""
+    """Writes an image of each class with its caption: `folder`/`split`.json and its images."""
     random = np.random.default_rng(seed)
     (folder / split).mkdir(parents=True, exist_ok=True)
-    pictures, notes = [], []
+    images, notes = [], []
     for label in range(len(CLASSES)):
         number = 100 * seed + label
         name = f"{number:06d}.png"
         draw(label, random).save(folder / split / name)
-        pictures.append({"id": number, "file_name": name, "height": SIZE, "width": SIZE})
+        images.append({"id": number, "file_name": name, "height": SIZE, "width": SIZE})
         notes.append({"id": number, "image_id": number, "caption": caption_of(label)})
-    document = {"images": pictures, "annotations": notes}
+    document = {"images": images, "annotations": notes}
     (folder / f"{split}.json").write_text(json.dumps(document, indent=1))
 
 
 def write_shapes(folder: Path, split: str, seed: int) -> int:
     """Writes the table for the CNN, in an order that mixes the classes; returns its rows."""
     random = np.random.default_rng(seed)
-    labels = random.permutation(np.tile(np.arange(len(CLASSES)), _CNN_PICTURES[split]))
+    labels = random.permutation(np.tile(np.arange(len(CLASSES)), _CNN_IMAGES[split]))
     table = pa.table(
         {
             "id": [f"{split}{row:05d}" for row in range(len(labels))],

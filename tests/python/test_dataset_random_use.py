@@ -70,7 +70,7 @@ class Program:
         return batch
 
     def iterate(self, steps):
-        """Takes so many batches, or all that are left, and leaves the iteration or drops it."""
+        """Takes `steps` batches, or all remaining ones, and keeps or drops the iterator."""
         batches = iter(self.loader)
         for _ in range(steps):
             if self.left:
@@ -88,7 +88,7 @@ class Program:
             self.kept = batches  # its threads stay
 
     def resume(self):
-        """Another loader goes on from the state."""
+        """Another loader resumes from the state."""
         state = json.loads(json.dumps(self.loader.state_dict()))
         self.loader = self._loader()
         if self.chance.random() < 0.3:
@@ -107,7 +107,7 @@ class Program:
         self.epoch, self.left = epoch, False
 
     def refuse(self):
-        """The map fails on the next batch, after which another loader goes on with that one."""
+        """The map fails on the next batch, after which another loader resumes with it."""
         self.refuses = True
         if self.left:
             self.epoch, self.at = self.epoch + 1, 0
