@@ -37,10 +37,6 @@ class Shape:
     def value_bytes(self) -> int:
         return {"image": 1, "float": 4, "token": 8}[self.kind]
 
-    @property
-    def megabytes_per_row(self) -> float:
-        return self.width * self.value_bytes / 1e6
-
     def fewer(self, divisor: int) -> Shape:
         """The same with fewer rows and a smaller window."""
         window = max(self.batch_size, self.window // divisor)

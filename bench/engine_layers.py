@@ -18,7 +18,6 @@ from typing import Any
 
 from engine import NETS, our_solver
 
-EVENTS = ("before_forward", "after_forward", "before_backward", "after_backward")
 RATES = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2048 dim: 2048 } } }
 layer { name: "product" type: "InnerProduct" bottom: "data" top: "product"

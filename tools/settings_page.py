@@ -38,9 +38,7 @@ VARIABLES = {
     "HEARTH_HDFS": ("auto", "`libhdfs` or `webhdfs` ([files](files.md))"),
     "HEARTH_WEBHDFS": ("", "addresses of WebHDFS, HttpFS or a gateway, separated by commas"),
     "HEARTH_LIBHDFS": ("", "path of `libhdfs.so`"),
-    "HEARTH_HDFS_TOKEN": ("", "a delegation token as a URL has it"),
     "HEARTH_MAX_RECORD_MB": ("128", "MiB that a record of a TFRecord file may have"),
-    "HEARTH_HOROVOD_TIMEOUT_S": ("", "seconds for Horovod's ranks to connect"),
     "HEARTH_DEVICE_LIBRARY": ("", "path of the library for GPUs"),
     "HEARTH_SIMULATED_GPUS": ("", "for tests: number of devices that the CPU simulates"),
 }

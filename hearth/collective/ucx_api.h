@@ -19,7 +19,6 @@ struct Address;
 using Status = int8_t;  // negative: an error
 inline constexpr Status kOk = 0;
 inline constexpr Status kInProgress = 1;
-inline constexpr Status kTruncated = -9;
 inline constexpr Status kBusy = -15;
 inline constexpr int kLastError = -100;
 

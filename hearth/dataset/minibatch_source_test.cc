@@ -118,8 +118,8 @@ class MinibatchSourceTest : public ::testing::TestWithParam<Implementation> {
   MinibatchSource& Open(const std::vector<int>& batch_sizes) {
     Close();
     ring::RingEnds ends = ring::CreateRing(64 << 10);
-    feeder_ = std::make_unique<Feeder>(std::move(ends.writer), batch_sizes,
-                                       GetParam().fed_each_epoch);
+    feeder_ =
+        std::make_unique<Feeder>(std::move(ends.writer), batch_sizes, GetParam().fed_each_epoch);
     source_ = GetParam().open(std::move(ends.reader), 60);
     return *source_;
   }

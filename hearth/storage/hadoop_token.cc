@@ -222,8 +222,6 @@ std::string TokenIn(std::string_view credentials, const std::vector<std::string>
 }
 
 std::string TokenFor(std::string_view authority, const HadoopConf& conf) {
-  if (const std::string variable = Environment("HEARTH_HDFS_TOKEN"); !variable.empty())
-    return variable;
   const std::string file = Environment("HADOOP_TOKEN_FILE_LOCATION");
   if (file.empty()) return "";
   try {

@@ -20,8 +20,8 @@ namespace hearth::storage {
 // an invalid file.
 std::string TokenIn(std::string_view credentials, const std::vector<std::string>& hosts);
 
-// Returns the token from HEARTH_HDFS_TOKEN, or else from the file at HADOOP_TOKEN_FILE_LOCATION, or
-// else "". Resolves the host's addresses if there is such a file.
+// Returns the token from the file at HADOOP_TOKEN_FILE_LOCATION, or else "". Resolves the host's
+// addresses if there is such a file.
 std::string TokenFor(std::string_view authority, const HadoopConf& conf);
 
 // The token that a client sends. Any thread.

@@ -16,7 +16,6 @@ from hadoop_libhdfs import libhdfs
 from hearth.files.tfrecord_files import new_file
 from hearth.native import _core
 
-_ROOT = Path(__file__).parents[2]
 _LIMIT_S = 240.0
 
 

@@ -60,6 +60,14 @@ class DataTransformer {
   // RequireFits.
   void Transform(const PixelView<uint8_t>& image, const Choice& choice, float* out) const;
   void Transform(const PixelView<float>& image, const Choice& choice, float* out) const;
+  // The same by the choice that `seed` determines. Throws as RequireFits does.
+  template <typename T>
+  void TransformBySeed(const PixelView<T>& image, uint64_t seed, float* out) const {
+    RequireFits(image.channels, image.height, image.width);
+    if (!is_random()) return Transform(image, Centre(image.height, image.width), out);
+    Random random(seed);
+    Transform(image, Choose(image.height, image.width, random), out);
+  }
 
  private:
   template <typename T>

@@ -10,7 +10,6 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/handle.h"
 #include "hearth/caffe/data/hdf5_library.h"
-#include "hearth/caffe/data/hdf5_trial.h"
 #include "hearth/caffe/net/shape_count.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/uri.h"
@@ -200,19 +199,10 @@ Hdf5File Hdf5File::OpenPath(const std::string& path) {
 }
 
 Hdf5File Hdf5File::Open(const std::string& uri) {
-  if (!storage::IsLocal(uri)) {
-    const std::string bytes = storage::ReadFile(uri);
-    const auto open = [&] { return OpenImage(bytes, uri); };
-    TryHdf5(uri, "", static_cast<int64_t>(bytes.size()), open);
-    return open();
-  }
+  if (!storage::IsLocal(uri)) return OpenImage(storage::ReadFile(uri), uri);
   const std::string path = storage::LocalPath(uri);
-  std::error_code error;
-  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
   Require(std::filesystem::exists(path), ErrorCode::kNotFound, "there is no HDF5 file {}", path);
-  const auto open = [&] { return OpenPath(path); };
-  TryHdf5(path, path, error ? 0 : bytes, open);
-  return open();
+  return OpenPath(path);
 }
 
 Hdf5File Hdf5File::Create(const std::string& uri) {

@@ -13,8 +13,7 @@ namespace hearth::caffe {
 // no more memory than a large multiple of the file's size, whatever the file claims.
 class Hdf5File {
  public:
-  // Opens for reading, after a child process has tried to (hdf5_trial.h): damage that crashes the
-  // library is kDataLoss.
+  // Opens for reading. The library itself may crash on a damaged file (docs/decisions/063-...).
   static Hdf5File Open(const std::string& uri);
   // Creates or replaces a file, which grows while it is written.
   static Hdf5File Create(const std::string& uri);

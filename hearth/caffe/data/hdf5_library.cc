@@ -4,10 +4,14 @@
 
 namespace hearth::caffe {
 
+namespace {
+
 std::mutex& Hdf5Mutex() {
   static std::mutex mutex;
   return mutex;
 }
+
+}  // namespace
 
 Hdf5Lock::Hdf5Lock() : guard_(Hdf5Mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 

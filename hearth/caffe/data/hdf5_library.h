@@ -7,8 +7,6 @@
 namespace hearth::caffe {
 
 // Held during each call: the library is thread-safe only if it was built with that option.
-std::mutex& Hdf5Mutex();
-
 class Hdf5Lock {
  public:
   // Also turns off the library's reports to stderr, which is a per-thread setting.

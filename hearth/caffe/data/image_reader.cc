@@ -80,13 +80,7 @@ void ImageReader::Transform(const PixelView<T>& image, uint64_t seed, float* out
   Require(image.channels == input_.channels && (same_size || transformer_.crops()),
           ErrorCode::kDataLoss, "an image of {} x {} x {} does not match the layer's {} x {} x {}",
           image.channels, image.height, image.width, input_.channels, input_.height, input_.width);
-  transformer_.RequireFits(image.channels, image.height, image.width);
-  if (transformer_.is_random()) {
-    Random random(seed);
-    transformer_.Transform(image, transformer_.Choose(image.height, image.width, random), out);
-  } else {
-    transformer_.Transform(image, transformer_.Centre(image.height, image.width), out);
-  }
+  transformer_.TransformBySeed(image, seed, out);
 }
 
 }  // namespace hearth::caffe

@@ -23,17 +23,6 @@ void RequireImage(const Datum& datum) {
           size.height, size.width);
 }
 
-template <typename T>
-void Run(const DataTransformer& transformer, const PixelView<T>& view, uint64_t seed, float* out) {
-  transformer.RequireFits(view.channels, view.height, view.width);
-  if (transformer.is_random()) {
-    Random random(seed);
-    transformer.Transform(view, transformer.Choose(view.height, view.width, random), out);
-  } else {
-    transformer.Transform(view, transformer.Centre(view.height, view.width), out);
-  }
-}
-
 }  // namespace
 
 Pixels::Pixels(Datum datum, image::ColorMode mode) {
@@ -51,14 +40,13 @@ ImageSize Pixels::size() const {
 
 void Pixels::Transform(const DataTransformer& transformer, uint64_t seed, float* out) const {
   if (const auto* image = std::get_if<image::Image>(&values_)) {
-    Run(transformer, ViewOf(*image), seed, out);
-    return;
+    return transformer.TransformBySeed(ViewOf(*image), seed, out);
   }
   const Datum& datum = std::get<Datum>(values_);
   const auto planes = [&](const auto* values) {
     using T = std::remove_cvref_t<decltype(*values)>;
-    Run(transformer, PixelView<T>::Planes(values, datum.channels(), datum.height(), datum.width()),
-        seed, out);
+    transformer.TransformBySeed(
+        PixelView<T>::Planes(values, datum.channels(), datum.height(), datum.width()), seed, out);
   };
   if (datum.data().empty()) {
     planes(datum.float_data().data());

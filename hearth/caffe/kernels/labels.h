@@ -24,6 +24,9 @@ struct ClassLayout {
             "scores of {} x {} classes x {} need {} labels, but the label blob has shape {}", outer,
             classes, inner, outer * inner, labels.ShapeString());
   }
+
+  // Position of class c for the label at position i.
+  int64_t Index(int64_t i, int64_t c) const { return (i / inner * classes + c) * inner + i % inner; }
 };
 
 // The label at `index`; nullopt if it is the one to ignore. Throws kInvalidArgument if it is not a

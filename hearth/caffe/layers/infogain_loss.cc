@@ -69,7 +69,7 @@ class InfogainLossLayer : public Layer {
       if (!label) continue;
       const float* weights = matrix + *label * layout_.classes;
       for (int64_t c = 0; c < layout_.classes; ++c) {
-        loss -= weights[c] * std::log(std::max(p[Index(i, c)], kSmallest));
+        loss -= weights[c] * std::log(std::max(p[layout_.Index(i, c)], kSmallest));
       }
       ++valid;
     }
@@ -95,7 +95,8 @@ class InfogainLossLayer : public Layer {
       float sum = 0;
       for (int64_t c = 0; c < layout_.classes; ++c) sum += weights[c];
       for (int64_t c = 0; c < layout_.classes; ++c) {
-        dx[Index(i, c)] = label ? scale * (p[Index(i, c)] * sum - weights[c]) : 0.f;
+        const int64_t at = layout_.Index(i, c);
+        dx[at] = label ? scale * (p[at] * sum - weights[c]) : 0.f;
       }
     }
   }
@@ -129,11 +130,6 @@ class InfogainLossLayer : public Layer {
   }
 
   Blob& Matrix(const Blobs& bottom) { return bottom.size() > 2 ? *bottom[2] : matrix_; }
-
-  // Position of class c for the label at position i.
-  int64_t Index(int64_t i, int64_t c) const {
-    return (i / layout_.inner * layout_.classes + c) * layout_.inner + i % layout_.inner;
-  }
 
   const LossNormalizer normalizer_;
   const std::optional<int64_t> ignored_;

@@ -44,7 +44,7 @@ class SoftmaxLossLayer : public Layer {
     for (int64_t i = 0; i < layout_.outer * layout_.inner; ++i) {
       const auto label = ClassLabel(labels, i, layout_.classes, ignored_);
       if (!label) continue;
-      loss -= std::log(std::max(p[Index(i, *label)], FLT_MIN));
+      loss -= std::log(std::max(p[layout_.Index(i, *label)], FLT_MIN));
       ++valid;
     }
     divisor_ = normalizer_.Divisor(layout_.outer, layout_.inner, valid);
@@ -68,9 +68,9 @@ class SoftmaxLossLayer : public Layer {
       for (int64_t i = begin * layout_.inner; i < end * layout_.inner; ++i) {
         const auto label = static_cast<int64_t>(labels[i]);
         if (label != ignored_) {
-          dx[Index(i, label)] -= scale;
+          dx[layout_.Index(i, label)] -= scale;
         } else {
-          for (int64_t c = 0; c < layout_.classes; ++c) dx[Index(i, c)] = 0;
+          for (int64_t c = 0; c < layout_.classes; ++c) dx[layout_.Index(i, c)] = 0;
         }
       }
     });
@@ -96,11 +96,6 @@ class SoftmaxLossLayer : public Layer {
     Tensor rows = ClassView(dx, layout_);
     rows.scatter_add_(1, index, device::full(index.sizes(), -scale, dx));
     if (ignored_) rows.masked_fill_(labels_.ignored, 0);
-  }
-
-  // Position of class c for the label at position i.
-  int64_t Index(int64_t i, int64_t c) const {
-    return (i / layout_.inner * layout_.classes + c) * layout_.inner + i % layout_.inner;
   }
 
   const LossNormalizer normalizer_;

@@ -16,7 +16,7 @@ from hearth.caffe_jobs.ring_feed import FileFeed, TaskRank, feed, split_streams
 from hearth.caffe_jobs.trainer_process import Event, RankError, TrainerProcess, compute_threads
 from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.sources.rank_rows import RankRows
-from hearth.spark.addresses import address_of, bare
+from hearth.spark.addresses import address_of, address_towards, bare
 from hearth.spark.ports import COORDINATOR, coordinator_ports
 
 if TYPE_CHECKING:
@@ -141,18 +141,10 @@ def _job_of_rank(
         "rank": rank,
         "world": spec.world,
         "host": socket.gethostname(),
-        "listen_host": _address_towards(*endpoint),
+        "listen_host": address_towards(*endpoint),
         "threads": compute_threads(context.cpus()),
         "streams": streams,
     }
-
-
-def _address_towards(host: str, port: int) -> str:
-    """This host's address on the interface towards `host`."""
-    family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, port))  # sends nothing
-        return probe.getsockname()[0]
 
 
 def _host_coordinator(

@@ -26,7 +26,7 @@ class CoreHandler(FileSystemHandler):
     Methods raise the core's errors: OSError, ValueError, or HearthError for the rest.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         from hearth.native import _core
 
         self._core = _core

@@ -11,9 +11,8 @@ from typing import Any
 from hearth.errors import invalid
 from hearth.horovod import names, rendezvous
 from hearth.horovod.engine import Engine
-from hearth.horovod.variables import number
 
-_TIMEOUT = "HEARTH_HOROVOD_TIMEOUT_S"
+_TIMEOUT_S = 600.0  # for all ranks to connect
 
 _lock = threading.Lock()
 _numbers = itertools.count()
@@ -25,19 +24,13 @@ def connect() -> bool:
 
     Raises:
         TimeoutError, ConnectionError, HearthError: not all ranks connected, or one failed.
-        ValueError: HEARTH_HOROVOD_TIMEOUT_S is not a number of seconds.
     """
     global _engine
     with _lock:
         if _engine is not None:
             return False
-        timeout_s = number(_TIMEOUT, 600.0, "seconds above 0")
-        if timeout_s == 0:
-            raise invalid(
-                f"{_TIMEOUT}=0 in the environment: it must be a number of seconds above 0"
-            )
         names.forget()
-        _engine = Engine(rendezvous.find(), next(_numbers), rendezvous.identity(), timeout_s)
+        _engine = Engine(rendezvous.find(), next(_numbers), rendezvous.identity(), _TIMEOUT_S)
         return True
 
 

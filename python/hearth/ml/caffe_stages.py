@@ -71,7 +71,7 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
 
 
 class CaffeEstimator(
-    Estimator,
+    Estimator,  # type: ignore[type-arg]
     _Columns,
     HasValidation,
     _HasConf,
@@ -80,7 +80,7 @@ class CaffeEstimator(
     _HasDevices,
     _HasMaxIter,
     _HasBaseLr,
-    DefaultParamsReadable,
+    DefaultParamsReadable,  # type: ignore[type-arg]
     DefaultParamsWritable,
 ):
     """Trains a Caffe net on executors by hearth.caffeonspark.
@@ -158,7 +158,12 @@ def _with(solver: str, changes: Mapping[str, Any]) -> str:
     return solver
 
 
-class CaffeModel(Model, _Columns, DefaultParamsReadable, DefaultParamsWritable):
+class CaffeModel(
+    Model,
+    _Columns,
+    DefaultParamsReadable,  # type: ignore[type-arg]
+    DefaultParamsWritable,
+):
     """A trained net: transform() adds the blobs, each array<float>, to each row.
 
     Rows that the net cannot use (an undecodable image, for instance) get nulls.
@@ -237,7 +242,7 @@ class _ModelWriter(DefaultParamsWriter):
         history.coalesce(1).write.parquet(f"{path}/history")
 
 
-class _ModelReader(DefaultParamsReader):
+class _ModelReader(DefaultParamsReader):  # type: ignore[type-arg]
     def load(self, path: str) -> Any:
         model = super().load(path)
         rows = self.sparkSession.read.parquet(f"{path}/history").collect()

@@ -43,7 +43,7 @@ def trusted() -> Iterator[None]:
         _trusts.reset(token)
 
 
-class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):
+class CodeStage(Params, DefaultParamsReadable, DefaultParamsWritable):  # type: ignore[type-arg]
     """A stage with the user's code, stored pickled.
 
     A loaded stage runs that code only if it was loaded as trusted.
@@ -169,7 +169,7 @@ class StageWriter(DefaultParamsWriter):
             files.write(name, data)
 
 
-class StageReader(DefaultParamsReader):
+class StageReader(DefaultParamsReader):  # type: ignore[type-arg]
     """Loads stages of StageWriter, without unpickling anything."""
 
     def load(self, path: str) -> Any:

@@ -14,8 +14,6 @@ from hearth.ml.training_spec import TrainingCode, TrainingSpec
 from hearth.ml.training_stages import TrainedModel, TrainingEstimator
 from hearth.rows.results import spark_type
 
-_NEEDED = ("model", "loss", "optimizer")
-
 
 class TorchEstimator(TrainingEstimator):
     """Trains a module with DistributedDataParallel on nodes on Spark's executors.

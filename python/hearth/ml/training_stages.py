@@ -19,7 +19,7 @@ from hearth.ml.training_spec import TrainingSpec
 from hearth.spark import stage_columns
 
 
-class TrainingEstimator(Estimator, HasTraining, CodeStage):
+class TrainingEstimator(Estimator, HasTraining, CodeStage):  # type: ignore[type-arg]
     """The parts of fit() shared by all frameworks: columns, validation rows, slots, errors."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hearth.data import parquet
 from hearth.errors import invalid
@@ -200,7 +200,8 @@ def make_spark_converter(
     folder = f"{parent.rstrip('/')}/hearth-{uuid.uuid4().hex}"
     writer = _as_floats(df, dtype).write.option("parquet.block.size", parquet_row_group_size_bytes)
     writer.option("compression", compression_codec or "uncompressed").parquet(folder)
-    made = SparkDatasetConverter(folder, parquet(folder, spool=False).pin(df.sparkSession))
+    source = parquet(folder, spool=False).pin(df.sparkSession)
+    made = SparkDatasetConverter(folder, cast("FileSource", source))
     _made.append((df, arguments, made))
     return made
 

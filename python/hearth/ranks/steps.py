@@ -172,3 +172,19 @@ def note_taking(feed: Feed) -> None:
         feed.used = None
     else:
         _here.ahead.note(feed)
+
+
+def parts_of(batch: Any) -> tuple[Any, list[Any]]:
+    """(structure for whole_of(), arrays or tensors) of a batch: a dict, a tuple, or one of them."""
+    if isinstance(batch, dict):
+        return list(batch), list(batch.values())
+    if isinstance(batch, tuple | list):
+        return len(batch), list(batch)
+    return None, [batch]
+
+
+def whole_of(names: Any, parts: list[Any]) -> Any:
+    """A batch of these parts."""
+    if names is None:
+        return parts[0]
+    return tuple(parts) if isinstance(names, int) else dict(zip(names, parts, strict=True))

@@ -16,10 +16,10 @@ def param(name: str, text: str, convert: Any, camel: str = "") -> Any:
     """
     camel = camel or "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
-    def set_value(self, value):
+    def set_value(self: Any, value: Any) -> Any:
         return self._set(**{name: value})
 
-    def get_value(self):
+    def get_value(self: Any) -> Any:
         return self.getOrDefault(getattr(self, name))
 
     set_value.__doc__, get_value.__doc__ = f"Sets {name}: {text}", f"{name}: {text}"

@@ -114,7 +114,7 @@ class _Arrays:
 
     def two_rows(self, batch: Any) -> Any:
         names, arrays = _parts(batch)
-        return _whole(names, [np.concatenate([a[:1], a[-1:]]) for a in arrays])
+        return steps.whole_of(names, [np.concatenate([a[:1], a[-1:]]) for a in arrays])
 
     def share(self, example: Any, source: int) -> Any:
         names, arrays = _parts(example) if example is not None else (None, [])
@@ -132,21 +132,15 @@ class _Arrays:
             value = np.ascontiguousarray(arrays[number]) if mine else np.empty(shape, kind)
             self._run("broadcast", value.reshape(-1).view(np.uint8), peer=source)
             received.append(value)
-        return example if example is not None else _whole(names, received)
+        return example if example is not None else steps.whole_of(names, received)
 
     def _run(self, operation: str, array: np.ndarray, **how: Any) -> None:
         group.run_in(self._ranks, operation, array, **how)
 
 
 def _parts(batch: Any) -> tuple[Any, list[np.ndarray]]:
-    """(structure for _whole(), arrays)."""
-    names: Any
-    if isinstance(batch, dict):
-        names, values = list(batch), list(batch.values())
-    elif isinstance(batch, tuple | list):
-        names, values = len(batch), list(batch)
-    else:
-        names, values = None, [batch]
+    """(structure for whole_of(), arrays)."""
+    names, values = steps.parts_of(batch)
     arrays = [np.asarray(value) for value in values]
     for number, array in enumerate(arrays):
         if array.ndim == 0 or array.dtype.kind not in "biuf":
@@ -156,9 +150,3 @@ def _parts(batch: Any) -> tuple[Any, list[np.ndarray]]:
                 f"but part {what!r} is {array.dtype} of shape {array.shape}"
             )
     return names, arrays
-
-
-def _whole(names: Any, arrays: list[np.ndarray]) -> Any:
-    if names is None:
-        return arrays[0]
-    return tuple(arrays) if isinstance(names, int) else dict(zip(names, arrays, strict=True))

@@ -54,7 +54,9 @@ def _each_a_step(theirs: Any) -> Any:
 
 
 def _all_reduce_by(theirs: Any) -> Any:
-    def all_reduce(self: Any, input_tensor: Any, control_input: Any = None, options: Any = None):
+    def all_reduce(
+        self: Any, input_tensor: Any, control_input: Any = None, options: Any = None
+    ) -> Any:
         if not _is_ours(self):
             return theirs(self, input_tensor, control_input, options)
         import tensorflow as tf
@@ -68,7 +70,7 @@ def _all_reduce_by(theirs: Any) -> Any:
 
 
 def _batch_all_reduce_by(theirs: Any) -> Any:
-    def batch_all_reduce(self: Any, input_tensor_packs: Any, options: Any = None):
+    def batch_all_reduce(self: Any, input_tensor_packs: Any, options: Any = None) -> Any:
         if not _is_ours(self):
             return theirs(self, input_tensor_packs, options)
         import tensorflow as tf
@@ -85,7 +87,7 @@ def _batch_all_reduce_by(theirs: Any) -> Any:
 
 
 def _all_gather_by(theirs: Any) -> Any:
-    def all_gather(self: Any, input_tensor: Any, options: Any = None):
+    def all_gather(self: Any, input_tensor: Any, options: Any = None) -> Any:
         if not _is_ours(self):
             return theirs(self, input_tensor, options)
         import tensorflow as tf

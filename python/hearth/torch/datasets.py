@@ -18,7 +18,7 @@ _IN_WORKER = (
 )
 
 
-class FeedDataset(IterableDataset):
+class FeedDataset(IterableDataset):  # type: ignore[type-arg]
     """The result of as_iterable_dataset(). One thread iterates it."""
 
     def __init__(

@@ -22,7 +22,7 @@ _IN_WORKER = (
 )
 
 
-class TensorLoader(Loader, IterableDataset):
+class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
     """Like hearth.data.loader.Loader; arrays become tensors that share their memory.
 
     Also an IterableDataset of batches, for DataLoader(loader, batch_size=None).

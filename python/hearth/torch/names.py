@@ -57,7 +57,8 @@ def name_gradients(
     run = hook or allreduce_hook
     names = {id(parameter): name for name, parameter in model.module.named_parameters()}
 
-    def named(state, bucket):  # PyTorch only accepts annotations with its classes
+    # PyTorch only accepts annotations with its classes.
+    def named(state, bucket):  # type: ignore[no-untyped-def]
         inside = [names.get(id(parameter), "?") for parameter in bucket.parameters()]
         others = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
         # Calls after the first (PowerSGD's) run here or in the thread that completes the first,

@@ -89,7 +89,7 @@ class _Held(Work):
         self._held.discard(self)
         return self._work.wait(timeout)
 
-    def get_future(self) -> Future:
+    def get_future(self) -> Future[Any]:
         self._held.discard(self)
         return self._work.get_future()
 

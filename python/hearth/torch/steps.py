@@ -88,7 +88,7 @@ def _share(example: Any, source: int) -> Any:
             value = torch.empty(shape, dtype=getattr(torch, kind), device=device)
         dist.broadcast(value.reshape(-1).view(torch.uint8), source)
         received.append(value.cpu())
-    return example if example is not None else _whole(names, received)
+    return example if example is not None else steps.whole_of(names, received)
 
 
 def _device() -> torch.device:
@@ -104,18 +104,12 @@ def _two_rows(batch: Any) -> Any:
     """Copies of two rows, as batch normalization rejects a single one."""
     names, tensors = _parts(batch)
     rows = [torch.cat([t[:1], t[-1:]]).detach() for t in tensors]
-    return _whole(names, rows)
+    return steps.whole_of(names, rows)
 
 
 def _parts(batch: Any) -> tuple[Any, list[Any]]:
-    """(structure for _whole(), tensors). Raises TypeError for other values."""
-    names: Any
-    if isinstance(batch, dict):
-        names, tensors = list(batch), list(batch.values())
-    elif isinstance(batch, tuple | list):
-        names, tensors = len(batch), list(batch)
-    else:
-        names, tensors = None, [batch]
+    """(structure for whole_of(), tensors). Raises TypeError for other values."""
+    names, tensors = steps.parts_of(batch)
     for number, tensor in enumerate(tensors):
         if not isinstance(tensor, torch.Tensor) or tensor.dim() == 0:
             what = names[number] if isinstance(names, list) else number
@@ -124,9 +118,3 @@ def _parts(batch: Any) -> tuple[Any, list[Any]]:
                 f"part {what!r} is a {type(tensor).__name__}: convert it in the dataset"
             )
     return names, tensors
-
-
-def _whole(names: Any, tensors: list[Any]) -> Any:
-    if names is None:
-        return tensors[0]
-    return tuple(tensors) if isinstance(names, int) else dict(zip(names, tensors, strict=True))

@@ -30,9 +30,9 @@ class Over(Work):
     def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
         return True
 
-    def get_future(self) -> Future:
+    def get_future(self) -> Future[Any]:
         """A completed future with the results."""
-        over: Future = Future()
+        over: Future[Any] = Future()
         over.set_result(self._results)
         return over
 
@@ -60,7 +60,7 @@ class Submitted(Work):
         self._timeout_s = timeout_s
         self._notifier = notifier
         self._lock = threading.Lock()
-        self._future: Future | None = None
+        self._future: Future[Any] | None = None
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
         """Returns once the results are available.
@@ -79,11 +79,11 @@ class Submitted(Work):
                 finish()
         return True
 
-    def get_future(self) -> Future:
+    def get_future(self) -> Future[Any]:
         """A future of the results, completed by the notifier's thread."""
         with self._lock:
             if self._future is None:
-                over: Future = Future()
+                over: Future[Any] = Future()
                 # An exception of a callback is an error for C++, too, where DistributedDataParallel
                 # waits; C++ takes one set by set_exception() for a result.
                 self._future = over.then(lambda _: self._outcome())
@@ -114,7 +114,7 @@ class Notifier:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def complete_after(self, over: Future, wait: Callable[[], object]) -> None:
+    def complete_after(self, over: Future[Any], wait: Callable[[], object]) -> None:
         """Completes `over` once wait() has returned."""
         if getattr(_here, "notifies", False):
             threading.Thread(target=_complete, args=(over, wait), daemon=True).start()
@@ -134,7 +134,7 @@ class Notifier:
             _complete(*item)
 
 
-def _complete(over: Future, wait: Callable[[], object]) -> None:
+def _complete(over: Future[Any], wait: Callable[[], object]) -> None:
     _here.notifies = True
     wait()
     over.set_result(None)

@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -50,22 +50,22 @@ class Reservations:
         self.reservations: list[Any] = []
         self._changed = threading.Condition()
 
-    def add(self, meta):
+    def add(self, meta: Any) -> None:
         """Adds a reservation and wakes waiting threads."""
         with self._changed:
             self.reservations.append(meta)
             self._changed.notify_all()
 
-    def done(self):
+    def done(self) -> bool:
         """Whether all reservations have arrived."""
         with self._changed:
             return len(self.reservations) >= self.required
 
-    def get(self):
+    def get(self) -> list[Any]:
         with self._changed:
             return list(self.reservations)
 
-    def remaining(self):
+    def remaining(self) -> int:
         with self._changed:
             return self.required - len(self.reservations)
 
@@ -80,11 +80,11 @@ class Reservations:
 class MessageSocket:
     """Messages between Client and Server after their handshake; `sock` is a Channel."""
 
-    def receive(self, sock):
+    def receive(self, sock: Channel) -> Message:
         """The next message. Raises EOFError."""
         return sock.receive()[0]
 
-    def send(self, sock, msg):
+    def send(self, sock: Channel, msg: Message) -> None:
         sock.send(msg)
 
 
@@ -92,11 +92,10 @@ class Server(MessageSocket):
     """Collects `count` reservations; a thread per client serves it."""
 
     def __init__(
-        self, count, *, hosts: tuple[str, str] = ("", ""), ports: Sequence[int] | None = None
+        self, count: int, *, hosts: tuple[str, str] = ("", ""), ports: Sequence[int] | None = None
     ):
         """`hosts`: listen address, and the host for clients, unless TFOS_SERVER_HOST is set.
         `ports`: candidates, unless TFOS_SERVER_PORT is set.
-        `ports`: to try, unless TFOS_SERVER_PORT is set.
         """
         assert count > 0, "Expected reservation count to be greater than zero"
         self.reservations = Reservations(count)
@@ -109,7 +108,7 @@ class Server(MessageSocket):
         self._port = 0
         self._clients = threading.BoundedSemaphore(_MAX_CLIENTS)
 
-    def start(self):
+    def start(self) -> tuple[str, int]:
         """Listens; returns (host, port)."""
         listener = self.start_listening_socket()
         host = os.environ.get(TFOS_SERVER_HOST) or self._hosts[1] or self.get_server_ip()
@@ -119,7 +118,7 @@ class Server(MessageSocket):
         self._acceptor = Acceptor(_terms(self.key), listener, self._serve, "the reservation server")
         return address
 
-    def start_listening_socket(self):
+    def start_listening_socket(self) -> socket.socket:
         """A listening socket on get_server_ip(), on the first free one of get_server_ports().
 
         Raises:
@@ -133,16 +132,21 @@ class Server(MessageSocket):
             f"Unable to bind to any of the ports {ports} of TFOS_SERVER_PORT (or {COORDINATOR})"
         )
 
-    def get_server_ip(self):
+    def get_server_ip(self) -> str:
         """TFOS_SERVER_HOST, else the configured address, else this host's."""
         return os.environ.get(TFOS_SERVER_HOST) or self._hosts[0] or addresses.own_address()
 
-    def get_server_ports(self):
+    def get_server_ports(self) -> list[int]:
         """The ports of TFOS_SERVER_PORT: "8888" or "9997-9999"; [0] (any) without it."""
         named = os.environ.get(TFOS_SERVER_PORT)
         return list(self._ports) if self._ports and not named else server_ports()
 
-    def await_reservations(self, sc, status={}, timeout=600):  # noqa: B006 (the API's default)
+    def await_reservations(
+        self,
+        sc: Any,
+        status: Mapping[str, Any] = {},
+        timeout: float = 600,
+    ) -> list[Any]:
         """Waits for all reservations and returns them.
 
         Raises:
@@ -163,7 +167,7 @@ class Server(MessageSocket):
         """Waits until a client requests a stop; returns whether one has."""
         return self.done or self._stopped.wait(timeout_s) or self.done
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends the server. Idempotent."""
         self.done = True
         self._stopped.set()
@@ -202,7 +206,7 @@ class Server(MessageSocket):
 class Client(MessageSocket):
     """A connection to a Server. Not thread-safe."""
 
-    def __init__(self, server_addr):
+    def __init__(self, server_addr: tuple[str, int]):
         """Connects. The key is that of this process's server, else $TFOS_SERVER_KEY (hex).
 
         Raises:
@@ -227,24 +231,24 @@ class Client(MessageSocket):
         self.send(self.sock, {"type": kind, "data": data})
         return self.receive(self.sock)["data"]
 
-    def register(self, reservation):
+    def register(self, reservation: Any) -> Any:
         """Adds a reservation, any JSON value; returns "OK"."""
         return self._request("REG", reservation)
 
-    def get_reservations(self):
+    def get_reservations(self) -> Any:
         return self._request("QINFO")
 
-    def await_reservations(self):
+    def await_reservations(self) -> Any:
         """Waits for all reservations; returns them."""
         while not self._request("AWAIT"):
             pass
         return self.get_reservations()
 
-    def request_stop(self):
+    def request_stop(self) -> Any:
         """Requests a stop: a streaming cluster ends."""
         return self._request("STOP")
 
-    def close(self):
+    def close(self) -> None:
         self.sock.close()
 
 

@@ -17,7 +17,7 @@ _RETRY_WAIT_S = 30
 _QUERY_TIMEOUT_S = 60
 
 
-def is_gpu_available():
+def is_gpu_available() -> bool:
     """Whether nvidia-smi is installed and lists a GPU."""
     try:
         return bool(_list_gpus())
@@ -25,7 +25,9 @@ def is_gpu_available():
         return False
 
 
-def get_gpus(num_gpu=1, worker_index=-1, format=AS_STRING):
+def get_gpus(
+    num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING
+) -> str | list[str]:
     """Chooses `num_gpu` free GPUs: those without processes.
 
     Args:

@@ -33,4 +33,6 @@ def visible_gpus(job: Mapping[str, Any], members: Iterable[Mapping[str, Any]], h
             )
         return ""
     neighbours = sorted(node["executor_id"] for node in members if node["host"] == host)
-    return gpu_info.get_gpus(wanted or 1, neighbours.index(job["executor_id"]))
+    return ",".join(
+        gpu_info.get_gpus(wanted or 1, neighbours.index(job["executor_id"]), gpu_info.AS_LIST)
+    )

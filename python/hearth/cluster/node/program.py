@@ -60,7 +60,9 @@ def _import_ahead() -> None:
             import_module(name)
 
 
-def _run(program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer):
+def _run(
+    program: bytes, go: dict[str, Any], port: socket.socket, server: FeedServer
+) -> dict[str, Any]:
     """Calls the main function; returns the report of its end."""
     from hearth.cluster import results
     from hearth.cluster.node.node_manager import NodeManager

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from typing import Literal
 
 from hearth.errors import NotFoundError
 
@@ -54,7 +55,7 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def find_in_path(path, file):
+def find_in_path(path: str, file: str) -> str | Literal[False]:
     """The first `file` in the folders of `path`, in PATH's syntax; False if there is none."""
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder, file)
