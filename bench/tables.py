@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -127,6 +128,7 @@ def session(jars: Path) -> Any:
     """Spark with Delta, and one core, as one rank has."""
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))),
         "spark.ui.enabled": "false",
