@@ -129,7 +129,6 @@ def session(jars: Path) -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-
     settings = {
         "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))),
         "spark.ui.enabled": "false",
