@@ -54,7 +54,7 @@ def test_rows_that_a_node_has_already_are_skipped(monkeypatch):
     assert seen == [(1, 0), (2, 1), (3, 0)] and len(results) == 3
 
 
-def test_a_slice_is_written_like_a_batch_of_its_own(tmp_path):
+def test_a_slice_is_written_like_a_separate_batch(tmp_path):
     whole = pa.record_batch(
         {
             "text": ["a", None, "ccc", "", "eeeee", "f"],

@@ -1,7 +1,7 @@
 """Spark Connect as platforms offer it: through TLS with a token, to executors with GPUs that only
 nodes hold. Spark's server has no TLS, so a proxy ends it; a script simulates GPUs.
 
-Server and client are processes of their own: a Python process has one kind of session.
+Server and client are separate processes: a Python process has one kind of session.
 """
 
 from __future__ import annotations
