@@ -26,7 +26,9 @@ struct ClassLayout {
   }
 
   // Position of class c for the label at position i.
-  int64_t Index(int64_t i, int64_t c) const { return (i / inner * classes + c) * inner + i % inner; }
+  int64_t Index(int64_t i, int64_t c) const {
+    return (i / inner * classes + c) * inner + i % inner;
+  }
 };
 
 // The label at `index`; nullopt if it is the one to ignore. Throws kInvalidArgument if it is not a

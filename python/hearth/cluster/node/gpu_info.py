@@ -23,9 +23,7 @@ def is_gpu_available() -> bool:
         return False
 
 
-def get_gpus(
-    num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING
-) -> str | list[str]:
+def get_gpus(num_gpu: int = 1, worker_index: int = -1, format: str = AS_STRING) -> str | list[str]:
     """Chooses `num_gpu` free GPUs: those without processes.
 
     Args:
