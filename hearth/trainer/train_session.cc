@@ -1,5 +1,7 @@
 #include "hearth/trainer/train_session.h"
 
+#include <chrono>
+
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
@@ -15,6 +17,7 @@ namespace {
 
 // The slowest rank may still load its libraries and read its job while the first one waits.
 constexpr double kConnectTimeoutSeconds = 300;
+constexpr std::chrono::seconds kVerdictLimit{30};
 
 std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
   dataset::SpoolOptions options;
@@ -199,15 +202,16 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
   failure.consequence = member_ && EndedByOthers(failure);
   if (member_) member_->SendFailure(failure);
   for (auto& group : groups_) group->Abort(failure.message);
-  if (failure.consequence) return AwaitFailure();
+  if (failure.consequence) AwaitFailure();
   Fail(failure);
 }
 
-// The coordinator knows the cause, or decides that there is none, and then reports a failure to
-// all members; so does a member that loses its coordinator.
+// The coordinator knows the cause, or decides within its heartbeat timeout that there is none, and
+// then reports a failure to all members; so does a member that loses its coordinator. The limit is
+// for a coordinator that does neither.
 void TrainSession::AwaitFailure() {
   std::unique_lock lock(mutex_);
-  failed_.wait(lock, [this] { return failure_.has_value(); });
+  failed_.wait_for(lock, kVerdictLimit, [this] { return failure_.has_value(); });
 }
 
 void TrainSession::Fail(const rendezvous::Failure& failure) {
