@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 #include "hearth/dataset/minibatch.h"
@@ -19,12 +20,15 @@ inline std::vector<int64_t> NumbersIn(const Minibatch& minibatch) {
   return numbers;
 }
 
-// All numbers of the epoch, minibatch after minibatch.
+inline constexpr size_t kMostNumbers = 1'000'000;  // of an epoch in a test
+
+// All numbers of the epoch, minibatch after minibatch. Throws if it does not end.
 inline std::vector<int64_t> TakeEpoch(MinibatchSource& source, int64_t batch_size) {
   std::vector<int64_t> numbers;
   Minibatch minibatch;
   while (source.Next(batch_size, &minibatch) > 0) {
     for (int64_t number : NumbersIn(minibatch)) numbers.push_back(number);
+    if (numbers.size() > kMostNumbers) throw std::runtime_error("the epoch does not end");
   }
   return numbers;
 }
