@@ -182,7 +182,7 @@ def _local_cluster(executors: int) -> str:
 
 
 def writable_home() -> Path:
-    """A folder, removed at exit, that replaces pyspark's own as SPARK_HOME.
+    """A folder, removed at exit, that replaces the installation's own as SPARK_HOME.
 
     An executor's work folder is $SPARK_HOME/work, which may not be writable inside a Python
     installation, so this folder has links to the original. If executors run this process's Python,
@@ -190,12 +190,16 @@ def writable_home() -> Path:
     them, which takes a second; installed modules are compiled already.
     """
     import pyspark
+    from pyspark.find_spark_home import _find_spark_home
 
     left_out = {"work"}
-    if os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
+    original = Path(pyspark.__file__).parent
+    if not (original / "bin").is_dir():  # pyspark of a distribution of Spark, in its python folder
+        original = Path(_find_spark_home())
+    elif os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
         left_out.add("python")
     home = _folder_until_exit(tempfile.gettempdir())
-    for entry in Path(pyspark.__file__).parent.iterdir():
+    for entry in original.iterdir():
         if entry.name not in left_out:
             (home / entry.name).symlink_to(entry)
     return home
