@@ -12,7 +12,7 @@ class HorovodInternalError(HearthError):
     for good, so that the ranks cannot reconnect.
     """
 
-    def __init__(self, text: str, lost: bool = False):
+    def __init__(self, text: str = "", lost: bool = False):  # TensorFlow's errors call it bare
         super().__init__(text)
         self.lost = lost
 
