@@ -44,6 +44,7 @@ WORDS = [
 ]
 WRONG = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), instead) for words, instead in WORDS]
 # A file's first comment names what the file is, does or contains.
+SHEBANG = re.compile(r"^#!.*\n")
 OPENING = re.compile(r'(?://|"""|#) ?(What|Which|How|Whoever|Where|Whatever)\b')
 
 # Text that may stay, by the beginning of a path.
@@ -170,7 +171,7 @@ def problems_in(path: str, source: str) -> list[str]:
         for text in some
     ]
     lines = []
-    if opening := OPENING.match(source):
+    if opening := OPENING.match(SHEBANG.sub("", source)):
         lines.append(f"{path}:1: begins with {opening[1]}: name what the file is, does or contains")
     for line, text in texts(path, source):
         for pattern in allowed:

@@ -55,6 +55,7 @@ void Group::Impl::RecordOperation(const Call& call, const Error* error) {
 Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Group::~Group() = default;
 
+bool Group::broken() const { return impl_->broken(); }
 int Group::rank() const { return impl_->rank; }
 int Group::world() const { return impl_->world; }
 int Group::host_index() const { return impl_->local->self(); }

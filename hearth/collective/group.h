@@ -104,6 +104,9 @@ class Group {
   // is kept.
   void Abort(const std::string& reason);
 
+  // Whether an operation has failed. The thread that uses it.
+  bool broken() const;
+
   // Transport of the group: "shared memory", "tcp", "rdma" or "shared memory within 2 hosts, tcp
   // between them".
   const std::string& description() const;

@@ -43,6 +43,7 @@ class Group::Impl {
     if (backend != nullptr) backend->Leave();
   }
 
+  bool broken() const { return broken_.has_value(); }
   void Check(const Request& request) const;
   void Execute(const Request& request, Deadline deadline);
   // Creates `devices`, or returns the reason for a failure.

@@ -54,6 +54,7 @@ class Member {
   uint32_t generation() const { return options_.generation; }
   const std::string& token() const { return options_.token; }
   const std::string& host_name() const { return options_.host_name; }
+  double heartbeat_timeout_s() const { return heartbeat_timeout_s_; }
 
   // Waits for every rank and returns each one's info, by rank. The coordinator's time limit
   // applies.

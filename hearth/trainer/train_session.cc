@@ -17,7 +17,8 @@ namespace {
 
 // The slowest rank may still load its libraries and read its job while the first one waits.
 constexpr double kConnectTimeoutSeconds = 300;
-constexpr std::chrono::seconds kVerdictLimit{30};
+// Beyond the heartbeat timeout, within which the coordinator decides.
+constexpr double kVerdictSeconds = 20;
 
 std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::string& directory) {
   dataset::SpoolOptions options;
@@ -26,7 +27,7 @@ std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::strin
                                           options);
 }
 
-// Returns true if a wait ended because another rank left, or because it was aborted.
+// Whether a failed wait for others ended because one left, or because it was aborted.
 bool EndedByOthers(const rendezvous::Failure& failure) {
   return failure.code == ErrorCode::kAborted || failure.code == ErrorCode::kUnavailable;
 }
@@ -47,7 +48,9 @@ void TrainSession::Run() {
     RunDevices();
     if (!failure()) Finish();
   } catch (...) {
-    FailLocally(std::current_exception(), -1);
+    // Files are read by hooks and devices: what fails here with a member waited for others.
+    FailLocally(std::current_exception(), -1, member_ != nullptr);
+    ReportConsequence();
   }
   if (const auto first = failure()) throw Error(first->code, Message(*first));
 }
@@ -133,6 +136,7 @@ void TrainSession::RunDevices() {
   }
   RunDevice(0);
   for (Thread& thread : threads) thread.Join();
+  ReportConsequence();
 }
 
 void TrainSession::RunDevice(int device) {
@@ -153,7 +157,9 @@ void TrainSession::RunDevice(int device) {
     if (train_rows_) train_rows_->Stop();
     if (device == 0) outcome_ = trainer.outcome();
   } catch (...) {
-    FailLocally(std::current_exception(), trainer.iteration());
+    const auto index = static_cast<size_t>(device);
+    const bool exchange = groups_[index]->broken() || team_.groups[index]->broken();
+    FailLocally(std::current_exception(), trainer.iteration(), exchange);
   }
 }
 
@@ -190,7 +196,9 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
   }
 }
 
-void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration) {
+// `exchange`: whether it is of a wait for other ranks or devices.
+void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration,
+                               bool exchange) {
   if (failure()) return;
   rendezvous::Failure failure = DescribeException(exception);
   failure.rank = job_.rank;
@@ -199,19 +207,34 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
     failure.iteration = iteration;
     failure.message = fmt::format("iteration {}: {}", iteration, failure.message);
   }
-  failure.consequence = member_ && EndedByOthers(failure);
-  if (member_) member_->SendFailure(failure);
+  failure.consequence = exchange && EndedByOthers(failure);
+  if (failure.consequence) {
+    const std::lock_guard lock(mutex_);
+    if (!consequence_) consequence_ = failure;
+  } else if (member_) {
+    member_->SendFailure(failure);
+  }
   for (auto& group : groups_) group->Abort(failure.message);
-  if (failure.consequence) AwaitFailure();
-  Fail(failure);
+  if (!failure.consequence) Fail(failure);
+}
+
+// Called when no device of this rank can fail by itself any more.
+void TrainSession::ReportConsequence() {
+  if (failure() || !consequence_) return;
+  if (member_) {
+    member_->SendFailure(*consequence_);
+    AwaitFailure();
+  }
+  Fail(*consequence_);
 }
 
 // The coordinator knows the cause, or decides within its heartbeat timeout that there is none, and
 // then reports a failure to all members; so does a member that loses its coordinator. The limit is
 // for a coordinator that does neither.
 void TrainSession::AwaitFailure() {
+  const std::chrono::duration<double> limit(member_->heartbeat_timeout_s() + kVerdictSeconds);
   std::unique_lock lock(mutex_);
-  failed_.wait_for(lock, kVerdictLimit, [this] { return failure_.has_value(); });
+  failed_.wait_for(lock, limit, [this] { return failure_.has_value(); });
 }
 
 void TrainSession::Fail(const rendezvous::Failure& failure) {

@@ -54,7 +54,8 @@ class TrainSession {
   void RunDevice(int device);
   void Finish();
   void Send(const nlohmann::json& event);
-  void FailLocally(const std::exception_ptr& exception, int64_t iteration);
+  void FailLocally(const std::exception_ptr& exception, int64_t iteration, bool exchange);
+  void ReportConsequence();
   void Fail(const rendezvous::Failure& failure);
   std::string Message(const rendezvous::Failure& failure) const;
   std::optional<rendezvous::Failure> failure();
@@ -74,6 +75,8 @@ class TrainSession {
   std::mutex mutex_;
   std::condition_variable failed_;
   std::optional<rendezvous::Failure> failure_;  // the first one; guarded by mutex_
+  // The first of a device that only noticed another's, until it is known; guarded by mutex_.
+  std::optional<rendezvous::Failure> consequence_;
   // Last member, so that it is destroyed first: until then it may report a peer's failure, which
   // aborts the groups.
   std::optional<rendezvous::FailureWatch::Subscription> peer_failures_;

@@ -56,6 +56,13 @@ def test_an_invalid_value_is_refused_when_it_is_set(name, value, text):
     assert getattr(conf, name) == before
 
 
+@pytest.mark.parametrize("value, text", [(5, "5"), (0.01, "0.01"), ("5", "5")])
+def test_invalid_rows_may_be_limited_by_a_number(value, text):
+    conf = Config(None, {"conf": SOLVER})
+    conf.maxBadRecords = value
+    assert conf.max_bad_records == text
+
+
 def test_an_unknown_setting_is_refused():
     conf = Config(None, {"conf": SOLVER})
     with pytest.raises(AttributeError, match="modelPaht"):

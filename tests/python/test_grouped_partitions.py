@@ -11,7 +11,7 @@ from hearth.native._core import PartitionWriter
 from hearth.cluster.task import dataset_task
 from hearth.cluster.task.dataset_task import DatasetSpec, deliver_task
 
-SPEC = DatasetSpec("train", "", (), ())
+SPEC = DatasetSpec("train", "", (), (), grouped=True)
 
 
 def batch(*partitions):
@@ -40,6 +40,15 @@ def test_a_task_delivers_each_of_its_partitions_once(delivered):
     results = [result.to_pylist()[0] for result in deliver_task(SPEC, iter(batches))]
     assert delivered == [(4, [0, 1, 2, 0]), (5, [1]), (7, [0, 0]), (8, [1, 2])]
     assert [(row["partition"], row["rows"]) for row in results] == [(4, 4), (5, 1), (7, 2), (8, 2)]
+
+
+def test_another_task_has_one_partition_also_without_rows(delivered, monkeypatch):
+    monkeypatch.setattr(dataset_task, "partition_id", lambda: 9)
+    plain = DatasetSpec("train", "", (), ())
+    for batches in ([], [batch(4, 5)]):
+        (result,) = deliver_task(plain, iter(batches))
+        assert result.to_pylist()[0]["partition"] == 9
+    assert delivered == [(9, []), (9, [0, 1])]
 
 
 def test_rows_that_a_node_has_already_are_skipped(monkeypatch):

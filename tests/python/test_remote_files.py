@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
 from hearth.files.hadoop_errors import refusal
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.hadoop_shell import _literal, hadoop_user
+from hearth.files.library_files import LibraryFiles
 from hearth.files.uri import absolute_uri
 
 _FOLDER = "hdfs://h/models"
@@ -130,6 +132,13 @@ def test_only_permanent_errors_end_retries(monkeypatch):
     with pytest.raises(HearthError, match="quota"):
         remote_files._retrying(lambda: refused(full), deadline)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "foo"])
+def test_no_traceback_has_a_password(scheme):
+    with pytest.raises(HearthError) as raised:
+        LibraryFiles().check_readable("x", f"{scheme}://user:SECRET@host.invalid/a")
+    assert "SECRET" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_no_log_line_has_a_password():

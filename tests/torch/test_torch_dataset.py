@@ -46,6 +46,27 @@ def test_every_row_is_delivered_in_every_epoch_in_another_order(spark, notes):
 
 
 @pytest.mark.parametrize("shuffle", [True, "full"])
+def numbered_by_task(batches):
+    """Ids by the number of the task, as a user's function may make them."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    first = TaskContext.get().partitionId() * 10
+    for _ in batches:
+        yield pa.record_batch({"id": pa.array(range(first, first + 10), pa.int64())})
+
+
+def test_frames_that_have_as_many_partitions_already_lose_no_row(spark, notes):
+    """Spark folds expressions over rows that the driver has; and tasks have numbers."""
+    import pandas
+
+    of_driver = spark.createDataFrame(pandas.DataFrame({"id": range(480)}))
+    by_task = spark.range(0, 48, 1, 48).mapInArrow(numbered_by_task, "id bigint")
+    for frame in (of_driver, by_task):
+        nodes = run(spark, notes, frame, epochs=1)
+        assert ids(nodes, 0) == list(range(480))
+
+
 def test_two_runs_give_the_same_batches_to_the_same_ranks(spark, tmp_path, shuffle):
     from node_notes import Notes
 

@@ -39,7 +39,7 @@ void SnapshotWriter::Check() const {
   }
 }
 
-SnapshotFiles SnapshotWriter::Write(Net& net, SolverState state,
+SnapshotFiles SnapshotWriter::Write(Net& net, const std::function<SolverState()>& make_state,
                                     const TrainingPosition& position) const {
   const std::string start = prefix();
   Require(!start.empty(), ErrorCode::kInvalidArgument,
@@ -50,7 +50,6 @@ SnapshotFiles SnapshotWriter::Write(Net& net, SolverState state,
   const int iteration = position.iteration;
   const SnapshotFiles files{SnapshotName(start, iteration, "caffemodel" + ending),
                             SnapshotName(start, iteration, "solverstate" + ending)};
-  state.set_learned_net(files.model);
   std::vector<std::string> written;
   try {
     log::Info("Snapshotting to {} file {}", format, files.model);
@@ -58,6 +57,8 @@ SnapshotFiles SnapshotWriter::Write(Net& net, SolverState state,
     WriteModel(net.ToProto(param_.snapshot_diff()), files.model);
     written.push_back(files.model);
     // Written second, so that a state always has its model; the seal last.
+    SolverState state = make_state();  // after the model's copy is freed
+    state.set_learned_net(files.model);
     log::Info("Snapshotting solver state to {} file {}", format, files.state);
     WriteState(state, files.state);
     written.push_back(files.state);

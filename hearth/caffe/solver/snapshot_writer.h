@@ -1,6 +1,7 @@
 // Writes a solver's snapshots: <snapshot_prefix>_iter_<N>.caffemodel, .solverstate and their seal.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "hearth/caffe/net/net.h"
@@ -20,8 +21,10 @@ class SnapshotWriter {
   // only after hours of training.
   void Check() const;
   // Writes model, state (whose learned_net it sets) and seal, and returns their names. If one
-  // fails, removes those it has written.
-  SnapshotFiles Write(Net& net, SolverState state, const TrainingPosition& position) const;
+  // fails, removes those it has written. The state is made after the model is written, as both copy
+  // their values.
+  SnapshotFiles Write(Net& net, const std::function<SolverState()>& make_state,
+                      const TrainingPosition& position) const;
 
  private:
   const SolverParameter& param_;

@@ -31,11 +31,14 @@ std::string FindModel(const std::string& named, const std::string& state_uri) {
 }  // namespace
 
 std::pair<std::string, std::string> Solver::Snapshot() {
-  SolverState state;
-  state.set_iter(iteration_);
-  state.set_current_step(learning_rate_.current_step());
-  update_.WriteHistory(&state);
-  const SnapshotFiles files = snapshots_.Write(*net_, std::move(state), Position());
+  const auto make_state = [this] {
+    SolverState state;
+    state.set_iter(iteration_);
+    state.set_current_step(learning_rate_.current_step());
+    update_.WriteHistory(&state);
+    return state;
+  };
+  const SnapshotFiles files = snapshots_.Write(*net_, make_state, Position());
   options_.observer->OnSnapshot(files.model, files.state);
   return {files.model, files.state};
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,9 @@ class Config:
             raise AttributeError(f"'{name}' is read-only: set protoFile instead")
         elif known not in self.__dict__:
             raise AttributeError(f"Config has no setting '{name}'")
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if known == "max_bad_records" and is_number:  # a count, or a fraction of the rows
+            value = str(value)
         check_value(known, value)
         self.__dict__[known] = value
 

@@ -44,7 +44,7 @@ def library_system(uri: str) -> tuple[FileSystem, str]:
 
             system, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError) as other:
-            raise invalid(_unknown(error, other)) from other
+            raise invalid(_unknown(error, other)) from None  # as in _at()
         from hearth.files.fsspec_handler import FsspecHandler
 
         return PyFileSystem(FsspecHandler(system)), path
@@ -179,18 +179,19 @@ class LibraryFiles:
         with self._at(folder) as (system, path):
             system.delete_dir(path)
 
+    # Without causes: their texts may have the password of a URI.
     @contextmanager
     def _at(self, uri: str, what: str = "") -> Iterator[tuple[FileSystem, str]]:
         try:
             found = library_system(uri)
         except Exception as error:  # packages define their own exceptions
-            raise library_refusal(what, uri, error) from error
+            raise library_refusal(what, uri, error) from None
         try:
             yield found
         except HearthError:
             raise
         except Exception as error:
-            raise library_refusal(what, uri, error) from error
+            raise library_refusal(what, uri, error) from None
 
 
 class LibraryOutput:

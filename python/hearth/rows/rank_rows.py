@@ -71,11 +71,15 @@ def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> 
     if not frames:
         return spark.range(0, world, 1, world)
     if len(frames) == 1:
-        rows = next(iter(frames.values()))
-        if needs_shuffle(rows, world):
-            return _shuffled(rows, world, is_steady(rows))
-        return sorted_by_content(rows) if _was_shuffled(rows) else rows
+        return divided_rows(next(iter(frames.values())), world)[0]
     return _shuffled(_in_one(frames), world, all(map(is_steady, frames.values())))
+
+
+def divided_rows(rows: DataFrame, world: int) -> tuple[DataFrame, bool]:
+    """rank_rows() of one frame, and whether its rows are shuffled for it."""
+    if needs_shuffle(rows, world):
+        return _shuffled(rows, world, is_steady(rows)), True
+    return (sorted_by_content(rows) if _was_shuffled(rows) else rows), False
 
 
 def _shuffled(rows: DataFrame, world: int, steady: bool) -> DataFrame:

@@ -9,7 +9,8 @@ from hearth.spark.driver_python import interpreters
 # A lost process or host, or slots lost with it.
 _LOSS = re.compile(
     r"ExecutorLost|executor \d+ exited|Executor heartbeat timed out|exited unexpectedly"
-    r"|Connection reset|EOFException"
+    r"|Connection reset|EOFException|java\.net\.ConnectException|IOException: Broken pipe"
+    r"|Failed to get broadcast_"
     r"|FetchFailedException|Missing an output location for shuffle"
     r"|SPARK-24819|BARRIER_STAGE_REQUIRES_MORE_SLOTS|requires more slots",
     re.IGNORECASE,

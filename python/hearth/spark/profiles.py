@@ -118,13 +118,16 @@ def _register_with_server(session: Any, profile: ResourceProfile) -> None:
     """
     from hearth import HearthError
 
-    if session.getActiveSession() is None:
-        session._active_session.session = session
+    threads = session._active_session
+    before = getattr(threads, "session", None)
+    threads.session = session
     try:
-        assert profile.id >= 0
+        profile.id  # noqa: B018: registers it
     except Exception as error:  # of Spark's client
         said = cause_line(str(error))
         raise HearthError(f"Spark refuses the resource profile: {said}") from error
+    finally:
+        threads.session = before
 
 
 def registered(session: Any, profile: ResourceProfile) -> Any:

@@ -195,7 +195,7 @@ def writable_home() -> Path:
     left_out = {"work"}
     original = Path(pyspark.__file__).parent
     if not (original / "bin").is_dir():  # pyspark of a distribution of Spark, in its python folder
-        original = Path(_find_spark_home())
+        original = Path(_find_spark_home()).resolve()
     elif os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
         left_out.add("python")
     home = _folder_until_exit(tempfile.gettempdir())

@@ -143,7 +143,8 @@ class ClusterStart:
                 if full or waited > self._timeout_s:
                     text = self._describe_missing(str(error), min(waited, self._timeout_s))
                     raise ReservationTimeoutError(text) from None
-            except RuntimeError:
+            except RuntimeError:  # the rendezvous has failed, and reports why
+                self.watch.await_cause()
                 self._raise_failure()
             if self.job is not None and self.job.error is not None:
                 self._raise_failure()

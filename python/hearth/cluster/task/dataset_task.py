@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.node_connection import connect, name_of
+from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,19 +26,23 @@ RESULT_SCHEMA = "partition int, rows bigint, hash string"
 class DatasetSpec:
     """One delivery of a dataset, the same for all its tasks; travels in Spark's task closure.
 
-    `nodes`: of each rank; `owners`: the rank of each partition.
+    `nodes`: of each rank; `owners`: the rank of each partition; `grouped`: a task has several
+    partitions, of a grouped() frame, instead of one.
     """
 
     name: str
     token: str = field(repr=False)  # must not reach a log
     nodes: tuple[Message, ...]
     owners: tuple[int, ...]
+    grouped: bool = False
 
 
 def grouped(frame: Any, tasks: int) -> Any:
     """The frame with a last column, the number of each row's partition, in at most `tasks` tasks.
 
-    A task costs as much as a thousand rows, so that it delivers several partitions.
+    A task costs as much as a thousand rows, so that it delivers several partitions. The frame must
+    end in a shuffle and a sort: Spark computes columns of rows that the driver has by itself, and
+    functions of the user may look at the number of their task.
     """
     from pyspark.sql import functions
 
@@ -45,8 +50,8 @@ def grouped(frame: Any, tasks: int) -> Any:
 
 
 def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The body of a Spark stage: delivers the partitions of a grouped() frame; yields RESULT_SCHEMA
-    for those that have rows.
+    """The body of a Spark stage: delivers the task's partition, or all that have rows of a task of
+    a grouped() frame; yields RESULT_SCHEMA.
 
     Raises:
         TaskError: from deliver()'s NodeError.
@@ -56,11 +61,20 @@ def deliver_task(spec: DatasetSpec, batches: Iterator[pa.RecordBatch]) -> Iterat
 
     context = TaskContext.get()
     attempt = context.taskAttemptId() if context is not None else 0
-    for index, parts in groupby(_parts(batches), lambda part: part[0]):
+    runs = _runs(batches) if spec.grouped else [(partition_id(), batches)]
+    for index, own in runs:
         with reported_to_driver():
-            rows, digest = deliver(spec, index, attempt, (rows for _, rows in parts))
+            rows, digest = deliver(spec, index, attempt, own)
         columns = {"partition": pa.array([index], pa.int32()), "rows": [rows], "hash": [digest]}
         yield pa.record_batch(columns)
+
+
+def _runs(
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """(partition, its rows) for each partition of a task of a grouped() frame."""
+    for index, parts in groupby(_parts(batches), lambda part: part[0]):
+        yield index, (rows for _, rows in parts)
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -20,7 +20,7 @@ from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task, grouped
 from hearth.errors import invalid
 from hearth.rows.columns import check_carried
-from hearth.rows.rank_rows import cores, is_steady, launch_conf, rank_rows
+from hearth.rows.rank_rows import cores, divided_rows, is_steady, launch_conf
 from hearth.sources.tables.frames import frame_identity
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.job import SparkJob
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 # Partitions of a frame: divisible by many numbers of ranks.
 _FRAME_PARTITIONS = 48
-# Tasks that deliver them: several, as some take longer, and more cores may come.
+# Tasks that deliver a shuffled frame: several, as some take longer, and more cores may come.
 _TASKS_PER_CORE = 4
 # Approximate number of messages that report complete partitions to the ranks.
 _PARTS = 48
@@ -53,6 +53,7 @@ class Plan:
     identity: str = ""
     spool: bool = True  # False: ranks read the source again in each epoch
     steady: bool = True  # False: recomputed rows may differ
+    shuffled: bool = False  # the frame ends in a shuffle and a sort of ours
     # (rows, their hash) of each partition that was complete in any start of the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
 
@@ -148,10 +149,12 @@ class Datasets:
         # A resumed run may have other cores, but needs the same rows in its partitions.
         conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
         with session_conf(session, conf):
-            frame = rank_rows(session, {name: rows}, partitions)
+            frame, shuffled = divided_rows(rows, partitions)
             steady = is_steady(rows)
         identity = frame_identity(rows)
-        return Plan(name, partitions, frame, conf, identity=identity, steady=steady)
+        plan = Plan(name, partitions, frame, conf, identity=identity, steady=steady)
+        plan.shuffled = shuffled
+        return plan
 
     def described(self) -> dict[str, Any]:
         """The known facts that identify the datasets' rows: uri, version, rows, hash."""
@@ -190,7 +193,8 @@ class Datasets:
                 delivery.report_totals()
             if plan.frame is None:
                 continue
-            spec = DatasetSpec(plan.name, str(fed[0]["authkey"]), _bare(fed), tuple(owners))
+            token = str(fed[0]["authkey"])
+            spec = DatasetSpec(plan.name, token, _bare(fed), tuple(owners), plan.shuffled)
             action = partial(_deliver, self._spark.session, plan, spec)
             running.deliveries.append(SparkJob(self._spark, action, delivery.end))
         if self.line():
@@ -282,7 +286,7 @@ def _deliver(session: Any, plan: Plan, spec: DatasetSpec) -> list[tuple[int, int
     """The Spark action that delivers a frame."""
     tasks = min(plan.partitions, _TASKS_PER_CORE * cores(session, len(spec.nodes)))
     with session_conf(session, plan.conf):
-        frame = grouped(plan.frame, tasks)
+        frame = grouped(plan.frame, tasks) if spec.grouped else plan.frame
         stage = map_in_arrow(frame, partial(deliver_task, spec), RESULT_SCHEMA)
         return [(row[0], row[1], row[2]) for row in stage.collect()]
 
