@@ -122,7 +122,7 @@ def _register_with_server(session: Any, profile: ResourceProfile) -> None:
     before = getattr(threads, "session", None)
     threads.session = session
     try:
-        profile.id  # noqa: B018: registers it
+        _ = profile.id  # registers it
     except Exception as error:  # of Spark's client
         said = cause_line(str(error))
         raise HearthError(f"Spark refuses the resource profile: {said}") from error
