@@ -136,9 +136,10 @@ def test_only_permanent_errors_end_retries(monkeypatch):
 
 @pytest.mark.parametrize("scheme", ["ftp", "foo"])
 def test_no_traceback_has_a_password(scheme):
+    uri = f"{scheme}://user:sesame@host.invalid/a"
     with pytest.raises(HearthError) as raised:
-        LibraryFiles().check_readable("x", f"{scheme}://user:SECRET@host.invalid/a")
-    assert "SECRET" not in "".join(traceback.format_exception(raised.value))
+        LibraryFiles().check_readable("x", uri)
+    assert "sesame" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_no_log_line_has_a_password():
