@@ -45,7 +45,6 @@ def test_every_row_is_delivered_in_every_epoch_in_another_order(spark, notes):
     assert orders[0] != sorted(orders[0])
 
 
-@pytest.mark.parametrize("shuffle", [True, "full"])
 def numbered_by_task(batches):
     """Ids by the number of the task, as a user's function may make them."""
     import pyarrow as pa
@@ -67,6 +66,7 @@ def test_frames_that_have_as_many_partitions_already_lose_no_row(spark, notes):
         assert ids(nodes, 0) == list(range(480))
 
 
+@pytest.mark.parametrize("shuffle", [True, "full"])
 def test_two_runs_give_the_same_batches_to_the_same_ranks(spark, tmp_path, shuffle):
     from node_notes import Notes
 
