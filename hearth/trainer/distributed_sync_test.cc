@@ -1,5 +1,6 @@
 #include "hearth/trainer/distributed_sync.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "hearth/base/thread.h"

@@ -9,6 +9,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/nan_search.h"
 #include "hearth/caffe/solver/iteration_error.h"
 

@@ -179,12 +179,13 @@ int cuGetErrorString(int result, const char** text) {
 
 void* hearth_stand_in_allocate(size_t bytes) {
   void* memory = std::calloc(bytes + 1, 1);
-  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory) | kDeviceBit);
+  return static_cast<std::byte*>(memory) + kDeviceBit;
 }
 void hearth_stand_in_free(void* memory) { std::free(hearth_stand_in_host(memory)); }
 // Accepts simulated device memory and ordinary host memory.
 void* hearth_stand_in_host(const void* memory) {
-  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory) & ~kDeviceBit);
+  const auto address = reinterpret_cast<uintptr_t>(memory) & ~kDeviceBit;
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): not optimized
 }
 void hearth_stand_in_launch(void* stream, void (*function)(void*), void* data) {
   cuLaunchHostFunc(stream, function, data);
