@@ -215,10 +215,12 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
     member_->SendFailure(failure);
   }
   for (auto& group : groups_) group->Abort(failure.message);
+  // Also now if it is a consequence: the other devices would wait for this one.
+  for (auto& group : team_.groups) group->Abort(failure.message);
   if (!failure.consequence) Fail(failure);
 }
 
-// Called when no device of this rank can fail by itself any more.
+// Called when all devices of this rank have ended.
 void TrainSession::ReportConsequence() {
   if (failure() || !consequence_) return;
   if (member_) {

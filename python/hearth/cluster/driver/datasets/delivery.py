@@ -151,10 +151,8 @@ class Datasets:
         with session_conf(session, conf):
             frame, shuffled = divided_rows(rows, partitions)
             steady = is_steady(rows)
-        identity = frame_identity(rows)
-        plan = Plan(name, partitions, frame, conf, identity=identity, steady=steady)
-        plan.shuffled = shuffled
-        return plan
+        facts: dict[str, Any] = {"steady": steady, "shuffled": shuffled}
+        return Plan(name, partitions, frame, conf, identity=frame_identity(rows), **facts)
 
     def described(self) -> dict[str, Any]:
         """The known facts that identify the datasets' rows: uri, version, rows, hash."""
