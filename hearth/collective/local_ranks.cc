@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "hearth/base/error.h"
@@ -11,10 +10,7 @@
 
 namespace hearth::collective {
 LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort)
-    : members_(std::move(members)), self_(self), abort_(std::move(abort)) {
-  // With fewer cores than ranks, a spinning rank only takes CPU time from the rank it waits for.
-  const unsigned cores = std::thread::hardware_concurrency();
-  spins_ = static_cast<unsigned>(size()) <= cores ? kSpins : 0;
+    : members_(std::move(members)), self_(self), abort_(std::move(abort)), yields_(size()) {
   abort_->WakeToo(&page(self_).bell);
 }
 

@@ -12,6 +12,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/shared_memory.h"
 #include "hearth/collective/abort_signal.h"
+#include "hearth/collective/bounded_yields.h"
 #include "hearth/collective/call.h"
 #include "hearth/collective/futex.h"
 #include "hearth/collective/pause.h"
@@ -64,9 +65,10 @@ class LocalRanks {
 
  private:
   // 20 to 60 us: longer than a peer on another core needs to respond, short enough not to keep the
-  // core from a peer that shares it. No yields: on a busy core they cost milliseconds (decision
-  // 050).
+  // core from a peer that shares it.
   static constexpr int kSpins = 1000;
+  // Where ranks share cores, instead of spins; 10 to 30 us while no other thread is ready.
+  static constexpr int kYields = 50;
 
   void Arrive();
   template <typename Condition>
@@ -84,14 +86,19 @@ class LocalRanks {
   Call call_;
   uint64_t fingerprint_ = Call().Fingerprint();
   uint32_t step_ = 0;
-  int spins_;
+  BoundedYields yields_;
 };
 
 template <typename Condition>
 void LocalRanks::Await(int index, Deadline deadline, const Condition& reached) {
-  for (int i = 0; i < spins_; ++i) {
+  const int tries = yields_.shares_core() ? kYields : kSpins;
+  for (int i = 0; i < tries; ++i) {
     if (reached()) return;
-    Pause();
+    if (!yields_.shares_core()) {
+      Pause();
+    } else if (!yields_.Yield()) {
+      break;
+    }
   }
   if (!reached()) Sleep(index, deadline, reached);
 }

@@ -49,12 +49,21 @@ bool IsWithinHost(int fd) {
   return own.sin6_family == AF_INET && v4(own) == v4(other);
 }
 
+int RanksOfThisHost(const std::vector<std::unique_ptr<PeerStream>>& streams) {
+  return 1 + static_cast<int>(std::count_if(streams.begin(), streams.end(), [](const auto& stream) {
+           return stream != nullptr && IsWithinHost(stream->fd());
+         }));
+}
+
 }  // namespace
 
 TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
                            const std::vector<Peer>& peers, int self,
                            std::shared_ptr<AbortSignal> abort)
-    : size_(static_cast<int>(peers.size())), self_(self), abort_(std::move(abort)) {
+    : size_(static_cast<int>(peers.size())),
+      self_(self),
+      abort_(std::move(abort)),
+      yields_(RanksOfThisHost(streams)) {
   for (size_t i = 0; i < streams.size(); ++i) {
     if (streams[i] == nullptr) continue;
     lanes_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
@@ -117,13 +126,20 @@ void TcpTransport::Run(const Plan& plan, Deadline deadline) {
     if (moved) {
       if (idle > 0 && idle <= kSpins) vain = 0;
       idle = 0;
-    } else if (vain < kVainSpins && ++idle <= kSpins) {
-      Pause();  // no yield: it can cost milliseconds on a busy core (decision 050)
+    } else if (vain < kVainSpins && ++idle <= kSpins && PauseOrYield()) {
+      // The next turn tries again.
     } else {
       if (idle == kSpins + 1) ++vain;
       Wait(deadline);
     }
   }
+}
+
+// Returns false if the caller should sleep instead.
+bool TcpTransport::PauseOrYield() {
+  if (yields_.shares_core()) return yields_.Yield();
+  Pause();
+  return true;
 }
 
 std::string TcpTransport::DepartedRank() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hearth/collective/abort_signal.h"
+#include "hearth/collective/bounded_yields.h"
 #include "hearth/collective/call_header.h"
 #include "hearth/collective/peer.h"
 #include "hearth/collective/peer_stream.h"
@@ -56,6 +57,7 @@ class TcpTransport : public Transport {
 
   void Start(const Plan& plan);
   bool AllDone() const;
+  bool PauseOrYield();
   bool Advance(Lane& lane);
   bool Sending(const Lane& lane) const;
   bool Receiving(const Lane& lane) const;
@@ -74,6 +76,7 @@ class TcpTransport : public Transport {
   const int size_;
   const int self_;
   const std::shared_ptr<AbortSignal> abort_;
+  BoundedYields yields_;
   std::vector<Lane> lanes_;
   uint64_t calls_ = 0;
   CallHeader header_;
