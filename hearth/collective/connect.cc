@@ -3,7 +3,7 @@
 
 #include "hearth/collective/connector.h"
 #include "hearth/collective/group_impl.h"
-#include "hearth/collective/listen_address.h"
+#include "hearth/collective/transport/listen_address.h"
 #include "hearth/collective/transport_choice.h"
 #include "hearth/rendezvous/member.h"
 

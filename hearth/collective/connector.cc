@@ -11,10 +11,10 @@
 #include "hearth/base/timeline.h"
 #include "hearth/collective/group_impl.h"
 #include "hearth/collective/hierarchical_backend.h"
-#include "hearth/collective/shared_backend.h"
-#include "hearth/collective/tcp_transport.h"
-#include "hearth/collective/tls_stream.h"
-#include "hearth/collective/ucx_transport.h"
+#include "hearth/collective/shared/shared_backend.h"
+#include "hearth/collective/transport/tcp_transport.h"
+#include "hearth/collective/transport/tls_stream.h"
+#include "hearth/collective/transport/ucx_transport.h"
 
 namespace hearth::collective {
 namespace {

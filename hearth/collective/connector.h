@@ -10,17 +10,17 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/socket.h"
-#include "hearth/collective/abort_signal.h"
+#include "hearth/collective/algorithms/message_backend.h"
+#include "hearth/collective/common/abort_signal.h"
 #include "hearth/collective/group.h"
-#include "hearth/collective/local_ranks.h"
-#include "hearth/collective/message_backend.h"
-#include "hearth/collective/peer_stream.h"
 #include "hearth/collective/rank_table.h"
-#include "hearth/collective/shared_page.h"
+#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared/shared_page.h"
 #include "hearth/collective/stall_watch.h"
 #include "hearth/collective/step_reporter.h"
-#include "hearth/collective/tcp_mesh.h"
 #include "hearth/collective/topology.h"
+#include "hearth/collective/transport/peer_stream.h"
+#include "hearth/collective/transport/tcp_mesh.h"
 #include "hearth/collective/transport_choice.h"
 
 namespace hearth::collective {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "hearth/collective/combine.h"
+#include "hearth/collective/common/combine.h"
 #include "hearth/collective/group_impl.h"
 
 namespace hearth::collective {

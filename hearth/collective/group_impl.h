@@ -10,13 +10,13 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/timeline.h"
-#include "hearth/collective/abort_signal.h"
-#include "hearth/collective/arena.h"
-#include "hearth/collective/backend.h"
+#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/common/backend.h"
 #include "hearth/collective/connector.h"
+#include "hearth/collective/device/nccl_group.h"
 #include "hearth/collective/group.h"
-#include "hearth/collective/local_ranks.h"
-#include "hearth/collective/nccl_group.h"
+#include "hearth/collective/shared/arena.h"
+#include "hearth/collective/shared/local_ranks.h"
 #include "hearth/collective/stall_watch.h"
 #include "hearth/rendezvous/failure_watch.h"
 

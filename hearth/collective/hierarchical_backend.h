@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "hearth/collective/backend.h"
-#include "hearth/collective/message_backend.h"
-#include "hearth/collective/shared_backend.h"
+#include "hearth/collective/algorithms/message_backend.h"
+#include "hearth/collective/common/backend.h"
+#include "hearth/collective/shared/shared_backend.h"
 #include "hearth/collective/topology.h"
 
 namespace hearth::collective {

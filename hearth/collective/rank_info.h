@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "hearth/collective/peer.h"
-#include "hearth/collective/rdma_device.h"
-#include "hearth/collective/shared_page.h"
+#include "hearth/collective/common/peer.h"
+#include "hearth/collective/shared/shared_page.h"
+#include "hearth/collective/transport/rdma_device.h"
 
 namespace hearth::collective {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hearth/dataset/dataset_rows.h"
-#include "hearth/dataset/epoch_order.h"
+#include "hearth/dataset/order/epoch_order.h"
 #include "hearth/dataset/taken_rows.h"
 
 namespace hearth::dataset {

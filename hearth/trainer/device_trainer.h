@@ -11,9 +11,9 @@
 
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/collective/group.h"
-#include "hearth/dataset/minibatch.h"
-#include "hearth/dataset/row_stream.h"
-#include "hearth/dataset/spool.h"
+#include "hearth/dataset/spool/minibatch.h"
+#include "hearth/dataset/spool/row_stream.h"
+#include "hearth/dataset/spool/spool.h"
 #include "hearth/trainer/distributed_sync.h"
 #include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"

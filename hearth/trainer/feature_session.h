@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hearth/caffe/net/net.h"
-#include "hearth/dataset/ring_source.h"
+#include "hearth/dataset/spool/ring_source.h"
 #include "hearth/ring/result_writer.h"
 #include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"

@@ -6,8 +6,8 @@
 
 #include "hearth/caffe/snapshot/snapshot_seal.h"
 #include "hearth/collective/group.h"
-#include "hearth/dataset/minibatch.h"
-#include "hearth/dataset/row_stream.h"
+#include "hearth/dataset/spool/minibatch.h"
+#include "hearth/dataset/spool/row_stream.h"
 #include "hearth/trainer/job.h"
 
 namespace hearth::trainer {

@@ -7,9 +7,9 @@
 #include "hearth/base/thread.h"
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/random.h"
-#include "hearth/dataset/round_robin_sources.h"
-#include "hearth/dataset/spool_source.h"
-#include "hearth/dataset/streamed_source.h"
+#include "hearth/dataset/spool/round_robin_sources.h"
+#include "hearth/dataset/spool/spool_source.h"
+#include "hearth/dataset/spool/streamed_source.h"
 #include "hearth/trainer/step_timeout.h"
 
 namespace hearth::trainer {

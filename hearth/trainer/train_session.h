@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "hearth/collective/group.h"
-#include "hearth/dataset/row_stream.h"
-#include "hearth/dataset/spool.h"
+#include "hearth/dataset/spool/row_stream.h"
+#include "hearth/dataset/spool/spool.h"
 #include "hearth/rendezvous/member.h"
 #include "hearth/trainer/device_trainer.h"
 #include "hearth/trainer/failure.h"

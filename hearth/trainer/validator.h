@@ -9,7 +9,7 @@
 
 #include "hearth/caffe/net/net.h"
 #include "hearth/collective/group.h"
-#include "hearth/dataset/slice_source.h"
+#include "hearth/dataset/spool/slice_source.h"
 #include "hearth/trainer/output_means.h"
 #include "hearth/trainer/validation_plan.h"
 

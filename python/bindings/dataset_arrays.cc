@@ -13,8 +13,8 @@
 #include "hearth/base/error.h"
 #include "hearth/dataset/convert_numbers.h"
 #include "hearth/dataset/copy_rows.h"
-#include "hearth/dataset/epoch_order.h"
 #include "hearth/dataset/gather.h"
+#include "hearth/dataset/order/epoch_order.h"
 #include "limited_api.h"
 #include "new_array.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/dataset/spool_source.h"
+#include "hearth/dataset/spool/spool_source.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

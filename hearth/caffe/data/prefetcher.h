@@ -11,7 +11,7 @@
 
 #include "hearth/base/thread.h"
 #include "hearth/caffe/net/blob.h"
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {
 

@@ -12,7 +12,7 @@
 #include "hearth/caffe/net/compute_device.h"
 #include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {
 
