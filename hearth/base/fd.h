@@ -1,4 +1,3 @@
-// Owns one file descriptor and closes it. Modification is not thread-safe.
 #pragma once
 
 #include <unistd.h>
@@ -7,6 +6,7 @@
 
 namespace hearth {
 
+// Owns one file descriptor and closes it. Modification is not thread-safe.
 class Fd {
  public:
   Fd() = default;

@@ -15,6 +15,7 @@ namespace hearth::collective {
 
 class Group;
 
+// Options of BucketReducer.
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
   double timeout_s = 30;          // for the all-reduce of one bucket

@@ -74,6 +74,7 @@ typedef struct hearth_operation {
  * operation is rejected. `message` is valid during the call. */
 typedef void (*hearth_done)(void* context, enum hearth_result result, const char* message);
 
+/* A queue as C functions. Any thread may submit; the order is the same on all ranks. */
 typedef struct hearth_collective {
   void* self;
   int rank;

@@ -1,6 +1,3 @@
-// Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
-// memory, and connects them. Used by one thread; runs one more per rank while it connects. Throws
-// kDeadlineExceeded and kUnavailable, naming the missing rank, and kAborted.
 #pragma once
 
 #include <memory>
@@ -53,6 +50,9 @@ struct Draft {
 // Listens for the peers, unless all ranks are threads of this process.
 Draft MakeDraft(const Identity& identity);
 
+// Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
+// memory, and connects them. Used by one thread; runs one more per rank while it connects. Throws
+// kDeadlineExceeded and kUnavailable, naming the missing rank, and kAborted.
 class Connector {
  public:
   // Both arguments outlive the connector.

@@ -24,6 +24,7 @@ enum class Medium {
   kRdma,  // an error if a rank has no active device
 };
 
+// How a rank connects to the other ranks of its group.
 struct GroupOptions {
   std::string listen_host = "127.0.0.1";  // the address that the peers connect to
   int listen_port = 0;                    // 0: chosen by the system; else the first port to try

@@ -1,4 +1,3 @@
-// State of a Group. Connector builds it; Group forwards to it.
 #pragma once
 
 #include <exception>
@@ -22,6 +21,7 @@
 
 namespace hearth::collective {
 
+// State of a Group. Connector builds it; Group forwards to it.
 class Group::Impl {
  public:
   int rank = 0;

@@ -1,6 +1,3 @@
-// Backend for several hosts with more than one rank on some: sums within each host in shared
-// memory, then between hosts by messages, where each of a host's first ranks handles one part of
-// the buffer.
 #pragma once
 
 #include <memory>
@@ -13,6 +10,9 @@
 
 namespace hearth::collective {
 
+// Backend for several hosts with more than one rank on some: sums within each host in shared
+// memory, then between hosts by messages, where each of a host's first ranks handles one part of
+// the buffer.
 class HierarchicalBackend : public Backend {
  public:
   // `across` connects the ranks that have this one's index on their hosts, numbered by host; null

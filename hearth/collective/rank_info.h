@@ -1,4 +1,3 @@
-// Connection data of a rank, exchanged through the rendezvous.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 
 namespace hearth::collective {
 
+// Connection data of a rank, exchanged through the rendezvous.
 struct RankInfo {
   Peer peer;  // the rank number is not sent: it follows from the order of the processes
   std::string host_id;

@@ -1,4 +1,3 @@
-// Groups ranks by shared memory. A "host" here is a set of ranks that can map each other's memory.
 #pragma once
 
 #include <string>
@@ -6,6 +5,7 @@
 
 namespace hearth::collective {
 
+// Groups ranks by shared memory. A "host" here is a set of ranks that can map each other's memory.
 class Topology {
  public:
   struct Spot {

@@ -23,6 +23,7 @@
 
 namespace hearth::rendezvous {
 
+// Options of Member.
 struct MemberOptions {
   std::string host;  // of the coordinator
   int port = 0;

@@ -1,6 +1,3 @@
-// Shared memory of one ring: a page of control words, then the data. Both sides map the same memfd.
-// Every entry starts in the window, the first bytes of the data, and is contiguous: it may extend
-// beyond the window. Memory used over and over therefore stays in the processor's cache.
 #pragma once
 
 #include <atomic>
@@ -51,6 +48,9 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
+// Shared memory of one ring: a page of control words, then the data. Both sides map the same memfd.
+// Every entry starts in the window, the first bytes of the data, and is contiguous: it may extend
+// beyond the window. Memory used over and over therefore stays in the processor's cache.
 class RingMemory {
  public:
   // Creates the memory of a ring, rounded up to whole pages; throws kInvalidArgument for less than

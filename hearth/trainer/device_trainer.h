@@ -31,6 +31,7 @@ struct DeviceTeam {
   caffe::Solver* first = nullptr;                          // device 0's, once it is built
 };
 
+// Options of DeviceTrainer. Its pointers stay valid while it lives.
 struct DeviceOptions {
   int device = 0;  // of this process
   DeviceTeam* team = nullptr;
@@ -43,6 +44,7 @@ struct DeviceOptions {
   std::function<void(const nlohmann::json&)> send;
 };
 
+// Results of a finished training.
 struct TrainOutcome {
   int64_t iteration = 0;
   // [{iteration, outputs}], including those before the snapshot that the run resumed from.

@@ -1,4 +1,3 @@
-// One process of a training: its rank in the cluster, its rows, and a thread per device.
 #pragma once
 
 #include <condition_variable>
@@ -21,6 +20,7 @@
 
 namespace hearth::trainer {
 
+// Functions by which a session reports to its process.
 struct TrainHooks {
   // Receives every event but "error", from any thread.
   std::function<void(const nlohmann::json&)> send;
@@ -31,6 +31,7 @@ struct TrainHooks {
   SignalEffects* signals = nullptr;
 };
 
+// One process of a training: its rank in the cluster, its rows, and a thread per device.
 class TrainSession {
  public:
   // Takes over the descriptors of the job's streams.

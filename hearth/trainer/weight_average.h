@@ -1,5 +1,3 @@
-// Local SGD: each rank updates by its own gradient, and the ranks' weights are averaged
-// periodically.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +6,8 @@
 
 namespace hearth::trainer {
 
+// Local SGD: each rank updates by its own gradient, and the ranks' weights are averaged
+// periodically.
 class WeightAverage final : public DistributedSync {
  public:
   // `every`: iterations between averages.

@@ -15,6 +15,7 @@
 
 namespace hearth::caffe {
 
+// A minibatch: values of all tops of a data layer.
 struct DataBatch {
   struct Top {
     Shape shape;  // empty if the layer knows it

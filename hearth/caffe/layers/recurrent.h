@@ -1,9 +1,3 @@
-// Base of LSTM and RNN: bottoms and tops of Caffe's recurrent layers, the inputs' part of all steps
-// at once, and the states that persist from one minibatch to the next.
-//
-// Bottoms: x (steps x rows x ...), cont (steps x rows; 0 where a sequence begins), optionally a
-// static input (rows x ...) and, with expose_hidden, the states before the first step. Tops: the
-// output of every step and, with expose_hidden, the states after the last.
 #pragma once
 
 #include <functional>
@@ -12,6 +6,12 @@
 
 namespace hearth::caffe {
 
+// Base of LSTM and RNN: bottoms and tops of Caffe's recurrent layers, the inputs' part of all steps
+// at once, and the states that persist from one minibatch to the next.
+//
+// Bottoms: x (steps x rows x ...), cont (steps x rows; 0 where a sequence begins), optionally a
+// static input (rows x ...) and, with expose_hidden, the states before the first step. Tops: the
+// output of every step and, with expose_hidden, the states after the last.
 class RecurrentLayer : public Layer {
  public:
   // `states`: arrays of num_output values per row that are passed from step to step, the hidden

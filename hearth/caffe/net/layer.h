@@ -1,11 +1,3 @@
-// One layer of a net. The life of a layer, as in Caffe:
-//   1. construction from its LayerParameter;
-//   2. SetUp once, with the real bottoms: checks counts, makes parameter blobs and fills them;
-//   3. Reshape before every Forward: tops get their shapes from the bottoms' present shapes;
-//   4. Forward, then (when training) Backward, which writes bottom diffs and ADDS to parameter
-//   diffs.
-// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's
-// name.
 #pragma once
 
 #include <memory>
@@ -22,6 +14,14 @@ namespace hearth::caffe {
 
 using Blobs = std::vector<Blob*>;
 
+// One layer of a net. The life of a layer, as in Caffe:
+//   1. construction from its LayerParameter;
+//   2. SetUp once, with the real bottoms: checks counts, makes parameter blobs and fills them;
+//   3. Reshape before every Forward: tops get their shapes from the bottoms' present shapes;
+//   4. Forward, then (when training) Backward, which writes bottom diffs and ADDS to parameter
+//   diffs.
+// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's
+// name.
 class Layer {
  public:
   Layer(const LayerParameter& param, const NetContext& context)

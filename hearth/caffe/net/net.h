@@ -1,6 +1,3 @@
-// A network of layers, built from its prototxt. Steps: Fetch reads a minibatch if the net is fed by
-// rows; Forward; Backward adds to the parameters' diffs. A net and all objects that it returns
-// belong to one thread. Failures are hearth::Error and name the layer and its type.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +18,9 @@
 
 namespace hearth::caffe {
 
+// A network of layers, built from its prototxt. Steps: Fetch reads a minibatch if the net is fed by
+// rows; Forward; Backward adds to the parameters' diffs. A net and all objects that it returns
+// belong to one thread. Failures are hearth::Error and name the layer and its type.
 class Net {
  public:
   // Applies include/exclude rules for context.phase and param.state's level and stages, inserts

@@ -1,4 +1,3 @@
-// Settings of a net from its user, in addition to its prototxt.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +24,7 @@ inline Precision ParsePrecision(std::string_view name) {
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 
+// Settings of a net from its user, in addition to its prototxt.
 struct NetContext {
   Phase phase = TRAIN;
   // If it has its own memory, share_diffs and share_data have no effect.

@@ -1,5 +1,3 @@
-// Interface by which the solvers of a data-parallel job combine their gradients. Implemented by the
-// trainer; LocalSync is for a single solver. All calls come from the solver's thread.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +9,8 @@
 
 namespace hearth::caffe {
 
+// Interface by which the solvers of a data-parallel job combine their gradients. Implemented by the
+// trainer; LocalSync is for a single solver. All calls come from the solver's thread.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;

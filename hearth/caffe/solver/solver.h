@@ -1,6 +1,3 @@
-// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
-// display, tests and snapshots at their intervals. One thread; only the Request functions may be
-// called from other threads.
 #pragma once
 
 #include <atomic>
@@ -25,6 +22,9 @@
 
 namespace hearth::caffe {
 
+// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
+// display, tests and snapshots at their intervals. One thread; only the Request functions may be
+// called from other threads.
 class Solver {
  public:
   // Reads and builds the train net of `param` (net, net_param, train_net, train_net_param) and,

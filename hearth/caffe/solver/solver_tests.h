@@ -1,4 +1,3 @@
-// The test nets of a solver, which share its weights.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 namespace hearth::caffe {
 
+// The test nets of a solver, which share its weights.
 class SolverTests {
  public:
   // Builds the nets of `param` on the root, unless the observer validates; `seed` is for their

@@ -29,6 +29,7 @@ struct TensorUpdate {
   float gradient_scale, rate, decay;
 };
 
+// Updates one parameter by its gradient. Stateless: the history belongs to the caller.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;

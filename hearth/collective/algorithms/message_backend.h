@@ -1,5 +1,3 @@
-// Backend that exchanges messages. Chooses the algorithm by size: few steps for small buffers, few
-// bytes for large ones.
 #pragma once
 
 #include <memory>
@@ -11,6 +9,8 @@
 
 namespace hearth::collective {
 
+// Backend that exchanges messages. Chooses the algorithm by size: few steps for small buffers, few
+// bytes for large ones.
 class MessageBackend : public Backend {
  public:
   explicit MessageBackend(std::unique_ptr<Transport> transport);

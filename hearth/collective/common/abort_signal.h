@@ -1,4 +1,3 @@
-// Interrupts a wait in poll(2) or on a futex from another thread, with a reason.
 #pragma once
 
 #include <atomic>
@@ -12,6 +11,7 @@
 
 namespace hearth::collective {
 
+// Interrupts a wait in poll(2) or on a futex from another thread, with a reason.
 class AbortSignal {
  public:
   AbortSignal();

@@ -1,5 +1,3 @@
-// Implementation of a group's operations; Group documents their semantics. Belongs to one rank; one
-// thread uses it. Errors name the peer; the group adds the name of the failed operation.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +10,7 @@
 
 namespace hearth::collective {
 
+// A typed range of memory, which it does not own.
 struct Buffer {
   std::byte* data = nullptr;
   size_t count = 0;
@@ -30,6 +29,8 @@ struct Reduction {
   Wire wire;
 };
 
+// Implementation of a group's operations; Group documents their semantics. Belongs to one rank; one
+// thread uses it. Errors name the peer; the group adds the name of the failed operation.
 class Backend {
  public:
   virtual ~Backend() = default;

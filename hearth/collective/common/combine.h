@@ -8,6 +8,7 @@
 
 namespace hearth::collective {
 
+// An operator on values of one type.
 struct Arithmetic {
   DataType type = DataType::kFloat32;
   Op op = Op::kSum;

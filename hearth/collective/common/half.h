@@ -10,10 +10,12 @@
 
 namespace hearth::collective {
 
+// IEEE half precision: 5 bits of exponent, 10 of fraction.
 struct Float16 {
   uint16_t bits = 0;
 };
 
+// The upper half of a float: 8 bits of exponent, 7 of fraction.
 struct Bfloat16 {
   uint16_t bits = 0;
 };

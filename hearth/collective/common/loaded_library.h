@@ -11,6 +11,7 @@
 
 namespace hearth::collective {
 
+// The functions of a library, or why there are none.
 template <typename Api>
 struct Loaded {
   Api api = {};
@@ -23,6 +24,7 @@ struct Loaded {
   }
 };
 
+// Fills a table of functions from a shared library and remembers the first problem.
 template <typename Api>
 class LibraryLoader {
  public:

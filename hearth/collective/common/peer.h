@@ -1,4 +1,3 @@
-// Identifies another rank in error messages.
 #pragma once
 
 #include <string>
@@ -7,6 +6,7 @@
 
 namespace hearth::collective {
 
+// Identifies another rank in error messages.
 struct Peer {
   int rank = 0;
   std::string host;

@@ -9,6 +9,7 @@
 
 namespace hearth::collective {
 
+// A message to a peer.
 struct Send {
   int peer = 0;  // index in the transport
   const std::byte* data = nullptr;
@@ -16,6 +17,7 @@ struct Send {
   int after = -1;  // index of a receive that must complete first, or -1
 };
 
+// A message from a peer.
 struct Receive {
   int peer = 0;
   std::byte* data = nullptr;

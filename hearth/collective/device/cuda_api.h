@@ -1,6 +1,3 @@
-// The functions of the CUDA driver that the collective uses, loaded at run time like UCX
-// (ucx_api.h), so that one binary runs with and without GPUs. The driver library has the same name
-// in every version of CUDA, and its streams are those of the runtime.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +16,9 @@ inline constexpr Result kNotReady = 600;
 inline constexpr unsigned kNonBlockingStream = 1;  // does not wait for the default stream
 inline constexpr unsigned kNoTiming = 2;           // of an event
 
+// The functions of the CUDA driver that the collective uses, loaded at run time like UCX
+// (ucx_api.h), so that one binary runs with and without GPUs. The driver library has the same name
+// in every version of CUDA, and its streams are those of the runtime.
 struct Api {
   Result (*init)(unsigned flags);
   Result (*device_get)(int* device, int ordinal);

@@ -1,6 +1,3 @@
-// A stream of one CUDA device for a group's operations, separate from the program's streams. One
-// thread at a time; the device is current in that thread while a Use lives. Errors are
-// kUnavailable.
 #pragma once
 
 #include <atomic>
@@ -12,6 +9,9 @@
 
 namespace hearth::collective {
 
+// A stream of one CUDA device for a group's operations, separate from the program's streams. One
+// thread at a time; the device is current in that thread while a Use lives. Errors are
+// kUnavailable.
 class DeviceStream {
  public:
   // `device`: its ordinal in this process.

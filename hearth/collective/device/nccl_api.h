@@ -22,6 +22,7 @@ struct UniqueId {
   char bytes[128] = {};
 };
 
+// ncclConfig_t of NCCL 2.14.
 struct Config {
   static constexpr unsigned kMagic = 0xcafebeef;
   static constexpr unsigned kVersion = 21400;
@@ -44,6 +45,7 @@ enum Type {
 };
 enum Reduction { kSum = 0, kMax = 2, kMin = 3, kMean = 4 };
 
+// NCCL's functions by their names without "nccl". Immutable once loaded.
 struct Api {
   Result (*get_version)(int* version);
   Result (*get_unique_id)(UniqueId* id);

@@ -1,6 +1,3 @@
-// Operations on the memory of the ranks' CUDA devices, by NCCL. Belongs to one rank; one thread
-// uses it. The caller of Run ensures that all ranks have arrived with the same request: NCCL
-// compares no calls and names no ranks. Unusable after an error.
 #pragma once
 
 #include <functional>
@@ -16,6 +13,9 @@
 
 namespace hearth::collective {
 
+// Operations on the memory of the ranks' CUDA devices, by NCCL. Belongs to one rank; one thread
+// uses it. The caller of Run ensures that all ranks have arrived with the same request: NCCL
+// compares no calls and names no ranks. Unusable after an error.
 class NcclGroup {
  public:
   // The rank's position in its group, and how it detects that a peer is gone.

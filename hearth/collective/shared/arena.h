@@ -1,5 +1,3 @@
-// Memory that all local ranks map, returned by Group::Allocate. Belongs to one rank; one thread
-// uses it.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +10,8 @@
 
 namespace hearth::collective {
 
+// Memory that all local ranks map, returned by Group::Allocate. Belongs to one rank; one thread
+// uses it.
 class Arena {
  public:
   // Location of a buffer in the arena; the same for the corresponding buffers of all ranks.

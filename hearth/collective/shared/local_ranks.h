@@ -1,5 +1,3 @@
-// The ranks that share memory with this one (threads of this process or processes of this host) and
-// their synchronisation. Belongs to one rank; one thread uses it.
 #pragma once
 
 #include <atomic>
@@ -20,6 +18,8 @@
 
 namespace hearth::collective {
 
+// The ranks that share memory with this one (threads of this process or processes of this host) and
+// their synchronisation. Belongs to one rank; one thread uses it.
 class LocalRanks {
  public:
   struct Member {

@@ -1,6 +1,3 @@
-// Messages between two ranks that share memory, independent of the other ranks. Every rank has a
-// mailbox for each peer in the arena; the sender fills it and the owner empties it, chunk by chunk.
-// Belongs to one rank; one thread uses it. Errors name the peer.
 #pragma once
 
 #include <atomic>
@@ -14,6 +11,9 @@
 
 namespace hearth::collective {
 
+// Messages between two ranks that share memory, independent of the other ranks. Every rank has a
+// mailbox for each peer in the arena; the sender fills it and the owner empties it, chunk by chunk.
+// Belongs to one rank; one thread uses it. Errors name the peer.
 class Mailboxes {
  public:
   // Collective over all local ranks.

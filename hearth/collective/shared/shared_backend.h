@@ -1,6 +1,3 @@
-// Backend for ranks that all share memory: each rank reduces its part of the buffers in place, in
-// rank order, and writes the result into all of them. Buffers outside the arena are copied through
-// a staging area in it.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +11,9 @@
 
 namespace hearth::collective {
 
+// Backend for ranks that all share memory: each rank reduces its part of the buffers in place, in
+// rank order, and writes the result into all of them. Buffers outside the arena are copied through
+// a staging area in it.
 class SharedBackend : public Backend {
  public:
   // Allocates the staging area; collective over all local ranks.

@@ -1,5 +1,3 @@
-// A page of shared memory through which a rank signals to the other ranks of its host. Only the
-// owner writes to it, except for `bell`, which peers also change to wake it.
 #pragma once
 
 #include <atomic>
@@ -17,6 +15,8 @@ namespace hearth::collective {
 
 inline constexpr size_t kNonceBytes = 16;
 
+// A page of shared memory through which a rank signals to the other ranks of its host. Only the
+// owner writes to it, except for `bell`, which peers also change to wake it.
 struct SharedPage {
   std::byte nonce[kNonceBytes];  // random: a reader of the right value sees the same memory
   alignas(64) std::atomic<uint32_t> bell;

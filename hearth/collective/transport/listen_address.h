@@ -6,6 +6,7 @@
 
 namespace hearth::collective {
 
+// An address of this host, and the network interface that has it.
 struct HostAddress {
   std::string interface;
   std::string address;

@@ -1,4 +1,3 @@
-// Byte stream to one peer. Non-blocking. Belongs to one thread, except for Shutdown.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,6 +11,7 @@
 
 namespace hearth::collective {
 
+// Byte stream to one peer. Non-blocking. Belongs to one thread, except for Shutdown.
 class PeerStream {
  public:
   virtual ~PeerStream() = default;

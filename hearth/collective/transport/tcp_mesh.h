@@ -13,12 +13,14 @@
 
 namespace hearth::collective {
 
+// A rank of a mesh, and the address at which it listens.
 struct MeshRank {
   Peer peer;
   std::string address;
   int port = 0;
 };
 
+// Arguments of ConnectMesh, equal on all ranks except `self`.
 struct MeshSetup {
   std::vector<MeshRank> ranks = {};  // by ascending rank
   int self = 0;                      // index of this rank

@@ -1,5 +1,3 @@
-// Messages over tcp, unencrypted or by TLS: the calling thread sends, receives and sums while bytes
-// arrive. Spins briefly, then waits in poll(2).
 #pragma once
 
 #include <poll.h>
@@ -15,6 +13,8 @@
 
 namespace hearth::collective {
 
+// Messages over tcp, unencrypted or by TLS: the calling thread sends, receives and sums while bytes
+// arrive. Spins briefly, then waits in poll(2).
 class TcpTransport : public Transport {
  public:
   // `streams` and `peers` by index; `self` has no stream.

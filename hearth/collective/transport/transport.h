@@ -1,4 +1,3 @@
-// Moves messages between ranks. Belongs to one rank; one thread uses it.
 #pragma once
 
 #include <string>
@@ -9,6 +8,7 @@
 
 namespace hearth::collective {
 
+// Moves messages between ranks. Belongs to one rank; one thread uses it.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -22,6 +22,7 @@ inline constexpr Status kInProgress = 1;
 inline constexpr Status kBusy = -15;
 inline constexpr int kLastError = -100;
 
+// ucp_params_t.
 struct Params {
   static constexpr uint64_t kFeatures = 1 << 0;
   static constexpr uint64_t kEndpoints = 1 << 6;
@@ -35,6 +36,7 @@ struct Params {
   std::byte newer[256] = {};
 };
 
+// ucp_worker_params_t.
 struct WorkerParams {
   static constexpr uint64_t kThreadMode = 1 << 0;
   static constexpr int kSerialized = 1;  // value of `thread_mode`: one thread at a time
@@ -44,6 +46,7 @@ struct WorkerParams {
   std::byte newer[512] = {};
 };
 
+// ucp_ep_params_t.
 struct EndpointParams {
   static constexpr uint64_t kAddress = 1 << 0;
   static constexpr uint64_t kErrorMode = 1 << 1;
@@ -68,6 +71,7 @@ struct RequestParams {
   std::byte newer[256] = {};
 };
 
+// UCX's functions by their names without "ucp". Immutable once loaded.
 struct Api {
   Status (*config_read)(const char* prefix, const char* file, Config** config);
   Status (*config_modify)(Config* config, const char* name, const char* value);

@@ -1,6 +1,3 @@
-// Messages over RDMA, by UCX: the calling thread sends, receives and sums. The authenticated tcp
-// connections stay open: they carried UCX's addresses, and they report a peer's end at once, which
-// RDMA alone detects only after many seconds. Spins briefly, then waits in poll(2).
 #pragma once
 
 #include <poll.h>
@@ -20,6 +17,9 @@
 
 namespace hearth::collective {
 
+// Messages over RDMA, by UCX: the calling thread sends, receives and sums. The authenticated tcp
+// connections stay open: they carried UCX's addresses, and they report a peer's end at once, which
+// RDMA alone detects only after many seconds. Spins briefly, then waits in poll(2).
 class UcxTransport : public Transport {
  public:
   // `connections` and `peers` by index, as for TcpTransport; `transports` as in UCX_TLS. Returns

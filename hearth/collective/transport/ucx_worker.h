@@ -1,5 +1,3 @@
-// UCX worker of one rank: an endpoint for each peer, and messages that arrive in the order in which
-// they were sent. Owned by a transport; one thread at a time. UCX errors become hearth::Error.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +9,8 @@
 
 namespace hearth::collective {
 
+// UCX worker of one rank: an endpoint for each peer, and messages that arrive in the order in which
+// they were sent. Owned by a transport; one thread at a time. UCX errors become hearth::Error.
 class UcxWorker {
  public:
   // `self` is this rank's index among `size`; `transports` as in UCX_TLS. Throws kUnavailable if

@@ -1,4 +1,3 @@
-// Delivers batches that are already in memory, in the same order in every epoch.
 #pragma once
 
 #include <memory>
@@ -9,6 +8,7 @@
 
 namespace hearth::dataset {
 
+// Delivers batches that are already in memory, in the same order in every epoch.
 class MemorySource : public MinibatchSource {
  public:
   explicit MemorySource(std::vector<std::shared_ptr<const batch::BatchView>> batches)

@@ -19,6 +19,7 @@
 
 namespace hearth::dataset {
 
+// Options of Spool.
 struct SpoolOptions {
   std::string directory = "/tmp";  // of the spill file
   // Limit of each wait for the feeder's next rows, on either side of the spool.

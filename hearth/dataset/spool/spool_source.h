@@ -11,6 +11,7 @@
 
 namespace hearth::dataset {
 
+// Options of SpoolSource.
 struct ReplayOptions {
   bool shuffle = true;  // from the second epoch on, by seed and epoch number
   uint64_t seed = 0;

@@ -18,6 +18,7 @@
 
 namespace hearth::dataset {
 
+// Options of StreamedSource.
 struct StreamedOptions {
   uint64_t seed = 0;
   // A window ends with the batch that reaches this many rows or bytes. At most two are in memory,
