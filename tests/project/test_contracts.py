@@ -37,7 +37,7 @@ struct Loaded : Base<T> {
 
 
 def test_types_without_a_comment_directly_above_are_named():
-    assert check_contracts.uncommented_types(HEADER) == [(9, "RingEntry"), (24, "Loaded")]
+    assert check_contracts.uncommented_types(HEADER) == [(9, "RingEntry"), (25, "Loaded")]
 
 
 def test_each_type_of_the_tree_has_a_contract():
