@@ -31,4 +31,7 @@ class Fd {
   int fd_ = -1;
 };
 
+// A close-on-exec duplicate. Throws the error of errno, as without free descriptors.
+Fd Duplicate(int fd);
+
 }  // namespace hearth

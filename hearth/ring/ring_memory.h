@@ -37,7 +37,7 @@ static_assert(sizeof(RingControl) <= 4096 && std::atomic<uint64_t>::is_always_lo
 enum class EntryKind : uint32_t { kBatch = 1, kFlush = 2, kEnd = 3, kPart = 4 };
 
 // Size limit of a batch: several copies of it may be in memory on its way.
-inline constexpr uint64_t kMostBatchBytes = uint64_t{4} << 30;
+inline constexpr uint64_t kMaxBatchBytes = uint64_t{4} << 30;
 
 // Precedes every entry; entries are padded to kImageAlignment.
 struct EntryHeader {
