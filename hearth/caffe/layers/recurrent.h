@@ -33,8 +33,8 @@ class RecurrentLayer : public Layer {
   // step.
   void ForwardInputs(const Blobs& bottom);
   void TakeStates(const Blobs& bottom);
-  // After the steps, whose last states are in states_.
-  void GiveStates(const Blobs& top);
+  // Call after the last step: copies the final states from states_ to the tops.
+  void ReturnStates(const Blobs& top);
   // Computes the gradients of the bottoms and of the parameters up to and including the hidden
   // values' weights from the gradient of terms_.
   void BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom);

@@ -16,7 +16,7 @@
 #include "hearth/caffe/solver/learning_rate.h"
 #include "hearth/caffe/solver/snapshot_writer.h"
 #include "hearth/caffe/solver/solver_options.h"
-#include "hearth/caffe/solver/solver_tests.h"
+#include "hearth/caffe/solver/test_nets.h"
 #include "hearth/caffe/solver/train_display.h"
 #include "hearth/caffe/solver/weight_update.h"
 
@@ -106,7 +106,7 @@ class Solver {
   LearningRate learning_rate_;
   const std::unique_ptr<Net> net_;
   FeedCursor feed_;
-  SolverTests tests_;
+  TestNets tests_;
   GradientStep gradient_;
   WeightUpdate update_;
   TrainDisplay display_;

@@ -11,11 +11,11 @@
 namespace hearth::caffe {
 
 // The test nets of a solver, which share its weights.
-class SolverTests {
+class TestNets {
  public:
   // Builds the nets of `param` on the root, unless the observer validates; `seed` is for their
   // random numbers. `param` and `options` must outlive it.
-  SolverTests(const SolverParameter& param, const SolverOptions& options, uint64_t seed);
+  TestNets(const SolverParameter& param, const SolverOptions& options, uint64_t seed);
 
   // Runs every net for its test_iter with the weights of `trained`; logs the outputs' means as
   // Caffe does.

@@ -1,4 +1,4 @@
-#include "hearth/caffe/solver/solver_tests.h"
+#include "hearth/caffe/solver/test_nets.h"
 
 #include <optional>
 #include <utility>
@@ -25,7 +25,7 @@ std::optional<int64_t> FetchAround(Net& net) {
 
 }  // namespace
 
-SolverTests::SolverTests(const SolverParameter& param, const SolverOptions& options, uint64_t seed)
+TestNets::TestNets(const SolverParameter& param, const SolverOptions& options, uint64_t seed)
     : param_(param), observer_(*options.observer) {
   if (options.validates || param.test_iter().empty()) return;
   Require(param.test_interval() > 0, ErrorCode::kInvalidArgument,
@@ -39,11 +39,11 @@ SolverTests::SolverTests(const SolverParameter& param, const SolverOptions& opti
   }
 }
 
-void SolverTests::RunAll(int iteration, Net& trained) {
+void TestNets::RunAll(int iteration, Net& trained) {
   for (size_t i = 0; i < nets_.size(); ++i) Run(i, iteration, trained);
 }
 
-void SolverTests::Run(size_t index, int iteration, Net& trained) {
+void TestNets::Run(size_t index, int iteration, Net& trained) {
   log::Info("Iteration {}, Testing net (#{})", iteration, index);
   Net& net = *nets_[index];
   net.ShareTrainedLayersWith(trained);
