@@ -44,9 +44,9 @@ class GradientSync {
 
   // Returns the flat weights and history of the solver.
   using State = std::function<std::vector<Tensor>()>;
-  // The weights have been updated. `shown`: they are used before the next update (a snapshot, a
-  // test, the end), so they must be equal on all ranks. May change the tensors of `state`.
-  virtual void Updated(bool shown, const State& state) {}
+  // The weights have been updated. `needs_equal_weights`: they are used before the next update (a
+  // snapshot, a test, the end). May change the tensors of `state`.
+  virtual void Updated(bool needs_equal_weights, const State& state) {}
 };
 
 // For a single solver: nothing to reduce.

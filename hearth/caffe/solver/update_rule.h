@@ -35,7 +35,7 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
 
   virtual int history_count() const { return 1; }
-  // Updates data and history. `iteration` counts from 0. Uses ATen's threads.
+  // Updates data and history. `iteration` counts from 0. Uses ParallelFor's threads.
   virtual void Apply(const ParamUpdate& update, int iteration) const = 0;
   // By ATen's kernels.
   virtual void Apply(const TensorUpdate& update, int iteration) const = 0;
