@@ -40,7 +40,7 @@ struct Setup {
 };
 
 // A rank of this process that is not connected yet.
-struct Draft {
+struct PendingRank {
   OwnPage page = CreateSharedPage();
   // Open only until the group is connected: groups that split off later reuse the ports.
   std::unique_ptr<TcpListener> listener = nullptr;
@@ -48,7 +48,7 @@ struct Draft {
 };
 
 // Listens for the peers, unless all ranks are threads of this process.
-Draft MakeDraft(const Identity& identity);
+PendingRank MakePendingRank(const Identity& identity);
 
 // Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
 // memory, and connects them. Used by one thread; runs one more per rank while it connects. Throws
@@ -56,23 +56,26 @@ Draft MakeDraft(const Identity& identity);
 class Connector {
  public:
   // Both arguments outlive the connector.
-  Connector(const Setup& setup, std::vector<Draft>& drafts);
+  Connector(const Setup& setup, std::vector<PendingRank>& pending);
 
-  // Returns one group per draft. Collective over all processes.
+  // Number of gathers with which a connector exchanges data, in the constructor and Connect().
+  static constexpr int kGathers = 3;
+
+  // Returns one group per rank of this process. Collective over all processes.
   std::vector<std::unique_ptr<Group>> Connect();
 
  private:
   // A rank without the connections that only some topologies need.
-  struct Half;
+  struct PartialRank;
 
   std::vector<RankInfo> OwnInfos() const;
-  Half ConnectHalf(size_t local);
-  void ConnectAll(Half& half, const Draft& draft);
-  std::unique_ptr<LocalRanks> MakeLocalRanks(int self, Draft& draft);
-  std::unique_ptr<Backend> MakeBackend(Half& half, Draft& draft);
+  PartialRank ConnectPart(size_t local);
+  void ConnectAll(PartialRank& partial, const PendingRank& pending);
+  std::unique_ptr<LocalRanks> MakeLocalRanks(int self, PendingRank& pending);
+  std::unique_ptr<Backend> MakeBackend(PartialRank& partial, PendingRank& pending);
   // `kind` distinguishes the meshes that one listener accepts.
   std::unique_ptr<MessageBackend> MakeMessages(int self, const std::vector<int>& ranks,
-                                               const std::string& kind, const Draft& draft);
+                                               const std::string& kind, const PendingRank& pending);
   std::vector<std::unique_ptr<PeerStream>> MakeStreams(
       std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
       const MeshSetup& mesh) const;
@@ -81,7 +84,7 @@ class Connector {
   const RankInfo& Info(int rank) const { return table_.ranks[static_cast<size_t>(rank)]; }
 
   const Setup& setup_;
-  std::vector<Draft>& drafts_;
+  std::vector<PendingRank>& pending_;
   const RankTable table_;
   const Topology topology_;
   const InterHostTransport inter_host_;

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,13 +73,14 @@ class Group::Impl {
       return body();
     } catch (const Error& error) {
       Break(call, error);
-    } catch (const std::exception& error) {
+    } catch (const std::bad_alloc& error) {
       Break(call, Error(ErrorCode::kResourceExhausted, error.what()));
+    } catch (const std::exception& error) {
+      Break(call, Error(ErrorCode::kInternal, error.what()));
     }
     throw Error(*broken_);
   }
 
-  Call CallOf(const Request& request) const;
   void ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline);
   void CheckOnDevice(const Request& request) const;
   // Returns the memory that the backend works on in place, after copying the input to it.

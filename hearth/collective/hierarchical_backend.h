@@ -40,7 +40,7 @@ class HierarchicalBackend : public Backend {
 
  private:
   const Topology topology_;
-  const Topology::Spot spot_;
+  const Topology::Location location_;
   const std::unique_ptr<SharedBackend> within_;
   const std::unique_ptr<MessageBackend> across_;
   const std::unique_ptr<MessageBackend> direct_;

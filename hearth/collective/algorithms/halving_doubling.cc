@@ -6,7 +6,7 @@
 namespace hearth::collective {
 namespace {
 
-constexpr int kMostSteps = 31;
+constexpr int kMaxSteps = 31;
 
 int PowerOfTwoUpTo(int world) {
   int power = 1;
@@ -94,7 +94,7 @@ class HalvingDoubling {
   const Deadline deadline_;
   const int self_;
   const int power_;
-  std::array<Range, kMostSteps> given_;
+  std::array<Range, kMaxSteps> given_;
   int steps_ = 0;
   Range owned_;
 };

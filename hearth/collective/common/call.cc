@@ -46,8 +46,8 @@ bool Keep(std::string_view whole, std::array<char, kSize>& field) {
 }
 
 std::string DetailOf(const Call& call) {
-  const std::string_view form = TextIn(call.form);
-  const std::string_view type = form.empty() ? NameOf(call.type) : form;
+  const std::string_view signature = TextIn(call.signature);
+  const std::string_view type = signature.empty() ? NameOf(call.type) : signature;
   switch (call.operation) {
     case Operation::kAllReduce:
     case Operation::kReduceScatter: {
@@ -89,8 +89,8 @@ void Call::SetName(std::string_view whole) {
   if (!Keep(whole, name)) AddTextToDigest(whole);
 }
 
-void Call::SetForm(std::string_view whole) {
-  if (!Keep(whole, form)) AddTextToDigest(whole);
+void Call::SetSignature(std::string_view whole) {
+  if (!Keep(whole, signature)) AddTextToDigest(whole);
 }
 
 void Call::AddTextToDigest(std::string_view text) {
@@ -99,14 +99,14 @@ void Call::AddTextToDigest(std::string_view text) {
 
 std::string Call::Title() const {
   const std::string_view text = TextIn(name);
-  std::string said(NameOf(operation));
-  if (!text.empty()) said += fmt::format(" '{}'", text);
-  return said;
+  std::string title(NameOf(operation));
+  if (!text.empty()) title += fmt::format(" '{}'", text);
+  return title;
 }
 
 std::string Call::Describe() const {
-  std::string said = Title();
-  if (operation != Operation::kBarrier) said += fmt::format(" of {} bytes", bytes);
+  std::string title = Title();
+  if (operation != Operation::kBarrier) title += fmt::format(" of {} bytes", bytes);
   std::string detail = DetailOf(*this);
   const auto add = [&](std::string_view more) {
     if (!detail.empty()) detail += ", ";
@@ -115,10 +115,10 @@ std::string Call::Describe() const {
   if (memory == Memory::kDevice) add("on GPUs");
   if (step != 0) add(fmt::format("step {}", step));
   if (digest != 0) add(fmt::format("digest {:x}", digest));
-  return detail.empty() ? said : fmt::format("{} ({})", said, detail);
+  return detail.empty() ? title : fmt::format("{} ({})", title, detail);
 }
 
-std::string FormOf(std::string_view type, std::span<const int64_t> shape) {
+std::string SignatureOf(std::string_view type, std::span<const int64_t> shape) {
   return fmt::format("{}[{}]", type, fmt::join(shape, ", "));
 }
 

@@ -12,14 +12,22 @@
 
 namespace hearth::collective {
 
+// The sizes are in terms of Request's fields.
 enum class Operation : uint8_t {
+  // Input and output have `count` elements.
   kAllReduce,
+  // The input has `count` elements, the output this rank's part; in place the part is not moved.
   kReduceScatter,
+  // The input is this rank's part, the output has `count` elements; in place the part is in
+  // position.
   kAllGather,
+  // From `peer`; the other ranks ignore their input.
   kBroadcast,
   kBarrier,
-  kAllocate,
+  kAllocate,  // only as a Call: see Group::Allocate
+  // Both have `count` elements, a multiple of the world: block r goes to and comes from rank r.
   kAllToAll,
+  // To or from `peer`, which does the opposite. Not ordered with other ranks' calls.
   kSend,
   kReceive,
 };
@@ -34,6 +42,11 @@ inline constexpr std::string_view kStepsAdvice =
 // True for operations between two ranks; all others involve the whole group.
 constexpr bool IsPair(Operation operation) {
   return operation == Operation::kSend || operation == Operation::kReceive;
+}
+
+// True for operations that combine the values of several ranks.
+constexpr bool Reduces(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
 }
 
 // Type in which float32 values are sent between hosts.
@@ -51,17 +64,17 @@ struct Call {
   int32_t root = 0;  // broadcast: the root; send and receive: the other rank
   uint64_t bytes = 0;
   uint64_t location = 0;  // location of the buffer in the arena, 0 for other memory
-  uint64_t digest =
-      0;              // hash of data without a field: unequal parts, the end of a long name or form
+  // Hash of data without a field: unequal parts, the end of a long name or signature.
+  uint64_t digest = 0;
   uint64_t step = 0;  // the program's step counter; 0: none
   Memory memory = Memory::kHost;
   std::array<char, 39> name = {};
-  std::array<char, 32> form = {};  // the caller's type and shape: "int16[2, 3]"
+  std::array<char, 32> signature = {};  // the caller's type and shape: "int16[2, 3]"
 
   bool operator==(const Call&) const = default;
   // Store the text, truncated to the field; the whole of a truncated text goes into the digest.
   void SetName(std::string_view whole);
-  void SetForm(std::string_view whole);
+  void SetSignature(std::string_view whole);
   void AddTextToDigest(std::string_view text);
   void AddToDigest(uint64_t value) { digest = (digest ^ value) * 0x100000001b3U + 1; }
   // Equal for equal calls; unequal calls collide with a probability of 2^-64.
@@ -73,8 +86,8 @@ struct Call {
 };
 static_assert(sizeof(Call) == 112 && std::is_trivially_copyable_v<Call>);
 
-// A tensor's type and shape in the form that calls compare: "float32[2, 3]"; "float32[]" for a
+// A tensor's type and shape as calls compare them: "float32[2, 3]"; "float32[]" for a
 // scalar.
-std::string FormOf(std::string_view type, std::span<const int64_t> shape);
+std::string SignatureOf(std::string_view type, std::span<const int64_t> shape);
 
 }  // namespace hearth::collective

@@ -8,7 +8,7 @@
 
 namespace hearth::collective {
 
-// Header sent over tcp before an operation's first message to a peer, and always to the next rank,
+// Header sent over TCP before an operation's first message to a peer, and always to the next rank,
 // so that ranks in different operations fail instead of mixing up their bytes or waiting forever.
 struct CallHeader {
   uint64_t number = 0;  // counts the transport's operations, or those of a pair of ranks

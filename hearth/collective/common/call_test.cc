@@ -31,17 +31,17 @@ TEST(Call, DescribesOperations) {
             "allocation of 9 bytes");
   EXPECT_EQ(Call{}.Describe(), "barrier");
   Call call = {.operation = Operation::kAllReduce, .bytes = 24, .step = 7};
-  call.SetForm(FormOf("float32", std::array<int64_t, 2>{2, 3}));
+  call.SetSignature(SignatureOf("float32", std::array<int64_t, 2>{2, 3}));
   EXPECT_EQ(call.Describe(), "all-reduce of 24 bytes (float32[2, 3], sum, step 7)");
-  EXPECT_EQ(FormOf("int16", {}), "int16[]");
+  EXPECT_EQ(SignatureOf("int16", {}), "int16[]");
 }
 
 TEST(Call, ALongFormIsTruncatedButStillCompared) {
   Call one;
   Call other;
-  one.SetForm(FormOf("float32", std::vector<int64_t>{1000, 1000, 1000, 1000, 2, 3}));
-  other.SetForm(FormOf("float32", std::vector<int64_t>{1000, 1000, 1000, 1000, 3, 2}));
-  EXPECT_EQ(one.form, other.form);
+  one.SetSignature(SignatureOf("float32", std::vector<int64_t>{1000, 1000, 1000, 1000, 2, 3}));
+  other.SetSignature(SignatureOf("float32", std::vector<int64_t>{1000, 1000, 1000, 1000, 3, 2}));
+  EXPECT_EQ(one.signature, other.signature);
   EXPECT_NE(one, other);
 }
 
@@ -70,7 +70,7 @@ std::vector<Call> Different() {
   calls[8].SetName("conv1");
   calls[9].memory = Memory::kDevice;
   calls[10].step = 1;
-  calls[11].SetForm("float32[10]");
+  calls[11].SetSignature("float32[10]");
   return calls;
 }
 

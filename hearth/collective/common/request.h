@@ -12,13 +12,8 @@
 
 namespace hearth::collective {
 
-// `count` is that of the output, except for reduce-scatter and send, where it is the input's.
-//   all-reduce      input and output have `count` elements
-//   reduce-scatter  input has `count`, output this rank's part; in place the part is not moved
-//   all-gather      input is this rank's part, output has `count`; in place the part is in position
-//   all-to-all      both have `count`, a multiple of the world: block r goes to and comes from rank
-//   r broadcast       from `peer`; others ignore their input send, receive   to or from `peer`,
-//   which does the opposite; not ordered with other ranks' calls
+// `count` is that of the output, except for reduce-scatter and send, where it is the input's. See
+// Operation for the sizes of input and output.
 struct Request {
   Operation operation = Operation::kBarrier;
   const void* input = nullptr;  // null: in place, at `output`
@@ -40,9 +35,12 @@ struct Request {
   void* stream = nullptr;
   // The following fields are compared between the ranks and reported in errors.
   std::string name = {};
-  std::string form = {};  // the caller's type and shape (FormOf); empty: not compared
-  uint64_t step = 0;      // the program's step counter; see Call
+  std::string signature = {};  // the caller's type and shape (SignatureOf); empty: not compared
+  uint64_t step = 0;           // the program's step counter; see Call
   std::chrono::steady_clock::time_point submitted = {};  // set by the queue
 };
+
+// The request as a call, for comparison between ranks and for messages.
+Call CallOf(const Request& request);
 
 }  // namespace hearth::collective

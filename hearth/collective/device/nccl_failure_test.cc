@@ -278,9 +278,9 @@ std::vector<std::string> LogWith(Layout places, const char* variable, const char
 TEST(OpenDevice, RespectsTheRequiredTransport) {
   const std::string variable = "HEARTH_TRANSPORT";
   EXPECT_THAT(LogWith(Layout::kHosts, variable.c_str(), "tcp"),
-              ElementsAre(HasSubstr("tcp is required")));
+              ElementsAre(HasSubstr("TCP is required")));
   EXPECT_THAT(LogWith(Layout::kOneHost, variable.c_str(), "tcp"),
-              ElementsAre(HasSubstr("tcp is required")));
+              ElementsAre(HasSubstr("TCP is required")));
   EXPECT_THAT(LogWith(Layout::kOneHost, variable.c_str(), "shm"),
               ElementsAre(HasSubstr("shm is required")));
 }

@@ -8,7 +8,7 @@
 namespace hearth::collective {
 namespace {
 
-// The form of a call that is equal on sender and receiver.
+// Returns the call with the fields in which sender and receiver differ normalized.
 Call Normal(Call call, int receiver) {
   call.operation = Operation::kSend;
   call.root = receiver;

@@ -19,7 +19,8 @@ class Mailboxes {
   // Collective over all local ranks.
   Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline);
 
-  // Returns once the peer has received all but the last chunk. `call` is compared with the peer's.
+  // Returns once the peer has received all but the last chunk, which the mailbox holds: `data` is
+  // the caller's again. `call` is compared with the peer's.
   void Send(const Call& call, Buffer data, int to, Deadline deadline);
   void Receive(const Call& call, Buffer data, int from, Deadline deadline);
 

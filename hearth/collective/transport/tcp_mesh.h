@@ -1,4 +1,4 @@
-// Connects every pair of ranks of a set over tcp, with mutual authentication.
+// Connects every pair of ranks of a set over TCP, with mutual authentication.
 #pragma once
 
 #include <optional>

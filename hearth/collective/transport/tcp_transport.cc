@@ -22,7 +22,7 @@ constexpr size_t kSlotBytes = 256 << 10;
 constexpr int kSpins = 20;
 // After this many fruitless spins in a row, the network is slower than they are: the rest of the
 // plan sleeps at once. The next plan spins again, as a short plan would pay for each sleep.
-constexpr int kVainSpins = 4;
+constexpr int kMaxFailedSpins = 4;
 // A sleeping rank is woken after this many bytes, or the rest of a message: waking for every packet
 // is 30 times as often at 1 Gbit/s.
 constexpr int kWakeUpBytes = 64 << 10;
@@ -54,237 +54,226 @@ bool IsWithinHost(int fd) {
 TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
                            const std::vector<Peer>& peers, int self,
                            std::shared_ptr<AbortSignal> abort)
-    : size_(static_cast<int>(peers.size())), self_(self), abort_(std::move(abort)) {
+    : size_(static_cast<int>(peers.size())),
+      self_(self),
+      abort_(std::move(abort)),
+      headers_(self, size_) {
   for (size_t i = 0; i < streams.size(); ++i) {
     if (streams[i] == nullptr) continue;
-    lanes_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
-    const int fd = lanes_.back().stream->fd();
+    states_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
+    const int fd = states_.back().stream->fd();
     if (IsWithinHost(fd)) {
       // If the kernel refuses, only speed is lost.
       (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBytesWithinHost, sizeof(int));
     }
-    lanes_.back().slot.reset(new std::byte[kSlotBytes]);  // not zeroed: never read before written
+    states_.back().slot.reset(new std::byte[kSlotBytes]);  // not zeroed: never read before written
   }
-  active_.reserve(lanes_.size());
-  polled_.reserve(lanes_.size() + 1);
+  active_.reserve(states_.size());
+  polled_.reserve(states_.size() + 1);
 }
 
-// If every rank agrees with the previous one, all agree.
 void TcpTransport::Begin(const Call& call) {
-  header_ = CallHeader(call, ++calls_);
-  for (Lane& lane : lanes_) {
-    lane.header_sent = lane.header_received = 0;
-    lane.owes_header = lane.peer_index == (self_ + 1) % size_;
-    lane.awaits_header = lane.peer_index == (self_ + size_ - 1) % size_;
+  headers_.Begin(call);
+  for (PeerState& state : states_) {
+    state.header_sent = state.header_received = 0;
+    headers_.BeginWith(state.peer_index, &state.headers);
   }
 }
 
 void TcpTransport::BeginPair(const Call& call, int peer) {
-  for (Lane& lane : lanes_) {
-    const bool partner = lane.peer_index == peer;
-    lane.owes_header = partner && call.operation == Operation::kSend;
-    lane.awaits_header = partner && call.operation == Operation::kReceive;
-    if (!partner) continue;
-    lane.header_sent = lane.header_received = 0;
-    Call both = call;
-    both.operation = Operation::kSend;
-    const bool sends = call.operation == Operation::kSend;
-    both.root = sends ? peer : self_;
-    // Counted by direction: both ranks may send first.
-    header_ = CallHeader(both, sends ? ++lane.pair_sends : ++lane.pair_receives);
+  for (PeerState& state : states_) {
+    if (!headers_.BeginPair(call, peer, state.peer_index, &state.headers)) continue;
+    state.header_sent = state.header_received = 0;
   }
 }
 
-bool TcpTransport::Sending(const Lane& lane) const {
-  return lane.send < plan_->sends.size() ||
-         (lane.owes_header && lane.header_sent < sizeof(CallHeader));
+bool TcpTransport::Sending(const PeerState& state) const {
+  return state.send < plan_->sends.size() ||
+         (state.headers.owed && state.header_sent < sizeof(CallHeader));
 }
 
-bool TcpTransport::Receiving(const Lane& lane) const {
-  return lane.receive < plan_->receives.size() ||
-         (lane.awaits_header && lane.header_received < sizeof(CallHeader));
+bool TcpTransport::Receiving(const PeerState& state) const {
+  return state.receive < plan_->receives.size() ||
+         (state.headers.awaited && state.header_received < sizeof(CallHeader));
 }
 
 void TcpTransport::Run(const Plan& plan, Deadline deadline) {
   abort_->ThrowIfRaised();
   Start(plan);
-  int idle = 0;
-  int vain = 0;
+  int idle = 0;          // tries in a row that moved nothing
+  int failed_spins = 0;  // in a row: kSpins tries without success, then a sleep
   for (unsigned turn = 1; !AllDone(); ++turn) {
     bool moved = false;
-    for (Lane* lane : active_) moved |= Advance(*lane);
+    for (PeerState* state : active_) moved |= Advance(*state);
     if (turn % kTurnsPerClockRead == 0 && deadline.expired()) ThrowLate();
     if (moved) {
-      if (idle > 0 && idle <= kSpins) vain = 0;
+      if (idle > 0 && idle <= kSpins) failed_spins = 0;
       idle = 0;
-    } else if (vain < kVainSpins && ++idle <= kSpins) {
+    } else if (failed_spins < kMaxFailedSpins && ++idle <= kSpins) {
       Pause();  // no yield: it can cost milliseconds on a busy core (decision 050)
     } else {
-      if (idle == kSpins + 1) ++vain;
+      if (idle == kSpins + 1) ++failed_spins;
       Wait(deadline);
     }
   }
 }
 
 std::string TcpTransport::DepartedRank() {
-  for (const Lane& lane : lanes_) {
-    if (HasEnded(lane.stream->fd())) return lane.peer.name();
+  for (const PeerState& state : states_) {
+    if (HasEnded(state.stream->fd())) return state.peer.name();
   }
   return "";
 }
 
 void TcpTransport::Close() {
-  for (Lane& lane : lanes_) lane.stream->Shutdown();
+  for (PeerState& state : states_) state.stream->Shutdown();
 }
 
 void TcpTransport::Start(const Plan& plan) {
   plan_ = &plan;
   complete_.assign(plan.receives.size(), false);
   active_.clear();
-  for (Lane& lane : lanes_) {
-    NextSend(lane, 0);
-    NextReceive(lane, 0);
-    if (Sending(lane) || Receiving(lane)) active_.push_back(&lane);
+  for (PeerState& state : states_) {
+    NextSend(state, 0);
+    NextReceive(state, 0);
+    if (Sending(state) || Receiving(state)) active_.push_back(&state);
   }
 }
 
-void TcpTransport::NextSend(Lane& lane, size_t from) const {
-  while (from < plan_->sends.size() && plan_->sends[from].peer != lane.peer_index) ++from;
-  lane.send = from;
-  lane.sent = 0;
+void TcpTransport::NextSend(PeerState& state, size_t from) const {
+  while (from < plan_->sends.size() && plan_->sends[from].peer != state.peer_index) ++from;
+  state.send = from;
+  state.sent = 0;
 }
 
-void TcpTransport::NextReceive(Lane& lane, size_t from) const {
-  while (from < plan_->receives.size() && plan_->receives[from].peer != lane.peer_index) ++from;
-  lane.receive = from;
-  lane.received = 0;
+void TcpTransport::NextReceive(PeerState& state, size_t from) const {
+  while (from < plan_->receives.size() && plan_->receives[from].peer != state.peer_index) ++from;
+  state.receive = from;
+  state.received = 0;
 }
 
 bool TcpTransport::AllDone() const {
-  return std::all_of(active_.begin(), active_.end(),
-                     [&](const Lane* lane) { return !Sending(*lane) && !Receiving(*lane); });
+  return std::all_of(active_.begin(), active_.end(), [&](const PeerState* state) {
+    return !Sending(*state) && !Receiving(*state);
+  });
 }
 
-bool TcpTransport::Advance(Lane& lane) {
-  const bool sent = SendSome(lane);
-  const bool received = ReceiveSome(lane);
+bool TcpTransport::Advance(PeerState& state) {
+  const bool sent = SendSome(state);
+  const bool received = ReceiveSome(state);
   return sent || received;
 }
 
-bool TcpTransport::MaySend(const Lane& lane) const {
-  if (lane.send == plan_->sends.size()) return false;
-  const int after = plan_->sends[lane.send].after;
+bool TcpTransport::MaySend(const PeerState& state) const {
+  if (state.send == plan_->sends.size()) return false;
+  const int after = plan_->sends[state.send].after;
   return after < 0 || complete_[static_cast<size_t>(after)];
 }
 
-bool TcpTransport::SendSome(Lane& lane) {
+bool TcpTransport::SendSome(PeerState& state) {
   bool moved = false;
-  while (MaySend(lane)) {
-    const Send& message = plan_->sends[lane.send];
-    if (lane.sent < message.bytes) {
-      if (SendFrom(lane, message) == 0) return moved;
+  while (MaySend(state)) {
+    const Send& message = plan_->sends[state.send];
+    if (state.sent < message.bytes) {
+      if (SendFrom(state, message) == 0) return moved;
       moved = true;
-      if (lane.sent < message.bytes) return moved;  // the socket buffer is full
+      if (state.sent < message.bytes) return moved;  // the socket buffer is full
     }
-    NextSend(lane, lane.send + 1);
+    NextSend(state, state.send + 1);
     moved = true;  // also for an empty message, which may have been the last
   }
-  if (lane.owes_header && lane.header_sent < sizeof(CallHeader)) {
-    moved |= SendFrom(lane, {lane.peer_index}) > 0;
+  if (state.headers.owed && state.header_sent < sizeof(CallHeader)) {
+    moved |= SendFrom(state, {state.peer_index}) > 0;
   }
   return moved;
 }
 
 // Returns the number of bytes that the socket accepted.
-size_t TcpTransport::SendFrom(Lane& lane, const Send& message) {
-  auto* header = reinterpret_cast<std::byte*>(&header_);
-  // sendmsg does not modify the buffer.
+size_t TcpTransport::SendFrom(PeerState& state, const Send& message) {
+  const auto* header = reinterpret_cast<const std::byte*>(&headers_.own());
+  // sendmsg does not modify the buffers.
   const iovec parts[] = {
-      {header + lane.header_sent, sizeof(header_) - lane.header_sent},
-      {const_cast<std::byte*>(message.data) + lane.sent, message.bytes - lane.sent}};
-  const size_t sent = lane.stream->Send(parts);
+      {const_cast<std::byte*>(header) + state.header_sent, sizeof(CallHeader) - state.header_sent},
+      {const_cast<std::byte*>(message.data) + state.sent, message.bytes - state.sent}};
+  const size_t sent = state.stream->Send(parts);
   const size_t of_header = std::min(sent, parts[0].iov_len);
-  lane.header_sent += of_header;
-  lane.sent += sent - of_header;
+  state.header_sent += of_header;
+  state.sent += sent - of_header;
   return sent;
 }
 
-bool TcpTransport::ReceiveSome(Lane& lane) {
+bool TcpTransport::ReceiveSome(PeerState& state) {
   bool moved = false;
-  while (lane.receive < plan_->receives.size()) {
-    const Receive& message = plan_->receives[lane.receive];
-    if (lane.received < message.bytes) {
-      if (ReceiveInto(lane, message) == 0) return moved;
+  while (state.receive < plan_->receives.size()) {
+    const Receive& message = plan_->receives[state.receive];
+    if (state.received < message.bytes) {
+      if (ReceiveInto(state, message) == 0) return moved;
       moved = true;
-      if (lane.received < message.bytes) return moved;  // give the other lanes their turn
+      if (state.received < message.bytes) return moved;  // give the other lanes their turn
     }
-    complete_[lane.receive] = true;
-    NextReceive(lane, lane.receive + 1);
+    complete_[state.receive] = true;
+    NextReceive(state, state.receive + 1);
     moved = true;
   }
-  if (lane.awaits_header && lane.header_received < sizeof(CallHeader)) {
-    moved |= ReceiveInto(lane, {lane.peer_index}) > 0;
+  if (state.headers.awaited && state.header_received < sizeof(CallHeader)) {
+    moved |= ReceiveInto(state, {state.peer_index}) > 0;
   }
   return moved;
 }
 
 // Returns the number of received bytes, 0 if none are available.
-size_t TcpTransport::ReceiveInto(Lane& lane, const Receive& message) {
+size_t TcpTransport::ReceiveInto(PeerState& state, const Receive& message) {
   std::byte* const into =
-      message.combine ? lane.slot.get() + lane.slot_used : message.data + lane.received;
-  const size_t capacity = message.combine ? kSlotBytes - lane.slot_used : message.bytes;
-  const iovec parts[] = {{reinterpret_cast<std::byte*>(&lane.header) + lane.header_received,
-                          sizeof(lane.header) - lane.header_received},
-                         {into, std::min(capacity, message.bytes - lane.received)}};
-  const size_t got = lane.stream->Receive(parts);
+      message.combine ? state.slot.get() + state.slot_used : message.data + state.received;
+  const size_t capacity = message.combine ? kSlotBytes - state.slot_used : message.bytes;
+  const iovec parts[] = {
+      {reinterpret_cast<std::byte*>(&state.headers.received) + state.header_received,
+       sizeof(CallHeader) - state.header_received},
+      {into, std::min(capacity, message.bytes - state.received)}};
+  const size_t got = state.stream->Receive(parts);
   if (got == 0) return 0;
   const size_t of_header = std::min(got, parts[0].iov_len);
-  lane.header_received += of_header;
-  if (of_header > 0) CheckHeader(lane);
+  state.header_received += of_header;
+  if (of_header > 0 && state.header_received == sizeof(CallHeader)) {
+    headers_.Check(state.headers, state.peer);
+  }
   const size_t came = got - of_header;
   if (message.combine) {
     const size_t size = SizeOf(plan_->arithmetic.type);
-    const size_t held = lane.slot_used + came;
+    const size_t held = state.slot_used + came;
     const size_t whole = held / size;
-    Combine(plan_->arithmetic, message.data + (lane.received - lane.slot_used), lane.slot.get(),
+    Combine(plan_->arithmetic, message.data + (state.received - state.slot_used), state.slot.get(),
             whole);
-    lane.slot_used = held - whole * size;
-    std::memmove(lane.slot.get(), lane.slot.get() + whole * size, lane.slot_used);
+    state.slot_used = held - whole * size;
+    std::memmove(state.slot.get(), state.slot.get() + whole * size, state.slot_used);
   }
-  lane.received += came;
+  state.received += came;
   return got;
 }
 
-void TcpTransport::CheckHeader(const Lane& lane) const {
-  const bool whole = lane.header_received == sizeof(lane.header);
-  Require(!whole || lane.header == header_, ErrorCode::kInvalidArgument,
-          "{} called {} as its operation {} where operation {} was expected; {}", lane.peer.name(),
-          lane.header.Describe(), lane.header.number, header_.number, kMatchAdvice);
-}
-
 // Wakes for few bytes as long as the peer's call is unknown: it may be another, short one.
-void TcpTransport::SetWakeUp(Lane& lane) const {
-  const bool known = lane.header_received == sizeof(CallHeader);
-  const bool more = lane.receive < plan_->receives.size() &&
-                    plan_->receives[lane.receive].bytes - lane.received >= 2UL * kWakeUpBytes;
+void TcpTransport::SetWakeUp(PeerState& state) const {
+  const bool known = state.header_received == sizeof(CallHeader);
+  const bool more = state.receive < plan_->receives.size() &&
+                    plan_->receives[state.receive].bytes - state.received >= 2UL * kWakeUpBytes;
   const int bytes = known && more ? kWakeUpBytes : 1;
-  if (bytes == lane.wake_up_bytes) return;
+  if (bytes == state.wake_up_bytes) return;
   // If the kernel refuses, it wakes more often.
-  (void)::setsockopt(lane.stream->fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
-  lane.wake_up_bytes = bytes;
+  (void)::setsockopt(state.stream->fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+  state.wake_up_bytes = bytes;
 }
 
 void TcpTransport::Wait(Deadline deadline) {
   polled_.clear();
   polled_.push_back({abort_->fd(), POLLIN, 0});
-  for (Lane* lane : active_) {
-    const bool receiving = Receiving(*lane);
-    if (receiving) SetWakeUp(*lane);
+  for (PeerState* state : active_) {
+    const bool receiving = Receiving(*state);
+    if (receiving) SetWakeUp(*state);
     const bool sending =
-        MaySend(*lane) || (lane->owes_header && lane->header_sent < sizeof(CallHeader));
+        MaySend(*state) || (state->headers.owed && state->header_sent < sizeof(CallHeader));
     if (!receiving && !sending) continue;
     const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
-    polled_.push_back({lane->stream->fd(), static_cast<short>(events), 0});
+    polled_.push_back({state->stream->fd(), static_cast<short>(events), 0});
   }
   const int ready = ::poll(polled_.data(), polled_.size(), deadline.poll_timeout_ms());
   abort_->ThrowIfRaised();
@@ -293,20 +282,20 @@ void TcpTransport::Wait(Deadline deadline) {
 }
 
 void TcpTransport::ThrowLate() const {
-  for (const Lane* lane : active_) {
-    if (!Receiving(*lane)) continue;
-    if (lane->header_received == 0) {
+  for (const PeerState* state : active_) {
+    if (!Receiving(*state)) continue;
+    if (state->header_received == 0) {
       Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
-            lane->peer.name());
+            state->peer.name());
     }
-    if (lane->receive == plan_->receives.size()) continue;
+    if (state->receive == plan_->receives.size()) continue;
     Throw(ErrorCode::kDeadlineExceeded, "{} had sent {} of {} bytes at the deadline",
-          lane->peer.name(), lane->received, plan_->receives[lane->receive].bytes);
+          state->peer.name(), state->received, plan_->receives[state->receive].bytes);
   }
-  for (const Lane* lane : active_) {
-    if (lane->send == plan_->sends.size()) continue;
+  for (const PeerState* state : active_) {
+    if (state->send == plan_->sends.size()) continue;
     Throw(ErrorCode::kDeadlineExceeded, "{} had accepted {} of {} bytes at the deadline",
-          lane->peer.name(), lane->sent, plan_->sends[lane->send].bytes);
+          state->peer.name(), state->sent, plan_->sends[state->send].bytes);
   }
   Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");
 }

@@ -13,14 +13,17 @@ namespace {
 // Messages are sent in pieces, so that a piece to be summed fits the second-level cache and one
 // piece is in flight while another is summed. A multiple of every element size.
 constexpr size_t kPieceBytes = 256 << 10;
+// In flight to and from each peer: one is summed while the others arrive.
 constexpr size_t kPiecesUnderWay = 4;
+// Progress calls without an event before a sleep. Each yields: ranks may share cores.
 constexpr int kYields = 200;
-constexpr unsigned kTurnsPerLook = 64;
+// Progress steps between two checks of the deadline.
+constexpr unsigned kTurnsPerCheck = 64;
 constexpr double kLongestSleep = 0.1;  // UCX has timers that its descriptor does not report
-// The end of the tcp connection overtakes RDMA data that the peer sent before: wait this long for
+// The end of the TCP connection overtakes RDMA data that the peer sent before: wait this long for
 // it.
 constexpr double kPatience = 0.1;
-constexpr uint32_t kMostAddressBytes = 1 << 16;
+constexpr uint32_t kMaxAddressBytes = 1 << 16;
 
 template <typename Message>
 size_t Next(const std::vector<Message>& messages, int peer, size_t from) {
@@ -37,10 +40,11 @@ UcxTransport::UcxTransport(std::vector<std::optional<Connection>> connections,
     : size_(static_cast<int>(peers.size())),
       self_(self),
       abort_(std::move(abort)),
+      headers_(self, size_),
       worker_(self, size_, transports) {
   for (size_t i = 0; i < connections.size(); ++i) {
     if (!connections[i].has_value()) continue;
-    lanes_.emplace_back(std::move(*connections[i]), static_cast<int>(i), peers[i]);
+    states_.emplace_back(std::move(*connections[i]), static_cast<int>(i), peers[i]);
   }
   ExchangeAddresses(deadline);
   Greet(deadline);
@@ -49,21 +53,21 @@ UcxTransport::UcxTransport(std::vector<std::optional<Connection>> connections,
 void UcxTransport::ExchangeAddresses(Deadline deadline) {
   const std::string own = worker_.Address();
   const auto size = static_cast<uint32_t>(own.size());
-  for (Lane& lane : lanes_) {
-    lane.connection.Write(&size, sizeof(size), deadline);
-    lane.connection.Write(own, deadline);
+  for (PeerState& state : states_) {
+    state.connection.Write(&size, sizeof(size), deadline);
+    state.connection.Write(own, deadline);
   }
-  for (Lane& lane : lanes_) {
+  for (PeerState& state : states_) {
     try {
       uint32_t its_size = 0;
-      lane.connection.Read(&its_size, sizeof(its_size), deadline);
-      Require(its_size <= kMostAddressBytes, ErrorCode::kDataLoss,
-              "its address has {} bytes, more than {}", its_size, kMostAddressBytes);
+      state.connection.Read(&its_size, sizeof(its_size), deadline);
+      Require(its_size <= kMaxAddressBytes, ErrorCode::kDataLoss,
+              "its address has {} bytes, more than {}", its_size, kMaxAddressBytes);
       std::string address(its_size, '\0');
-      lane.connection.Read(address.data(), its_size, deadline);
-      worker_.Connect(lane.peer_index, address);
+      state.connection.Read(address.data(), its_size, deadline);
+      worker_.Connect(state.peer_index, address);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("connecting to {} by RDMA", lane.peer.name()), error);
+      throw Error(error.code(), fmt::format("connecting to {} by RDMA", state.peer.name()), error);
     }
   }
 }
@@ -73,11 +77,11 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
 // confirms that the peer has too. UCX 1.13 may end the process of a rank whose peer leaves in
 // between.
 void UcxTransport::Greet(Deadline deadline) {
-  std::vector<std::byte> bytes(lanes_.size() + 1);
+  std::vector<std::byte> bytes(states_.size() + 1);
   Plan plan;
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    plan.sends.push_back({lanes_[i].peer_index, &bytes[lanes_.size()], 1});
-    plan.receives.push_back({lanes_[i].peer_index, &bytes[i], 1});
+  for (size_t i = 0; i < states_.size(); ++i) {
+    plan.sends.push_back({states_[i].peer_index, &bytes[states_.size()], 1});
+    plan.receives.push_back({states_[i].peer_index, &bytes[i], 1});
   }
   try {
     for (const bool first : {true, false}) {
@@ -90,28 +94,18 @@ void UcxTransport::Greet(Deadline deadline) {
   }
 }
 
-// If every rank agrees with the previous one, all agree.
 void UcxTransport::Begin(const Call& call) {
-  header_ = CallHeader(call, ++calls_);
-  for (Lane& lane : lanes_) {
-    lane.header_sent = lane.header_asked = lane.header_came = false;
-    lane.owes_header = lane.peer_index == (self_ + 1) % size_;
-    lane.awaits_header = lane.peer_index == (self_ + size_ - 1) % size_;
+  headers_.Begin(call);
+  for (PeerState& state : states_) {
+    state.header_sent = state.header_asked = state.header_came = false;
+    headers_.BeginWith(state.peer_index, &state.headers);
   }
 }
 
 void UcxTransport::BeginPair(const Call& call, int peer) {
-  for (Lane& lane : lanes_) {
-    const bool partner = lane.peer_index == peer;
-    lane.owes_header = partner && call.operation == Operation::kSend;
-    lane.awaits_header = partner && call.operation == Operation::kReceive;
-    if (!partner) continue;
-    lane.header_sent = lane.header_asked = lane.header_came = false;
-    Call both = call;
-    both.operation = Operation::kSend;
-    const bool sends = call.operation == Operation::kSend;
-    both.root = sends ? peer : self_;
-    header_ = CallHeader(both, sends ? ++lane.pair_sends : ++lane.pair_receives);
+  for (PeerState& state : states_) {
+    if (!headers_.BeginPair(call, peer, state.peer_index, &state.headers)) continue;
+    state.header_sent = state.header_asked = state.header_came = false;
   }
 }
 
@@ -128,10 +122,10 @@ void UcxTransport::Run(const Plan& plan, Deadline deadline) {
 }
 
 void UcxTransport::Close() {
-  for (Lane& lane : lanes_) lane.connection.Shutdown();
+  for (PeerState& state : states_) state.connection.Shutdown();
   if (worker_.stopped()) return;
-  for (Lane& lane : lanes_) {
-    for (Flight& flight : lane.receiving) {
+  for (PeerState& state : states_) {
+    for (Flight& flight : state.receiving) {
       if (flight.request != nullptr && !ucx::IsError(flight.request))
         worker_.Cancel(flight.request);
     }
@@ -141,11 +135,11 @@ void UcxTransport::Close() {
   const auto end = [&](void*& request) {
     while (worker_.Check(request) == ucx::kInProgress && !deadline.expired()) worker_.Progress();
   };
-  for (Lane& lane : lanes_) {
-    for (Flight& flight : lane.receiving) end(flight.request);
-    for (Flight& flight : lane.sending) end(flight.request);
-    lane.receiving.clear();
-    lane.sending.clear();
+  for (PeerState& state : states_) {
+    for (Flight& flight : state.receiving) end(flight.request);
+    for (Flight& flight : state.sending) end(flight.request);
+    state.receiving.clear();
+    state.sending.clear();
   }
   end(flush_);
   worker_.Stop();
@@ -156,22 +150,24 @@ void UcxTransport::Start(const Plan& plan) {
   complete_.assign(plan.receives.size(), false);
   flushing_ = false;
   active_.clear();
-  for (Lane& lane : lanes_) {
-    lane.send = Next(plan.sends, lane.peer_index, 0);
-    lane.receive = Next(plan.receives, lane.peer_index, 0);
-    lane.send_from = lane.receive_from = lane.received = 0;
-    if (!Done(lane)) active_.push_back(&lane);
+  for (PeerState& state : states_) {
+    state.send = Next(plan.sends, state.peer_index, 0);
+    state.receive = Next(plan.receives, state.peer_index, 0);
+    state.send_from = state.receive_from = state.received = 0;
+    if (!Done(state)) active_.push_back(&state);
   }
 }
 
-bool UcxTransport::Done(const Lane& lane) const {
-  return lane.send == plan_->sends.size() && lane.receive == plan_->receives.size() &&
-         lane.sending.empty() && lane.receiving.empty() &&
-         (!lane.owes_header || lane.header_sent) && (!lane.awaits_header || lane.header_came);
+bool UcxTransport::Done(const PeerState& state) const {
+  return state.send == plan_->sends.size() && state.receive == plan_->receives.size() &&
+         state.sending.empty() && state.receiving.empty() &&
+         (!state.headers.owed || state.header_sent) &&
+         (!state.headers.awaited || state.header_came);
 }
 
 bool UcxTransport::AllDone() const {
-  return std::all_of(active_.begin(), active_.end(), [&](const Lane* lane) { return Done(*lane); });
+  return std::all_of(active_.begin(), active_.end(),
+                     [&](const PeerState* state) { return Done(*state); });
 }
 
 void UcxTransport::Carry(Deadline deadline) {
@@ -180,9 +176,9 @@ void UcxTransport::Carry(Deadline deadline) {
   for (unsigned turn = 1;; ++turn) {
     const bool busy = worker_.Progress();
     bool moved = false;
-    for (Lane* lane : active_) moved |= Advance(*lane);
+    for (PeerState* state : active_) moved |= Advance(*state);
     if (AllDone() && Flushed()) return;
-    if (turn % kTurnsPerLook == 0 && deadline.expired()) ThrowLate();
+    if (turn % kTurnsPerCheck == 0 && deadline.expired()) ThrowLate();
     if (moved && patience_.has_value()) patience_ = Deadline::After(kPatience);
     if (busy || moved) {
       idle = 0;
@@ -204,135 +200,129 @@ bool UcxTransport::Flushed() {
   return patience_.has_value() && patience_->expired();
 }
 
-bool UcxTransport::Advance(Lane& lane) {
-  const bool ended = EndReceives(lane) | EndSends(lane);
-  const bool began = BeginReceives(lane) | BeginSends(lane);
+bool UcxTransport::Advance(PeerState& state) {
+  const bool ended = EndReceives(state) | EndSends(state);
+  const bool began = BeginReceives(state) | BeginSends(state);
   return ended || began;
 }
 
-bool UcxTransport::MaySend(const Lane& lane) const {
-  if (lane.send == plan_->sends.size()) return false;
-  const int after = plan_->sends[lane.send].after;
+bool UcxTransport::MaySend(const PeerState& state) const {
+  if (state.send == plan_->sends.size()) return false;
+  const int after = plan_->sends[state.send].after;
   return after < 0 || complete_[static_cast<size_t>(after)];
 }
 
-bool UcxTransport::BeginSends(Lane& lane) {
+bool UcxTransport::BeginSends(PeerState& state) {
   bool moved = false;
-  const bool has_bytes = MaySend(lane) && plan_->sends[lane.send].bytes > 0;
-  if (!lane.header_sent && (lane.owes_header || has_bytes)) {
+  const bool has_bytes = MaySend(state) && plan_->sends[state.send].bytes > 0;
+  if (!state.header_sent && (state.headers.owed || has_bytes)) {
     const auto send = greeting_ ? &UcxWorker::SendSync : &UcxWorker::Send;
-    lane.sending.push_back(
-        {.request = (worker_.*send)(lane.peer_index, &header_, sizeof(header_))});
-    lane.header_sent = moved = true;
+    state.sending.push_back(
+        {.request = (worker_.*send)(state.peer_index, &headers_.own(), sizeof(CallHeader))});
+    state.header_sent = moved = true;
   }
-  while (MaySend(lane) && lane.sending.size() < kPiecesUnderWay) {
-    const Send& message = plan_->sends[lane.send];
+  while (MaySend(state) && state.sending.size() < kPiecesUnderWay) {
+    const Send& message = plan_->sends[state.send];
     if (message.bytes > 0) {
-      if (!lane.header_sent) return true;  // only now connected: its header goes first
-      const size_t bytes = std::min(kPieceBytes, message.bytes - lane.send_from);
-      void* request = worker_.Send(lane.peer_index, message.data + lane.send_from, bytes);
-      lane.sending.push_back({request, lane.send, lane.send_from, bytes});
-      lane.send_from += bytes;
+      if (!state.header_sent) return true;  // only now connected: its header goes first
+      const size_t bytes = std::min(kPieceBytes, message.bytes - state.send_from);
+      void* request = worker_.Send(state.peer_index, message.data + state.send_from, bytes);
+      state.sending.push_back({request, state.send, state.send_from, bytes});
+      state.send_from += bytes;
     }
     moved = true;
-    if (lane.send_from < message.bytes) continue;
-    lane.send = Next(plan_->sends, lane.peer_index, lane.send + 1);
-    lane.send_from = 0;
+    if (state.send_from < message.bytes) continue;
+    state.send = Next(plan_->sends, state.peer_index, state.send + 1);
+    state.send_from = 0;
   }
   return moved;
 }
 
-bool UcxTransport::EndSends(Lane& lane) {
+bool UcxTransport::EndSends(PeerState& state) {
   bool moved = false;
-  while (!lane.sending.empty()) {
-    const ucx::Status status = worker_.Check(lane.sending.front().request);
+  while (!state.sending.empty()) {
+    const ucx::Status status = worker_.Check(state.sending.front().request);
     if (status == ucx::kInProgress) break;
-    if (status != ucx::kOk) ThrowFailed(lane, status);
-    lane.sending.erase(lane.sending.begin());
+    if (status != ucx::kOk) ThrowFailed(state, status);
+    state.sending.erase(state.sending.begin());
     moved = true;
   }
   return moved;
 }
 
-bool UcxTransport::BeginReceives(Lane& lane) {
+bool UcxTransport::BeginReceives(PeerState& state) {
   bool moved = false;
-  while (lane.receive < plan_->receives.size() && lane.receiving.size() < kPiecesUnderWay) {
-    const Receive& message = plan_->receives[lane.receive];
+  while (state.receive < plan_->receives.size() && state.receiving.size() < kPiecesUnderWay) {
+    const Receive& message = plan_->receives[state.receive];
     if (message.bytes > 0) {
-      AskForHeader(lane);
-      Flight flight = {.message = lane.receive, .offset = lane.receive_from};
+      AskForHeader(state);
+      Flight flight = {.message = state.receive, .offset = state.receive_from};
       flight.bytes = std::min(kPieceBytes, message.bytes - flight.offset);
-      if (message.combine) flight.slot = TakeSlot(lane);
+      if (message.combine) flight.slot = TakeSlot(state);
       std::byte* into = message.combine ? flight.slot : message.data + flight.offset;
-      flight.request = worker_.Receive(lane.peer_index, into, flight.bytes);
-      lane.receiving.push_back(flight);
-      lane.receive_from += flight.bytes;
+      flight.request = worker_.Receive(state.peer_index, into, flight.bytes);
+      state.receiving.push_back(flight);
+      state.receive_from += flight.bytes;
     } else {
-      complete_[lane.receive] = true;
+      complete_[state.receive] = true;
     }
     moved = true;
-    if (lane.receive_from < message.bytes) continue;
-    lane.receive = Next(plan_->receives, lane.peer_index, lane.receive + 1);
-    lane.receive_from = 0;
+    if (state.receive_from < message.bytes) continue;
+    state.receive = Next(plan_->receives, state.peer_index, state.receive + 1);
+    state.receive_from = 0;
   }
-  if (lane.awaits_header) AskForHeader(lane);
+  if (state.headers.awaited) AskForHeader(state);
   return moved;
 }
 
-void UcxTransport::AskForHeader(Lane& lane) {
-  if (lane.header_asked) return;
-  lane.header_asked = true;
-  void* request = worker_.Receive(lane.peer_index, &lane.header, sizeof(lane.header));
-  lane.receiving.push_back({.request = request});
+void UcxTransport::AskForHeader(PeerState& state) {
+  if (state.header_asked) return;
+  state.header_asked = true;
+  void* request = worker_.Receive(state.peer_index, &state.headers.received, sizeof(CallHeader));
+  state.receiving.push_back({.request = request});
 }
 
 // In the order of posting, which is the peer's order: the header is checked first.
-bool UcxTransport::EndReceives(Lane& lane) {
+bool UcxTransport::EndReceives(PeerState& state) {
   bool moved = false;
-  while (!lane.receiving.empty()) {
-    Flight& flight = lane.receiving.front();
+  while (!state.receiving.empty()) {
+    Flight& flight = state.receiving.front();
     const ucx::Status status = worker_.Check(flight.request);
     if (status == ucx::kInProgress) break;
-    if (status != ucx::kOk) ThrowFailed(lane, status);
+    if (status != ucx::kOk) ThrowFailed(state, status);
     if (flight.message == kHeader) {
-      lane.header_came = true;
-      CheckHeader(lane);
+      state.header_came = true;
+      headers_.Check(state.headers, state.peer);
     } else {
-      Take(lane, flight);
+      Take(state, flight);
     }
-    lane.receiving.erase(lane.receiving.begin());
+    state.receiving.erase(state.receiving.begin());
     moved = true;
   }
   return moved;
 }
 
-void UcxTransport::Take(Lane& lane, const Flight& flight) {
+void UcxTransport::Take(PeerState& state, const Flight& flight) {
   const Receive& message = plan_->receives[flight.message];
   if (message.combine) {
     Combine(plan_->arithmetic, message.data + flight.offset, flight.slot,
             flight.bytes / SizeOf(plan_->arithmetic.type));
   }
-  lane.received = flight.offset + flight.bytes;
-  if (lane.received == message.bytes) complete_[flight.message] = true;
+  state.received = flight.offset + flight.bytes;
+  if (state.received == message.bytes) complete_[flight.message] = true;
 }
 
 // Slots are reused in turn: pieces complete in order, so the next slot has been summed.
-std::byte* UcxTransport::TakeSlot(Lane& lane) {
-  lane.slots.resize(kPiecesUnderWay);
-  std::unique_ptr<std::byte[]>& slot = lane.slots[lane.next_slot++ % kPiecesUnderWay];
+std::byte* UcxTransport::TakeSlot(PeerState& state) {
+  state.slots.resize(kPiecesUnderWay);
+  std::unique_ptr<std::byte[]>& slot = state.slots[state.next_slot++ % kPiecesUnderWay];
   if (slot == nullptr) slot.reset(new std::byte[kPieceBytes]);  // never read before written
   return slot.get();
 }
 
-void UcxTransport::CheckHeader(const Lane& lane) const {
-  Require(lane.header == header_, ErrorCode::kInvalidArgument,
-          "{} called {} as its operation {} where operation {} was expected; {}", lane.peer.name(),
-          lane.header.Describe(), lane.header.number, header_.number, kMatchAdvice);
-}
-
 void UcxTransport::Wait(Deadline deadline) {
-  for (Lane* lane : active_) {
-    if (worker_.Failure(lane->peer_index) != ucx::kOk) SetGone(*lane);
+  for (PeerState* state : active_) {
+    if (worker_.Failure(state->peer_index) != ucx::kOk) SetGone(*state);
   }
   if (patience_.has_value() && patience_->expired()) ThrowIfGone();
   if (!worker_.Arm()) return;
@@ -340,8 +330,8 @@ void UcxTransport::Wait(Deadline deadline) {
   polled_.push_back({abort_->fd(), POLLIN, 0});
   polled_.push_back({worker_.fd(), POLLIN, 0});
   // The peers send nothing over these connections any more; readable means closed.
-  for (const Lane* lane : active_) {
-    polled_.push_back({lane->gone ? -1 : lane->connection.fd(), POLLIN, 0});
+  for (const PeerState* state : active_) {
+    polled_.push_back({state->gone ? -1 : state->connection.fd(), POLLIN, 0});
   }
   const int nap_ms =
       Deadline::After(std::min(kLongestSleep, deadline.remaining())).poll_timeout_ms();
@@ -354,45 +344,45 @@ void UcxTransport::Wait(Deadline deadline) {
   if (deadline.expired()) ThrowLate();
 }
 
-void UcxTransport::SetGone(Lane& lane) {
-  if (lane.gone) return;
-  lane.gone = true;
+void UcxTransport::SetGone(PeerState& state) {
+  if (state.gone) return;
+  state.gone = true;
   patience_ = Deadline::After(kPatience);
 }
 
 void UcxTransport::ThrowIfGone() {
-  for (const Lane* lane : active_) {
-    if (!lane->gone || Done(*lane)) continue;
-    const ucx::Status failure = worker_.Failure(lane->peer_index);
-    if (failure != ucx::kOk) ThrowFailed(*lane, failure);
-    Throw(ErrorCode::kUnavailable, "{} closed the connection", lane->peer.name());
+  for (const PeerState* state : active_) {
+    if (!state->gone || Done(*state)) continue;
+    const ucx::Status failure = worker_.Failure(state->peer_index);
+    if (failure != ucx::kOk) ThrowFailed(*state, failure);
+    Throw(ErrorCode::kUnavailable, "{} closed the connection", state->peer.name());
   }
 }
 
-void UcxTransport::ThrowFailed(const Lane& lane, ucx::Status status) const {
+void UcxTransport::ThrowFailed(const PeerState& state, ucx::Status status) const {
   Throw(ErrorCode::kUnavailable, "{} closed the connection, or is no longer reachable by RDMA ({})",
-        lane.peer.name(), worker_.Text(status));
+        state.peer.name(), worker_.Text(status));
 }
 
 void UcxTransport::ThrowLate() const {
-  for (const Lane* lane : active_) {
-    if (lane->receive == plan_->receives.size() && lane->receiving.empty()) continue;
-    if (!lane->header_came) {
+  for (const PeerState* state : active_) {
+    if (state->receive == plan_->receives.size() && state->receiving.empty()) continue;
+    if (!state->header_came) {
       Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
-            lane->peer.name());
+            state->peer.name());
     }
     // The first incomplete message.
     const size_t message =
-        lane->receiving.empty() ? lane->receive : lane->receiving.front().message;
+        state->receiving.empty() ? state->receive : state->receiving.front().message;
     const size_t came =
-        lane->receiving.empty() ? lane->receive_from : lane->receiving.front().offset;
+        state->receiving.empty() ? state->receive_from : state->receiving.front().offset;
     Throw(ErrorCode::kDeadlineExceeded, "{} had sent {} of {} bytes at the deadline",
-          lane->peer.name(), came, plan_->receives[message].bytes);
+          state->peer.name(), came, plan_->receives[message].bytes);
   }
-  for (const Lane* lane : active_) {
-    if (Done(*lane)) continue;
+  for (const PeerState* state : active_) {
+    if (Done(*state)) continue;
     Throw(ErrorCode::kDeadlineExceeded, "{} had not received all data at the deadline",
-          lane->peer.name());
+          state->peer.name());
   }
   Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");
 }

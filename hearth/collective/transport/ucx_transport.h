@@ -9,15 +9,15 @@
 
 #include "hearth/base/socket.h"
 #include "hearth/collective/common/abort_signal.h"
-#include "hearth/collective/common/call_header.h"
 #include "hearth/collective/common/peer.h"
+#include "hearth/collective/transport/call_headers.h"
 #include "hearth/collective/transport/peer_stream.h"
 #include "hearth/collective/transport/transport.h"
 #include "hearth/collective/transport/ucx_worker.h"
 
 namespace hearth::collective {
 
-// Messages over RDMA, by UCX: the calling thread sends, receives and sums. The authenticated tcp
+// Messages over RDMA, by UCX: the calling thread sends, receives and sums. The authenticated TCP
 // connections stay open: they carried UCX's addresses, and they report a peer's end at once, which
 // RDMA alone detects only after many seconds. Spins briefly, then waits in poll(2).
 class UcxTransport : public Transport {
@@ -35,8 +35,8 @@ class UcxTransport : public Transport {
   void BeginPair(const Call& call, int peer) override;
   void Run(const Plan& plan, Deadline deadline) override;
   std::string DepartedRank() override {
-    for (const Lane& lane : lanes_) {
-      if (lane.gone || HasEnded(lane.connection.fd())) return lane.peer.name();
+    for (const PeerState& state : states_) {
+      if (state.gone || HasEnded(state.connection.fd())) return state.peer.name();
     }
     return "";
   }
@@ -55,8 +55,8 @@ class UcxTransport : public Transport {
   };
 
   // One peer and the progress of its messages in the running plan.
-  struct Lane {
-    Lane(Connection open, int index, Peer who)
+  struct PeerState {
+    PeerState(Connection open, int index, Peer who)
         : connection(std::move(open)), peer_index(index), peer(std::move(who)) {}
     Connection connection;
     int peer_index;
@@ -66,12 +66,8 @@ class UcxTransport : public Transport {
     bool header_sent = false;
     bool header_asked = false;  // its receive has been posted
     bool header_came = false;
-    bool owes_header = false;  // as in TcpTransport
-    bool awaits_header = false;
-    uint64_t pair_sends = 0;
-    uint64_t pair_receives = 0;
-    CallHeader header;  // the peer's
-    size_t send = 0;    // next message to post, and the offset in it
+    PeerHeaders headers;
+    size_t send = 0;  // next message to post, and the offset in it
     size_t send_from = 0;
     size_t receive = 0;
     size_t receive_from = 0;
@@ -86,36 +82,34 @@ class UcxTransport : public Transport {
   void Greet(Deadline deadline);
   void Start(const Plan& plan);
   void Carry(Deadline deadline);
-  bool Done(const Lane& lane) const;
+  bool Done(const PeerState& state) const;
   bool AllDone() const;
-  bool Advance(Lane& lane);
-  bool MaySend(const Lane& lane) const;
-  bool BeginSends(Lane& lane);
-  bool BeginReceives(Lane& lane);
-  bool EndSends(Lane& lane);
-  bool EndReceives(Lane& lane);
-  void Take(Lane& lane, const Flight& flight);
-  std::byte* TakeSlot(Lane& lane);
-  void CheckHeader(const Lane& lane) const;
-  void AskForHeader(Lane& lane);
+  bool Advance(PeerState& state);
+  bool MaySend(const PeerState& state) const;
+  bool BeginSends(PeerState& state);
+  bool BeginReceives(PeerState& state);
+  bool EndSends(PeerState& state);
+  bool EndReceives(PeerState& state);
+  void Take(PeerState& state, const Flight& flight);
+  std::byte* TakeSlot(PeerState& state);
+  void AskForHeader(PeerState& state);
   bool Flushed();
   void Wait(Deadline deadline);
-  void SetGone(Lane& lane);
+  void SetGone(PeerState& state);
   void ThrowIfGone();
-  [[noreturn]] void ThrowFailed(const Lane& lane, ucx::Status status) const;
+  [[noreturn]] void ThrowFailed(const PeerState& state, ucx::Status status) const;
   [[noreturn]] void ThrowLate() const;
 
   const int size_;
   const int self_;
   const std::shared_ptr<AbortSignal> abort_;
-  std::vector<Lane> lanes_;
+  CallHeaders headers_;
+  std::vector<PeerState> states_;
   UcxWorker worker_;  // stopped by Close before the lanes' memory is freed
-  uint64_t calls_ = 0;
-  CallHeader header_;
 
   // State of the running plan.
   const Plan* plan_ = nullptr;
-  std::vector<Lane*> active_;
+  std::vector<PeerState*> active_;
   std::vector<bool> complete_;  // by receive
   void* flush_ = nullptr;
   bool flushing_ = false;
