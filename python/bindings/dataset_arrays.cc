@@ -173,8 +173,8 @@ nb::object PythonRows::Ids() const {
   return array.array();
 }
 
-void DefineTakenRows(nb::module_& m) {
-  nb::class_<PythonRows>(m, "TakenRows",
+void DefineSelectedRows(nb::module_& m) {
+  nb::class_<PythonRows>(m, "SelectedRows",
                          "Selected rows of a dataset, which are not copied until they are "
                          "gathered.")
       .def_prop_ro("count", &PythonRows::count)

@@ -20,7 +20,7 @@ inline std::vector<int64_t> NumbersIn(const Minibatch& minibatch) {
   return numbers;
 }
 
-inline constexpr size_t kMostNumbers = 1'000'000;  // of an epoch in a test
+inline constexpr size_t kMaxNumbers = 1'000'000;  // of an epoch in a test
 
 // All numbers of the epoch, minibatch after minibatch. Throws if it does not end.
 inline std::vector<int64_t> TakeEpoch(MinibatchSource& source, int64_t batch_size) {
@@ -28,7 +28,7 @@ inline std::vector<int64_t> TakeEpoch(MinibatchSource& source, int64_t batch_siz
   Minibatch minibatch;
   while (source.Next(batch_size, &minibatch) > 0) {
     for (int64_t number : NumbersIn(minibatch)) numbers.push_back(number);
-    if (numbers.size() > kMostNumbers) throw std::runtime_error("the epoch does not end");
+    if (numbers.size() > kMaxNumbers) throw std::runtime_error("the epoch does not end");
   }
   return numbers;
 }
