@@ -87,7 +87,7 @@ class DeviceTrainer final : private caffe::SolverObserver {
   void ShareWeights();
   void BuildValidator();
   void AnnounceStart();
-  void ObeySignals();
+  void HandleSignals();
 
   const Job& job_;
   const DeviceOptions options_;

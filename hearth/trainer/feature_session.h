@@ -29,7 +29,7 @@ class FeatureSession {
   void BuildNet();
   void CheckBlobs() const;
   bool ServePartition();
-  void CheckInvalidRows(int64_t fetched, bool no_more) const;
+  void CheckInvalidRows(int64_t fetched, bool at_end_of_epoch) const;
   bool WriteRows(int64_t rows);
 
   const Job job_;

@@ -75,8 +75,10 @@ class TrainSession {
 
   std::mutex mutex_;
   std::condition_variable failed_;
-  std::optional<rendezvous::Failure> failure_;  // the first one; guarded by mutex_
-  // The first of a device that only noticed another's, until it is known; guarded by mutex_.
+  // The first failure of any rank. Guarded by mutex_.
+  std::optional<rendezvous::Failure> failure_;
+  // The first failure here that another rank or device probably caused; reported only if no cause
+  // arrives. Guarded by mutex_ until the device threads have been joined.
   std::optional<rendezvous::Failure> consequence_;
   // Last member, so that it is destroyed first: until then it may report a peer's failure, which
   // aborts the groups.

@@ -38,7 +38,7 @@ class Validator {
 
     nlohmann::json ToJson() const;  // {name: [floats]}
   };
-  // The means over the rows of the `validation`-th share of all ranks.
+  // Evaluates the rows of validation number `validation` on all ranks; returns the means.
   Result Run(int64_t validation);
 
   // Writes Caffe's log lines for a test.

@@ -17,7 +17,7 @@ class WeightAverage final : public DistributedSync {
   caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
   void GradientReady(size_t index) override {}
   // Averages `state` if an average is due.
-  void Updated(bool shown, const State& state) override;
+  void Updated(bool needs_equal_weights, const State& state) override;
 
  private:
   void WaitForSum(Deadline deadline) override { SumControls(deadline); }
