@@ -28,7 +28,7 @@ class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
     Block block;
   };
 
-  static constexpr size_t kMostBlocks = 2;
+  static constexpr size_t kMaxBlocks = 2;
 
   Block Find(size_t bytes);
   void Recycle(Block block);
