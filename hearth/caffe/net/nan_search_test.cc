@@ -30,7 +30,8 @@ class NanSearch : public testing::Test {
 };
 
 TEST_F(NanSearch, NamesTheLayerThatProducedItFromFiniteValues) {
-  EXPECT_EQ(After(0), "layer 'inverse' (Power) is the first to produce it, in top 'y'");
+  EXPECT_EQ(After(0),
+            "layer 'inverse' (Power) is the first to produce a non-finite value, in top 'y'");
 }
 
 TEST_F(NanSearch, NamesTheLayerWhoseParametersHaveIt) {
@@ -42,7 +43,7 @@ TEST_F(NanSearch, NamesTheLayerWhoseParametersHaveIt) {
 
 TEST_F(NanSearch, NamesTheInputThatDeliversIt) {
   EXPECT_EQ(After(std::numeric_limits<float>::infinity()),
-            "layer 'in' (Input) delivers it, in top 'x'");
+            "layer 'in' (Input) delivers a non-finite value, in top 'x'");
 }
 
 // Each of the two convolutions multiplies by its weight; the second one's values overwrite those of
