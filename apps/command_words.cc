@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr int kMostNestedFiles = 16;
+constexpr int kMaxNestedFiles = 16;
 
 struct Flag {
   std::string name;
@@ -41,7 +41,7 @@ Words ExpandFlagFiles(const Words& words, int depth);
 
 // Returns the flags in a file named by -flagfile.
 Words FlagsOfFile(const std::string& path, int depth) {
-  Require(depth < kMostNestedFiles, ErrorCode::kInvalidArgument,
+  Require(depth < kMaxNestedFiles, ErrorCode::kInvalidArgument,
           "-flagfile {} includes itself through another file", path);
   Words flags;
   std::istringstream lines(storage::ReadFile(path));

@@ -8,6 +8,7 @@
 
 namespace hearth::program {
 
+// A command line in CLI11's form.
 struct CommandWords {
   std::string command;  // empty if there is none
   // The command, its flags as --name=value or --name, then the other arguments.

@@ -45,19 +45,24 @@ MAY_USE = {
         "caffe",
     },
 }
-# The modules within caffe, in their order: each may use those before it, proto first.
-CAFFE_ORDER = [
-    "proto",
-    "upgrade",
-    "net",
-    "device",
-    "data",
-    "kernels",
-    "layers",
-    "snapshot",
-    "solver",
-    "tools",
-]
+# The folders within some modules, in their order: the files of each may include those before it.
+# Empty: the files on top; a module without them has none. Tests may include these as well.
+FOLDER_ORDER = {
+    "collective": ["common", "transport", "algorithms", "shared", "device", ""],
+    "dataset": ["order", "spool", ""],
+    "caffe": [
+        "proto",
+        "upgrade",
+        "net",
+        "device",
+        "data",
+        "kernels",
+        "layers",
+        "snapshot",
+        "solver",
+        "tools",
+    ],
+}
 # The same for the subpackages of the Python package.
 _BELOW_APIS = {"native", "files", "spark", "sources", "rows"}
 PYTHON_MAY_USE = {
@@ -115,19 +120,28 @@ def wrong_includes(root: Path) -> list[str]:
                 wrong.append(f"{path} includes {used}/{rest}, which only tests may use")
             if used != module and used not in MAY_USE[module]:
                 wrong.append(f"{path} includes {used}, which {module} may not use")
-            elif used == module == "caffe":
-                wrong += _wrong_within_caffe(path, path.relative_to(root).parts[1], rest)
+            elif used == module in FOLDER_ORDER:
+                wrong += _wrong_within_module(path, path.relative_to(root), rest)
     return wrong
 
 
-def _wrong_within_caffe(path: Path, module: str, included: str) -> list[str]:
-    used = included.partition("/")[0]
-    for name in (module, used):
-        if name not in CAFFE_ORDER:
-            return [f"{path}: {name} is not a module of caffe"]
-    if CAFFE_ORDER.index(used) > CAFFE_ORDER.index(module):
-        return [f"{path} includes caffe/{used}, which caffe/{module} may not use"]
+def _wrong_within_module(path: Path, place: Path, included: str) -> list[str]:
+    module, order = place.parts[0], FOLDER_ORDER[place.parts[0]]
+    own, used = _folder("/".join(place.parts[1:])), _folder(included)
+    for name in (own, used):
+        if name not in order:
+            return [f"{path}: {name or path.name} is not a folder of {module}"]
+    if own == used or (used == "" and path.stem.endswith("_test")):
+        return []
+    if order.index(used) > order.index(own):
+        return [f"{path} includes {module}/{included}, which {module}/{own} may not use"]
     return []
+
+
+def _folder(file: str) -> str:
+    """The folder of a module that has `file`; empty for files on top and their test support."""
+    folder = file.partition("/")[0] if "/" in file else ""
+    return "" if folder == "testing" else folder
 
 
 def wrong_imports(root: Path) -> list[str]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make lint`: module order, sizes, words, clang-format, ruff, mypy, clang-tidy.
+"""`make lint`: module order, sizes, words, contracts, clang-format, ruff, mypy, clang-tidy.
 
 `--fix` formats in place. clang-tidy is slow, so a file that passed is not checked again until it,
 a header or the configuration changes (stamps in build/tidy).
@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import check_contracts  # noqa: E402
 import check_modules  # noqa: E402
 import check_names  # noqa: E402
 import check_words  # noqa: E402
@@ -122,8 +123,8 @@ def main() -> int:
         fixed = run("clang-format", "-i", *sources) and run(ruff, "check", "--fix", ".")
         return 0 if fixed and run(ruff, "format", ".") else 1
     problems = check_modules.wrong_arrows(ROOT) + check_names.clashes(ROOT) + too_long()
-    problems += check_words.problems(ROOT)
-    print("\n".join(problems) if problems else "modules, sizes and words: in order")
+    problems += check_words.problems(ROOT) + check_contracts.problems(ROOT)
+    print("\n".join(problems) if problems else "modules, sizes, words and contracts: in order")
     good = not problems
     good &= run("clang-format", "--dry-run", "-Werror", *sources)
     good &= run(ruff, "check", ".") and run(ruff, "format", "--check", ".")

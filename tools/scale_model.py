@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass, replace
 
 CHUNK = 256 << 10  # of the ring and the tree
-# The limits of hearth/collective/message_backend.cc.
+# The limits of hearth/collective/algorithms/message_backend.cc.
 DIRECT_BYTES = 32 << 10
 DIRECT_RANKS = 8
 HALVING_BYTES = 1 << 20

@@ -1,4 +1,3 @@
-// A point in time that limits a wait. Copyable, safe to share between threads.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 
 namespace hearth {
 
+// A point in time that limits a wait. Copyable, safe to share between threads.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

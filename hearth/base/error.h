@@ -1,5 +1,3 @@
-// The error type of the core. Its message is one sentence: what failed, with which values and
-// where, and what to do. python/bindings/errors.cc maps codes to Python exception classes.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,6 +27,8 @@ std::string_view ErrorCodeName(ErrorCode code);
 // The inverse; kInternal for an unknown name.
 ErrorCode ErrorCodeFromName(std::string_view name);
 
+// The error type of the core. Its message is one sentence: what failed, with which values and
+// where, and what to do. python/bindings/errors.cc maps codes to Python exception classes.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}

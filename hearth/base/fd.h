@@ -1,4 +1,3 @@
-// Owns one file descriptor and closes it. Modification is not thread-safe.
 #pragma once
 
 #include <unistd.h>
@@ -7,6 +6,7 @@
 
 namespace hearth {
 
+// Owns one file descriptor and closes it. Modification is not thread-safe.
 class Fd {
  public:
   Fd() = default;
@@ -30,5 +30,8 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+// A close-on-exec duplicate. Throws the error of errno, as without free descriptors.
+Fd Duplicate(int fd);
 
 }  // namespace hearth

@@ -1,7 +1,10 @@
 #include "hearth/base/fd.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "hearth/base/error.h"
 
 namespace hearth {
 namespace {
@@ -33,6 +36,19 @@ TEST(Fd, ReleasedDescriptorStaysOpen) {
   }
   EXPECT_TRUE(IsOpen(number));
   ::close(number);
+}
+
+TEST(Fd, ADuplicateIsIndependentAndClosedOnExec) {
+  Fd copy = Duplicate(0);
+  EXPECT_TRUE(copy.get() > 0 && IsOpen(copy.get()));
+  EXPECT_EQ(::fcntl(copy.get(), F_GETFD), FD_CLOEXEC);
+  copy.Reset();
+  EXPECT_TRUE(IsOpen(0));
+}
+
+TEST(Fd, ADuplicateOfNoDescriptorIsAnErrorThatNamesIt) {
+  EXPECT_THAT([] { Duplicate(-1); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("descriptor -1")));
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-// spdlog sink of log_files.h. Included by log.cc only.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -11,6 +10,7 @@
 
 namespace hearth::log {
 
+// spdlog sink of log_files.h. Included by log.cc only.
 class FileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   // As WriteFiles in log_files.h.

@@ -67,6 +67,7 @@ struct PortRange {
   int last() const { return first + count - 1; }
 };
 
+// A listening TCP socket. One thread accepts; port() and fd() may be called by any.
 class TcpListener {
  public:
   // Binds to the interface with the address `host`; port 0 is chosen by the system.

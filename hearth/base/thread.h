@@ -1,4 +1,3 @@
-// A joinable thread that passes its exception to Join.
 #pragma once
 
 #include <exception>
@@ -9,6 +8,7 @@
 
 namespace hearth {
 
+// A joinable thread that passes its exception to Join.
 class Thread {
  public:
   Thread() = default;

@@ -32,6 +32,7 @@ class Details {
   std::string json_;  // the fields, without braces
 };
 
+// A finished activity of the calling thread.
 struct Event {
   const char* category;  // JSON-safe, e.g. "collective"
   std::string_view name;

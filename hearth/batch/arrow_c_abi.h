@@ -6,6 +6,7 @@
 
 extern "C" {
 
+// Type of a column or batch. Its owner calls `release` once; null: released.
 struct ArrowSchema {
   const char* format;
   const char* name;
@@ -18,6 +19,7 @@ struct ArrowSchema {
   void* private_data;
 };
 
+// Data of a column or batch. Its owner calls `release` once; null: released.
 struct ArrowArray {
   int64_t length;
   int64_t null_count;  // -1: not computed
@@ -31,6 +33,7 @@ struct ArrowArray {
   void* private_data;
 };
 
+// A stream of batches of one schema. Its functions return 0 or an errno. One thread.
 struct ArrowArrayStream {
   int (*get_schema)(ArrowArrayStream*, ArrowSchema* out);
   int (*get_next)(ArrowArrayStream*, ArrowArray* out);

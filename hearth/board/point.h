@@ -1,4 +1,3 @@
-// A metric of a training at an iteration, or a text about it.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +5,7 @@
 
 namespace hearth::board {
 
+// A metric of a training at an iteration, or a text about it.
 struct Point {
   double at = 0;  // seconds since 1970
   int64_t step = 0;

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/call.h"
-#include "hearth/collective/data_type.h"
+#include "hearth/collective/common/call.h"
+#include "hearth/collective/common/data_type.h"
 
 namespace hearth::collective {
 
 class Group;
 
+// Options of BucketReducer.
 struct BucketReducerOptions {
   size_t bucket_bytes = 4 << 20;  // a larger piece gets a bucket to itself
   double timeout_s = 30;          // for the all-reduce of one bucket

@@ -87,7 +87,7 @@ Request RequestOf(const hearth_operation& operation, int world) {
   if (operation.name != nullptr) request.name = operation.name;
   if (operation.shape != nullptr) {
     const char* type = operation.type_name != nullptr ? operation.type_name : NameOf(request.type);
-    request.form = FormOf(type, {operation.shape, static_cast<size_t>(operation.dims)});
+    request.signature = SignatureOf(type, {operation.shape, static_cast<size_t>(operation.dims)});
   }
   request.step = operation.step;
   return request;

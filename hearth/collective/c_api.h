@@ -51,7 +51,7 @@ enum hearth_result HEARTH_OF_INT {
   HEARTH_FAILED = 4       /* any other failure, such as an abort */
 };
 
-/* Fields as in hearth/collective/request.h: `count` is that of the output; null input: in place. */
+/* Fields as in common/request.h: `count` is that of the output; null input: in place. */
 typedef struct hearth_operation {
   enum hearth_operation_kind kind;
   const void* input;
@@ -74,6 +74,7 @@ typedef struct hearth_operation {
  * operation is rejected. `message` is valid during the call. */
 typedef void (*hearth_done)(void* context, enum hearth_result result, const char* message);
 
+/* A queue as C functions. Any thread may submit; the order is the same on all ranks. */
 typedef struct hearth_collective {
   void* self;
   int rank;

@@ -3,20 +3,20 @@
 
 #include "hearth/collective/connector.h"
 #include "hearth/collective/group_impl.h"
-#include "hearth/collective/listen_address.h"
+#include "hearth/collective/transport/listen_address.h"
 #include "hearth/collective/transport_choice.h"
 #include "hearth/rendezvous/member.h"
 
 namespace hearth::collective {
 namespace {
 
-std::vector<Draft> MakeDrafts(const Identity& identity) {
+std::vector<PendingRank> MakePendingRanks(const Identity& identity) {
   const int ranks = identity.options.local_ranks;
   Require(ranks >= 1, ErrorCode::kInvalidArgument, "a process needs at least 1 rank, not {}",
           ranks);
-  std::vector<Draft> drafts;
-  for (int i = 0; i < ranks; ++i) drafts.push_back(MakeDraft(identity));
-  return drafts;
+  std::vector<PendingRank> pending;
+  for (int i = 0; i < ranks; ++i) pending.push_back(MakePendingRank(identity));
+  return pending;
 }
 
 GroupOptions WithEnvironment(const GroupOptions& options) {
@@ -36,11 +36,11 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
                              .reporter = MakeStepReporter(member),
                              .token = member.token(),
                              .generation = static_cast<int>(member.generation())};
-  std::vector<Draft> drafts = MakeDrafts(identity);
+  std::vector<PendingRank> pending = MakePendingRanks(identity);
   std::vector<rendezvous::FailureWatch::Subscription> subscriptions;
-  for (const Draft& draft : drafts) {
+  for (const PendingRank& rank : pending) {
     subscriptions.push_back(member.OnFailure(
-        [abort = draft.abort](const rendezvous::Failure& f) { abort->Raise(f.Describe()); }));
+        [abort = rank.abort](const rendezvous::Failure& f) { abort->Raise(f.Describe()); }));
   }
   const Setup setup = {.identity = identity,
                        .gather =
@@ -49,7 +49,7 @@ std::vector<std::unique_ptr<Group>> Group::Connect(rendezvous::Member& member,
                            },
                        .process = member.rank(),
                        .deadline = deadline};
-  auto groups = Connector(setup, drafts).Connect();
+  auto groups = Connector(setup, pending).Connect();
   for (size_t i = 0; i < groups.size(); ++i) {
     groups[i]->impl_->failure_subscription = std::move(subscriptions[i]);
   }
@@ -64,13 +64,13 @@ std::vector<std::unique_ptr<Group>> Group::ConnectThreads(int ranks) {
                                          .only_shared_memory = only_shared},
                              .host = "this process",
                              .reporter = MakeThreadStepReporter()};
-  std::vector<Draft> drafts = MakeDrafts(identity);
+  std::vector<PendingRank> pending = MakePendingRanks(identity);
   const Setup setup = {
       .identity = identity,
       .gather = [](const std::string&,
                    const nlohmann::json& value) { return std::vector<nlohmann::json>{value}; },
       .deadline = Deadline::After(identity.options.timeout_s)};
-  return Connector(setup, drafts).Connect();
+  return Connector(setup, pending).Connect();
 }
 
 }  // namespace hearth::collective

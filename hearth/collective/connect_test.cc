@@ -12,8 +12,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/socket.h"
-#include "hearth/collective/rdma_device.h"
 #include "hearth/collective/testing/ranks_testing.h"
+#include "hearth/collective/transport/rdma_device.h"
 #include "hearth/collective/transport_choice.h"
 
 namespace hearth::collective {

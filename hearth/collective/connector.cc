@@ -11,10 +11,10 @@
 #include "hearth/base/timeline.h"
 #include "hearth/collective/group_impl.h"
 #include "hearth/collective/hierarchical_backend.h"
-#include "hearth/collective/shared_backend.h"
-#include "hearth/collective/tcp_transport.h"
-#include "hearth/collective/tls_stream.h"
-#include "hearth/collective/ucx_transport.h"
+#include "hearth/collective/shared/shared_backend.h"
+#include "hearth/collective/transport/tcp_transport.h"
+#include "hearth/collective/transport/tls_stream.h"
+#include "hearth/collective/transport/ucx_transport.h"
 
 namespace hearth::collective {
 namespace {
@@ -30,26 +30,26 @@ void ForEachIndex(size_t count, const std::function<void(size_t)>& body) {
 
 }  // namespace
 
-Draft MakeDraft(const Identity& identity) {
-  Draft draft;
-  if (identity.token.empty()) return draft;
+PendingRank MakePendingRank(const Identity& identity) {
+  PendingRank pending;
+  if (identity.token.empty()) return pending;
   const GroupOptions& options = identity.options;
-  draft.listener = std::make_unique<TcpListener>(
+  pending.listener = std::make_unique<TcpListener>(
       options.listen_host,
       PortRange{options.listen_port, options.listen_ports, "spark.hearth.mesh.port"});
-  return draft;
+  return pending;
 }
 
-struct Connector::Half {
+struct Connector::PartialRank {
   std::unique_ptr<Group::Impl> impl;
   HierarchicalBackend::Parts parts;  // empty if the backend needs none
 };
 
-Connector::Connector(const Setup& setup, std::vector<Draft>& drafts)
+Connector::Connector(const Setup& setup, std::vector<PendingRank>& pending)
     : setup_(setup),
-      drafts_(drafts),
+      pending_(pending),
       table_(ExchangeInfos(setup.gather, setup.process, OwnInfos())),
-      topology_(ExchangeReach(setup.gather, table_, static_cast<int>(drafts.size()))),
+      topology_(ExchangeReach(setup.gather, table_, static_cast<int>(pending.size()))),
       inter_host_(ChooseInterHostTransport(setup.identity.options, table_.ranks)),
       description_(topology_.Describe(inter_host_.Name())),
       // The nonce of any rank identifies the group. Only digits of its hash are public: knowing
@@ -60,73 +60,73 @@ std::vector<std::unique_ptr<Group>> Connector::Connect() {
   Require(!setup_.identity.options.only_shared_memory || topology_.one_host(),
           ErrorCode::kInvalidArgument,
           "HEARTH_TRANSPORT=shm, but the ranks are on more than one host or cannot share memory: "
-          "they would talk over {}; use auto",
+          "they would communicate by {}; use auto",
           description_);
   if (table_.first_local == 0 && table_.ranks.size() > 1) {
-    log::Info("{} ranks talk over {}{}", table_.ranks.size(), description_,
+    log::Info("{} ranks communicate by {}{}", table_.ranks.size(), description_,
               topology_.one_host() ? "" : " (" + inter_host_.reason + ")");
   }
   if (!setup_.identity.token.empty()) timeline::NameProcess(Info(table_.first_local).peer.name());
-  std::vector<Half> halves(drafts_.size());
-  ForEachIndex(halves.size(), [&](size_t i) { halves[i] = ConnectHalf(i); });
-  // Peers open the pages by the drafts' descriptors, which close soon. The listener must not see
-  // clients for the mesh of all ranks while it still accepts those of the mesh across hosts.
+  std::vector<PartialRank> partial_ranks(pending_.size());
+  ForEachIndex(partial_ranks.size(), [&](size_t i) { partial_ranks[i] = ConnectPart(i); });
+  // Peers open the pages by the pending ranks' descriptors, which close soon. The listener must not
+  // see clients for the mesh of all ranks while it still accepts those of the mesh across hosts.
   setup_.gather("collective connected", nullptr);
-  ForEachIndex(halves.size(), [&](size_t i) { ConnectAll(halves[i], drafts_[i]); });
+  ForEachIndex(partial_ranks.size(), [&](size_t i) { ConnectAll(partial_ranks[i], pending_[i]); });
   std::vector<std::unique_ptr<Group>> groups;
-  for (Half& half : halves) {
-    half.impl->stalls = MakeStallWatch(half.impl->rank);
-    groups.push_back(std::make_unique<Group>(std::move(half.impl)));
+  for (PartialRank& partial : partial_ranks) {
+    partial.impl->stalls = MakeStallWatch(partial.impl->rank);
+    groups.push_back(std::make_unique<Group>(std::move(partial.impl)));
   }
   return groups;
 }
 
 std::vector<RankInfo> Connector::OwnInfos() const {
   std::vector<RankInfo> infos;
-  for (const Draft& draft : drafts_) {
+  for (const PendingRank& pending : pending_) {
     RankInfo& info = infos.emplace_back();
     info.peer.host = setup_.identity.host;
     info.host_id = setup_.identity.options.host_id;
     info.shares_memory = setup_.identity.options.shared_memory;
-    info.page = draft.page.address;
+    info.page = pending.page.address;
     info.address = setup_.identity.options.listen_host;
-    if (draft.listener == nullptr) continue;
-    info.port = draft.listener->port();
+    if (pending.listener == nullptr) continue;
+    info.port = pending.listener->port();
     info.rdma = OwnRdmaDevice(setup_.identity.options);
     info.encrypts = setup_.identity.options.encrypt;
   }
   return infos;
 }
 
-Connector::Half Connector::ConnectHalf(size_t local) {
-  Draft& draft = drafts_[local];
-  Half half = {.impl = std::make_unique<Group::Impl>(), .parts = {}};
-  Group::Impl& impl = *half.impl;
+Connector::PartialRank Connector::ConnectPart(size_t local) {
+  PendingRank& pending = pending_[local];
+  PartialRank partial = {.impl = std::make_unique<Group::Impl>(), .parts = {}};
+  Group::Impl& impl = *partial.impl;
   impl.rank = table_.first_local + static_cast<int>(local);
   impl.world = topology_.world();
   impl.identity = setup_.identity;
   impl.name = name_;
   impl.description = description_;
-  impl.abort = draft.abort;
-  impl.local = MakeLocalRanks(impl.rank, draft);
+  impl.abort = pending.abort;
+  impl.local = MakeLocalRanks(impl.rank, pending);
   impl.arena = std::make_unique<Arena>(*impl.local);
-  impl.backend = MakeBackend(half, draft);
-  return half;
+  impl.backend = MakeBackend(partial, pending);
+  return partial;
 }
 
-void Connector::ConnectAll(Half& half, const Draft& draft) {
-  if (half.parts.within == nullptr) return;
-  half.parts.direct = MakeMessages(half.impl->rank, AllRanks(), "all", draft);
-  half.impl->backend =
-      std::make_unique<HierarchicalBackend>(topology_, half.impl->rank, std::move(half.parts));
+void Connector::ConnectAll(PartialRank& partial, const PendingRank& pending) {
+  if (partial.parts.within == nullptr) return;
+  partial.parts.direct = MakeMessages(partial.impl->rank, AllRanks(), "all", pending);
+  partial.impl->backend = std::make_unique<HierarchicalBackend>(topology_, partial.impl->rank,
+                                                                std::move(partial.parts));
 }
 
-std::unique_ptr<LocalRanks> Connector::MakeLocalRanks(int self, Draft& draft) {
+std::unique_ptr<LocalRanks> Connector::MakeLocalRanks(int self, PendingRank& pending) {
   std::vector<LocalRanks::Member> members;
   for (const int rank : topology_.host_of(self)) {
     const RankInfo& info = Info(rank);
     if (rank == self) {
-      members.push_back({info.peer, info.page.pid, std::move(draft.page.mapping)});
+      members.push_back({info.peer, info.page.pid, std::move(pending.page.mapping)});
       continue;
     }
     std::optional<Mapping> page = OpenSharedPage(info.page);
@@ -134,21 +134,22 @@ std::unique_ptr<LocalRanks> Connector::MakeLocalRanks(int self, Draft& draft) {
             info.peer.name());
     members.push_back({info.peer, info.page.pid, std::move(*page)});
   }
-  return std::make_unique<LocalRanks>(std::move(members), topology_.Find(self).index, draft.abort);
+  return std::make_unique<LocalRanks>(std::move(members), topology_.Find(self).index,
+                                      pending.abort);
 }
 
 // Null if several hosts have several ranks: the caller then builds a hierarchical backend.
-std::unique_ptr<Backend> Connector::MakeBackend(Half& half, Draft& draft) {
-  Group::Impl& impl = *half.impl;
+std::unique_ptr<Backend> Connector::MakeBackend(PartialRank& partial, PendingRank& pending) {
+  Group::Impl& impl = *partial.impl;
   if (topology_.one_rank_per_host() && topology_.world() > 1) {
-    return MakeMessages(impl.rank, AllRanks(), "all", draft);
+    return MakeMessages(impl.rank, AllRanks(), "all", pending);
   }
   auto within = std::make_unique<SharedBackend>(*impl.local, *impl.arena, setup_.deadline);
   if (topology_.one_host()) return within;
-  half.parts.within = std::move(within);
+  partial.parts.within = std::move(within);
   const int index = topology_.Find(impl.rank).index;
   if (index < topology_.parts()) {
-    half.parts.across = MakeMessages(impl.rank, topology_.Across(index), "across", draft);
+    partial.parts.across = MakeMessages(impl.rank, topology_.Across(index), "across", pending);
   }
   return nullptr;
 }
@@ -169,7 +170,7 @@ std::vector<int> Connector::AllRanks() const {
 
 std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vector<int>& ranks,
                                                         const std::string& kind,
-                                                        const Draft& draft) {
+                                                        const PendingRank& pending) {
   MeshSetup mesh = {.token = setup_.identity.token,
                     // The nonce of any rank is unique and known to all.
                     .session = HexEncode(Info(0).page.nonce) + " " + kind,
@@ -181,14 +182,14 @@ std::unique_ptr<MessageBackend> Connector::MakeMessages(int self, const std::vec
     peers.push_back(info.peer);
     mesh.ranks.push_back({info.peer, info.address, info.port});
   }
-  auto connections = ConnectMesh(mesh, *draft.listener, *draft.abort, setup_.deadline);
+  auto connections = ConnectMesh(mesh, *pending.listener, *pending.abort, setup_.deadline);
   if (inter_host_.rdma) {
     return std::make_unique<MessageBackend>(
-        std::make_unique<UcxTransport>(std::move(connections), peers, mesh.self, draft.abort,
+        std::make_unique<UcxTransport>(std::move(connections), peers, mesh.self, pending.abort,
                                        UcxTransports(setup_.identity.options), setup_.deadline));
   }
   return std::make_unique<MessageBackend>(std::make_unique<TcpTransport>(
-      MakeStreams(std::move(connections), peers, mesh), peers, mesh.self, draft.abort));
+      MakeStreams(std::move(connections), peers, mesh), peers, mesh.self, pending.abort));
 }
 
 // All ranks process their peers in this order, so that handshakes cannot wait in a cycle.

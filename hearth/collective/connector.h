@@ -1,6 +1,3 @@
-// Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
-// memory, and connects them. Used by one thread; runs one more per rank while it connects. Throws
-// kDeadlineExceeded and kUnavailable, naming the missing rank, and kAborted.
 #pragma once
 
 #include <memory>
@@ -10,17 +7,17 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/socket.h"
-#include "hearth/collective/abort_signal.h"
+#include "hearth/collective/algorithms/message_backend.h"
+#include "hearth/collective/common/abort_signal.h"
 #include "hearth/collective/group.h"
-#include "hearth/collective/local_ranks.h"
-#include "hearth/collective/message_backend.h"
-#include "hearth/collective/peer_stream.h"
 #include "hearth/collective/rank_table.h"
-#include "hearth/collective/shared_page.h"
+#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared/shared_page.h"
 #include "hearth/collective/stall_watch.h"
 #include "hearth/collective/step_reporter.h"
-#include "hearth/collective/tcp_mesh.h"
 #include "hearth/collective/topology.h"
+#include "hearth/collective/transport/peer_stream.h"
+#include "hearth/collective/transport/tcp_mesh.h"
 #include "hearth/collective/transport_choice.h"
 
 namespace hearth::collective {
@@ -43,7 +40,7 @@ struct Setup {
 };
 
 // A rank of this process that is not connected yet.
-struct Draft {
+struct PendingRank {
   OwnPage page = CreateSharedPage();
   // Open only until the group is connected: groups that split off later reuse the ports.
   std::unique_ptr<TcpListener> listener = nullptr;
@@ -51,28 +48,34 @@ struct Draft {
 };
 
 // Listens for the peers, unless all ranks are threads of this process.
-Draft MakeDraft(const Identity& identity);
+PendingRank MakePendingRank(const Identity& identity);
 
+// Builds the groups of one process's ranks: exchanges their addresses, determines which ranks share
+// memory, and connects them. Used by one thread; runs one more per rank while it connects. Throws
+// kDeadlineExceeded and kUnavailable, naming the missing rank, and kAborted.
 class Connector {
  public:
   // Both arguments outlive the connector.
-  Connector(const Setup& setup, std::vector<Draft>& drafts);
+  Connector(const Setup& setup, std::vector<PendingRank>& pending);
 
-  // Returns one group per draft. Collective over all processes.
+  // Number of gathers with which a connector exchanges data, in the constructor and Connect().
+  static constexpr int kGathers = 3;
+
+  // Returns one group per rank of this process. Collective over all processes.
   std::vector<std::unique_ptr<Group>> Connect();
 
  private:
   // A rank without the connections that only some topologies need.
-  struct Half;
+  struct PartialRank;
 
   std::vector<RankInfo> OwnInfos() const;
-  Half ConnectHalf(size_t local);
-  void ConnectAll(Half& half, const Draft& draft);
-  std::unique_ptr<LocalRanks> MakeLocalRanks(int self, Draft& draft);
-  std::unique_ptr<Backend> MakeBackend(Half& half, Draft& draft);
+  PartialRank ConnectPart(size_t local);
+  void ConnectAll(PartialRank& partial, const PendingRank& pending);
+  std::unique_ptr<LocalRanks> MakeLocalRanks(int self, PendingRank& pending);
+  std::unique_ptr<Backend> MakeBackend(PartialRank& partial, PendingRank& pending);
   // `kind` distinguishes the meshes that one listener accepts.
   std::unique_ptr<MessageBackend> MakeMessages(int self, const std::vector<int>& ranks,
-                                               const std::string& kind, const Draft& draft);
+                                               const std::string& kind, const PendingRank& pending);
   std::vector<std::unique_ptr<PeerStream>> MakeStreams(
       std::vector<std::optional<Connection>> connections, const std::vector<Peer>& peers,
       const MeshSetup& mesh) const;
@@ -81,7 +84,7 @@ class Connector {
   const RankInfo& Info(int rank) const { return table_.ranks[static_cast<size_t>(rank)]; }
 
   const Setup& setup_;
-  std::vector<Draft>& drafts_;
+  std::vector<PendingRank>& pending_;
   const RankTable table_;
   const Topology topology_;
   const InterHostTransport inter_host_;

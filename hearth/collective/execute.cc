@@ -2,15 +2,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "hearth/collective/combine.h"
+#include "hearth/collective/common/combine.h"
 #include "hearth/collective/group_impl.h"
 
 namespace hearth::collective {
 namespace {
-
-bool Reduces(Operation operation) {
-  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
-}
 
 bool IsInPlace(const Request& request) {
   return request.input == nullptr || request.input == request.output;
@@ -80,9 +76,11 @@ void Group::Impl::Check(const Request& request) const {
   }
   if (operation == Operation::kAllGather && !request.counts.empty()) {
     const size_t all = std::accumulate(request.counts.begin(), request.counts.end(), size_t{0});
-    Require(request.counts.size() == static_cast<size_t>(world) && all == request.count, kInvalid,
-            "an all-gather of {} elements has {} parts of {} in all; it needs {} parts",
-            request.count, request.counts.size(), all, world);
+    Require(
+        request.counts.size() == static_cast<size_t>(world) && all == request.count, kInvalid,
+        "all-gather of {} elements: {} parts with {} elements in total were given, but the group "
+        "has {} ranks",
+        request.count, request.counts.size(), all, world);
   }
   if (request.memory == Memory::kDevice && operation != Operation::kBarrier) CheckOnDevice(request);
   if (!Reduces(operation)) return;
@@ -93,26 +91,6 @@ void Group::Impl::Check(const Request& request) const {
               (operation == Operation::kAllReduce && adds && request.type == DataType::kFloat32),
           kInvalid, "{}: only sums and means of float32 in an all-reduce can be sent in 16 bits",
           CallOf(request).Describe());
-}
-
-Call Group::Impl::CallOf(const Request& request) const {
-  Call call;
-  call.operation = request.operation;
-  call.bytes = request.count * SizeOf(request.type);
-  call.type = request.type;
-  if (request.operation != Operation::kBarrier) call.memory = request.memory;
-  if (Reduces(request.operation)) {
-    call.op = request.op;
-    call.wire = request.wire;
-  }
-  if (IsPair(request.operation) || request.operation == Operation::kBroadcast) {
-    call.root = request.peer;
-  }
-  for (const size_t count : request.counts) call.AddToDigest(count);
-  call.SetName(request.name);
-  call.SetForm(request.form);
-  call.step = request.step;
-  return call;
 }
 
 Buffer Group::Impl::Prepare(const Request& request) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/data_type.h"
-#include "hearth/collective/request.h"
+#include "hearth/collective/common/data_type.h"
+#include "hearth/collective/common/request.h"
 
 namespace hearth::rendezvous {
 class Member;  // hearth/rendezvous/member.h
@@ -19,11 +19,12 @@ namespace hearth::collective {
 
 // Transport between ranks that share no memory.
 enum class Medium {
-  kAuto,  // RDMA if every rank has an active device, else tcp
+  kAuto,  // RDMA if every rank has an active device, else TCP
   kTcp,
   kRdma,  // an error if a rank has no active device
 };
 
+// How a rank connects to the other ranks of its group.
 struct GroupOptions {
   std::string listen_host = "127.0.0.1";  // the address that the peers connect to
   int listen_port = 0;                    // 0: chosen by the system; else the first port to try
@@ -31,7 +32,7 @@ struct GroupOptions {
   double timeout_s = 30;                  // for connecting, and for Allocate
   double stall_s = 30;        // seconds that an operation waits before it is reported in the log
   int local_ranks = 1;        // ranks in this process, one per device thread
-  bool shared_memory = true;  // false: tcp also within a host
+  bool shared_memory = true;  // false: TCP also within a host
   bool only_shared_memory = false;  // true: fail if ranks do not share memory
   Medium wire = Medium::kAuto;      // the same on all ranks
   bool encrypt = false;             // TLS between ranks that share no memory; the same on all
@@ -47,7 +48,7 @@ struct GroupOptions {
 class Group {
  public:
   // Returns one Group per local rank, in rank order: the local ranks of member 0 come first. Ranks
-  // that can map each other's memory share it; others use authenticated tcp, or RDMA. A failure
+  // that can map each other's memory share it; others use authenticated TCP, or RDMA. A failure
   // that `member` receives aborts the groups; `member` outlives them. The environment variables
   // HEARTH_TRANSPORT and HEARTH_TLS, the same on all ranks, HEARTH_MESH_PORT (transport_choice.h),
   // HEARTH_INTERFACE (listen_address.h) and HEARTH_STALL_SECONDS override the options.
@@ -86,6 +87,7 @@ class Group {
   // Sends each rank's Part(count, world(), rank()) to all ranks.
   void AllGather(void* buffer, size_t count, DataType type, Deadline deadline);
   void Broadcast(void* buffer, size_t bytes, int root, Deadline deadline);
+  // Returns once all ranks have called it. Throws as Run does.
   void Barrier(Deadline deadline);
 
   // Lets requests work on the memory of this rank's CUDA device number `device` (negative: none),

@@ -1,8 +1,8 @@
-// State of a Group. Connector builds it; Group forwards to it.
 #pragma once
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,18 +10,19 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/timeline.h"
-#include "hearth/collective/abort_signal.h"
-#include "hearth/collective/arena.h"
-#include "hearth/collective/backend.h"
+#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/common/backend.h"
 #include "hearth/collective/connector.h"
+#include "hearth/collective/device/nccl_group.h"
 #include "hearth/collective/group.h"
-#include "hearth/collective/local_ranks.h"
-#include "hearth/collective/nccl_group.h"
+#include "hearth/collective/shared/arena.h"
+#include "hearth/collective/shared/local_ranks.h"
 #include "hearth/collective/stall_watch.h"
 #include "hearth/rendezvous/failure_watch.h"
 
 namespace hearth::collective {
 
+// State of a Group. Connector builds it; Group forwards to it.
 class Group::Impl {
  public:
   int rank = 0;
@@ -72,13 +73,14 @@ class Group::Impl {
       return body();
     } catch (const Error& error) {
       Break(call, error);
-    } catch (const std::exception& error) {
+    } catch (const std::bad_alloc& error) {
       Break(call, Error(ErrorCode::kResourceExhausted, error.what()));
+    } catch (const std::exception& error) {
+      Break(call, Error(ErrorCode::kInternal, error.what()));
     }
     throw Error(*broken_);
   }
 
-  Call CallOf(const Request& request) const;
   void ExecuteOnDevice(const Call& call, const Request& request, Deadline deadline);
   void CheckOnDevice(const Request& request) const;
   // Returns the memory that the backend works on in place, after copying the input to it.

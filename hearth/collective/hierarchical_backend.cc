@@ -6,7 +6,7 @@ namespace hearth::collective {
 
 HierarchicalBackend::HierarchicalBackend(Topology topology, int rank, Parts parts)
     : topology_(std::move(topology)),
-      spot_(topology_.Find(rank)),
+      location_(topology_.Find(rank)),
       within_(std::move(parts.within)),
       across_(std::move(parts.across)),
       direct_(std::move(parts.direct)) {}
@@ -22,7 +22,7 @@ void HierarchicalBackend::AllReduce(Buffer data, Reduction how, Deadline deadlin
   within_->InArena(data, [&](Buffer shared) {
     within_->ReduceParts(shared, how.op, parts, deadline);
     if (across_ != nullptr) {
-      across_->AllReduce(shared.Slice(Part(shared.count, parts, spot_.index)), how, deadline);
+      across_->AllReduce(shared.Slice(Part(shared.count, parts, location_.index)), how, deadline);
     }
     within_->GatherParts(shared, parts, deadline);
   });
@@ -47,16 +47,16 @@ void HierarchicalBackend::AllToAll(const std::byte* input, Buffer output, Deadli
 }
 
 void HierarchicalBackend::Broadcast(Buffer data, int root, Deadline deadline) {
-  const Topology::Spot from = topology_.Find(root);
-  const bool here = spot_.host == from.host;
+  const Topology::Location from = topology_.Find(root);
+  const bool here = location_.host == from.host;
   if (here) within_->Broadcast(data, from.index, deadline);
-  if (spot_.index == 0) across_->Broadcast(data, from.host, deadline);
+  if (location_.index == 0) across_->Broadcast(data, from.host, deadline);
   if (!here) within_->Broadcast(data, 0, deadline);
 }
 
 void HierarchicalBackend::Barrier(Deadline deadline) {
   within_->Barrier(deadline);
-  if (spot_.index == 0) across_->Barrier(deadline);
+  if (location_.index == 0) across_->Barrier(deadline);
   within_->Barrier(deadline);
 }
 

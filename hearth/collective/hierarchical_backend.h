@@ -1,18 +1,18 @@
-// Backend for several hosts with more than one rank on some: sums within each host in shared
-// memory, then between hosts by messages, where each of a host's first ranks handles one part of
-// the buffer.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "hearth/collective/backend.h"
-#include "hearth/collective/message_backend.h"
-#include "hearth/collective/shared_backend.h"
+#include "hearth/collective/algorithms/message_backend.h"
+#include "hearth/collective/common/backend.h"
+#include "hearth/collective/shared/shared_backend.h"
 #include "hearth/collective/topology.h"
 
 namespace hearth::collective {
 
+// Backend for several hosts with more than one rank on some: sums within each host in shared
+// memory, then between hosts by messages, where each of a host's first ranks handles one part of
+// the buffer.
 class HierarchicalBackend : public Backend {
  public:
   // `across` connects the ranks that have this one's index on their hosts, numbered by host; null
@@ -40,7 +40,7 @@ class HierarchicalBackend : public Backend {
 
  private:
   const Topology topology_;
-  const Topology::Spot spot_;
+  const Topology::Location location_;
   const std::unique_ptr<SharedBackend> within_;
   const std::unique_ptr<MessageBackend> across_;
   const std::unique_ptr<MessageBackend> direct_;

@@ -98,7 +98,7 @@ std::string Forbidden(const GroupOptions& options, bool one_host) {
   if (options.only_shared_memory) return "shm is required";
   if (one_host && options.shared_memory) return "";
   if (options.encrypt) return "TLS is required between hosts, which NCCL does not support";
-  if (options.wire == Medium::kTcp) return "tcp is required";
+  if (options.wire == Medium::kTcp) return "TCP is required";
   if (options.wire == Medium::kRdma) return "rdma is required";
   return "";
 }
@@ -113,19 +113,19 @@ std::string FirstProblem(const std::vector<std::string>& problems,
 }
 
 // NCCL's connection id.
-struct Ticket {
+struct NcclId {
   nccl::UniqueId id;
   bool is_valid = false;
 };
 
 // Shares rank 0's id.
-Ticket ShareTicket(Group& group, Deadline deadline) {
-  Ticket ticket;
+NcclId ShareNcclId(Group& group, Deadline deadline) {
+  NcclId nccl_id;
   if (group.rank() == 0) {
-    ticket.is_valid = nccl::Library().get_unique_id(&ticket.id) == nccl::kSuccess;
+    nccl_id.is_valid = nccl::Library().get_unique_id(&nccl_id.id) == nccl::kSuccess;
   }
-  group.Broadcast(&ticket, sizeof ticket, 0, deadline);
-  return ticket;
+  group.Broadcast(&nccl_id, sizeof nccl_id, 0, deadline);
+  return nccl_id;
 }
 
 }  // namespace
@@ -156,12 +156,12 @@ bool Group::OpenDevice(int device, Deadline deadline) {
   if (std::none_of(offers.begin(), offers.end(), has_device)) return false;
   std::string problem = ProblemOf(offers);
   if (problem.empty() && world() > 1) {
-    const Ticket ticket = ShareTicket(*this, deadline);
+    const NcclId nccl_id = ShareNcclId(*this, deadline);
     // Leaves time to notify the other ranks.
     const double patience = std::min(impl_->identity.options.timeout_s, deadline.remaining() / 2);
     const std::string failed =
-        ticket.is_valid ? impl_->ConnectDevices(device, ticket.id, Deadline::After(patience))
-                        : "NCCL cannot create an id";
+        nccl_id.is_valid ? impl_->ConnectDevices(device, nccl_id.id, Deadline::After(patience))
+                         : "NCCL cannot create an id";
     problem = FirstProblem(GatherTexts(*this, failed, deadline), offers);
     if (!problem.empty()) impl_->devices.reset();
   }

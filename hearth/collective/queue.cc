@@ -27,21 +27,6 @@ struct Handle::State {
     if (on_done) on_done(failure);
   }
 
-  std::string Describe() const {
-    Call call;
-    call.operation = request.operation;
-    call.type = request.type;
-    call.op = request.op;
-    call.wire = request.wire;
-    call.root = request.peer;
-    call.memory = request.memory;
-    call.bytes = request.count * SizeOf(request.type);
-    call.SetName(request.name);
-    call.SetForm(request.form);
-    call.step = request.step;
-    return call.Describe();
-  }
-
   const Request request;
   const Queue::Callback on_done;
   std::mutex mutex;
@@ -64,7 +49,7 @@ void Handle::Wait(Deadline deadline) const {
   } else {
     Require(state_->changed.wait_until(lock, deadline.at(), over), ErrorCode::kDeadlineExceeded,
             "{} did not finish before the deadline; it continues in the background",
-            state_->Describe());
+            CallOf(state_->request).Describe());
   }
   if (state_->error != nullptr) std::rethrow_exception(state_->error);
 }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/request.h"
+#include "hearth/collective/common/request.h"
 
 namespace hearth::collective {
 
@@ -29,6 +29,7 @@ class Handle {
   std::shared_ptr<State> state_;
 };
 
+// Executes a group's operations in a background thread, in the order of submission.
 class Queue {
  public:
   // The group outlives the queue and is used by the queue alone, except for Abort. An operation has

@@ -1,15 +1,15 @@
-// Connection data of a rank, exchanged through the rendezvous.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "hearth/collective/peer.h"
-#include "hearth/collective/rdma_device.h"
-#include "hearth/collective/shared_page.h"
+#include "hearth/collective/common/peer.h"
+#include "hearth/collective/shared/shared_page.h"
+#include "hearth/collective/transport/rdma_device.h"
 
 namespace hearth::collective {
 
+// Connection data of a rank, exchanged through the rendezvous.
 struct RankInfo {
   Peer peer;  // the rank number is not sent: it follows from the order of the processes
   std::string host_id;

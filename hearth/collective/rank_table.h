@@ -14,6 +14,7 @@ namespace hearth::collective {
 using Gather = std::function<std::vector<nlohmann::json>(const std::string& name,
                                                          const nlohmann::json& value)>;
 
+// The connection data of all ranks of a group.
 struct RankTable {
   std::vector<RankInfo> ranks;  // of all processes, by rank
   int first_local = 0;          // the first rank of this process

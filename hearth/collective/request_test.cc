@@ -12,7 +12,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/testing/deadline_testing.h"
-#include "hearth/collective/half.h"
+#include "hearth/collective/common/half.h"
 #include "hearth/collective/queue.h"
 #include "hearth/collective/testing/ranks_testing.h"
 
@@ -292,7 +292,7 @@ TEST_P(Requests, InvalidRequestsAreRejectedAndTheGroupStaysUsable) {
                 HasSubstr("with itself"));
     EXPECT_THAT(refused({.operation = Operation::kReceive, .peer = -1}), HasSubstr("has ranks 0"));
     EXPECT_THAT(refused({.operation = Operation::kAllGather, .count = 3, .counts = {2}}),
-                HasSubstr("an all-gather of 3 elements has 1 parts of 2"));
+                HasSubstr("all-gather of 3 elements: 1 parts with 2 elements"));
     if (world() > 1) {
       EXPECT_THAT(refused({.operation = Operation::kAllToAll, .count = 1}),
                   HasSubstr("cannot be divided"));

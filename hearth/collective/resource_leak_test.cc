@@ -16,9 +16,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
-#include "hearth/collective/abort_signal.h"
+#include "hearth/collective/common/abort_signal.h"
 #include "hearth/collective/queue.h"
-#include "hearth/collective/shared_page.h"
+#include "hearth/collective/shared/shared_page.h"
 #include "hearth/collective/testing/device_testing.h"
 #include "hearth/collective/testing/failure_testing.h"
 #include "hearth/collective/testing/process_resources_testing.h"

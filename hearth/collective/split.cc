@@ -25,9 +25,6 @@ std::vector<nlohmann::json> GatherOfColor(Group& group, const std::vector<int64_
   return mine;
 }
 
-// Number of gathers that Connector makes.
-constexpr int kGathers = 3;
-
 }  // namespace
 
 std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
@@ -35,7 +32,7 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
   colors[static_cast<size_t>(rank())] = color;
   AllGather(colors.data(), colors.size(), DataType::kInt64, deadline);
   if (color < 0) {
-    for (int i = 0; i < kGathers; ++i) GatherTexts(*this, "", deadline);
+    for (int i = 0; i < Connector::kGathers; ++i) GatherTexts(*this, "", deadline);
     return nullptr;
   }
   Identity identity = impl_->identity;
@@ -48,10 +45,10 @@ std::unique_ptr<Group> Group::Split(int color, Deadline deadline) {
                            },
                        .process = static_cast<int>(std::count(colors.begin(), before, color)),
                        .deadline = deadline};
-  std::vector<Draft> drafts;
-  drafts.push_back(MakeDraft(identity));
-  impl_->abort->PassOnTo(drafts.front().abort);
-  return std::move(Connector(setup, drafts).Connect().front());
+  std::vector<PendingRank> pending;
+  pending.push_back(MakePendingRank(identity));
+  impl_->abort->PassOnTo(pending.front().abort);
+  return std::move(Connector(setup, pending).Connect().front());
 }
 
 }  // namespace hearth::collective

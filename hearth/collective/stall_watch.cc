@@ -105,7 +105,7 @@ std::string StallWatch::MissingRanks() {
       running.seconds() < kTicksToKnow * tick_s_) {
     return "";
   }
-  const auto absent = Ask(running);
+  const auto absent = QueryMissingRanks(running);
   return absent ? NamesOf(*absent) : "";
 }
 
@@ -114,12 +114,12 @@ void StallWatch::Watch() {
   const std::chrono::duration<double> tick(tick_s_);
   while (!changed_.wait_for(lock, tick, [&] { return ending_; })) {
     lock.unlock();
-    Look();
+    Poll();
     lock.lock();
   }
 }
 
-void StallWatch::Look() {
+void StallWatch::Poll() {
   const Running running = Now();
   const bool same = reported_ && reported_->number == running.number;
   if (reported_ && !(same && running.runs)) {
@@ -132,8 +132,7 @@ void StallWatch::Look() {
   }
   const double seconds = running.seconds();
   if (seconds < tick_s_) return;
-  // Also after it has ended: a rank that left it before others arrived, such as a broadcast's root,
-  // has reached it.
+  // Report finished operations as well: a broadcast's root may finish before the others arrive.
   if (reported_step_ < running.step) {
     reported_step_ = running.step;
     reporter_->Report(Self(running));
@@ -164,14 +163,14 @@ std::string StallWatch::ReasonOf(const Running& running) {
     return fmt::format("{} has not taken part",
                        ranks_[static_cast<size_t>(running.call.root)].name());
   }
-  const auto absent = Ask(running);
+  const auto absent = QueryMissingRanks(running);
   if (!absent) return "the rendezvous does not know which ranks have not arrived";
   if (absent->empty()) return "all ranks have arrived, but not all of their data";
   return fmt::format("{} {} not arrived", NamesOf(*absent), absent->size() == 1 ? "has" : "have");
 }
 
-std::optional<std::vector<int>> StallWatch::Ask(const Running& running) {
-  const std::lock_guard lock(ask_mutex_);
+std::optional<std::vector<int>> StallWatch::QueryMissingRanks(const Running& running) {
+  const std::lock_guard lock(query_mutex_);
   reporter_->Report(Self(running));
   return reporter_->RanksBehind(Self(running));
 }

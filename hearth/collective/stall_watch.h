@@ -12,8 +12,8 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/thread.h"
-#include "hearth/collective/call.h"
-#include "hearth/collective/peer.h"
+#include "hearth/collective/common/call.h"
+#include "hearth/collective/common/peer.h"
 #include "hearth/collective/step_reporter.h"
 
 namespace hearth::collective {
@@ -65,10 +65,10 @@ class StallWatch {
   };
 
   void Watch();
-  void Look();
+  void Poll();
   void Report(const Running& running);
   std::string ReasonOf(const Running& running);
-  std::optional<std::vector<int>> Ask(const Running& running);
+  std::optional<std::vector<int>> QueryMissingRanks(const Running& running);
   std::string NamesOf(const std::vector<int>& ranks) const;
   Running Now();
   std::string Name() const { return ranks_[static_cast<size_t>(self_)].name(); }
@@ -81,7 +81,7 @@ class StallWatch {
   const double tick_s_;
   const std::shared_ptr<StepReporter> reporter_;
 
-  std::mutex ask_mutex_;  // serialises queries
+  std::mutex query_mutex_;  // serialises queries
 
   std::mutex mutex_;
   std::condition_variable changed_;

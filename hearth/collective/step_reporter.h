@@ -1,4 +1,3 @@
-// Reports the operations that ranks have reached, and finds ranks that have not. Any thread.
 #pragma once
 
 #include <memory>
@@ -13,6 +12,7 @@ class Member;  // hearth/rendezvous/member.h
 
 namespace hearth::collective {
 
+// Reports the operations that ranks have reached, and finds ranks that have not. Any thread.
 class StepReporter {
  public:
   virtual ~StepReporter() = default;

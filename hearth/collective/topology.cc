@@ -19,7 +19,7 @@ Topology::Topology(const std::vector<std::vector<bool>>& reach) {
     const auto index = static_cast<int>(host - hosts_.begin());
     if (host == hosts_.end()) hosts_.emplace_back();
     std::vector<int>& members = hosts_[static_cast<size_t>(index)];
-    spots_.push_back({index, static_cast<int>(members.size())});
+    locations_.push_back({index, static_cast<int>(members.size())});
     members.push_back(rank);
   }
   const bool equal = std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& members) {

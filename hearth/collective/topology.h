@@ -1,4 +1,3 @@
-// Groups ranks by shared memory. A "host" here is a set of ranks that can map each other's memory.
 #pragma once
 
 #include <string>
@@ -6,9 +5,10 @@
 
 namespace hearth::collective {
 
+// Groups ranks by shared memory. A "host" here is a set of ranks that can map each other's memory.
 class Topology {
  public:
-  struct Spot {
+  struct Location {
     int host = 0;
     int index = 0;  // among the ranks of the host
   };
@@ -17,15 +17,15 @@ class Topology {
   // rank computes the same topology even if reach is not symmetric.
   explicit Topology(const std::vector<std::vector<bool>>& reach);
 
-  int world() const { return static_cast<int>(spots_.size()); }
+  int world() const { return static_cast<int>(locations_.size()); }
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
-  Spot Find(int rank) const { return spots_[static_cast<size_t>(rank)]; }
+  Location Find(int rank) const { return locations_[static_cast<size_t>(rank)]; }
   const std::vector<int>& host_of(int rank) const {
     return hosts_[static_cast<size_t>(Find(rank).host)];
   }
 
   bool one_host() const { return hosts_.size() == 1; }
-  bool one_rank_per_host() const { return hosts_.size() == spots_.size(); }
+  bool one_rank_per_host() const { return hosts_.size() == locations_.size(); }
   // How many ranks of each host communicate with other hosts: all if hosts are of equal size, else
   // one.
   int parts() const { return parts_; }
@@ -38,7 +38,7 @@ class Topology {
 
  private:
   std::vector<std::vector<int>> hosts_;
-  std::vector<Spot> spots_;
+  std::vector<Location> locations_;
   int parts_ = 1;
 };
 

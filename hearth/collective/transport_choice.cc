@@ -6,7 +6,7 @@
 #include <string>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/ucx_api.h"
+#include "hearth/collective/transport/ucx_api.h"
 
 namespace hearth::collective {
 namespace {

@@ -21,7 +21,7 @@ RdmaDevice OwnRdmaDevice(const GroupOptions& options);
 // Transport between ranks that share no memory. All ranks compute the same value.
 struct InterHostTransport {
   bool rdma = false;
-  bool encrypted = false;  // only with tcp
+  bool encrypted = false;  // only with TCP
   std::string reason;      // for the log: the device and UCX_TLS, or why RDMA is not used
 
   std::string Name() const { return rdma ? "rdma" : encrypted ? "tcp with TLS" : "tcp"; }

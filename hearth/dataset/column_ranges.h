@@ -10,6 +10,7 @@
 
 namespace hearth::dataset {
 
+// The items of one row of a list column, [begin, end).
 struct ItemRange {
   int64_t begin, end;
 };

@@ -35,15 +35,15 @@ class RunsImage {
  public:
   explicit RunsImage(int64_t rows) : rows_(rows) {}
 
-  void AddColumn(std::vector<ValueRun> runs, const ColumnView& form) {
+  void AddColumn(std::vector<ValueRun> runs, const ColumnView& column) {
     ++columns_;
-    AddNode(std::move(runs), form);
+    AddNode(std::move(runs), column);
   }
   uint64_t Plan();
   void Write(std::span<std::byte> image) const;
 
  private:
-  void AddNode(std::vector<ValueRun> runs, const ColumnView& form);
+  void AddNode(std::vector<ValueRun> runs, const ColumnView& column);
   void PlanNode(CopiedNode& node);
   uint64_t Reserve(uint64_t bytes) {
     const uint64_t offset = bytes_;
@@ -92,32 +92,32 @@ ColumnType CopiedType(ColumnType type, int64_t total) {
   }
 }
 
-void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& form) {
+void RunsImage::AddNode(std::vector<ValueRun> runs, const ColumnView& column) {
   CopiedNode node;
-  node.name = form.name();
-  node.entry.children = static_cast<uint32_t>(form.children().size());
-  node.entry.list_size = static_cast<uint64_t>(form.list_size());
+  node.name = column.name();
+  node.entry.children = static_cast<uint32_t>(column.children().size());
+  node.entry.list_size = static_cast<uint64_t>(column.list_size());
   node.entry.length = static_cast<uint64_t>(CountOf(runs));
   int64_t total = 0;  // string bytes or list items
-  std::vector<std::vector<ValueRun>> children(form.children().size());
+  std::vector<std::vector<ValueRun>> children(column.children().size());
   for (const ValueRun& run : runs) {
     for (size_t i = 0; i < children.size(); ++i) {
       ItemRange range = {run.begin, run.begin + run.count};
-      if (batch::IsList(form.type())) range = ItemsOfRun(run);
+      if (batch::IsList(column.type())) range = ItemsOfRun(run);
       children[i].push_back({&run.column->children()[i], range.begin, range.end - range.begin});
       total += range.end - range.begin;
     }
-    for (int64_t i = 0; batch::IsBytes(form.type()) && i < run.count; ++i) {
+    for (int64_t i = 0; batch::IsBytes(column.type()) && i < run.count; ++i) {
       total += static_cast<int64_t>(BytesAt(*run.column, run.begin + i).size());
     }
   }
-  const ColumnType type = CopiedType(form.type(), total);
+  const ColumnType type = CopiedType(column.type(), total);
   node.entry.type = static_cast<uint32_t>(type);
   if (batch::IsBytes(type)) node.entry.data_bytes = static_cast<uint64_t>(total);
   node.runs = std::move(runs);
   nodes_.push_back(std::move(node));
   for (size_t i = 0; i < children.size(); ++i) {
-    AddNode(std::move(children[i]), form.children()[i]);
+    AddNode(std::move(children[i]), column.children()[i]);
   }
 }
 
@@ -267,16 +267,16 @@ std::shared_ptr<const BatchView> CopyRuns(const std::vector<RowRun>& runs,
   return {batch, &*batch->view};
 }
 
-std::shared_ptr<const BatchView> CopyRows(const TakenRows& rows,
+std::shared_ptr<const BatchView> CopyRows(const SelectedRows& rows,
                                           const std::optional<std::vector<std::string>>& names) {
-  Require(rows.form != nullptr, ErrorCode::kInvalidArgument,
+  Require(rows.schema != nullptr, ErrorCode::kInvalidArgument,
           "cannot make a batch: the dataset has no rows and so no columns");
   std::vector<size_t> columns;
   if (names) {
     for (const std::string& name : *names)
-      columns.push_back(ColumnNamed(rows.form->columns(), name));
+      columns.push_back(ColumnNamed(rows.schema->columns(), name));
   } else {
-    for (size_t i = 0; i < rows.form->columns().size(); ++i) columns.push_back(i);
+    for (size_t i = 0; i < rows.schema->columns().size(); ++i) columns.push_back(i);
   }
   std::vector<RowRun> runs;
   for (const auto& [batch, row] : rows.refs) {
@@ -287,7 +287,7 @@ std::shared_ptr<const BatchView> CopyRows(const TakenRows& rows,
       runs.push_back({batch, row, 1});
     }
   }
-  if (runs.empty()) runs.push_back({rows.form, 0, 0});
+  if (runs.empty()) runs.push_back({rows.schema, 0, 0});
   return CopyRuns(runs, columns);
 }
 

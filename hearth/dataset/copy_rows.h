@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hearth/batch/batch_view.h"
-#include "hearth/dataset/taken_rows.h"
+#include "hearth/dataset/selected_rows.h"
 
 namespace hearth::dataset {
 
@@ -25,6 +25,6 @@ std::shared_ptr<const batch::BatchView> CopyRuns(const std::vector<RowRun>& runs
 // The same for selected rows; `names` selects columns, nullopt all of them. Throws kInvalidArgument
 // for an unknown column, or if the dataset has no rows.
 std::shared_ptr<const batch::BatchView> CopyRows(
-    const TakenRows& rows, const std::optional<std::vector<std::string>>& names);
+    const SelectedRows& rows, const std::optional<std::vector<std::string>>& names);
 
 }  // namespace hearth::dataset

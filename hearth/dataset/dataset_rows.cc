@@ -34,7 +34,7 @@ DatasetRows::DatasetRows(std::vector<int64_t> owned, double timeout_s)
           "the partitions of a rank must be distinct and not negative, got {}",
           fmt::join(owned, ", "));
   for (const int64_t partition : owned) slots_.emplace_back().partition = partition;
-  Refresh();
+  RecomputeBases();
 }
 
 DatasetRows::Slot& DatasetRows::SlotOf(int64_t partition) {
@@ -61,14 +61,14 @@ void DatasetRows::FailWith(Call call) {
   }
 }
 
-void DatasetRows::Grow(Announcement announcement) {
+void DatasetRows::ApplyAnnouncement(Announcement announcement) {
   const std::lock_guard announcing(announcing_);
   Slot& slot = SlotOf(announcement.partition);
-  if (slot.shown.complete || slot.lost.contains(announcement.attempt)) return;
-  FailWith([&] { GrowSlot(slot, std::move(announcement)); });
+  if (slot.current.complete || slot.lost.contains(announcement.attempt)) return;
+  FailWith([&] { ApplyToSlot(slot, std::move(announcement)); });
 }
 
-void DatasetRows::GrowSlot(Slot& slot, Announcement announcement) {
+void DatasetRows::ApplyToSlot(Slot& slot, Announcement announcement) {
   Attempt& attempt = slot.attempts[announcement.attempt];
   if (attempt.rows == nullptr) {
     if (!announcement.file.valid()) slot.attempts.erase(announcement.attempt);
@@ -89,9 +89,9 @@ void DatasetRows::GrowSlot(Slot& slot, Announcement announcement) {
     attempt.rows->Add(std::move(batches));
     attempt.complete = attempt.complete || announcement.complete;
     attempt.hash = announcement.hash;
-    if (slot.shown.rows == nullptr) slot.shown = attempt;
+    if (slot.current.rows == nullptr) slot.current = attempt;
   }
-  Consider(slot, attempt);
+  AdoptIfBetter(slot, attempt);
 }
 
 void DatasetRows::CheckColumns(const Slot& slot,
@@ -117,52 +117,55 @@ void DatasetRows::RequireSameRows(const Slot& slot, const Attempt& attempt, bool
           "attempt {} of partition {} has other rows than attempt {}, {} of which were already "
           "read; rows of a dataset must be the same each time they are computed: cache or "
           "checkpoint the frame, or sort it by a unique key",
-          attempt.rows->attempt(), slot.partition, slot.shown.rows->attempt(), TakenOf(slot));
+          attempt.rows->attempt(), slot.partition, slot.current.rows->attempt(), ReadRowsOf(slot));
 }
 
-int64_t DatasetRows::TakenOf(const Slot& slot) const {
+int64_t DatasetRows::ReadRowsOf(const Slot& slot) const {
   const std::lock_guard lock(mutex_);
-  return slot.taken;
+  return slot.read_rows;
 }
 
-// Makes the attempt the current one if it already is, or if it has more of the same rows. No
-// attempt grows while announcing_ is held, so rows are hashed without locking mutex_.
-void DatasetRows::Consider(Slot& slot, const Attempt& attempt) {
-  const bool shown = slot.shown.rows == attempt.rows;
+// Makes `attempt` the one whose rows are read, in one of three cases: it is already (and has more
+// rows now); the current one was lost, and this one begins with the rows already read; or this one
+// is complete and begins with all rows of the current one. No attempt grows while announcing_ is
+// held, so rows are hashed without locking mutex_.
+void DatasetRows::AdoptIfBetter(Slot& slot, const Attempt& attempt) {
+  const bool is_current = slot.current.rows == attempt.rows;
   bool replaces = false;
-  if (!shown && (slot.shown_lost || attempt.complete)) {
-    // Readers may take more rows of the current attempt meanwhile, unless it was lost.
-    const int64_t rows = slot.shown_lost ? TakenOf(slot) : slot.shown.rows->rows();
+  if (!is_current && (slot.current_lost || attempt.complete)) {
+    // Of an attempt that was not lost, readers may read more rows meanwhile: compare all.
+    const int64_t rows = slot.current_lost ? ReadRowsOf(slot) : slot.current.rows->rows();
     const bool enough = attempt.rows->rows() >= rows;
-    replaces = enough && (rows == 0 || attempt.rows->HashOf(rows) == slot.shown.rows->HashOf(rows));
-    if (slot.shown_lost && (enough || attempt.complete)) RequireSameRows(slot, attempt, replaces);
+    replaces =
+        enough && (rows == 0 || attempt.rows->HashOf(rows) == slot.current.rows->HashOf(rows));
+    if (slot.current_lost && (enough || attempt.complete)) RequireSameRows(slot, attempt, replaces);
   }
-  if (shown || replaces) CheckTotal(slot, attempt);
+  if (is_current || replaces) CheckTotal(slot, attempt);
   const std::lock_guard lock(mutex_);
-  if (shown || replaces) {
-    slot.shown = attempt;
-    if (replaces) slot.shown_lost = false;
+  if (is_current || replaces) {
+    slot.current = attempt;
+    if (replaces) slot.current_lost = false;
   }
-  if (slot.shown.complete) slot.attempts.clear();
-  Refresh();
+  if (slot.current.complete) slot.attempts.clear();
+  RecomputeBases();
   changed_.NotifyAll();
 }
 
-void DatasetRows::Lose(int64_t partition, int64_t attempt) {
+void DatasetRows::AbandonAttempt(int64_t partition, int64_t attempt) {
   const std::lock_guard announcing(announcing_);
   Slot& slot = SlotOf(partition);
   slot.lost.insert(attempt);
-  if (slot.shown.complete) return;
-  FailWith([&] { LoseSlot(slot, attempt); });
+  if (slot.current.complete) return;
+  FailWith([&] { AbandonInSlot(slot, attempt); });
 }
 
-void DatasetRows::LoseSlot(Slot& slot, int64_t attempt) {
+void DatasetRows::AbandonInSlot(Slot& slot, int64_t attempt) {
   slot.attempts.erase(attempt);
-  if (slot.shown.rows == nullptr || slot.shown.rows->attempt() != attempt) return;
+  if (slot.current.rows == nullptr || slot.current.rows->attempt() != attempt) return;
   {
     const std::lock_guard lock(mutex_);
-    slot.shown_lost = true;
-    Refresh();
+    slot.current_lost = true;
+    RecomputeBases();
   }
   // The attempt with the most rows first; a complete attempt has already replaced the others.
   std::vector<Attempt> others;
@@ -171,7 +174,7 @@ void DatasetRows::LoseSlot(Slot& slot, int64_t attempt) {
     return std::pair(a.complete, a.rows->rows()) > std::pair(b.complete, b.rows->rows());
   });
   for (const Attempt& other : others) {
-    if (slot.shown_lost) Consider(slot, other);
+    if (slot.current_lost) AdoptIfBetter(slot, other);
   }
 }
 
@@ -183,11 +186,11 @@ void DatasetRows::SetTotals(std::vector<int64_t> rows) {
   FailWith([&] {
     const std::lock_guard lock(mutex_);
     totals_ = std::move(rows);
-    Refresh();
+    RecomputeBases();
     changed_.NotifyAll();
   });
   FailWith([&] {
-    for (const Slot& slot : slots_) CheckTotal(slot, slot.shown);
+    for (const Slot& slot : slots_) CheckTotal(slot, slot.current);
   });
 }
 
@@ -198,11 +201,11 @@ void DatasetRows::Fail(const std::string& reason) {
 }
 
 int64_t DatasetRows::Available(const Slot& slot) {
-  if (slot.shown.rows == nullptr) return 0;
-  return slot.shown_lost ? slot.taken : slot.shown.rows->rows();
+  if (slot.current.rows == nullptr) return 0;
+  return slot.current_lost ? slot.read_rows : slot.current.rows->rows();
 }
 
-void DatasetRows::Refresh() {
+void DatasetRows::RecomputeBases() {
   bases_.clear();
   prefix_ = 0;
   rows_ = -1;
@@ -212,9 +215,9 @@ void DatasetRows::Refresh() {
     bases_.push_back(base);
     const int64_t available = Available(slot);
     if (!gap) prefix_ = base + available;
-    if (!slot.shown.complete && totals_.empty()) return;
-    const int64_t rows = slot.shown.complete ? slot.shown.rows->rows()
-                                             : totals_[static_cast<size_t>(slot.partition)];
+    if (!slot.current.complete && totals_.empty()) return;
+    const int64_t rows = slot.current.complete ? slot.current.rows->rows()
+                                               : totals_[static_cast<size_t>(slot.partition)];
     gap = gap || available < rows;
     base += rows;
   }
@@ -223,13 +226,13 @@ void DatasetRows::Refresh() {
 
 void DatasetRows::Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
                        const std::function<bool()>& ready) {
-  const bool came = changed_.Wait(lock, deadline, [&] {
+  const bool in_time = changed_.Wait(lock, deadline, [&] {
     if (error_ != nullptr) std::rethrow_exception(error_);
     return ready();
   });
-  if (came) return;
+  if (in_time) return;
   const auto complete = std::count_if(slots_.begin(), slots_.end(),
-                                      [](const Slot& slot) { return slot.shown.complete; });
+                                      [](const Slot& slot) { return slot.current.complete; });
   Throw(ErrorCode::kDeadlineExceeded,
         "deadline exceeded while waiting for {}: {} of this rank's {} partitions are complete, {} "
         "rows arrived; check that Spark's tasks still run, or increase the timeout",
@@ -250,7 +253,7 @@ std::vector<int64_t> DatasetRows::WaitTotals(double timeout_s) {
   return totals_;
 }
 
-const batch::BatchView* DatasetRows::WaitForm() {
+const batch::BatchView* DatasetRows::WaitSchema() {
   std::unique_lock lock(mutex_);
   Wait(lock, Deadline::After(timeout_s_), "the first row",
        [this] { return first_ != nullptr || rows_ == 0; });
@@ -261,10 +264,10 @@ std::vector<uint64_t> DatasetRows::WaitHashes() {
   std::unique_lock lock(mutex_);
   Wait(lock, Deadline::After(timeout_s_), "all of this rank's rows", [this] {
     return std::all_of(slots_.begin(), slots_.end(),
-                       [](const Slot& slot) { return slot.shown.complete; });
+                       [](const Slot& slot) { return slot.current.complete; });
   });
   std::vector<uint64_t> hashes;
-  for (const Slot& slot : slots_) hashes.push_back(slot.shown.hash);
+  for (const Slot& slot : slots_) hashes.push_back(slot.current.hash);
   return hashes;
 }
 
@@ -282,7 +285,8 @@ size_t DatasetRows::SlotAt(int64_t index) const {
 }
 
 // An attempt may have been lost since its rows arrived: another one writes them again.
-void DatasetRows::WaitAgain(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices) {
+void DatasetRows::WaitForOtherAttempt(std::unique_lock<std::mutex>& lock,
+                                      std::span<const int64_t> indices) {
   if (indices.empty()) return;
   const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
   Wait(lock, Deadline::After(timeout_s_), "rows of another attempt",
@@ -293,15 +297,15 @@ void DatasetRows::WaitAgain(std::unique_lock<std::mutex>& lock, std::span<const 
           *first, *last, prefix_);
 }
 
-std::shared_ptr<const TakenRows> DatasetRows::Take(std::vector<int64_t> indices) {
-  auto taken = std::make_shared<TakenRows>();
-  taken->form = WaitForm();
-  taken->refs.reserve(indices.size());
+std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
+  auto selected = std::make_shared<SelectedRows>();
+  selected->schema = WaitSchema();
+  selected->refs.reserve(indices.size());
   uint64_t bytes = 0;
   {
     std::unique_lock lock(mutex_);
-    WaitAgain(lock, indices);
-    taken->keep_alive.push_back(first_);
+    WaitForOtherAttempt(lock, indices);
+    selected->keep_alive.push_back(first_);
     std::vector<bool> held(slots_.size());
     size_t at = 0;
     for (const int64_t index : indices) {
@@ -309,17 +313,17 @@ std::shared_ptr<const TakenRows> DatasetRows::Take(std::vector<int64_t> indices)
       if (!same) at = SlotAt(index);
       Slot& slot = slots_[at];
       const int64_t row = index - bases_[at];
-      slot.taken = std::max(slot.taken, row + 1);
-      const auto ref = slot.shown.rows->At(row);
+      slot.read_rows = std::max(slot.read_rows, row + 1);
+      const auto ref = slot.current.rows->At(row);
       bytes += PartitionRows::RowBytes(*ref.batch);
-      taken->refs.push_back(ref);
-      if (!held[at]) taken->keep_alive.push_back(slot.shown.rows);
+      selected->refs.push_back(ref);
+      if (!held[at]) selected->keep_alive.push_back(slot.current.rows);
       held[at] = true;
     }
   }
-  taken->indices = std::move(indices);
+  selected->indices = std::move(indices);
   CountTouched(bytes);
-  return taken;
+  return selected;
 }
 
 std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indices) {
@@ -334,21 +338,21 @@ std::vector<DatasetRows::RowId> DatasetRows::IdsOf(std::span<const int64_t> indi
 }
 
 void DatasetRows::CountTouched(uint64_t bytes) {
-  std::vector<std::shared_ptr<const PartitionRows>> shown;
+  std::vector<std::shared_ptr<const PartitionRows>> current;
   {
     const std::lock_guard lock(mutex_);
     touched_bytes_ += bytes;
     if (touched_bytes_ <= kResidentBytes) return;
     touched_bytes_ = 0;
     for (const Slot& slot : slots_) {
-      if (slot.shown.rows != nullptr) shown.push_back(slot.shown.rows);
+      if (slot.current.rows != nullptr) current.push_back(slot.current.rows);
     }
   }
   FailWith([&] { CheckFiles(); });
   uint64_t mapped = 0;
-  for (const auto& rows : shown) mapped += rows->mapped_bytes();
+  for (const auto& rows : current) mapped += rows->mapped_bytes();
   if (mapped <= kResidentBytes) return;
-  for (const auto& rows : shown) rows->DropPages();
+  for (const auto& rows : current) rows->DropPages();
 }
 
 void DatasetRows::CheckFiles() const {

@@ -17,7 +17,7 @@
 #include "hearth/base/deadline.h"
 #include "hearth/base/fd.h"
 #include "hearth/dataset/partition_rows.h"
-#include "hearth/dataset/taken_rows.h"
+#include "hearth/dataset/selected_rows.h"
 #include "hearth/dataset/wake_up.h"
 #include "hearth/formats/mapped_file.h"
 
@@ -46,9 +46,9 @@ class DatasetRows {
   // partitions, and for a repeated partition whose rows differ from rows that were already read;
   // kDataLoss also ends all waits. Announcements of a lost attempt are ignored. The first complete
   // attempt of several is read.
-  void Grow(Announcement announcement);
+  void ApplyAnnouncement(Announcement announcement);
   // The attempt ended early; another attempt follows.
-  void Lose(int64_t partition, int64_t attempt);
+  void AbandonAttempt(int64_t partition, int64_t attempt);
   // Row counts of all partitions of the dataset. Throws kDataLoss if an owned partition has another
   // count.
   void SetTotals(std::vector<int64_t> rows);
@@ -59,7 +59,7 @@ class DatasetRows {
   int64_t WaitRows();
   std::vector<int64_t> WaitTotals(double timeout_s);
   // A batch that shows the columns, valid as long as this object; null if no partition has rows.
-  const batch::BatchView* WaitForm();
+  const batch::BatchView* WaitSchema();
   // The hash of each owned partition, in ascending order; waits until all are complete.
   std::vector<uint64_t> WaitHashes();
   // Waits until the rows before index `end` have arrived, or all rows; returns the number that has.
@@ -67,7 +67,7 @@ class DatasetRows {
 
   // The batches and rows at these indices, which must have arrived (WaitIndex); waits if their
   // attempt was lost since then.
-  std::shared_ptr<const TakenRows> Take(std::vector<int64_t> indices);
+  std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
   struct RowId {
     int64_t partition, row;
@@ -85,34 +85,36 @@ class DatasetRows {
     // Both are changed only while announcing_ is held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
-    Attempt shown;  // current attempt, whose rows are read
-    bool shown_lost = false;
-    int64_t taken = 0;  // rows [0, taken) may have been read
+    Attempt current;  // whose rows are read
+    bool current_lost = false;
+    int64_t read_rows = 0;  // rows [0, read_rows) may have been read
   };
 
-  void GrowSlot(Slot& slot, Announcement announcement);
-  void LoseSlot(Slot& slot, int64_t attempt);
+  void ApplyToSlot(Slot& slot, Announcement announcement);
+  void AbandonInSlot(Slot& slot, int64_t attempt);
   void CheckColumns(const Slot& slot, const std::vector<batch::BatchView>& batches) const;
   void CheckTotal(const Slot& slot, const Attempt& attempt) const;
-  int64_t TakenOf(const Slot& slot) const;
-  void Consider(Slot& slot, const Attempt& attempt);
+  int64_t ReadRowsOf(const Slot& slot) const;
+  void AdoptIfBetter(Slot& slot, const Attempt& attempt);
   void RequireSameRows(const Slot& slot, const Attempt& attempt, bool same) const;
-  void Refresh();
+  void RecomputeBases();
   static int64_t Available(const Slot& slot);
   Slot& SlotOf(int64_t partition);
   size_t SlotAt(int64_t index) const;
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
             const std::function<bool()>& ready);
-  void WaitAgain(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
+  void WaitForOtherAttempt(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
   void CountTouched(uint64_t bytes);
   void CheckFiles() const;
   template <typename Call>
   void FailWith(Call call);
 
   const double timeout_s_;
-  // Serialises announcements: files are read without locking mutex_.
+  // Held while an announcement is applied; files are read without locking mutex_.
   std::mutex announcing_;
-  mutable std::mutex mutex_;  // guards everything below
+  // Guards everything below. slots_, totals_ and first_ are written only with announcing_ held as
+  // well, so its holder may read them without mutex_.
+  mutable std::mutex mutex_;
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition
   std::vector<int64_t> totals_;

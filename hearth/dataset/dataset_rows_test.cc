@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 std::vector<int64_t> Take(DatasetRows& rows, int64_t begin, int64_t end) {
   EXPECT_GE(rows.WaitIndex(end), end);
-  return NumbersOf(*rows.Take(Range(begin, end)));
+  return NumbersOf(*rows.Select(Range(begin, end)));
 }
 
 std::vector<int64_t> Joined(std::vector<int64_t> first, const std::vector<int64_t>& second) {
@@ -106,8 +106,8 @@ TEST(DatasetRows, ContinuesWithAnotherAttemptOfTheSameRows) {
   DatasetRows rows({0}, 10);
   Attempt first(0, 0);
   first.Write(0, 500).Write(500, 100).Announce(rows);
-  const auto before = rows.Take(Range(0, 300));
-  rows.Lose(0, 0);
+  const auto before = rows.Select(Range(0, 300));
+  rows.AbandonAttempt(0, 0);
   EXPECT_EQ(rows.WaitIndex(300), 300) << "rows that were not read may differ in another attempt";
   Attempt second(0, 1);
   second.Write(0, 70).Announce(rows);  // in other batches
@@ -123,9 +123,9 @@ TEST(DatasetRows, TakeWaitsForRowsWhoseAttemptWasLostAfterTheyArrived) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 100).Announce(rows);
   ASSERT_EQ(rows.WaitIndex(100), 100);
-  rows.Lose(0, 0);
+  rows.AbandonAttempt(0, 0);
   std::thread writer([&] { Attempt(0, 1).Write(0, 100).Announce(rows); });
-  EXPECT_EQ(NumbersOf(*rows.Take(Range(0, 100))), Range(0, 100));
+  EXPECT_EQ(NumbersOf(*rows.Select(Range(0, 100))), Range(0, 100));
   writer.join();
 }
 
@@ -133,16 +133,16 @@ TEST(DatasetRows, TakeRejectsRowsThatAnotherAttemptDoesNotHave) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 100).Announce(rows);
   ASSERT_EQ(rows.WaitIndex(100), 100);
-  rows.Lose(0, 0);
+  rows.AbandonAttempt(0, 0);
   Attempt(0, 1).Write(0, 50).Announce(rows, true);
-  EXPECT_EQ(Thrown([&] { rows.Take(Range(0, 100)); }).code(), ErrorCode::kDataLoss);
+  EXPECT_EQ(Thrown([&] { rows.Select(Range(0, 100)); }).code(), ErrorCode::kDataLoss);
 }
 
 TEST(DatasetRows, RejectsAnAttemptWhoseRowsDifferFromThoseRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);
-  rows.Take(Range(0, 300));
-  rows.Lose(0, 0);
+  rows.Select(Range(0, 300));
+  rows.AbandonAttempt(0, 0);
   Attempt second(0, 1);
   second.Write(0, 299).Write(1000, 1);
   const Error error = Thrown([&] { second.Announce(rows); });
@@ -154,8 +154,8 @@ TEST(DatasetRows, RejectsAnAttemptWhoseRowsDifferFromThoseRead) {
 TEST(DatasetRows, RejectsAnAttemptWithFewerRowsThanWereRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);
-  rows.Take(Range(0, 300));
-  rows.Lose(0, 0);
+  rows.Select(Range(0, 300));
+  rows.AbandonAttempt(0, 0);
   Attempt second(0, 1);
   second.Write(0, 299).Announce(rows);
   EXPECT_EQ(Thrown([&] { second.Announce(rows, true); }).code(), ErrorCode::kDataLoss);
@@ -164,7 +164,7 @@ TEST(DatasetRows, RejectsAnAttemptWithFewerRowsThanWereRead) {
 TEST(DatasetRows, AcceptsOtherRowsIfNoneWereRead) {
   DatasetRows rows({0}, 10);
   Attempt(0, 0).Write(0, 500).Announce(rows);
-  rows.Lose(0, 0);
+  rows.AbandonAttempt(0, 0);
   Attempt(0, 1).Write(1000, 50).Announce(rows, true);
   EXPECT_EQ(Take(rows, 0, 50), Range(1000, 1050));
 }
@@ -173,11 +173,11 @@ TEST(DatasetRows, ReadsTheFirstCompleteAttempt) {
   DatasetRows rows({0}, 10);
   Attempt slow(0, 0), fast(0, 1);
   slow.Write(0, 100).Announce(rows);
-  rows.Take(Range(0, 100));
+  rows.Select(Range(0, 100));
   fast.Write(0, 400).Announce(rows, true);
   EXPECT_EQ(Take(rows, 0, 400), Range(0, 400));
   slow.Write(100, 100).Announce(rows);  // ignored from now on
-  rows.Lose(0, 0);
+  rows.AbandonAttempt(0, 0);
   EXPECT_EQ(rows.WaitRows(), 400);
 }
 
@@ -186,15 +186,15 @@ TEST(DatasetRows, FallsBackToAConcurrentAttempt) {
   Attempt first(0, 0), second(0, 1);
   first.Write(0, 100).Announce(rows);
   second.Write(0, 250).Announce(rows);
-  rows.Take(Range(0, 80));
-  rows.Lose(0, 0);
+  rows.Select(Range(0, 80));
+  rows.AbandonAttempt(0, 0);
   EXPECT_EQ(Take(rows, 0, 250), Range(0, 250));
 }
 
 TEST(DatasetRows, IgnoresAnAttemptThatWasLost) {
   DatasetRows rows({0}, 0.01);
   Attempt lost(0, 0);
-  rows.Lose(0, 0);
+  rows.AbandonAttempt(0, 0);
   lost.Write(0, 10).Announce(rows, true);
   EXPECT_EQ(Thrown([&] { rows.WaitIndex(1); }).code(), ErrorCode::kDeadlineExceeded);
 }
@@ -203,7 +203,7 @@ TEST(DatasetRows, RejectsPartitionsItDoesNotOwn) {
   DatasetRows rows({1}, 10);
   EXPECT_EQ(Thrown([&] { Attempt(0, 0).Write(0, 1).Announce(rows); }).code(),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(Thrown([&] { rows.Grow({.partition = 1, .attempt = 0}); }).code(),
+  EXPECT_EQ(Thrown([&] { rows.ApplyAnnouncement({.partition = 1, .attempt = 0}); }).code(),
             ErrorCode::kInvalidArgument);
   EXPECT_EQ(Thrown([] { DatasetRows({1, 1}, 10); }).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Thrown([&] { rows.SetTotals({1}); }).code(), ErrorCode::kInvalidArgument);
@@ -224,22 +224,22 @@ TEST(DatasetRows, RejectsDifferentColumns) {
 TEST(DatasetRows, HasNoColumnsWithoutRows) {
   DatasetRows none({}, 10);
   EXPECT_EQ(none.WaitRows(), 0);
-  EXPECT_EQ(none.WaitForm(), nullptr);
+  EXPECT_EQ(none.WaitSchema(), nullptr);
   DatasetRows empty({3}, 10);
   Attempt(3, 0).Announce(empty, true);
-  EXPECT_EQ(empty.WaitForm(), nullptr);
-  EXPECT_EQ(empty.Take({})->size(), 0);
+  EXPECT_EQ(empty.WaitSchema(), nullptr);
+  EXPECT_EQ(empty.Select({})->size(), 0);
 }
 
 // Larger than one mapping, so that images are in several mappings.
 TEST(DatasetRows, MapsAFileThatGrowsWithoutMovingItsRows) {
   DatasetRows rows({0}, 10);
   Attempt attempt(0, 0);
-  std::vector<std::shared_ptr<const TakenRows>> taken;
+  std::vector<std::shared_ptr<const SelectedRows>> taken;
   const int32_t many = 300'000;
   for (int32_t round = 0; round < 12; ++round) {
     attempt.Write(round * many, many).Announce(rows);
-    taken.push_back(rows.Take({int64_t{round} * many, int64_t{round + 1} * many - 1}));
+    taken.push_back(rows.Select({int64_t{round} * many, int64_t{round + 1} * many - 1}));
   }
   for (int32_t round = 0; round < 12; ++round) {
     const std::vector<int64_t> ends = {int64_t{round} * many, int64_t{round + 1} * many - 1};
@@ -257,7 +257,8 @@ class DamagedPartition : public ::testing::Test {
               static_cast<ssize_t>(bytes.size()));
     DatasetRows rows({0}, 10);
     Error error = Thrown([&] {
-      rows.Grow({.partition = 0, .attempt = 0, .file = std::move(file), .committed = committed});
+      rows.ApplyAnnouncement(
+          {.partition = 0, .attempt = 0, .file = std::move(file), .committed = committed});
     });
     EXPECT_EQ(Thrown([&] { rows.WaitIndex(1); }).message(), error.message());
     return error;
@@ -303,7 +304,9 @@ TEST_F(DamagedPartition, ShrinkingIsAnError) {
   Attempt attempt(0, 0);
   attempt.Write(0, 10).Announce(rows);
   const Committed less = {attempt.committed().bytes - 64, 10};
-  EXPECT_EQ(Thrown([&] { rows.Grow({.partition = 0, .attempt = 0, .committed = less}); }).code(),
+  EXPECT_EQ(Thrown([&] {
+              rows.ApplyAnnouncement({.partition = 0, .attempt = 0, .committed = less});
+            }).code(),
             ErrorCode::kDataLoss);
 }
 

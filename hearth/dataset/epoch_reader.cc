@@ -42,7 +42,8 @@ int64_t EpochReader::WaitEpochRows(int64_t needed) {
   return rows;
 }
 
-std::shared_ptr<const TakenRows> EpochReader::Take(int64_t position, int64_t count, bool wrap) {
+std::shared_ptr<const SelectedRows> EpochReader::Select(int64_t position, int64_t count,
+                                                        bool wrap) {
   Require(position >= 0 && count >= 0, ErrorCode::kInvalidArgument,
           "cannot read {} rows at position {} of epoch {}", count, position, epoch_);
   std::vector<int64_t> indices;
@@ -59,7 +60,7 @@ std::shared_ptr<const TakenRows> EpochReader::Take(int64_t position, int64_t cou
       indices.push_back(remaining_ ? (*remaining_)[static_cast<size_t>(row)] : row);
     }
   }
-  return rows_->Take(std::move(indices));
+  return rows_->Select(std::move(indices));
 }
 
 }  // namespace hearth::dataset

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "hearth/dataset/dataset_rows.h"
-#include "hearth/dataset/epoch_order.h"
-#include "hearth/dataset/taken_rows.h"
+#include "hearth/dataset/order/epoch_order.h"
+#include "hearth/dataset/selected_rows.h"
 
 namespace hearth::dataset {
 
@@ -34,7 +34,7 @@ class EpochReader {
   // The rows at [position, position + count). At the end of the epoch continues with its first rows
   // if `wrap` is true, else returns fewer rows. Throws kInvalidArgument if it would wrap an empty
   // epoch, or if a remaining row does not exist.
-  std::shared_ptr<const TakenRows> Take(int64_t position, int64_t count, bool wrap);
+  std::shared_ptr<const SelectedRows> Select(int64_t position, int64_t count, bool wrap);
 
   // Seed for RowSeed() of each row.
   uint64_t seed() const { return seed_; }

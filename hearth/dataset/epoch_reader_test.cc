@@ -24,7 +24,7 @@ std::shared_ptr<DatasetRows> ManyRows() {
 std::vector<int64_t> TakeAll(EpochReader& reader, int64_t batch_size) {
   std::vector<int64_t> numbers;
   while (true) {
-    const auto rows = reader.Take(static_cast<int64_t>(numbers.size()), batch_size, false);
+    const auto rows = reader.Select(static_cast<int64_t>(numbers.size()), batch_size, false);
     if (rows->size() == 0) return numbers;
     for (const int64_t number : NumbersOf(*rows)) numbers.push_back(number);
   }
@@ -72,7 +72,7 @@ TEST(EpochReader, FirstEpochStartsWithItsFirstWindow) {
   Attempt attempt(0, 0);
   attempt.Write(0, 1024).Announce(*rows);
   EpochReader reader(rows, 11, ShuffleMode::kWindow);
-  std::vector<int64_t> numbers = NumbersOf(*reader.Take(0, 1024, false));
+  std::vector<int64_t> numbers = NumbersOf(*reader.Select(0, 1024, false));
   std::sort(numbers.begin(), numbers.end());
   EXPECT_EQ(numbers, Range(0, 1024));
 }
@@ -81,12 +81,13 @@ TEST(EpochReader, WrapsAroundToTheEpochsFirstRows) {
   EpochReader reader(ManyRows(), 11, ShuffleMode::kWindow);
   for (const int64_t epoch : {0, 1}) {
     reader.Start(epoch);
-    std::vector<int64_t> expected = NumbersOf(*reader.Take(kRows - 5, 5, false));
-    for (const int64_t number : NumbersOf(*reader.Take(0, 7, false))) expected.push_back(number);
-    EXPECT_EQ(NumbersOf(*reader.Take(kRows - 5, 12, true)), expected);
-    EXPECT_EQ(reader.Take(kRows - 5, 12, false)->size(), 5);
-    EXPECT_EQ(reader.Take(kRows + 5, 12, false)->size(), 0);
-    EXPECT_EQ(NumbersOf(*reader.Take(3 * kRows, 7, true)), NumbersOf(*reader.Take(0, 7, false)));
+    std::vector<int64_t> expected = NumbersOf(*reader.Select(kRows - 5, 5, false));
+    for (const int64_t number : NumbersOf(*reader.Select(0, 7, false))) expected.push_back(number);
+    EXPECT_EQ(NumbersOf(*reader.Select(kRows - 5, 12, true)), expected);
+    EXPECT_EQ(reader.Select(kRows - 5, 12, false)->size(), 5);
+    EXPECT_EQ(reader.Select(kRows + 5, 12, false)->size(), 0);
+    EXPECT_EQ(NumbersOf(*reader.Select(3 * kRows, 7, true)),
+              NumbersOf(*reader.Select(0, 7, false)));
   }
 }
 
@@ -100,7 +101,7 @@ TEST(EpochReader, ReadsTheRemainingRowsOfAnEpoch) {
       }
       EpochReader reader(ManyRows(), 11, shuffle);
       reader.Start(epoch);
-      for (const int64_t row : NumbersOf(*reader.Take(0, 25'000, false))) {
+      for (const int64_t row : NumbersOf(*reader.Select(0, 25'000, false))) {
         ASSERT_TRUE(gone[static_cast<size_t>(row)]);
       }
       reader.Start(epoch, EpochReader::Rest{left});
@@ -126,7 +127,7 @@ TEST(EpochReader, ReadsRemainingRowsInTheOrderOfAnotherSeed) {
   reader.Start(1);
   EpochReader fresh(ManyRows(), 11, ShuffleMode::kFull);
   fresh.Start(1);
-  EXPECT_EQ(NumbersOf(*reader.Take(0, 100, false)), NumbersOf(*fresh.Take(0, 100, false)));
+  EXPECT_EQ(NumbersOf(*reader.Select(0, 100, false)), NumbersOf(*fresh.Select(0, 100, false)));
 }
 
 TEST(EpochReader, NeedsNoRowsAfterTheRemainingOnes) {
@@ -146,16 +147,16 @@ TEST(EpochReader, RejectsInvalidRemainingRows) {
               ErrorCode::kInvalidArgument);
   }
   reader.Start(0, EpochReader::Rest{{3, kRows}});
-  EXPECT_EQ(Thrown([&] { reader.Take(0, 2, false); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { reader.Select(0, 2, false); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(EpochReader, RankWithoutRowsIsAnError) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{}, 60.0);
   EpochReader reader(rows, 11, ShuffleMode::kWindow);
   EXPECT_EQ(reader.WaitRows(), 0);
-  EXPECT_EQ(reader.Take(0, 4, false)->size(), 0);
-  EXPECT_EQ(Thrown([&] { reader.Take(0, 4, true); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(Thrown([&] { reader.Take(-1, 4, true); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(reader.Select(0, 4, false)->size(), 0);
+  EXPECT_EQ(Thrown([&] { reader.Select(0, 4, true); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Thrown([&] { reader.Select(-1, 4, true); }).code(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -42,11 +42,11 @@ constexpr int64_t kRowsAtOnce = 64;
 
 }  // namespace
 
-GatheredColumn::GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name)
+GatheredColumn::GatheredColumn(std::shared_ptr<const SelectedRows> rows, std::string_view name)
     : rows_(std::move(rows)), name_(name) {
-  Require(rows_->form != nullptr, ErrorCode::kInvalidArgument,
+  Require(rows_->schema != nullptr, ErrorCode::kInvalidArgument,
           "cannot read column '{}': the dataset has no rows and so no columns", name);
-  const std::vector<ColumnView>& columns = rows_->form->columns();
+  const std::vector<ColumnView>& columns = rows_->schema->columns();
   column_ = ColumnNamed(columns, name);
   kind_ = KindOfColumn(columns[column_]);
   if (kind_ == Kind::kNumbers) number_type_ = columns[column_].type();
@@ -54,7 +54,7 @@ GatheredColumn::GatheredColumn(std::shared_ptr<const TakenRows> rows, std::strin
 }
 
 bool GatheredColumn::is_text() const {
-  const ColumnType type = rows_->form->columns()[column_].type();
+  const ColumnType type = rows_->schema->columns()[column_].type();
   return type == ColumnType::kUtf8 || type == ColumnType::kLargeUtf8;
 }
 
@@ -158,7 +158,7 @@ void GatheredColumn::WriteNaNs(const ColumnView& values, int64_t begin, int64_t 
 }
 
 int64_t GatheredColumn::FirstLength() const {
-  if (rows_->refs.empty()) return rows_->form->columns()[column_].list_size();
+  if (rows_->refs.empty()) return rows_->schema->columns()[column_].list_size();
   return LengthOf(0);
 }
 
@@ -232,9 +232,8 @@ void GatheredColumn::ThrowNulls() const {
   }
   Throw(ErrorCode::kInvalidArgument,
         "column '{}' ({}) has nulls ({} of {} values), which an array of its type cannot hold: "
-        "drop or "
-        "fill them in Spark (na.drop, coalesce)",
-        name_, TypeName(rows_->form->columns()[column_]), nulls, values);
+        "drop or fill them in Spark (na.drop, coalesce)",
+        name_, TypeName(rows_->schema->columns()[column_]), nulls, values);
 }
 
 void GatheredColumn::ThrowLengths(int64_t length) const {
@@ -242,8 +241,7 @@ void GatheredColumn::ThrowLengths(int64_t length) const {
   while (LengthOf(row) == length) ++row;
   Throw(ErrorCode::kInvalidArgument,
         "column '{}' has lists of different lengths ({} in row {}, {} before it), which do not "
-        "form an "
-        "array: pad them in Spark, or read them as ragged",
+        "form an array: pad them in Spark, or read them as ragged",
         name_, std::max<int64_t>(0, LengthOf(row)), rows_->indices[static_cast<size_t>(row)],
         length);
 }

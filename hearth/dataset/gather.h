@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/dataset/taken_rows.h"
+#include "hearth/dataset/selected_rows.h"
 
 namespace hearth::dataset {
 
@@ -24,7 +24,7 @@ class GatheredColumn {
   };
 
   // Throws unless exactly one column has the name.
-  GatheredColumn(std::shared_ptr<const TakenRows> rows, std::string_view name);
+  GatheredColumn(std::shared_ptr<const SelectedRows> rows, std::string_view name);
 
   const std::string& name() const { return name_; }
   Kind kind() const { return kind_; }
@@ -61,7 +61,7 @@ class GatheredColumn {
   [[noreturn]] void ThrowNulls() const;
   [[noreturn]] void ThrowLengths(int64_t length) const;
 
-  std::shared_ptr<const TakenRows> rows_;
+  std::shared_ptr<const SelectedRows> rows_;
   std::string name_;
   size_t column_ = 0;
   Kind kind_;

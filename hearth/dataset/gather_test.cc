@@ -24,9 +24,9 @@ class Gather : public ::testing::Test {
   Gather() : rows_({0}, 10), attempt_(0, 0) {}
 
   void Add(batch::BatchBuilder& rows) { attempt_.Write(rows); }
-  std::shared_ptr<const TakenRows> Take(std::vector<int64_t> indices) {
+  std::shared_ptr<const SelectedRows> Take(std::vector<int64_t> indices) {
     attempt_.Announce(rows_, true);
-    return rows_.Take(std::move(indices));
+    return rows_.Select(std::move(indices));
   }
 
   DatasetRows rows_;
@@ -166,7 +166,7 @@ TEST_F(Gather, CopiesRowsAsABatch) {
   const auto some = CopyRows(*rows, std::vector<std::string>{"s"});
   ASSERT_EQ(some->columns().size(), 1);
   EXPECT_EQ(some->column("s").Bytes(3), "three");
-  EXPECT_EQ(CopyRows(*rows_.Take({}), std::nullopt)->rows(), 0);
+  EXPECT_EQ(CopyRows(*rows_.Select({}), std::nullopt)->rows(), 0);
 }
 
 template <typename To, typename From>

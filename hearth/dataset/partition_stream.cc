@@ -1,10 +1,7 @@
 #include "hearth/dataset/partition_stream.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -27,7 +24,7 @@ class Receiver {
   Receiver(Connection& connection, Fd file, double timeout_s)
       : connection_(connection),
         timeout_s_(timeout_s),
-        rows_(0, 0, Duplicate(file)),
+        rows_(0, 0, Duplicate(file.get())),
         file_(std::move(file)),
         part_(kPart) {}
 
@@ -40,7 +37,7 @@ class Receiver {
       return false;
     }
     batch::ImageHeader header;
-    Require(bytes >= sizeof(header) && bytes <= kMostImageBytes, ErrorCode::kDataLoss,
+    Require(bytes >= sizeof(header) && bytes <= kMaxImageBytes, ErrorCode::kDataLoss,
             "{} announced an image of {} bytes; it is faulty or of another version",
             connection_.peer(), bytes);
     Read(&header, sizeof(header));
@@ -62,12 +59,6 @@ class Receiver {
   const ReceivedPartition& received() const { return received_; }
 
  private:
-  static Fd Duplicate(const Fd& file) {
-    Fd copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
-    if (!copy.valid()) ThrowErrno(errno, "duplicating the descriptor of a partition's file");
-    return copy;
-  }
-
   void Read(void* data, size_t size) {
     auto* bytes = static_cast<std::byte*>(data);
     while (size > 0) {

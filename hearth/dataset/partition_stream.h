@@ -41,6 +41,7 @@ class PartitionSender {
   uint64_t bytes_ = 0;
 };
 
+// Size and hash of a partition that has arrived.
 struct ReceivedPartition {
   Committed committed;
   uint64_t hash = 0;

@@ -41,13 +41,14 @@ TEST(PartitionStream, WritesRowsToAFile) {
   Fd announced = Duplicate(file);
   const ReceivedPartition received =
       ReceivePartition(here, std::move(file), kTimeout, [&](const Committed& committed) {
-        rows.Grow({.file = std::move(announced), .committed = committed});
+        rows.ApplyAnnouncement({.file = std::move(announced), .committed = committed});
       });
   task.join();
-  rows.Grow({.committed = received.committed, .complete = true, .hash = received.hash});
+  rows.ApplyAnnouncement(
+      {.committed = received.committed, .complete = true, .hash = received.hash});
   EXPECT_EQ(received.hash, sent_hash);
   EXPECT_EQ(rows.WaitRows(), kMany + 5);
-  EXPECT_EQ(NumbersOf(*rows.Take(Range(0, kMany + 5))), Range(0, kMany + 5));
+  EXPECT_EQ(NumbersOf(*rows.Select(Range(0, kMany + 5))), Range(0, kMany + 5));
 }
 
 // Error that the receiver throws for these bytes, followed by the end of the connection.

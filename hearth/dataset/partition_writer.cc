@@ -22,10 +22,10 @@ void PartitionFile::Write(std::span<const std::byte> part) {
           "cannot write rows to a closed partition file");
   // Writing to preallocated blocks is faster (spill_file.cc). NFS cannot preallocate; a full disk
   // is then reported by the write.
-  constexpr uint64_t kMostAhead = 8 << 20;
+  constexpr uint64_t kMaxAhead = 8 << 20;
   if (end_ + part.size() > reserved_) {
     // A dataset may have thousands of small files.
-    reserved_ = end_ + std::max<uint64_t>(part.size(), std::min(end_, kMostAhead));
+    reserved_ = end_ + std::max<uint64_t>(part.size(), std::min(end_, kMaxAhead));
     (void)::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_),
                       static_cast<off_t>(reserved_ - end_));
   }
@@ -58,9 +58,9 @@ void ImageMaker::Make(const ArrowSchema& schema, const ArrowArray& array, bool i
   for (int64_t row = 0; row < batch.rows();) {
     const int64_t count = batch.RowsWithin(row, kImageBytes);
     const size_t bytes = batch.ImageBytes(row, count);
-    Require(bytes <= kMostImageBytes, ErrorCode::kResourceExhausted,
+    Require(bytes <= kMaxImageBytes, ErrorCode::kResourceExhausted,
             "row {} of a batch has {} bytes, the limit is {}; split it into several rows", row,
-            bytes, kMostImageBytes);
+            bytes, kMaxImageBytes);
     image_.resize(bytes / sizeof(uint64_t));  // image sizes are multiples of it
     const std::span<std::byte> image = std::as_writable_bytes(std::span(image_));
     batch.Write(row, count, image);

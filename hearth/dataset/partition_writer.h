@@ -15,7 +15,7 @@ namespace hearth::dataset {
 
 // Approximate size of an image, unless a single row is larger.
 inline constexpr size_t kImageBytes = size_t{4} << 20;
-inline constexpr size_t kMostImageBytes = size_t{4} << 30;
+inline constexpr size_t kMaxImageBytes = size_t{4} << 30;
 
 // Complete data that a reader may use.
 struct Committed {
@@ -55,7 +55,7 @@ class ImageMaker {
 
   // Calls `take` with each image of a batch. With `in_place`, large values that are stored in a
   // local file are referenced, not copied (mapped_file.h). Throws kInvalidArgument for an
-  // unsupported column type, kResourceExhausted for a row of more than kMostImageBytes.
+  // unsupported column type, kResourceExhausted for a row of more than kMaxImageBytes.
   void Make(const ArrowSchema& schema, const ArrowArray& array, bool in_place, const Take& take);
 
   int64_t rows() const { return rows_; }

@@ -8,6 +8,7 @@
 
 namespace hearth::formats {
 
+// Reads bytes in sequence.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -16,6 +17,7 @@ class ByteSource {
   virtual size_t Read(char* data, size_t size) = 0;
 };
 
+// Writes bytes in sequence.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;

@@ -26,6 +26,7 @@ class FileBytes {
   virtual void Expect(uint64_t end) = 0;
 };
 
+// A mapped file, in one window.
 class MappedBytes : public FileBytes {
  public:
   explicit MappedBytes(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}

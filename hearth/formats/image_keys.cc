@@ -17,7 +17,7 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kStreamHeader = "\xac\xed\0\5"sv;
 constexpr uint64_t kFirstHandle = 0x7E0000;
-constexpr size_t kMostNested = 16;  // a tuple holds strings and boxed numbers
+constexpr size_t kMaxNested = 16;  // a tuple holds strings and boxed numbers
 // Type codes of the stream's records.
 enum JavaKind : uint8_t {
   kNull = 0x70,
@@ -137,7 +137,7 @@ class Stream {
   std::string_view Text(size_t size_bytes) { return Take(Number(size_bytes)); }
 
   Value Content() {
-    if (++depth_ > kMostNested) ThrowUnreadable("its values are nested too deep for a key");
+    if (++depth_ > kMaxNested) ThrowUnreadable("its values are nested too deep for a key");
     Value value;
     switch (Byte()) {
       case kNull:
@@ -231,7 +231,7 @@ class Stream {
   static std::vector<const JavaClass*> Line(const JavaClass* known) {
     std::vector<const JavaClass*> line;
     for (; known != nullptr; known = known->parent) {
-      if (line.size() == kMostNested)
+      if (line.size() == kMaxNested)
         ThrowUnreadable("a class has too many superclasses, or a cycle of them");
       line.push_back(known);
     }

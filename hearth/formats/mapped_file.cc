@@ -69,15 +69,14 @@ bool IsLocal(const Fd& file) {
 
 [[noreturn]] void ThrowChanged(const std::string& path, const FileIdentity& found,
                                const FileIdentity& wanted) {
-  const std::string said = found.bytes != wanted.bytes   ? fmt::format("has {} bytes instead of {}",
+  const std::string change = found.bytes != wanted.bytes ? fmt::format("has {} bytes instead of {}",
                                                                        found.bytes, wanted.bytes)
-                           : found.inode != wanted.inode ? "was replaced by another file"
-                                                         : "was modified meanwhile";
+                             : found.inode != wanted.inode ? "was replaced by another file"
+                                                           : "was modified meanwhile";
   Throw(ErrorCode::kDataLoss,
         "{} {} on host {}: a run reads large values directly from its input files, which must not "
-        "change "
-        "while it runs; restore the file, or start the run again with unchanged files",
-        path, said, HostName());
+        "change while it runs; restore the file, or start the run again with unchanged files",
+        path, change, HostName());
 }
 
 // Checks the type before opening: opening a device or pipe may block or have side effects.

@@ -15,6 +15,7 @@ struct NumberColumn {
   std::vector<uint64_t> values;  // bit patterns of the numbers, in row order
 };
 
+// Rows as columns of numbers.
 struct PickledColumns {
   int64_t rows = 0;
   bool tuples = false;  // one column per field; else a single column of numbers or lists

@@ -15,15 +15,15 @@ using namespace std::string_view_literals;
 constexpr std::string_view kMagic = "SEQ"sv;
 constexpr char kVersion = 6;
 constexpr std::string_view kBytesWritable = "org.apache.hadoop.io.BytesWritable"sv;
-constexpr uint64_t kMostHeaderBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
 // Escape in place of a record length; the file's sync marker follows.
 constexpr std::string_view kEscape = "\xff\xff\xff\xff"sv;
 constexpr size_t kMarkBytes = 16;
 // A record starts with its length and its key's length. Each key and value starts with its size.
 constexpr uint64_t kLengths = 8, kCount = 4;
-constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();  // Java's lengths are signed
+constexpr uint64_t kMaxBytes = std::numeric_limits<int32_t>::max();  // Java's lengths are signed
 constexpr size_t kInlineBytes = 12;  // largest value stored inside its view
-constexpr size_t kMostVIntBytes = 9;
+constexpr size_t kMaxVIntBytes = 9;
 
 uint32_t Number(std::string_view bytes) {
   uint32_t number = 0;
@@ -92,14 +92,14 @@ void SequenceReader::Map(std::shared_ptr<const MappedFile> file) {
 }
 
 void SequenceReader::ReadHeader(const FindUnpack& find) {
-  const uint64_t size = std::min(file_->size(), kMostHeaderBytes);
+  const uint64_t size = std::min(file_->size(), kMaxHeaderBytes);
   const auto take = [&](uint64_t count) {
     if (count > size - at_) ThrowDamaged("its header is truncated", at_);
     at_ += count;
     return std::string(file_->At(at_ - count, count));
   };
   const auto take_text = [&] {
-    const std::string_view bytes = file_->At(at_, std::min<uint64_t>(kMostVIntBytes, size - at_));
+    const std::string_view bytes = file_->At(at_, std::min<uint64_t>(kMaxVIntBytes, size - at_));
     size_t offset = 0;
     const uint64_t length = Length(VInt(bytes, &offset).value_or(-1), at_);
     at_ += offset;
@@ -108,8 +108,9 @@ void SequenceReader::ReadHeader(const FindUnpack& find) {
   Require(size > kMagic.size() && take(kMagic.size()) == kMagic, ErrorCode::kInvalidArgument,
           "{} is not a SequenceFile", name_);
   const char version = take(1)[0];
-  Require(version == kVersion, ErrorCode::kInvalidArgument, "{} is a SequenceFile of version {}",
-          name_, static_cast<int>(version));
+  Require(version == kVersion, ErrorCode::kInvalidArgument,
+          "{} is a SequenceFile of version {}; only version {} can be read", name_,
+          static_cast<int>(version), static_cast<int>(kVersion));
   for (int i = 0; i < 2; ++i) {
     const std::string type = take_text();
     Require(
@@ -194,7 +195,7 @@ SequenceReader::Record SequenceReader::ReadRecord() {
   if (left < kLengths) ThrowDamaged("it ends inside a record", begin);
   const std::string_view lengths = file_->At(begin, kLengths);
   const uint64_t size = Number(lengths), key_size = Number(lengths.substr(kCount));
-  if (size > kMostBytes || key_size < kCount || key_size > size) {
+  if (size > kMaxBytes || key_size < kCount || key_size > size) {
     ThrowDamaged(fmt::format("a record of {} bytes has a key of {}", size, key_size), begin);
   }
   if (size > left - kLengths) ThrowDamaged("it ends inside a record", begin);
@@ -232,14 +233,14 @@ uint64_t SequenceReader::PassBlock(const std::function<void(std::string_view pac
   const uint64_t begin = at_;
   const auto number = [&] {
     const std::string_view bytes =
-        file_->At(at_, std::min<uint64_t>(kMostVIntBytes, file_->size() - at_));
+        file_->At(at_, std::min<uint64_t>(kMaxVIntBytes, file_->size() - at_));
     size_t offset = 0;
     const uint64_t found = Length(VInt(bytes, &offset).value_or(-1), begin);
     at_ += offset;
     return found;
   };
   const uint64_t count = number();
-  if (count > kMostBytes) ThrowDamaged(fmt::format("a block of {} records", count), begin);
+  if (count > kMaxBytes) ThrowDamaged(fmt::format("a block of {} records", count), begin);
   for (int i = 0; i < 4; ++i) {
     const uint64_t size = number();
     if (size > file_->size() - at_) ThrowDamaged("it ends inside a block", begin);
@@ -266,7 +267,7 @@ SequenceReader::Record SequenceReader::NextOfBlock() {
 SequenceBatch SequenceReader::NextBatch(size_t most_records, size_t most_bytes) {
   Require(most_records > 0, ErrorCode::kInvalidArgument,
           "the number of records to read from {} must be positive", name_);
-  most_bytes = std::min<size_t>(most_bytes, kMostBytes);
+  most_bytes = std::min<size_t>(most_bytes, kMaxBytes);
   const bool in_place = mapped_ && !packed();
   SequenceBatch batch;
   const char* first = nullptr;

@@ -15,6 +15,7 @@
 
 namespace hearth::formats {
 
+// Consecutive records of a file.
 struct SequenceBatch {
   std::vector<std::string> keys;
   // The values as Arrow binary views of 16 bytes each; their 31-bit offsets count from the first

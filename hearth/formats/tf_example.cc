@@ -9,12 +9,12 @@ namespace hearth::formats {
 namespace {
 
 // Number of features of an example to remember; a damaged example may have any number.
-constexpr size_t kMostCachedFeatures = 64;
+constexpr size_t kMaxCachedFeatures = 64;
 // Number of consecutive mismatching examples after which learning is limited.
-constexpr int kMostMisses = 16;
+constexpr int kMaxMisses = 16;
 // Number of values whose offsets are remembered: in an example of empty strings each takes twelve
 // times the value's bytes.
-constexpr size_t kMostRuns = size_t{1} << 16;
+constexpr size_t kMaxRuns = size_t{1} << 16;
 
 const char* KindName(FeatureKind kind) {
   constexpr const char* kNames[] = {"no", "bytes", "float", "int64"};
@@ -161,7 +161,7 @@ FeatureColumn* ExampleColumns::Find(size_t index, std::string_view name) {
   if (index < previous_.size() && previous_[index].name == name) return previous_[index].column;
   const auto found = by_name_.find(name);
   FeatureColumn* const column = found == by_name_.end() ? nullptr : found->second;
-  if (index == previous_.size() && index < kMostCachedFeatures) {
+  if (index == previous_.size() && index < kMaxCachedFeatures) {
     previous_.push_back({std::string(name), column});
   } else if (index < previous_.size()) {
     previous_[index] = {std::string(name), column};
@@ -178,7 +178,7 @@ void ExampleColumns::Add(std::string_view example) {
   } else {
     auto runs = AddByParsing(example);
     // If examples keep changing, learning from each is a waste.
-    if (++layout.misses <= kMostMisses || layout.misses % kMostMisses == 0) {
+    if (++layout.misses <= kMaxMisses || layout.misses % kMaxMisses == 0) {
       layout.shape.Forget();
       layout.present.clear();
       for (const FeatureColumn& column : columns_) layout.present.push_back(column.present.back());
@@ -201,7 +201,7 @@ std::optional<std::vector<ExampleShape::Run>> ExampleColumns::AddByParsing(
   std::vector<ExampleShape::Run> runs;
   bool all = true;
   const auto add_run = [&](std::string_view bytes, int column) {
-    all = all && runs.size() < kMostRuns;
+    all = all && runs.size() < kMaxRuns;
     if (all) runs.push_back({Offset(bytes, example), bytes.size(), column});
   };
   for (FeatureColumn& column : columns_) column.present.push_back(0);

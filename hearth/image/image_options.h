@@ -1,4 +1,3 @@
-// Options of ImageTransform.
 #pragma once
 
 #include <array>
@@ -18,6 +17,7 @@ enum class CropMode {
 enum class PixelType { kUint8, kFloat32, kBfloat16 };
 enum class PixelLayout { kNchw, kNhwc };
 
+// Options of ImageTransform.
 struct ImageOptions {
   ImageKind kind = ImageKind::kJpeg;
   CropMode crop = CropMode::kRandom;

@@ -1,5 +1,3 @@
-// Converts encoded images to pixels for training: decodes, crops, resizes, mirrors, normalizes.
-// Immutable and thread-safe; threads reuse their working memory from image to image.
 #pragma once
 
 #include <array>
@@ -14,6 +12,8 @@
 
 namespace hearth::image {
 
+// Converts encoded images to pixels for training: decodes, crops, resizes, mirrors, normalizes.
+// Immutable and thread-safe; threads reuse their working memory from image to image.
 class ImageTransform {
  public:
   // Throws kInvalidArgument for a size below 1 or above 16384, a deviation that is not positive,

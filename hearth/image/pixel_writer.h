@@ -1,5 +1,3 @@
-// Writes lines of resampled pixels into an output image: type, layout, normalization. Immutable and
-// thread-safe.
 #pragma once
 
 #include <array>
@@ -10,6 +8,8 @@
 
 namespace hearth::image {
 
+// Writes lines of resampled pixels into an output image: type, layout, normalization. Immutable and
+// thread-safe.
 class PixelWriter {
  public:
   explicit PixelWriter(const ImageOptions& options);

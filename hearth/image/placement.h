@@ -16,6 +16,7 @@ struct AxisPlacement {
   double step = 1;
 };
 
+// The part of an image that becomes the output, by rows and columns.
 struct Placement {
   AxisPlacement rows, columns;
   bool mirrored = false;

@@ -86,7 +86,7 @@ class PngRegionReader final : public RegionReader {
   ~PngRegionReader() override {
     // Releases the memory of an unusually large image.
     std::vector<uint8_t>& pixels = memory_->image.pixels;
-    if (pixels.capacity() > kMostKept) std::vector<uint8_t>().swap(pixels);
+    if (pixels.capacity() > kMaxKept) std::vector<uint8_t>().swap(pixels);
   }
 
   bool reduces() const override { return false; }
@@ -106,7 +106,7 @@ class PngRegionReader final : public RegionReader {
   void Finish() override {}
 
  private:
-  static constexpr size_t kMostKept = size_t{32} << 20;
+  static constexpr size_t kMaxKept = size_t{32} << 20;
 
   ReaderMemory* const memory_;
   const uint8_t* next_ = nullptr;

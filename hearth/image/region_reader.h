@@ -1,5 +1,3 @@
-// Reads a rectangle of an encoded image line by line, as red-green-blue, decoding as little of the
-// file as possible. Not thread-safe. All functions throw kDataLoss like DecodeImage.
 #pragma once
 
 #include <memory>
@@ -11,6 +9,7 @@
 
 namespace hearth::image {
 
+// A rectangle of an image, in pixels.
 struct Region {
   int64_t top = 0, left = 0, height = 0, width = 0;
 };
@@ -21,6 +20,8 @@ struct ReaderMemory {
   Image image;  // of PNG files
 };
 
+// Reads a rectangle of an encoded image line by line, as red-green-blue, decoding as little of the
+// file as possible. Not thread-safe. All functions throw kDataLoss like DecodeImage.
 class RegionReader {
  public:
   virtual ~RegionReader() = default;

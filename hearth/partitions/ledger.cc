@@ -21,9 +21,8 @@ std::vector<Ledger::Json> Ledger::Note(int rank, const Json& event) {
   try {
     return NoteUnlocked(rank, event);
   } catch (const Json::exception& error) {
-    Throw(ErrorCode::kInvalidArgument,
-          "an event of a feed from node {} was not understood ({}): {}", rank, error.what(),
-          event.dump(-1, ' ', false, Json::error_handler_t::replace));
+    Throw(ErrorCode::kInvalidArgument, "node {} sent an invalid feed event ({}): {}", rank,
+          error.what(), event.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 }
 

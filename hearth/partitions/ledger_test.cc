@@ -185,7 +185,7 @@ TEST_F(LedgerTest, RestartSendsUnsafePartitionsAndComparesSafeOnes) {
 TEST_F(LedgerTest, EventWithoutAFieldIsAnErrorThatNamesIt) {
   const Error error = Thrown([&] { ledger_.Note(2, {{"event", "rows"}}); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error.message(), HasSubstr("from node 2"));
+  EXPECT_THAT(error.message(), HasSubstr("node 2 sent an invalid feed event"));
   EXPECT_THAT(error.message(), HasSubstr("'feed' not found"));
   EXPECT_EQ(CodeOf([&] {
               ledger_.Note(0, {{"event", "claim"}, {"feed", "f"}});

@@ -124,8 +124,7 @@ void TaskPartition::RejectOtherRows() {
       "partition {} has other rows, or the same rows in another order, than when Spark computed it "
       "before, so it is unknown which rows follow the {} already delivered: use rows that Spark "
       "computes the same way each time, such as files, a checkpoint() of the RDD or DataFrame, or "
-      "sorted "
-      "partitions",
+      "sorted partitions",
       index(), taken.load());
   report_({{"event", "feed_error"}, {"feed", feed()}, {"text", text}, {"timeout", false}});
   Refuse(text);

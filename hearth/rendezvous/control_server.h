@@ -1,6 +1,3 @@
-// Server for authenticated connections to the ranks of one generation, monitored by heartbeats.
-// Transports messages without interpreting them. One service thread does all I/O; it never blocks
-// on a single peer.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +28,7 @@ struct Refusals {
   int total() const { return malformed + proof + generation + rank + slow; }
 };
 
+// Options of ControlServer.
 struct ControlServerOptions {
   std::string bind_host;
   PortRange bind_ports;
@@ -43,6 +41,9 @@ struct ControlServerOptions {
   Json welcome;  // the first message to every member
 };
 
+// Server for authenticated connections to the ranks of one generation, monitored by heartbeats.
+// Transports messages without interpreting them. One service thread does all I/O; it never blocks
+// on a single peer.
 class ControlServer {
  public:
   // All calls are made by the service thread. An Error thrown by OnFrame drops the member.

@@ -22,6 +22,7 @@
 
 namespace hearth::rendezvous {
 
+// Options of Coordinator.
 struct CoordinatorOptions {
   int world = 1;
   std::string token;  // 64 hex digits, see NewToken()

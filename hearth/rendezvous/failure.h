@@ -1,4 +1,3 @@
-// The first failure of a run, as reported to every rank and the driver.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +13,7 @@ namespace hearth::rendezvous {
 inline constexpr size_t kMaxFailureText = 32 << 10;
 std::string Shortened(const std::string& text);
 
+// The first failure of a run, as reported to every rank and the driver.
 struct Failure {
   int rank = -1;          // -1: no particular rank (missing reservations, the coordinator itself)
   std::string host = {};  // of that rank

@@ -1,4 +1,3 @@
-// Holds the first failure and calls its subscribers. Any thread may call it.
 #pragma once
 
 #include <functional>
@@ -11,6 +10,7 @@
 
 namespace hearth::rendezvous {
 
+// Holds the first failure and calls its subscribers. Any thread may call it.
 class FailureWatch {
  public:
   // Must neither subscribe nor destroy a subscription of the same watch.
@@ -36,6 +36,7 @@ class FailureWatch {
   std::shared_ptr<State> state_;
 };
 
+// A registered callback. After Cancel or its destructor returns, no call is running or follows.
 class FailureWatch::Subscription {
  public:
   Subscription() = default;

@@ -105,7 +105,7 @@ void OfferHandshake(Connection& connection, const Credentials& credentials, Iden
   try {
     connection.Read(answer.data(), answer.size(), deadline);
   } catch (const Error& error) {
-    // A server does not respond to a wrong proof.
+    // kUnavailable here means a rejected proof: the server closes without an answer.
     if (error.code() != ErrorCode::kUnavailable) throw;
     Throw(ErrorCode::kPermissionDenied, "{} rejected the token of rank {}", connection.peer(),
           identity.rank);

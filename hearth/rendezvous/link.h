@@ -1,5 +1,3 @@
-// Server side of one connection: buffers input and output and tracks the last time data was
-// received. Non-blocking. Used by the server's thread only.
 #pragma once
 
 #include <memory>
@@ -14,6 +12,8 @@
 
 namespace hearth::rendezvous {
 
+// Server side of one connection: buffers input and output and tracks the last time data was
+// received. Non-blocking. Used by the server's thread only.
 class Link {
  public:
   // Expects a claim in response to `hello` until the deadline `handshake`.

@@ -23,6 +23,7 @@
 
 namespace hearth::rendezvous {
 
+// Options of Member.
 struct MemberOptions {
   std::string host;  // of the coordinator
   int port = 0;
@@ -67,7 +68,7 @@ class Member {
 
   // Reports that a rank of a group has reached a step. The ranks of a group need not be members.
   void ReportStep(const GroupStep& step);
-  // The ranks of the group that have not reported the step, as remote as the coordinator knows.
+  // The ranks of the group that have not reported the step, as far as the coordinator knows.
   // Empty if it does not respond at once.
   std::optional<std::vector<int>> RanksBehind(const GroupStep& step);
 

@@ -1,5 +1,3 @@
-// Tracks reservations, gathers and completion of a fixed number of ranks. No sockets or threads:
-// the coordinator synchronises access.
 #pragma once
 
 #include <map>
@@ -11,6 +9,8 @@
 
 namespace hearth::rendezvous {
 
+// Tracks reservations, gathers and completion of a fixed number of ranks. No sockets or threads:
+// the coordinator synchronises access.
 class Membership {
  public:
   explicit Membership(int world) : members_(static_cast<size_t>(world)) {}

@@ -1,5 +1,3 @@
-// Tracks which step each rank of a group has reached. A group is identified by a unique name. No
-// sockets or threads: the coordinator synchronises access.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +16,8 @@ struct GroupStep {
   uint64_t step = 0;
 };
 
+// Tracks which step each rank of a group has reached. A group is identified by a unique name. No
+// sockets or threads: the coordinator synchronises access.
 class StepTracker {
  public:
   static constexpr size_t kMaxGroups = 256;  // beyond this, the least recently used one is dropped

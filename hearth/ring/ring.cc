@@ -1,6 +1,5 @@
 #include "hearth/ring/ring.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -10,22 +9,15 @@
 #include "hearth/ring/ring_memory.h"
 
 namespace hearth::ring {
-namespace {
 
-Fd Duplicated(const Fd& fd) {
-  Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
-  if (copy.get() < 0) ThrowErrno(errno, "cannot duplicate a ring's descriptor");
-  return copy;
+RingEnd RingEnd::Duplicate() const {
+  return {hearth::Duplicate(memory.get()), hearth::Duplicate(signal.get())};
 }
-
-}  // namespace
-
-RingEnd RingEnd::Duplicate() const { return {Duplicated(memory), Duplicated(signal)}; }
 
 RingEnds CreateRing(size_t capacity_bytes) {
   RingEnds ends;
   ends.writer.memory = RingMemory::Create(capacity_bytes);
-  ends.reader.memory = Duplicated(ends.writer.memory);
+  ends.reader.memory = hearth::Duplicate(ends.writer.memory.get());
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     ThrowErrno(errno, "cannot create the wake-up socket of a ring");

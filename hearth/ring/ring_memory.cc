@@ -15,7 +15,7 @@ constexpr uint32_t kVersion = 3;
 constexpr size_t kControlBytes = 4096;
 constexpr size_t kMinCapacity = 64 << 10;
 // Limit below which adding to a position cannot overflow.
-constexpr uint64_t kMostPosition = uint64_t{1} << 62;
+constexpr uint64_t kMaxPosition = uint64_t{1} << 62;
 // Two rings of this window fit in a third-level cache of 32 MB; a small window also means fewer
 // page faults.
 constexpr size_t kMaxWindow = 8 << 20;
@@ -55,7 +55,7 @@ RingMemory::RingMemory(const Fd& memory) {
 }
 
 uint64_t RingMemory::Checked(uint64_t position) const {
-  const bool sound = position < kMostPosition && OffsetOf(position) < window() &&
+  const bool sound = position < kMaxPosition && OffsetOf(position) < window() &&
                      position % sizeof(EntryHeader) == 0;
   Require(sound, ErrorCode::kDataLoss, "a ring is damaged: no entry can start at {}", position);
   return position;

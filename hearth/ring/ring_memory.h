@@ -1,6 +1,3 @@
-// Shared memory of one ring: a page of control words, then the data. Both sides map the same memfd.
-// Every entry starts in the window, the first bytes of the data, and is contiguous: it may extend
-// beyond the window. Memory used over and over therefore stays in the processor's cache.
 #pragma once
 
 #include <atomic>
@@ -40,7 +37,7 @@ static_assert(sizeof(RingControl) <= 4096 && std::atomic<uint64_t>::is_always_lo
 enum class EntryKind : uint32_t { kBatch = 1, kFlush = 2, kEnd = 3, kPart = 4 };
 
 // Size limit of a batch: several copies of it may be in memory on its way.
-inline constexpr uint64_t kMostBatchBytes = uint64_t{4} << 30;
+inline constexpr uint64_t kMaxBatchBytes = uint64_t{4} << 30;
 
 // Precedes every entry; entries are padded to kImageAlignment.
 struct EntryHeader {
@@ -51,6 +48,9 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
+// Shared memory of one ring: a page of control words, then the data. Both sides map the same memfd.
+// Every entry starts in the window, the first bytes of the data, and is contiguous: it may extend
+// beyond the window. Memory used over and over therefore stays in the processor's cache.
 class RingMemory {
  public:
   // Creates the memory of a ring, rounded up to whole pages; throws kInvalidArgument for less than

@@ -19,8 +19,7 @@ RingEntry RingReader::Next(Deadline deadline) {
   RingEntry entry = NextEntry(deadline);
   while (entry.kind == EntryKind::kPart || !parts_.empty()) {
     const bool sound = (entry.kind == EntryKind::kPart || entry.kind == EntryKind::kBatch) &&
-                       !entry.image.empty() &&
-                       entry.image.size() <= kMostBatchBytes - parts_.size();
+                       !entry.image.empty() && entry.image.size() <= kMaxBatchBytes - parts_.size();
     Require(sound, ErrorCode::kDataLoss,
             "a ring is damaged: an entry of kind {} with {} bytes follows {} bytes of a batch",
             static_cast<uint32_t>(entry.kind), entry.image.size(), parts_.size());

@@ -14,6 +14,7 @@
 
 namespace hearth::ring {
 
+// An entry, valid until the reader's next call.
 struct RingEntry {
   EntryKind kind;
   std::span<const std::byte> image;  // of a batch, in the ring or a buffer; not validated

@@ -1,5 +1,3 @@
-// Wake-ups between the two sides of a ring over one socketpair, which also detects the peer's
-// death: its end closes with its process.
 #pragma once
 
 #include <atomic>
@@ -11,6 +9,8 @@
 
 namespace hearth::ring {
 
+// Wake-ups between the two sides of a ring over one socketpair, which also detects the peer's
+// death: its end closes with its process.
 class RingSignal {
  public:
   enum class Outcome { kWoken, kPeerGone, kTimeout };

@@ -47,9 +47,9 @@ bool RingWriter::WriteRows(const ArrowImage& rows, int64_t begin, int64_t count,
 bool RingWriter::WriteParts(const ArrowImage& rows, int64_t begin, int64_t count,
                             Deadline deadline) {
   const size_t bytes = rows.ImageBytes(begin, count);
-  Require(bytes <= kMostBatchBytes, ErrorCode::kResourceExhausted,
+  Require(bytes <= kMaxBatchBytes, ErrorCode::kResourceExhausted,
           "row {} of a batch has {} bytes, the limit is {}; split it into several rows", begin,
-          bytes, kMostBatchBytes);
+          bytes, kMaxBatchBytes);
   std::vector<uint64_t> words(bytes / sizeof(uint64_t));  // image sizes are multiples of it
   const std::span<std::byte> image = std::as_writable_bytes(std::span(words));
   rows.Write(begin, count, image);

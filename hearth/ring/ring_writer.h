@@ -31,7 +31,7 @@ class RingWriter {
   // Copies the batch into the ring, split by rows into entries of at most `block_bytes` (a larger
   // single row is one entry, or several parts if it is larger than the ring). The structs must
   // outlive the call. Throws kInvalidArgument for an unsupported type, kResourceExhausted for a row
-  // of more than kMostBatchBytes.
+  // of more than kMaxBatchBytes.
   bool WriteArrow(const ArrowSchema& schema, const ArrowArray& array, Deadline deadline);
 
   // Writes chunks directly into the ring as one entry. Throws kResourceExhausted if it is larger
@@ -40,6 +40,7 @@ class RingWriter {
 
   // Writes a mark between rows, for example at the end of a partition.
   bool WriteFlush(Deadline deadline);
+  // Writes the end: no rows follow. Waits, returns and throws like the other Write calls.
   bool WriteEnd(Deadline deadline);
 
   // Makes the reader's next call throw this error, before any batch that is still in the ring.

@@ -37,6 +37,7 @@ struct InvalidRowLimit {
 // of all rows, from 0 to 1; empty: no limit. Nothing for any other text.
 std::optional<InvalidRowLimit> ParseInvalidRowLimit(const std::string& text);
 
+// A row of the table: a field of Settings and its names, help and allowed values.
 struct Setting {
   std::string name;  // in a job, and as an attribute of Config
   std::string flag;  // of CaffeOnSpark; empty: none

@@ -1,5 +1,3 @@
-// libcurl, loaded at the first access over HTTP: programs that read only local files neither need
-// nor load it.
 #pragma once
 
 #define CURL_DISABLE_DEPRECATION  // CURLOPT_PROTOCOLS: its successor is too new for some hosts
@@ -7,6 +5,8 @@
 
 namespace hearth::storage {
 
+// libcurl, loaded at the first access over HTTP: programs that read only local files neither need
+// nor load it.
 struct CurlLibrary {
   decltype(&curl_easy_init) init = nullptr;
   decltype(&curl_easy_cleanup) cleanup = nullptr;

@@ -13,6 +13,7 @@
 
 namespace hearth::storage {
 
+// Properties of a file or folder.
 struct FileStatus {
   std::string uri;  // as passed; in a listing, the folder's URI and the name
   bool is_folder = false;
@@ -21,6 +22,7 @@ struct FileStatus {
   uint64_t id = 0;  // inode or equivalent, if the file system has one; 0: unknown
 };
 
+// A file that is open for reading. Thread-safe.
 class InputFile {
  public:
   virtual ~InputFile() = default;
@@ -39,6 +41,7 @@ class OutputFile {
   virtual void Commit() = 0;
 };
 
+// One file system. Thread-safe; every call throws hearth::Error as described above.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

@@ -15,10 +15,13 @@
 namespace hearth::storage {
 namespace {
 
-constexpr long kConnectSeconds = 10;
-constexpr double kSlowestBytes = 100e3;  // bytes per second, of a request body
-constexpr size_t kMostIdle = 8;
+constexpr long kConnectSeconds = 10;  // a host that drops packets would take the kernel two minutes
+// Bytes per second of a request body, below which an upload fails: a tenth of a 10 Mbit/s link.
+constexpr double kSlowestBytes = 100e3;
+constexpr size_t kMaxIdle = 8;  // connections: some readers and writers of one process at a time
+// A redirect to a DataNode has a path of at most 8,000 characters, escaped, and a token.
 constexpr size_t kLargestLocation = 16 << 10;
+// Many times the headers of any Hadoop server, Kerberos negotiation included.
 constexpr size_t kLargestHead = 256 << 10;
 
 // State of one request, shared by its callbacks.
@@ -33,7 +36,8 @@ struct Exchange {
   int read_errno = 0;
 };
 
-size_t Receive(char* data, size_t one, size_t size, void* context) {
+size_t Receive(char* data, size_t one, size_t count, void* context) {
+  const size_t size = one * count;
   auto* exchange = static_cast<Exchange*>(context);
   long status = 0;
   Curl().get(exchange->handle, CURLINFO_RESPONSE_CODE, &status);
@@ -53,11 +57,12 @@ size_t Receive(char* data, size_t one, size_t size, void* context) {
 }
 
 // Counts header bytes: libcurl keeps each line, and older versions do not limit their number.
-size_t ReceiveHead(char*, size_t one, size_t size, void* context) {
+size_t ReceiveHead(char*, size_t one, size_t count, void* context) {
+  const size_t size = one * count;
   auto* exchange = static_cast<Exchange*>(context);
-  exchange->head += one * size;
+  exchange->head += size;
   exchange->head_too_long = exchange->head > kLargestHead;
-  return exchange->head_too_long ? 0 : one * size;
+  return exchange->head_too_long ? 0 : size;
 }
 
 size_t SendBody(char* data, size_t one, size_t capacity, void* context) {
@@ -134,7 +139,7 @@ void SetExchange(Exchange* exchange, curl_slist* headers) {
 
 ErrorCode CodeOf(CURLcode result) {
   switch (result) {
-    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_HOST:  // usually a misspelt host, which retries do not repair
     case CURLE_URL_MALFORMAT:
       return ErrorCode::kInvalidArgument;
     case CURLE_OPERATION_TIMEDOUT:
@@ -225,7 +230,7 @@ void HttpClient::Give(void* handle) {
   Curl().reset(handle);
   {
     const std::lock_guard lock(mutex_);
-    if (idle_.size() < kMostIdle) {
+    if (idle_.size() < kMaxIdle) {
       idle_.push_back(handle);
       return;
     }

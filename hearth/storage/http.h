@@ -30,6 +30,7 @@ class Cancellation {
   mutable std::condition_variable changed_;
 };
 
+// One request and its limits. The memory that it refers to outlives it.
 struct HttpRequest {
   std::string method, url;
   int body = -1;  // file descriptor of the body, sent from its start; -1: empty body
@@ -44,6 +45,7 @@ struct HttpRequest {
   bool negotiate = false;  // authenticates with the process's Kerberos ticket (SPNEGO)
 };
 
+// The response to a request.
 struct HttpAnswer {
   long status = 0;
   std::string body, location;

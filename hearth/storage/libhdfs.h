@@ -1,6 +1,3 @@
-// HDFS, viewfs and other Hadoop file systems, by libhdfs: uses the cluster's configuration with its
-// name services, Kerberos, tokens and erasure coding, in a JVM inside this process. Retries are
-// Hadoop's own, as configured.
 #pragma once
 
 #include <memory>
@@ -15,6 +12,9 @@
 
 namespace hearth::storage {
 
+// HDFS, viewfs and other Hadoop file systems, by libhdfs: uses the cluster's configuration with its
+// name services, Kerberos, tokens and erasure coding, in a JVM inside this process. Retries are
+// Hadoop's own, as configured.
 class LibHdfsFiles : public FileSystem {
  public:
   // `name_node`: "hdfs://host:port", "default" for fs.defaultFS. `who`: "user alice", for messages.

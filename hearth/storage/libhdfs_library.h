@@ -1,5 +1,3 @@
-// Hadoop's C client, loaded at the first access. The functions and the structure in use are
-// declared here: hosts with Hadoop have the library, but not its header.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +19,8 @@ struct LibHdfsFileInfo {
   std::time_t accessed;
 };
 
+// Hadoop's C client, loaded at the first access. The functions and the structure in use are
+// declared here: hosts with Hadoop have the library, but not its header.
 struct LibHdfsLibrary {
   void* (*new_builder)() = nullptr;
   void (*set_name_node)(void* builder, const char* uri) = nullptr;

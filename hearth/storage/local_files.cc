@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "hearth/base/error.h"
 #include "hearth/base/fd.h"
+#include "hearth/base/log.h"
 #include "hearth/storage/temporary_name.h"
 #include "hearth/storage/uri.h"
 
@@ -34,8 +36,10 @@ std::string DirectoryOf(const fs::path& file) {
 
 void SyncDirectory(const std::string& file) {
   const Fd fd(open(DirectoryOf(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some file systems do not support opening directories; the rename is done anyway.
-  if (fd.valid()) fsync(fd.get());
+  // Some file systems do not support opening or syncing directories; the rename is done anyway.
+  if (!fd.valid() || fsync(fd.get()) == 0 || errno == EINVAL) return;
+  log::Warning("Cannot sync the folder of {} ({}): a power failure may undo its rename", file,
+               std::strerror(errno));
 }
 
 void WriteAll(int fd, std::string_view bytes, const std::string& path) {

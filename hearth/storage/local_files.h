@@ -1,10 +1,10 @@
-// Local files.
 #pragma once
 
 #include "hearth/storage/file_system.h"
 
 namespace hearth::storage {
 
+// Local files.
 class LocalFiles : public FileSystem {
  public:
   std::optional<FileStatus> Stat(const std::string& uri) override;

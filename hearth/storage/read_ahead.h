@@ -1,8 +1,3 @@
-// Reads a remote file in few large requests. Sequential reads, also with small gaps, are served
-// from a window that grows up to 8 MiB, while a thread fetches the next window. A read at another
-// offset, such as that of a footer, keeps both; if reads alternate between several offsets, each
-// gets its own window and nothing is fetched ahead. Large reads are fetched directly. Any thread.
-// Keeps up to four windows.
 #pragma once
 
 #include <functional>
@@ -15,6 +10,11 @@
 
 namespace hearth::storage {
 
+// Reads a remote file in few large requests. Sequential reads, also with small gaps, are served
+// from a window that grows up to 8 MiB, while a thread fetches the next window. A read at another
+// offset, such as that of a footer, keeps both; if reads alternate between several offsets, each
+// gets its own window and nothing is fetched ahead. Large reads are fetched directly. Any thread.
+// Keeps up to four windows.
 class ReadAhead : public InputFile {
  public:
   // Reads `size` bytes of the file at `offset`, or throws; any thread. Returns early when

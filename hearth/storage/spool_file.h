@@ -1,5 +1,3 @@
-// Bytes kept on this machine until they are uploaded, so that a failed upload can restart from the
-// beginning. The file has no name: a process that is killed leaves nothing behind. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +11,8 @@
 
 namespace hearth::storage {
 
+// Bytes kept on this machine until they are uploaded, so that a failed upload can restart from the
+// beginning. The file has no name: a process that is killed leaves nothing behind. One thread.
 class SpoolFile {
  public:
   // Uses the first writable local folder of Spark, or else TMPDIR or /tmp.

@@ -82,11 +82,11 @@ RemoteUri ParseRemote(std::string_view uri) {
 
 std::string PathOnSame(std::string_view from, std::string_view to) {
   const RemoteUri source = ParseRemote(from), target = ParseRemote(to);
-  Require(
-      source.prefix() == target.prefix(), ErrorCode::kInvalidArgument,
-      "cannot rename {} to {}: those are two file systems; copy the file, or write both with the "
-      "same scheme and host",
-      from, to);
+  Require(source.prefix() == target.prefix(), ErrorCode::kInvalidArgument,
+          "cannot rename {} to {}: they are on different file systems; copy the file, or write "
+          "both with the "
+          "same scheme and host",
+          from, to);
   return target.path;
 }
 

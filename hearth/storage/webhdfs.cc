@@ -17,10 +17,10 @@ namespace hearth::storage {
 namespace {
 
 constexpr size_t kLargestListing = 64 << 20;  // one response; a batch has 1,000 names
-constexpr size_t kMostEntries = 10'000'000;
-constexpr int kMostRedirects = 4;
+constexpr size_t kMaxEntries = 10'000'000;
+constexpr int kMaxRedirects = 4;
 constexpr size_t kLargestFetch = 32 << 20;  // fits into the time limit of one response
-constexpr int kMostDamagedAnswers = 3;
+constexpr int kMaxDamagedAnswers = 3;
 constexpr double kFirstPause = 0.1, kLongestPause = 5;
 
 bool IsRedirect(const HttpAnswer& answer) {
@@ -50,7 +50,7 @@ class WebHdfs::Attempts {
     Cancellation never;
     return (cancellation == nullptr ? &never : cancellation)->Pause(pause);
   }
-  bool DamagedAgain() { return ++damaged_ < kMostDamagedAnswers; }
+  bool DamagedAgain() { return ++damaged_ < kMaxDamagedAnswers; }
   bool FirstNewToken() { return !std::exchange(new_token_, true); }
   void NextAddress() { ++moved_; }
 
@@ -130,7 +130,7 @@ HttpAnswer WebHdfs::Try(const Call& call, const std::string& address, Attempts* 
       if (answer.status >= 500 && at_data) attempts->excluded = HostOfUrl(request.url);
       return answer;
     }
-    Require(redirects < kMostRedirects, ErrorCode::kDataLoss, "the server redirects in a loop");
+    Require(redirects < kMaxRedirects, ErrorCode::kDataLoss, "the server redirects in a loop");
     const std::string_view scheme = Scheme(answer.location);
     Require(scheme == "http" || scheme == "https", ErrorCode::kDataLoss,
             "the server redirects to an address that is not http: or https:");
@@ -225,7 +225,7 @@ std::vector<FileStatus> WebHdfs::List(const std::string& folder) {
                        (found.empty() || found.back().uri < listing.entries.front().uri);
     std::ranges::move(listing.entries, std::back_inserter(found));
     if (!listing.more) break;
-    if (!moves || found.size() > kMostEntries) {
+    if (!moves || found.size() > kMaxEntries) {
       Fail(call, options_.addresses[active_], ErrorCode::kDataLoss, "the list does not end");
     }
     call.operation = "LISTSTATUS_BATCH&startAfter=" + Escaped(NameOf(found.back().uri));

@@ -1,7 +1,3 @@
-// HDFS by its REST interface, of NameNodes and DataNodes or of HttpFS: needs no JVM and no Hadoop
-// on the host. Transient failures are retried with growing pauses: broken connections, server
-// errors, safe mode, a standby NameNode. Only the first contact fails soon if no server is
-// listening.
 #pragma once
 
 #include <atomic>
@@ -19,6 +15,7 @@
 
 namespace hearth::storage {
 
+// Options of WebHdfs.
 struct WebHdfsOptions {
   std::vector<std::string> addresses;  // http://host:port of each NameNode, or of HttpFS
   std::string user = "";
@@ -30,6 +27,10 @@ struct WebHdfsOptions {
   double answer_seconds = 120;  // time limit of one response
 };
 
+// HDFS by its REST interface, of NameNodes and DataNodes or of HttpFS: needs no JVM and no Hadoop
+// on the host. Transient failures are retried with growing pauses: broken connections, server
+// errors, safe mode, a standby NameNode. Only the first contact fails soon if no server is
+// listening.
 class WebHdfs : public FileSystem {
  public:
   explicit WebHdfs(WebHdfsOptions options);

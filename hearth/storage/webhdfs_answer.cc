@@ -147,12 +147,12 @@ const Known* FindKnown(std::string_view exception, std::string_view message) {
   const auto exact = std::ranges::find(kKnown, exception, &Known::words);
   // HttpFS and some DataNodes wrap the cause, whose class is then in the message.
   if (exact == kKnown.end()) {
-    const auto said = std::ranges::find_if(kKnown, says);
-    return said != kKnown.end() ? &*said : nullptr;
+    const auto found = std::ranges::find_if(kKnown, says);
+    return found != kKnown.end() ? &*found : nullptr;
   }
   const auto wrapped = std::span(kKnown).first<kWrapped>();
-  const auto said = std::ranges::find_if(wrapped, says);
-  return MayWrap(exception, message) && said != wrapped.end() ? &*said : &*exact;
+  const auto found = std::ranges::find_if(wrapped, says);
+  return MayWrap(exception, message) && found != wrapped.end() ? &*found : &*exact;
 }
 
 Refusal OfStatus(long status) {
@@ -242,7 +242,8 @@ std::optional<bool> ReadBoolean(std::string_view body) {
   if (body.find_first_not_of(" \t\r\n") == body.npos) return std::nullopt;
   const json parsed = Parse(body);
   const json& value = Member(parsed, "boolean");
-  Require(value.is_boolean(), ErrorCode::kDataLoss, "the answer is neither true nor false");
+  Require(value.is_boolean(), ErrorCode::kDataLoss,
+          "expected {{\"boolean\": true or false}}, got {}", OneLine(body));
   return value.get<bool>();
 }
 

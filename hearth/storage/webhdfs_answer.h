@@ -20,6 +20,7 @@ enum class Remedy {
   kNewToken,  // use a newer delegation token, if there is one
 };
 
+// A server's error, as an error of Hearth.
 struct Refusal {
   ErrorCode code = ErrorCode::kInternal;
   Remedy remedy = Remedy::kNone;
@@ -38,6 +39,7 @@ Refusal ReadRefusal(long status, std::string_view body);
 // {"FileStatus": ...}; `uri` is the requested one.
 FileStatus ReadStatus(std::string_view body, const std::string& uri);
 
+// One response to LISTSTATUS or LISTSTATUS_BATCH: some of a folder's entries.
 struct Listing {
   std::vector<FileStatus> entries;
   bool more = false;      // request the entries after the last one

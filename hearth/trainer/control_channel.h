@@ -1,6 +1,3 @@
-// The trainer's side of the stream socket to the process that started it: one JSON object per line.
-// The job is received first, then events are sent. End of stream means that the parent process is
-// gone.
 #pragma once
 
 #include <atomic>
@@ -16,6 +13,9 @@
 
 namespace hearth::trainer {
 
+// The trainer's side of the stream socket to the process that started it: one JSON object per line.
+// The job is received first, then events are sent. End of stream means that the parent process is
+// gone.
 class ControlChannel {
  public:
   static constexpr size_t kMaxLineBytes = 16 << 20;

@@ -42,7 +42,7 @@ void DeviceTrainer::Run() {
   if (job_.validate) BuildValidator();
   AnnounceStart();
   solver_->Solve();
-  tally_.Judge(/*no_more=*/true);
+  tally_.CheckLimit(/*at_end_of_epoch=*/true);
   outcome_.iteration = solver_->iteration();
   outcome_.weights_sha256 = CheckEqualWeights(*options_.group, *solver_);
   if (is_root() && !job_.model.empty()) outcome_.model = WriteFinalModel(job_.model, *solver_);
@@ -114,7 +114,7 @@ void DeviceTrainer::Start() {
     options_.stream->BeginAt(position ? std::max<int64_t>(0, position->epoch) : 0);
   }
   if (!position) return;
-  if (!row_check_.Confirm(*position) || !start.IsOfBatchSize(*position)) position->fetches = 0;
+  if (!row_check_.RowsMatch(*position) || !start.IsOfBatchSize(*position)) position->fetches = 0;
   start.MoveTo(*position, &tally_);
 }
 
@@ -171,10 +171,10 @@ void DeviceTrainer::OnIteration(const caffe::IterationReport& report) {
   iteration_ = report.iteration;
   SetIterationForCrashes(report.iteration);
   reports_->OnIteration(report, tally_.counts().all_bad);
-  if (is_root()) ObeySignals();
+  if (is_root()) HandleSignals();
 }
 
-void DeviceTrainer::ObeySignals() {
+void DeviceTrainer::HandleSignals() {
   const SignalEffect effect = options_.signals ? options_.signals->Take() : SignalEffect::kNone;
   if (effect == SignalEffect::kStop) sync_->RequestStop();
   if (effect != SignalEffect::kSnapshot) return;
@@ -191,7 +191,7 @@ void DeviceTrainer::Validate(int iteration) {
   const Validator::Result result = validator_->Run(iteration / solver_->param().test_interval());
   tally_.AddValidation(result.invalid_rows);
   options_.invalid_rows->Check(result.rows + result.invalid_rows, result.invalid_rows,
-                               /*no_more=*/true);
+                               /*at_end_of_epoch=*/true);
   Require(result.rows > 0 || result.invalid_rows == 0, ErrorCode::kDataLoss,
           "validation after iteration {}: all of its {} rows are invalid", iteration,
           result.invalid_rows);

@@ -11,9 +11,9 @@
 
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/collective/group.h"
-#include "hearth/dataset/minibatch.h"
-#include "hearth/dataset/row_stream.h"
-#include "hearth/dataset/spool.h"
+#include "hearth/dataset/spool/minibatch.h"
+#include "hearth/dataset/spool/row_stream.h"
+#include "hearth/dataset/spool/spool.h"
 #include "hearth/trainer/distributed_sync.h"
 #include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
@@ -31,6 +31,7 @@ struct DeviceTeam {
   caffe::Solver* first = nullptr;                          // device 0's, once it is built
 };
 
+// Options of DeviceTrainer. Its pointers stay valid while it lives.
 struct DeviceOptions {
   int device = 0;  // of this process
   DeviceTeam* team = nullptr;
@@ -43,6 +44,7 @@ struct DeviceOptions {
   std::function<void(const nlohmann::json&)> send;
 };
 
+// Results of a finished training.
 struct TrainOutcome {
   int64_t iteration = 0;
   // [{iteration, outputs}], including those before the snapshot that the run resumed from.
@@ -85,7 +87,7 @@ class DeviceTrainer final : private caffe::SolverObserver {
   void ShareWeights();
   void BuildValidator();
   void AnnounceStart();
-  void ObeySignals();
+  void HandleSignals();
 
   const Job& job_;
   const DeviceOptions options_;

@@ -99,13 +99,13 @@ TEST_F(DistributedSyncTest, LocalSgdAveragesWeightsByRowsPeriodically) {
       [](int rank, DistributedSync& sync) {
         caffe::Tensor diff = sync.AllocateDiff(Layout()), weights = caffe::Full({7}, NAN);
         const auto state = [&] { return std::vector<caffe::Tensor>{weights}; };
-        const auto step = [&](double rows, bool shown) {
+        const auto step = [&](double rows, bool needs_equal_weights) {
           diff.fill_(rank);
           for (const size_t index : {2, 1, 0}) sync.GradientReady(index);
           const auto found = sync.Finish(rows);
           EXPECT_THAT(caffe::ListOf(diff), testing::Each(rank));  // not averaged yet
           EXPECT_EQ(found.summed, rows);
-          sync.Updated(shown, state);
+          sync.Updated(needs_equal_weights, state);
           return found.all;
         };
         // Rank 0 has no rows and invalid weights; rank 2 has twice as many rows as rank 1.

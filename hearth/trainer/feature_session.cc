@@ -108,9 +108,9 @@ bool FeatureSession::ServePartition() {
 }
 
 // Counts all partitions that this process has processed.
-void FeatureSession::CheckInvalidRows(int64_t fetched, bool no_more) const {
+void FeatureSession::CheckInvalidRows(int64_t fetched, bool at_end_of_epoch) const {
   const int64_t bad = invalid_rows_.count();
-  invalid_rows_.Check(rows_ + fetched + bad, bad, no_more);
+  invalid_rows_.Check(rows_ + fetched + bad, bad, at_end_of_epoch);
 }
 
 bool FeatureSession::WriteRows(int64_t rows) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hearth/caffe/net/net.h"
-#include "hearth/dataset/ring_source.h"
+#include "hearth/dataset/spool/ring_source.h"
 #include "hearth/ring/result_writer.h"
 #include "hearth/trainer/invalid_rows.h"
 #include "hearth/trainer/job.h"
@@ -29,7 +29,7 @@ class FeatureSession {
   void BuildNet();
   void CheckBlobs() const;
   bool ServePartition();
-  void CheckInvalidRows(int64_t fetched, bool no_more) const;
+  void CheckInvalidRows(int64_t fetched, bool at_end_of_epoch) const;
   bool WriteRows(int64_t rows);
 
   const Job job_;

@@ -30,12 +30,12 @@ void InvalidRows::Report(const std::string& row_id, const std::string& reason) {
   if (send) send_({{"event", "bad_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
 }
 
-void InvalidRows::Recall(const std::string& row_id, const std::string& reason) {
+void InvalidRows::AddRestoredName(const std::string& row_id, const std::string& reason) {
   std::lock_guard lock(mutex_);
   AddName(row_id, reason);
 }
 
-// Returns true if the row is new among those that are named.
+// Returns true if the row had not been named yet.
 bool InvalidRows::AddName(const std::string& row_id, const std::string& reason) {
   const bool known =
       std::any_of(named_.begin(), named_.end(), [&](const Named& row) { return row.id == row_id; });
@@ -44,14 +44,14 @@ bool InvalidRows::AddName(const std::string& row_id, const std::string& reason) 
   return true;
 }
 
-bool InvalidRows::IsTooMany(int64_t rows, int64_t bad, bool no_more) const {
+bool InvalidRows::IsTooMany(int64_t rows, int64_t bad, bool at_end_of_epoch) const {
   if (limit_.rows >= 0 && bad > limit_.rows) return true;
-  if (limit_.fraction < 0 || (rows < kEnoughRows && !no_more)) return false;
+  if (limit_.fraction < 0 || (rows < kEnoughRows && !at_end_of_epoch)) return false;
   return static_cast<double>(bad) > limit_.fraction * static_cast<double>(rows);
 }
 
-void InvalidRows::Check(int64_t rows, int64_t bad, bool no_more) const {
-  if (!IsTooMany(rows, bad, no_more)) return;
+void InvalidRows::Check(int64_t rows, int64_t bad, bool at_end_of_epoch) const {
+  if (!IsTooMany(rows, bad, at_end_of_epoch)) return;
   std::lock_guard lock(mutex_);
   if (named_.empty()) return;
   const std::string allowed = limit_.rows >= 0 ? fmt::format("{}", limit_.rows)

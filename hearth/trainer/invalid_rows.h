@@ -21,16 +21,16 @@ class InvalidRows {
   InvalidRows(settings::InvalidRowLimit limit, SendEvent send)
       : limit_(limit), send_(std::move(send)) {}
 
-  // Logs the first ten rows by name, each once, and sends a "invalid_row" event at most once per
+  // Logs the first ten rows by name, each once, and sends an "invalid_row" event at most once per
   // second.
   void Report(const std::string& row_id, const std::string& reason);
   // Keeps the row's name for Check only: it was reported before a restart.
-  void Recall(const std::string& row_id, const std::string& reason);
+  void AddRestoredName(const std::string& row_id, const std::string& reason);
 
   // Throws kDataLoss, naming rows, if `bad` of `rows` rows are more than allowed. Both are summed
   // over one epoch and all ranks. A fraction is checked from 1000 rows on, and at the end. A
   // process without invalid rows never throws, so that the error comes from one that can name them.
-  void Check(int64_t rows, int64_t bad, bool no_more) const;
+  void Check(int64_t rows, int64_t bad, bool at_end_of_epoch) const;
   // Throws kDataLoss, with names as in Check, if all of an epoch's `rows` are invalid.
   void RejectAllInvalid(int64_t rows) const;
 
@@ -46,7 +46,7 @@ class InvalidRows {
   };
   bool AddName(const std::string& row_id, const std::string& reason);  // requires mutex_
   std::string NamesAndReason() const;                                  // requires mutex_
-  bool IsTooMany(int64_t rows, int64_t bad, bool no_more) const;
+  bool IsTooMany(int64_t rows, int64_t bad, bool at_end_of_epoch) const;
 
   const settings::InvalidRowLimit limit_;
   const SendEvent send_;

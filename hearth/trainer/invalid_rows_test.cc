@@ -18,9 +18,10 @@ using ::testing::Not;
 
 void Ignore(const nlohmann::json&) {}
 
-std::string CheckOf(const InvalidRows& invalid_rows, int64_t rows, int64_t bad, bool no_more) {
+std::string CheckOf(const InvalidRows& invalid_rows, int64_t rows, int64_t bad,
+                    bool at_end_of_epoch) {
   try {
-    invalid_rows.Check(rows, bad, no_more);
+    invalid_rows.Check(rows, bad, at_end_of_epoch);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
     return error.message();
@@ -78,7 +79,7 @@ TEST(InvalidRowsTest, NamesAtMostTenRowsEachOnce) {
 TEST(InvalidRowsTest, RowsReportedBeforeARestartAreNamedButNotCountedAgain) {
   InvalidRows invalid_rows({.rows = 1}, Ignore);
   invalid_rows.SetCount(7);
-  invalid_rows.Recall("r0", "undecodable");
+  invalid_rows.AddRestoredName("r0", "undecodable");
   EXPECT_EQ(invalid_rows.count(), 7);
   invalid_rows.Report("r1", "undecodable");
   EXPECT_EQ(invalid_rows.count(), 8);

@@ -23,6 +23,7 @@ struct StreamFds {
   std::optional<uint64_t> files_hash = {};
 };
 
+// Address of a server.
 struct Endpoint {
   std::string host;
   int port = 0;
@@ -34,6 +35,7 @@ struct PrototxtFile {
   std::string text;
 };
 
+// The work of one trainer process. ParseJob checks it.
 struct Job {
   Mode mode = Mode::kTrain;
 

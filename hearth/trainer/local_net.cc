@@ -9,7 +9,7 @@
 #include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/snapshot/trained_weights.h"
 #include "hearth/caffe/upgrade/net_file.h"
-#include "hearth/dataset/spool_source.h"
+#include "hearth/dataset/spool/spool_source.h"
 #include "hearth/trainer/compute_devices.h"
 #include "hearth/trainer/net_source.h"
 

@@ -1,4 +1,3 @@
-// A net on this machine, outside of a training, with the rows that feed it.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +16,7 @@ int ComputeThreads(const LocalOptions& options);
 // Folder for spooled rows.
 std::string TemporaryFolder();
 
+// A net on this machine, outside of a training, with the rows that feed it.
 class LocalNet {
  public:
   // Builds options.model for `phase` with the options' level, stages and weights, and sets the

@@ -1,4 +1,3 @@
-// The flags of the caffe program.
 #pragma once
 
 #include <string>
@@ -8,6 +7,7 @@
 
 namespace hearth::trainer {
 
+// The flags of the caffe program.
 struct LocalOptions {
   std::string solver;                // train: the solver's prototxt
   std::string model;                 // test, time: the net's prototxt

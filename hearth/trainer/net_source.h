@@ -7,7 +7,7 @@
 
 #include "hearth/caffe/net/net_context.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 #include "hearth/trainer/job.h"
 
 namespace hearth::trainer {

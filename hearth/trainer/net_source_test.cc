@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "hearth/base/error.h"
-#include "hearth/dataset/memory_source.h"
+#include "hearth/dataset/spool/memory_source.h"
 #include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {

@@ -1,4 +1,3 @@
-// Computes progress figures (rate, time left) from finished iterations. One thread.
 #pragma once
 
 #include <chrono>
@@ -9,6 +8,7 @@
 
 namespace hearth::trainer {
 
+// Figures of a running training, for its driver.
 struct ProgressUpdate {
   int64_t iteration = 0;
   int64_t max_iter = 0;
@@ -21,6 +21,7 @@ struct ProgressUpdate {
   nlohmann::json ToJson() const;
 };
 
+// Computes progress figures (rate, time left) from finished iterations. One thread.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;

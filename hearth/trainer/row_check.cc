@@ -47,14 +47,14 @@ std::vector<caffe::SealedRows> RowCheck::Gather(int64_t epoch, const dataset::Mi
   return rows;
 }
 
-bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
+bool RowCheck::RowsMatch(const caffe::TrainingPosition& position) {
   const auto world = static_cast<size_t>(group_.world()), rank = static_cast<size_t>(group_.rank());
   // A Caffe state has no row hashes, and with another number of ranks the epoch begins again
   // anyway.
   const bool matters = position.has_feed_position() && static_cast<size_t>(position.ranks) == world;
   if (!rows_ || !matters) return true;
   if (position.row_hash != batch::kRowHashVersion || position.rows.size() != world) {
-    if (rank == 0) Refuse(position, WhyNotCompared(position));
+    if (rank == 0) RestartEpochOrThrow(position, WhyNotCompared(position));
     return false;
   }
   const caffe::SealedRows sealed = position.rows[rank];
@@ -67,14 +67,16 @@ bool RowCheck::Confirm(const caffe::TrainingPosition& position) {
   const auto ranks = std::count(differs.begin(), differs.end(), 1);
   if (ranks == 0) return true;
   if (std::find(differs.begin(), differs.end(), 1) - differs.begin() != group_.rank()) return false;
-  Refuse(position, fmt::format("{} reads other rows than before the snapshot of iteration "
-                               "{}: {} ({} of {} ranks do)",
-                               rendezvous::RankName(group_.rank(), job_.host), position.iteration,
-                               Describe(found, sealed), ranks, world));
+  RestartEpochOrThrow(
+      position, fmt::format("{} reads other rows than before the snapshot of iteration "
+                            "{}: {} ({} of {} ranks do)",
+                            rendezvous::RankName(group_.rank(), job_.host), position.iteration,
+                            Describe(found, sealed), ranks, world));
   return false;
 }
 
-void RowCheck::Refuse(const caffe::TrainingPosition& position, const std::string& what) const {
+void RowCheck::RestartEpochOrThrow(const caffe::TrainingPosition& position,
+                                   const std::string& what) const {
   const bool other = !position.datasets.empty() && position.datasets != job_.datasets;
   const std::string why = other ? fmt::format("{}; the snapshot was made of {}, this run has {}",
                                               what, position.datasets, job_.datasets)

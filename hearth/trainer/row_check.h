@@ -6,8 +6,8 @@
 
 #include "hearth/caffe/snapshot/snapshot_seal.h"
 #include "hearth/collective/group.h"
-#include "hearth/dataset/minibatch.h"
-#include "hearth/dataset/row_stream.h"
+#include "hearth/dataset/spool/minibatch.h"
+#include "hearth/dataset/spool/row_stream.h"
 #include "hearth/trainer/job.h"
 
 namespace hearth::trainer {
@@ -27,11 +27,11 @@ class RowCheck {
   // Returns true if every rank's stream begins with the rows of the position; waits for them.
   // Otherwise the first rank with other rows warns, or throws if the job requires it. Rank 0 does
   // the same if the seal has nothing to compare with.
-  bool Confirm(const caffe::TrainingPosition& position);
+  bool RowsMatch(const caffe::TrainingPosition& position);
 
  private:
   // Warns why a position's epoch begins again, or throws the reason if the job requires it.
-  void Refuse(const caffe::TrainingPosition& position, const std::string& what) const;
+  void RestartEpochOrThrow(const caffe::TrainingPosition& position, const std::string& what) const;
   [[nodiscard]] std::string Describe(const caffe::SealedRows& found,
                                      const caffe::SealedRows& sealed) const;
 

@@ -9,6 +9,7 @@
 
 namespace hearth::trainer {
 
+// Files that a layer of the net reads its rows from.
 struct RowSource {
   std::string layer;
   std::string uri;

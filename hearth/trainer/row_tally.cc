@@ -8,7 +8,7 @@ namespace hearth::trainer {
 
 bool RowTally::Report(const std::string& row_id, const std::string& reason) {
   if (replayed_ >= 0) {
-    invalid_rows_.Recall(row_id, reason);
+    invalid_rows_.AddRestoredName(row_id, reason);
     ++replayed_;
     return false;
   }
@@ -23,7 +23,7 @@ void RowTally::AddStep(double rows, int64_t invalid) {
   SetCount();
   const bool over = rows == 0;
   if (over) counts_.whole_epoch = counts_.rows;
-  Judge(over);
+  CheckLimit(over);
   if (over) counts_.rows = counts_.bad = 0;
 }
 
@@ -38,10 +38,10 @@ void RowTally::SetCount() {
 
 // Every epoch has the same rows. So after the first one, a later epoch's beginning, which may
 // happen to contain its invalid rows, is not checked alone but together with the epochs before it.
-void RowTally::Judge(bool no_more) const {
+void RowTally::CheckLimit(bool at_end_of_epoch) const {
   const int64_t rows = std::max(counts_.rows, counts_.whole_epoch);
-  invalid_rows_.Check(rows, counts_.bad, no_more);
-  if (no_more && rows > 0 && counts_.bad >= rows) invalid_rows_.RejectAllInvalid(rows);
+  invalid_rows_.Check(rows, counts_.bad, at_end_of_epoch);
+  if (at_end_of_epoch && rows > 0 && counts_.bad >= rows) invalid_rows_.RejectAllInvalid(rows);
 }
 
 int64_t RowTally::EndReplay() { return std::exchange(replayed_, -1); }

@@ -27,8 +27,8 @@ class RowTally {
   void AddStep(double rows, int64_t invalid);
   // After a validation that skipped `invalid` rows.
   void AddValidation(int64_t invalid);
-  // Throws if there are too many invalid rows. `no_more`: no rows follow in this epoch.
-  void Judge(bool no_more) const;
+  // Throws if there are too many invalid rows. At the end of an epoch also if all are.
+  void CheckLimit(bool at_end_of_epoch) const;
 
   // Invalid rows between these calls are replayed while the feed skips to a position; returns their
   // number.

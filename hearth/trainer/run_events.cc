@@ -11,7 +11,7 @@ namespace hearth::trainer {
 namespace {
 
 // Per output: no one follows a curve per class or pixel.
-constexpr int64_t kMostValues = 32;
+constexpr int64_t kMaxValues = 32;
 constexpr size_t kParts = 30;  // bins of a histogram
 
 }  // namespace
@@ -21,7 +21,7 @@ nlohmann::json OutputsOf(caffe::Net& net) {
   for (const std::string& name : net.output_names()) {
     caffe::Blob& blob = net.blob(name);
     const float* values = blob.data_ptr();
-    outputs[name] = std::vector<float>(values, values + std::min(blob.count(), kMostValues));
+    outputs[name] = std::vector<float>(values, values + std::min(blob.count(), kMaxValues));
   }
   return outputs;
 }

@@ -1,4 +1,3 @@
-// Measures a rank's time by kind: computing, waiting for rows, waiting for other ranks. One thread.
 #pragma once
 
 #include <chrono>
@@ -7,6 +6,7 @@
 
 namespace hearth::trainer {
 
+// Measures a rank's time by kind: computing, waiting for rows, waiting for other ranks. One thread.
 class StepTimes {
  public:
   using Clock = std::chrono::steady_clock;

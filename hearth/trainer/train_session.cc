@@ -7,9 +7,9 @@
 #include "hearth/base/thread.h"
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/random.h"
-#include "hearth/dataset/round_robin_sources.h"
-#include "hearth/dataset/spool_source.h"
-#include "hearth/dataset/streamed_source.h"
+#include "hearth/dataset/spool/round_robin_sources.h"
+#include "hearth/dataset/spool/spool_source.h"
+#include "hearth/dataset/spool/streamed_source.h"
 #include "hearth/trainer/step_timeout.h"
 
 namespace hearth::trainer {
@@ -48,7 +48,8 @@ void TrainSession::Run() {
     RunDevices();
     if (!failure()) Finish();
   } catch (...) {
-    // Files are read by hooks and devices: what fails here with a member waited for others.
+    // Only waits for other ranks can fail here once the member exists: hooks and devices read all
+    // files.
     FailLocally(std::current_exception(), -1, member_ != nullptr);
     ReportConsequence();
   }
@@ -196,7 +197,7 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
   }
 }
 
-// `exchange`: whether it is of a wait for other ranks or devices.
+// `exchange`: the failure ended a wait for other ranks or devices.
 void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration,
                                bool exchange) {
   if (failure()) return;

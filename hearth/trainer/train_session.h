@@ -1,4 +1,3 @@
-// One process of a training: its rank in the cluster, its rows, and a thread per device.
 #pragma once
 
 #include <condition_variable>
@@ -10,8 +9,8 @@
 #include <vector>
 
 #include "hearth/collective/group.h"
-#include "hearth/dataset/row_stream.h"
-#include "hearth/dataset/spool.h"
+#include "hearth/dataset/spool/row_stream.h"
+#include "hearth/dataset/spool/spool.h"
 #include "hearth/rendezvous/member.h"
 #include "hearth/trainer/device_trainer.h"
 #include "hearth/trainer/failure.h"
@@ -21,6 +20,7 @@
 
 namespace hearth::trainer {
 
+// Functions by which a session reports to its process.
 struct TrainHooks {
   // Receives every event but "error", from any thread.
   std::function<void(const nlohmann::json&)> send;
@@ -31,6 +31,7 @@ struct TrainHooks {
   SignalEffects* signals = nullptr;
 };
 
+// One process of a training: its rank in the cluster, its rows, and a thread per device.
 class TrainSession {
  public:
   // Takes over the descriptors of the job's streams.
@@ -74,8 +75,10 @@ class TrainSession {
 
   std::mutex mutex_;
   std::condition_variable failed_;
-  std::optional<rendezvous::Failure> failure_;  // the first one; guarded by mutex_
-  // The first of a device that only noticed another's, until it is known; guarded by mutex_.
+  // The first failure of any rank. Guarded by mutex_.
+  std::optional<rendezvous::Failure> failure_;
+  // The first failure here that another rank or device probably caused; reported only if no cause
+  // arrives. Guarded by mutex_ until the device threads have been joined.
   std::optional<rendezvous::Failure> consequence_;
   // Last member, so that it is destroyed first: until then it may report a peer's failure, which
   // aborts the groups.

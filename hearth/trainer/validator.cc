@@ -4,7 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/dataset/memory_source.h"
+#include "hearth/dataset/spool/memory_source.h"
 #include "hearth/trainer/net_source.h"
 
 namespace hearth::trainer {

@@ -9,7 +9,7 @@
 
 #include "hearth/caffe/net/net.h"
 #include "hearth/collective/group.h"
-#include "hearth/dataset/slice_source.h"
+#include "hearth/dataset/spool/slice_source.h"
 #include "hearth/trainer/output_means.h"
 #include "hearth/trainer/validation_plan.h"
 
@@ -38,7 +38,7 @@ class Validator {
 
     nlohmann::json ToJson() const;  // {name: [floats]}
   };
-  // The means over the rows of the `validation`-th share of all ranks.
+  // Evaluates the rows of validation number `validation` on all ranks; returns the means.
   Result Run(int64_t validation);
 
   // Writes Caffe's log lines for a test.

@@ -18,10 +18,11 @@ double WeightAverage::WeightOfGradient(double local) {
   return local;
 }
 
-void WeightAverage::Updated(bool shown, const State& state) {
-  // Once some ranks have fewer rows, as at the end of an epoch, soon only some ranks have any.
+void WeightAverage::Updated(bool needs_equal_weights, const State& state) {
+  // Ranks run out of rows at different steps near the end of an epoch: average while all still have
+  // some.
   const bool fewer = total_weight() != first_;
-  if (++updates_ < every_ && !shown && !fewer) return;
+  if (++updates_ < every_ && !needs_equal_weights && !fewer) return;
   const auto before = std::chrono::steady_clock::now();
   const Deadline until = deadline();
   for (caffe::Tensor& values : state()) {

@@ -1,5 +1,3 @@
-// Local SGD: each rank updates by its own gradient, and the ranks' weights are averaged
-// periodically.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +6,8 @@
 
 namespace hearth::trainer {
 
+// Local SGD: each rank updates by its own gradient, and the ranks' weights are averaged
+// periodically.
 class WeightAverage final : public DistributedSync {
  public:
   // `every`: iterations between averages.
@@ -17,7 +17,7 @@ class WeightAverage final : public DistributedSync {
   caffe::Tensor AllocateDiff(const caffe::ParamLayout& layout) override;
   void GradientReady(size_t index) override {}
   // Averages `state` if an average is due.
-  void Updated(bool shown, const State& state) override;
+  void Updated(bool needs_equal_weights, const State& state) override;
 
  private:
   void WaitForSum(Deadline deadline) override { SumControls(deadline); }

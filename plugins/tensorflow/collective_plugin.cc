@@ -113,7 +113,7 @@ void* Create(TF_OpKernelConstruction* construction) {
 
 void Delete(void* settings) { delete static_cast<Settings*>(settings); }
 
-// One operation, submitted before this returns.
+// An operation to submit.
 struct Asked {
   hearth_operation operation = {};
   std::vector<int64_t> shape;

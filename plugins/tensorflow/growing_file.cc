@@ -7,7 +7,7 @@
 namespace hearth::tensorflow {
 namespace {
 
-constexpr size_t kMostUnflushed = 16 << 20;
+constexpr size_t kMaxUnflushed = 16 << 20;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void GrowingFile::Append(std::string_view bytes) {
   size_ += static_cast<int64_t>(bytes.size());
   if (hidden_) return hidden_->Append(bytes);
   unflushed_.append(bytes);
-  if (unflushed_.size() > kMostUnflushed) Flush();
+  if (unflushed_.size() > kMaxUnflushed) Flush();
 }
 
 void GrowingFile::Flush() {

@@ -1,5 +1,3 @@
-// A file that TensorFlow writes: created when it is closed or first flushed, then appended to. One
-// thread, like TensorFlow's own files.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +9,8 @@
 
 namespace hearth::tensorflow {
 
+// A file that TensorFlow writes: created when it is closed or first flushed, then appended to. One
+// thread, like TensorFlow's own files.
 class GrowingFile {
  public:
   // `keep`: keeps the file's content and appends to it.

@@ -1,6 +1,3 @@
-// TensorFlow's C functions for ops and kernels, looked up in the TensorFlow that this process has
-// loaded. The plug-in is therefore linked against none, and one build works with every TensorFlow
-// that has them.
 #pragma once
 
 #include "tensorflow/c/kernels.h"
@@ -49,6 +46,9 @@
 
 namespace hearth::tensorflow {
 
+// TensorFlow's C functions for ops and kernels, looked up in the TensorFlow that this process has
+// loaded. The plug-in is therefore linked against none, and one build works with every TensorFlow
+// that has them.
 struct Functions {
 #define HEARTH_MEMBER(name) decltype(&TF_##name) name = nullptr;
   HEARTH_TENSORFLOW_FUNCTIONS(HEARTH_MEMBER)

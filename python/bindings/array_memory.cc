@@ -33,7 +33,7 @@ ArrayMemory::Block ArrayMemory::Find(size_t bytes) {
 // Frees the oldest blocks first: their size may be out of use.
 void ArrayMemory::Recycle(Block block) {
   const std::lock_guard lock(mutex_);
-  if (free_.size() == kMostBlocks) free_.erase(free_.begin());
+  if (free_.size() == kMaxBlocks) free_.erase(free_.begin());
   free_.push_back(std::move(block));
 }
 

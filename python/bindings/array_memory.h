@@ -1,5 +1,3 @@
-// Recycles the memory of large NumPy arrays: fresh memory costs a page fault for each 4 KB.
-// Thread-safe.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,6 +10,8 @@
 
 namespace hearth::bindings {
 
+// Recycles the memory of large NumPy arrays: fresh memory costs a page fault for each 4 KB.
+// Thread-safe.
 class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
  public:
   // Returns `bytes` uninitialised bytes and the owner for the array; memory that the owner frees is
@@ -28,7 +28,7 @@ class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
     Block block;
   };
 
-  static constexpr size_t kMostBlocks = 2;
+  static constexpr size_t kMaxBlocks = 2;
 
   Block Find(size_t bytes);
   void Recycle(Block block);

@@ -19,12 +19,12 @@ namespace {
 nb::list PointsToPython(const std::vector<board::Point>& points) {
   nb::list list;
   for (const board::Point& point : points) {
-    const nb::object said =
+    const nb::object value =
         point.text.empty()
             ? nb::object(nb::float_(point.value))
             : nb::steal(PyUnicode_DecodeUTF8(
                   point.text.data(), static_cast<Py_ssize_t>(point.text.size()), "replace"));
-    list.append(nb::make_tuple(point.at, point.step, point.tag, said));
+    list.append(nb::make_tuple(point.at, point.step, point.tag, value));
   }
   return list;
 }

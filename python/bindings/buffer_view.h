@@ -1,5 +1,3 @@
-// Holds the buffer of a Python object such as bytes or a memoryview. Create and destroy with the
-// GIL; the bytes may be read without it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,6 +6,8 @@
 
 namespace hearth::bindings {
 
+// Holds the buffer of a Python object such as bytes or a memoryview. Create and destroy with the
+// GIL; the bytes may be read without it.
 class BufferView {
  public:
   // Throws Python's error for an object without a contiguous buffer.

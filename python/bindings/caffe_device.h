@@ -1,4 +1,4 @@
-// Device of this process's nets: pycaffe's mode. Access with the GIL only.
+// The compute device that pycaffe's set_mode chose for this process. Access with the GIL only.
 #pragma once
 
 #include "hearth/caffe/net/compute_device.h"

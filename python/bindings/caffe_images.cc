@@ -82,10 +82,10 @@ NewArray3<float> Transform(const std::string& param_text, const std::string& pha
 }  // namespace
 
 void RegisterImages(nb::module_& m) {
-  m.def("decode_image", Decode, "data"_a, "colors"_a = "color",
-        "Decodes JPEG or PNG bytes to uint8 of shape (height, width, channels), blue-green-red. "
-        "`colors`: "
-        "color, gray or unchanged. Raises HearthError for truncated or undecodable bytes.");
+  m.def(
+      "decode_image", Decode, "data"_a, "colors"_a = "color",
+      "Decodes JPEG or PNG bytes to uint8 of shape (height, width, channels), blue-green-red. "
+      "`colors`: color, gray or unchanged. Raises HearthError for truncated or undecodable bytes.");
   m.def("resize_image", ResizeArray, "image"_a, "height"_a, "width"_a,
         "Resizes a uint8 image (height, width, channels) bilinearly.");
   const char* transform_doc =

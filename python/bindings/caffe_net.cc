@@ -164,7 +164,8 @@ void AddLayerCallback(Net& net, const std::string& event, OnLayer call) {
   static constexpr std::array<std::string_view, 4> kEvents = {"before_forward", "after_forward",
                                                               "before_backward", "after_backward"};
   const auto* const wanted = std::find(kEvents.begin(), kEvents.end(), event);
-  Require(wanted != kEvents.end(), ErrorCode::kInvalidArgument, "a layer has no event '{}'", event);
+  Require(wanted != kEvents.end(), ErrorCode::kInvalidArgument, "unknown layer event '{}': use {}",
+          event, fmt::join(kEvents, ", "));
   const auto when = static_cast<Net::LayerEvent>(wanted - kEvents.begin());
   net.AddLayerCallback([when, call = std::move(call)](Net::LayerEvent now, int index) {
     if (now == when) call(index);

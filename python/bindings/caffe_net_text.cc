@@ -35,8 +35,7 @@ std::string ReadSolver(const std::string& uri) { return caffe::WriteText(caffe::
 void RegisterNetText(nb::module_& m) {
   m.def("upgrade_net", UpgradeNet, "prototxt"_a,
         "Upgrades a prototxt to the current format: V0 and V1 layers, `input` fields and old data "
-        "fields "
-        "converted.");
+        "fields converted.");
   m.def("filter_net", FilterNet, "prototxt"_a,
         "Removes the layers that the include and exclude rules of its state filter out.");
   m.def("insert_splits", InsertSplits, "prototxt"_a,

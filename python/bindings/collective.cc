@@ -66,7 +66,7 @@ void Broadcast(Group& group, const OutputArray& array, int root, double timeout_
                                  .count = array.nbytes(),
                                  .type = collective::DataType::kUint8,
                                  .peer = root};
-  request.form = FormOf(array);
+  request.signature = SignatureOf(array);
   const ReleasedGil released;
   group.Run(request, Deadline::After(timeout_s));
 }

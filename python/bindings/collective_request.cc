@@ -131,18 +131,18 @@ Request ArrayRequest::For(const Group& group) const {
   request.peer = peer;
   request.counts = counts;
   request.name = name;
-  request.form = form.empty() ? OwnForm() : form;
+  request.signature = signature.empty() ? OwnSignature() : signature;
   request.step = step;
   CheckSizes(group, request);
   return request;
 }
 
 // With equal parts, ranks compare their inputs: outputs for all parts may differ in shape.
-std::string ArrayRequest::OwnForm() const {
+std::string ArrayRequest::OwnSignature() const {
   const bool of_input = operation_ == Operation::kSend || operation_ == Operation::kReduceScatter ||
                         (operation_ == Operation::kAllGather && counts.empty());
-  if (of_input && input_) return FormOf(*input_);
-  return output_ ? FormOf(*output_) : "";
+  if (of_input && input_) return SignatureOf(*input_);
+  return output_ ? SignatureOf(*output_) : "";
 }
 
 void ArrayRequest::CheckSizes(const Group& group, const Request& request) const {
@@ -191,7 +191,7 @@ void RegisterCollectiveRequest(nb::module_& m) {
               "The elements of each rank's part in an all_gather, the same list on all ranks; "
               "empty: equal parts.")
       .def_rw("name", &ArrayRequest::name, "Compared between the ranks and reported in errors.")
-      .def_rw("form", &ArrayRequest::form,
+      .def_rw("form", &ArrayRequest::signature,
               "Type and shape, compared between the ranks and reported in errors; empty: those of "
               "the array. For a caller whose tensor differs from it: 'int16[2, 3]'.")
       .def_rw("step", &ArrayRequest::step,

@@ -23,12 +23,12 @@ collective::Wire WireOf(const std::string& name);
 
 // "float32[2, 3]", for any type.
 template <typename Array>
-std::string FormOf(const Array& array) {
+std::string SignatureOf(const Array& array) {
   std::vector<int64_t> shape;
   for (size_t axis = 0; axis < array.ndim(); ++axis) {
     shape.push_back(static_cast<int64_t>(array.shape(axis)));
   }
-  return collective::FormOf(NameOf(array.dtype()), shape);
+  return collective::SignatureOf(NameOf(array.dtype()), shape);
 }
 
 // Create, copy and destroy with the GIL. Keeps the arrays alive.
@@ -46,12 +46,12 @@ class ArrayRequest {
   int peer = 0;
   std::vector<size_t> counts;
   std::string name;
-  std::string form;  // empty: that of the array with the same size on all ranks
+  std::string signature;  // empty: that of the array with the same size on all ranks
   uint64_t step = 0;
 
  private:
   size_t WholeCount() const;
-  std::string OwnForm() const;
+  std::string OwnSignature() const;
   void CheckSizes(const collective::Group& group, const collective::Request& request) const;
 
   collective::Operation operation_;

@@ -1,5 +1,4 @@
 // hearth.native._core: partition files and the rows of a rank's dataset.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -10,7 +9,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -104,9 +102,7 @@ using GuardedSender = OneAtATime<PartitionSender>;
 
 // Connection on a duplicate of the descriptor; Python keeps the original.
 Connection OnDuplicate(int fd) {
-  Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!copy.valid()) ThrowErrno(errno, fmt::format("duplicating descriptor {}", fd));
-  return Connection(std::move(copy), "the other end of a partition's connection");
+  return Connection(Duplicate(fd), "the other end of a partition's connection");
 }
 
 constexpr double kStreamTimeout = 3600;  // default, in seconds
@@ -137,8 +133,7 @@ void DefinePartitionSender(nb::module_& m) {
 std::tuple<uint64_t, int64_t, uint64_t> ReceiveFrom(int socket_fd, int file_fd,
                                                     nb::object on_commit, double timeout_s) {
   Connection connection = OnDuplicate(socket_fd);
-  Fd file(::fcntl(file_fd, F_DUPFD_CLOEXEC, 0));
-  if (!file.valid()) ThrowErrno(errno, fmt::format("duplicating descriptor {}", file_fd));
+  Fd file = Duplicate(file_fd);
   const auto received = WaitWithHandlers([&] {
     return dataset::ReceivePartition(connection, std::move(file), timeout_s,
                                      [&](const Committed& committed) {
@@ -159,30 +154,29 @@ void DefineReceivePartition(nb::module_& m) {
 }
 
 uint64_t PartitionHash(int64_t partition, int fd, uint64_t bytes, int64_t rows) {
-  Fd file(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!file.valid()) ThrowErrno(errno, fmt::format("duplicating descriptor {}", fd));
+  Fd file = Duplicate(fd);
   return WithoutGil([&] { return dataset::HashOfFile(partition, std::move(file), {bytes, rows}); });
 }
 
 nb::list Columns(DatasetRows& self) {
-  const batch::BatchView* form = WaitWithHandlers([&] { return self.WaitForm(); });
+  const batch::BatchView* schema = WaitWithHandlers([&] { return self.WaitSchema(); });
   nb::list described;
-  if (form == nullptr) return described;
-  for (const batch::ColumnView& column : form->columns()) {
+  if (schema == nullptr) return described;
+  for (const batch::ColumnView& column : schema->columns()) {
     described.append(
         nb::make_tuple(std::string(column.name()), dataset::TypeName(column), column.list_size()));
   }
   return described;
 }
 
-void Grow(DatasetRows& self, int64_t partition, int64_t attempt, int fd, uint64_t bytes,
-          int64_t rows, bool complete, uint64_t hash) {
-  self.Grow({.partition = partition,
-             .attempt = attempt,
-             .file = Fd(fd),
-             .committed = {bytes, rows},
-             .complete = complete,
-             .hash = hash});
+void ApplyAnnouncement(DatasetRows& self, int64_t partition, int64_t attempt, int fd,
+                       uint64_t bytes, int64_t rows, bool complete, uint64_t hash) {
+  self.ApplyAnnouncement({.partition = partition,
+                          .attempt = attempt,
+                          .file = Fd(fd),
+                          .committed = {bytes, rows},
+                          .complete = complete,
+                          .hash = hash});
 }
 
 void DefineDatasetRows(nb::module_& m) {
@@ -191,13 +185,13 @@ void DefineDatasetRows(nb::module_& m) {
 
 Waits raise TimeoutError after `timeout_s`, and HearthError with the reason of fail().)")
       .def(nb::init<std::vector<int64_t>, double>(), "owned"_a, "timeout_s"_a)
-      .def("grow", &Grow, "partition"_a, "attempt"_a, "fd"_a, "bytes"_a, "rows"_a, "complete"_a,
-           "hash"_a = 0, ReleaseGil(),
+      .def("grow", &ApplyAnnouncement, "partition"_a, "attempt"_a, "fd"_a, "bytes"_a, "rows"_a,
+           "complete"_a, "hash"_a = 0, ReleaseGil(),
            "Reports what an attempt's writer has committed. `fd`, in the attempt's first message "
-           "and "
-           "else -1, is owned by this object afterwards. `hash`: of all rows, if complete. Raises "
+           "and else -1, is owned by this object afterwards. `hash`: of all rows, if complete. "
+           "Raises "
            "HearthError if the file is damaged or its rows differ from those already read.")
-      .def("lose", &DatasetRows::Lose, "partition"_a, "attempt"_a, ReleaseGil(),
+      .def("lose", &DatasetRows::AbandonAttempt, "partition"_a, "attempt"_a, ReleaseGil(),
            "An attempt ended early. Another attempt must have the rows already read.")
       .def("set_totals", &DatasetRows::SetTotals, "rows"_a, ReleaseGil(),
            "The number of rows of each partition of the dataset.")
@@ -252,7 +246,8 @@ class GuardedReader {
   PythonRows Take(int64_t position, int64_t count, bool wrap) {
     return WaitWithHandlers([&] {
       return reader_.With([&](EpochReader& reader) {
-        return PythonRows(reader.Take(position, count, wrap), rows_, reader.seed(), reader.epoch());
+        return PythonRows(reader.Select(position, count, wrap), rows_, reader.seed(),
+                          reader.epoch());
       });
     });
   }
@@ -307,12 +302,11 @@ void RegisterDataset(nb::module_& m) {
         "The hash of the rows in a complete partition file, which it reads; the descriptor remains "
         "the caller's. Raises HearthError if the file is damaged or has another number of rows.");
   DefineDatasetRows(m);
-  DefineTakenRows(m);
+  DefineSelectedRows(m);
   DefineEpochReader(m);
   m.def("consumed_rows", &ConsumedRows, "counts"_a, "seed"_a, "epoch"_a, "mode"_a, "count"_a,
         "Marks the rows of consecutive partitions, with these row counts, at an epoch's first "
-        "`count` "
-        "positions: an array of bool.");
+        "`count` positions: an array of bool.");
 }
 
 }  // namespace hearth::bindings

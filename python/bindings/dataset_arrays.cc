@@ -13,8 +13,8 @@
 #include "hearth/base/error.h"
 #include "hearth/dataset/convert_numbers.h"
 #include "hearth/dataset/copy_rows.h"
-#include "hearth/dataset/epoch_order.h"
 #include "hearth/dataset/gather.h"
+#include "hearth/dataset/order/epoch_order.h"
 #include "limited_api.h"
 #include "new_array.h"
 
@@ -173,8 +173,8 @@ nb::object PythonRows::Ids() const {
   return array.array();
 }
 
-void DefineTakenRows(nb::module_& m) {
-  nb::class_<PythonRows>(m, "TakenRows",
+void DefineSelectedRows(nb::module_& m) {
+  nb::class_<PythonRows>(m, "SelectedRows",
                          "Selected rows of a dataset, which are not copied until they are "
                          "gathered.")
       .def_prop_ro("count", &PythonRows::count)

@@ -12,14 +12,14 @@
 
 #include "batch.h"
 #include "hearth/dataset/dataset_rows.h"
-#include "hearth/dataset/taken_rows.h"
+#include "hearth/dataset/selected_rows.h"
 
 namespace hearth::bindings {
 
 // Call with the GIL.
 class PythonRows {
  public:
-  PythonRows(std::shared_ptr<const dataset::TakenRows> rows,
+  PythonRows(std::shared_ptr<const dataset::SelectedRows> rows,
              std::shared_ptr<dataset::DatasetRows> dataset, uint64_t seed, int64_t epoch)
       : rows_(std::move(rows)), dataset_(std::move(dataset)), seed_(seed), epoch_(epoch) {}
 
@@ -32,12 +32,12 @@ class PythonRows {
   nanobind::object Ids() const;
 
  private:
-  std::shared_ptr<const dataset::TakenRows> rows_;
+  std::shared_ptr<const dataset::SelectedRows> rows_;
   std::shared_ptr<dataset::DatasetRows> dataset_;
   uint64_t seed_;
   int64_t epoch_;
 };
 
-void DefineTakenRows(nanobind::module_& m);
+void DefineSelectedRows(nanobind::module_& m);
 
 }  // namespace hearth::bindings

@@ -35,6 +35,7 @@ inline bool HasGil() {
 #endif
 }
 
+// Releases the GIL while it lives.
 class ReleasedGil {
  public:
   ReleasedGil() : state_(PyEval_SaveThread()) {}
@@ -48,6 +49,7 @@ class ReleasedGil {
   PyThreadState* const state_;
 };
 
+// Holds the GIL while it lives. Any thread.
 class AcquiredGil {
  public:
   AcquiredGil() : state_(TakeGil(PyGILState_Ensure)) {}

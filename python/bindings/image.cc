@@ -165,8 +165,8 @@ void RegisterImage(nb::module_& m) {
            "std"_a.none(), "to"_a, "layout"_a, "threads"_a, "scaled_decoding"_a = true)
       .def("apply", &PythonImageTransform::Apply, "encoded"_a, "seeds"_a,
            "Transforms images (objects with the buffer interface) with a uint64 array of seeds to "
-           "an array "
-           "[n, 3, height, width] or [n, height, width, 3] (bfloat16 as uint16) and a bool array: "
+           "an array [n, 3, height, width] or [n, height, width, 3] (bfloat16 as uint16) and a "
+           "bool array: "
            "true for images that could not be decoded, which are zeros.")
       .def("reason", &PythonImageTransform::Reason, "encoded"_a, "seed"_a = 0,
            "Reason why an image cannot be decoded; empty if it can.");

@@ -29,7 +29,7 @@ namespace {
 
 // Hashing visits all of a tuple, in which elements may be shared, and Python does not limit the
 // depth. Keys of rows are usually names, numbers or a few of them.
-constexpr int kMostKeyParts = 1000;
+constexpr int kMaxKeyParts = 1000;
 
 // Whether hashing the key visits at most `*parts` values; decrements `*parts` for each.
 bool IsSmallKey(PyObject* key, int* parts) {
@@ -112,7 +112,7 @@ class PythonBuilder {
   static bool SetItems(Value dict, std::span<Value> items) {
     bool good = PyDict_CheckExact(dict);
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
-      int parts = kMostKeyParts;
+      int parts = kMaxKeyParts;
       good =
           good && IsSmallKey(items[i], &parts) && PyDict_SetItem(dict, items[i], items[i + 1]) == 0;
     }

@@ -101,8 +101,7 @@ digits (new_token()).)")
           },
           "timeout_s"_a,
           "Every rank's info, by rank. Raises TimeoutError naming the missing ranks, HearthError "
-          "if "
-          "a rank failed first.")
+          "if a rank failed first.")
       .def(
           "next_event",
           [](Coordinator& self, double timeout_s) -> std::optional<std::pair<int, std::string>> {
@@ -254,8 +253,7 @@ HearthError with the first failure of any rank.)")
           },
           "timeout_s"_a,
           "The oldest JSON text of Coordinator.broadcast(), or {\"failure\": ...} once any rank "
-          "failed; "
-          "None after timeout_s. Raises ConnectionError if the connection has ended.")
+          "failed; None after timeout_s. Raises ConnectionError if the connection has ended.")
       .def("failure", [](PythonMember& self) { return FailureDict(self.failure()); });
 }
 

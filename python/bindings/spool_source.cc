@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/dataset/spool_source.h"
+#include "hearth/dataset/spool/spool_source.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -112,13 +112,10 @@ void DefineSpoolSource(nb::module_& m) {
             new (self) PythonSpoolSource{spool, dataset::SpoolSource(spool, {shuffle, seed})};
           },
           "ring_fd"_a, "signal_fd"_a, "directory"_a = "/tmp", "shuffle"_a = true, "seed"_a = 0)
-      .def(
-          "drain_epoch", DrainEpoch, "batch_size"_a, "column"_a, ReleaseGil(),
-          "Reads the epoch's minibatches, accesses the column as a data layer does (numbers copied "
-          "into "
-          "one buffer, bytes in place, each cache line touched), and starts the next epoch. "
-          "Returns "
-          "(rows, sum of the numbers or of each line's first byte).")
+      .def("drain_epoch", DrainEpoch, "batch_size"_a, "column"_a, ReleaseGil(),
+           "Reads the epoch's minibatches, accesses the column as a data layer does (numbers "
+           "copied into one buffer, bytes in place, each cache line touched), and starts the next "
+           "epoch. Returns (rows, sum of the numbers or of each line's first byte).")
       .def(
           "digest",
           [](PythonSpoolSource& self) {

@@ -45,7 +45,7 @@ constexpr size_t kBatchBytes = size_t{4} << 20;
 // Bytes per write to a remote file.
 constexpr size_t kBlockBytes = size_t{256} << 10;
 // Limit of features per example; more means damage, and each would take a hundred bytes.
-constexpr size_t kMostFeatures = size_t{1} << 16;
+constexpr size_t kMaxFeatures = size_t{1} << 16;
 
 FeatureKind ParseKind(const std::string& name) {
   if (name == "bytes") return FeatureKind::kBytes;
@@ -196,8 +196,8 @@ class PythonReader {
       if (!record) break;
       auto& row = rows.emplace_back();
       formats::ForEachFeature(*record, [&](std::string_view name, FeatureKind kind, int64_t count) {
-        Require(row.size() < kMostFeatures, ErrorCode::kDataLoss,
-                "an example has more than {} features: it is malformed", kMostFeatures);
+        Require(row.size() < kMaxFeatures, ErrorCode::kDataLoss,
+                "an example has more than {} features: it is malformed", kMaxFeatures);
         row.emplace_back(name, KindText(kind), count);
       });
     }

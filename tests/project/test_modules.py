@@ -46,8 +46,16 @@ def test_an_arrow_within_caffe_that_points_down_is_named(tmp_path):
     write(tmp_path / "caffe" / "solver" / "b.h", '#include "hearth/caffe/net/net.h"\n')
     write(tmp_path / "caffe" / "misc.h", '#include "hearth/caffe/net/net.h"\n')
     misc, wrong = check_modules.wrong_includes(tmp_path)
-    assert "misc.h is not a module of caffe" in misc
-    assert "a.h includes caffe/solver, which caffe/net may not use" in wrong
+    assert "misc.h is not a folder of caffe" in misc
+    assert "a.h includes caffe/solver/solver.h, which caffe/net may not use" in wrong
+
+
+def test_a_folder_uses_no_file_on_top_of_its_module_but_its_tests_may(tmp_path):
+    include = '#include "hearth/collective/group.h"\n'
+    for name in ("connect.cc", "shared/arena.cc", "shared/arena_test.cc"):
+        write(tmp_path / "collective" / name, include)
+    (wrong,) = check_modules.wrong_includes(tmp_path)
+    assert "arena.cc includes collective/group.h, which collective/shared may not use" in wrong
 
 
 def test_only_tests_include_test_support(tmp_path):

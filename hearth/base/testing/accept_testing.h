@@ -1,5 +1,3 @@
-// Replaces accept4 in tests by a version with injected errors. Include in one file of a program.
-// Any thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,6 +11,8 @@
 
 namespace hearth {
 
+// Replaces accept4 in tests by a version with injected errors. Include in one file of a program.
+// Any thread.
 class FailingAccept {
  public:
   // The next calls fail with these errors, in order.

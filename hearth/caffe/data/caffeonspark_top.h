@@ -7,7 +7,7 @@
 
 #include "hearth/caffe/data/image_reader.h"
 #include "hearth/caffe/net/blob.h"
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {
 

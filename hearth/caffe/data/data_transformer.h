@@ -1,5 +1,3 @@
-// transform_param: transforms an image for the net. Crops, mirrors, subtracts the mean and scales,
-// in this order. Immutable after construction and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +25,8 @@ struct PixelView {
 
 PixelView<uint8_t> ViewOf(const image::Image& image);
 
+// transform_param: transforms an image for the net. Crops, mirrors, subtracts the mean and scales,
+// in this order. Immutable after construction and thread-safe.
 class DataTransformer {
  public:
   // Reads the mean file. Throws kInvalidArgument for mutually exclusive fields.

@@ -1,4 +1,3 @@
-// Owns an HDF5 handle and closes it on destruction.
 #pragma once
 
 #include <hdf5.h>
@@ -7,6 +6,7 @@
 
 namespace hearth::caffe {
 
+// Owns an HDF5 handle and closes it on destruction.
 class Hdf5Handle {
  public:
   using Close = herr_t (*)(hid_t);

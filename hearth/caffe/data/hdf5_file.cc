@@ -32,7 +32,7 @@ constexpr size_t kMemoryStep = 1 << 20;
 // label per row of a million rows is accepted: writers of zeros may leave them unwritten. Beyond
 // that, a byte on disk yields at most the expansion of the best filter.
 constexpr int64_t kAlwaysTaken = 1 << 20;
-constexpr uint64_t kMostValuesPerByte = 1100;
+constexpr uint64_t kMaxValuesPerByte = 1100;
 
 constexpr size_t kLongestText = 1 << 16;
 
@@ -116,7 +116,7 @@ class Hdf5File::Impl {
           path, fmt::join(shape, ", "), kMaxBlobValues);
     const uint64_t stored = H5Dget_storage_size(dataset.get());
     const int64_t needed = std::max(*count, ChunkCount(dataset));
-    Check(needed <= kAlwaysTaken || static_cast<uint64_t>(needed) / kMostValuesPerByte <= stored,
+    Check(needed <= kAlwaysTaken || static_cast<uint64_t>(needed) / kMaxValuesPerByte <= stored,
           "the dataset {} claims {} values, but contains {} bytes", path, needed, stored);
     return *count;
   }

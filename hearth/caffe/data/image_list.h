@@ -7,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// A line of a list file.
 struct ListedImage {
   std::string path;  // as in the file; may contain blanks
   int32_t label = 0;

@@ -10,6 +10,7 @@
 
 namespace hearth::caffe {
 
+// Size of a decoded image.
 struct ImageSize {
   int64_t channels = 0, height = 0, width = 0;
 

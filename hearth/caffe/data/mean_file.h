@@ -7,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// The mean of each value of a data set's images.
 struct MeanImage {
   int64_t channels = 0, height = 0, width = 0;
   std::vector<float> values;  // channels, rows, columns; empty without a mean

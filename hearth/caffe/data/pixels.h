@@ -1,4 +1,3 @@
-// An image from a file of any kind: decoded, or the raw values of a Datum.
 #pragma once
 
 #include <string_view>
@@ -9,6 +8,7 @@
 
 namespace hearth::caffe {
 
+// An image from a file of any kind: decoded, or the raw values of a Datum.
 class Pixels {
  public:
   explicit Pixels(image::Image image) : values_(std::move(image)) {}

@@ -11,10 +11,11 @@
 
 #include "hearth/base/thread.h"
 #include "hearth/caffe/net/blob.h"
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {
 
+// A minibatch: values of all tops of a data layer.
 struct DataBatch {
   struct Top {
     Shape shape;  // empty if the layer knows it

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hearth/caffe/data/prefetcher.h"
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {
 

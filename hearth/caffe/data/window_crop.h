@@ -7,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// Options of the crop: transform_param's and window_data_param's fields of these names.
 struct WindowCrop {
   int64_t crop_size = 0;
   int64_t context_pad = 0;  // pixels around the window, included in the square

@@ -7,12 +7,14 @@
 
 namespace hearth::caffe {
 
+// A window of one of a list's images.
 struct ImageWindow {
   size_t image = 0;
   int32_t label = 0;                       // 0: background
   int32_t x1 = 0, y1 = 0, x2 = 0, y2 = 0;  // the corners' pixels, inclusive
 };
 
+// A window file: its images, and their windows by kind.
 struct WindowList {
   struct Image {
     std::string path;

@@ -36,12 +36,12 @@ HearthDeviceValue& Call::Next() {
   return results_[given_++];
 }
 
-void Call::Give(at::Tensor result) {
+void Call::Return(at::Tensor result) {
   if (!result.defined()) return GiveNothing();
   Next() = {HearthDeviceValue::kTensor, 0, {.tensor = new at::Tensor(std::move(result))}};
 }
 
-void Call::Give(const std::vector<at::Tensor>& results) {
+void Call::Return(const std::vector<at::Tensor>& results) {
   thread_local std::vector<void*> handles;
   handles.clear();
   for (const at::Tensor& result : results) handles.push_back(new at::Tensor(result));

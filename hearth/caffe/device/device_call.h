@@ -39,8 +39,8 @@ class Call {
   std::vector<at::Tensor> tensors(int i) const;
   void* pointer(int i) const { return at(i).pointer; }
 
-  void Give(at::Tensor result);
-  void Give(const std::vector<at::Tensor>& results);
+  void Return(at::Tensor result);
+  void Return(const std::vector<at::Tensor>& results);
   void GiveNothing() { Next(); }
   void GiveInteger(int64_t value) { Next() = {HearthDeviceValue::kInteger, 0, {.integer = value}}; }
   void GiveNumber(double value) { Next() = {HearthDeviceValue::kNumber, 0, {.number = value}}; }

@@ -7,31 +7,31 @@ namespace hearth::device {
 namespace {
 
 // name(x) or name_out(out, x)
-#define HEARTH_OF_ONE(name)                                                                    \
-  table[HEARTH_OP_##name] = [](Call& c) {                                                      \
-    c.has(0) ? void(at::name##_out(c.tensor(0), c.tensor(1))) : c.Give(at::name(c.tensor(1))); \
+#define HEARTH_OF_ONE(name)                                                                      \
+  table[HEARTH_OP_##name] = [](Call& c) {                                                        \
+    c.has(0) ? void(at::name##_out(c.tensor(0), c.tensor(1))) : c.Return(at::name(c.tensor(1))); \
   }
 // With two tensors, or a tensor and a number.
 #define HEARTH_OF_TWO(name)                                                  \
   table[HEARTH_OP_##name] = [](Call& c) {                                    \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2))) \
-             : c.Give(at::name(c.operand(1), c.operand(2)));                 \
+             : c.Return(at::name(c.operand(1), c.operand(2)));               \
   }
 #define HEARTH_OF_TWO_WITH_NUMBER(name)                                                   \
   table[HEARTH_OP_##name] = [](Call& c) {                                                 \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.operand(1), c.operand(2), c.scalar(3))) \
-             : c.Give(at::name(c.operand(1), c.operand(2), c.scalar(3)));                 \
+             : c.Return(at::name(c.operand(1), c.operand(2), c.scalar(3)));               \
   }
 #define HEARTH_OF_THREE_WITH_NUMBER(name)                                                       \
   table[HEARTH_OP_##name] = [](Call& c) {                                                       \
     c.has(0)                                                                                    \
         ? void(at::name##_out(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4))) \
-        : c.Give(at::name(c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)));                 \
+        : c.Return(at::name(c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)));               \
   }
 #define HEARTH_WITH_NUMBER(name)                                           \
   table[HEARTH_OP_##name] = [](Call& c) {                                  \
     c.has(0) ? void(at::name##_out(c.tensor(0), c.tensor(1), c.scalar(2))) \
-             : c.Give(at::name(c.tensor(1), c.scalar(2)));                 \
+             : c.Return(at::name(c.tensor(1), c.scalar(2)));               \
   }
 
 void AddOfOne(Table& table) {
@@ -54,7 +54,7 @@ void AddOfOne(Table& table) {
   HEARTH_WITH_NUMBER(pow);
   table[HEARTH_OP_clamp] = [](Call& c) {
     c.has(0) ? void(at::clamp_out(c.tensor(0), c.tensor(1), c.scalar(2), c.scalar(3)))
-             : c.Give(at::clamp(c.tensor(1), c.scalar(2), c.scalar(3)));
+             : c.Return(at::clamp(c.tensor(1), c.scalar(2), c.scalar(3)));
   };
 }
 
@@ -87,22 +87,22 @@ void AddOfSeveral(Table& table) {
 void AddSums(Table& table) {
   table[HEARTH_OP_addmm] = [](Call& c) {
     c.has(0) ? void(at::addmm_out(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)))
-             : c.Give(at::addmm(c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)));
+             : c.Return(at::addmm(c.tensor(1), c.tensor(2), c.tensor(3), c.scalar(4)));
   };
   table[HEARTH_OP_mm] = [](Call& c) {
     c.has(0) ? void(at::mm_out(c.tensor(0), c.tensor(1), c.tensor(2)))
-             : c.Give(at::mm(c.tensor(1), c.tensor(2)));
+             : c.Return(at::mm(c.tensor(1), c.tensor(2)));
   };
   table[HEARTH_OP_mean] = [](Call& c) {
     c.has(0) ? void(at::mean_out(c.tensor(0), c.tensor(1), c.integers(2), c.flag(3)))
-             : c.Give(at::mean(c.tensor(1), c.integers(2), c.flag(3)));
+             : c.Return(at::mean(c.tensor(1), c.integers(2), c.flag(3)));
   };
   table[HEARTH_OP_sum] = [](Call& c) {
     if (c.has(0)) {
       at::sum_out(c.tensor(0), c.tensor(1), c.integers(2), c.flag(3));
     } else {
-      c.Give(c.integers(2).empty() ? at::sum(c.tensor(1))
-                                   : at::sum(c.tensor(1), c.integers(2), c.flag(3)));
+      c.Return(c.integers(2).empty() ? at::sum(c.tensor(1))
+                                     : at::sum(c.tensor(1), c.integers(2), c.flag(3)));
     }
   };
 }

@@ -13,8 +13,8 @@ void AddPooling(Table& table) {
       at::avg_pool2d_out(c.tensor(0), c.tensor(1), c.integers(2), c.integers(3), c.integers(4),
                          c.flag(5), /*count_include_pad=*/true, divisor);
     } else {
-      c.Give(at::avg_pool2d(c.tensor(1), c.integers(2), c.integers(3), c.integers(4), c.flag(5),
-                            /*count_include_pad=*/true, divisor));
+      c.Return(at::avg_pool2d(c.tensor(1), c.integers(2), c.integers(3), c.integers(4), c.flag(5),
+                              /*count_include_pad=*/true, divisor));
     }
   };
   table[HEARTH_OP_avg_pool2d_backward] = [](Call& c) {
@@ -25,7 +25,7 @@ void AddPooling(Table& table) {
     at::Tensor chosen = at::empty({0}, c.tensor(1).options().dtype(at::kLong));
     at::max_pool2d_with_indices_out(c.tensor(0), chosen, c.tensor(1), c.integers(2), c.integers(3),
                                     c.integers(4), /*dilation=*/1, c.flag(5));
-    c.Give(chosen);
+    c.Return(chosen);
   };
   table[HEARTH_OP_max_pool2d_with_indices_backward] = [](Call& c) {
     at::max_pool2d_with_indices_backward_out(c.tensor(0), c.tensor(1), c.tensor(2), c.integers(4),
@@ -39,8 +39,8 @@ void AddConvolution(Table& table) {
     c10::optional<at::Tensor> bias;
     if (c.has(2)) bias = c.tensor(2);
     const std::vector<int64_t> none(c.integers(3).size(), 0);
-    c.Give(at::convolution(c.tensor(0), c.tensor(1), bias, c.integers(3), c.integers(4),
-                           c.integers(5), c.flag(6), none, c.integer(7)));
+    c.Return(at::convolution(c.tensor(0), c.tensor(1), bias, c.integers(3), c.integers(4),
+                             c.integers(5), c.flag(6), none, c.integer(7)));
   };
   table[HEARTH_OP_convolution_backward] = [](Call& c) {
     const at::IntArrayRef wanted = c.integers(8);
@@ -50,9 +50,9 @@ void AddConvolution(Table& table) {
         at::convolution_backward(dy, c.tensor(1), c.tensor(2), at::IntArrayRef{dy.size(1)},
                                  c.integers(3), c.integers(4), c.integers(5), c.flag(6), none,
                                  c.integer(7), {wanted[0] != 0, wanted[1] != 0, wanted[2] != 0});
-    c.Give(dx);
-    c.Give(dw);
-    c.Give(db);
+    c.Return(dx);
+    c.Return(dw);
+    c.Return(db);
   };
 }
 
@@ -61,10 +61,10 @@ void AddNormalization(Table& table) {
     const auto [y, mean, inverse, reserve, implementation] = at::_batch_norm_impl_index(
         c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.tensor(4), /*training=*/true,
         /*momentum=*/1, c.number(5), /*cudnn_enabled=*/true);
-    c.Give(y);
-    c.Give(mean);
-    c.Give(inverse);
-    c.Give(reserve);
+    c.Return(y);
+    c.Return(mean);
+    c.Return(inverse);
+    c.Return(reserve);
     c.GiveInteger(implementation);
   };
   table[HEARTH_OP__batch_norm_impl_index_backward] = [](Call& c) {
@@ -72,9 +72,9 @@ void AddNormalization(Table& table) {
     const auto [dx, d_weight, d_bias] = at::_batch_norm_impl_index_backward(
         c.integer(0), c.tensor(1), c.tensor(2), c.tensor(3), zeros, ones, zeros, ones,
         /*train=*/true, /*eps=*/0, {true, true, true}, c.has(6) ? c.tensor(6) : at::Tensor());
-    c.Give(dx);
-    c.Give(d_weight);
-    c.Give(d_bias);
+    c.Return(dx);
+    c.Return(d_weight);
+    c.Return(d_bias);
   };
   table[HEARTH_OP__softmax] = [](Call& c) {
     at::_softmax_out(c.tensor(0), c.tensor(1), c.integer(2), /*half_to_float=*/false);
@@ -89,10 +89,10 @@ void AddUpdates(Table& table) {
     at::_foreach_add_(c.tensors(0), c.tensors(1), c.scalar(2));
   };
   table[HEARTH_OP__foreach_mul] = [](Call& c) {
-    c.Give(at::_foreach_mul(c.tensors(0), c.scalar(1)));
+    c.Return(at::_foreach_mul(c.tensors(0), c.scalar(1)));
   };
   table[HEARTH_OP__foreach_mul_] = [](Call& c) { at::_foreach_mul_(c.tensors(0), c.scalar(1)); };
-  table[HEARTH_OP__foreach_sign] = [](Call& c) { c.Give(at::_foreach_sign(c.tensors(0))); };
+  table[HEARTH_OP__foreach_sign] = [](Call& c) { c.Return(at::_foreach_sign(c.tensors(0))); };
   table[HEARTH_OP__foreach_sub_] = [](Call& c) { at::_foreach_sub_(c.tensors(0), c.tensors(1)); };
   table[HEARTH_OP_linalg_vector_norm] = [](Call& c) {
     const at::Tensor norm =

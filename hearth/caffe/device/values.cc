@@ -27,43 +27,43 @@ at::Device DeviceOf(int64_t kind, int64_t index) {
 }
 
 void AddViews(Table& table) {
-  table[HEARTH_OP_expand] = [](Call& c) { c.Give(c.tensor(0).expand(c.integers(1))); };
-  table[HEARTH_OP_permute] = [](Call& c) { c.Give(c.tensor(0).permute(c.integers(1))); };
-  table[HEARTH_OP_reshape] = [](Call& c) { c.Give(c.tensor(0).reshape(c.integers(1))); };
+  table[HEARTH_OP_expand] = [](Call& c) { c.Return(c.tensor(0).expand(c.integers(1))); };
+  table[HEARTH_OP_permute] = [](Call& c) { c.Return(c.tensor(0).permute(c.integers(1))); };
+  table[HEARTH_OP_reshape] = [](Call& c) { c.Return(c.tensor(0).reshape(c.integers(1))); };
   table[HEARTH_OP_select] = [](Call& c) {
-    c.Give(c.tensor(0).select(c.integers(1)[0], c.integers(1)[1]));
+    c.Return(c.tensor(0).select(c.integers(1)[0], c.integers(1)[1]));
   };
   table[HEARTH_OP_slice] = [](Call& c) {
     const at::IntArrayRef n = c.integers(1);
-    c.Give(c.tensor(0).slice(n[0], n[1], n[2], n[3]));
+    c.Return(c.tensor(0).slice(n[0], n[1], n[2], n[3]));
   };
-  table[HEARTH_OP_squeeze] = [](Call& c) { c.Give(c.tensor(0).squeeze(c.integers(1)[0])); };
+  table[HEARTH_OP_squeeze] = [](Call& c) { c.Return(c.tensor(0).squeeze(c.integers(1)[0])); };
   table[HEARTH_OP_transpose] = [](Call& c) {
-    c.Give(c.tensor(0).transpose(c.integers(1)[0], c.integers(1)[1]));
+    c.Return(c.tensor(0).transpose(c.integers(1)[0], c.integers(1)[1]));
   };
-  table[HEARTH_OP_unsqueeze] = [](Call& c) { c.Give(c.tensor(0).unsqueeze(c.integers(1)[0])); };
-  table[HEARTH_OP_view] = [](Call& c) { c.Give(c.tensor(0).view(c.integers(1))); };
+  table[HEARTH_OP_unsqueeze] = [](Call& c) { c.Return(c.tensor(0).unsqueeze(c.integers(1)[0])); };
+  table[HEARTH_OP_view] = [](Call& c) { c.Return(c.tensor(0).view(c.integers(1))); };
 }
 
 void AddNew(Table& table) {
   table[HEARTH_OP_arange] = [](Call& c) {
-    c.Give(at::arange(c.integer(1), c.tensor(0).options().dtype(at::kLong)));
+    c.Return(at::arange(c.integer(1), c.tensor(0).options().dtype(at::kLong)));
   };
-  table[HEARTH_OP_clone] = [](Call& c) { c.Give(c.tensor(0).clone()); };
-  table[HEARTH_OP_contiguous] = [](Call& c) { c.Give(c.tensor(0).contiguous()); };
+  table[HEARTH_OP_clone] = [](Call& c) { c.Return(c.tensor(0).clone()); };
+  table[HEARTH_OP_contiguous] = [](Call& c) { c.Return(c.tensor(0).contiguous()); };
   table[HEARTH_OP_channels_last] = [](Call& c) {
-    c.Give(c.tensor(0).contiguous(at::MemoryFormat::ChannelsLast));
+    c.Return(c.tensor(0).contiguous(at::MemoryFormat::ChannelsLast));
   };
   table[HEARTH_OP_full] = [](Call& c) {
-    c.Give(at::full(c.integers(1), c.scalar(2), c.tensor(0).options()));
+    c.Return(at::full(c.integers(1), c.scalar(2), c.tensor(0).options()));
   };
   table[HEARTH_OP_longs] = [](Call& c) {
-    c.Give(at::tensor(c.integers(0), at::kLong).to(DeviceOf(c.integer(1), c.integer(2))));
+    c.Return(at::tensor(c.integers(0), at::kLong).to(DeviceOf(c.integer(1), c.integer(2))));
   };
-  table[HEARTH_OP_to] = [](Call& c) { c.Give(c.tensor(0).to(TypeOf(c.integer(1)))); };
+  table[HEARTH_OP_to] = [](Call& c) { c.Return(c.tensor(0).to(TypeOf(c.integer(1)))); };
   table[HEARTH_OP_zeros] = [](Call& c) {
     const at::Device device = DeviceOf(c.integer(1), c.integer(2));
-    c.Give(at::zeros(c.integers(0), at::TensorOptions(at::kFloat).device(device)));
+    c.Return(at::zeros(c.integers(0), at::TensorOptions(at::kFloat).device(device)));
   };
 }
 
@@ -79,13 +79,15 @@ void AddCopies(Table& table) {
 }
 
 void AddByIndex(Table& table) {
-  table[HEARTH_OP_flip] = [](Call& c) { c.Give(c.tensor(0).flip(c.integer(1))); };
-  table[HEARTH_OP_gather] = [](Call& c) { c.Give(c.tensor(0).gather(c.integer(1), c.tensor(2))); };
+  table[HEARTH_OP_flip] = [](Call& c) { c.Return(c.tensor(0).flip(c.integer(1))); };
+  table[HEARTH_OP_gather] = [](Call& c) {
+    c.Return(c.tensor(0).gather(c.integer(1), c.tensor(2)));
+  };
   table[HEARTH_OP_index_add_] = [](Call& c) {
     c.tensor(0).index_add_(c.integer(1), c.tensor(2), c.tensor(3));
   };
   table[HEARTH_OP_index_select] = [](Call& c) {
-    c.Give(c.tensor(0).index_select(c.integer(1), c.tensor(2)));
+    c.Return(c.tensor(0).index_select(c.integer(1), c.tensor(2)));
   };
   table[HEARTH_OP_masked_fill_] = [](Call& c) {
     c.tensor(0).masked_fill_(c.tensor(1), c.scalar(2));
@@ -100,11 +102,11 @@ void AddByIndex(Table& table) {
   };
   table[HEARTH_OP_sort] = [](Call& c) {
     const auto [values, positions] = c.tensor(0).sort(c.flag(1), c.integer(2), c.flag(3));
-    c.Give(values);
-    c.Give(positions);
+    c.Return(values);
+    c.Return(positions);
   };
   table[HEARTH_OP_where] = [](Call& c) {
-    c.Give(at::where(c.tensor(0), c.operand(1), c.operand(2)));
+    c.Return(at::where(c.tensor(0), c.operand(1), c.operand(2)));
   };
 }
 

@@ -1,6 +1,3 @@
-// Gradients of a convolution as matrix products, for channels-last (NHWC) images. Windows are
-// gathered in runs along a row, so that few values are copied one by one. Belongs to one layer and
-// its thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +6,9 @@
 
 namespace hearth::caffe {
 
+// Gradients of a convolution as matrix products, for channels-last (NHWC) images. Windows are
+// gathered in runs along a row, so that few values are copied one by one. Belongs to one layer and
+// its thread.
 class ChannelsLastConvolution {
  public:
   using Spec = OnednnConvolution::Spec;

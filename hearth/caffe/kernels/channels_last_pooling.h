@@ -1,5 +1,3 @@
-// Pooling of one channels-last (NHWC) image, with vectors of channels in the innermost loop.
-// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +6,8 @@
 
 namespace hearth::caffe {
 
+// Pooling of one channels-last (NHWC) image, with vectors of channels in the innermost loop.
+// Thread-safe.
 struct ChannelsLastPooling {
   PoolingAxis rows, columns;
   int64_t channels = 0;

@@ -124,9 +124,10 @@ void* LoadKernel(const std::string& name, const std::string& source) {
   const std::string image = Compile(compiler, name, source);
   void *module = nullptr, *function = nullptr;
   const int loaded = compiler.load(&module, image.data());
-  Require(loaded == 0, ErrorCode::kUnavailable, "loading it failed with CUDA error {}", loaded);
+  Require(loaded == 0, ErrorCode::kUnavailable, "cannot load kernel {}: CUDA error {}", name,
+          loaded);
   const int found = compiler.function(&function, module, name.c_str());
-  Require(found == 0, ErrorCode::kUnavailable, "looking it up failed with CUDA error {}", found);
+  Require(found == 0, ErrorCode::kUnavailable, "cannot find kernel {}: CUDA error {}", name, found);
   return function;
 }
 

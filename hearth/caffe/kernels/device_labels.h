@@ -1,4 +1,3 @@
-// Class labels on a device, for the losses and Accuracy.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 
 namespace hearth::caffe {
 
+// Class labels on a device, for the losses and Accuracy.
 struct DeviceLabels {
   Tensor index;       // int64, outer x 1 x inner; 0 for ignored labels
   Tensor ignored;     // bool, the same shape

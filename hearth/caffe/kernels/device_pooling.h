@@ -1,4 +1,3 @@
-// MAX and AVE pooling by ATen's kernels, for tensors on any device.
 #pragma once
 
 #include <array>
@@ -10,6 +9,7 @@
 
 namespace hearth::caffe {
 
+// MAX and AVE pooling by ATen's kernels, for tensors on any device.
 class DevicePooling {
  public:
   // nullopt if ATen does not support such windows: it limits padding to half the kernel, and rounds

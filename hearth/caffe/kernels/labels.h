@@ -1,7 +1,9 @@
 // Class labels, which Caffe stores as floats.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "hearth/base/error.h"
@@ -31,11 +33,18 @@ struct ClassLayout {
   }
 };
 
+// A label as Caffe truncates it. Of NaN, and of values whose conversion is undefined: a number that
+// is neither a class nor an ignore_label.
+inline int64_t TruncatedLabel(float label) {
+  return std::abs(label) < 0x1p63F ? static_cast<int64_t>(label)
+                                   : std::numeric_limits<int64_t>::min();
+}
+
 // The label at `index`; nullopt if it is the one to ignore. Throws kInvalidArgument if it is not a
 // class.
 inline std::optional<int64_t> ClassLabel(const float* labels, int64_t index, int64_t classes,
                                          std::optional<int64_t> ignored) {
-  const auto label = static_cast<int64_t>(labels[index]);
+  const int64_t label = TruncatedLabel(labels[index]);
   if (label == ignored) return std::nullopt;
   Require(
       label >= 0 && label < classes, ErrorCode::kInvalidArgument,

@@ -1,4 +1,3 @@
-// The divisor of a loss's sum (loss_param.normalization).
 #pragma once
 
 #include <cstdint>
@@ -7,6 +6,7 @@
 
 namespace hearth::caffe {
 
+// The divisor of a loss's sum (loss_param.normalization).
 struct LossNormalizer {
   LossParameter::NormalizationMode mode;
 

@@ -5,7 +5,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr int64_t kMostOutputs = 256;  // one thread for each of four gates
+constexpr int64_t kMaxOutputs = 256;  // one thread for each of four gates
 
 // A block computes all steps of one row. Adjacent threads read adjacent weights. There are usually
 // fewer rows than multiprocessors: with registers for only one block each (the 1) a thread can have
@@ -112,7 +112,7 @@ class Arguments {
 };
 
 bool Takes(const DeviceLstmArrays& a) {
-  return a.weight.device().is_cuda() && a.size <= kMostOutputs && a.rows > 0 && a.steps > 0;
+  return a.weight.device().is_cuda() && a.size <= kMaxOutputs && a.rows > 0 && a.steps > 0;
 }
 
 }  // namespace

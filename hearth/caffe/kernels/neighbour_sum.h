@@ -6,6 +6,7 @@
 
 namespace hearth::caffe {
 
+// Size of one image.
 struct ImageShape {
   int64_t channels = 0, height = 0, width = 0;
   int64_t size() const { return channels * height * width; }

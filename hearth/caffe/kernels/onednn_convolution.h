@@ -1,5 +1,3 @@
-// Convolution over one to three axes on CPU by oneDNN, into memory of the caller. Belongs to one
-// layer and its thread. Failures are hearth::Error.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +8,8 @@
 
 namespace hearth::caffe {
 
+// Convolution over one to three axes on CPU by oneDNN, into memory of the caller. Belongs to one
+// layer and its thread. Failures are hearth::Error.
 class OnednnConvolution {
  public:
   // Sizes of one to three spatial axes, such as height, width. `dilation` counts from 1, as in

@@ -1,4 +1,3 @@
-// The windows of a pooling layer along one axis.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// The windows of a pooling layer along one axis.
 struct PoolingAxis {
   int64_t inputs = 0, outputs = 0;
   int64_t kernel = 1, stride = 1, pad = 0;

@@ -1,5 +1,3 @@
-// Local response normalization across channels of channels-last images: y = x i^beta, where i = 1 /
-// (k + alpha * the sum of the squares around x). Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +8,8 @@ namespace hearth::caffe {
 // i^beta. For the usual exponent, roots are several times faster than pow.
 void PowersOf(const float* inverse, float beta, float* out, int64_t count);
 
+// Local response normalization across channels of channels-last images: y = x i^beta, where i = 1 /
+// (k + alpha * the sum of the squares around x). Thread-safe.
 struct ResponseNorm {
   int64_t size;  // channels per sum, odd
   float k, alpha, beta;

@@ -1,4 +1,3 @@
-// The windows of a convolution or im2col: kernel, stride, padding and dilation per spatial axis.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// The windows of a convolution or im2col: kernel, stride, padding and dilation per spatial axis.
 struct Window {
   std::vector<int64_t> kernel, stride, pad, dilation;
 

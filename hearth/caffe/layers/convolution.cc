@@ -36,7 +36,8 @@ class ConvolutionLayer : public Layer {
     channels_ = bottom[0]->shape(axis_);
     outputs_ = param.num_output();
     group_ = param.group();
-    Require(outputs_ > 0, ErrorCode::kInvalidArgument, "convolution_param needs num_output");
+    Require(outputs_ > 0, ErrorCode::kInvalidArgument,
+            "convolution_param needs num_output, the number of output channels");
     Require(group_ > 0 && channels_ % group_ == 0 && outputs_ % group_ == 0,
             ErrorCode::kInvalidArgument,
             "group {} does not divide its {} input channels and {} outputs", group_, channels_,
@@ -215,7 +216,7 @@ class ConvolutionLayer : public Layer {
     return bias.view(shape);
   }
 
-  // On devices, in the precision of products.
+  // Returns the tensor in the precision in which products are computed; for tensors on a device.
   Tensor AsFactor(const Tensor& tensor) const {
     const bool narrow = context().precision == Precision::kBfloat16;
     const Tensor factor = narrow ? tensor.to(HEARTH_BFLOAT16) : tensor;

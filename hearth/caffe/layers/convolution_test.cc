@@ -160,7 +160,7 @@ TEST(Convolution, NamesInvalidShapes) {
   EXPECT_THAT(SetUpError(ConvolutionText("kernel_size: 3 group: 3"), {1, 2, 5, 5}),
               "group 3 does not divide its 2 input channels and 4 outputs");
   EXPECT_THAT(SetUpError("type: 'Convolution' convolution_param { kernel_size: 3 }", {1, 2, 5, 5}),
-              "convolution_param needs num_output");
+              "convolution_param needs num_output, the number of output channels");
 }
 
 TEST(Convolution, SkipsTheGradientOfAFrozenParameter) {

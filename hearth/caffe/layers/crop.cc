@@ -29,7 +29,7 @@ class CropLayer : public Layer {
       if (!offsets.empty()) offset_[i] = offsets[offsets.size() == 1 ? 0 : i - first];
       shape[i] = reference.shape(i);
       Require(offset_[i] + shape[i] <= x.shape(i), ErrorCode::kInvalidArgument,
-              "{} values from offset {} on reach beyond axis {} of shape {}", shape[i], offset_[i],
+              "offset {} + size {} exceeds axis {} of the bottom's shape {}", offset_[i], shape[i],
               i, x.ShapeString());
     }
     top[0]->Reshape(shape);

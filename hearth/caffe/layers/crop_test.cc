@@ -67,7 +67,7 @@ TEST(Crop, AcceptsAReferenceWithMoreAxes) {
 
 TEST(Crop, NamesInvalidShapes) {
   EXPECT_THAT(CropError("offset: 3"),
-              HasSubstr("3 values from offset 3 on reach beyond axis 2 of shape 2 3 5 6 (180)"));
+              HasSubstr("offset 3 + size 3 exceeds axis 2 of the bottom's shape 2 3 5 6 (180)"));
   EXPECT_THAT(
       CropError("axis: 1 offset: 1 offset: 1"),
       HasSubstr("offset is given 2 times; set it once, or once for each of the 3 cropped axes"));

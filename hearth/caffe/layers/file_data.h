@@ -23,14 +23,15 @@ class FileDataLayer : public Layer {
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
  protected:
-  // On the prefetching thread. Skips `items` of its rank before the first batch is loaded.
+  // Called once on the prefetching thread, before the first LoadBatch: skips the first `items`
+  // items of this rank.
   virtual void Skip(int64_t items) = 0;
   virtual void LoadBatch(DataBatch* batch) = 0;
   virtual int prefetch() const { return 1; }  // number of prefetched batches
 
   void set_batch_size(int64_t batch_size);
   int64_t batch_size() const { return batch_size_; }
-  // Returns true if this rank uses an item.
+  // Returns true if `item` belongs to this rank's stripe.
   bool IsMine(uint64_t item) const { return item % stripes_ == stripe_; }
   // Seed of this layer's random choices, the same on all ranks.
   uint64_t seed() const { return seed_; }

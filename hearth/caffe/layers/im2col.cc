@@ -56,8 +56,8 @@ class Im2colLayer : public Layer {
   }
 
  private:
-  // f(values, column) for each tap of the kernel: the values under it in all images, and the part
-  // of the columns for them.
+  // Calls f(values, column) for each tap of the kernel: the values under it in all images, and the
+  // part of the columns for them.
   template <typename Function>
   void ForEachTap(const Tensor& images, const Tensor& columns, Function f) const {
     for (int64_t tap = 0; tap < taps_; ++tap) {

@@ -11,7 +11,7 @@ namespace hearth::caffe {
 namespace {
 
 // If most entries are invalid, the list is not a list of images.
-constexpr size_t kMostInvalidItems = 1000;
+constexpr size_t kMaxInvalidItems = 1000;
 
 }  // namespace
 
@@ -69,8 +69,8 @@ void ImageFileLayer::LoadBatch(DataBatch* batch) {
   std::vector<std::string> reasons(items.size());
   const auto read = [&](int64_t row) { return ReadInto(&items[row], row, batch, &reasons[row]); };
   const auto replace = [&](int64_t row) {
-    Require(batch->invalid_rows.size() < kMostInvalidItems, ErrorCode::kDataLoss,
-            "{} consecutive images are invalid, the last one because: {}", kMostInvalidItems,
+    Require(batch->invalid_rows.size() < kMaxInvalidItems, ErrorCode::kDataLoss,
+            "{} consecutive images are invalid, the last one because: {}", kMaxInvalidItems,
             reasons[row]);
     batch->invalid_rows.push_back({items[row].name, std::exchange(reasons[row], "")});
     items[row] = TakeItem();

@@ -50,8 +50,8 @@ class InnerProductLayer : public Layer {
     const Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     Tensor y = top[0]->device_data().view({rows_, outputs_});
     const Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
-    if (narrow()) {
-      const Tensor product = Narrow(x).mm(Narrow(w));
+    if (uses_bfloat16()) {
+      const Tensor product = ToBfloat16(x).mm(ToBfloat16(w));
       has_bias() ? y.copy_(product).add_(blobs_[1]->device_data()) : y.copy_(product);
       return;
     }
@@ -63,7 +63,7 @@ class InnerProductLayer : public Layer {
     const Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     const Tensor dy = top[0]->device_diff().view({rows_, outputs_});
     const Tensor& w = blobs_[0]->device_data();
-    if (narrow()) return BackwardNarrow(x, dy, propagate_down[0], *bottom[0]);
+    if (uses_bfloat16()) return BackwardNarrow(x, dy, propagate_down[0], *bottom[0]);
     if (param_propagate_down(0)) {
       AddProductToDiff(transpose_ ? x.t() : dy.t(), transpose_ ? dy : x, *blobs_[0]);
     }
@@ -76,20 +76,20 @@ class InnerProductLayer : public Layer {
 
  private:
   // Products of bfloat16 factors, if the device supports them.
-  bool narrow() const { return on_device() && context().precision == Precision::kBfloat16; }
-  static Tensor Narrow(const Tensor& factor) { return factor.to(HEARTH_BFLOAT16); }
+  bool uses_bfloat16() const { return on_device() && context().precision == Precision::kBfloat16; }
+  static Tensor ToBfloat16(const Tensor& factor) { return factor.to(HEARTH_BFLOAT16); }
 
   void BackwardNarrow(const Tensor& x, const Tensor& dy, bool wants_bottom, Blob& bottom) {
-    const Tensor narrow_dy = Narrow(dy);
+    const Tensor narrow_dy = ToBfloat16(dy);
     if (param_propagate_down(0)) {
-      const Tensor narrow_x = Narrow(x);
+      const Tensor narrow_x = ToBfloat16(x);
       const auto [dw, beta] = blobs_[0]->diff_to_add_to();
       const Tensor product = transpose_ ? narrow_x.t().mm(narrow_dy) : narrow_dy.t().mm(narrow_x);
       beta == 0 ? dw.copy_(product) : dw.add_(product);
     }
     if (has_bias() && param_propagate_down(1)) AddBiasSum(dy, blobs_[1]->device_diff());
     if (wants_bottom) {
-      const Tensor w = Narrow(blobs_[0]->device_data());
+      const Tensor w = ToBfloat16(blobs_[0]->device_data());
       bottom.device_diff().view({rows_, inputs_}).copy_(narrow_dy.mm(transpose_ ? w.t() : w));
     }
   }

@@ -5,6 +5,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/device_labels.h"
+#include "hearth/caffe/kernels/labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/device_ops.h"
@@ -226,7 +227,7 @@ class SigmoidCrossEntropyLossLayer : public LabelLossLayer {
   }
 
   // The target is truncated to an integer first, as in Caffe: 0 ignores every soft target below 1.
-  bool IsIgnored(float target) const { return static_cast<int64_t>(target) == ignored_; }
+  bool IsIgnored(float target) const { return TruncatedLabel(target) == ignored_; }
 
   const LossNormalizer normalizer_;
   const std::optional<int64_t> ignored_;

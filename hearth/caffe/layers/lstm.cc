@@ -59,7 +59,7 @@ class LstmLayer : public RecurrentLayer {
     }
     states_[0].device_data().copy_(top[0]->device_data()[steps_ - 1]);
     states_[1].device_data().copy_(cells_.device_data()[steps_]);
-    GiveStates(top);
+    ReturnStates(top);
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,

@@ -104,7 +104,7 @@ void RecurrentLayer::TakeStates(const Blobs& bottom) {
   }
 }
 
-void RecurrentLayer::GiveStates(const Blobs& top) {
+void RecurrentLayer::ReturnStates(const Blobs& top) {
   if (!exposes_states()) return;
   for (size_t i = 0; i < states_.size(); ++i)
     top[1 + i]->device_data().copy_(states_[i].device_data());

@@ -1,9 +1,3 @@
-// Base of LSTM and RNN: bottoms and tops of Caffe's recurrent layers, the inputs' part of all steps
-// at once, and the states that persist from one minibatch to the next.
-//
-// Bottoms: x (steps x rows x ...), cont (steps x rows; 0 where a sequence begins), optionally a
-// static input (rows x ...) and, with expose_hidden, the states before the first step. Tops: the
-// output of every step and, with expose_hidden, the states after the last.
 #pragma once
 
 #include <functional>
@@ -12,6 +6,12 @@
 
 namespace hearth::caffe {
 
+// Base of LSTM and RNN: bottoms and tops of Caffe's recurrent layers, the inputs' part of all steps
+// at once, and the states that persist from one minibatch to the next.
+//
+// Bottoms: x (steps x rows x ...), cont (steps x rows; 0 where a sequence begins), optionally a
+// static input (rows x ...) and, with expose_hidden, the states before the first step. Tops: the
+// output of every step and, with expose_hidden, the states after the last.
 class RecurrentLayer : public Layer {
  public:
   // `states`: arrays of num_output values per row that are passed from step to step, the hidden
@@ -33,8 +33,8 @@ class RecurrentLayer : public Layer {
   // step.
   void ForwardInputs(const Blobs& bottom);
   void TakeStates(const Blobs& bottom);
-  // After the steps, whose last states are in states_.
-  void GiveStates(const Blobs& top);
+  // Call after the last step: copies the final states from states_ to the tops.
+  void ReturnStates(const Blobs& top);
   // Computes the gradients of the bottoms and of the parameters up to and including the hidden
   // values' weights from the gradient of terms_.
   void BackwardInputs(const std::vector<bool>& propagate_down, const Blobs& bottom);

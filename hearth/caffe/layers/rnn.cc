@@ -38,7 +38,7 @@ class RnnLayer : public RecurrentLayer {
       Steps(bottom[1]->data_ptr());
     }
     states_[0].device_data().copy_(hidden[steps_ - 1]);
-    GiveStates(top);
+    ReturnStates(top);
 
     Tensor output = Flat(output_.device_data());
     Multiply(Flat(hidden), out_weight().device_data().t(), out_bias().device_data(), output);

@@ -38,7 +38,7 @@ struct Broadcast {
     return {bottom.count(0, begin), operand.count(), bottom.count(end)};
   }
 
-  // f(first index, last index, index into the smaller blob) for every run of one value.
+  // Calls f(first index, last index, index into the smaller blob) for every run of one value.
   template <typename Function>
   void ForEachRun(Function f) const {
     ParallelFor(0, outer * size, 1 + 16384 / std::max<int64_t>(1, inner),
@@ -103,7 +103,7 @@ class BroadcastLayer : public Layer {
     });
   }
 
-  // Adds to a parameter's diff; overwrites a bottom's.
+  // Adds to the diff of a parameter, overwrites that of a bottom.
   template <typename Function>
   void SumInto(const Blobs& bottom, Function f) {
     Blob& operand = Operand(bottom);

@@ -99,6 +99,11 @@ TEST(SoftmaxWithLoss, NamesAnInvalidLabel) {
   EXPECT_THAT(SoftmaxLossError(-1, {5}), HasSubstr("label -1 at position 2"));
 }
 
+TEST(SoftmaxWithLoss, NamesALabelThatIsNoInteger) {
+  EXPECT_THAT(SoftmaxLossError(std::nanf(""), {5}), HasSubstr("label nan at position 2"));
+  EXPECT_THAT(SoftmaxLossError(1e30F, {5}), HasSubstr("label 1e+30 at position 2"));
+}
+
 TEST(SoftmaxWithLoss, NamesTheShapesIfLabelsAreMissing) {
   EXPECT_THAT(SoftmaxLossError(0, {4}),
               HasSubstr("need 5 labels, but the label blob has shape 4 (4)"));

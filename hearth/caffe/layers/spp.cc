@@ -93,7 +93,7 @@ class SppLayer : public Layer {
     width_ = width;
   }
 
-  // f(columns of the flattened top, the level they come from)
+  // Calls f(columns of the flattened top, the level they come from).
   template <typename Function>
   void ForEachPart(const Tensor& top, Function f) {
     const Tensor flat = top.view({top.size(0), -1});

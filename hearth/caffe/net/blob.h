@@ -1,7 +1,3 @@
-// The unit of data between layers: a float32 array and, for training, its gradient. In a net that
-// computes on a device, host and device each have a copy; the requested one is updated, and the
-// other one becomes stale if the request was for writing.
-// Not thread-safe: a blob belongs to one net, and a net to one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +13,10 @@ namespace hearth::caffe {
 // (NHWC); blobs with any other number of axes are row-major.
 enum class Layout { kContiguous, kChannelsLast };
 
+// The unit of data between layers: a float32 array and, for training, its gradient. In a net that
+// computes on a device, host and device each have a copy; the requested one is updated, and the
+// other one becomes stale if the request was for writing.
+// Not thread-safe: a blob belongs to one net, and a net to one thread.
 class Blob {
  public:
   Blob() = default;

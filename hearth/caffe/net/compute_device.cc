@@ -14,7 +14,7 @@
 namespace hearth::caffe {
 namespace {
 
-constexpr size_t kMostSimulatedGpus = 64;
+constexpr size_t kMaxSimulatedGpus = 64;
 
 // Without a driver, do not load the large device library.
 size_t CountWithLibrary() {
@@ -38,10 +38,10 @@ size_t SimulatedGpus() {
   size_t count = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
   Require(
-      problem == std::errc() && end == text.data() + text.size() && count <= kMostSimulatedGpus,
+      problem == std::errc() && end == text.data() + text.size() && count <= kMaxSimulatedGpus,
       ErrorCode::kInvalidArgument,
       "the environment variable HEARTH_SIMULATED_GPUS={} must be a number of devices from 0 to {}",
-      text, kMostSimulatedGpus);
+      text, kMaxSimulatedGpus);
   return count;
 }
 

@@ -1,4 +1,3 @@
-// The device of a net: the CPU, or a device with its own memory.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +6,7 @@
 
 namespace hearth::caffe {
 
+// The device of a net: the CPU, or a device with its own memory.
 struct ComputeDevice {
   Device device = {};
   // Has its own memory: blobs then have a copy on each side, and layers that can compute with

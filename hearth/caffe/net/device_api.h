@@ -82,6 +82,7 @@ struct HearthDeviceValue {
   };
 };
 
+// The functions of a device library. Lives until the process ends.
 struct HearthDeviceApi {
   int32_t version;
   const char* built_for;  // "torch 2.15.0"

@@ -109,6 +109,7 @@ Tensor max_pool2d_out(const Tensor& y, const Tensor& x, const PoolWindow& window
 void max_pool2d_backward_out(const Tensor& dx, const Tensor& dy, const Tensor& x,
                              const Tensor& chosen, const PoolWindow& window);
 
+// Window of a convolution, with one value per spatial axis.
 struct ConvolutionWindow {
   std::vector<int64_t> stride, pad, dilation;
   bool transposed;
@@ -122,6 +123,7 @@ std::array<Tensor, 3> convolution_backward(const Tensor& dy, const Tensor& x, co
                                            const ConvolutionWindow& window,
                                            const std::array<bool, 3>& wanted);
 
+// Results of a batch normalization, which its gradient needs.
 struct BatchNorm {
   Tensor y, mean, inverse_deviation, reserve;
   int64_t implementation = 0;

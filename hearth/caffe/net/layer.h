@@ -1,11 +1,3 @@
-// One layer of a net. The life of a layer, as in Caffe:
-//   1. construction from its LayerParameter;
-//   2. SetUp once, with the real bottoms: checks counts, makes parameter blobs and fills them;
-//   3. Reshape before every Forward: tops get their shapes from the bottoms' present shapes;
-//   4. Forward, then (when training) Backward, which writes bottom diffs and ADDS to parameter
-//   diffs.
-// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's
-// name.
 #pragma once
 
 #include <memory>
@@ -22,6 +14,13 @@ namespace hearth::caffe {
 
 using Blobs = std::vector<Blob*>;
 
+// One layer of a net. The life of a layer, as in Caffe:
+//   1. construction from its LayerParameter;
+//   2. SetUp once, with the real bottoms: checks counts, makes parameter blobs and fills them;
+//   3. Reshape before every Forward: tops get their shapes from the bottoms' present shapes;
+//   4. Forward and, in training, Backward: writes bottom diffs and ADDS to parameter diffs.
+// A layer belongs to one net and one thread. Failures are hearth::Error; the net adds the layer's
+// name.
 class Layer {
  public:
   Layer(const LayerParameter& param, const NetContext& context)
@@ -40,9 +39,8 @@ class Layer {
   virtual void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                         const Blobs& bottom) = 0;
 
-  // Set by the net.
-  // True if a later layer of the net overwrites the top in place: Backward must then not read it.
-  // Set after SetUp.
+  // True if a later layer overwrites the top in place: Backward must then not read it. The net sets
+  // it after SetUp.
   bool top_overwritten() const { return top_overwritten_; }
   void set_top_overwritten(bool value) { top_overwritten_ = value; }
 

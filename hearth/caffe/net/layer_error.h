@@ -1,4 +1,3 @@
-// An error of a layer. The layer's name is a field, and also part of the message.
 #pragma once
 
 #include <string>
@@ -8,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// An error of a layer. The layer's name is a field, and also part of the message.
 class LayerError : public Error {
  public:
   LayerError(ErrorCode code, std::string message, std::string layer)

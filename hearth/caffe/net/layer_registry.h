@@ -1,5 +1,3 @@
-// Registry of the layer types. One explicit list (layers/all_layers.cc) calls one Register function
-// per family; static constructors register nothing.
 #pragma once
 
 #include <functional>
@@ -12,6 +10,8 @@
 
 namespace hearth::caffe {
 
+// Registry of the layer types. One explicit list (layers/all_layers.cc) calls one Register function
+// per family; static constructors register nothing.
 class LayerRegistry {
  public:
   using Factory = std::function<std::unique_ptr<Layer>(const LayerParameter&, const NetContext&)>;

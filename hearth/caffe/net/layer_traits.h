@@ -1,5 +1,3 @@
-// Properties of a layer for the net that runs it and the solver that trains it. They follow from
-// its LayerParameter alone.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +19,8 @@ struct Arity {
 // of them; each independently, for layers that are also faster with it.
 enum class ChannelsLast { kNo, kSame, kAny };
 
+// Properties of a layer for the net that runs it and the solver that trains it. They follow from
+// its LayerParameter alone.
 struct LayerTraits {
   Arity arity = {};
   bool is_loss = false;          // its first top has loss_weight 1

@@ -57,7 +57,7 @@ class Placement {
     for (int layer = span->lowest; layer <= span->highest; ++layer) {
       const std::vector<const Span*>& here = at_[layer];
       steps_ += 1 + static_cast<int64_t>(here.size());
-      if (steps_ > kMostSteps) return false;
+      if (steps_ > kMaxSteps) return false;
       others.insert(others.end(), here.begin(), here.end());
     }
     span->offset = LowestOffset(*span, &others);
@@ -66,7 +66,7 @@ class Placement {
   }
 
  private:
-  static constexpr int64_t kMostSteps = 4'000'000;  // some tenths of a second
+  static constexpr int64_t kMaxSteps = 4'000'000;  // some tenths of a second
 
   static int64_t LowestOffset(const Span& span, std::vector<const Span*>* others) {
     std::sort(others->begin(), others->end(), [](const Span* a, const Span* b) {

@@ -9,6 +9,7 @@
 
 namespace hearth::caffe {
 
+// Memory of a net's values or gradients, without and with sharing.
 struct MemoryPlan {
   int64_t blobs = 0;           // covered by the plan
   int64_t values = 0;          // blobs among these whose values are shared too

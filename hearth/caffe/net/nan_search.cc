@@ -13,8 +13,8 @@ bool IsFinite(Blob& blob) {
   return std::all_of(values, values + blob.count(), [](float v) { return std::isfinite(v); });
 }
 
-// Returns true if other values have overwritten the layer's top by now.
-void MakeAgain(Net& net, int layer) {
+// Runs the layer again if its tops have been overwritten since.
+void RecomputeTops(Net& net, int layer) {
   const std::vector<int>& tops = net.layers()[static_cast<size_t>(layer)].top_ids;
   const auto& gone = net.short_lived();
   const auto is_gone = [&](int id) {
@@ -28,23 +28,25 @@ void MakeAgain(Net& net, int layer) {
 NonFinite FirstNonFinite(Net& net) {
   for (int i = 0; i <= net.last_layer(); ++i) {
     const NetLayer& layer = net.layers()[static_cast<size_t>(i)];
-    MakeAgain(net, i);
+    RecomputeTops(net, i);
     const std::string name =
         fmt::format("layer '{}' ({})", layer.layer->name(), layer.layer->type());
     for (size_t k = 0; k < layer.layer->blobs().size(); ++k) {
       if (IsFinite(*layer.layer->blobs()[k])) continue;
-      return {fmt::format("{} is the first to have it, in parameter {}, since the last update",
-                          name, k),
+      return {fmt::format(
+                  "{} is the first with a non-finite value, in parameter {}, since the last update",
+                  name, k),
               layer.layer->name()};
     }
     for (size_t k = 0; k < layer.top.size(); ++k) {
       if (IsFinite(*layer.top[k])) continue;
       const std::string& top = net.blob_names()[static_cast<size_t>(layer.top_ids[k])];
-      const char* how = layer.bottom.empty() ? "delivers it" : "is the first to produce it";
+      const char* how = layer.bottom.empty() ? "delivers a non-finite value"
+                                             : "is the first to produce a non-finite value";
       return {fmt::format("{} {}, in top '{}'", name, how, top), layer.layer->name()};
     }
   }
-  return {"no layer has it any more", ""};
+  return {"no layer has a non-finite value now", ""};
 }
 
 }  // namespace hearth::caffe

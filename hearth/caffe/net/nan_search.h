@@ -7,8 +7,9 @@
 
 namespace hearth::caffe {
 
+// Result of the search.
 struct NonFinite {
-  std::string text;   // "layer 'fc6' (InnerProduct) is the first to produce it, in top 'fc6'"
+  std::string text;  // "layer 'fc6' (InnerProduct) is the first to produce a non-finite value, ..."
   std::string layer;  // empty: no layer has one any more
 };
 

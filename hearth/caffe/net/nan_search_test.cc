@@ -30,19 +30,20 @@ class NanSearch : public testing::Test {
 };
 
 TEST_F(NanSearch, NamesTheLayerThatProducedItFromFiniteValues) {
-  EXPECT_EQ(After(0), "layer 'inverse' (Power) is the first to produce it, in top 'y'");
+  EXPECT_EQ(After(0),
+            "layer 'inverse' (Power) is the first to produce a non-finite value, in top 'y'");
 }
 
 TEST_F(NanSearch, NamesTheLayerWhoseParametersHaveIt) {
   net_.layer("ip").blobs()[1]->data().fill_(std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(
-      After(1),
-      "layer 'ip' (InnerProduct) is the first to have it, in parameter 1, since the last update");
+  EXPECT_EQ(After(1),
+            "layer 'ip' (InnerProduct) is the first with a non-finite value, in parameter 1, since "
+            "the last update");
 }
 
 TEST_F(NanSearch, NamesTheInputThatDeliversIt) {
   EXPECT_EQ(After(std::numeric_limits<float>::infinity()),
-            "layer 'in' (Input) delivers it, in top 'x'");
+            "layer 'in' (Input) delivers a non-finite value, in top 'x'");
 }
 
 // Each of the two convolutions multiplies by its weight; the second one's values overwrite those of
@@ -78,10 +79,12 @@ std::string AfterTwoStages(float first_weight, float second_weight) {
 TEST(NanSearchInSharedMemory, NamesTheLayerThatProducedItThoughItsTopWasOverwritten) {
   EXPECT_THAT(AfterTwoStages(1, 3e38f), HasSubstr("layer 'b' (Convolution) is the first"));
   EXPECT_THAT(AfterTwoStages(3e38f, 1), HasSubstr("layer 'a' (Convolution) is the first"));
-  EXPECT_THAT(AfterTwoStages(1, 1), HasSubstr("no layer has it"));
+  EXPECT_THAT(AfterTwoStages(1, 1), HasSubstr("no layer has a"));
 }
 
-TEST_F(NanSearch, FindsNothingInFiniteValues) { EXPECT_EQ(After(1), "no layer has it any more"); }
+TEST_F(NanSearch, FindsNothingInFiniteValues) {
+  EXPECT_EQ(After(1), "no layer has a non-finite value now");
+}
 
 }  // namespace
 }  // namespace hearth::caffe

@@ -123,7 +123,7 @@ void Net::StartForward(int from, int to) {
   }
 }
 
-// Returns the layer's part of the loss, and initializes its tops' diffs for Backward.
+// Initializes the diffs of the layer's loss tops, from which Backward starts.
 void Net::SetLossGradient(NetLayer& layer) {
   if (!layer.need_backward) return;
   for (size_t i = 0; i < layer.top.size(); ++i) {

@@ -1,6 +1,3 @@
-// A network of layers, built from its prototxt. Steps: Fetch reads a minibatch if the net is fed by
-// rows; Forward; Backward adds to the parameters' diffs. A net and all objects that it returns
-// belong to one thread. Failures are hearth::Error and name the layer and its type.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +18,9 @@
 
 namespace hearth::caffe {
 
+// A network of layers, built from its prototxt. Steps: Fetch reads a minibatch if the net is fed by
+// rows; Forward; Backward adds to the parameters' diffs. A net and all objects that it returns
+// belong to one thread. Failures are hearth::Error and name the layer and its type.
 class Net {
  public:
   // Applies include/exclude rules for context.phase and param.state's level and stages, inserts
@@ -32,6 +32,7 @@ class Net {
   Net& operator=(const Net&) = delete;
 
   // Running.
+
   // Reads the next minibatch in the layers that are fed by rows and returns its size: 0 at the end
   // of the epoch (Forward must then not be called), nullopt if no layer is fed.
   std::optional<int64_t> Fetch();
@@ -68,6 +69,7 @@ class Net {
   }
 
   // Structure.
+
   const std::string& name() const { return graph_.name; }
   Phase phase() const { return phase_; }
   const ComputeDevice& device() const { return params_.device(); }
@@ -93,6 +95,7 @@ class Net {
   const MemoryPlan& data_plan() const { return data_plan_; }
 
   // Parameters.
+
   NetParams& params() { return params_; }
   const NetParams& params() const { return params_; }
   // Copies the weights of layers with the same name; logs the others and leaves them unchanged.

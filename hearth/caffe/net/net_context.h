@@ -1,4 +1,3 @@
-// Settings of a net from its user, in addition to its prototxt.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 #include "hearth/caffe/net/compute_device.h"
 #include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/dataset/minibatch.h"
+#include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {
 
@@ -25,6 +24,7 @@ inline Precision ParsePrecision(std::string_view name) {
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 
+// Settings of a net from its user, in addition to its prototxt.
 struct NetContext {
   Phase phase = TRAIN;
   // If it has its own memory, share_diffs and share_data have no effect.

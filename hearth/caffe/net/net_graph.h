@@ -1,4 +1,3 @@
-// The connected layers and blobs of a net, which Net runs.
 #pragma once
 
 #include <map>
@@ -14,6 +13,7 @@
 
 namespace hearth::caffe {
 
+// A layer of a net with its blobs.
 struct NetLayer {
   std::unique_ptr<Layer> layer;
   LayerTraits traits;
@@ -24,6 +24,7 @@ struct NetLayer {
   bool need_backward = false;
 };
 
+// The connected layers and blobs of a net, which Net runs.
 struct NetGraph {
   std::string name;
   bool force_backward = false;

@@ -1,5 +1,3 @@
-// The parameters of a net: sharing, learning rates, and the flat buffers of the learnable ones.
-// Belongs to its net.
 #pragma once
 
 #include <memory>
@@ -26,6 +24,8 @@ struct NetParam {
   size_t learnable;
 };
 
+// The parameters of a net: sharing, learning rates, and the flat buffers of the learnable ones.
+// Belongs to its net.
 class NetParams {
  public:
   // Connects shared parameters and moves all learnable ones into one flat buffer, with another one

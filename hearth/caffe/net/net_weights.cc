@@ -118,8 +118,8 @@ void Net::ShareTrainedLayersWith(Net& other) {
       Blob& from = *source.layer->blobs()[i];
       RequireInLayer(source.layer->name(), blobs[i]->shape() == from.shape(),
                      ErrorCode::kInvalidArgument,
-                     "layer '{}': parameter {} has shape {}, in the net that it shares with {}",
-                     source.layer->name(), i, blobs[i]->ShapeString(), from.ShapeString());
+                     "parameter {} of layer '{}' has shape {}, but {} in the net that shares it", i,
+                     source.layer->name(), blobs[i]->ShapeString(), from.ShapeString());
       blobs[i]->ShareData(from);
     }
   }

@@ -1,5 +1,3 @@
-// Offsets of the learnable parameters in a net's flat buffers. Weights, gradients and solver
-// history share one layout, so that a gradient can be reduced across ranks without a copy.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +5,8 @@
 
 namespace hearth::caffe {
 
+// Offsets of the learnable parameters in a net's flat buffers. Weights, gradients and solver
+// history share one layout, so that a gradient can be reduced across ranks without a copy.
 struct ParamLayout {
   struct Slice {
     int64_t offset;  // in floats, a multiple of kAlignment

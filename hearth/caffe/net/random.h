@@ -1,4 +1,3 @@
-// The random stream of one net. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +5,7 @@
 
 namespace hearth::caffe {
 
+// The random stream of one net. Not thread-safe.
 class Random {
  public:
   // Mixing the rank into one seed gives each rank another stream: Random(MixSeed(seed, rank)).

@@ -1,6 +1,3 @@
-// A flat float32 array of which the host and a device may each have a copy, updated when that side
-// is requested: Caffe's SyncedMemory. If the device is the CPU itself there is one copy. Shared by
-// blobs of one net; one thread.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +8,9 @@
 
 namespace hearth::caffe {
 
+// A flat float32 array of which the host and a device may each have a copy, updated when that side
+// is requested: Caffe's SyncedMemory. If the device is the CPU itself there is one copy. Shared by
+// blobs of one net; one thread.
 class SyncedArray {
  public:
   // `count` zeros; allocated on first use.

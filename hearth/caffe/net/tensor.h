@@ -1,9 +1,3 @@
-// Arrays that layers compute with: float32 in the host's memory, or tensors of a device library in
-// that device's memory. A tensor is a view: copies of it share memory, which lives as long as any
-// of them, and constness is the view's. One thread at a time.
-//
-// Views, copies and sums work on host and device; the operations in device_ops.h only on devices.
-// Failures are TensorError, or hearth::Error for a caller's mistake that is detected here.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +23,12 @@ struct Device {
 
 class Operand;
 
+// Arrays that layers compute with: float32 in the host's memory, or tensors of a device library in
+// that device's memory. A tensor is a view: copies of it share memory, which lives as long as any
+// of them, and constness is the view's. One thread at a time.
+//
+// Views, copies and sums work on host and device; the operations in device_ops.h only on devices.
+// Failures are TensorError, or hearth::Error for a caller's mistake that is detected here.
 class Tensor {
  public:
   Tensor() = default;

@@ -1,4 +1,3 @@
-// Failures of tensors: of the host's memory, and those reported by a device library.
 #pragma once
 
 #include <stdexcept>
@@ -6,6 +5,7 @@
 
 namespace hearth::caffe {
 
+// Failures of tensors: of the host's memory, and those reported by a device library.
 class TensorError : public std::runtime_error {
  public:
   TensorError(bool out_of_memory, const std::string& message)

@@ -1,5 +1,3 @@
-// Base of all generated messages. Their descriptors let text, binary and Python share one table of
-// fields. Messages are plain values: copyable, movable, not thread-safe for writing.
 #pragma once
 
 #include <bitset>
@@ -30,11 +28,13 @@ enum class FieldType {
   kMessage
 };
 
+// A value of an enum.
 struct EnumValue {
   const char* name;
   int32_t number;
 };
 
+// An enum of the schema.
 struct EnumDescriptor {
   const char* name;
   std::span<const EnumValue> values;
@@ -50,6 +50,7 @@ struct SubmessageAccess {
   Message& (*add)(void* storage);  // singular: the message, created if absent
 };
 
+// A field of a message type, with access to its value in any message of that type.
 struct FieldDescriptor {
   const char* name;
   int32_t number;
@@ -86,6 +87,7 @@ struct FieldDescriptor {
   Message& AddSubmessage(Message& m) const { return access->add(storage(m)); }
 };
 
+// A message type of the schema.
 struct MessageDescriptor {
   const char* name;
   std::span<const FieldDescriptor> fields;  // by number
@@ -94,6 +96,8 @@ struct MessageDescriptor {
   const FieldDescriptor* Find(int32_t number) const;
 };
 
+// Base of all generated messages. Their descriptors let text, binary and Python share one table of
+// fields. Messages are plain values: copyable, movable, not thread-safe for writing.
 class Message {
  public:
   virtual ~Message() = default;

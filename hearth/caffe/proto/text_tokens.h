@@ -10,6 +10,7 @@
 
 namespace hearth::caffe {
 
+// A token of a text, to whose characters it refers.
 struct Token {
   enum Kind { kIdentifier, kNumber, kString, kSymbol, kEnd };
   Kind kind = kEnd;

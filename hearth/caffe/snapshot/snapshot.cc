@@ -62,10 +62,10 @@ SolverState ReadState(const std::string& uri) {
     } else {
       ParseWire(bytes, uri, &state);
     }
-    Require(state.has_iter(), ErrorCode::kDataLoss, "it has no iteration");
+    Require(state.has_iter(), ErrorCode::kDataLoss, "the solver state has no iteration");
     for (const auto& [field, value] :
          {std::pair{"iter", state.iter()}, std::pair{"current_step", state.current_step()}}) {
-      Require(value >= 0, ErrorCode::kDataLoss, "its field {} is {}, below 0", field, value);
+      Require(value >= 0, ErrorCode::kDataLoss, "field {} is {}, below 0", field, value);
     }
     return state;
   } catch (const Error& error) {

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 // Larger than any realistic iter_size.
-constexpr int64_t kMostFetchesOfIteration = 1 << 16;
+constexpr int64_t kMaxFetchesOfIteration = 1 << 16;
 constexpr char kSealExtension[] = ".hearth.json";
 constexpr char kStateExtension[] = ".solverstate";
 
@@ -138,17 +138,17 @@ RowCounts CountsFrom(const json& fields) {
 
 // An unknown feed position is -1, -1 in memory, but never in a seal.
 TrainingPosition FromJson(const json& fields, int64_t least_position) {
-  constexpr int64_t kMostInt = std::numeric_limits<int>::max();
+  constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
   TrainingPosition position;
   fields.at("run").get_to(position.run);
   fields.at("seed").get_to(position.seed);
-  position.iteration = static_cast<int>(NumberIn(fields, "iteration", 0, kMostInt));
-  position.current_step = static_cast<int>(NumberIn(fields, "current_step", 0, kMostInt));
-  position.ranks = static_cast<int>(NumberIn(fields, "ranks", 1, kMostInt));
+  position.iteration = static_cast<int>(NumberIn(fields, "iteration", 0, kMaxInt));
+  position.current_step = static_cast<int>(NumberIn(fields, "current_step", 0, kMaxInt));
+  position.ranks = static_cast<int>(NumberIn(fields, "ranks", 1, kMaxInt));
   // An epoch takes at least one iteration, and an iteration at most this many minibatches.
   position.epoch = NumberIn(fields, "epoch", least_position, position.iteration);
   position.fetches =
-      NumberIn(fields, "fetches", least_position, position.iteration * kMostFetchesOfIteration);
+      NumberIn(fields, "fetches", least_position, position.iteration * kMaxFetchesOfIteration);
   if (fields.contains("counts")) position.counts = CountsFrom(fields.at("counts"));
   for (const json& loss : fields.at("losses")) {  // JSON has null for a non-finite loss
     position.losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN()
@@ -243,7 +243,8 @@ TrainingPosition PositionFromText(const std::string& text) {
   try {
     return FromJson(ParseShallow(text), -1);
   } catch (const json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, "a training's position cannot be read", error);
+    throw Error(ErrorCode::kDataLoss, "cannot read a training position that another rank sent",
+                error);
   }
 }
 
@@ -284,8 +285,8 @@ std::optional<SnapshotFiles> FindSnapshot(const std::string& prefix, const std::
       if (seal.value("run", "") != run) continue;
       return CheckSnapshot({"", Beside(uri, seal.at("state").at("file").get<std::string>())});
     } catch (const Error& error) {
-      // Fail: if the newest snapshot is only unreachable, the run would otherwise resume from an
-      // old one, or restart.
+      // Rethrow: if the newest snapshot is only unreachable, the run must not resume from an older
+      // one.
       if (IsUnreachable(error)) throw;
       log::Warning("Passing over the snapshot of iteration {}: {}", iteration, error.message());
     } catch (const std::exception& error) {

@@ -1,4 +1,3 @@
-// Position of a train net in its feed.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +12,7 @@ struct Skipped {
   int64_t rows = 0, minibatches = 0;
 };
 
+// Position of a train net in its feed.
 class FeedCursor {
  public:
   // `net` must outlive it.

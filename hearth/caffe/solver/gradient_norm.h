@@ -11,7 +11,7 @@ namespace hearth::caffe {
 // with the same gradient clip it equally.
 double SumOfSquares(const float* values, int64_t count);
 
-// Its square root, computed by ATen on the tensor's device.
+// Square root of the sum of squares; runs on the tensor's device.
 double NormOf(const Tensor& values);
 
 }  // namespace hearth::caffe

@@ -1,5 +1,3 @@
-// Interface by which the solvers of a data-parallel job combine their gradients. Implemented by the
-// trainer; LocalSync is for a single solver. All calls come from the solver's thread.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +9,8 @@
 
 namespace hearth::caffe {
 
+// Interface by which the solvers of a data-parallel job combine their gradients. Implemented by the
+// trainer; LocalSync is for a single solver. All calls come from the solver's thread.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
@@ -44,9 +44,9 @@ class GradientSync {
 
   // Returns the flat weights and history of the solver.
   using State = std::function<std::vector<Tensor>()>;
-  // The weights have been updated. `shown`: they are used before the next update (a snapshot, a
-  // test, the end), so they must be equal on all ranks. May change the tensors of `state`.
-  virtual void Updated(bool shown, const State& state) {}
+  // The weights have been updated. `needs_equal_weights`: they are used before the next update (a
+  // snapshot, a test, the end). May change the tensors of `state`.
+  virtual void Updated(bool needs_equal_weights, const State& state) {}
 };
 
 // For a single solver: nothing to reduce.

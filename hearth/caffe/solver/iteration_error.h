@@ -1,4 +1,3 @@
-// An error of one iteration, whose number is a field, and also part of the message.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// An error of one iteration, whose number is a field, and also part of the message.
 class IterationError : public LayerError {
  public:
   // `layer`: empty if it is not of a layer.

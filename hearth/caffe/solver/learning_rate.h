@@ -1,10 +1,10 @@
-// Caffe's seven learning rate policies: fixed, step, exp, inv, multistep, poly, sigmoid.
 #pragma once
 
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {
 
+// Caffe's seven learning rate policies: fixed, step, exp, inv, multistep, poly, sigmoid.
 class LearningRate {
  public:
   // Throws kInvalidArgument for an unknown policy or a missing number. Copies `param`.

@@ -1,4 +1,3 @@
-// Writes a solver's snapshots: <snapshot_prefix>_iter_<N>.caffemodel, .solverstate and their seal.
 #pragma once
 
 #include <functional>
@@ -10,6 +9,7 @@
 
 namespace hearth::caffe {
 
+// Writes a solver's snapshots: <snapshot_prefix>_iter_<N>.caffemodel, .solverstate and their seal.
 class SnapshotWriter {
  public:
   // `solver_file`: the path of the prototxt. `param` must outlive it.

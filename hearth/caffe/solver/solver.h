@@ -1,6 +1,3 @@
-// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
-// display, tests and snapshots at their intervals. One thread; only the Request functions may be
-// called from other threads.
 #pragma once
 
 #include <atomic>
@@ -19,12 +16,15 @@
 #include "hearth/caffe/solver/learning_rate.h"
 #include "hearth/caffe/solver/snapshot_writer.h"
 #include "hearth/caffe/solver/solver_options.h"
-#include "hearth/caffe/solver/solver_tests.h"
+#include "hearth/caffe/solver/test_nets.h"
 #include "hearth/caffe/solver/train_display.h"
 #include "hearth/caffe/solver/weight_update.h"
 
 namespace hearth::caffe {
 
+// The training loop of one net, as in Caffe: forward, backward, gradient mean, update, with
+// display, tests and snapshots at their intervals. One thread; only the Request functions may be
+// called from other threads.
 class Solver {
  public:
   // Reads and builds the train net of `param` (net, net_param, train_net, train_net_param) and,
@@ -106,7 +106,7 @@ class Solver {
   LearningRate learning_rate_;
   const std::unique_ptr<Net> net_;
   FeedCursor feed_;
-  SolverTests tests_;
+  TestNets tests_;
   GradientStep gradient_;
   WeightUpdate update_;
   TrainDisplay display_;

@@ -12,7 +12,7 @@ namespace hearth::caffe {
 // Exactly one of net, net_param, train_net, train_net_param must be set. Reads files.
 NetParameter TrainNetOf(const SolverParameter& solver);
 
-// One net per test_iter: test_net_param, then test_net, then the train net's file for the rest.
+// Returns one net per test_iter, taken from test_net_param, then test_net, then the train net.
 std::vector<NetParameter> TestNetsOf(const SolverParameter& solver);
 
 // Builds one of them. `registry`: null for LayerRegistry::Default().

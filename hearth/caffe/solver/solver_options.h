@@ -1,4 +1,3 @@
-// Options of a solver, besides its prototxt.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 namespace hearth::caffe {
 
+// Options of a solver, besides its prototxt.
 struct SolverOptions {
   NetContext train_context;  // the solver sets phase and, from the seed, a missing `random`
   NetContext test_context;   // for the solver's test nets

@@ -14,7 +14,7 @@
 namespace hearth::caffe {
 namespace {
 
-// The model of a state: at its recorded path, or beside the state if both were moved together.
+// Finds the model that a .solverstate names: at the recorded path, else in the state's folder.
 std::string FindModel(const std::string& named, const std::string& state_uri) {
   Require(!named.empty(), ErrorCode::kInvalidArgument,
           "{} has no learned_net; give the model with -weights", state_uri);
@@ -22,8 +22,7 @@ std::string FindModel(const std::string& named, const std::string& state_uri) {
   const std::string beside = storage::Join(storage::FolderOf(state_uri), storage::NameOf(named));
   Require(storage::Exists(beside), ErrorCode::kNotFound,
           "the model {} of the solver state {} exists neither at its path nor beside the state; "
-          "give it with "
-          "-weights",
+          "give it with -weights",
           named, state_uri);
   return beside;
 }
@@ -148,9 +147,9 @@ void Solver::WarnIfShort(const TrainingPosition& position, int64_t minibatches) 
   if (!options_.is_root || !went_there) return;
   if (position.fetches - minibatches < param_.iter_size()) return;
   log::Warning(
-      "{}: its field \"fetches\" is {}, but the epoch has rows for {} minibatches: are these "
-      "different "
-      "rows, or another batch_size or iter_size? The next epoch begins",
+      "{}: its field \"fetches\" is {}, but the epoch has rows for {} minibatches, so the next "
+      "epoch "
+      "begins; resume with the same rows, batch_size and iter_size",
       position.seal, position.fetches, minibatches);
 }
 

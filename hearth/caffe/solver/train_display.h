@@ -1,4 +1,3 @@
-// The loss of a training, averaged over iterations, and its lines in Caffe's log format.
 #pragma once
 
 #include <chrono>
@@ -10,6 +9,7 @@
 
 namespace hearth::caffe {
 
+// The loss of a training, averaged over iterations, and its lines in Caffe's log format.
 class TrainDisplay {
  public:
   // `param` must outlive it.

@@ -29,12 +29,13 @@ struct TensorUpdate {
   float gradient_scale, rate, decay;
 };
 
+// Updates one parameter by its gradient. Stateless: the history belongs to the caller.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
   virtual int history_count() const { return 1; }
-  // Updates data and history. `iteration` counts from 0. Uses ATen's threads.
+  // Updates data and history. `iteration` counts from 0. Uses ParallelFor's threads.
   virtual void Apply(const ParamUpdate& update, int iteration) const = 0;
   // By ATen's kernels.
   virtual void Apply(const TensorUpdate& update, int iteration) const = 0;

@@ -8,6 +8,7 @@
 
 namespace hearth::caffe {
 
+// Options of Classify.
 struct ClassifyOptions {
   std::string net;      // deploy prototxt: one input, one output
   std::string weights;  // trained model
@@ -17,6 +18,7 @@ struct ClassifyOptions {
   ComputeDevice device;
 };
 
+// A class and its score.
 struct Prediction {
   std::string label;
   float confidence = 0;

@@ -7,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// Options of ConvertCifar.
 struct CifarOptions {
   std::string input;   // folder with data_batch_1.bin to data_batch_5.bin and test_batch.bin
   std::string output;  // folder for cifar10_train_BACKEND and cifar10_test_BACKEND

@@ -8,6 +8,7 @@
 
 namespace hearth::caffe {
 
+// Options of ConvertImageset.
 struct ConvertOptions {
   std::string root;      // prefix of every path of the list
   std::string list;      // lines "path label"

@@ -8,6 +8,7 @@
 
 namespace hearth::caffe {
 
+// Options of ConvertMnist and ConvertMnistSiamese.
 struct MnistOptions {
   std::string images;    // idx of bytes: count, rows, columns
   std::string labels;    // idx of bytes: as many

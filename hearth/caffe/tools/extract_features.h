@@ -10,6 +10,7 @@
 
 namespace hearth::caffe {
 
+// Options of ExtractFeatures.
 struct FeatureOptions {
   std::string weights;  // trained model
   std::string net;      // prototxt; its TEST net reads the data

@@ -1,5 +1,3 @@
-// Logs a tool's progress: after every thousand items, as Caffe's tools do, and at least every two
-// seconds. One thread.
 #pragma once
 
 #include <chrono>
@@ -7,6 +5,8 @@
 
 namespace hearth::caffe {
 
+// Logs a tool's progress: after every thousand items, as Caffe's tools do, and at least every two
+// seconds. One thread.
 class ProgressLog {
  public:
   // Call it as often as convenient, with the number of items completed.

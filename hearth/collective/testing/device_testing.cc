@@ -4,8 +4,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/shared_library.h"
-#include "hearth/collective/cuda_api.h"
-#include "hearth/collective/nccl_api.h"
+#include "hearth/collective/device/cuda_api.h"
+#include "hearth/collective/device/nccl_api.h"
 #include "hearth/collective/testing/ranks_testing.h"
 
 namespace hearth::collective {

@@ -10,7 +10,7 @@
 #include "hearth/base/hmac.h"
 #include "hearth/base/socket.h"
 #include "hearth/base/thread.h"
-#include "hearth/collective/ucx_api.h"
+#include "hearth/collective/transport/ucx_api.h"
 #include "hearth/rendezvous/coordinator.h"
 
 namespace hearth::collective {

@@ -20,7 +20,7 @@ void RunRanks(int ranks, const std::function<void(rendezvous::Member&)>& body);
 enum class Wiring {
   kThreads,      // ConnectThreads
   kShared,       // shared memory, negotiated through the rendezvous
-  kTcp,          // tcp between all
+  kTcp,          // TCP between all
   kTcp6,         // the same over IPv6
   kTls,          // the same with TLS
   kTlsPairs,     // as kPairs, with TLS between hosts

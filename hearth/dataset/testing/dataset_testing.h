@@ -58,12 +58,12 @@ class Attempt {
   }
   // Announces everything written so far.
   void Announce(DatasetRows& rows, bool complete = false) {
-    rows.Grow({.partition = partition_,
-               .attempt = number_,
-               .file = announced_ ? Fd() : Duplicate(file_),
-               .committed = committed_,
-               .complete = complete,
-               .hash = complete ? writer_.hash() : 0});
+    rows.ApplyAnnouncement({.partition = partition_,
+                            .attempt = number_,
+                            .file = announced_ ? Fd() : Duplicate(file_),
+                            .committed = committed_,
+                            .complete = complete,
+                            .hash = complete ? writer_.hash() : 0});
     announced_ = true;
   }
 
@@ -80,7 +80,7 @@ class Attempt {
 };
 
 // Values of the column "n".
-inline std::vector<int64_t> NumbersOf(const TakenRows& rows) {
+inline std::vector<int64_t> NumbersOf(const SelectedRows& rows) {
   std::vector<int64_t> numbers;
   for (const auto& [batch, row] : rows.refs) {
     numbers.push_back(batch->column("n").AsInt64(row));

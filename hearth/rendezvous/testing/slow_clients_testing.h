@@ -1,5 +1,3 @@
-// Unauthenticated clients, for tests, that send a claim byte by byte and reconnect when they are
-// dropped. Owns a thread; its errors are thrown by Leave.
 #pragma once
 
 #include <chrono>
@@ -15,6 +13,8 @@
 
 namespace hearth::rendezvous {
 
+// Unauthenticated clients, for tests, that send a claim byte by byte and reconnect when they are
+// dropped. Owns a thread; its errors are thrown by Leave.
 class SlowClients {
  public:
   // `call` connects to the server.

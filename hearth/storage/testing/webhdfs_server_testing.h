@@ -1,5 +1,3 @@
-// Fake WebHDFS cluster for tests: one port of this process that acts as a NameNode and, for
-// redirects to itself, as a DataNode, with files in memory. Tests may intercept requests.
 #pragma once
 
 #include <atomic>
@@ -16,6 +14,7 @@
 
 namespace hearth::storage {
 
+// A request as the server received it.
 struct ServerRequest {
   std::string method, path;
   std::map<std::string, std::string> query;    // of the URL, decoded
@@ -26,6 +25,8 @@ struct ServerRequest {
   std::string operation() const { return query.contains("op") ? query.at("op") : ""; }
 };
 
+// Fake WebHDFS cluster for tests: one port of this process that acts as a NameNode and, for
+// redirects to itself, as a DataNode, with files in memory. Tests may intercept requests.
 class WebHdfsServer {
  public:
   // The whole response, including its head; "" closes the connection without one.

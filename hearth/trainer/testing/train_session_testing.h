@@ -17,6 +17,7 @@ namespace hearth::trainer {
 
 using Batches = std::vector<std::vector<int64_t>>;
 
+// A training to run.
 struct Training {
   int processes = 1;
   int devices = 1;
@@ -35,6 +36,7 @@ struct Training {
   int sync_every = 1;
 };
 
+// Results of a training.
 struct Trained {
   caffe::NetParameter model;
   caffe::SolverState state;
@@ -42,6 +44,7 @@ struct Trained {
   std::vector<std::string> hashes;     // of the weights, per process
 };
 
+// Fixture that runs trainings.
 class TrainSessionFixture : public ::testing::Test {
  protected:
   // Throws the first failure of any process.

@@ -21,6 +21,7 @@ inline double SecondsSince(std::chrono::steady_clock::time_point start) {
 // Seconds within which failures must be reported. A heartbeat, and a missing one, come later.
 inline constexpr double kReportedWithin = 1;
 
+// Fixture with the jobs of trainer processes.
 class TrainerProcessTest : public ::testing::Test {
  protected:
   nlohmann::json TrainJob(int max_iter = 100000) const {

@@ -76,7 +76,6 @@ def run(
         HearthError: the cluster cannot hold the ranks, a rank reported an error, or one was lost
             `max_restarts` + 1 times.
     """
-
     name = run_name(spark, plan.job)
     plan = replace(
         plan,

@@ -38,7 +38,7 @@ class _Window:
 
 
 class StreamedRows:
-    """Rows of an epoch with the interface of the core's TakenRows."""
+    """Rows of an epoch with the interface of the core's SelectedRows."""
 
     def __init__(self, batch: pa.RecordBatch, seeds: np.ndarray):
         self._columns = Columns(batch)

@@ -10,7 +10,8 @@
 namespace hearth::caffe {
 namespace {
 
-// Many digits, or some images; with the other columns one entry of a ring.
+// Holds thousands of digits or some images, and fits one ring entry together with the other
+// columns.
 constexpr size_t kBatchBytes = (size_t{4} << 20) - (size_t{256} << 10);
 constexpr int64_t kBatchRows = 4096;
 

@@ -1,5 +1,3 @@
-// The bytes of an LMDB's data file: memory-mapped if it is local; otherwise fetched by pages, some
-// of which are cached. One thread. The file must not change.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +11,8 @@
 
 namespace hearth::caffe {
 
+// The bytes of an LMDB's data file: memory-mapped if it is local; otherwise fetched by pages, some
+// of which are cached. One thread. The file must not change.
 class LmdbFile {
  public:
   // A path, or a URI that hearth::storage supports. Throws like storage; kDataLoss for an empty

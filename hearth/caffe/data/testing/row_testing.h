@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/batch/batch_builder.h"
-#include "hearth/dataset/memory_source.h"
+#include "hearth/dataset/spool/memory_source.h"
 
 namespace hearth::caffe {
 

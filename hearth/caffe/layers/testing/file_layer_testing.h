@@ -15,6 +15,7 @@
 
 namespace hearth::caffe {
 
+// Fixture with a temporary folder.
 class FileLayerTest : public testing::Test {
  protected:
   FileLayerTest() {
@@ -42,6 +43,7 @@ inline NetContext FileContext(Phase phase, int rank = 0, int ranks = 1) {
   return context;
 }
 
+// Runs one layer outside of a net.
 class FileLayerRun {
  public:
   explicit FileLayerRun(const std::string& text, const NetContext& context = FileContext(TEST),

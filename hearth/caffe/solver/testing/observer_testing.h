@@ -1,4 +1,3 @@
-// An observer for tests that calls a function after each iteration.
 #pragma once
 
 #include <functional>
@@ -8,6 +7,7 @@
 
 namespace hearth::caffe {
 
+// An observer for tests that calls a function after each iteration.
 class IterationObserver final : public SolverObserver {
  public:
   using Call = std::function<void(const IterationReport&)>;

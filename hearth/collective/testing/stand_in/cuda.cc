@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "hearth/collective/cuda_api.h"
+#include "hearth/collective/device/cuda_api.h"
 #include "hearth/collective/testing/stand_in/stand_in.h"
 
 namespace {

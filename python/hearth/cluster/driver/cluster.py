@@ -110,6 +110,7 @@ class Cluster(Reporting):
 
     def __init__(self, spark: Any, plan: Plan):
         """Does not start nodes; see start()."""
+        # Here: importing the module must not load the bindings.
         from hearth.native._core import FeedLedger
 
         self.spark = spark_access(spark, plan.profile, plan.holds)

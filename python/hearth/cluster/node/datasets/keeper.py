@@ -19,7 +19,7 @@ from hearth.cluster.channel import Channel, handshake_terms
 from hearth.cluster.node.datasets.files import CompleteFile
 
 _SERVICE = "datasets"
-# Limit for the next start, whose executors may take minutes.
+# How long to keep files for the cluster's next start; executors may take minutes.
 _KEEP_S = 3600.0
 # How long to stay after a supervisor has taken files: others on the host may follow.
 _LINGER_S = 30.0

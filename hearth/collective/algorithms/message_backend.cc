@@ -1,0 +1,79 @@
+#include "hearth/collective/algorithms/message_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hearth::collective {
+namespace {
+
+// Limit of the bytes that a rank sends by direct exchange, and of its peers: beyond them, the bytes
+// or messages cost more than the steps that they save.
+constexpr size_t kDirectBytes = 32 << 10;
+constexpr size_t kDirectRanks = 8;
+// Above this size the ring is faster: its chunks keep the network busy while they are summed. Its
+// steps grow with the ranks, so each part must be large enough to be worth a step.
+constexpr size_t kHalvingBytes = 1 << 20;
+constexpr size_t kHalvingPart = 32 << 10;
+
+}  // namespace
+
+MessageBackend::MessageBackend(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)), exchange_{*transport_, plan_, scratch_} {}
+
+void MessageBackend::AllReduce(Buffer data, Reduction how, Deadline deadline) {
+  transport_->Begin(call_);
+  if (how.wire != Wire::kFloat32) return NarrowAllReduce(exchange_, data, how.wire, deadline);
+  const auto world = static_cast<size_t>(transport_->size());
+  if (world <= kDirectRanks && data.bytes() * (world - 1) <= kDirectBytes) {
+    return DirectAllReduce(exchange_, data, how.op, deadline);
+  }
+  if (data.bytes() <= std::max(kHalvingBytes, world * kHalvingPart)) {
+    return HalvingDoublingAllReduce(exchange_, data, how.op, deadline);
+  }
+  RingAllReduce(exchange_, data, how.op, deadline);
+}
+
+void MessageBackend::ReduceScatter(Buffer data, Op op, Deadline deadline) {
+  transport_->Begin(call_);
+  RingReduceScatter(exchange_, data, op, deadline);
+}
+
+void MessageBackend::AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) {
+  transport_->Begin(call_);
+  RingAllGather(exchange_, data, parts, deadline);
+}
+
+void MessageBackend::AllToAll(const std::byte* input, Buffer output, Deadline deadline) {
+  transport_->Begin(call_);
+  DirectAllToAll(exchange_, input, output, deadline);
+}
+
+void MessageBackend::Broadcast(Buffer data, int root, Deadline deadline) {
+  transport_->Begin(call_);
+  TreeBroadcast(exchange_, data, root, deadline);
+}
+
+void MessageBackend::Barrier(Deadline deadline) {
+  transport_->Begin(call_);
+  DisseminationBarrier(exchange_, deadline);
+}
+
+void MessageBackend::Send(Buffer data, int to, Deadline deadline) {
+  transport_->BeginPair(call_, to);
+  plan_.Clear();
+  plan_.sends.push_back({to, data.data, data.bytes()});
+  transport_->Run(plan_, deadline);
+}
+
+void MessageBackend::Receive(Buffer data, int from, Deadline deadline) {
+  transport_->BeginPair(call_, from);
+  plan_.Clear();
+  plan_.receives.push_back({from, data.data, data.bytes()});
+  transport_->Run(plan_, deadline);
+}
+
+std::string MessageBackend::DepartedRank() { return transport_->DepartedRank(); }
+
+void MessageBackend::Leave() { transport_->Close(); }
+
+}  // namespace hearth::collective

@@ -1,0 +1,56 @@
+// A library loaded at run time, as a table of its functions.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/base/shared_library.h"
+
+namespace hearth::collective {
+
+// The functions of a library, or why there are none.
+template <typename Api>
+struct Loaded {
+  Api api = {};
+  std::string problem;  // why it could not be loaded, or empty
+
+  // Throws kUnavailable if the library could not be loaded.
+  const Api& Get() const {
+    Require(problem.empty(), ErrorCode::kUnavailable, "{}", problem);
+    return api;
+  }
+};
+
+// Fills a table of functions from a shared library and remembers the first problem.
+template <typename Api>
+class LibraryLoader {
+ public:
+  // `product` and `hint` are for errors: its name and where to get it.
+  LibraryLoader(const char* file, const char* product, const char* hint)
+      : file_(file), hint_(hint), library_({file}) {
+    if (!library_.loaded()) {
+      loaded_.problem =
+          fmt::format("{} cannot be loaded ({}); {}", product, library_.problem(), hint);
+    }
+  }
+
+  template <typename Function>
+  void operator()(const char* symbol, Function* Api::*member) {
+    if (!library_.Find(symbol, &(loaded_.api.*member)) && loaded_.problem.empty()) {
+      loaded_.problem = fmt::format("{} has no {}; {}", file_, symbol, hint_);
+    }
+  }
+
+  Loaded<Api> Take() && { return std::move(loaded_); }
+
+ private:
+  const char* file_;
+  const char* hint_;
+  SharedLibrary library_;
+  Loaded<Api> loaded_;
+};
+
+}  // namespace hearth::collective

@@ -1,0 +1,40 @@
+// Messages of one rank in one step of an algorithm. Algorithms write plans; a transport executes
+// them. Two ranks exchange their messages in the order in which both plans list them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "hearth/collective/common/combine.h"
+
+namespace hearth::collective {
+
+// A message to a peer.
+struct Send {
+  int peer = 0;  // index in the transport
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
+  int after = -1;  // index of a receive that must complete first, or -1
+};
+
+// A message from a peer.
+struct Receive {
+  int peer = 0;
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  bool combine = false;  // data = data op received, instead of data = received
+};
+
+// Reused, so that operations do not allocate.
+struct Plan {
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  Arithmetic arithmetic;
+
+  void Clear() {
+    sends.clear();
+    receives.clear();
+  }
+};
+
+}  // namespace hearth::collective

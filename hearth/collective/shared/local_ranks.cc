@@ -1,0 +1,87 @@
+#include "hearth/collective/shared/local_ranks.h"
+
+#include <poll.h>
+
+#include <atomic>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/collective/common/futex.h"
+
+namespace hearth::collective {
+LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort)
+    : members_(std::move(members)), self_(self), abort_(std::move(abort)), yields_(size()) {
+  abort_->WakeToo(&page(self_).bell);
+}
+
+LocalRanks::~LocalRanks() {
+  Leave();
+  abort_->Forget();
+}
+
+void LocalRanks::Synchronize(Deadline deadline) {
+  abort_->ThrowIfRaised();
+  Arrive();
+  for (int i = 0; i < size(); ++i) {
+    if (i != self_) Await(i, deadline, [&] { return Reached(i); });
+  }
+  for (int i = 0; i < size(); ++i) {
+    if (page(i).fingerprints[step_ % 2] == fingerprint_) continue;
+    const Call& other = page(i).calls[step_ % 2];
+    Throw(ErrorCode::kInvalidArgument, "{} called {}{} meanwhile; {}", peer(i).name(),
+          other.Describe(),
+          other.location == call_.location ? "" : " at another location in the group's memory",
+          kMatchAdvice);
+  }
+}
+
+std::string LocalRanks::DepartedRank() const {
+  for (int i = 0; i < size(); ++i) {
+    if (i != self_ && page(i).left.load(std::memory_order_acquire) != 0) return peer(i).name();
+  }
+  return "";
+}
+
+void LocalRanks::Leave() {
+  if (page(self_).left.exchange(1, std::memory_order_seq_cst) == 0) RingAll(false);
+}
+
+void LocalRanks::Arrive() {
+  ++step_;
+  page(self_).calls[step_ % 2] = call_;
+  page(self_).fingerprints[step_ % 2] = fingerprint_;
+  page(self_).arrived.store(step_, std::memory_order_release);
+  // Pairs with the other members' fences: at least the last one to arrive sees that all have.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int i = 0; i < size(); ++i) {
+    if (!Reached(i)) return;
+  }
+  RingAll(true);
+}
+
+void LocalRanks::ThrowLeft(int index) const {
+  // Rank 0 serves the rendezvous, whose end is reported by an abort at about the same time.
+  constexpr int kReasonMs = 500;
+  pollfd reason{abort_->fd(), POLLIN, 0};
+  if (peer(index).rank == 0) poll(&reason, 1, kReasonMs);
+  abort_->ThrowIfRaised();
+  Throw(ErrorCode::kUnavailable, "{} left the group", peer(index).name());
+}
+
+void LocalRanks::RingAll(bool only_sleepers) {
+  // Pairs with the fence in Sleep: either this thread sees the sleeper, or the sleeper sees the
+  // change.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int i = 0; i < size(); ++i) {
+    if (i == self_) continue;
+    if (only_sleepers && page(i).waiting.load(std::memory_order_relaxed) == 0) continue;
+    BumpAndWake(page(i).bell);
+  }
+}
+
+void LocalRanks::Wake(int index) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in RingAll
+  if (page(index).waiting.load(std::memory_order_relaxed) != 0) BumpAndWake(page(index).bell);
+}
+
+}  // namespace hearth::collective

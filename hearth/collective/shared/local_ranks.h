@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/base/deadline.h"
+#include "hearth/base/error.h"
+#include "hearth/base/shared_memory.h"
+#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/common/bounded_yields.h"
+#include "hearth/collective/common/call.h"
+#include "hearth/collective/common/futex.h"
+#include "hearth/collective/common/pause.h"
+#include "hearth/collective/common/peer.h"
+#include "hearth/collective/shared/shared_page.h"
+
+namespace hearth::collective {
+
+// The ranks that share memory with this one (threads of this process or processes of this host) and
+// their synchronisation. Belongs to one rank; one thread uses it.
+class LocalRanks {
+ public:
+  struct Member {
+    Peer peer;
+    int pid = 0;
+    Mapping page;
+  };
+
+  // Members in rank order, including `self`. The peers must have mapped each other's pages.
+  LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort);
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
+  ~LocalRanks();
+
+  int size() const { return static_cast<int>(members_.size()); }
+  int self() const { return self_; }
+  const Peer& peer(int index) const { return members_[index].peer; }
+  int pid(int index) const { return members_[index].pid; }
+  SharedPage& page(int index) const { return PageIn(members_[index].page); }
+
+  // Announces the operation of the next steps.
+  void Begin(const Call& call) {
+    call_ = call;
+    fingerprint_ = call.Fingerprint();
+  }
+
+  // Returns once all members have reached this step; their earlier writes are then visible. Throws
+  // kInvalidArgument if a member is in another operation.
+  void Synchronize(Deadline deadline);
+
+  // Waits for `reached()`, which member `index` makes true before it calls Wake on this rank.
+  template <typename Condition>
+  void Await(int index, Deadline deadline, const Condition& reached);
+  // Wakes `index` if it sleeps in Await.
+  void Wake(int index);
+
+  // Name of a member that takes no further steps, or empty.
+  std::string DepartedRank() const;
+
+  // This rank takes no further steps: members that wait for it fail. Idempotent.
+  void Leave();
+
+ private:
+  // 20 to 60 us: longer than a peer on another core needs to respond, short enough not to keep the
+  // core from a peer that shares it.
+  static constexpr int kSpins = 1000;
+  // Where ranks share cores, instead of spins; 10 to 30 us while no other thread is ready.
+  static constexpr int kYields = 50;
+
+  void Arrive();
+  template <typename Condition>
+  void Sleep(int index, Deadline deadline, const Condition& reached);
+  // Throws that the member left, or the reason of the abort if rank 0 reports one at the same time.
+  [[noreturn]] void ThrowLeft(int index) const;
+  void RingAll(bool only_sleepers);
+  bool Reached(int index) const {
+    return static_cast<int32_t>(page(index).arrived.load(std::memory_order_acquire) - step_) >= 0;
+  }
+
+  const std::vector<Member> members_;
+  const int self_;
+  const std::shared_ptr<AbortSignal> abort_;
+  Call call_;
+  uint64_t fingerprint_ = Call().Fingerprint();
+  uint32_t step_ = 0;
+  BoundedYields yields_;
+};
+
+template <typename Condition>
+void LocalRanks::Await(int index, Deadline deadline, const Condition& reached) {
+  const int tries = yields_.shares_core() ? kYields : kSpins;
+  for (int i = 0; i < tries; ++i) {
+    if (reached()) return;
+    if (!yields_.shares_core()) {
+      Pause();
+    } else if (!yields_.Yield()) {
+      break;
+    }
+  }
+  if (!reached()) Sleep(index, deadline, reached);
+}
+
+template <typename Condition>
+void LocalRanks::Sleep(int index, Deadline deadline, const Condition& reached) {
+  SharedPage& own = page(self_);
+  own.waiting.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  while (true) {
+    const uint32_t seen = own.bell.load(std::memory_order_seq_cst);
+    // Loaded before reached(): a member that arrives and then leaves has arrived.
+    const bool left = page(index).left.load(std::memory_order_acquire) != 0;
+    if (reached()) break;
+    if (left) ThrowLeft(index);
+    abort_->ThrowIfRaised();
+    Require(!deadline.expired(), ErrorCode::kDeadlineExceeded,
+            "{} did not arrive before the deadline", peer(index).name());
+    WaitWhileEqual(own.bell, seen, deadline);
+  }
+  own.waiting.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace hearth::collective

@@ -1,0 +1,69 @@
+#include "hearth/collective/shared/mailbox.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hearth/base/error.h"
+
+namespace hearth::collective {
+namespace {
+
+// Returns the call with the fields in which sender and receiver differ normalized.
+Call Normal(Call call, int receiver) {
+  call.operation = Operation::kSend;
+  call.root = receiver;
+  call.location = 0;
+  return call;
+}
+
+}  // namespace
+
+Mailboxes::Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline)
+    : ranks_(ranks),
+      arena_(arena),
+      own_(arena.Allocate(sizeof(Box) * static_cast<size_t>(ranks.size()), deadline)) {}
+
+Mailboxes::Box& Mailboxes::BoxOf(int owner, int sender) const {
+  const auto location = *arena_.Find(own_, sizeof(Box));
+  std::byte* boxes = arena_.At(location, owner);
+  return *reinterpret_cast<Box*>(boxes + sizeof(Box) * static_cast<size_t>(sender));
+}
+
+void Mailboxes::Send(const Call& call, Buffer data, int to, Deadline deadline) {
+  Box& box = BoxOf(to, ranks_.self());
+  const size_t bytes = data.bytes();
+  size_t at = 0;
+  do {
+    const uint32_t chunk = box.filled.load(std::memory_order_relaxed);
+    ranks_.Await(to, deadline,
+                 [&] { return box.emptied.load(std::memory_order_acquire) == chunk; });
+    const size_t size = std::min(kChunkBytes, bytes - at);
+    box.call = Normal(call, ranks_.peer(to).rank);
+    if (size > 0) std::memcpy(box.data, data.data + at, size);
+    box.filled.store(chunk + 1, std::memory_order_release);
+    ranks_.Wake(to);
+    at += size;
+  } while (at < bytes);
+}
+
+void Mailboxes::Receive(const Call& call, Buffer data, int from, Deadline deadline) {
+  Box& box = BoxOf(ranks_.self(), from);
+  const size_t bytes = data.bytes();
+  size_t at = 0;
+  do {
+    const uint32_t chunk = box.emptied.load(std::memory_order_relaxed);
+    ranks_.Await(from, deadline,
+                 [&] { return box.filled.load(std::memory_order_acquire) != chunk; });
+    const Call sent = box.call;
+    Require(sent == Normal(call, ranks_.peer(ranks_.self()).rank), ErrorCode::kInvalidArgument,
+            "{} called {}; sender and receiver must agree", ranks_.peer(from).name(),
+            sent.Describe());
+    const size_t size = std::min(kChunkBytes, bytes - at);
+    if (size > 0) std::memcpy(data.data + at, box.data, size);
+    box.emptied.store(chunk + 1, std::memory_order_release);
+    ranks_.Wake(from);
+    at += size;
+  } while (at < bytes);
+}
+
+}  // namespace hearth::collective

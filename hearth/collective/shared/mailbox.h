@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "hearth/base/deadline.h"
+#include "hearth/collective/common/backend.h"
+#include "hearth/collective/shared/arena.h"
+#include "hearth/collective/shared/local_ranks.h"
+
+namespace hearth::collective {
+
+// Messages between two ranks that share memory, independent of the other ranks. Every rank has a
+// mailbox for each peer in the arena; the sender fills it and the owner empties it, chunk by chunk.
+// Belongs to one rank; one thread uses it. Errors name the peer.
+class Mailboxes {
+ public:
+  // Collective over all local ranks.
+  Mailboxes(LocalRanks& ranks, Arena& arena, Deadline deadline);
+
+  // Returns once the peer has received all but the last chunk, which the mailbox holds: `data` is
+  // the caller's again. `call` is compared with the peer's.
+  void Send(const Call& call, Buffer data, int to, Deadline deadline);
+  void Receive(const Call& call, Buffer data, int from, Deadline deadline);
+
+ private:
+  static constexpr size_t kChunkBytes = 32 << 10;
+
+  struct Box {
+    alignas(64) std::atomic<uint32_t> filled;   // chunks written, by the sender
+    alignas(64) std::atomic<uint32_t> emptied;  // chunks read, by the owner
+    Call call;
+    std::byte data[kChunkBytes];
+  };
+
+  Box& BoxOf(int owner, int sender) const;
+
+  LocalRanks& ranks_;
+  Arena& arena_;
+  std::byte* own_;
+};
+
+}  // namespace hearth::collective

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "hearth/collective/common/backend.h"
+#include "hearth/collective/shared/arena.h"
+#include "hearth/collective/shared/local_ranks.h"
+#include "hearth/collective/shared/mailbox.h"
+
+namespace hearth::collective {
+
+// Backend for ranks that all share memory: each rank reduces its part of the buffers in place, in
+// rank order, and writes the result into all of them. Buffers outside the arena are copied through
+// a staging area in it.
+class SharedBackend : public Backend {
+ public:
+  // Allocates the staging area; collective over all local ranks.
+  SharedBackend(LocalRanks& ranks, Arena& arena, Deadline deadline);
+
+  void Begin(const Call& call) override { call_ = call; }
+  // Nothing is sent, so that float32 stays float32.
+  void AllReduce(Buffer data, Reduction how, Deadline deadline) override;
+  void ReduceScatter(Buffer data, Op op, Deadline deadline) override;
+  void AllGather(Buffer data, const std::vector<Range>& parts, Deadline deadline) override;
+  void AllToAll(const std::byte* input, Buffer output, Deadline deadline) override;
+  void Broadcast(Buffer data, int root, Deadline deadline) override;
+  void Barrier(Deadline deadline) override;
+  void Send(Buffer data, int to, Deadline deadline) override;
+  void Receive(Buffer data, int from, Deadline deadline) override;
+  std::string DepartedRank() override;
+  void Leave() override;
+
+  // Building blocks for buffers in the arena. The first `parts` ranks own one part each.
+  void ReduceParts(Buffer data, Op op, int parts, Deadline deadline);
+  void GatherParts(Buffer data, int parts, Deadline deadline);
+  void GatherRanges(Buffer data, const std::vector<Range>& parts, Deadline deadline);
+
+  // Calls `operate` with arena memory that holds `data`: with `data` itself if it is in the arena,
+  // else with one window after another, copied in before and out afterwards.
+  template <typename Operate>
+  void InArena(Buffer data, const Operate& operate) const {
+    if (arena_.Find(data.data, data.bytes())) return operate(data);
+    const size_t window = kStageBytes / SizeOf(data.type);
+    for (size_t at = 0; at < data.count; at += window) {
+      const Buffer own = data.Slice({at, std::min(at + window, data.count)});
+      std::memcpy(stage_, own.data, own.bytes());
+      operate(Buffer{stage_, own.count, own.type});
+      std::memcpy(own.data, stage_, own.bytes());
+    }
+  }
+
+ private:
+  // The windows of all ranks together should fit the cores' caches between copy, sum and copy.
+  static constexpr size_t kStageBytes = 512 << 10;
+  // Up to this size, every rank sums the whole buffer: one synchronisation instead of two.
+  static constexpr size_t kSmallBytes = 8 << 10;
+
+  void ReduceSmall(Buffer data, Op op, Deadline deadline);
+  void ReduceEverywhere(Buffer data, Op op, Deadline deadline);
+  void ReduceThroughStage(Buffer data, Op op, Deadline deadline);
+  void CopyFrom(int root, Buffer data, Deadline deadline);
+
+  LocalRanks& ranks_;
+  Arena& arena_;
+  std::byte* stage_;
+  std::byte* small_;  // two buffers, which operations use alternately
+  size_t turn_ = 0;
+  Mailboxes mailboxes_;
+  Call call_;
+};
+
+}  // namespace hearth::collective

@@ -1,0 +1,31 @@
+#include "hearth/collective/transport/call_headers.h"
+
+#include "hearth/base/error.h"
+
+namespace hearth::collective {
+
+void CallHeaders::BeginWith(int peer, PeerHeaders* headers) const {
+  headers->owed = peer == (self_ + 1) % size_;
+  headers->awaited = peer == (self_ + size_ - 1) % size_;
+}
+
+bool CallHeaders::BeginPair(const Call& call, int partner, int peer, PeerHeaders* headers) {
+  const bool sends = call.operation == Operation::kSend;
+  headers->owed = peer == partner && sends;
+  headers->awaited = peer == partner && !sends;
+  if (peer != partner) return false;
+  Call both = call;
+  both.operation = Operation::kSend;
+  both.root = sends ? partner : self_;
+  own_ = CallHeader(both, sends ? ++headers->pair_sends : ++headers->pair_receives);
+  return true;
+}
+
+void CallHeaders::Check(const PeerHeaders& headers, const Peer& peer) const {
+  const CallHeader& received = headers.received;
+  Require(received == own_, ErrorCode::kInvalidArgument,
+          "{} called {} as its operation {} where operation {} was expected; {}", peer.name(),
+          received.Describe(), received.number, own_.number, kMatchAdvice);
+}
+
+}  // namespace hearth::collective

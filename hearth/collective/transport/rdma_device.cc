@@ -1,0 +1,51 @@
+#include "hearth/collective/transport/rdma_device.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <system_error>
+
+#include "hearth/collective/transport/ucx_api.h"
+
+namespace hearth::collective {
+namespace {
+
+// Sorted by name, so that messages do not change from run to run.
+std::set<std::filesystem::path> EntriesOf(const std::filesystem::path& folder) {
+  std::set<std::filesystem::path> entries;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
+    entries.insert(entry.path());
+  }
+  return entries;
+}
+
+// Linux writes "4: ACTIVE".
+bool IsActive(const std::filesystem::path& port) {
+  std::ifstream file(port / "state");
+  std::string state;
+  std::getline(file, state);
+  return state.find("ACTIVE") != std::string::npos;
+}
+
+}  // namespace
+
+RdmaDevice FindRdmaDevice(const std::string& folder) {
+  std::string names;
+  for (const auto& device : EntriesOf(folder)) {
+    for (const auto& port : EntriesOf(device / "ports")) {
+      if (!IsActive(port)) continue;
+      const std::string problem = ucx::LibraryProblem();
+      if (!problem.empty()) return {.name = {}, .missing = problem};
+      return {.name = fmt::format("{}:{}", device.filename().string(), port.filename().string()),
+              .missing = {}};
+    }
+    names += (names.empty() ? "" : ", ") + device.filename().string();
+  }
+  if (names.empty()) return {.name = {}, .missing = fmt::format("no device in {}", folder)};
+  return {.name = {}, .missing = fmt::format("no port of {} in {} is active", names, folder)};
+}
+
+}  // namespace hearth::collective

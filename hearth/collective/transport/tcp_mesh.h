@@ -1,0 +1,38 @@
+// Connects every pair of ranks of a set over TCP, with mutual authentication.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hearth/base/deadline.h"
+#include "hearth/base/socket.h"
+#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/common/peer.h"
+#include "hearth/rendezvous/handshake.h"
+
+namespace hearth::collective {
+
+// A rank of a mesh, and the address at which it listens.
+struct MeshRank {
+  Peer peer;
+  std::string address;
+  int port = 0;
+};
+
+// Arguments of ConnectMesh, equal on all ranks except `self`.
+struct MeshSetup {
+  std::vector<MeshRank> ranks = {};  // by ascending rank
+  int self = 0;                      // index of this rank
+  std::string token = {};
+  std::string session;  // unique per mesh, the same on all ranks: invalidates recorded proofs
+  int generation = 0;
+};
+
+// Returns one connection per index, none for this rank. Connects to lower ranks and accepts higher
+// ones; clients that fail the handshake, or are slow, are dropped and counted in the log. Errors
+// name a peer.
+std::vector<std::optional<Connection>> ConnectMesh(const MeshSetup& setup, TcpListener& listener,
+                                                   const AbortSignal& abort, Deadline deadline);
+
+}  // namespace hearth::collective

@@ -1,0 +1,303 @@
+#include "hearth/collective/transport/tcp_transport.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "hearth/base/error.h"
+#include "hearth/collective/common/pause.h"
+
+namespace hearth::collective {
+namespace {
+
+// Fits the second-level cache together with its destination.
+constexpr size_t kSlotBytes = 256 << 10;
+// Each try costs a system call or two: together some 10 us, about the cost of a sleep and wake-up.
+constexpr int kSpins = 20;
+// After this many fruitless spins in a row, the network is slower than they are: the rest of the
+// plan sleeps at once. The next plan spins again, as a short plan would pay for each sleep.
+constexpr int kMaxFailedSpins = 4;
+// A sleeping rank is woken after this many bytes, or the rest of a message: waking for every packet
+// is 30 times as often at 1 Gbit/s.
+constexpr int kWakeUpBytes = 64 << 10;
+// Progress steps between two readings of the clock.
+constexpr unsigned kTurnsPerClockRead = 64;
+
+// Send buffer within a host, where no network latency needs a larger one: unacknowledged bytes that
+// stay in the second-level cache make 4 MB a third cheaper than those that went to memory.
+constexpr int kSendBytesWithinHost = 128 << 10;
+
+bool IsWithinHost(int fd) {
+  sockaddr_in6 own = {};  // large enough for both address families
+  sockaddr_in6 other = {};
+  socklen_t own_size = sizeof(own);
+  socklen_t other_size = sizeof(other);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) != 0) {
+    return false;
+  }
+  if (own.sin6_family == AF_INET6) return IN6_ARE_ADDR_EQUAL(&own.sin6_addr, &other.sin6_addr);
+  const auto v4 = [](const sockaddr_in6& address) {
+    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr;
+  };
+  return own.sin6_family == AF_INET && v4(own) == v4(other);
+}
+
+}  // namespace
+
+TcpTransport::TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams,
+                           const std::vector<Peer>& peers, int self,
+                           std::shared_ptr<AbortSignal> abort)
+    : size_(static_cast<int>(peers.size())),
+      self_(self),
+      abort_(std::move(abort)),
+      headers_(self, size_) {
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (streams[i] == nullptr) continue;
+    states_.emplace_back(std::move(streams[i]), static_cast<int>(i), peers[i]);
+    const int fd = states_.back().stream->fd();
+    if (IsWithinHost(fd)) {
+      // If the kernel refuses, only speed is lost.
+      (void)::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBytesWithinHost, sizeof(int));
+    }
+    states_.back().slot.reset(new std::byte[kSlotBytes]);  // not zeroed: never read before written
+  }
+  active_.reserve(states_.size());
+  polled_.reserve(states_.size() + 1);
+}
+
+void TcpTransport::Begin(const Call& call) {
+  headers_.Begin(call);
+  for (PeerState& state : states_) {
+    state.header_sent = state.header_received = 0;
+    headers_.BeginWith(state.peer_index, &state.headers);
+  }
+}
+
+void TcpTransport::BeginPair(const Call& call, int peer) {
+  for (PeerState& state : states_) {
+    if (!headers_.BeginPair(call, peer, state.peer_index, &state.headers)) continue;
+    state.header_sent = state.header_received = 0;
+  }
+}
+
+bool TcpTransport::Sending(const PeerState& state) const {
+  return state.send < plan_->sends.size() ||
+         (state.headers.owed && state.header_sent < sizeof(CallHeader));
+}
+
+bool TcpTransport::Receiving(const PeerState& state) const {
+  return state.receive < plan_->receives.size() ||
+         (state.headers.awaited && state.header_received < sizeof(CallHeader));
+}
+
+void TcpTransport::Run(const Plan& plan, Deadline deadline) {
+  abort_->ThrowIfRaised();
+  Start(plan);
+  int idle = 0;          // tries in a row that moved nothing
+  int failed_spins = 0;  // in a row: kSpins tries without success, then a sleep
+  for (unsigned turn = 1; !AllDone(); ++turn) {
+    bool moved = false;
+    for (PeerState* state : active_) moved |= Advance(*state);
+    if (turn % kTurnsPerClockRead == 0 && deadline.expired()) ThrowLate();
+    if (moved) {
+      if (idle > 0 && idle <= kSpins) failed_spins = 0;
+      idle = 0;
+    } else if (failed_spins < kMaxFailedSpins && ++idle <= kSpins) {
+      Pause();  // no yield: it can cost milliseconds on a busy core (decision 050)
+    } else {
+      if (idle == kSpins + 1) ++failed_spins;
+      Wait(deadline);
+    }
+  }
+}
+
+std::string TcpTransport::DepartedRank() {
+  for (const PeerState& state : states_) {
+    if (HasEnded(state.stream->fd())) return state.peer.name();
+  }
+  return "";
+}
+
+void TcpTransport::Close() {
+  for (PeerState& state : states_) state.stream->Shutdown();
+}
+
+void TcpTransport::Start(const Plan& plan) {
+  plan_ = &plan;
+  complete_.assign(plan.receives.size(), false);
+  active_.clear();
+  for (PeerState& state : states_) {
+    NextSend(state, 0);
+    NextReceive(state, 0);
+    if (Sending(state) || Receiving(state)) active_.push_back(&state);
+  }
+}
+
+void TcpTransport::NextSend(PeerState& state, size_t from) const {
+  while (from < plan_->sends.size() && plan_->sends[from].peer != state.peer_index) ++from;
+  state.send = from;
+  state.sent = 0;
+}
+
+void TcpTransport::NextReceive(PeerState& state, size_t from) const {
+  while (from < plan_->receives.size() && plan_->receives[from].peer != state.peer_index) ++from;
+  state.receive = from;
+  state.received = 0;
+}
+
+bool TcpTransport::AllDone() const {
+  return std::all_of(active_.begin(), active_.end(), [&](const PeerState* state) {
+    return !Sending(*state) && !Receiving(*state);
+  });
+}
+
+bool TcpTransport::Advance(PeerState& state) {
+  const bool sent = SendSome(state);
+  const bool received = ReceiveSome(state);
+  return sent || received;
+}
+
+bool TcpTransport::MaySend(const PeerState& state) const {
+  if (state.send == plan_->sends.size()) return false;
+  const int after = plan_->sends[state.send].after;
+  return after < 0 || complete_[static_cast<size_t>(after)];
+}
+
+bool TcpTransport::SendSome(PeerState& state) {
+  bool moved = false;
+  while (MaySend(state)) {
+    const Send& message = plan_->sends[state.send];
+    if (state.sent < message.bytes) {
+      if (SendFrom(state, message) == 0) return moved;
+      moved = true;
+      if (state.sent < message.bytes) return moved;  // the socket buffer is full
+    }
+    NextSend(state, state.send + 1);
+    moved = true;  // also for an empty message, which may have been the last
+  }
+  if (state.headers.owed && state.header_sent < sizeof(CallHeader)) {
+    moved |= SendFrom(state, {state.peer_index}) > 0;
+  }
+  return moved;
+}
+
+// Returns the number of bytes that the socket accepted.
+size_t TcpTransport::SendFrom(PeerState& state, const Send& message) {
+  const auto* header = reinterpret_cast<const std::byte*>(&headers_.own());
+  // sendmsg does not modify the buffers.
+  const iovec parts[] = {
+      {const_cast<std::byte*>(header) + state.header_sent, sizeof(CallHeader) - state.header_sent},
+      {const_cast<std::byte*>(message.data) + state.sent, message.bytes - state.sent}};
+  const size_t sent = state.stream->Send(parts);
+  const size_t of_header = std::min(sent, parts[0].iov_len);
+  state.header_sent += of_header;
+  state.sent += sent - of_header;
+  return sent;
+}
+
+bool TcpTransport::ReceiveSome(PeerState& state) {
+  bool moved = false;
+  while (state.receive < plan_->receives.size()) {
+    const Receive& message = plan_->receives[state.receive];
+    if (state.received < message.bytes) {
+      if (ReceiveInto(state, message) == 0) return moved;
+      moved = true;
+      if (state.received < message.bytes) return moved;  // give the other lanes their turn
+    }
+    complete_[state.receive] = true;
+    NextReceive(state, state.receive + 1);
+    moved = true;
+  }
+  if (state.headers.awaited && state.header_received < sizeof(CallHeader)) {
+    moved |= ReceiveInto(state, {state.peer_index}) > 0;
+  }
+  return moved;
+}
+
+// Returns the number of received bytes, 0 if none are available.
+size_t TcpTransport::ReceiveInto(PeerState& state, const Receive& message) {
+  std::byte* const into =
+      message.combine ? state.slot.get() + state.slot_used : message.data + state.received;
+  const size_t capacity = message.combine ? kSlotBytes - state.slot_used : message.bytes;
+  const iovec parts[] = {
+      {reinterpret_cast<std::byte*>(&state.headers.received) + state.header_received,
+       sizeof(CallHeader) - state.header_received},
+      {into, std::min(capacity, message.bytes - state.received)}};
+  const size_t got = state.stream->Receive(parts);
+  if (got == 0) return 0;
+  const size_t of_header = std::min(got, parts[0].iov_len);
+  state.header_received += of_header;
+  if (of_header > 0 && state.header_received == sizeof(CallHeader)) {
+    headers_.Check(state.headers, state.peer);
+  }
+  const size_t came = got - of_header;
+  if (message.combine) {
+    const size_t size = SizeOf(plan_->arithmetic.type);
+    const size_t held = state.slot_used + came;
+    const size_t whole = held / size;
+    Combine(plan_->arithmetic, message.data + (state.received - state.slot_used), state.slot.get(),
+            whole);
+    state.slot_used = held - whole * size;
+    std::memmove(state.slot.get(), state.slot.get() + whole * size, state.slot_used);
+  }
+  state.received += came;
+  return got;
+}
+
+// Wakes for few bytes as long as the peer's call is unknown: it may be another, short one.
+void TcpTransport::SetWakeUp(PeerState& state) const {
+  const bool known = state.header_received == sizeof(CallHeader);
+  const bool more = state.receive < plan_->receives.size() &&
+                    plan_->receives[state.receive].bytes - state.received >= 2UL * kWakeUpBytes;
+  const int bytes = known && more ? kWakeUpBytes : 1;
+  if (bytes == state.wake_up_bytes) return;
+  // If the kernel refuses, it wakes more often.
+  (void)::setsockopt(state.stream->fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+  state.wake_up_bytes = bytes;
+}
+
+void TcpTransport::Wait(Deadline deadline) {
+  polled_.clear();
+  polled_.push_back({abort_->fd(), POLLIN, 0});
+  for (PeerState* state : active_) {
+    const bool receiving = Receiving(*state);
+    if (receiving) SetWakeUp(*state);
+    const bool sending =
+        MaySend(*state) || (state->headers.owed && state->header_sent < sizeof(CallHeader));
+    if (!receiving && !sending) continue;
+    const int events = (receiving ? POLLIN : 0) | (sending ? POLLOUT : 0);
+    polled_.push_back({state->stream->fd(), static_cast<short>(events), 0});
+  }
+  const int ready = ::poll(polled_.data(), polled_.size(), deadline.poll_timeout_ms());
+  abort_->ThrowIfRaised();
+  if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for other ranks");
+  if (ready == 0 && deadline.expired()) ThrowLate();
+}
+
+void TcpTransport::ThrowLate() const {
+  for (const PeerState* state : active_) {
+    if (!Receiving(*state)) continue;
+    if (state->header_received == 0) {
+      Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
+            state->peer.name());
+    }
+    if (state->receive == plan_->receives.size()) continue;
+    Throw(ErrorCode::kDeadlineExceeded, "{} had sent {} of {} bytes at the deadline",
+          state->peer.name(), state->received, plan_->receives[state->receive].bytes);
+  }
+  for (const PeerState* state : active_) {
+    if (state->send == plan_->sends.size()) continue;
+    Throw(ErrorCode::kDeadlineExceeded, "{} had accepted {} of {} bytes at the deadline",
+          state->peer.name(), state->sent, plan_->sends[state->send].bytes);
+  }
+  Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");
+}
+
+}  // namespace hearth::collective

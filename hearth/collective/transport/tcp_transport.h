@@ -1,0 +1,87 @@
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <vector>
+
+#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/common/peer.h"
+#include "hearth/collective/transport/call_headers.h"
+#include "hearth/collective/transport/peer_stream.h"
+#include "hearth/collective/transport/transport.h"
+
+namespace hearth::collective {
+
+// Messages over TCP, unencrypted or by TLS: the calling thread sends, receives and sums while bytes
+// arrive. Spins briefly, then waits in poll(2).
+class TcpTransport : public Transport {
+ public:
+  // `streams[i]` leads to `peers[i]`; null for `self`.
+  TcpTransport(std::vector<std::unique_ptr<PeerStream>> streams, const std::vector<Peer>& peers,
+               int self, std::shared_ptr<AbortSignal> abort);
+
+  int size() const override { return size_; }
+  int self() const override { return self_; }
+  void Begin(const Call& call) override;
+  void BeginPair(const Call& call, int peer) override;
+  void Run(const Plan& plan, Deadline deadline) override;
+  std::string DepartedRank() override;
+  void Close() override;
+
+ private:
+  // One peer's connection and the progress of its messages in the running plan.
+  struct PeerState {
+    PeerState(std::unique_ptr<PeerStream> open, int index, Peer who)
+        : stream(std::move(open)), peer_index(index), peer(std::move(who)) {}
+    std::unique_ptr<PeerStream> stream;
+    int peer_index;
+    Peer peer;
+    // State of the running call.
+    size_t header_sent = 0;
+    size_t header_received = 0;
+    int wake_up_bytes = 1;  // bytes that must have arrived to end a sleep
+    PeerHeaders headers;
+    std::unique_ptr<std::byte[]> slot;  // received bytes to be summed
+    size_t slot_used = 0;               // start of an element that has not fully arrived
+    size_t send = 0;                    // index in the plan; its size when done
+    size_t sent = 0;
+    size_t receive = 0;
+    size_t received = 0;
+  };
+
+  // Run: Start, then Advance of each active peer until AllDone, or Wait while none moves.
+  void Start(const Plan& plan);
+  bool AllDone() const;
+  // Sends and receives as much as the socket allows; returns true if anything moved.
+  bool Advance(PeerState& state);
+  bool SendSome(PeerState& state);
+  size_t SendFrom(PeerState& state, const Send& message);
+  bool ReceiveSome(PeerState& state);
+  size_t ReceiveInto(PeerState& state, const Receive& message);
+  // True while messages or a header remain, also those that may not be sent yet.
+  bool Sending(const PeerState& state) const;
+  bool Receiving(const PeerState& state) const;
+  void SetWakeUp(PeerState& state) const;
+  void Wait(Deadline deadline);
+  // True if the next message depends on no receive that is incomplete.
+  bool MaySend(const PeerState& state) const;
+  // Go to the peer's next message in the plan, from index `from` on.
+  void NextSend(PeerState& state, size_t from) const;
+  void NextReceive(PeerState& state, size_t from) const;
+  [[noreturn]] void ThrowLate() const;
+
+  const int size_;
+  const int self_;
+  const std::shared_ptr<AbortSignal> abort_;
+  CallHeaders headers_;
+  std::vector<PeerState> states_;
+
+  // State of the running plan, valid within Run.
+  const Plan* plan_ = nullptr;
+  std::vector<PeerState*> active_;
+  std::vector<bool> complete_;  // by receive
+  std::vector<pollfd> polled_;
+};
+
+}  // namespace hearth::collective

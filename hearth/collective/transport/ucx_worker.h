@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "hearth/collective/transport/ucx_api.h"
+
+namespace hearth::collective {
+
+// UCX worker of one rank: an endpoint for each peer, and messages that arrive in the order in which
+// they were sent. Owned by a transport; one thread at a time. UCX errors become hearth::Error.
+class UcxWorker {
+ public:
+  // `self` is this rank's index among `size`; `transports` as in UCX_TLS. Throws kUnavailable if
+  // UCX is not installed or supports none of them.
+  UcxWorker(int self, int size, const std::string& transports);
+  ~UcxWorker() { Stop(); }
+  UcxWorker(const UcxWorker&) = delete;
+  UcxWorker& operator=(const UcxWorker&) = delete;
+
+  // The address that peers pass to Connect.
+  std::string Address() const;
+  // Prepares the endpoint; only messages show whether the peer is reachable.
+  void Connect(int peer, const std::string& address);
+
+  // Start a transfer; the bytes must stay valid until Check reports its end. Null: already
+  // complete.
+  void* Send(int peer, const void* data, size_t bytes);
+  // Completes when the peer has received the message.
+  void* SendSync(int peer, const void* data, size_t bytes);
+  void* Receive(int peer, void* data, size_t bytes);
+  // Completes when the peers can receive everything without further progress by this rank.
+  void* Flush();
+  // kInProgress, or the final status; `request` is then null.
+  ucx::Status Check(void*& request) const;
+  void Cancel(void* receive) const { api_.request_cancel(worker_, receive); }
+
+  // Returns true if anything progressed.
+  bool Progress() { return api_.worker_progress(worker_) != 0; }
+  // Returns true if fd() will signal the next event; false if one is already pending.
+  bool Arm() const { return api_.worker_arm(worker_) == ucx::kOk; }
+  int fd() const { return fd_; }
+  // The error that ended this peer's endpoint, or kOk.
+  ucx::Status Failure(int peer) const { return ends_[static_cast<size_t>(peer)].failure; }
+  std::string Text(ucx::Status status) const { return api_.status_string(status); }
+
+  // Ends transfers in flight: no memory is accessed after Stop. Idempotent.
+  void CloseEndpoints();
+  void Stop();
+  bool stopped() const { return worker_ == nullptr; }
+
+ private:
+  struct End {
+    ucx::Endpoint* endpoint = nullptr;
+    ucx::Status failure = ucx::kOk;
+  };
+
+  void Create(const std::string& transports);
+
+  const ucx::Api& api_;
+  const uint64_t self_;
+  std::deque<End> ends_;  // by peer; a deque, as UCX keeps pointers to the elements
+  ucx::Context* context_ = nullptr;
+  ucx::Worker* worker_ = nullptr;
+  int fd_ = -1;
+  std::vector<void*> closing_;
+};
+
+}  // namespace hearth::collective

@@ -1,0 +1,40 @@
+// Shuffled order of an epoch that keeps locality in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hearth/dataset/order/permutation.h"
+
+namespace hearth::dataset {
+
+// Shuffles blocks of consecutive rows over the whole epoch, then the rows inside each window of
+// many blocks: a minibatch samples the whole dataset, while its neighbours read the same pages. Up
+// to one window of rows this is a plain shuffle.
+// The same (rows, seed, epoch) gives the same order on every machine. Not thread-safe.
+class ShuffledOrder {
+ public:
+  static constexpr int64_t kBlockRows = 64;
+  static constexpr int64_t kWindowRows = 256 * kBlockRows;
+
+  ShuffledOrder(int64_t rows, uint64_t seed, uint64_t epoch);
+
+  // The row at `position`, a bijection of [0, rows). Fast if positions ascend: a change of window
+  // has to shuffle the new one.
+  int64_t At(int64_t position) {
+    if (position / kWindowRows != window_) MakeWindow(position / kWindowRows);
+    return order_[static_cast<size_t>(position % kWindowRows)];
+  }
+
+ private:
+  void MakeWindow(int64_t window);
+
+  int64_t rows_;
+  uint64_t key_;
+  Permutation blocks_;  // of full blocks; the rows after them stay at the end
+  int64_t window_ = -1;
+  std::vector<int64_t> order_;  // of the current window's rows
+};
+
+}  // namespace hearth::dataset

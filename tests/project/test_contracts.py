@@ -1,0 +1,44 @@
+"""tools/check_contracts.py reports types of headers that have no comment, and the tree has none."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import check_contracts  # noqa: E402
+
+HEADER = """// Rings.
+#pragma once
+
+namespace hearth::ring {
+
+class RingReader;
+struct RingEntry* Find(int key);
+
+struct RingEntry {
+  int size;
+};
+
+// Reads.
+template <typename T>
+class RingReader {
+  struct State {};
+};
+
+/* Of C. */
+typedef struct hearth_ring {
+  int size;
+} hearth_ring;
+
+template <typename T>
+struct Loaded : Base<T> {
+};
+"""
+
+
+def test_types_without_a_comment_directly_above_are_named():
+    assert check_contracts.uncommented_types(HEADER) == [(9, "RingEntry"), (25, "Loaded")]
+
+
+def test_each_type_of_the_tree_has_a_contract():
+    assert check_contracts.problems(ROOT) == []
