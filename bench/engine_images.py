@@ -4,7 +4,8 @@
 `bench/engine_images.py --json FILE`. Images per second of processor time, from encoded files to
 the net's outputs: ImageData reads, decodes, resizes to 256 x 256 and crops, as in `hearth test` and
 `extract_features`; the peer decodes and transforms tensors by torchvision. One thread computes on
-each side; the engine loads the next minibatch in another, whose time counts as well.
+each side; the engine loads the next minibatch in another, whose time counts as well. Rows named
+bf16 compare `--precision bf16` with the peer under autocast.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before a library starts its threads
 
+import itertools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +22,9 @@ from pathlib import Path
 import torch
 
 import torch_nets
-from hearth.native import _caffe
+from engine import solver_of
 from image import BATCH, find_torchvision, jpeg
-from report import Report, arguments, in_turn
+from report import Report, alternate, arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 SIDES = {"caffenet": 227, "googlenet": 224}
@@ -33,15 +35,15 @@ layer {{ name: "data" type: "ImageData" top: "data" top: "label"
 """
 
 
-def ours(net: str, list_file: Path) -> Callable[[], object]:
-    """A step of a net of examples/nets whose inputs, its first two layers, are replaced."""
+def ours(net: str, list_file: Path, precision: str) -> Callable[[], object]:
+    """Forward passes of a net of examples/nets whose inputs, its first two layers, are replaced."""
     data = DATA.format(list=list_file, batch=BATCH, side=SIDES[net])
     layers = (ROOT / f"examples/nets/{net}.prototxt").read_text().split("\nlayer {")
     text = data + "".join(f"\nlayer {{{layer}" for layer in layers[3:])
-    return _caffe.Net(text, "TEST").forward
+    return solver_of(text, 0, precision, keep_diffs=False).net.forward
 
 
-def theirs(net: str, files: list[bytes]) -> Callable[[], object]:
+def theirs(net: str, files: list[bytes], precision: str) -> Callable[[], object]:
     from torchvision.io import ImageReadMode, decode_jpeg
     from torchvision.transforms import v2
 
@@ -57,7 +59,8 @@ def theirs(net: str, files: list[bytes]) -> Callable[[], object]:
 
     def step() -> object:
         images = [transform(decode_jpeg(file, mode=ImageReadMode.RGB)) for file in encoded]
-        with torch.no_grad():
+        narrow = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
+        with torch.no_grad(), narrow:
             return compiled(torch.stack(images).to(memory_format=torch.channels_last), label)
 
     return step
@@ -76,19 +79,19 @@ def main() -> None:
     torch.set_num_threads(1)
     report = Report(options.only)
     with tempfile.TemporaryDirectory() as folder:
-        files = [jpeg(seed % 8, 375, 500) for seed in range(BATCH)]
+        files = [jpeg(seed, 375, 500) for seed in range(8)] * (BATCH // 8)
         for i, file in enumerate(files):
             (Path(folder) / f"{i}.jpg").write_bytes(file)
         lines = Path(folder) / "list.txt"
         lines.write_text("".join(f"{folder}/{i}.jpg 0\n" for i in range(BATCH)))
-        for net in SIDES:
-            if not report.wants(net):
+        for precision, net in itertools.product(("float32", "bf16"), SIDES):
+            name = f"{precision}/{net}"
+            if not report.wants(name):
                 continue
-            ways = {"ours": ours(net, lines), "torchvision, torch.compile": theirs(net, files)}
-            rates = in_turn(options.rounds, {k: lambda w=w: rate(w) for k, w in ways.items()})
-            mine = rates.pop("ours")
-            peer_name, peer = rates.popitem()
-            report.add(f"images/{net}", ours=mine, peer=peer, peer_name=peer_name, unit="image/s")
+            sides = ours(net, lines, precision), theirs(net, files, precision)
+            mine, peer = alternate(options.rounds, *(lambda s=side: rate(s) for side in sides))
+            report.add(name, ours=mine, peer=peer, peer_name="torchvision, torch.compile",
+                       unit="image/s")  # fmt: skip
     report.save(options.json)
 
 
