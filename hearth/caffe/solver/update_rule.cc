@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hearth/base/error.h"
+#include "hearth/base/for_each_cpu.h"
 #include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/proto/nearest.h"
@@ -13,25 +14,33 @@ namespace {
 // Below this many weights, waking other threads costs more than the update.
 constexpr int64_t kMinUpdateValues = 65536;
 
-// Calls step(i, gradient) for every weight with its regularized gradient. L1 or L2 is chosen
-// outside of the loops, so that they vectorize.
+// Calls step(i, gradient) for weights [begin, end) with their regularized gradients. L1 or L2 is
+// chosen outside of the loops, so that they vectorize; `step` is a copy, which cannot alias the
+// arrays that it stores to.
 template <typename Step>
-void ForEachGradient(const ParamUpdate& u, bool l1, Step step_of_all) {
-  ParallelFor(0, u.count, kMinUpdateValues, [&](int64_t begin, int64_t end) {
-    const Step step = step_of_all;  // a copy cannot alias the arrays that it stores to
-    const float *diff = u.diff, *data = u.data;
-    const float scale = u.gradient_scale, decay = u.decay;
-    if (decay == 0) {
-      for (int64_t i = begin; i < end; ++i) step(i, diff[i] * scale);
-    } else if (l1) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float sign = static_cast<float>(data[i] > 0) - static_cast<float>(data[i] < 0);
-        step(i, diff[i] * scale + decay * sign);
-      }
-    } else {
-      for (int64_t i = begin; i < end; ++i) step(i, diff[i] * scale + decay * data[i]);
+HEARTH_FOR_EACH_CPU void StepRange(const ParamUpdate& u, bool l1, Step step, int64_t begin,
+                                   int64_t end) {
+  const float *diff = u.diff, *data = u.data;
+  const float scale = u.gradient_scale, decay = u.decay;
+  if (decay == 0) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) step(i, diff[i] * scale);
+  } else if (l1) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) {
+      const float sign = static_cast<float>(data[i] > 0) - static_cast<float>(data[i] < 0);
+      step(i, diff[i] * scale + decay * sign);
     }
-  });
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) step(i, diff[i] * scale + decay * data[i]);
+  }
+}
+
+template <typename Step>
+void ForEachGradient(const ParamUpdate& u, bool l1, Step step) {
+  ParallelFor(0, u.count, kMinUpdateValues,
+              [&](int64_t begin, int64_t end) { StepRange(u, l1, step, begin, end); });
 }
 
 // One parameter of a TensorUpdate, with its regularised gradient.
