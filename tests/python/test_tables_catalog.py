@@ -201,7 +201,7 @@ def test_a_driver_that_is_started_again_keeps_the_files(tmp_path):
             {"Provider": "parquet", "Location": "/x"},
             ID,
             {"version": 3},
-            "of parquet, which has no versions",
+            "is stored as parquet, which does not support versions",
         ),
         (
             {"Provider": "orc", "Location": "/x"},
