@@ -21,6 +21,7 @@ class Arrays:
 
     @property
     def invalid(self) -> int:
+        """The number of rows that were replaced."""
         return len(self.invalid_index)
 
 
@@ -64,7 +65,7 @@ def batch_arrays(
 def _transformed(
     rows: Any, names: Sequence[str], ragged: Sequence[str], transforms: Mapping[str, Any]
 ) -> tuple[Arrays, np.ndarray]:
-    """The columns, and the indices of rows that a transform could not decode."""
+    """The columns, and a mask of the rows that a transform could not decode."""
     made = Arrays({})
     invalid = np.zeros(rows.count, bool)
     for name in names:
