@@ -27,20 +27,5 @@ TEST_F(GradientSumsTest, SumsGradientsAndWeightsOfAllRanksInEveryRound) {
   });
 }
 
-// A rank may fail between two layers: the others wait in the sum of a later layer.
-TEST_F(GradientSumsTest, ARankThatLeavesFailsTheOthersSum) {
-  RunRanks([](int rank, DistributedSync& sync) {
-    sync.AllocateDiff(Layout()).fill_(1);
-    if (rank == 2) return;
-    sync.GradientReady(2);
-    try {
-      sync.Finish(1);
-      ADD_FAILURE() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.message();
-    }
-  });
-}
-
 }  // namespace
 }  // namespace hearth::trainer
