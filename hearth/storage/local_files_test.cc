@@ -71,7 +71,7 @@ TEST_F(LocalFilesTest, ListsALinkWithoutItsTarget) {
 }
 
 TEST_F(LocalFilesTest, RenameReplacesNoEmptyFolder) {
-  files_.Append(Path("a"), "1");
+  files_.MakeFolders(Path("a/b"));
   files_.MakeFolders(Path("empty"));
   EXPECT_EQ(CodeOf([&] { files_.Rename(Path("a"), Path("empty")); }), ErrorCode::kInvalidArgument);
   EXPECT_THAT(Names(), ElementsAre("a", "empty"));
