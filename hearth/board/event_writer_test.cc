@@ -46,16 +46,6 @@ TEST_F(EventWriterTest, FlushedDataIsReadableWhileTheFileIsOpen) {
   EXPECT_EQ(points[1].text, "a rank went away");
 }
 
-TEST_F(EventWriterTest, AHistogramIsNotAPoint) {
-  EventWriter writer(folder_, 1);
-  writer.Add(Histogram{.step = 3, .tag = "weights/ip/0", .least = -1, .most = 1, .counts = {1, 2}});
-  writer.Add(Point{.step = 3, .tag = "loss/train", .value = 2});
-  writer.Finish();
-  const std::vector<Point> points = Read(writer.path());
-  ASSERT_EQ(points.size(), 1u);
-  EXPECT_EQ(points[0].tag, "loss/train");
-}
-
 TEST_F(EventWriterTest, NanAndInfinityRoundTrip) {
   EventWriter writer(folder_, 1);
   writer.Add(Point{.tag = "a", .value = std::nan("")});
@@ -65,27 +55,6 @@ TEST_F(EventWriterTest, NanAndInfinityRoundTrip) {
   ASSERT_EQ(points.size(), 2u);
   EXPECT_TRUE(std::isnan(points[0].value));
   EXPECT_EQ(points[1].value, -INFINITY);
-}
-
-TEST_F(EventWriterTest, ARestartDropsPointsButNotTexts) {
-  EventWriter writer(folder_, 1);
-  for (int64_t step : {10, 20, 30}) writer.Add(Point{.step = step, .tag = "a", .value = 1});
-  writer.Add(Point{.step = 30, .tag = "run/messages", .text = "lost"});
-  writer.Rewind(20, 2);
-  writer.Add(Point{.step = 21, .tag = "a", .value = 2});
-  writer.Finish();
-  std::vector<int64_t> steps;
-  for (const Point& point : Read(writer.path())) steps.push_back(point.step);
-  EXPECT_EQ(steps, (std::vector<int64_t>{10, 20, 30, 21}));
-}
-
-TEST_F(EventWriterTest, ATruncatedFileIsReadUpToTheEnd) {
-  EventWriter writer(folder_, 1);
-  for (int64_t step : {1, 2}) writer.Add(Point{.step = step, .tag = "a", .value = 1});
-  writer.Finish();
-  const std::string bytes = Bytes(writer.path());
-  EXPECT_EQ(ReadEvents(std::string_view(bytes).substr(0, bytes.size() - 3), "x").size(), 1u);
-  EXPECT_THROW(ReadEvents("this is no event file at all", "x"), Error);
 }
 
 TEST_F(EventWriterTest, AnInvalidFolderIsNamed) {

@@ -177,29 +177,6 @@ TEST_P(Conformance, AllRanksGetTheSameBits) {
   }
 }
 
-// In some steps a rank has nothing to send and nothing to receive.
-TEST(FewerElementsThanRanks, AreReducedRepeatedly) {
-  RunGroups(Wiring::kTcp, 12, [](Group& group) {
-    for (int i = 0; i < 300; ++i) {
-      float value = 1;
-      group.AllReduce(&value, 1, DataType::kFloat32, Op::kSum, Deadline::After(10));
-      ASSERT_EQ(value, 12);
-    }
-  });
-}
-
-// In shared memory a rank may be one sum ahead of ranks that still read its previous data.
-TEST(SmallSums, DoNotMixWhenRunInSequence) {
-  RunGroups(Wiring::kThreads, 3, [](Group& group) {
-    std::vector<int64_t> data(1000);
-    for (int64_t turn = 0; turn < 2000; ++turn) {
-      std::fill(data.begin(), data.end(), turn * (group.rank() + 1));
-      group.AllReduce(data.data(), data.size(), DataType::kInt64, Op::kSum, Soon());
-      ASSERT_EQ(std::count(data.begin(), data.end(), turn * 6), 1000) << turn;
-    }
-  });
-}
-
 INSTANTIATE_TEST_SUITE_P(Wirings, Conformance,
                          ::testing::Combine(::testing::Values(Wiring::kThreads, Wiring::kShared,
                                                               Wiring::kTcp, Wiring::kTcp6,

@@ -1,6 +1,5 @@
 #include "hearth/dataset/dataset_rows.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -308,30 +307,6 @@ TEST_F(DamagedPartition, ShrinkingIsAnError) {
               rows.ApplyAnnouncement({.partition = 0, .attempt = 0, .committed = less});
             }).code(),
             ErrorCode::kDataLoss);
-}
-
-TEST(PartitionWriter, HashDoesNotDependOnBatchBoundaries) {
-  Attempt whole(0, 0), parts(0, 1), other(0, 2);
-  whole.Write(0, 1000);
-  parts.Write(0, 1).Write(1, 700).Write(701, 299);
-  other.Write(0, 999).Write(1, 1);
-  EXPECT_EQ(whole.hash(), parts.hash());
-  EXPECT_NE(whole.hash(), other.hash());
-}
-
-TEST(PartitionWriter, WritingAfterCloseIsAnError) {
-  PartitionWriter writer(UnnamedFile());
-  writer.Close();
-  batch::BatchBuilder rows;
-  rows.AddInt32("n", {1});
-  EXPECT_EQ(Thrown([&] { WriteBatch(writer, rows); }).code(), ErrorCode::kInvalidArgument);
-}
-
-TEST(PartitionWriter, FullDiskIsReported) {
-  PartitionWriter writer(Fd(::open("/dev/full", O_WRONLY)));
-  batch::BatchBuilder rows;
-  rows.AddInt32("n", {1});
-  EXPECT_EQ(Thrown([&] { WriteBatch(writer, rows); }).code(), ErrorCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -6,15 +6,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "hearth/batch/row_hash.h"
-#include "hearth/dataset/convert_numbers.h"
-#include "hearth/dataset/copy_rows.h"
 #include "hearth/dataset/testing/dataset_testing.h"
 
 namespace hearth::dataset {
 namespace {
 
-using batch::ColumnType;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -144,75 +140,6 @@ TEST_F(Gather, FindsItsColumns) {
   EXPECT_THAT(Thrown([&] { GatheredColumn(rows, "m"); }).message(),
               HasSubstr("no column 'm': they have n, twice, twice"));
   EXPECT_THAT(Thrown([&] { GatheredColumn(rows, "twice"); }).message(), HasSubstr("2 columns"));
-}
-
-TEST_F(Gather, CopiesRowsAsABatch) {
-  batch::BatchBuilder first, second;
-  first.AddInt64("a", {1, 2}, {false, true})
-      .AddFloatList("x", {{1, 2}, {3}})
-      .AddString("s", {"one", "two"});
-  second.AddInt64("a", {3, 4})
-      .AddFloatList("x", {{}, {4, 5, 6}}, {true, false})
-      .AddString("s", {"three", ""});
-  Add(first);
-  Add(second);
-  batch::BatchBuilder expected;
-  expected.AddInt64("a", {4, 1, 2, 3}, {false, false, true, false})
-      .AddFloatList("x", {{4, 5, 6}, {1, 2}, {3}, {}}, {false, false, false, true})
-      .AddString("s", {"", "one", "two", "three"});
-  const auto rows = Take({3, 0, 1, 2});
-  const auto copy = CopyRows(*rows, std::nullopt);
-  EXPECT_EQ(batch::HashBatch(0, *copy), batch::HashBatch(0, *expected.Build()));
-  const auto some = CopyRows(*rows, std::vector<std::string>{"s"});
-  ASSERT_EQ(some->columns().size(), 1);
-  EXPECT_EQ(some->column("s").Bytes(3), "three");
-  EXPECT_EQ(CopyRows(*rows_.Select({}), std::nullopt)->rows(), 0);
-}
-
-template <typename To, typename From>
-std::vector<To> Converted(ColumnType from, const std::vector<From>& values, ColumnType to) {
-  std::vector<To> converted(values.size());
-  ConvertNumbers({from, to, "c"}, reinterpret_cast<const std::byte*>(values.data()),
-                 static_cast<int64_t>(values.size()),
-                 reinterpret_cast<std::byte*>(converted.data()));
-  return converted;
-}
-
-template <typename To, typename From>
-bool Refused(ColumnType from, From value, ColumnType to) {
-  try {
-    Converted<To>(from, std::vector<From>{value}, to);
-    return false;
-  } catch (const Error& error) {
-    return error.code() == ErrorCode::kInvalidArgument;
-  }
-}
-
-TEST(ConvertNumbers, KeepsValuesThatFit) {
-  EXPECT_THAT(
-      Converted<float>(ColumnType::kUint8, std::vector<uint8_t>{0, 255}, ColumnType::kFloat32),
-      ElementsAre(0, 255));
-  EXPECT_THAT(
-      Converted<float>(ColumnType::kFloat64, std::vector<double>{0.1}, ColumnType::kFloat32),
-      ElementsAre(0.1F));
-  EXPECT_THAT(
-      Converted<int64_t>(ColumnType::kFloat64, std::vector<double>{-3, 4e9}, ColumnType::kInt64),
-      ElementsAre(-3, 4000000000));
-  EXPECT_THAT(Converted<int8_t>(ColumnType::kBool, std::vector<uint8_t>{1, 0}, ColumnType::kInt8),
-              ElementsAre(1, 0));
-}
-
-TEST(ConvertNumbers, RejectsValuesThatDoNotFit) {
-  EXPECT_TRUE(Refused<uint8_t>(ColumnType::kInt32, 256, ColumnType::kUint8));
-  EXPECT_TRUE(Refused<uint8_t>(ColumnType::kInt32, -1, ColumnType::kUint8));
-  EXPECT_TRUE(Refused<float>(ColumnType::kFloat64, 1e300, ColumnType::kFloat32));
-  EXPECT_FALSE(Refused<float>(ColumnType::kFloat64, HUGE_VAL, ColumnType::kFloat32));
-  EXPECT_TRUE(Refused<int32_t>(ColumnType::kFloat32, 0.5F, ColumnType::kInt32));
-  EXPECT_TRUE(Refused<int32_t>(ColumnType::kFloat32, 2147483648.0F, ColumnType::kInt32));
-  EXPECT_TRUE(Refused<int64_t>(ColumnType::kFloat64, std::nan(""), ColumnType::kInt64));
-  EXPECT_TRUE(Refused<uint8_t>(ColumnType::kInt64, int64_t{2}, ColumnType::kBool));
-  EXPECT_TRUE(Refused<int64_t>(ColumnType::kUint64, UINT64_MAX, ColumnType::kInt64));
-  EXPECT_EQ(Thrown([] { NumberTypeOf("complex64"); }).code(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -22,27 +22,6 @@ namespace {
 
 using batch::BatchBuilder;
 using batch::BatchView;
-using ::testing::HasSubstr;
-
-// Both sides in one process; each can be closed as if its process died.
-class RingTest : public ::testing::Test {
- protected:
-  void Open(size_t capacity, size_t block = size_t{4} << 20) {
-    RingEnds ends = CreateRing(capacity);
-    memory_ = ends.writer.Duplicate().memory;
-    writer_ = std::make_unique<RingWriter>(std::move(ends.writer), block);
-    reader_ = std::make_unique<RingReader>(std::move(ends.reader));
-  }
-
-  bool Write(BatchBuilder& rows) { return WriteRows(*writer_, rows); }
-  bool WriteNumbers(int32_t first, int32_t count, Deadline deadline = Soon()) {
-    return ring::WriteNumbers(*writer_, first, count, deadline);
-  }
-
-  Fd memory_;
-  std::unique_ptr<RingWriter> writer_;
-  std::unique_ptr<RingReader> reader_;
-};
 
 TEST_F(RingTest, DeliversBatchesMarksAndEndInOrder) {
   Open(1 << 20);
@@ -57,13 +36,6 @@ TEST_F(RingTest, DeliversBatchesMarksAndEndInOrder) {
   EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 3);
   EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd);
   EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd) << "the end must stay the end";
-}
-
-TEST_F(RingTest, EmptyBatchWritesNothing) {
-  Open(1 << 20);
-  EXPECT_TRUE(WriteNumbers(0, 0));
-  EXPECT_TRUE(writer_->WriteEnd(Soon()));
-  EXPECT_EQ(reader_->Next(Soon()).kind, EntryKind::kEnd);
 }
 
 TEST_F(RingTest, TransfersManyTimesItsCapacity) {
@@ -127,30 +99,6 @@ TEST_F(RingTest, RowsOfAnySizeWrapAroundInOrder) {
   feeder.join();
 }
 
-TEST_F(RingTest, RowLargerThanABlockIsOneEntry) {
-  Open(1 << 20, 4 << 10);
-  const std::string big(500'000, 'x');
-  BatchBuilder rows;
-  rows.AddBinary("image", {"a", big, "b"});
-  EXPECT_TRUE(Write(rows));
-  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), "a");
-  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), big);
-  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), "b");
-}
-
-TEST_F(RingTest, EntryAsLargeAsTheRingFits) {
-  Open(64 << 10);
-  // Header of the entry, image table of one node and its name, offsets.
-  const std::string exact((64 << 10) - 64 - 128 - 64, 'x');
-  BatchBuilder rows;
-  rows.AddBinary("image", {exact});
-  EXPECT_TRUE(WriteNumbers(0, 1)) << "so that the entry wraps around";
-  reader_->Next(Soon());
-  reader_->Release();
-  EXPECT_TRUE(Write(rows));
-  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("image").Bytes(0), exact);
-}
-
 TEST_F(RingTest, RowLargerThanTheRingIsSentInParts) {
   Open(64 << 10);
   std::string big(1'000'000, 'x');
@@ -170,80 +118,6 @@ TEST_F(RingTest, RowLargerThanTheRingIsSentInParts) {
   feeder.join();
 }
 
-TEST_F(RingTest, PartsReadBeforeADeadlineAreNotLost) {
-  Open(64 << 10);
-  const std::string big(1'000'000, 'x');
-  std::thread feeder([&] {
-    BatchBuilder rows;
-    rows.AddBinary("image", {big});
-    Write(rows);
-  });
-  std::optional<RingEntry> entry;
-  while (!entry) {
-    try {
-      entry = reader_->Next(Deadline::After(0));
-    } catch (const Error& error) {
-      ASSERT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
-    }
-  }
-  EXPECT_EQ(BatchView(entry->image).column("image").Bytes(0), big);
-  feeder.join();
-}
-
-TEST_F(RingTest, WriterOfAStalledReaderStopsAtItsDeadlineAndContinues) {
-  Open(64 << 10, 16 << 10);
-  const Error error = Thrown([&] { WriteNumbers(0, 100'000, Deadline::After(0.1)); });
-  EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
-  EXPECT_THAT(error.message(), HasSubstr("reader took too few rows"));
-  while (BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0) < 12'000) {
-  }
-  reader_->Release();
-  EXPECT_TRUE(WriteNumbers(7, 1));
-  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 7);
-}
-
-TEST_F(RingTest, ReaderOfAnIdleWriterStopsAtItsDeadline) {
-  Open(1 << 20);
-  EXPECT_EQ(CodeOf([&] { reader_->Next(Deadline::After(0.05)); }), ErrorCode::kDeadlineExceeded);
-}
-
-TEST_F(RingTest, WriterDeathIsReportedAfterItsRows) {
-  Open(1 << 20);
-  WriteNumbers(5, 1);
-  writer_.reset();
-  EXPECT_EQ(BatchView(reader_->Next(Soon()).image).column("n").AsInt64(0), 5);
-  const Error error = Thrown([&] { reader_->Next(Soon()); });
-  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message(), HasSubstr("before the end of its rows"));
-}
-
-TEST_F(RingTest, ReaderDeathWakesAWaitingWriter) {
-  Open(64 << 10, 16 << 10);
-  std::thread death([&] {
-    reader_->Next(Soon());
-    reader_.reset();
-  });
-  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 10'000'000); }), ErrorCode::kUnavailable);
-  death.join();
-}
-
-TEST_F(RingTest, ReaderDeathIsReportedIfThereIsSpace) {
-  Open(1 << 20);
-  reader_.reset();
-  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 1); }), ErrorCode::kUnavailable);
-}
-
-TEST_F(RingTest, ClosingReaderEndsTheWriterWithoutAnError) {
-  Open(64 << 10, 16 << 10);
-  std::thread enough([&] {
-    reader_->Next(Soon());
-    reader_->Close();
-  });
-  EXPECT_FALSE(WriteNumbers(0, 10'000'000));
-  enough.join();
-  EXPECT_FALSE(writer_->WriteEnd(Soon()));
-}
-
 TEST_F(RingTest, CloseWakesItsOwnWaiter) {
   Open(64 << 10, 16 << 10);
   std::thread closer([&] { reader_->Close(); });
@@ -254,63 +128,6 @@ TEST_F(RingTest, CloseWakesItsOwnWaiter) {
   std::thread other([&] { writer_->Close(); });
   EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 10'000'000); }), ErrorCode::kAborted);
   other.join();
-}
-
-TEST_F(RingTest, FeederErrorIsThrownBeforeBufferedRows) {
-  Open(1 << 20);
-  WriteNumbers(0, 1);
-  writer_->Fail(Error(ErrorCode::kNotFound, "there is no column 'label'"));
-  writer_->Fail(Error(ErrorCode::kInternal, "a later failure"));
-  const Error error = Thrown([&] { reader_->Next(Soon()); });
-  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-  EXPECT_EQ(error.message(), "there is no column 'label'");
-}
-
-TEST_F(RingTest, FailureWakesAWaitingReader) {
-  Open(1 << 20);
-  std::thread feeder([&] { writer_->Fail(Error(ErrorCode::kInternal, "x")); });
-  EXPECT_EQ(CodeOf([&] { reader_->Next(Soon()); }), ErrorCode::kInternal);
-  feeder.join();
-}
-
-TEST_F(RingTest, DamagedControlWordsAndEntriesAreRejected) {
-  const auto damaged = [&](const std::function<void(const RingMemory&)>& damage) {
-    Open(64 << 10);
-    WriteNumbers(0, 10);
-    damage(RingMemory(memory_));
-    return CodeOf([&] { reader_->Next(Soon()); });
-  };
-  const auto header = [](const RingMemory& ring) {
-    return reinterpret_cast<EntryHeader*>(ring.At(0));
-  };
-  EXPECT_EQ(damaged([&](auto& ring) { header(ring)->kind = 77; }), ErrorCode::kDataLoss);
-  EXPECT_EQ(damaged([&](auto& ring) {
-              header(ring)->kind = static_cast<uint32_t>(EntryKind::kPart);
-              header(ring)->bytes = 0;
-            }),
-            ErrorCode::kDataLoss)
-      << "a part without data";
-  EXPECT_EQ(damaged([&](auto& ring) {
-              header(ring)->kind = static_cast<uint32_t>(EntryKind::kPart);
-              writer_->WriteFlush(Soon());
-            }),
-            ErrorCode::kDataLoss)
-      << "a batch without its last part";
-  EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = 1 << 20; }), ErrorCode::kDataLoss);
-  EXPECT_EQ(damaged([&](auto& ring) { header(ring)->bytes = ~0ull; }), ErrorCode::kDataLoss);
-  EXPECT_EQ(damaged([&](auto& ring) { ring.control().written = 1ull << 40; }),
-            ErrorCode::kDataLoss);
-  EXPECT_EQ(damaged([&](auto& ring) { ring.control().written = 8; }), ErrorCode::kDataLoss);
-  EXPECT_EQ(damaged([&](auto& ring) {
-              header(ring)->bytes = 8;
-              ring.control().written = 64 + 8;
-            }),
-            ErrorCode::kDataLoss)
-      << "without its padding";
-
-  Open(64 << 10);
-  RingMemory(memory_).control().released = 1ull << 40;
-  EXPECT_EQ(CodeOf([&] { WriteNumbers(0, 1); }), ErrorCode::kDataLoss);
 }
 
 }  // namespace

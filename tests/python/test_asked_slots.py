@@ -95,9 +95,7 @@ def test_tasks_of_a_profile_are_started_for_spark_to_bring_their_executors(monke
     monkeypatch.setattr(slots, "slots_now", lambda session, profile: 0)
     monkeypatch.setattr(slots.time, "sleep", lambda seconds: pytest.fail("it waits"))
     session = Asked(ON)
-    wait = SlotWait(session, 2)
-    wait.profile = object()
-    wait.wait()
+    SlotWait(session, 2, profile=object()).wait()
     assert session == []
 
 

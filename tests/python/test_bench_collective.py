@@ -68,4 +68,4 @@ def test_a_rank_that_ends_is_reported_with_its_status(monkeypatch):
         lambda command, **options: popen([command[0], "-c", ENDS], **options),
     )
     with pytest.raises(HearthError, match="rank 0 ended with status 3"):
-        list(bench.between_processes(2, bench.Asked()))
+        list(bench.between_processes(2, bench.Selection()))

@@ -49,7 +49,7 @@ def test_a_partition_that_changes_after_a_restart_fails_the_cluster():
 
 
 def test_files_of_a_varying_dataset_persist_only_if_all_partitions_are_known():
-    plan = Plan("train", 2, steady=False)
+    plan = Plan("train", 2, deterministic=False)
     delivery = Delivery(plan, Running())
     delivery.note(partition(0, 5, "aa"))
     assert not plan.keeps() and Plan("train", 2).keeps()
@@ -60,7 +60,7 @@ def test_files_of_a_varying_dataset_persist_only_if_all_partitions_are_known():
 
 
 def test_partitions_without_a_task_count_as_empty():
-    plan = Plan("train", 2, steady=False)
+    plan = Plan("train", 2, deterministic=False)
     Delivery(plan, Running()).end(SimpleNamespace(error=None, result=[(0, 4, "aa")]))
     assert plan.known == {0: (4, "aa"), 1: (0, "0" * 16)} and plan.keeps()
 

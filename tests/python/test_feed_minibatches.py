@@ -86,15 +86,15 @@ def test_an_input_mapping_takes_columns_by_name_in_tuples_too(tmp_path):
     assert feed.next_batch(3) == {"ids": [1, 2, 3], "names": ["a", "b", "c"]}
     assert feed.next_numpy(3)["ids"].tolist() == [1, 2, 3]
     rows.partition([pa.record_batch({"id": IDS})], feed="b")
-    with pytest.raises(ValueError, match="the rows have no column 'x': they have id"):
+    with pytest.raises(ValueError, match="the rows have no column 'x'; their columns are id"):
         feed.next_batch(3)
 
 
 def test_missing_and_duplicate_columns_are_named(tmp_path):
     twice = pa.RecordBatch.from_arrays([IDS, IDS], ["id", "id"])
-    with pytest.raises(ValueError, match="the rows have 2 columns 'id': they have id, id"):
+    with pytest.raises(ValueError, match="the rows have 2 columns 'id'; their columns are id, id"):
         fed(tmp_path, twice).next_numpy(1)
-    with pytest.raises(ValueError, match="the rows have no column 'ids': they have id"):
+    with pytest.raises(ValueError, match="the rows have no column 'ids'"):
         fed(tmp_path, pa.record_batch({"id": IDS})).next_numpy(1, ("ids",))
     with pytest.raises(ValueError, match="rows of an RDD have no columns"):
         fed(tmp_path, Pieces([pickle.dumps([1, 2])])).next_numpy(1, ("id",))

@@ -76,7 +76,7 @@ def test_a_file_changed_before_a_driver_restart_is_an_error(tmp_path):
 def test_a_corrupt_plan_is_named_in_the_error(tmp_path, datasets):
     (tmp_path / "datasets.json").write_text(json.dumps({"version": 1, "datasets": datasets}))
     with pytest.raises(
-        HearthError, match=r"datasets\.json is no valid plan of datasets .*: remove it"
+        HearthError, match=r"datasets\.json is not a valid dataset plan .*: remove it"
     ):
         StoredPlan(str(tmp_path)).owners("train", 2, 4, lambda: [0, 1, 0, 1])
 

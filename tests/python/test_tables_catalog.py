@@ -201,7 +201,7 @@ def test_a_driver_that_is_started_again_keeps_the_files(tmp_path):
             {"Provider": "parquet", "Location": "/x"},
             ID,
             {"version": 3},
-            "of parquet, which has no versions",
+            "is stored as parquet, which does not support versions",
         ),
         (
             {"Provider": "orc", "Location": "/x"},
@@ -219,7 +219,7 @@ def test_tables_that_ranks_cannot_read_are_refused(known, columns, options, said
 def test_names_that_the_catalog_does_not_have_are_refused():
     with pytest.raises(ValueError, match=r"Spark has no table none: \[TABLE_OR_VIEW_NOT_FOUND\]"):
         data.table("none").pin(Session())
-    with pytest.raises(ValueError, match=r"the table /x/y: it is no name"):
+    with pytest.raises(ValueError, match=r"the table /x/y: it is not a table name"):
         data.table("/x/y").pin(Session())
     with pytest.raises(ValueError, match="there is no Spark session"):
         data.table("t").pin()

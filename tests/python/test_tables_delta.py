@@ -70,7 +70,7 @@ def test_a_version_is_named_by_a_time(table):
         ValueError, match=r"no version at 2020-01-01T00:00:00\+00:00: the log begins"
     ):
         data.delta(table, timestamp="2020-01-01T00:00:00Z").pin()
-    for bad, why in (("2020-01-01", "has no time zone"), ("yesterday", "is no time")):
+    for bad, why in (("2020-01-01", "has no time zone"), ("yesterday", "is not a timestamp")):
         with pytest.raises(ValueError, match=f"timestamp='{bad}' {why}"):
             data.delta(table, timestamp=bad).pin()
 
@@ -274,7 +274,7 @@ def test_compaction_between_epochs_and_before_a_restart_changes_no_batch(tmp_pat
 def test_a_version_or_table_that_is_missing_is_named(table, tmp_path):
     with pytest.raises(ValueError, match=f"version 7 of the Delta table {table} cannot be read: "):
         data.delta(table, version=7).pin()
-    with pytest.raises(FileNotFoundError, match="does not exist, or is no Delta table"):
+    with pytest.raises(FileNotFoundError, match="does not exist, or is not a Delta table"):
         data.delta(str(tmp_path / "none")).pin()
     with pytest.raises(ValueError, match="some_table is neither a folder nor"):
         data.delta("some_table").pin()

@@ -150,7 +150,7 @@ def test_a_text_too_long_for_a_key_is_an_error():
     ("lines", "said"),
     [
         ("a.jpg\n", r"has a line that is not 'NAME LABEL ID': 'a.jpg'"),
-        ("\n \n", "has no line"),
+        ("\n \n", "is empty"),
         ("a.jpg seven x\n", "the label of a.jpg is not a number: seven"),
     ],
 )

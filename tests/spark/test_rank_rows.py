@@ -9,7 +9,7 @@ from test_launch_frame import rows_by_rank
 
 from hearth.caffe_jobs.launch import session_conf
 from hearth.rows.rank_rows import (
-    is_steady,
+    is_deterministic,
     launch_conf,
     needs_shuffle,
     rank_rows,
@@ -66,19 +66,19 @@ def test_rows_of_many_partitions_have_one_order(spark):
 SORTS = "spark.sql.execution.sortBeforeRepartition"
 
 
-def test_steady_frames_are_recognized(spark, tmp_path):
+def test_deterministic_frames_are_recognized(spark, tmp_path):
     wanted = kinds.Wanted(spark, tmp_path, 20, 2)
-    steady = {kind for kind, make in kinds.KINDS.items() if is_steady(make(wanted))}
-    assert steady == {"range", "parquet", "csv", "json", "pandas"}
+    deterministic = {kind for kind, make in kinds.KINDS.items() if is_deterministic(make(wanted))}
+    assert deterministic == {"range", "parquet", "csv", "json", "pandas"}
     scan, shuffled = (kinds.KINDS[kind](wanted) for kind in ("parquet", "repartition"))
-    assert is_steady(scan.filter("x > 0").selectExpr("id + 1 as id", "rand(7) as y"))
-    assert not is_steady(scan.limit(5))
+    assert is_deterministic(scan.filter("x > 0").selectExpr("id + 1 as id", "rand(7) as y"))
+    assert not is_deterministic(scan.limit(5))
     assert launch_conf(spark, 2, [scan, scan])[SORTS] == "false"
     assert launch_conf(spark, 2, [scan, shuffled])[SORTS] == "true"
 
 
 @pytest.mark.parametrize("streams", [("train",), ("train", "test")])
-def test_rows_of_steady_frames_are_distributed_evenly_and_shuffled(spark, streams):
+def test_rows_of_deterministic_frames_are_distributed_evenly_and_shuffled(spark, streams):
     frames = {stream: spark.range(0, 4000, 1, 16) for stream in streams}
     order = order_of(spark, frames)
     rows = rows_by_rank(spark, frames)
@@ -99,20 +99,20 @@ def test_a_cached_frame_has_the_same_order(spark):
     kept = frame.persist()
     try:
         assert "InMemoryTableScan" in kept._jdf.queryExecution().executedPlan().toString()
-        assert is_steady(kept)
+        assert is_deterministic(kept)
         assert order_of(spark, {"train": kept}) == order
         assert rows_by_rank(spark, {"train": kept}) == rows
     finally:
         kept.unpersist()
     shuffled = spark.range(100).repartition(3).persist()
-    assert not is_steady(shuffled)
+    assert not is_deterministic(shuffled)
     shuffled.unpersist()
 
 
 def test_a_users_column_is_not_mistaken_for_the_position(spark):
     names = ["Hearth Position", "hearth position'"]
     frame = spark.range(9).selectExpr(*(f"id as `{name}`" for name in names))
-    assert is_steady(frame)
+    assert is_deterministic(frame)
     rows = order_of(spark, {"train": frame})
     assert sorted(map(tuple, rows)) == [(i, i) for i in range(9)]
     assert rows[0].asDict().keys() == set(names)

@@ -115,7 +115,7 @@ def refused(spark: SparkSession) -> list[str]:
         "shop.texts": "is of csv, which ranks do not read",
         "shop.seen": "is of view, which ranks do not read",
         "shop.none": "Spark has no table shop.none",
-        "/tmp/x": "it is no name of a table",
+        "/tmp/x": "it is not a table name",
     }
     wrong = []
     for name, words in wanted.items():

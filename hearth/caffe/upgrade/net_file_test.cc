@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/proto/text_reader.h"
 
 namespace hearth::caffe {
 namespace {
@@ -39,6 +40,18 @@ TEST(ParseSolver, ConvertsSolverTypeToType) {
 TEST(ReadNet, NamesAMissingFile) {
   EXPECT_THAT([] { ReadNet("/nowhere/net.prototxt"); },
               ThrowsMessage<Error>(HasSubstr("cannot open /nowhere/net.prototxt")));
+}
+
+TEST(UpgradeNet, ReturnsWhetherItChangedTheNet) {
+  const auto upgrade = [](const char* text) {
+    NetParameter net;
+    ParseText(text, "net", &net);
+    return UpgradeNet(&net, "net");
+  };
+  EXPECT_TRUE(upgrade("layers { name: 'a' type: RELU }"));
+  EXPECT_TRUE(upgrade("input: 'a' input_shape { dim: 1 }"));
+  EXPECT_TRUE(upgrade("layer { type: 'BatchNorm' param { } param { } param { } }"));
+  EXPECT_FALSE(upgrade("layer { name: 'a' type: 'ReLU' }"));
 }
 
 }  // namespace

@@ -1,12 +1,17 @@
-// Test support of rings: writes rows into one.
+// Test support of rings: both of its ends in one process.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 #include "hearth/base/testing/deadline_testing.h"
 #include "hearth/batch/batch_builder.h"
+#include "hearth/ring/ring_memory.h"
+#include "hearth/ring/ring_reader.h"
 #include "hearth/ring/ring_writer.h"
 
 namespace hearth::ring {
@@ -27,5 +32,25 @@ inline bool WriteNumbers(RingWriter& writer, int32_t first, int32_t count,
   rows.AddInt32("n", values);
   return WriteRows(writer, rows, deadline);
 }
+
+// Both sides in one process; each can be closed as if its process died.
+class RingTest : public ::testing::Test {
+ protected:
+  void Open(size_t capacity, size_t block = size_t{4} << 20) {
+    RingEnds ends = CreateRing(capacity);
+    memory_ = ends.writer.Duplicate().memory;
+    writer_ = std::make_unique<RingWriter>(std::move(ends.writer), block);
+    reader_ = std::make_unique<RingReader>(std::move(ends.reader));
+  }
+
+  bool Write(batch::BatchBuilder& rows) { return WriteRows(*writer_, rows); }
+  bool WriteNumbers(int32_t first, int32_t count, Deadline deadline = Soon()) {
+    return ring::WriteNumbers(*writer_, first, count, deadline);
+  }
+
+  Fd memory_;
+  std::unique_ptr<RingWriter> writer_;
+  std::unique_ptr<RingReader> reader_;
+};
 
 }  // namespace hearth::ring

@@ -53,6 +53,7 @@ class LivePage:
 
     @property
     def url(self) -> str:
+        """The page's address; its random path is the password."""
         return f"http://{_HOST}:{self._server.server_address[1]}/{self._token}/"
 
     def close(self) -> None:

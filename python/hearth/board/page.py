@@ -11,7 +11,7 @@ _PLACE = "/*DATA*/null"
 
 
 def live_page() -> str:
-    """Polls `data` next to it."""
+    """Returns the page that polls `data` in its folder."""
     return _TEMPLATE.read_text(encoding="utf-8")
 
 

@@ -102,7 +102,7 @@ def coord_map(fn: Function) -> Map:
     if fn.type_name == "Crop":
         axis, offset = crop_params(fn)
         return axis - 1, 1, -offset  # maps apply to the axes after the one they name
-    raise UndefinedMapException(f"tops of {fn.type_name} have no fixed map to its bottoms")
+    raise UndefinedMapException(f"cannot map the coordinates of {fn.type_name}'s top to its bottom")
 
 
 def compose(base_map: Map, next_map: Map) -> Map:

@@ -117,12 +117,15 @@ class Repeated(list):
         super().__init__(_checked(field, value) for value in values)
 
     def append(self, value: Any) -> None:
+        """Adds a value; raises TypeError or ValueError if the field cannot hold it."""
         super().append(_checked(self._field, value))
 
     def extend(self, values: Iterable[Any]) -> None:
+        """Adds all values, or none if the field cannot hold one."""
         super().extend([_checked(self._field, value) for value in values])
 
     def insert(self, index: int, value: Any) -> None:
+        """Inserts a value before `index`."""
         super().insert(index, _checked(self._field, value))
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.caffe_jobs.attempt_messages import Kind, Message
 from hearth.caffe_jobs.live_events import LiveEvents
 from hearth.caffe_jobs.plan import Plan, assign_files, pinned
 from hearth.caffe_jobs.rank_task import RankSpec, result_schema, run_rank
@@ -110,8 +111,9 @@ def _generations(
     """Runs attempts until one ends without a lost rank."""
     from hearth import HearthError
 
-    restarts = Restarts(spark, plan.world, max_restarts, partial(_report_waiting, on_event))
-    restarts.slots.profile = task_profile(spark.conf.get)
+    notify = partial(_report_waiting, on_event)
+    profile = task_profile(spark.conf.get)
+    restarts = Restarts(spark, plan.world, max_restarts, notify, profile)
     last: list[_Attempt] = []
 
     def attempt(generation: int) -> Event:
@@ -147,7 +149,7 @@ class _Attempt:
         self._rows = rows
         self._generation = generation
         self._token = secrets.token_hex(32)
-        self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._coordinator: Any = None
         self._live: LiveEvents | None = None  # with Spark Connect
         # Whether the ranks write to this process's standard error, as its JVM is the executor.
@@ -196,21 +198,22 @@ class _Attempt:
         from hearth import HearthError
 
         result, drained = None, False
-        slots = SlotWait(self._spark, self._plan.world, partial(_report_waiting, on_event))
-        slots.profile = self._access.profile
+        notify = partial(_report_waiting, on_event)
+        slots = SlotWait(self._spark, self._plan.world, notify, profile=self._access.profile)
         while result is None or not drained:
-            kind, value = self._next(slots)
-            if kind == "event":
+            message = self._next(slots)
+            kind, value = message.kind, message.value
+            if kind is Kind.EVENT:
                 on_event(value)
-            elif kind == "failure":
+            elif kind is Kind.FAILURE:
                 failure = self._task_failure(value)
                 raise Lost(failure) if failure.is_loss else failure.error()
-            elif kind == "error":
+            elif kind is Kind.ERROR:
                 reason = self._reason(value)
                 raise reason from reason.__cause__
-            elif kind == "drained":
+            elif kind is Kind.DRAINED:
                 drained = True
-            elif kind == "finished":
+            elif kind is Kind.FINISHED:
                 self._done = value
             else:  # the last events may not have reached the inbox yet
                 result = value
@@ -224,7 +227,7 @@ class _Attempt:
             raise Lost(Failure.of(result[0]))
         return result[0]
 
-    def _next(self, slots: SlotWait) -> tuple[str, Any]:
+    def _next(self, slots: SlotWait) -> Message:
         """The next message. Raises HearthError if ranks that have not started lack slots.
 
         Spark checks the slots of a barrier stage once, and then waits for them forever. It also
@@ -232,12 +235,12 @@ class _Attempt:
         """
         while not self._started:
             try:
-                word = self._inbox.get(timeout=_SLOTS_WAIT_S)
+                message = self._inbox.get(timeout=_SLOTS_WAIT_S)
             except queue.Empty:
                 slots.look()
             else:
                 self._started = True
-                return word
+                return message
         # Remote files are still being stored when all ranks are done, which may take longer.
         ends_now = self._plan.remote is None and not self._ending.is_set()
         late = self._done is not None and ends_now
@@ -245,7 +248,7 @@ class _Attempt:
             return self._inbox.get(timeout=_RESULT_WAIT_S if late else None)
         except queue.Empty:
             self._overdue = True
-            return "result", [self._done]
+            return Message(Kind.RESULT, [self._done])
 
     def _task_failure(self, failure: dict[str, Any]) -> Failure:
         """The failure. If a rank was lost, the error of its task, which ends the job, says more."""
@@ -253,11 +256,11 @@ class _Attempt:
         deadline = time.monotonic() + _TASK_FAILURE_WAIT_S
         while known.closed:
             try:
-                kind, value = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+                message = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 break
-            if kind == "error":  # the job has ended: no more events follow
-                return known.explained_by(Failure.find(str(value)))
+            if message.kind is Kind.ERROR:  # the job has ended: no more events follow
+                return known.explained_by(Failure.find(str(message.value)))
         return known
 
     def _close_coordinator(self) -> None:
@@ -333,18 +336,19 @@ class _Attempt:
             total = local + remote
             text = f"ranks read {total} bytes of files, {100 * local / total:.0f} % of"
             line = {"event": "log", "level": "I", "text": f"{text} them on their own hosts"}
-            self._inbox.put(("event", line))
+            self._inbox.put(Message(Kind.EVENT, line))
         return [event for event in events if event not in read]
 
     def _put_end(self, job: SparkJob) -> None:
         failed = job.error is not None
-        self._inbox.put(("error", job.error) if failed else ("result", job.result))
+        message = Message(Kind.ERROR, job.error) if failed else Message(Kind.RESULT, job.result)
+        self._inbox.put(message)
 
     def _pump_events(self) -> None:
         """Moves live events into the inbox until a rank fails or the coordinator is closed."""
         done: Event | None = None
         if self._live is not None:
-            self._live.take_all(lambda event: self._inbox.put(("event", event)))
+            self._live.take_all(lambda event: self._inbox.put(Message(Kind.EVENT, event)))
         while self._coordinator is not None:
             ending = self._ending.is_set()
             event = self._coordinator.next_event(_EVENT_WAIT_S)
@@ -357,21 +361,21 @@ class _Attempt:
                 if isinstance(value, dict) and (event[0] == 0 or not ended):
                     if self._local and value.get("event") == "log":
                         value["on_stderr"] = True
-                    self._inbox.put(("event", value))
+                    self._inbox.put(Message(Kind.EVENT, value))
             elif ending:
                 break
             elif (failure := self._coordinator.failure()) is not None:
-                self._inbox.put(("failure", failure))
+                self._inbox.put(Message(Kind.FAILURE, failure))
                 return
             elif done is not None and self._coordinator.finished():
-                self._inbox.put(("finished", done))
+                self._inbox.put(Message(Kind.FINISHED, done))
                 done = None
-        self._inbox.put(("drained", None))
+        self._inbox.put(Message(Kind.DRAINED))
 
     def _report_dropped(self, lines: int) -> None:
         if lines:
             text = f"{lines} log lines arrived too fast to be shown here; see the executors' logs"
-            self._inbox.put(("event", {"event": "log", "level": "W", "text": text}))
+            self._inbox.put(Message(Kind.EVENT, {"event": "log", "level": "W", "text": text}))
 
 
 @contextmanager

@@ -84,7 +84,6 @@ class LiveEvents:
     def missed(self, kept: Sequence[Event]) -> list[Event]:
         """The events of the result that were not received live; the reason first, if none was. Call
         it after take_all() has returned.
-        Once take_all() has returned.
         """
         missed = [event for event in kept if event["number"] not in self._came]
         if missed and not self._came:
@@ -93,6 +92,7 @@ class LiveEvents:
         return missed
 
     def close(self) -> None:
+        """Stops receiving; take_all() returns once it has passed on the received events."""
         self._ending.set()
         if self._coordinator is not None:
             self._coordinator.close()

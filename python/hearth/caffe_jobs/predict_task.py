@@ -108,6 +108,7 @@ class Predictor:
             # Otherwise the trainer has ended; its own event says why.
 
     def close(self) -> None:
+        """Ends the trainer, closes both rings and removes the temporary files."""
         self._trainer.close()
         self._input.close()
         self._output.close()

@@ -83,6 +83,7 @@ class TrainerProcess:
 
     @property
     def pid(self) -> int:
+        """The trainer's process id."""
         return self._process.pid
 
     def wait(self) -> Event:

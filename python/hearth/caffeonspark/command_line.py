@@ -78,7 +78,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _run(cluster: tuple[str | None, dict[str, str]], arguments: list[str], started: Started) -> int:
-    """`cluster`: Spark's master, if set, and Spark settings."""
+    """Runs the job on `cluster`: an optional Spark master, and settings."""
     from hearth.caffeonspark.config import Config
     from hearth.caffeonspark.flag_files import check_before_start
     from hearth.spark import session as spark_session

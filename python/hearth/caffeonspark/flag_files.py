@@ -28,9 +28,11 @@ class FlagFiles:
 
     @classmethod
     def of(cls, spark: Any) -> FlagFiles:
+        """The files that a Spark session can reach."""
         return cls(HadoopFiles.of(spark), default_file_system(spark))
 
     def is_local(self, uri: str) -> bool:
+        """Whether the driver finds `uri` in its own file system."""
         return not is_remote(uri if scheme(uri) else self._default_fs)
 
     def input(self, flag: str, uri: str) -> str:

@@ -46,6 +46,7 @@ class Writer:
         """Does nothing: the file is written completely when the block ends."""
 
     def sealed(self) -> SealedFile:
+        """The number of bytes written and their checksum."""
         return SealedFile(self.bytes, self._sum.hexdigest())
 
 
@@ -125,6 +126,7 @@ class Checkpoint:
     _ends: ExitStack
 
     def close(self) -> None:
+        """Closes the files."""
         self._ends.close()
 
 

@@ -51,6 +51,7 @@ class RingMemory:
             return size
 
     def give_back(self, size: int) -> None:
+        """Makes `size` bytes available again."""
         with self._lock:
             self._free += size
 

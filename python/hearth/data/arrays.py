@@ -21,6 +21,7 @@ class Arrays:
 
     @property
     def invalid(self) -> int:
+        """The number of rows that were replaced."""
         return len(self.invalid_index)
 
 

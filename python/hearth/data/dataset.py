@@ -9,16 +9,20 @@ class Plan(Protocol):
     """Which rank owns each partition, and the rank of this process."""
 
     @property
-    def owners(self) -> tuple[int, ...]: ...
+    def owners(self) -> tuple[int, ...]:
+        """The rank that owns each partition."""
 
     @property
-    def world(self) -> int: ...
+    def world(self) -> int:
+        """The number of ranks."""
 
     @property
-    def identity(self) -> str: ...
+    def identity(self) -> str:
+        """A hash of the partitions and their owners."""
 
     @property
-    def owned(self) -> list[int]: ...
+    def owned(self) -> list[int]:
+        """The partitions of this rank, in order."""
 
 
 class Dataset(Protocol):

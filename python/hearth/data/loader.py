@@ -14,7 +14,7 @@ import numpy as np
 from hearth.data.arrays import batch_arrays
 from hearth.data.delivered import note_delivered
 from hearth.data.map_processes import MapProcesses
-from hearth.data.options import WEIGHT, LoaderOptions, making
+from hearth.data.options import WEIGHT, LoaderOptions, batch_maker
 from hearth.data.position import (
     VERSION,
     Pass,
@@ -26,7 +26,7 @@ from hearth.data.position import (
     remaining,
 )
 from hearth.data.prefetch import Iteration, prefetched
-from hearth.data.steps import Made, Repeated, Step
+from hearth.data.steps import PreparedBatch, Repeated, Step
 from hearth.errors import invalid
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Rows after a batch that may replace those of a batch without decodable rows.
 _SPARE_ROWS, _SPARE_AT_ONCE = 1024, 16
-_LEFT = (
+_STALE_ITERATION = (
     "this iteration over dataset {!r} (epoch {}) is no longer valid: another one has started, or "
     "set_epoch() or load_state_dict() was called, and a loader has one position; to iterate twice "
     "at the same time open the dataset twice by ctx.dataset()"
@@ -54,7 +54,7 @@ class Loader:
         invalid_rows: rows so far that a transform could not decode, and that were replaced.
     """
 
-    _ELSEWHERE = (
+    _WRONG_PROCESS = (
         "a loader cannot be copied or used in another process, as it counts the rows that it "
         "delivers: use it in the process that called ctx.dataset(), and call ctx.dataset() again "
         "for another loader; map_in='processes' prepares batches in other processes"
@@ -73,8 +73,8 @@ class Loader:
         """
         self._dataset = dataset
         self._options = options
-        self._making = making(collate, options.map)
-        if options.map_in == "processes" and self._making is None:
+        self._make_batch = batch_maker(collate, options.map)
+        if options.map_in == "processes" and self._make_batch is None:
             raise invalid("map_in is 'processes', but map is not set: set it")
         self._position = Position(0, [Pass(dataset.plan.owners)])
         self._fresh = True  # the next iteration starts at the position
@@ -85,7 +85,7 @@ class Loader:
 
     def __reduce__(self) -> Any:
         """Refuses copies: each would have a position that does not match the delivered rows."""
-        raise invalid(self._ELSEWHERE)
+        raise invalid(self._WRONG_PROCESS)
 
     @property
     def batch_size(self) -> int:
@@ -99,6 +99,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
+        """The current epoch, from 0."""
         return self._position.epoch
 
     def __len__(self) -> int:
@@ -217,7 +218,7 @@ class Loader:
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise invalid(self._ELSEWHERE)
+            raise invalid(self._WRONG_PROCESS)
 
     def _batches(self) -> Iterator[Any]:
         """The batches of an iteration; an exception takes the position of a failed batch."""
@@ -227,20 +228,20 @@ class Loader:
             self._fresh, position = False, self._position
         options, make = self._options, self._make
         steps = self._guarded(self._epoch_batches(position))
-        finish = partial(self._finish, position, make)
+        prepare = partial(self._prepare, position, make)
         depth = max(options.prefetch, options.workers)
-        for future in prefetched(steps, finish, options.workers, depth):
+        for future in prefetched(steps, prepare, options.workers, depth):
             if position is not self._position:
-                raise invalid(_LEFT.format(self._dataset.name, position.epoch))
+                raise invalid(_STALE_ITERATION.format(self._dataset.name, position.epoch))
             if (error := future.exception()) is not None:
                 yield error
                 continue
-            made = future.result()
-            position.passes[-1] = Pass(position.passes[-1].owners, made.last)
-            self.repeated_rows += made.repeated
-            self.invalid_rows += made.invalid
-            note_delivered(made.rows)
-            yield made.batch
+            prepared = future.result()
+            position.passes[-1] = Pass(position.passes[-1].owners, prepared.last)
+            self.repeated_rows += prepared.repeated
+            self.invalid_rows += prepared.invalid
+            note_delivered(prepared.rows)
+            yield prepared.batch
         if position is self._position:
             self._begin_epoch(position.epoch + 1)
 
@@ -322,9 +323,9 @@ class Loader:
         size = self._options.batch_size
         return rows // size if self._options.drop_last else -(-rows // size)
 
-    def _finish(
+    def _prepare(
         self, position: Position, make: Callable[[Any, Any], Any] | None, batch: Step
-    ) -> Made:
+    ) -> PreparedBatch:
         """A batch of the iteration with `position`. Thread-safe."""
         options, rows = self._options, batch.rows
         spare = self._spare(position, batch.last)
@@ -335,10 +336,10 @@ class Loader:
             weights[batch.own :] = 0
             weights[arrays.invalid_index] = 0
             values[WEIGHT] = weights
-        made = self._convert(values, options.columns is not None)
+        prepared = self._convert(values, options.columns is not None)
         if make is not None:
             try:
-                made = make(made, rows.ids())
+                prepared = make(prepared, rows.ids())
             except Exception as error:
                 first, epoch = batch.last - rows.count, position.epoch
                 where = (
@@ -349,16 +350,17 @@ class Loader:
                     raise invalid(f"StopIteration was raised {where}") from error
                 error.add_note(where)
                 raise
-        made = self._finished(made)
-        return Made(made, batch.last, rows.count, rows.count - batch.own, arrays.invalid)
+        prepared = self._for_program(prepared)
+        repeated = rows.count - batch.own
+        return PreparedBatch(prepared, batch.last, rows.count, repeated, arrays.invalid)
 
     @cached_property
     def _make(self) -> Callable[[Any, Any], Any] | None:
         """The function that makes the program's batch of (batch, seeds of its rows); starts worker
         processes if needed."""
-        if self._making is None or self._options.map_in == "threads":
-            return self._making
-        return MapProcesses(self._making, self._options.workers, self._dataset.name).call
+        if self._make_batch is None or self._options.map_in == "threads":
+            return self._make_batch
+        return MapProcesses(self._make_batch, self._options.workers, self._dataset.name).call
 
     def _spare(self, position: Position, at: int) -> Iterator[Any]:
         """The rows after a batch, up to a limit, read on demand."""
@@ -392,6 +394,6 @@ class Loader:
         """The batch in the framework's types."""
         return tuple(values.values()) if as_tuple else values
 
-    def _finished(self, batch: Any) -> Any:
+    def _for_program(self, batch: Any) -> Any:
         """The batch for the program, from the output of map."""
         return batch

@@ -71,7 +71,7 @@ def _whole(name: str, value: Any) -> int:
     return operator.index(value)
 
 
-def making(
+def batch_maker(
     collate: Callable[[Any], Any] | None, function: Callable[..., Any] | None
 ) -> Callable[[Any, Any], Any] | None:
     """The function that makes a batch of (batch, seeds): `collate`, then function(batch), or

@@ -52,8 +52,8 @@ def check_state(name: str, state: Any) -> None:
     if not isinstance(state, Mapping) or state.get("version") != VERSION:
         found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
         raise invalid(
-            f"a state of dataset {name!r} has version {found}: give what state_dict() of a loader "
-            "gave"
+            f"a state of dataset {name!r} has version {found}: pass a value returned by "
+            "Loader.state_dict()"
         )
     if (other := state.get("dataset", name)) != name:
         raise invalid(
@@ -70,8 +70,8 @@ def check_state(name: str, state: Any) -> None:
     }
     if damaged := [key for key, is_sound in sound.items() if not is_sound]:
         raise invalid(
-            f"a state of dataset {name!r} is damaged ({damaged[0]}): give what state_dict() of a "
-            "loader gave"
+            f"a state of dataset {name!r} is damaged ({damaged[0]}): pass a value returned by "
+            "Loader.state_dict()"
         )
 
 

@@ -16,7 +16,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Made:
+class PreparedBatch:
     """A batch for the program, and the counts to add once it is delivered."""
 
     batch: Any

@@ -46,6 +46,7 @@ class StreamedRows:
 
     @property
     def count(self) -> int:
+        """The number of columns."""
         return len(self._columns)
 
     def gather(self, name: str, ragged: bool = False) -> Any:
@@ -205,12 +206,15 @@ class StreamedDataset:
         return StreamReader(self._source, self.plan.owned, seed, mode)
 
     def columns(self) -> list[str]:
+        """The names of the columns."""
         return list(self._source.schema().names)
 
     def totals(self) -> tuple[list[int], list[str]]:
+        """(rows, hash of the rows) of each partition."""
         return self._totals
 
     def known_partitions(self) -> list[list[Any] | None] | None:
+        """[rows, hash] of each partition."""
         return [list(known) for known in zip(*self._totals, strict=True)]
 
     def check(self) -> None:

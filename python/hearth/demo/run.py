@@ -25,6 +25,7 @@ KIND = {"memory": "png", "cos": "raw"}  # table by layer
 
 
 def solver_file(layer: str) -> str:
+    """The name of the solver's file for a data layer: memory or cos."""
     return f"lenet_{layer}_solver.prototxt"
 
 
@@ -39,6 +40,7 @@ def require_extras() -> None:
 
 
 def announce(step: int, text: str) -> None:
+    """Prints the title of a step of the demo."""
     print(f"\n[{step}/5] {text}", flush=True)
 
 

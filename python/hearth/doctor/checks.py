@@ -31,6 +31,7 @@ def judge(survey: Survey) -> list[Finding]:
 
 
 def spark(survey: Survey) -> Finding:
+    """Checks the versions of Spark and of its Java."""
     facts = survey.spark
     version = tuple(map(int, facts["version"].split(".")[:2]))
     text = f"Spark {facts['version']}, master {facts['master']}"
@@ -43,6 +44,7 @@ def spark(survey: Survey) -> Finding:
 
 
 def executors(survey: Survey) -> Finding:
+    """Reports the executors that answered, and their hosts."""
     if problem := survey.spark.get("executors_problem"):
         return Finding("executors", problem, "problem")
     hosts = sorted({facts["host"] for facts in survey.executors})
@@ -51,6 +53,7 @@ def executors(survey: Survey) -> Finding:
 
 
 def python(survey: Survey) -> Finding | None:
+    """Checks that all executors run the driver's Python version."""
     own = survey.driver["python"]
     others = _by_value(survey, lambda facts: facts["python"])
     if all(value.split(".")[:2] == own.split(".")[:2] for value in others):
@@ -60,6 +63,7 @@ def python(survey: Survey) -> Finding | None:
 
 
 def hearth(survey: Survey) -> Finding | None:
+    """Checks that all executors can load the driver's version of Hearth."""
     own = survey.driver["hearth"] or __version__
     others = _by_value(survey, lambda facts: facts["hearth"] or "missing")
     broken = _by_value(survey, lambda facts: facts["hearth"] and facts["native"])
@@ -77,6 +81,7 @@ def hearth(survey: Survey) -> Finding | None:
 
 
 def packages(survey: Survey) -> Finding | None:
+    """Checks that packages have the driver's versions on all executors."""
     own = survey.driver["packages"]
     differing = []
     for name, version in own.items():
@@ -93,6 +98,7 @@ def packages(survey: Survey) -> Finding | None:
 
 
 def glibc(survey: Survey) -> Finding | None:
+    """Checks that the C library is new enough for the wheel."""
     found = _by_value(survey, lambda facts: facts["glibc"] or "another C library")
     if all(_is_at_least(value, LEAST_GLIBC) for value in found):
         return Finding("glibc", _with_hosts(found))
@@ -102,6 +108,7 @@ def glibc(survey: Survey) -> Finding | None:
 
 
 def cores_and_memory(survey: Survey) -> Finding | None:
+    """Reports cores, memory and architecture of all hosts."""
     found = _by_value(
         survey, lambda f: f"{f['cores']} cores, {f['memory_gib']} GiB, {f['machine']}"
     )
@@ -109,6 +116,7 @@ def cores_and_memory(survey: Survey) -> Finding | None:
 
 
 def open_files(survey: Survey) -> Finding | None:
+    """Checks the limit of open files."""
     few = _by_value(
         survey, lambda facts: facts["open_files"], lambda limit: limit < LEAST_OPEN_FILES
     )
@@ -139,6 +147,7 @@ def scratch(survey: Survey) -> Finding | None:
 
 
 def home(survey: Survey) -> Finding | None:
+    """Checks that the home folder can be written."""
     found = _by_value(survey, lambda facts: facts["home"], bool)
     if not found:
         return Finding("home folder", "writable")
@@ -162,6 +171,7 @@ def user(survey: Survey) -> Finding | None:
 
 
 def shared_memory(survey: Survey) -> Finding | None:
+    """Checks that processes can share memory by memfd_create."""
     none = _by_value(survey, lambda facts: facts["memfd"], bool)
     if none:
         advice = (
@@ -182,6 +192,7 @@ def shared_memory(survey: Survey) -> Finding | None:
 
 
 def driver_address(survey: Survey) -> Finding | None:
+    """Checks that the executors can connect to the driver."""
     if survey.spark.get("listen_problem"):
         advice = "free the ports, or name others by spark.hearth.coordinator.port"
         return Finding("driver's address", survey.spark["listen_problem"], "problem", advice)
@@ -200,6 +211,7 @@ def driver_address(survey: Survey) -> Finding | None:
 
 
 def between_executors(survey: Survey) -> Finding | None:
+    """Checks that the executors can connect to each other."""
     taken = _by_value(survey, lambda facts: facts["mesh_problem"], bool)
     if taken:
         advice = "free the ports, or name others by spark.hearth.mesh.port"
@@ -234,6 +246,7 @@ def ports(survey: Survey) -> Finding | None:
 
 
 def clock(survey: Survey) -> Finding | None:
+    """Checks that the hosts' clocks agree."""
     found = {
         facts["host"]: facts["clock_ahead_s"]
         for facts in survey.executors
@@ -250,6 +263,7 @@ def clock(survey: Survey) -> Finding | None:
 
 
 def file_system(survey: Survey) -> Finding | None:
+    """Reports the default file system and whether it requires Kerberos."""
     uri = survey.spark.get("file_system")
     if not uri:
         return None
@@ -261,6 +275,7 @@ def file_system(survey: Survey) -> Finding | None:
 
 
 def gpus(survey: Survey) -> Finding | None:
+    """Checks the GPUs that Spark assigns to a task against those that the tasks see."""
     asked = survey.spark["gpus_of_a_task"]
     found = _by_value(survey, lambda facts: _gpu_text(facts["gpus"]))
     broken = _by_value(survey, lambda facts: _gpu_problem(facts["gpus"]), bool)

@@ -46,6 +46,7 @@ def facts() -> dict:
 
 
 def version_of(package):
+    """The installed version of a package; None if there is none."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -61,6 +62,7 @@ def module_version(name):
 
 
 def import_problem(module):
+    """Why a module cannot be imported; None if it can."""
     try:
         importlib.import_module(module)
     except Exception as error:
@@ -90,6 +92,7 @@ def memfd_problem():
 
 
 def free_mib(folder):
+    """Free space of a folder's disk in MiB; None if there is no such folder."""
     try:
         return shutil.disk_usage(folder).free // 2**20
     except OSError:
@@ -103,6 +106,7 @@ def scratch_folders():
 
 
 def folder_facts(folder):
+    """Facts of a folder for temporary files: whether it can be written, and its free space."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"hearth")
@@ -122,6 +126,7 @@ def home_problem():
 
 
 def user_problem():
+    """Why Python cannot find the name of this user; None if it can."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -147,6 +152,7 @@ def gpus():
 
 
 def torch_problem():
+    """Why torch cannot be used; None if it can."""
     if version_of("torch") is None:
         return "torch is not installed"
     import torch

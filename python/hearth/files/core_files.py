@@ -29,9 +29,11 @@ class CoreFiles:
         use_core_as_hadoop_user()
 
     def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder with that name."""
         return self._core.stat_file(uri) is not None
 
     def names(self, folder: str) -> list[str]:
+        """The names in a folder; empty if the folder does not exist."""
         try:
             listed = self._core.list_folder(folder)
         except FileNotFoundError:
@@ -39,7 +41,8 @@ class CoreFiles:
         return [status.uri.rstrip("/").rpartition("/")[2] for status in listed]
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """As HadoopFiles.located(), without blocks."""
+        """(URI, bytes, whether it is a folder, modification time, no blocks) of each entry; as from
+        HadoopFiles.located()."""
         status = self._core.stat_file(uri)
         if status is None:
             raise NotFoundError(f"{uri} does not exist")
@@ -47,30 +50,37 @@ class CoreFiles:
             yield file.uri, file.size, file.is_folder, file.modified_ms, []
 
     def status(self, uri: str) -> tuple[int, int] | None:
+        """(bytes, modification time in ms since 1970) of a file; None if it is missing."""
         found = self._core.stat_file(uri)
         return None if found is None or found.is_folder else (found.size, found.modified_ms)
 
     def open_input(self, uri: str) -> Any:
+        """A file with read(size), seek() and close()."""
         path = local_path(uri)
         if path is not None:
             return open(path, "rb")
         return io.BufferedReader(CoreInput(self._core.InputFile(uri)), 1 << 20)
 
     def open_output(self, uri: str) -> Any:
+        """A new file, which appears under its name when it is committed."""
         return self._core.OutputFile(uri)  # HDFS creates parent folders
 
     def make_folder(self, uri: str) -> None:
+        """Creates the folder and its parents."""
         self._core.make_folders(uri)
 
     def rename(self, uri: str, other: str) -> None:
+        """Renames a file or folder; a local one survives a power failure."""
         self._core.rename_file(uri, other)
         if (path := local_path(other)) is not None:
             _sync_folder(os.path.dirname(path))
 
     def remove(self, folder: str) -> None:
+        """Removes a folder and its contents."""
         self._core.delete_file(folder, recursive=True)
 
     def fetch(self, uri: str, path: str) -> None:
+        """Copies a file to the local `path`."""
         source, at = self._core.InputFile(uri), 0
         with open(path, "wb") as target:
             while block := source.read_at(at, _COPY_BYTES):
@@ -78,6 +88,7 @@ class CoreFiles:
                 at += len(block)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
+        """Copies local files into a folder, which must exist."""
         for path in paths:
             target = self.open_output(f"{folder}/{Path(path).name}")
             try:

@@ -21,7 +21,8 @@ from hearth.native.failure import Failure
 class Output(Protocol):
     """A file being written. One thread uses it."""
 
-    def append(self, data: bytes) -> None: ...
+    def append(self, data: bytes) -> None:
+        """Adds bytes to the end of the file."""
 
     def commit(self) -> None:
         """Publishes the file under its name."""
@@ -40,13 +41,15 @@ class FileSystem(Protocol):
 
     renames_folders: bool
 
-    def exists(self, uri: str) -> bool: ...
+    def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder with that name."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder; empty if the folder does not exist."""
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """As HadoopFiles.located()."""
+        """(URI, bytes, whether it is a folder, modification time in ms since 1970, blocks) of each
+        entry of a folder, or of the file."""
 
     def status(self, uri: str) -> tuple[int, int] | None:
         """(bytes, modification time in ms since 1970) of a file; None if it is missing."""
@@ -54,12 +57,14 @@ class FileSystem(Protocol):
     def open_input(self, uri: str) -> Any:
         """A file with read(size), seek() and close()."""
 
-    def open_output(self, uri: str) -> Output: ...
+    def open_output(self, uri: str) -> Output:
+        """A new file, which appears under its name when it is committed."""
 
     def make_folder(self, uri: str) -> None:
         """Creates the folder and its parents."""
 
-    def rename(self, uri: str, other: str) -> None: ...
+    def rename(self, uri: str, other: str) -> None:
+        """Renames a file or folder; replaces an existing file."""
 
     def remove(self, folder: str) -> None:
         """Removes a folder and its contents."""

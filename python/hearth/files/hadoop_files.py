@@ -63,6 +63,7 @@ class HadoopFiles:
             return str(system.makeQualified(target).toString())
 
     def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder with that name."""
         with self._refusals(uri):
             system, path = self._open(uri)
             return bool(system.exists(path))

@@ -40,6 +40,7 @@ class InputFile:
         return open_uri(self.uri)
 
     def size(self) -> int:
+        """The size in bytes."""
         size: int = self._file.size()
         return size
 

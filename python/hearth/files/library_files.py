@@ -71,7 +71,7 @@ def library_knows(uri: str) -> bool:
 
 
 class LibraryFiles:
-    """As file_system.FileSystem, with HadoopFiles' methods. Thread-safe; stateless.
+    """A file_system.FileSystem with HadoopFiles' methods. Thread-safe; stateless.
 
     Methods raise HearthError, one line with the path, the reason and a code; open files raise the
     library's own errors.
@@ -84,6 +84,7 @@ class LibraryFiles:
         return uri
 
     def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder with that name."""
         with self._at(uri) as (system, path):
             return _type(system, path) != "NotFound"
 
@@ -93,7 +94,8 @@ class LibraryFiles:
             return sorted(info.base_name for info in listed(system, path))
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """As HadoopFiles.located(), without blocks."""
+        """(URI, bytes, whether it is a folder, modification time, no blocks) of each entry; as from
+        HadoopFiles.located()."""
         with self._at(uri) as (system, path):
             info = system.get_file_info(path)
             if info.type.name == "File":
@@ -139,6 +141,7 @@ class LibraryFiles:
             system.delete_file(probe)
 
     def fetch(self, uri: str, path: str) -> None:
+        """Copies a file to the local `path`."""
         with (
             self._at(uri) as (system, source),
             system.open_input_stream(source) as remote,
@@ -147,6 +150,7 @@ class LibraryFiles:
             shutil.copyfileobj(remote, local, _COPY_BYTES)
 
     def store(self, paths: Sequence[str], folder: str) -> None:
+        """Copies local files into a folder, which is created."""
         with self._at(folder) as (system, place):
             for path in paths:
                 target = f"{place}/{Path(path).name}"
@@ -154,6 +158,7 @@ class LibraryFiles:
                     shutil.copyfileobj(local, remote, _COPY_BYTES)
 
     def status(self, uri: str) -> tuple[int, int] | None:
+        """(bytes, modification time in ms since 1970) of a file; None if it is missing."""
         with self._at(uri) as (system, path):
             info = system.get_file_info(path)
             if info.type.name != "File":
@@ -161,21 +166,26 @@ class LibraryFiles:
             return int(info.size or 0), (info.mtime_ns or 0) // 1_000_000
 
     def open_input(self, uri: str) -> Any:
+        """A file with read(size), seek() and close()."""
         with self._at(uri) as (system, path):
             return system.open_input_file(path)
 
     def open_output(self, uri: str) -> LibraryOutput:
+        """A new file, which may be visible before it is complete."""
         with self._at(uri) as (system, path):
             return LibraryOutput(system.open_output_stream(path))
 
     def make_folder(self, uri: str) -> None:
+        """Creates the folder and its parents."""
         with self._at(uri) as (system, path):
             system.create_dir(path, recursive=True)
 
     def rename(self, uri: str, other: str) -> None:
+        """Raises UnimplementedError."""
         raise UnimplementedError("renaming folders is not supported")
 
     def remove(self, folder: str) -> None:
+        """Removes a folder and its contents."""
         with self._at(folder) as (system, path):
             system.delete_dir(path)
 
@@ -201,9 +211,11 @@ class LibraryOutput:
         self._stream = stream
 
     def append(self, data: bytes) -> None:
+        """Adds bytes to the end of the file."""
         self._stream.write(data)
 
     def commit(self) -> None:
+        """Completes the file."""
         self._stream.close()
 
     def discard(self) -> None:
@@ -219,9 +231,11 @@ class LibraryInput:
         self._file = system.open_input_file(path)
 
     def size(self) -> int:
+        """The size in bytes."""
         return self._file.size()
 
     def read_at(self, at: int, size: int) -> bytes:
+        """Up to `size` bytes from an offset; fewer only at the end."""
         with self._lock:
             self._file.seek(at)
             return self._file.read(size)

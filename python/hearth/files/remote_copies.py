@@ -34,12 +34,15 @@ class RemoteCopies:
         self._core: CoreFiles | None = CoreFiles()
 
     def fetch(self, uri: str, path: str) -> None:
+        """Copies a file to the local `path`."""
         self._by_either(uri, lambda copies: copies.fetch(uri, path))
 
     def store(self, paths: Sequence[str], folder: str) -> None:
+        """Copies local files into a folder."""
         self._by_either(folder, lambda copies: copies.store(paths, folder))
 
     def names(self, folder: str) -> list[str]:
+        """The names in a folder; empty if the folder does not exist."""
         return self._by_either(folder, lambda copies: copies.names(folder))
 
     def _by_either(self, uri: str, act: Callable[[Any], Result]) -> Result:

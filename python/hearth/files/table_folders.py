@@ -21,8 +21,11 @@ _MARKS = {"_delta_log": _DELTA, ".hoodie": _HUDI, "_spark_metadata": _STREAM}
 class Listing(Protocol):
     """The subset of FileSystem and HadoopFiles that is needed."""
 
-    def exists(self, uri: str) -> bool: ...
-    def names(self, folder: str) -> Iterable[str]: ...
+    def exists(self, uri: str) -> bool:
+        """Whether there is a file or folder with that name."""
+
+    def names(self, folder: str) -> Iterable[str]:
+        """The names in a folder."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class NewFile:
         self.name = name
 
     def write(self, batch: Any) -> None:
+        """Adds the rows of a record batch."""
         self._writer.write(batch)
 
 

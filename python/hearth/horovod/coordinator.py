@@ -7,8 +7,8 @@ complete here. So no two ranks wait for each other in different operations.
 
 from __future__ import annotations
 
+import logging
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +18,8 @@ from typing import Any
 
 from hearth.horovod.agreement import agree
 from hearth.horovod.variables import number
+
+logger = logging.getLogger(__name__)
 
 Message = dict[str, Any]
 Send = Callable[[Message], None]
@@ -195,7 +197,7 @@ class Coordinator:
                 self._send_all([_failed(*key, list(waiting.calls), text)])
             elif 0 < _STALL_WARNING_S <= age and not waiting.warned:
                 waiting.warned = True
-                print(f"hearth.horovod: {text}", file=sys.stderr)
+                logger.warning(text)
 
 
 def _failed(set_id: int, name: str, ranks: list[int], text: str) -> Message:

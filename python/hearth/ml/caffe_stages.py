@@ -52,7 +52,7 @@ class _Columns(HasFeaturesCol, HasLabelCol, _HasBlobs):
         return self._set(labelCol=value)
 
     def _named(self, dataset: Any, conf: Config, is_training: bool) -> Any:
-        """The DataFrame with the columns that the layer reads added."""
+        """Returns the DataFrame plus the columns that the layer reads."""
         layer = conf.data_layer(is_training)
         message = layer.get(
             "cos_data_param" if layer["type"] == "CoSData" else "memory_data_param", {}

@@ -16,7 +16,7 @@ class KerasPredictor:
     """Calls a model with arrays in the order of its inputs, cast to their types."""
 
     def __init__(self, model: Any, names: Sequence[str]):
-        """`names`: of the arrays, for messages."""
+        """`names`: names of the input arrays, used in error messages."""
         self._model = model
         self._names = names
         self._kinds = [str(value.dtype) for value in getattr(model, "inputs", None) or []]

@@ -35,9 +35,11 @@ class Alone:
         """Does nothing: there are no other ranks."""
 
     def total(self, values: list[float]) -> list[float]:
+        """The values themselves: there are no other ranks."""
         return values
 
     def share(self, data: bytes) -> bytes:
+        """The bytes themselves."""
         return data
 
 
@@ -51,13 +53,16 @@ class TensorFlowRanks:
         self.rank, self.size, self._hvt = hvt.rank(), hvt.size(), hvt
 
     def join(self, optimizer: Any) -> None:
+        """Makes an optimizer apply the mean of the ranks' gradients."""
         self._hvt.DistributedOptimizer(optimizer)
 
     def total(self, values: list[float]) -> list[float]:
+        """Sums over the ranks, bitwise equal on each."""
         found = self._hvt.allreduce(np.array(values, np.float64), "sum", name="figures")
         return [float(value) for value in found.numpy()]
 
     def share(self, data: bytes) -> bytes:
+        """Rank 0's bytes."""
         [size] = self.total([float(len(data)) if self.rank == 0 else 0.0])
         own = data if self.rank == 0 else bytes(int(size))
         found = self._hvt.broadcast(np.frombuffer(own, np.uint8), name="checkpoint")
@@ -74,6 +79,7 @@ class TorchRanks:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def join(self, optimizer: Any) -> None:
+        """Makes an optimizer apply the mean of the ranks' gradients."""
         own = type(optimizer).apply
 
         def apply(this: Any, grads: Any, trainable_variables: Any = None) -> Any:
@@ -83,6 +89,7 @@ class TorchRanks:
         object.__setattr__(optimizer, "apply", MethodType(apply, optimizer))
 
     def total(self, values: list[float]) -> list[float]:
+        """Sums over the ranks, bitwise equal on each."""
         import torch
         import torch.distributed as dist
 
@@ -92,6 +99,7 @@ class TorchRanks:
         return found
 
     def share(self, data: bytes) -> bytes:
+        """Rank 0's bytes."""
         import torch
         import torch.distributed as dist
 

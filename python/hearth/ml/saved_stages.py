@@ -158,6 +158,7 @@ class StageWriter(DefaultParamsWriter):
             empty.write.mode("overwrite").text(path)
 
     def saveImpl(self, path: str) -> None:
+        """Writes the stage's Params, and its code and weights beside them."""
         super().saveImpl(path)
         files = StageFiles(self.sparkSession, path)
         stage: Any = self.instance
@@ -173,6 +174,7 @@ class StageReader(DefaultParamsReader):  # type: ignore[type-arg]
     """Loads stages of StageWriter, without unpickling anything."""
 
     def load(self, path: str) -> Any:
+        """The stage that was saved in `path`."""
         stage = super().load(path)
         files = StageFiles(self.sparkSession, path)
         about = json.loads(files.read(_ABOUT))

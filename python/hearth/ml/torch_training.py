@@ -69,6 +69,7 @@ class Trainer:
 
     @property
     def history(self) -> list[dict[str, Any]]:
+        """The metrics of each completed epoch."""
         return self.run["history"]
 
     def stop(self) -> None:

@@ -64,8 +64,8 @@ class Failure:
         return self.lost or self.code in ("unavailable", "deadline_exceeded")
 
     def explained_by(self, reported: Failure | None) -> Failure:
-        """The failure to report, of this one, the rendezvous' first, and of the one `reported` by
-        Spark's job, whichever came first.
+        """Returns whichever of this failure (the rendezvous' first) and `reported` (from Spark's
+        job) caused the other.
 
         A rank's own error is final. A loss is explained by what the task of the lost rank reports,
         and by an error because of which that rank ended.

@@ -39,14 +39,14 @@ Say = Callable[[dict[str, Any]], object]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """The measurements to make: names of SIZES and of TRANSPORTS."""
 
     sizes: Sequence[str] = tuple(SIZES)
     transports: Sequence[str] = TRANSPORTS
 
 
-def parsed(sizes: str, transports: str) -> Asked:
+def parsed(sizes: str, transports: str) -> Selection:
     """Parses the command line's comma-separated lists; "4KB" is "4 KB".
 
     Raises:
@@ -59,17 +59,17 @@ def parsed(sizes: str, transports: str) -> Asked:
         for value in given:
             if value not in known:
                 raise invalid(f"'{value}': it must be one of {', '.join(known)}")
-    return Asked([names[size] for size in wanted], ways)
+    return Selection([names[size] for size in wanted], ways)
 
 
-def measure(place: Place, asked: Asked, say: Say) -> None:
+def measure(place: Place, selection: Selection, say: Say) -> None:
     """Measures on this rank; all ranks call it with the same arguments. Only rank 0 reports.
 
     Raises ConnectionError, TimeoutError or HearthError if a rank is lost during it.
     """
     before = os.environ.get("HEARTH_TRANSPORT")
     try:
-        for transport in asked.transports:
+        for transport in selection.transports:
             os.environ["HEARTH_TRANSPORT"] = transport
             try:
                 rendezvous = place.rendezvous_of(f"bench-collective/{transport}")
@@ -79,7 +79,7 @@ def measure(place: Place, asked: Asked, say: Say) -> None:
                     say({"transport": transport, "problem": str(error).splitlines()[0]})
                 continue
             try:
-                for size in asked.sizes:
+                for size in selection.sizes:
                     figures = _measure_size(ranks, *SIZES[size])
                     if place.rank == 0:
                         way = {"transport": transport, "means": ranks.description}
@@ -138,7 +138,7 @@ def heading(ranks: int) -> str:
     )
 
 
-def between_processes(ranks: int, asked: Asked) -> Iterator[dict[str, Any]]:
+def between_processes(ranks: int, selection: Selection) -> Iterator[dict[str, Any]]:
     """Yields rank 0's messages as they arrive, with `ranks` processes on this machine.
 
     Raises:
@@ -158,7 +158,7 @@ def between_processes(ranks: int, asked: Asked) -> Iterator[dict[str, Any]]:
             )
             ends.callback(_end, process)
             processes.append(process)
-            _write(process, {"rank": rank, "world": ranks, "key": key, **asdict(asked)})
+            _write(process, {"rank": rank, "world": ranks, "key": key, **asdict(selection)})
         for line in processes[0].stdout:
             said = json.loads(line)
             if "published" not in said:
@@ -203,7 +203,7 @@ def main() -> None:
         )
 
     place = Place(given["rank"], given["world"], rendezvous_of)
-    measure(place, Asked(given["sizes"], given["transports"]), say)
+    measure(place, Selection(given["sizes"], given["transports"]), say)
 
 
 if __name__ == "__main__":

@@ -172,8 +172,8 @@ class Ranks:
         self._queue = self._group = self._member = None
 
     def leave(self) -> None:
-        """The first half of close(), without waiting. For closing several ranks, as rank 0's
-        close() waits for the others' leave()."""
+        """Announces that this rank leaves, without waiting. Call it on all ranks of a process
+        before close(): rank 0's close() waits for the others."""
         if self._left:
             return
         self._left = True

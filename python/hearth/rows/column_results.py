@@ -66,6 +66,7 @@ class ColumnResults:
         return self.batch.num_rows
 
     def slice(self, at: int, count: int) -> ColumnResults:
+        """`count` results from index `at`, without a copy."""
         return ColumnResults(self.batch.slice(at, count))
 
     def dumped(self) -> memoryview:
@@ -162,6 +163,7 @@ class ResultUnpickler(pickles.Unpickler):
     """Results of a node in the order sent: ColumnResults, or pickled values."""
 
     def load(self, data: Any, from_remote: bool) -> Any:
+        """The results of a task: columns as ColumnResults, anything else unpickled."""
         if bytes(data[:1]) == _STREAM:
             return loaded(data, from_remote)
         return super().load(data, from_remote)

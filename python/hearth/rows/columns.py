@@ -69,6 +69,7 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
+        """The names of the columns."""
         return self._batch.schema.names
 
     def like(self, other: Any) -> bool:
@@ -220,8 +221,8 @@ def _column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     found = batch.schema.get_all_field_indices(name)
     if len(found) != 1:
         raise invalid(
-            f"the rows have {len(found) or 'no'} column{'s'[: len(found)]} {name!r}: they have "
-            f"{', '.join(batch.schema.names)}"
+            f"the rows have {len(found) or 'no'} column{'s'[: len(found)]} {name!r}; their "
+            f"columns are {', '.join(batch.schema.names)}"
         )
     return batch.column(found[0])
 

@@ -80,7 +80,7 @@ class Dtype:
         elif self.real.kind in "Mm" and len(rest) == 3:
             self.real = _time(self.real.kind, rest[2])
         elif names is not None or fields is not None:
-            raise _refuse("an array with fields")
+            raise _refuse("an array with fields of an unknown type")
         if size not in (-1, self.real.itemsize):
             raise _refuse(f"an array of {self.real} with items of {size!r:.80} bytes")
         self.real = self.real.newbyteorder(order)
@@ -95,7 +95,7 @@ class Dtype:
 
 def _structure(names: Any, fields: Any, size: Any) -> np.dtype:
     if not isinstance(size, int) or not 0 < size < _LARGEST:
-        raise _refuse("an array with fields")
+        raise _refuse(f"an array with fields in items of {size!r:.80} bytes")
     formats = []
     for name in names:
         field = _dtype_of(fields[name][0])
@@ -113,7 +113,7 @@ def _time(kind: str, metadata: Any) -> np.dtype:
     if unit == b"generic":
         return np.dtype(f"{kind}8")
     if unit.decode() not in _UNITS or not 0 < number < _LARGEST:
-        raise _refuse("an array of times with an unknown unit")
+        raise _refuse(f"an array of times whose unit is {unit!r:.80}")
     return np.dtype(f"{kind}8[{int(number)}{unit.decode()}]")
 
 

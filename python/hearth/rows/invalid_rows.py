@@ -34,6 +34,7 @@ class InvalidRows:
 
     @property
     def said(self) -> str:
+        """The numbers as text, for a message."""
         return f"{self.count} of {self.given} rows cannot be used"
 
     @property
@@ -116,11 +117,13 @@ class PartsParam:
         self._on_change = on_change
 
     def zero(self, value: dict[str, InvalidRows]) -> dict[str, InvalidRows]:
+        """The value without any partition."""
         return {}
 
     def addInPlace(
         self, value: dict[str, InvalidRows], more: dict[str, InvalidRows]
     ) -> dict[str, InvalidRows]:
+        """Adds the counts of more partitions to `value`, and returns it."""
         value.update(more)
         if self._on_change is not None:
             self._on_change()

@@ -35,16 +35,16 @@ def launch_conf(
     Spark divides files, ranges and results of shuffles by the current number of cores, which
     changes after the loss of an executor, and in a later run. The user's settings are kept;
     otherwise rows are divided as for `pieces` cores; None: the current number. Spark sorts rows
-    before it distributes them, which steady frames do not need; these also have no shuffles whose
-    results Spark might divide.
+    before it distributes them, which deterministic frames do not need; these also have no shuffles
+    whose results Spark might divide.
     """
     default = str(pieces or cores(spark, world))
-    steady = all(map(is_steady, frames))
-    sort = "false" if steady else "true"
+    deterministic = all(map(is_deterministic, frames))
+    sort = "false" if deterministic else "true"
     conf = {**ARROW_CONF, "spark.sql.execution.sortBeforeRepartition": sort}
     pinned = ["spark.sql.leafNodeDefaultParallelism"]
     first = "spark.sql.adaptive.coalescePartitions.parallelismFirst"
-    if not steady and spark.conf.get(first, "true") == "true":
+    if not deterministic and spark.conf.get(first, "true") == "true":
         # Deprecated, which Spark logs whenever it is set, but there is no alternative.
         pinned.append("spark.sql.adaptive.coalescePartitions.minPartitionNum")
     for key in pinned:
@@ -65,25 +65,25 @@ def rank_rows(spark: SparkSession, frames: dict[str, DataFrame], world: int) -> 
     """One partition per rank: the rows of the streams, or one row per rank without streams.
 
     Rows are shuffled if their partitions do not fit. As blocks of a shuffle arrive in any order, a
-    rank's rows are then sorted by their content, or, which is faster, by their position in steady
-    frames.
+    rank's rows are then sorted by their content, or, which is faster, by their position in
+    deterministic frames.
     """
     if not frames:
         return spark.range(0, world, 1, world)
     if len(frames) == 1:
         return divided_rows(next(iter(frames.values())), world)[0]
-    return _shuffled(_in_one(frames), world, all(map(is_steady, frames.values())))
+    return _shuffled(_in_one(frames), world, all(map(is_deterministic, frames.values())))
 
 
 def divided_rows(rows: DataFrame, world: int) -> tuple[DataFrame, bool]:
     """rank_rows() of one frame, and whether its rows are shuffled for it."""
     if needs_shuffle(rows, world):
-        return _shuffled(rows, world, is_steady(rows)), True
+        return _shuffled(rows, world, is_deterministic(rows)), True
     return (sorted_by_content(rows) if _was_shuffled(rows) else rows), False
 
 
-def _shuffled(rows: DataFrame, world: int, steady: bool) -> DataFrame:
-    if steady:
+def _shuffled(rows: DataFrame, world: int, deterministic: bool) -> DataFrame:
+    if deterministic:
         return sorted_by_position(rows, world)
     return sorted_by_content(rows.repartition(world))
 
@@ -141,7 +141,7 @@ def _has_one_number_of_partitions(rdd: Any, world: int) -> bool:
     return True
 
 
-def is_steady(frame: DataFrame) -> bool:
+def is_deterministic(frame: DataFrame) -> bool:
     """Whether each partition of the frame always has the same rows in the same order.
 
     True only for certain cases: files, ranges and rows of the driver, with computed columns and
@@ -168,7 +168,7 @@ def _was_shuffled(frame: DataFrame) -> bool:
 
 
 def sorted_by_position(frame: DataFrame, world: int) -> DataFrame:
-    """The rows of a steady frame in `world` partitions, sorted by a hash of their positions.
+    """The rows of a deterministic frame in `world` partitions, sorted by a hash of their positions.
 
     A hash, because files may be sorted by label. Positions are unique 64-bit numbers; so are these
     hashes, as XXH64 of a single number is invertible. Spark sorts by a single number without

@@ -25,7 +25,8 @@ _BLOCK = struct.Struct("<qi4xq")  # offset, bytes of the metadata, bytes of the 
 
 
 class ArrowFormat(Format):
-    """As Format. Batches of local files refer to the mapped file; pages are copied on write."""
+    """Arrow IPC files. Batches of local files refer to the mapped file; pages are copied on
+    write."""
 
     kind = "Arrow"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Threads that read the metadata of files: for a remote file this takes a few round trips.
-_LOOKING_THREADS = 16
+_METADATA_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class FileSource:
     packed: bytes = b""  # compressed PinnedFiles; a long list shrinks to a tenth
 
     def pin(self, spark: Any = None) -> FileSource:
-        """As Source."""
+        """The same source with the files that there are now, and the splits' boundaries; itself if
+        it is pinned already. Raises as Source.pin() does."""
         return self if self.packed else self.pin_files(self._listed(spark))
 
     def pin_to(self, files: Sequence[Sequence[Any]], spark: Any = None) -> FileSource:
@@ -101,9 +102,9 @@ class FileSource:
         schema = self._selected(known, folders)
         share = max(1, sum(file.size for file in files) // LEAST_SPLITS)
         # Skips the metadata of most files of a table, which saves as much time as a task takes.
-        some = max(1, len(files) // (_LOOKING_THREADS * 16))
+        some = max(1, len(files) // (_METADATA_THREADS * 16))
         parts = [files[i : i + some] for i in range(0, len(files), some)]
-        with ThreadPoolExecutor(_LOOKING_THREADS, "hearth-pin") as pool:
+        with ThreadPoolExecutor(_METADATA_THREADS, "hearth-pin") as pool:
             looked = pool.map(lambda part: [self._units(file, share) for file in part], parts)
             units = list(itertools.chain.from_iterable(looked))
         splits = cut_splits(files, units)
@@ -140,12 +141,12 @@ class FileSource:
 
     @property
     def remote(self) -> bool:
-        """As Source."""
+        """Whether the files are on other hosts."""
         return any(local_path(file.uri) is None for file in self.pinned.files[:1])
 
     @property
     def extent(self) -> str:
-        """As Source."""
+        """How much there is, for the log: 2 files with 123 bytes."""
         of = f"{self.version}, " if self.version else ""
         return f"{of}{len(self.pinned.files)} files with {self.size} bytes"
 
@@ -155,15 +156,15 @@ class FileSource:
         return sum(file.size for file in self.pinned.files)
 
     def schema(self) -> pa.Schema:
-        """As Source."""
+        """The columns of every batch that read() returns."""
         return self._schema
 
     def splits(self) -> list[Split]:
-        """As Source."""
+        """All rows, each in one split; the list does not depend on the number of ranks."""
         return list(self.pinned.splits)
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
-        """As Source."""
+        """The split's rows, in the same batches each time. Raises as Source.read() does."""
         for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
             file = self.pinned.files[number]
             for part in self.pinned.files if self.format.one_database else (file,):
@@ -172,7 +173,7 @@ class FileSource:
                 yield from self._read(InputFile(file, count), list(pieces))
 
     def identity(self) -> str:
-        """As Source."""
+        """A hash of the pinned files, columns and boundaries."""
         pinned = self.pinned
         files = self.named_files()
         rows = [(split.rows, split.pieces) for split in pinned.splits]

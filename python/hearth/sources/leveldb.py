@@ -22,7 +22,7 @@ _LOGS = ("LOG", "LOCK")
 
 
 class LevelDbFormat(Format):
-    """As Format. The files of the folder are one database, represented by CURRENT."""
+    """LevelDBs of Caffe's Datums. The files of a folder are one database, named by CURRENT."""
 
     kind = "LevelDB"
     one_database = True

@@ -26,7 +26,7 @@ _FEW_UNITS = 48
 
 
 class LmdbFormat(Format):
-    """As Format. Reads only the pages of a range; in HDFS through the core."""
+    """LMDBs of Caffe's Datums. Reads only the pages of a range; in HDFS through the core."""
 
     kind = "LMDB"
     views = True

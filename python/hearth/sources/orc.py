@@ -19,7 +19,7 @@ _FOOTER, _STRIPES, _OFFSET, _INDEX_BYTES, _DATA_BYTES, _ROWS = 2, 3, 1, 2, 3, 5
 
 
 class OrcFormat(Format):
-    """As Format."""
+    """ORC files."""
 
     kind = "ORC"
 

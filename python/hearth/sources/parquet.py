@@ -19,7 +19,7 @@ _OPEN_FOOTERS = 64
 
 
 class ParquetFormat(Format):
-    """As Format. Names of folders may hold columns."""
+    """Parquet files. Names of folders may hold columns."""
 
     kind = "Parquet"
     in_folders = True
@@ -62,6 +62,7 @@ class GroupReader:
         self._file = pq.ParquetFile(source, metadata=footer, **options)
 
     def read(self, key: int) -> Iterator[pa.RecordBatch]:
+        """The rows of row group `key`, in batches."""
         group = self._file.metadata.row_group(key)
         rows = batch_rows(group.total_byte_size, group.num_rows)
         if not self._names:

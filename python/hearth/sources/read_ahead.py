@@ -32,10 +32,12 @@ class ReadAhead:
         self._pool = ThreadPoolExecutor(1, "hearth-ahead")
 
     def size(self) -> int:
+        """The size in bytes."""
         size: int = self._file.size()
         return size
 
     def read_at(self, at: int, size: int) -> bytes:
+        """`size` bytes from an offset: fetched ahead, or read now."""
         for begin, data in self._fetched:
             if begin <= at and at + size <= begin + len(data):
                 return data[at - begin : at - begin + size]

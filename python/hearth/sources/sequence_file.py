@@ -28,7 +28,8 @@ _VALUE_BYTES = BATCH_BYTES - (256 << 10)
 
 
 class SequenceFileFormat(Format):
-    """As Format. A record without an image's key has an id derived from the key, and nulls."""
+    """SequenceFiles of CaffeOnSpark's images. A record without an image's key has an id derived
+    from the key, and nulls."""
 
     kind = "SequenceFile"
     views = True

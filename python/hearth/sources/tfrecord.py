@@ -33,7 +33,7 @@ _CHAIN = 3
 
 
 class TfRecordFormat(Format):
-    """As Format."""
+    """TFRecord files of tf.train.Examples."""
 
     kind = "TFRecord"
 

@@ -69,6 +69,7 @@ class ClassicSpark:
         return _bare(default_file_system(self.session))
 
     def conf(self, key: str, default: str) -> str:
+        """A setting of Spark's, or `default`."""
         return self.handle.getConf().get(key, default)
 
     def slots(self) -> int | None:
@@ -161,18 +162,23 @@ class ConnectSpark:
         self.holds = holds and self.profile is not None
 
     def default_fs(self) -> str:
+        """`fs.defaultFS` without the slashes of a bare file:///."""
         return _bare(default_file_system(self.session))
 
     def conf(self, key: str, default: str) -> str:
+        """A setting of Spark's, or `default`."""
         return self.session.conf.get(key, default)
 
     def slots(self) -> int | None:
+        """Tasks that can run at once now; None if Spark does not report it."""
         return slots_now(self.session, self.profile)
 
     def is_local(self) -> bool:
+        """False: the driver is remote."""
         return False
 
     def coordinator_hosts(self) -> tuple[str, str]:
+        """(address to listen on, host for executors to connect to)."""
         chosen = os.environ.get("TFOS_SERVER_HOST")
         own = chosen or address_towards(self.session.client.host, 1)
         return own, own
@@ -182,11 +188,13 @@ class ConnectSpark:
         return rows
 
     def nodes(self, ids: Sequence[int]) -> Any:
+        """A DataFrame with a partition per node, which holds its id."""
         if not ids:
             return self.session.range(0, 0, 1, 1)
         return self.session.range(ids[0], ids[-1] + 1, 1, len(ids))
 
     def run_on(self, nodes: Any, body: Callable[[Iterator[int]], Any]) -> Callable[[], Any]:
+        """The action that runs `body` for each of nodes()."""
         asked = mapped(self.session, self.profile)
         return nodes.mapInArrow(partial(_run_on_ids, body), "id bigint", **asked).collect
 
@@ -199,6 +207,7 @@ class ConnectSpark:
         """Does nothing: no executors are held."""
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
+        """A thread that may run actions."""
         from pyspark import InheritableThread
 
         try:
@@ -207,9 +216,11 @@ class ConnectSpark:
             return threading.Thread(target=target)
 
     def tag(self, name: str) -> None:
+        """Tags all further jobs of this thread."""
         self.session.addTag(name)
 
     def cancel(self, name: str) -> None:
+        """Cancels the jobs with a tag."""
         self.session.interruptTag(name)
 
 

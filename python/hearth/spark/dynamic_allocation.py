@@ -26,6 +26,7 @@ Setting = Callable[[str, str], str]
 
 
 def is_on(setting: Setting) -> bool:
+    """Whether Spark may add and remove executors."""
     return setting(SETTING, "false").lower() == "true"
 
 

@@ -40,6 +40,7 @@ class SparkJob:
 
     @property
     def ended(self) -> bool:
+        """Whether the job has finished or failed."""
         return self._over.is_set()
 
     def _run(self) -> None:

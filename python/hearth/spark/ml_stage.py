@@ -44,6 +44,7 @@ class StageReader(DefaultParamsReader):
         self._make = make
 
     def load(self, path: str) -> Any:
+        """The stage whose Params were saved in `path`."""
         metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
         stage = self._make()
         stage._resetUid(metadata["uid"])

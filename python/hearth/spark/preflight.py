@@ -33,9 +33,7 @@ def check(
             the remedy.
     """
     refuse_for_ranks(spark.conf.get)
-    wait = SlotWait(spark, ranks, notify, _awaited_s(spark))
-    wait.profile = profile
-    wait.wait()
+    SlotWait(spark, ranks, notify, profile=profile).wait(_awaited_s(spark))
 
 
 def _awaited_s(spark: SparkSession) -> float:

@@ -50,7 +50,7 @@ def gpus_of_nodes(setting: Setting) -> float:
     """That each rank or node holds by the settings for them; 0: these say nothing.
 
     Raises:
-        HearthError: the setting is no amount.
+        HearthError: the setting is not a number of GPUs.
     """
     return _amount(setting, GPUS)
 

@@ -11,6 +11,7 @@ from hearth.spark.executor_memory import RemovedExecutors
 from hearth.spark.slots import SlotWait
 
 if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
     from pyspark.sql import SparkSession
 
 Result = TypeVar("Result")
@@ -46,18 +47,20 @@ class Restarts:
         tasks: int,
         most: int,
         notify: Callable[[str], None] = lambda line: None,
+        profile: ResourceProfile | None = None,
     ):
         """`tasks` of the job run at the same time; the job fails after `most` restarts without
         progress in between.
 
         `notify` gets status lines of the wait for lost executors, and ends it by raising.
+        `profile`: the tasks' resource profile; None: Spark's default.
 
         Raises:
             HearthError: `spark.hearth.executorWait` is not a time.
         """
         self.count = 0
         self._counted_from = 0
-        self.slots = SlotWait(session, tasks, notify)
+        self.slots = SlotWait(session, tasks, notify, profile=profile)
         self._most = most
         self._removed = RemovedExecutors(session)
 

@@ -36,7 +36,6 @@ class SlotWait:
     """Waits until all tasks of a job can run at the same time. Not thread-safe.
 
     Attributes:
-        profile: the tasks' resource profile; None: Spark's default.
         by_demand: with a profile and dynamic allocation, slots are not awaited: the job starts, and
             Spark starts executors for its tasks.
     """
@@ -46,8 +45,8 @@ class SlotWait:
         session: SparkSession,
         tasks: int,
         notify: Callable[[str], None] = lambda line: None,
-        waited_s: float = 0.0,
         least: int = 0,
+        profile: ResourceProfile | None = None,
     ):
         """`tasks` of the job run at once; too few slots are tolerated as long as the settings
         allow.
@@ -57,10 +56,10 @@ class SlotWait:
             tasks: number of tasks.
             notify: gets a status line when slots are first missing, whenever their number changes,
                 and every ten seconds. An exception from it ends the wait.
-            waited_s: how long executors have been awaited already, if slots are missing now.
             least: minimum number of tasks: with this many slots the wait ends after
                 `spark.hearth.executorWait`, with fewer it fails after
                 `spark.hearth.minWorkersWait`; 0: equal to tasks.
+            profile: the tasks' resource profile; None: Spark's default.
 
         Raises:
             HearthError: a setting is not a time.
@@ -69,20 +68,21 @@ class SlotWait:
         self._tasks = tasks
         self._least = least or tasks
         self._notify = notify
-        self.profile: ResourceProfile | None = None
+        self._profile = profile
         self.by_demand = not least  # with fewer slots it would start fewer tasks
         self._limit_s, self._limit_setting = executor_wait_s(session), WAIT_SETTING
         self._patience_s = self._limit_s
         if least:
             self._limit_setting = LEAST_WAIT_SETTING
             self._limit_s = time_setting_s(session, LEAST_WAIT_SETTING, _LEAST_WAIT)
-        self._waited_s = waited_s
+        self._waited_s = 0.0
         self._since: float | None = None  # time when slots were first missing
         self._reported: tuple[int, float] = (-1, 0.0)  # (slots, time of the report)
 
-    def wait(self) -> None:
+    def wait(self, waited_s: float = 0.0) -> None:
         """Returns when there are slots for all tasks, or Spark does not report it; raises as
-        look()."""
+        look(). `waited_s`: how long executors have been awaited already."""
+        self._waited_s = waited_s
         while not self.look():
             time.sleep(_LOOK_S)
 
@@ -94,8 +94,8 @@ class SlotWait:
             HearthError: there were too few until the limit, or there can never be enough; or the
                 session has ended.
         """
-        slots = slots_now(self._session, self.profile)
-        by_demand = self.by_demand and self.profile is not None and is_on(self._session.conf.get)
+        slots = slots_now(self._session, self._profile)
+        by_demand = self.by_demand and self._profile is not None and is_on(self._session.conf.get)
         if slots is None or slots >= self._tasks or by_demand:
             self._since, self._waited_s = None, 0.0
             return True
@@ -103,7 +103,7 @@ class SlotWait:
         if self._since is None:
             self._since, self._reported = now - self._waited_s, (-1, 0.0)
         waited = now - self._since
-        most = slots if _is_local(self._session) else most_slots(self._session, self.profile)
+        most = slots if _is_local(self._session) else most_slots(self._session, self._profile)
         never = most is not None and most < self._tasks
         enough = slots >= self._least
         if enough and (never or waited >= self._patience_s):
@@ -116,7 +116,7 @@ class SlotWait:
             raise self._too_few(slots, f"{late} ({self._limit_setting})")
         if slots != self._reported[0] or now - self._reported[1] >= _REPORT_S:
             self._reported = slots, now
-            ask_for_slots(self._session, self._tasks, self.profile)
+            ask_for_slots(self._session, self._tasks, self._profile)
             needed = f", {self._least} at least" if self._least < self._tasks else ""
             stands = f"{slots} of {self._tasks} slots{needed} ({waited:.0f} of {limit:.0f} s)"
             self._notify(f"waiting for executors: {stands}")
@@ -126,7 +126,7 @@ class SlotWait:
         from hearth import HearthError
 
         n = self._least
-        of = f" of their {described(self.profile)}" if self.profile is not None else ""
+        of = f" of their {described(self._profile)}" if self._profile is not None else ""
         return HearthError(
             f"{n} ranks need {n} task slots{of} at the same time, but the cluster has "
             f"{slots}{late}: lower the number of ranks (-clusterSize, num_executors), or give "
@@ -146,8 +146,9 @@ def await_executors(
     from hearth import HearthError
 
     if is_on(session.conf.get):
-        wait = SlotWait(session, min(most, most_slots(session, profile) or most), notify)
-        wait.profile, wait.by_demand = profile, False
+        tasks = min(most, most_slots(session, profile) or most)
+        wait = SlotWait(session, tasks, notify, profile=profile)
+        wait.by_demand = False
         with suppress(HearthError):
             wait.wait()
 

@@ -31,7 +31,7 @@ _DATA = "data.json"
 
 
 class FitRows(Protocol):
-    """The rows of fit(), with a position: loader.as_keras_dataset() returns such ones."""
+    """The rows of fit(), with a position, as returned by loader.as_keras_dataset()."""
 
     def __len__(self) -> int:
         """Steps of a complete epoch."""

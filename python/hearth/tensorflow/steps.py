@@ -72,10 +72,11 @@ class InStep(Iterator[tuple[Any, float]]):
 
         Raises ValueError if in_step() has no feed, or has not yielded that many.
         """
-        if self._feed is None or steps > len(self._given):
+        if self._feed is None:
+            raise invalid("commit() needs in_step(feed=...)")
+        if steps > len(self._given):
             raise invalid(
-                f"commit({steps}): in_step(feed=...) has yielded {len(self._given)} minibatches, "
-                f"{'without a' if self._feed is None else 'with its'} feed"
+                f"commit({steps}): in_step() has yielded only {len(self._given)} minibatches"
             )
         if steps > 0:
             self._feed.commit(self._given[steps - 1])

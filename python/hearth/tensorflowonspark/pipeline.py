@@ -122,14 +122,17 @@ class TFEstimator(
 
     @classmethod
     def read(cls) -> StageReader:
+        """A reader of saved estimators."""
         return StageReader(cls, lambda: cls(None, None))
 
     @property
     def train_fn(self) -> Any:
+        """The main function of the nodes."""
         return self._kept()[0]
 
     @property
     def args(self) -> Namespace:
+        """The arguments for the main function, as given to the constructor."""
         return self._kept()[1]
 
     def _fit(self, dataset: Any) -> TFModel:
@@ -189,10 +192,12 @@ class TFModel(
 
     @property
     def args(self) -> Namespace:
+        """The arguments given to the constructor; none for a loaded model."""
         return self._kept()[0] if self.isSet(self.program) else Namespace({})
 
     @classmethod
     def read(cls) -> StageReader:
+        """A reader of saved models."""
         return StageReader(cls, lambda: cls(None))
 
     def setKeepColumns(self, value: bool) -> TFModel:
@@ -200,6 +205,7 @@ class TFModel(
         return self._set(keep_columns=value)
 
     def getKeepColumns(self) -> bool:
+        """Whether transform() keeps the columns of its input."""
         return self.getOrDefault(self.keep_columns)
 
     def _transform(self, dataset: Any) -> Any:

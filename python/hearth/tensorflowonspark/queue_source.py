@@ -17,6 +17,7 @@ class QueueSource:
         self.ended = False
 
     def take(self, count: int, across_partitions: bool, arrays: bool = False) -> list[list[Any]]:
+        """Waits for up to `count` rows; without `across_partitions` only those of one partition."""
         rows: list[Any] = []
         while len(rows) < count:
             item = self._queue.get(block=True)
@@ -31,6 +32,7 @@ class QueueSource:
         return [rows]
 
     def put_results(self, results: list[Any] | ColumnResults) -> None:
+        """Adds one result per row to the queue of results."""
         for item in results if isinstance(results, list) else results.rows():
             self._results.put(item, block=True)
 

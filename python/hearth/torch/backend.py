@@ -38,7 +38,7 @@ from hearth.torch.exchange import (
 from hearth.torch.lanes import Lanes
 from hearth.torch.older_groups import OlderGroup, PlainBackend, backends_are_groups
 from hearth.torch.sparse import SparseSum
-from hearth.torch.work import Notifier, Over, Submitted
+from hearth.torch.work import CompletedWork, Notifier, PendingWork
 
 NAME = "hearth"
 _STORE_KEY = "hearth"
@@ -103,11 +103,11 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         )
 
     def getBackendName(self) -> str:
+        """The backend's name for init_process_group()."""
         return NAME
 
-    # Reductions.
-
     def allreduce(self, tensors: Sequence[Tensor], opts: Any, root: str = "") -> Work:
+        """Reduces tensors over all ranks, in place; sparse ones are summed."""
         if all(tensor.layout == torch.sparse_coo for tensor in tensors):
             return self._sum_sparse(opts, tensors, root)
         check(tensors)
@@ -126,6 +126,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     allreduce_coalesced = allreduce
 
     def reduce(self, tensors: Sequence[Tensor], opts: Any) -> Work:
+        """Reduces a tensor over all ranks, in place on the root."""
         [tensor] = tensors
         root = f" for rank {opts.rootRank}"
         if self.rank() == opts.rootRank:
@@ -133,11 +134,13 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self.allreduce([tensor.detach().clone()], opts, root)
 
     def reduce_scatter_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
+        """Reduces a tensor; each rank gets one part."""
         return self.reduce_scatter_single_coalesced([output], [given], opts)
 
     def reduce_scatter_single_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
+        """Reduces several tensors; each rank gets one part of each."""
         check([*outputs, *inputs])
         waits, ends = [], []
         for output, given in zip(outputs, inputs, strict=True):
@@ -157,17 +160,18 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def reduce_scatter(
         self, outputs: Sequence[Tensor], inputs: Sequence[Sequence[Tensor]], opts: Any
     ) -> Work:
+        """Reduces a list of one tensor per rank; each rank gets its own."""
         [output], [parts] = outputs, inputs
         return self.reduce_scatter_single(output, torch.cat([p.reshape(-1) for p in parts]), opts)
 
-    # Gather and scatter.
-
     def all_gather_single(self, output: Tensor, given: Tensor, opts: Any) -> Work:
+        """Gathers a tensor of each rank into one tensor on all."""
         return self.all_gather_single_coalesced([output], [given], opts)
 
     def all_gather_single_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
+        """Gathers several tensors, each into one tensor on all ranks."""
         check([*outputs, *inputs])
         waits, ends = [], []
         for output, given in zip(outputs, inputs, strict=True):
@@ -179,6 +183,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def allgather(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
+        """Gathers a tensor of each rank into a list on all."""
         return self._gather_each(
             outputs, inputs, opts, [part for parts in outputs for part in parts]
         )
@@ -186,6 +191,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def allgather_coalesced(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
+        """Gathers several tensors of each rank into lists on all."""
         by_input = list(zip(*outputs, strict=True))  # outputs has a list for each rank
         results = [part for parts in outputs for part in parts]
         return self._gather_each(by_input, inputs, opts, results)
@@ -209,6 +215,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def gather(
         self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any
     ) -> Work:
+        """Gathers a tensor of each rank into a list on the root."""
         [given] = inputs
         check(inputs)
         if self.rank() != opts.rootRank:
@@ -226,6 +233,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
     def scatter(
         self, outputs: Sequence[Tensor], inputs: Sequence[Sequence[Tensor]], opts: Any
     ) -> Work:
+        """Sends each rank one tensor of the root's list."""
         [output] = outputs
         check(outputs)
         if self.rank() != opts.rootRank:
@@ -239,6 +247,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._work(waits, outputs)
 
     def broadcast(self, tensors: Sequence[Tensor], opts: Any) -> Work:
+        """Copies the root's tensors to all ranks."""
         check(tensors)
         waits, ends = [], []
         for tensor in tensors:
@@ -258,6 +267,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         input_sizes: Sequence[int],
         opts: Any,
     ) -> Work:
+        """Exchanges the parts of a tensor between all ranks."""
         if output_sizes or input_sizes:
             equal = [output.shape[0] // self.size()] * self.size()
             return self.alltoall(
@@ -271,6 +281,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._work([wait], [output], end)
 
     def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any) -> Work:
+        """Exchanges a list of one tensor per rank between all ranks."""
         check([*outputs, *inputs])
         own = self.rank()
         outputs[own].copy_(inputs[own])
@@ -287,24 +298,23 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         return self._work(waits, outputs, *ends)
 
     def barrier(self, opts: Any) -> Work:
+        """Waits until all ranks have called it."""
         return self._work([self._submit(opts, "barrier")], [])
 
-    # Point to point.
-
     def send(self, tensors: Sequence[Tensor], to: int, tag: int) -> Work:
+        """Sends a tensor to a rank, which calls recv() with the same tag."""
         [tensor] = tensors
         check(tensors)
         asked = request("send", None, moved(tensor), name=f"tag {tag}", form=form_of(tensor))
         return self._work([self._lanes.send(asked, to)], tensors)
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int) -> Work:
+        """Receives a tensor from a rank that calls send()."""
         [tensor] = tensors
         check(tensors)
         array, end = received(tensor)
         asked = request("receive", array, name=f"tag {tag}", form=form_of(tensor))
         return self._work([self._lanes.receive(asked, source)], tensors, end)
-
-    # Shutdown.
 
     def abort(self) -> None:
         """Aborts running operations on all ranks."""
@@ -382,5 +392,5 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         left = [wait for wait in waits if wait is not None]
         if not left:
             finish()
-            return Over(list(results))
-        return Submitted(left, finish, list(results), self._timeout_s, self._notifier)
+            return CompletedWork(list(results))
+        return PendingWork(left, finish, list(results), self._timeout_s, self._notifier)

@@ -61,7 +61,7 @@ class Checkpoints:
     def save(
         self, step: int, parts: Mapping[str, Any], folder: str, keep: int, background: bool
     ) -> None:
-        """As TorchContext.checkpoint()."""
+        """Writes a checkpoint; see TorchContext.checkpoint()."""
         peers, there = self._peers(), self._folder(folder)
         self._settle(peers)
         own = peers.together(lambda: self._own(step, parts, keep))
@@ -117,7 +117,7 @@ class Checkpoints:
             self._ctx.mgr.note_commit()
 
     def restore(self, parts: Mapping[str, Any], folder: str) -> int | None:
-        """As TorchContext.restore()."""
+        """Loads the newest complete checkpoint; see TorchContext.restore()."""
         peers, there = self._peers(), self._folder(folder)
         self._settle(peers)
         given = peers.together(lambda: _given(parts))

@@ -93,7 +93,7 @@ class TorchContext(NodeContext):
         collate_fn: Callable[[list[Any]], Any] | None = None,
         **options: Any,
     ) -> TensorLoader:
-        """As NodeContext.dataset(); a batch is {column: tensor}, or a tuple of tensors.
+        """The minibatches of a dataset of run(), each {column: tensor} or a tuple of tensors.
 
         Strings and binaries are lists. The program owns the tensors and may write to them.
 
@@ -170,7 +170,7 @@ class TorchContext(NodeContext):
         return on_any_rank(self._reports.should_stop)
 
     def pack_result(self, value: Any) -> bytes:
-        """As NodeContext.pack_result(); tensors, too."""
+        """The bytes of a result for the driver; it may hold tensors."""
         from hearth.torch import returned
 
         return returned.packed_result(value)

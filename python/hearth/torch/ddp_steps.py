@@ -28,6 +28,7 @@ class Steps:
         return self._count if in_backward and self._counts and not self._joins else 0
 
     def note_forward(self, model: Any) -> None:
+        """Counts a forward pass whose backward will reduce gradients."""
         if model._comm_hooks:
             # PowerSGD calls a bucket again, in the backward or after it, depending on timing.
             self._counts = False

@@ -47,7 +47,7 @@ class TorchDistributor:
         Raises:
             ValueError: num_processes is not positive.
             RuntimeError: there is no active session, or use_gpu is set and there are no GPUs.
-            HearthError: spark.hearth.task.resource.gpu.amount is no amount.
+            HearthError: spark.hearth.task.resource.gpu.amount is not a number.
         """
         self.spark: Any = active_session()
         if self.spark is None:

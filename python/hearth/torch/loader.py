@@ -28,7 +28,7 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
     Also an IterableDataset of batches, for DataLoader(loader, batch_size=None).
     """
 
-    _ELSEWHERE = _IN_WORKER
+    _WRONG_PROCESS = _IN_WORKER
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
         tensors = {name: self._tensor(value, name) for name, value in values.items()}
         return tuple(tensors.values()) if as_tuple else tensors
 
-    def _finished(self, batch: Any) -> Any:
+    def _for_program(self, batch: Any) -> Any:
         return _pinned(batch) if self._pin_memory else batch
 
     def _tensor(self, value: Any, name: str) -> Any:

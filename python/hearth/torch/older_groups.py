@@ -20,7 +20,7 @@ from torch._C import _distributed_c10d as c10d
 from torch.distributed import Work
 from torch.futures import Future
 
-from hearth.torch.work import Over
+from hearth.torch.work import CompletedWork
 
 _IS_2_6 = torch.__version__.startswith("2.6.")
 _CPU, _GPU = torch.device("cpu"), torch.device("cuda")
@@ -69,9 +69,11 @@ class PlainBackend:
         self._world = world
 
     def rank(self) -> int:
+        """This process's rank in the group."""
         return self._rank
 
     def size(self) -> int:
+        """The number of ranks in the group."""
         return self._world
 
 
@@ -121,11 +123,13 @@ class OlderGroup(dist.ProcessGroup):
         return self._hold(self.cpu.barrier(opts))
 
     def abort(self) -> None:
+        """Aborts running operations on all ranks."""
         self.cpu.abort()
         if self._gpu is not None:
             self._gpu.abort()
 
     def shutdown(self) -> None:
+        """Leaves the group and drops the tensors of finished operations."""
         self.cpu.shutdown()
         if self._gpu is not None:
             self._gpu.shutdown()
@@ -139,21 +143,27 @@ class OlderGroup(dist.ProcessGroup):
     # Accessors that PyTorch's C++ calls by name.
 
     def get_group_store(self) -> Any:
+        """The store through which the group's ranks have met."""
         return self._store
 
     def getBackendName(self) -> str:
+        """The name of the backend for the CPU's tensors."""
         return self.cpu.getBackendName()
 
     def getGroupName(self) -> str:
+        """The group's name."""
         return self._name
 
     def setGroupName(self, name: str) -> None:
+        """Sets the group's name."""
         self._name = name
 
     def getGroupDesc(self) -> str:
+        """The group's description."""
         return self._description
 
     def setGroupDesc(self, description: str) -> None:
+        """Sets the group's description."""
         self._description = description
 
     @property
@@ -231,7 +241,7 @@ def _on_gpu(tensor: Tensor) -> bool:
 
 def _work(work: Work | None) -> Work:
     """NCCL returns None for work that is already on the current stream."""
-    return Over([]) if work is None else work
+    return CompletedWork([]) if work is None else work
 
 
 def _gpu_backend(options: Any, gpu_options: Any) -> tuple[torch.device, Any, Any]:

@@ -85,6 +85,7 @@ class ShardedParts:
 
     @property
     def names(self) -> set[str]:
+        """The names of the parts that ranks hold in shards."""
         return {*self._modules, *self._optimizers}
 
     def save(self, path: str) -> None:

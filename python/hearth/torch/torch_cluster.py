@@ -61,12 +61,12 @@ class TorchCluster(Cluster):
             gpus_per_worker: GPUs that a node sees; None: those that Spark assigned, else one of the
                 host's, if any; 0: none.
             restart: as for cluster.run(), up to ten times without a checkpoint in between.
-            checkpoint_dir: path or URI of the folder that ctx.checkpoint() writes and ctx.restore()
-                reads.
+            checkpoint_dir: path or URI of the folder of ctx.checkpoint() and ctx.restore().
 
         Raises:
             ReservationTimeoutError: not all nodes started; says which, and possible reasons.
-            NodeError, HearthError: a node failed during start; Spark would end idle nodes.
+            NodeError: a node failed during start.
+            HearthError: dynamic allocation would end idle nodes.
             TypeError, ValueError, OSError: an invalid dataset, or files that cannot be listed.
         """
         reports = ReportOptions.of(main_fun, args, shown)

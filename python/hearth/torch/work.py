@@ -20,7 +20,7 @@ _NO_TIMEOUT = timedelta(0)  # the default of wait(): the group's timeout
 _GRACE_S = 5.0
 
 
-class Over(Work):
+class CompletedWork(Work):
     """An operation that finished before the call returned."""
 
     def __init__(self, results: list[Tensor]):
@@ -28,16 +28,17 @@ class Over(Work):
         self._results = results
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
+        """Returns at once: the operation is complete."""
         return True
 
     def get_future(self) -> Future[Any]:
         """A completed future with the results."""
-        over: Future[Any] = Future()
-        over.set_result(self._results)
-        return over
+        future: Future[Any] = Future()
+        future.set_result(self._results)
+        return future
 
 
-class Submitted(Work):
+class PendingWork(Work):
     """The operations of one call. Any thread may wait for it.
 
     `waits`: functions with a timeout in seconds that return once their operation has finished, or
@@ -83,14 +84,15 @@ class Submitted(Work):
         """A future of the results, completed by the notifier's thread."""
         with self._lock:
             if self._future is None:
-                over: Future[Any] = Future()
+                future: Future[Any] = Future()
                 # An exception of a callback is an error for C++, too, where DistributedDataParallel
                 # waits; C++ takes one set by set_exception() for a result.
-                self._future = over.then(lambda _: self._outcome())
-                self._notifier.complete_after(over, self.wait_quietly)
+                self._future = future.then(lambda _: self._outcome())
+                self._notifier.complete_after(future, self.wait_quietly)
             return self._future
 
     def wait_quietly(self) -> None:
+        """Waits for the end of the operation; wait() raises its error."""
         with suppress(Exception):  # wait() raises it again
             self.wait()
 
@@ -99,7 +101,7 @@ class Submitted(Work):
         return self._results
 
 
-_here = threading.local()  # `notifies`: whether this is a notifier's thread
+_thread_local = threading.local()  # `notifies`: whether this is a notifier's thread
 
 
 class Notifier:
@@ -114,16 +116,16 @@ class Notifier:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def complete_after(self, over: Future[Any], wait: Callable[[], object]) -> None:
-        """Completes `over` once wait() has returned."""
-        if getattr(_here, "notifies", False):
-            threading.Thread(target=_complete, args=(over, wait), daemon=True).start()
+    def complete_after(self, future: Future[Any], wait: Callable[[], object]) -> None:
+        """Completes `future` once wait() has returned."""
+        if getattr(_thread_local, "notifies", False):
+            threading.Thread(target=_complete, args=(future, wait), daemon=True).start()
             return
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
-        self._queue.put((over, wait))
+        self._queue.put((future, wait))
 
     def close(self) -> None:
         """Ends the thread after all submitted futures."""
@@ -134,7 +136,7 @@ class Notifier:
             _complete(*item)
 
 
-def _complete(over: Future[Any], wait: Callable[[], object]) -> None:
-    _here.notifies = True
+def _complete(future: Future[Any], wait: Callable[[], object]) -> None:
+    _thread_local.notifies = True
     wait()
-    over.set_result(None)
+    future.set_result(None)

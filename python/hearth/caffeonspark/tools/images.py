@@ -47,7 +47,7 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
         sql.first(sql.when(is_odd, sql.struct("name", "label")), ignorenulls=True).alias("odd"),
     ).first()
     if not seen["count"]:
-        raise FlagError(f"-labelFile {label_file} has no line")
+        raise FlagError(f"-labelFile {label_file} is empty")
     if seen.bad:
         form = "NAME LABEL ID" if fields == 3 else "NAME LABEL"
         line = f"{seen.bad!r:.200}"

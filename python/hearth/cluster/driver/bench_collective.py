@@ -32,12 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.ranks < 2:
             raise invalid(f"--ranks {options.ranks}: an all-reduce needs 2 ranks or more")
-        asked = bench.parsed(options.sizes, options.transports)
+        selection = bench.parsed(options.sizes, options.transports)
         print(bench.heading(options.ranks), flush=True)
         if options.master:
-            lines = between_executors(options.master, options.ranks, asked)
+            lines = between_executors(options.master, options.ranks, selection)
         else:
-            lines = bench.between_processes(options.ranks, asked)
+            lines = bench.between_processes(options.ranks, selection)
         for figures in lines:
             print(bench.row(figures), flush=True)
     except (HearthError, ValueError, ConnectionError, TimeoutError, OSError) as error:
@@ -46,18 +46,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def between_executors(master: str, ranks: int, asked: bench.Asked) -> Iterator[dict[str, Any]]:
+def between_executors(
+    master: str, ranks: int, selection: bench.Selection
+) -> Iterator[dict[str, Any]]:
     """Yields rank 0's messages as they arrive. Raises as measured()."""
     from hearth.spark import session
 
     spark = session.start("hearth bench-collective", ranks, master)
     try:
-        yield from measured(spark, ranks, asked)
+        yield from measured(spark, ranks, selection)
     finally:
         spark.stop()
 
 
-def measured(spark: Any, ranks: int, asked: bench.Asked) -> Iterator[dict[str, Any]]:
+def measured(spark: Any, ranks: int, selection: bench.Selection) -> Iterator[dict[str, Any]]:
     """As between_executors(), on the executors of a session.
 
     Raises:
@@ -70,7 +72,7 @@ def measured(spark: Any, ranks: int, asked: bench.Asked) -> Iterator[dict[str, A
         def say(figures: dict[str, Any]) -> None:
             ctx.mgr.report_value(json.dumps(figures))
 
-        bench.measure(ctx.place(), asked, say)
+        bench.measure(ctx.place(), selection, say)
 
     with cluster.run(spark, rank_main, nodes=ranks, feeds=()) as running:
         yield from map(json.loads, running.running.watch.follow_values(0))

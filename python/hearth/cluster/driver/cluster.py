@@ -25,6 +25,7 @@ from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
 from hearth.cluster.driver.split_plans import SplitPlans
 from hearth.cluster.driver.start import ClusterStart, Key, Meta
+from hearth.cluster.driver.watch import Observers
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram, start_body
 from hearth.errors import invalid
@@ -106,12 +107,20 @@ class Cluster(Reporting):
     Attributes:
         nodes: each node's description, by id: role, host, port, ...
         meta: the cluster's description that nodes get.
+        spark: access to Spark, through the session or context given to run().
+        plan: what the next start begins: roles, options, datasets.
+        server: the server through which another program may end a stream.
+        reports: the nodes' reports, and where the driver shows them.
+        datasets: the datasets of ctx.dataset(), and their delivery to the nodes.
+        feeds: the jobs that send rows to the nodes.
+        ledger: counts which rows of the feeds are safe.
+        node_ids: ids of the nodes that Spark starts.
+        restarts: restarts the nodes after a loss; None without restart=True.
     """
 
     def __init__(self, spark: Any, plan: Plan):
         """Does not start nodes; see start()."""
-        # Here: importing the module must not load the bindings.
-        from hearth.native._core import FeedLedger
+        from hearth.native._core import FeedLedger  # loads the native library
 
         self.spark = spark_access(spark, plan.profile, plan.holds)
         if self.spark.holds and plan.options.background:
@@ -141,14 +150,14 @@ class Cluster(Reporting):
         self.meta["keep_key"] = Key(secrets.token_hex(32))
         self.ledger = FeedLedger()
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
-        self.node_tasks = self.spark.nodes(self.node_ids)
+        self._node_tasks = self.spark.nodes(self.node_ids)
         self.restarts = Restarts(self) if plan.restart else None
         # Through the server a client may end a stream.
         streams = partial(self.meta.get, "server_addr"), self.server.stop
         self.feeds = FeedJobs(
             self.spark, self.ledger, lambda: self.running, self.restarts, *streams
         )
-        self.files = SplitPlans(self.spark.session)
+        self._files = SplitPlans(self.spark.session)
         self._files_thread: threading.Thread | None = None
         self._most_workers = size
         self._body: Any = None  # the function that starts a node
@@ -181,7 +190,7 @@ class Cluster(Reporting):
         self.plan = replace(self.plan, template=roles.template_of({"worker": count}))
         self.meta |= {"cluster_template": self.plan.template, "num_executors": count}
         self.node_ids = list(range(count))
-        self.node_tasks = self.spark.nodes(self.node_ids)
+        self._node_tasks = self.spark.nodes(self.node_ids)
 
     def _grow(self) -> None:
         """Called after a checkpoint: restarts if there are slots for more workers."""
@@ -194,19 +203,19 @@ class Cluster(Reporting):
 
     def launch(self) -> None:
         """Starts or restarts all nodes; raises as run()."""
-        self._running = ClusterStart(self.meta, self.spark, self.plan.timeout_s, self.ledger)
+        on_commit = self._grow if self.plan.least_workers else lambda: None
+        observers = Observers(on_commit, self.reports.note)
+        timeout_s = self.plan.timeout_s
+        self._running = ClusterStart(self.meta, self.spark, timeout_s, self.ledger, observers)
         if self._over:
             self._running.close()
         self.check_not_over()
-        if self.plan.least_workers:
-            self.running.watch.on_commit = self._grow
         self.reports.open()  # after forwarding delegation tokens, which it may need
         self.reports.begin(self.plan.template)
-        self.running.watch.reports = self.reports.note
         beside = sorted(self.plan.beside_driver)
-        self.nodes = self.running.start(self.node_tasks, self._body, beside)
+        self.nodes = self.running.start(self._node_tasks, self._body, beside)
         self._pass_on_stop()
-        self._files_thread = self.files.serve(self.running, self.nodes)
+        self._files_thread = self._files.serve(self.running, self.nodes)
         if self.datasets.has_frames:
             wait_s = executor_wait_s(self.spark.session) if self.meta["restart_count"] else 0.0
             check_feeders(self.spark, self.plan.options, len(self.node_ids), wait_s)
@@ -366,7 +375,7 @@ class Cluster(Reporting):
         """Bytes of remote files that nodes read: from local disks, and from other hosts.
         Complete when the cluster has ended.
         """
-        return self.files.local, self.files.remote
+        return self._files.local, self._files.remote
 
     def tensorboard_url(self) -> str | None:
         """The URL of the cluster's TensorBoard; None if it has none."""

@@ -210,7 +210,7 @@ class FeedJobs:
         )
 
     def inference(self, rows: Any, timeout_s: float, queue: str, schema: Any) -> Any:
-        """As Cluster.inference()."""
+        """The results of the nodes' programs for `rows`; see Cluster.inference()."""
         check_rows(rows, "inference")
         if self.restarts is not None:
             self.restarts.ensure_running()

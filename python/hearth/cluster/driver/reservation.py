@@ -62,10 +62,12 @@ class Reservations:
             return len(self.reservations) >= self.required
 
     def get(self) -> list[Any]:
+        """A copy of the reservations so far."""
         with self._changed:
             return list(self.reservations)
 
     def remaining(self) -> int:
+        """The number of nodes that have not reserved yet."""
         with self._changed:
             return self.required - len(self.reservations)
 
@@ -85,6 +87,7 @@ class MessageSocket:
         return sock.receive()[0]
 
     def send(self, sock: Channel, msg: Message) -> None:
+        """Sends a message."""
         sock.send(msg)
 
 
@@ -236,6 +239,7 @@ class Client(MessageSocket):
         return self._request("REG", reservation)
 
     def get_reservations(self) -> Any:
+        """The reservations so far."""
         return self._request("QINFO")
 
     def await_reservations(self) -> Any:
@@ -249,6 +253,7 @@ class Client(MessageSocket):
         return self._request("STOP")
 
     def close(self) -> None:
+        """Closes the connection to the server."""
         self.sock.close()
 
 

@@ -82,10 +82,10 @@ class Restarts:
         """Waits for the slots of all current nodes before the next start; if the number of workers
         may change, it continues with fewer after the wait."""
         plan, tasks = self._cluster.plan, len(self._cluster.node_ids)
-        session = self._cluster.spark.session
-        wait = SlotWait(session, tasks, self._report_wait, least=plan.least_workers)
-        wait.profile = self._cluster.spark.profile
-        self._generations.slots = wait
+        spark = self._cluster.spark
+        self._generations.slots = SlotWait(
+            spark.session, tasks, self._report_wait, plan.least_workers, spark.profile
+        )
 
     @property
     def count(self) -> int:

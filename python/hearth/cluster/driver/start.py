@@ -13,7 +13,7 @@ from typing import Any
 from hearth.cluster import roles
 from hearth.cluster.driver import reservation
 from hearth.cluster.driver.missing_nodes import fixed_slots, likely_reason
-from hearth.cluster.driver.watch import ClusterJob, ClusterWatch, MarkedRdds
+from hearth.cluster.driver.watch import ClusterJob, ClusterWatch, MarkedRdds, Observers
 from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
 from hearth.native.failure import TaskError
 from hearth.spark.job import SparkJob
@@ -68,7 +68,14 @@ class Meta(dict[str, Any]):
 class ClusterStart:
     """The coordinator and the start job of one cluster. Not thread-safe until wait_nodes()."""
 
-    def __init__(self, meta: dict[str, Any], spark: Any, timeout_s: float, ledger: Any):
+    def __init__(
+        self,
+        meta: dict[str, Any],
+        spark: Any,
+        timeout_s: float,
+        ledger: Any,
+        observers: Observers,
+    ):
         from hearth.native._core import Coordinator, new_token
 
         self._meta = meta
@@ -90,7 +97,7 @@ class ClusterStart:
         meta["coordinator"] = (host, self.coordinator.port())
         self.inferences = MarkedRdds(spark.handle)
         cancel = self.inferences.cancel
-        self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger)
+        self.watch = ClusterWatch(self.coordinator, self._template, cancel, ledger, observers)
         self.job: ClusterJob | None = None
         self.nodes: list[dict[str, Any]] = []  # entries of cluster_info, by id
         self.deliveries: list[SparkJob] = []  # of datasets

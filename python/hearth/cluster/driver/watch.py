@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +39,19 @@ _NO_PROGRESS = ("warning", "waits", "output", "late")
 _LONG_WAIT_S = 1.0
 
 
+@dataclass(frozen=True)
+class Observers:
+    """Functions that ClusterWatch calls in its thread.
+
+    Attributes:
+        on_commit: after each checkpoint of a program.
+        on_report: for a node's "report" or "output" event.
+    """
+
+    on_commit: Callable[[], None] = lambda: None
+    on_report: Callable[[int, dict[str, Any]], None] = lambda node, event: None
+
+
 class ClusterWatch:
     """Owns a thread that reads the coordinator's events until close(). Waits are thread-safe."""
 
@@ -48,11 +61,13 @@ class ClusterWatch:
         template: Mapping[str, Sequence[int]],
         on_failure: Callable[[Failure], None],
         ledger: Any,
+        observers: Observers = Observers(),
     ):
         self._coordinator = coordinator
         self._template = template
         self._on_failure = on_failure
         self._ledger = ledger
+        self._observers = observers
         self._changed = threading.Condition()
         self._joined: set[int] = set()
         self._done: set[int] = set()
@@ -62,14 +77,10 @@ class ClusterWatch:
         self._failure: Failure | None = None
         # Whether a program has made a checkpoint since this start of the cluster.
         self.committed = False
-        # Called in the watch's thread after each checkpoint.
-        self.on_commit: Callable[[], None] = lambda: None
         # Requests and reports of nodes about files: (rank, event), then None at the end.
         self.files: queue.SimpleQueue[tuple[int, dict[str, Any]] | None] = queue.SimpleQueue()
         # Handlers of the nodes' "dataset" events by the dataset's name.
-        self.datasets: dict[str, Callable[[dict[str, Any]], None]] = {}
-        # Handler of the nodes' "report" and "output" events.
-        self.reports: Callable[[int, dict[str, Any]], None] = lambda node, event: None
+        self._datasets: dict[str, Callable[[dict[str, Any]], None]] = {}
         self.pace = Pace(template)
         self._starved: dict[int, str] = {}  # nodes without rows that stall others
         self._late = False  # an operation timed out before all nodes had arrived
@@ -109,6 +120,10 @@ class ClusterWatch:
         """How many nodes have joined."""
         return len(self._joined)
 
+    def add_dataset(self, name: str, on_event: Callable[[dict[str, Any]], None]) -> None:
+        """Passes the nodes' events of this dataset to `on_event`, in the watch's thread."""
+        self._datasets[name] = on_event
+
     def wake(self) -> None:
         """Makes waits evaluate their conditions again."""
         with self._changed:
@@ -122,7 +137,7 @@ class ClusterWatch:
 
     def await_cause(self, error: BaseException | None = None) -> Failure | None:
         """The cluster's failure of which a Spark job's `error` may be a consequence, after a wait
-        for the report of the rendezvous; `error` None: it is one."""
+        for the report of the rendezvous; None: treat it as one."""
         text = str(error)
         if error is None or Failure.find(text) is not None or reports_loss(text):
             self.wait(lambda: False, _CAUSE_WAIT_S)
@@ -262,7 +277,7 @@ class ClusterWatch:
             self._joined.add(rank)
         elif event["event"] == "commit":
             self.committed = True
-            self.on_commit()
+            self._observers.on_commit()
         elif event["event"] in ("rows", "safe", "claim", "claim_end"):
             for message in self._ledger.note(rank, text):
                 if not self._closing:
@@ -273,11 +288,11 @@ class ClusterWatch:
         elif event["event"] == "value":
             self._values.setdefault(rank, []).append(event["piece"])
         elif event["event"] in ("report", "output"):
-            self.reports(rank, event)
+            self._observers.on_report(rank, event)
         elif event["event"] in ("files", "files_read"):
             self.files.put((rank, event))
         elif event["event"] == "dataset":
-            self.datasets[event["dataset"]](event)
+            self._datasets[event["dataset"]](event)
         elif event["event"] == "publish":
             if not self._closing:
                 self._coordinator.broadcast(json.dumps({**event, "op": "publish"}))

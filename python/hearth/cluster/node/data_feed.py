@@ -109,16 +109,20 @@ class RowSource:
 
     @property
     def ended(self) -> bool:
+        """Whether the feed has ended and all of its rows were taken."""
         return self._reader.ended
 
     def terminate(self) -> None:
+        """Ends the feed: no more rows are needed."""
         self._queue.terminate()
 
     def commit(self, rows: int | None = None) -> None:
+        """Marks all rows taken so far as safe, or the first `rows` of them."""
         self._queue.commit(rows)
 
     @property
     def taken(self) -> int:
+        """The number of rows taken so far."""
         return self._queue.taken
 
     def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:

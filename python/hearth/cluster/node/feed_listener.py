@@ -78,6 +78,7 @@ class FeedListener:
         self._terminated = True
 
     def close(self) -> None:
+        """Stops accepting connections."""
         for acceptor in self._acceptors:
             acceptor.close()
 

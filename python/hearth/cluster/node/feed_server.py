@@ -188,10 +188,12 @@ class FeedServer:
         queue.replay(message["feed"], message["kept"], message["times"])
 
     def end(self) -> None:
+        """Ends all queues: no more rows will come."""
         for queue in self.queues.values():
             queue.end()
 
     def fail(self, reason: str) -> None:
+        """Makes every consumer and feeder raise an error with this reason."""
         self.failed.set()
         self.files.fail(reason)
         self.store.fail(reason)

@@ -93,6 +93,7 @@ class BatchSource:
         """Only reports the checkpoint to the driver: files need no acknowledgement."""
 
     def terminate(self) -> None:
+        """Ends the source: the remaining rows are dropped."""
         self._batches, self._chunk = iter(()), None
 
 

@@ -26,10 +26,12 @@ class Source(Protocol):
     """
 
     @property
-    def taken(self) -> int: ...
+    def taken(self) -> int:
+        """The number of rows taken so far."""
 
     @property
-    def ended(self) -> bool: ...
+    def ended(self) -> bool:
+        """Whether there are no more rows."""
 
     def take(self, count: int, across_partitions: bool = True, arrays: bool = False) -> list[Chunk]:
         """Waits for up to `count` rows, as slices of chunks that fit_together()."""

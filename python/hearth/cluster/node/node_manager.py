@@ -43,9 +43,11 @@ class NodeManager:
         return self._server.reports
 
     def get(self, key: str) -> Any:
+        """The value of `key`; None if it was not set."""
         return self._values.get(key)
 
     def set(self, key: str, value: Any) -> None:
+        """Sets the value of `key`, for this node."""
         self._values[key] = value
 
     def wait_failed(self, timeout_s: float) -> bool:

@@ -29,6 +29,7 @@ from hearth.cluster.node.datasets.held import HeldDatasets
 from hearth.cluster.node.feed_listener import FeedListener
 from hearth.cluster.node.placement import visible_gpus
 from hearth.cluster.node.reports.relay import Relay
+from hearth.cluster.node.supervisor_messages import Kind, Message
 from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.files.hadoop import add_hadoop_classpath
 from hearth.spark.addresses import address_towards
@@ -50,7 +51,7 @@ class Supervisor:
     def __init__(self, job: dict[str, Any], program: bytes, task: Channel):
         self._job = job
         self._task = task
-        self._inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._member: Any = None
         self._stopping = False
         self._keeping = False  # the cluster restarts, and may use the files held here
@@ -91,7 +92,7 @@ class Supervisor:
             threading.Thread(target=watch, daemon=True).start()
         try:
             self._start()
-            while self._handle(*self._inbox.get()):
+            while self._handle(self._inbox.get()):
                 pass
         except Exception as error:
             self._fail(f"{type(error).__name__}: {error}")
@@ -186,32 +187,35 @@ class Supervisor:
         threading.Thread(target=self._watch_driver, daemon=True).start()
         return members
 
-    def _handle(self, kind: str, value: Any) -> bool:
-        """Handles one entry of the inbox; False ends the supervisor."""
-        if kind == "child":
+    def _handle(self, message: Message) -> bool:
+        """Handles a message; False ends the supervisor."""
+        kind, value = message.kind, message.value
+        if kind is Kind.PROGRAM:
             return self._on_child(value)
-        if kind == "message":
+        if kind is Kind.DRIVER:
             if value["op"] == "stop":
                 self._stopping = True
                 self._keeping = value.get("keep", False)
                 return False
             if value["op"] == "dataset_plan":
                 put = self._inbox.put
-                value = self._datasets.plan(value, self._node, lambda *why: put(("unread", why)))
+                value = self._datasets.plan(
+                    value, self._node, lambda *why: put(Message(Kind.UNREADABLE, why))
+                )
             if value.get("to", self._job["executor_id"]) == self._job["executor_id"]:
                 with suppress(OSError):
                     self._channel.send(value)
             return True
-        if kind == "unread":
+        if kind is Kind.UNREADABLE:
             return self._fail(*value)
-        if kind == "failure":  # possibly another node's
+        if kind is Kind.FAILURE:  # possibly another node's
             reason = roles.describe_failure(self._job["cluster_template"], value)
             self._listener.set_failure(reason)
             with suppress(OSError):
                 self._channel.send({"op": "fail", "reason": reason})
             return True
         # The driver, the executor or the Spark task has ended; only a background node has no task.
-        return kind == "task" and self._job["background"]
+        return kind is Kind.TASK_ENDED and self._job["background"]
 
     def _on_child(self, ended: dict[str, Any]) -> bool:
         if "event" in ended:
@@ -271,7 +275,7 @@ class Supervisor:
                 message, _ = self._channel.receive()
                 if "result" in message:
                     result = message
-                self._inbox.put(("child", message))
+                self._inbox.put(Message(Kind.PROGRAM, message))
         except (EOFError, OSError):
             pass
         except Exception as error:
@@ -279,7 +283,7 @@ class Supervisor:
             reason = f"its process sent an invalid message: {what}"
         if result is None:
             ended = {"error": reason} if reason else self._how_it_ended()
-            self._inbox.put(("child", {"result": "error", **ended}))
+            self._inbox.put(Message(Kind.PROGRAM, {"result": "error", **ended}))
 
     def _how_it_ended(self) -> dict[str, str]:
         status = self._child.wait()
@@ -298,7 +302,7 @@ class Supervisor:
         except (EOFError, OSError, ValueError):
             pass
         finally:
-            self._inbox.put(("task", None))
+            self._inbox.put(Message(Kind.TASK_ENDED))
 
     def _watch_executor(self) -> None:
         """Waits for the executor's end: its daemon may end before it can report it."""
@@ -309,7 +313,7 @@ class Supervisor:
         poller = select.poll()
         poller.register(fd, select.POLLIN)
         poller.poll()
-        self._inbox.put(("executor", None))
+        self._inbox.put(Message(Kind.EXECUTOR_ENDED))
 
     def _watch_driver(self) -> None:
         """Forwards messages of the driver and the rendezvous, then the end of the connection."""
@@ -318,13 +322,13 @@ class Supervisor:
                 text = self._member.next_message(_MESSAGE_WAIT_S)
                 message = {} if text is None else json.loads(text)
                 if "failure" in message:
-                    self._inbox.put(("failure", message["failure"]))
+                    self._inbox.put(Message(Kind.FAILURE, message["failure"]))
                 elif message:
-                    self._inbox.put(("message", message))
+                    self._inbox.put(Message(Kind.DRIVER, message))
         except ConnectionError:
             pass
         finally:
-            self._inbox.put(("driver", None))
+            self._inbox.put(Message(Kind.DRIVER_ENDED))
 
     def _end_child(self) -> None:
         if self._child.poll() is None:

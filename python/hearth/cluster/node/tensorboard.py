@@ -20,6 +20,7 @@ class Board:
         self.pid = process.pid
 
     def stop(self) -> None:
+        """Kills TensorBoard and waits for its end."""
         self._process.kill()
         self._process.wait()
 

@@ -175,6 +175,7 @@ class Connection:
         return f"{self.where} went away, and so did its executor"
 
     def close(self) -> None:
+        """Closes the connection and its rings, and waits for the thread that reads messages."""
         self._channel.end()
         self.ring.close()
         self.results.close()

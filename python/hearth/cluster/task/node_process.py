@@ -51,6 +51,7 @@ class NodeProcess:
                 return message
 
     def close(self) -> None:
+        """Closes the connection to the supervisor."""
         self.channel.close()
 
 

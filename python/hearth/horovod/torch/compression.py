@@ -27,10 +27,12 @@ class NoneCompressor(Compressor):
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
+        """The tensor itself, and no context."""
         return tensor, None
 
     @staticmethod
     def decompress(tensor: Tensor, ctx: Any) -> Tensor:
+        """The tensor itself."""
         return tensor
 
 
@@ -39,12 +41,14 @@ class FP16Compressor(Compressor):
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
+        """The tensor as float16, if it holds floating-point numbers, and its type before."""
         if not tensor.dtype.is_floating_point:
             return tensor, None
         return tensor.to(torch.float16), tensor.dtype
 
     @staticmethod
     def decompress(tensor: Tensor, ctx: Any) -> Tensor:
+        """The tensor with the type that it had before compress()."""
         return tensor if ctx is None else tensor.to(ctx)
 
 

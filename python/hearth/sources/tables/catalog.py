@@ -50,7 +50,7 @@ class CatalogTable(TableSource):
         """
         name = self.uri
         if spark is None or not is_name(name):
-            other = "it is no name of a table, or that of a file here: name schema.table"
+            other = "it is not a table name, or names a file here: write schema.table"
             why = "there is no Spark session" if is_name(name) else other
             raise invalid(f"Spark's catalog cannot be asked for the table {name}: {why}")
         known = described(quoted(name), spark)
@@ -65,11 +65,10 @@ class CatalogTable(TableSource):
                 f"DataFrame spark.table('{name}')"
             )
         if self.version is not None or self.timestamp is not None:
-            raise invalid(f"the table {name} is of {provider}, which has no versions")
+            raise invalid(f"table {name} is stored as {provider}, which does not support versions")
         return self._of_files(provider, known, spark)
 
     def pin(self, spark: Any = None) -> FileSource:
-        """As TableSource."""
         pinned: FileSource = self.resolved(spark).pin(spark)
         return pinned
 
@@ -100,7 +99,6 @@ class CatalogFiles(FileSource):
     named: bool = False
 
     def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:
-        """As FileSource."""
         plain = FileSource(self.format, self.uri, self.columns, self.spool)
         files = self.format.data_files(listed)
         return plain.pin_known(files, self.format.schema(files))

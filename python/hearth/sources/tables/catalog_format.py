@@ -30,13 +30,16 @@ class PartitionFile(StoredFile):
     values: Values = ()
 
     def identity(self) -> tuple[Any, ...]:
+        """What distinguishes the file, with the values of its partition's columns."""
         return *super().identity(), json.dumps(self.values)
 
 
 @dataclass(frozen=True)
-class CatalogFormat:
-    """As Format, for PartitionFiles. `kind`: names the table. `files`: "parquet" or "orc". `keys`:
-    the partition columns, among `columns`. `defaults`: those that have a default which Spark gives
+class CatalogFormat(Format):
+    """Files of a table of Spark's catalog, as PartitionFiles.
+
+    `kind`: names the table. `files`: "parquet" or "orc". `keys`: the partition columns, among
+    `columns`. `defaults`: those that have a default which Spark gives
     them in files that lack them."""
 
     kind: str

@@ -33,6 +33,7 @@ class DataFile(StoredFile):
     deleted: bytes = b""
 
     def identity(self) -> tuple[Any, ...]:
+        """What distinguishes the file, with its columns' values and deleted rows."""
         return *super().identity(), self.values, self.deleted
 
     def deleted_rows(self) -> np.ndarray:

@@ -46,7 +46,6 @@ class DeltaSource(TableSource):
     timestamp: str | datetime | None = None
 
     def pin(self, spark: Any = None) -> FileSource:
-        """As TableSource."""
         lend(spark)
         where, lister = served(location_of(self.uri, "delta", spark), spark)
         with _local_log(where, lister) as folder, _errors(where, self.version):
@@ -58,7 +57,6 @@ class DeltaSource(TableSource):
         return self.pinned(TableFormat(kind, columns), version, files)
 
     def resumed(self, version: str) -> DeltaSource:
-        """As TableSource."""
         system, _, number = version.rpartition(" ")
         if self.version is None and self.timestamp is None and system == "Delta version":
             return replace(self, version=int(number))
@@ -103,7 +101,7 @@ def _local_log(where: str, lister: Any) -> Iterator[str]:
     """
     if not stored_in(f"{where}/{_LOG}", lister):
         raise NotFoundError(
-            f"{where} does not exist, or is no Delta table: it has no files in {_LOG}"
+            f"{where} does not exist, or is not a Delta table: it has no files in {_LOG}"
         )
     if not is_remote(where) and "%" not in os.path.realpath(where):  # deltalake unescapes it
         yield where
@@ -177,7 +175,7 @@ def _has_variant(described: Any) -> bool:
 
 
 def _children(described: Any, kind: pa.DataType, mode: str) -> tuple[Column, ...]:
-    """As Column.children."""
+    """The fields of a struct, or of a list's elements, as Column.children."""
     if not has_struct(kind):
         return ()
     if described["type"] == "array":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-from hearth.sources.format import Unit
+from hearth.sources.format import Format, Unit
 from hearth.sources.parquet import GroupReader, ParquetFormat, footer_of
 from hearth.sources.tables.columns import Column
 from hearth.sources.tables.data_files import DataFile
@@ -24,8 +24,8 @@ _WHOLE = -1
 
 
 @dataclass(frozen=True)
-class TableFormat:
-    """As Format, for DataFiles. `kind`: names the version and the table."""
+class TableFormat(Format):
+    """Parquet files of a table's version, as DataFiles. `kind`: names the version and the table."""
 
     kind: str
     columns: tuple[Column, ...]

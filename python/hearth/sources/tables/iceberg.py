@@ -43,7 +43,6 @@ class IcebergSource(TableSource):
     table: Any = None
 
     def pin(self, spark: Any = None) -> FileSource:
-        """As TableSource."""
         lend(spark)
         needed("pyiceberg.table", "iceberg")
         with _errors(self.uri):
@@ -61,7 +60,6 @@ class IcebergSource(TableSource):
         return self.pinned(TableFormat(kind, columns), version, files)
 
     def resumed(self, version: str) -> IcebergSource:
-        """As TableSource."""
         system, _, number = version.rpartition(" ")
         if self.snapshot_id is None and self.as_of is None and system == _VERSION:
             return replace(self, snapshot_id=int(number)) if number != "none" else self

@@ -23,12 +23,15 @@ class DriverFileIO(FileIO):
         self._lister = lister
 
     def new_input(self, location: str) -> InputFile:
+        """A file to read."""
         return _Input(location, self._lister)
 
     def new_output(self, location: str) -> OutputFile:
+        """Raises: tables are only read."""
         raise UnimplementedError(f"{location} is not written: tables are only read")
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Raises: tables are only read."""
         raise UnimplementedError(f"{location} is not deleted: tables are only read")
 
 

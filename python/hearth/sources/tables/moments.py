@@ -15,13 +15,13 @@ def moment(name: str, value: str | datetime) -> datetime:
         value: a datetime, or a text such as 2026-11-27T12:00:00+00:00.
 
     Raises:
-        ValueError: it is no time, or has no zone.
+        ValueError: it is not a timestamp, or has no zone.
     """
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise invalid(
-            f"{name}={value!r} is no time: write it as '2026-11-27T12:00:00+00:00'"
+            f"{name}={value!r} is not a timestamp: write it as '2026-11-27T12:00:00+00:00'"
         ) from None
     if found.tzinfo is None:
         raise invalid(f"{name}={value!r} has no time zone: append one, such as +00:00 for UTC")

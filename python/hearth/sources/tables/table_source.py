@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableSource:
-    """A Source before its pin, which gives a FileSource of the version's data files. `columns`,
+    """A Source before its pin(), which returns a FileSource of the version's data files. `columns`,
     `spool`: as of FileSource."""
 
     uri: str
@@ -28,7 +28,12 @@ class TableSource:
     spool: bool = True
 
     def pin(self, spark: Any = None) -> FileSource:
-        """As Source. Raises ImportError where the table's library is missing."""
+        """The source of the data files that the table's version has.
+
+        Raises:
+            ImportError: the table's library is missing.
+            ValueError, OSError, HearthError: as for Source.pin().
+        """
         raise NotImplementedError
 
     def resumed(self, version: str) -> TableSource:
@@ -43,28 +48,28 @@ class TableSource:
 
     @property
     def remote(self) -> bool:
-        """As Source."""
+        """Raises ValueError: pin() comes first."""
         self._refuse()
 
     @property
     def extent(self) -> str:
-        """As Source."""
+        """Raises ValueError: pin() comes first."""
         self._refuse()
 
     def schema(self) -> pa.Schema:
-        """As Source."""
+        """Raises ValueError: pin() comes first."""
         self._refuse()
 
     def splits(self) -> list[Split]:
-        """As Source."""
+        """Raises ValueError: pin() comes first."""
         self._refuse()
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
-        """As Source."""
+        """Raises ValueError: pin() comes first."""
         self._refuse()
 
     def identity(self) -> str:
-        """As Source."""
+        """Raises ValueError: pin() comes first."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -20,7 +20,7 @@ from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task, grouped
 from hearth.errors import invalid
 from hearth.rows.columns import check_carried
-from hearth.rows.rank_rows import cores, divided_rows, is_steady, launch_conf
+from hearth.rows.rank_rows import cores, divided_rows, is_deterministic, launch_conf
 from hearth.sources.tables.frames import frame_identity
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.job import SparkJob
@@ -52,7 +52,7 @@ class Plan:
     source: Any = None  # files with their splits, read by the ranks
     identity: str = ""
     spool: bool = True  # False: ranks read the source again in each epoch
-    steady: bool = True  # False: recomputed rows may differ
+    deterministic: bool = True  # False: recomputed rows may differ
     shuffled: bool = False  # the frame ends in a shuffle and a sort of ours
     # (rows, their hash) of each partition that was complete in any start of the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Plan:
     def keeps(self) -> bool:
         """Whether files of an earlier start may be combined with recomputed rows."""
         every = len(self.known) == self.partitions
-        return self.steady or (every and all(digest for _, digest in self.known.values()))
+        return self.deterministic or (every and all(digest for _, digest in self.known.values()))
 
     def check(self, partition: int, rows: int, digest: str) -> str:
         """Why a partition differs from that of an earlier start; "" if it is the same, or the
@@ -150,8 +150,8 @@ class Datasets:
         conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
         with session_conf(session, conf):
             frame, shuffled = divided_rows(rows, partitions)
-            steady = is_steady(rows)
-        facts: dict[str, Any] = {"steady": steady, "shuffled": shuffled}
+            deterministic = is_deterministic(rows)
+        facts: dict[str, Any] = {"deterministic": deterministic, "shuffled": shuffled}
         return Plan(name, partitions, frame, conf, identity=frame_identity(rows), **facts)
 
     def described(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class Datasets:
             owners = self._kept.owners(plan.name, len(fed), plan.partitions, planned)
             delivery = Delivery(plan, running)
             self._deliveries.append(delivery)
-            running.watch.datasets[plan.name] = delivery.note
+            running.watch.add_dataset(plan.name, delivery.note)
             named = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
             ids = [node["executor_id"] for node in fed]
             message = {**named, "owners": owners, "nodes": ids, "keeps": plan.keeps()}

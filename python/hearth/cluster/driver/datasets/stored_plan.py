@@ -174,5 +174,5 @@ def _damaged(uri: str, reason: str) -> Exception:
     from hearth import HearthError
 
     return HearthError(
-        f"{uri} is no valid plan of datasets ({reason}): remove it, or use another checkpoint_dir"
+        f"{uri} is not a valid dataset plan ({reason}): remove it, or use another checkpoint_dir"
     )

@@ -70,6 +70,7 @@ class Reporting:
         self._pass_on_stop()
 
     def shutdown(self, ssc: Any = None, grace_s: float = 0.0, timeout_s: float = 0.0) -> None:
+        """Ends the cluster; see Cluster.shutdown()."""
         raise NotImplementedError
 
     def _pass_on_stop(self) -> None:

@@ -247,28 +247,6 @@ TEST_P(Requests, ManyInFlightCompleteInOrder) {
   });
 }
 
-// Even ranks, odd ranks, and the last rank in no group.
-TEST_P(Requests, SplitGroupsWorkIndependently) {
-  Run([&](Group& group) {
-    const bool last = group.rank() == world() - 1;
-    const auto half = group.Split(last ? -1 : group.rank() % 2, Soon());
-    ASSERT_EQ(half == nullptr, last);
-    if (half != nullptr) {
-      EXPECT_EQ(half->rank(), group.rank() / 2);
-      std::vector<int64_t> members(static_cast<size_t>(half->world()));
-      members[static_cast<size_t>(half->rank())] = group.rank();
-      half->AllGather(members.data(), members.size(), DataType::kInt64, Soon());
-      for (size_t i = 0; i < members.size(); ++i) {
-        EXPECT_EQ(members[i], static_cast<int64_t>(2 * i) + group.rank() % 2);
-      }
-      const auto pair = half->Split(0, Soon());
-      EXPECT_EQ(pair->world(), half->world());
-      pair->Barrier(Soon());
-    }
-    group.Barrier(Soon());
-  });
-}
-
 TEST_P(Requests, InvalidRequestsAreRejectedAndTheGroupStaysUsable) {
   Run([&](Group& group) {
     int64_t data[2] = {};

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/base/socket.h"
 #include "hearth/base/testing/error_testing.h"
 #include "hearth/collective/testing/ranks_testing.h"
 
@@ -167,22 +166,6 @@ INSTANTIATE_TEST_SUITE_P(Wirings, RequestFailures,
                                            Wiring::kTls, Wiring::kUcx, Wiring::kUcxPairs,
                                            Wiring::kPairs, Wiring::kInterleaved),
                          [](const auto& info) { return NameOf(info.param); });
-
-// Fewer ports than ranks that bind one in turn.
-TEST(SplitGroups, ReuseThePortsOfTheirParent) {
-  for (const bool hosts : {false, true}) {
-    const int first = TcpListener("127.0.0.1").port();
-    RunRanks(4, [&](rendezvous::Member& member) {
-      GroupOptions options = {.listen_port = first, .listen_ports = 12, .timeout_s = kVeryLong};
-      options.shared_memory = hosts;
-      options.host_id = std::to_string(member.rank() / 2);
-      const auto group = std::move(Group::Connect(member, options).front());
-      for (int round = 0; round < 3; ++round) {
-        group->Split(0, Deadline::After(kVeryLong))->Barrier(Deadline::After(kVeryLong));
-      }
-    });
-  }
-}
 
 }  // namespace
 }  // namespace hearth::collective

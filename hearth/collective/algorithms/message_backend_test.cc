@@ -1,0 +1,47 @@
+#include "hearth/collective/algorithms/message_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
+#include "hearth/collective/testing/ranks_testing.h"
+
+namespace hearth::collective {
+namespace {
+
+// In some steps a rank has nothing to send and nothing to receive.
+TEST(MessageBackendTest, ReducesFewerElementsThanRanksRepeatedly) {
+  RunGroups(Wiring::kTcp, 12, [](Group& group) {
+    for (int i = 0; i < 300; ++i) {
+      float value = 1;
+      group.AllReduce(&value, 1, DataType::kFloat32, Op::kSum, Deadline::After(10));
+      ASSERT_EQ(value, 12);
+    }
+  });
+}
+
+// Three algorithms are used, by size: each of these sums takes another one than the sum before.
+TEST(MessageBackendTest, ChangesTheAlgorithmBetweenSums) {
+  RunGroups(Wiring::kTcp, 3, [](Group& group) {
+    for (const size_t count :
+         {size_t{1}, size_t{100'000}, size_t{1}, size_t{2'000'000}, size_t{100'000}}) {
+      std::vector<float> data(count, static_cast<float>(group.rank()));
+      group.AllReduce(data.data(), count, DataType::kFloat32, Op::kMax, Soon());
+      EXPECT_EQ(std::count(data.begin(), data.end(), 2.0F), static_cast<ptrdiff_t>(count));
+    }
+  });
+}
+
+TEST(MessageBackendTest, NamesTheRankThatLeft) {
+  RunGroups(Wiring::kTcp, 3, [](Group& group) {
+    if (group.rank() == 2) return;
+    const Error error = Thrown([&] { group.Barrier(Soon()); });
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  });
+}
+
+}  // namespace
+}  // namespace hearth::collective

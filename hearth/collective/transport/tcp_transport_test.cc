@@ -1,0 +1,114 @@
+#include "hearth/collective/transport/tcp_transport.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
+#include "hearth/base/thread.h"
+
+namespace hearth::collective {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Two transports over a socket pair; the peers are "rank 0 on host a" and "rank 1 on host b".
+class TcpTransportTest : public ::testing::Test {
+ protected:
+  TcpTransportTest() {
+    auto [left, right] = Connection::Pair();
+    for (int self = 0; self < 2; ++self) {
+      std::vector<std::unique_ptr<PeerStream>> streams(2);
+      Connection& own = self == 0 ? left : right;
+      streams[static_cast<size_t>(1 - self)] =
+          MakePlainStream(std::move(own), peers_[static_cast<size_t>(1 - self)]);
+      ranks_.push_back(std::make_unique<TcpTransport>(std::move(streams), peers_, self, abort_));
+    }
+  }
+
+  // The plan of a rank that sends its bytes to the other one, and receives the other's.
+  static Plan Exchange(int self, const std::string& sent, std::string* received) {
+    Plan plan;
+    plan.sends.push_back({1 - self, reinterpret_cast<const std::byte*>(sent.data()), sent.size()});
+    plan.receives.push_back(
+        {1 - self, reinterpret_cast<std::byte*>(received->data()), received->size()});
+    return plan;
+  }
+  static Call CallOf(uint64_t bytes) {
+    return {.operation = Operation::kAllToAll, .type = DataType::kUint8, .bytes = bytes};
+  }
+
+  const std::vector<Peer> peers_ = {{0, "a"}, {1, "b"}};
+  const std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
+  std::vector<std::unique_ptr<TcpTransport>> ranks_;
+};
+
+// More than the socket's buffers: both ranks must receive while they send.
+TEST_F(TcpTransportTest, BothRanksSendLargeMessagesAtOnce) {
+  const std::string mine(8 << 20, 'a'), others(8 << 20, 'b');
+  std::vector<std::string> received(2, std::string(8 << 20, '-'));
+  std::vector<Thread> threads;
+  for (int self = 0; self < 2; ++self) {
+    threads.emplace_back("rank", [&, self] {
+      TcpTransport& own = *ranks_[static_cast<size_t>(self)];
+      own.Begin(CallOf(mine.size()));
+      own.Run(Exchange(self, self == 0 ? mine : others, &received[static_cast<size_t>(self)]),
+              Soon());
+    });
+  }
+  for (Thread& thread : threads) thread.Join();
+  EXPECT_TRUE(received[0] == others);
+  EXPECT_TRUE(received[1] == mine);
+}
+
+// One thread: the small message is in the socket's buffer when the other rank looks.
+TEST_F(TcpTransportTest, APeerInAnotherCallIsNamedWithItsCall) {
+  const std::string sent = "abcd";
+  Plan send;
+  send.sends.push_back({1, reinterpret_cast<const std::byte*>(sent.data()), sent.size()});
+  ranks_[0]->BeginPair({.operation = Operation::kSend, .type = DataType::kUint8, .bytes = 4}, 1);
+  ranks_[0]->Run(send, Soon());
+  std::string received(8, '-');
+  Plan receive;
+  receive.receives.push_back({0, reinterpret_cast<std::byte*>(received.data()), 8});
+  ranks_[1]->BeginPair({.operation = Operation::kReceive, .type = DataType::kUint8, .bytes = 8}, 0);
+  const Error error = Thrown([&] { ranks_[1]->Run(receive, Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("rank 0 on host a"), HasSubstr("of 4 bytes")));
+}
+
+TEST_F(TcpTransportTest, APeerThatHasLeftIsNamed) {
+  ranks_[0]->Close();
+  std::string sent = "abcd", received(4, '-');
+  ranks_[1]->Begin(CallOf(4));
+  const Error error = Thrown([&] { ranks_[1]->Run(Exchange(1, sent, &received), Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message(), HasSubstr("rank 0 on host a"));
+  EXPECT_THAT(ranks_[1]->DepartedRank(), HasSubstr("rank 0 on host a"));
+}
+
+TEST_F(TcpTransportTest, TheDeadlineNamesThePeerThatHasNotStarted) {
+  std::string sent = "abcd", received(4, '-');
+  ranks_[1]->Begin(CallOf(4));
+  const Error error =
+      Thrown([&] { ranks_[1]->Run(Exchange(1, sent, &received), Deadline::After(0)); });
+  EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(error.message(), "rank 0 on host a had not started before the deadline");
+}
+
+TEST_F(TcpTransportTest, AnAbortEndsAWait) {
+  std::string sent = "abcd", received(4, '-');
+  ranks_[1]->Begin(CallOf(4));
+  Thread aborts("abort", [&] { abort_->Raise("rank 7 failed"); });
+  const Error error = Thrown([&] { ranks_[1]->Run(Exchange(1, sent, &received), Soon()); });
+  aborts.Join();
+  EXPECT_EQ(error.code(), ErrorCode::kAborted);
+  EXPECT_THAT(error.message(), HasSubstr("rank 7 failed"));
+}
+
+}  // namespace
+}  // namespace hearth::collective

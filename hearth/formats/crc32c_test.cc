@@ -1,0 +1,39 @@
+#include "hearth/formats/crc32c.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hearth::formats {
+namespace {
+
+// RFC 3720, appendix B.4, and the value that all lists of CRCs give for the digits.
+TEST(Crc32cTest, HasThePublishedValues) {
+  EXPECT_EQ(Crc32c(""), 0u);
+  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  std::string rising;
+  for (char byte = 0; byte < 32; ++byte) rising += byte;
+  EXPECT_EQ(Crc32c(rising), 0x46dd794eu);
+}
+
+// Eight bytes at a time, then the rest one by one: a changed bit is found at every position.
+TEST(Crc32cTest, ChangesWithEveryBit) {
+  const std::string bytes = "nineteen bytes long";
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      EXPECT_NE(Crc32c(changed), Crc32c(bytes)) << at;
+    }
+  }
+}
+
+// As in TensorFlow's first record of an event file: its length, 24.
+TEST(Crc32cTest, IsMaskedAsInTfRecords) {
+  EXPECT_EQ(MaskedCrc32c(std::string("\x18\0\0\0\0\0\0\0", 8)), 0x224b7fa3u);
+}
+
+}  // namespace
+}  // namespace hearth::formats

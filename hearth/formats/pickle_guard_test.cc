@@ -1,0 +1,63 @@
+#include "hearth/formats/pickle_guard.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hearth::formats {
+namespace {
+
+using namespace std::string_literals;
+
+std::string Repeated(int count, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// As pickle.dumps([(1, 2.5), ("a", {"b": None})], protocol) writes them.
+TEST(PickleIsSound, AcceptsWhatPicklersWrite) {
+  EXPECT_TRUE(PickleIsSound(
+      "\200\002]q\000(K\001G@\004\000\000\000\000\000\000\206q\001X\001\000\000\000aq\002}q\003X\001\000\000\000bq\004Ns\206q\005e."s));
+  EXPECT_TRUE(PickleIsSound(
+      "\200\005\225 \000\000\000\000\000\000\000]\224(K\001G@\004\000\000\000\000\000\000\206\224\214\001a\224}\224\214\001b\224Ns\206\224e."s));
+}
+
+TEST(PickleIsSound, RefusesEveryTruncation) {
+  const std::string whole =
+      "\200\004\225 \000\000\000\000\000\000\000]\224(K\001G@\004\000\000\000\000\000\000\206\224\214\001a\224}\224\214\001b\224Ns\206\224e."s;
+  ASSERT_TRUE(PickleIsSound(whole));
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(PickleIsSound(whole.substr(0, size))) << size;
+  }
+}
+
+// The unpickler allocates the memo up to the largest index: here, 32 GiB of pointers.
+TEST(PickleIsSound, RefusesAMemoMuchLargerThanThePickle) {
+  EXPECT_FALSE(PickleIsSound("\x80\2Nr\xff\xff\xff\xff."s));
+  EXPECT_FALSE(PickleIsSound("\x80\2Nh\x05."s)) << "reads what was never stored";
+  EXPECT_TRUE(PickleIsSound("\x80\2Nq\0h\0\x86."s));
+}
+
+// Hashing a tuple recurses into its items: as a dict key it would overflow the stack.
+TEST(PickleIsSound, RefusesDeeplyNestedTuples) {
+  EXPECT_TRUE(PickleIsSound("\x80\2N" + Repeated(900, "\x85") + "."));
+  EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(1100, "\x85") + "."));
+  EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(600, "\x85q\0h\0\x86"s) + ".")) << "by the memo";
+}
+
+TEST(PickleIsSound, RefusesOpcodesThatNeedMoreThanTheStackHolds) {
+  for (const std::string& body : {"."s, "N\x86."s, "Na."s, "t."s, "e."s, "0."s, "(a."s}) {
+    EXPECT_FALSE(PickleIsSound("\x80\2" + body)) << body;
+  }
+}
+
+// Of protocol 0, of persistent ids and of extension registries: no pickler of rows writes them.
+TEST(PickleIsSound, RefusesOtherOpcodes) {
+  for (const char op : "IFSVPQi\x82\x83\x84\x97"s) {
+    EXPECT_FALSE(PickleIsSound("\x80\2"s + op + "1\n1\n.")) << static_cast<int>(op);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::formats

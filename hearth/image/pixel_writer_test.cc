@@ -1,0 +1,63 @@
+#include "hearth/image/pixel_writer.h"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+namespace hearth::image {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Two lines of two pixels: red, green and blue count up.
+constexpr uint32_t kLines[2][2] = {{0x030201, 0x060504}, {0x090807, 0x0c0b0a}};
+
+template <typename T>
+std::vector<T> Written(ImageOptions options) {
+  options.height = options.width = 2;
+  std::vector<T> image(12);
+  const PixelWriter writer(options);
+  for (int64_t y = 0; y < 2; ++y) {
+    writer.WriteLine(kLines[y], y, reinterpret_cast<std::byte*>(image.data()));
+  }
+  return image;
+}
+
+TEST(PixelWriterTest, WritesPlanesOrInterleavedChannels) {
+  EXPECT_THAT(Written<uint8_t>({.layout = PixelLayout::kNchw}),
+              ElementsAre(1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12));
+  EXPECT_THAT(Written<uint8_t>({.layout = PixelLayout::kNhwc}),
+              ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+}
+
+TEST(PixelWriterTest, NormalizesEachChannelByItsOwnMeanAndDeviation) {
+  for (const PixelLayout layout : {PixelLayout::kNchw, PixelLayout::kNhwc}) {
+    const auto image = Written<float>({.mean = {{0, 0.5F, 1}},
+                                       .std = {{1, 0.5F, 2}},
+                                       .type = PixelType::kFloat32,
+                                       .layout = layout});
+    const size_t step = layout == PixelLayout::kNchw ? 4 : 1;
+    EXPECT_FLOAT_EQ(image[0], 1 / 255.0F);
+    EXPECT_FLOAT_EQ(image[step], (2 / 255.0F - 0.5F) / 0.5F);
+    EXPECT_FLOAT_EQ(image[2 * step], (3 / 255.0F - 1) / 2);
+  }
+}
+
+// No neighbouring bfloat16 is nearer.
+TEST(PixelWriterTest, RoundsToTheNearestBfloat16) {
+  const auto halves = Written<uint16_t>({.type = PixelType::kBfloat16});
+  const auto floats = Written<float>({.type = PixelType::kFloat32});
+  for (size_t i = 0; i < halves.size(); ++i) {
+    const auto wide = std::bit_cast<float>(uint32_t{halves[i]} << 16);
+    EXPECT_NEAR(wide, floats[i], floats[i] / 256) << i;
+    const auto below = std::bit_cast<float>(uint32_t{halves[i] - 1U} << 16);
+    const auto above = std::bit_cast<float>(uint32_t{halves[i] + 1U} << 16);
+    EXPECT_LE(std::abs(wide - floats[i]), std::abs(below - floats[i]));
+    EXPECT_LE(std::abs(wide - floats[i]), std::abs(above - floats[i]));
+  }
+}
+
+}  // namespace
+}  // namespace hearth::image

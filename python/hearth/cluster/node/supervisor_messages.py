@@ -1,0 +1,27 @@
+"""Messages to the thread that runs a node's supervisor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+
+class Kind(Enum):
+    """Who sent a message, or what has ended."""
+
+    PROGRAM = auto()  # the node's program reports an event or its result
+    DRIVER = auto()  # a message of the driver
+    FAILURE = auto()  # the cluster's first failure, as the rendezvous reports it
+    UNREADABLE = auto()  # files of a dataset cannot be read: (reason, code)
+    TASK_ENDED = auto()
+    EXECUTOR_ENDED = auto()
+    DRIVER_ENDED = auto()
+
+
+@dataclass(frozen=True)
+class Message:
+    """One report to the supervisor; the ends have no value."""
+
+    kind: Kind
+    value: Any = None

@@ -1,0 +1,51 @@
+"""docs/caffe.md: the example of a new layer compiles, with the flags of this build."""
+
+import json
+import re
+import shlex
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ROOT / "build" / "compile_commands.json"
+BLOCK = re.compile(r"(?ms)^ *```cpp\n(.*?)^ *```$")
+
+
+def cpp_blocks(text):
+    return [textwrap.dedent(block) for block in BLOCK.findall(text)]
+
+
+def flags_of_the_engine():
+    """The compiler and the flags of hearth_caffe, without its files and its precompiled header."""
+    for entry in json.loads(COMMANDS.read_text(encoding="utf-8")):
+        words = shlex.split(entry["command"])
+        if "hearth_caffe.dir" in words[words.index("-o") + 1]:
+            kept = [word for word in words[1:] if word.startswith(("-D", "-I", "-std", "-f"))]
+            system = [words[i + 1] for i, word in enumerate(words) if word == "-isystem"]
+            return [words[0], *kept, *(f"-isystem{folder}" for folder in system)]
+    raise AssertionError(f"{COMMANDS} has no file of hearth_caffe")
+
+
+def compile_errors(source):
+    command = [*flags_of_the_engine(), "-fsyntax-only", "-Werror=overloaded-virtual", "-xc++", "-"]
+    done = subprocess.run(
+        command, input=source, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    return done.stderr if done.returncode else ""
+
+
+@pytest.mark.skipif(not COMMANDS.exists(), reason="needs a build folder")
+@pytest.mark.parametrize("number", [0, 1], ids=["layer", "test"])
+def test_the_new_layer_compiles(number):
+    blocks = cpp_blocks((ROOT / "docs" / "caffe.md").read_text(encoding="utf-8"))
+    assert len(blocks) == 2, "the layer and its test; compile further blocks here, too"
+    assert not compile_errors(blocks[number])
+
+
+@pytest.mark.skipif(not COMMANDS.exists(), reason="needs a build folder")
+def test_a_name_that_does_not_exist_is_noticed():
+    include = '#include "hearth/caffe/layers/all_layers.h"\n'
+    assert "nothing_out" in compile_errors(include + "void F() { hearth::caffe::nothing_out(); }\n")
