@@ -91,6 +91,7 @@ test-spark-versions: build
 
 # Delta and Iceberg tables that Spark writes, for each version of Spark that has the jars of both.
 test-tables: build
+	@tools/setup.sh maven
 	@for version in $(SPARK_VERSIONS); do \
 	  python=$$(tools/spark_environment.sh $$version) && jars=$(CURDIR)/build/tables-$$version && \
 	  tools/maven.sh -q -B -f tests/tables/pom.xml -P $$version \
@@ -100,9 +101,10 @@ test-tables: build
 	  $$python tests/tables/catalogs.py hive || exit 1; done
 
 # Files, sources and checkpoints in servers of object stores, which are also busy, slow and cut off;
-# GCS_SERVER and AZURITE name Google's and Azure's servers (tests/stores/run.py).
+# GCS_SERVER and AZURITE name Google's and Azure's servers (tests/stores/run.py). STORES=s3: there
+# alone.
 test-stores: build
-	@python=$$(tools/stores_environment.sh) && $$python tests/stores/run.py
+	@python=$$(tools/stores_environment.sh) && $$python tests/stores/run.py $(STORES)
 
 # Trainings on executors in emulated containers (as root): minutes.
 test-platforms: build

@@ -13,7 +13,8 @@ if [ ! -f "$home/complete" ]; then
     3.5) release=3.5.7 py4j=0.10.9.7 ;;
     4.0) release=4.0.5 py4j=0.10.9.9 ;;
     4.1) release=4.1.4 py4j=0.10.9.9 ;;
-    *) echo "spark_environment: 3.5, 4.0 and 4.1 are known, not $version" >&2; exit 2 ;;
+    4.2) release=4.2.1 py4j=0.10.9.9 ;;
+    *) echo "spark_environment: 3.5 and 4.0 to 4.2 are known, not $version" >&2; exit 2 ;;
   esac
   .venv/bin/python -m pip --python "$home/bin/python" --disable-pip-version-check install --quiet \
     --no-deps "pyspark==$release" "py4j==$py4j" 'pandas<3' pytz >&2

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -26,8 +27,10 @@ from hearth.cluster.node.datasets.program import Plan
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 from hearth.data.streamed import StreamedDataset
+from hearth.files.stored_files import Block
 from hearth.sources import parquet
 from hearth.sources.rank_rows import RankRows
+from hearth.sources.tables import data_files
 
 
 @pytest.fixture
@@ -219,6 +222,20 @@ def test_small_files_are_planned_by_the_log_alone(tmp_path, monkeypatch):
     assert opened == []
     assert sum(split.rows for split in source.splits()) == 600
     assert ids(source) == sorted(i for i in range(900) if i % 3 != 1)
+
+
+def test_splits_name_the_hosts_that_have_their_files(table, monkeypatch):
+    real = data_files.stored_in
+
+    def listed(*args):
+        return [replace(file, blocks=blocks(file.size)) for file in real(*args)]
+
+    def blocks(size):
+        return (Block(0, size, frozenset("a")),)
+
+    assert {split.hosts for split in data.delta(table).pin().splits()} == {frozenset()}
+    monkeypatch.setattr(data_files, "stored_in", listed)
+    assert {split.hosts for split in data.delta(table).pin().splits()} == {frozenset("a")}
 
 
 def test_a_resumed_run_reads_the_same_version(table, tmp_path):

@@ -144,8 +144,13 @@ def main() -> None:
             env = {**os.environ, **found, "HEARTH_TEST_STORE": where, "HEARTH_TEST_SERVER": at}
             pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
             chosen = "store and not adl"  # params of fixtures; a test of a missing package
+            if kind == "gs":  # fake-gcs-server loses the space of a name
+                chosen += " and not files_round_trip"
             suites = [str(HERE.parent / "python" / name) for name in SUITES]
-            for command in ([*pytest, str(HERE / "faults.py")], [*pytest, "-k", chosen, *suites]):
+            commands = [[*pytest, "-k", chosen, *suites]]
+            if kind != "gs":  # and ends an upload whose state the client requests
+                commands.append([*pytest, str(HERE / "faults.py")])
+            for command in commands:
                 print(f"{kind}: {' '.join(command[2:])}", flush=True)
                 if subprocess.run(command, env=env).returncode:
                     failed.append(kind)

@@ -1,4 +1,4 @@
-"""Keras trainings in MLflow: an estimator, and a program of cluster.run() on a frame and files."""
+"""Keras trainings in MLflow: an estimator, and a program that reads a frame and a table."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
 from tracking import track_in, tracked
 
 from hearth import cluster
-from hearth.data import parquet
+from hearth.data import delta
 from hearth.ml import KerasEstimator
 from hearth.spark import session as spark_session
 
@@ -70,10 +72,10 @@ def estimator(spark, frame) -> None:
 
 
 def program(spark, frame, folder: Path) -> None:
-    held = f"file://{folder}/held"
-    frame.limit(40).coalesce(1).write.parquet(held)
+    held = str(folder / "held")
+    write_deltalake(held, pa.table({"x": [[0.0, 1.0]] * 40, "y": [1.0] * 40}))
     with tracked() as run:
-        datasets = {"train": frame, "held": parquet(held)}
+        datasets = {"train": frame, "held": delta(held)}
         cluster.run(spark, train, {"lr": 0.01}, nodes=2, datasets=datasets).shutdown()
     params = run.params
     assert (params["lr"], params["workers"]) == ("0.01", "2"), params
@@ -81,6 +83,7 @@ def program(spark, frame, folder: Path) -> None:
         run.check_steps(name, set(range(EPOCHS)))
     run.check_dataset("train", version=None, rows=ROWS, hash=None)
     run.check_dataset("held", uri=held, version=None, rows=40, hash=None)
+    assert params["dataset.held.version"].startswith("Delta version 0, 40 rows, "), params
 
 
 def main() -> None:

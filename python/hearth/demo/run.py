@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -106,8 +107,8 @@ def print_table(rows: list[tuple[str, str, float]]) -> None:
 
 def print_next(solver: str, folder: Path) -> None:
     """Prints three commands to run after the demo."""
-    python = Path(os.path.relpath(Path(sys.executable).parent, folder)) / "python"
-    hearth = python.with_name("hearth")
+    python = os.path.relpath(sys.executable, folder)
+    hearth = os.path.relpath(Path(sysconfig.get_path("scripts"), "hearth"), folder)
     train = f"-train -conf {solver} -model lenet.caffemodel -clusterSize 2"
     print(f"""
 Next, after `cd {os.path.relpath(folder)}`:
