@@ -66,7 +66,7 @@ class TorchCluster(Cluster):
 
         Raises:
             ReservationTimeoutError: not all nodes started; says which, and possible reasons.
-            NodeError, HearthError: a node failed during start; Spark would end idle nodes.
+            NodeError, HearthError: a node failed during start; dynamic allocation would end nodes.
             TypeError, ValueError, OSError: an invalid dataset, or files that cannot be listed.
         """
         reports = ReportOptions.of(main_fun, args, shown)
