@@ -39,7 +39,6 @@ OTHERS = {
         "hearth.cluster.driver.reports.reports.Report",
     ),
     "hearth.data": ("hearth.data.image.image", "hearth.data.image.ImageTransform"),
-    "hearth.doctor": ("hearth.doctor.findings.Finding",),
 }
 # Public modules of a package whose own file names nothing.
 MODULES = {
