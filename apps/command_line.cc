@@ -29,7 +29,10 @@ bool NamesUnknownCommand(const CLI::App& app, const std::string& command) {
 // For a misspelt command CLI11 only reports that a command is missing.
 std::string MistakeText(const CLI::App& app, const std::string& command,
                         const CLI::ParseError& error) {
-  if (!NamesUnknownCommand(app, command)) return error.what();
+  if (!NamesUnknownCommand(app, command)) {
+    const bool missing = app.get_subcommands().empty() && error.get_name() == "RequiredError";
+    return missing ? "a command is missing; see hearth --help" : error.what();
+  }
   std::vector<std::string> known;
   for (const CLI::App* one : app.get_subcommands({})) known.push_back(one->get_name());
   return fmt::format("there is no command '{}'{}; see hearth --help", command,
@@ -50,7 +53,11 @@ bool IsTrainer(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int RunCommandLine(const std::vector<std::string>& arguments) {
-  CLI::App app("Hearth: Caffe networks, on this machine or in a Spark cluster", "hearth");
+  CLI::App app("Hearth: deep learning in Spark executors; Caffe networks on this machine, too",
+               "hearth");
+  app.footer(
+      "CaffeOnSpark's tools are commands by their names: hearth Vocab --help.\n"
+      "A training of Caffe on Spark: python -m hearth.caffeonspark -train ...");
   app.require_subcommand(1);
   app.set_version_flag("--version", "hearth " HEARTH_VERSION);
   AddCommands(&app);

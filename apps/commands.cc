@@ -4,6 +4,7 @@ namespace hearth::program {
 
 // In the order of the help text.
 void AddCommands(CLI::App* app) {
+  AddSparkTools(app);
   AddTrain(app);
   AddTest(app);
   AddTime(app);

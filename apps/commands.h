@@ -13,7 +13,8 @@ void AddTime(CLI::App* app);
 void AddDeviceQuery(CLI::App* app);
 void AddUpgrades(CLI::App* app);      // upgrade_{net_proto_text,net_proto_binary,solver_proto_text}
 void AddDatasetTools(CLI::App* app);  // Caffe's converters and tools on data sets
-void AddPythonTools(CLI::App* app);   // draw, plot, parse_log, pack
+void AddPythonTools(CLI::App* app);   // draw, plot, parse_log
+void AddSparkTools(CLI::App* app);    // doctor, pack, report and others
 void AddTrainer(CLI::App* app);
 
 // Adds all of the above.

@@ -1,5 +1,4 @@
-// hearth draw, plot, parse_log, report, timeline, pack and build-device: tools written in Python
-// that parse their own flags.
+// Commands that are Python modules, which parse their own flags.
 #include <string>
 
 #include "apps/commands.h"
@@ -8,25 +7,40 @@
 namespace hearth::program {
 namespace {
 
-void AddPythonTool(CLI::App* app, const char* name, const std::string& module, const char* help) {
+CLI::App* AddPythonTool(CLI::App* app, const char* name, const std::string& module,
+                        const char* help) {
   CLI::App* command = app->add_subcommand(name, help);
   command->prefix_command();
   command->set_help_flag();
-  command->callback(
-      [command, module] { RunModule("hearth.tools." + module, command->remaining()); });
+  command->callback([command, module] { RunModule("hearth." + module, command->remaining()); });
+  return command;
 }
 
 }  // namespace
 
+void AddSparkTools(CLI::App* app) {
+  for (CLI::App* command : {
+           AddPythonTool(app, "doctor", "doctor", "examine a cluster before a training"),
+           AddPythonTool(app, "pack", "tools.pack", "make an archive of hearth for its nodes"),
+           AddPythonTool(app, "bench-collective", "cluster.driver.bench_collective",
+                         "measure the all-reduce between its executors"),
+           AddPythonTool(app, "build-device", "tools.build_device",
+                         "compile the library for GPUs for the installed torch"),
+       }) {
+    command->group("Spark clusters");
+  }
+  for (CLI::App* command : {
+           AddPythonTool(app, "report", "tools.report", "write a training's curves as HTML"),
+           AddPythonTool(app, "timeline", "tools.timeline", "merge the timelines of all ranks"),
+       }) {
+    command->group("Records of any training");
+  }
+}
+
 void AddPythonTools(CLI::App* app) {
-  AddPythonTool(app, "draw", "draw_net", "draw a net prototxt as an image");
-  AddPythonTool(app, "plot", "plot", "draw the loss and accuracy of training logs");
-  AddPythonTool(app, "parse_log", "parse_log", "convert training logs to CSV files");
-  AddPythonTool(app, "report", "report", "write the curves of a training as an HTML file");
-  AddPythonTool(app, "timeline", "timeline", "merge the timelines of all ranks by one clock");
-  AddPythonTool(app, "pack", "pack", "make an archive of hearth for a cluster's nodes");
-  AddPythonTool(app, "build-device", "build_device",
-                "compile the library for GPUs for the installed torch");
+  AddPythonTool(app, "draw", "tools.draw_net", "draw a net prototxt as an image");
+  AddPythonTool(app, "plot", "tools.plot", "draw the loss and accuracy of training logs");
+  AddPythonTool(app, "parse_log", "tools.parse_log", "convert training logs to CSV files");
 }
 
 }  // namespace hearth::program

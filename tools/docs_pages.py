@@ -28,6 +28,17 @@ PACKAGES = {
     "hearth.tensorflow": "Keras and TensorFlow on several nodes ([guide](../keras.md)).",
     "hearth.tensorflowonspark": "TensorFlowOnSpark's API ([guide](../tensorflow.md)).",
     "hearth.caffeonspark": "CaffeOnSpark's API ([guide](../caffeonspark.md)).",
+    "hearth.doctor": "Examines a cluster ([guide](../platforms.md)).",
+}
+# Objects that a package's functions take or return, and names that it takes from other modules.
+OTHERS = {
+    "hearth.torch": ("hearth.torch.loader.TensorLoader",),
+    "hearth.cluster": (
+        "hearth.data.loader.Loader",
+        "hearth.cluster.driver.reports.reports.Shown",
+        "hearth.cluster.driver.reports.reports.Report",
+    ),
+    "hearth.data": ("hearth.data.image.image", "hearth.data.image.ImageTransform"),
 }
 # Public modules of a package whose own file names nothing.
 MODULES = {
@@ -66,6 +77,7 @@ def api_page(package: str) -> str:
             lines += [f"## {name}", "", f"Of [{owner}]({owner}.md#{home}.{name}).", ""]
         else:
             lines += [f"::: {home}.{name}", ""]
+    lines += [line for other in OTHERS.get(package, ()) for line in (f"::: {other}", "")]
     return "\n".join(lines)
 
 

@@ -22,6 +22,9 @@ _WITHOUT_PROGRAM = {
     "doctor": "hearth.doctor.__main__",
     "pack": "hearth.tools.pack",
     "build-device": "hearth.tools.build_device",
+    "parse_log": "hearth.tools.parse_log",
+    "plot": "hearth.tools.plot",
+    "report": "hearth.tools.report",
     "timeline": "hearth.tools.timeline",
 }
 _PROGRAMS = ("hearth", "caffe", "cli")  # the last one is `python -m hearth.cli`
@@ -42,7 +45,7 @@ def main() -> NoReturn:
     try:
         program = str(native.program())
     except (FileNotFoundError, ImportError) as error:
-        sys.exit(f"hearth: {error}")
+        sys.exit(f"hearth: {error}; without it there are: {', '.join(sorted(_WITHOUT_PROGRAM))}")
     # For Parquet sources it starts `python3 -m hearth.rows.file_reader`: by this interpreter.
     environment = {"HEARTH_PYTHON": sys.executable, **native.environment()}
     os.execve(program, [program, *command, *sys.argv[1:]], environment)

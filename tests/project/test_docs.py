@@ -103,5 +103,36 @@ def test_reference_pages_have_the_names_that_their_packages_list():
     assert "::: hearth.torch.torch_cluster.TorchCluster\n" in page
     assert "(hearth.cluster.md#hearth.cluster.errors.NodeError)" in page
     assert "::: hearth.cluster.errors.NodeError\n" in docs_pages.api_page("hearth.cluster")
+    assert "::: hearth.data.loader.Loader\n" in docs_pages.api_page("hearth.cluster")
+    assert "::: hearth.data.image.image\n" in docs_pages.api_page("hearth.data")
     for package in docs_pages.PACKAGES:
         assert docs_pages.api_page(package).count(":::") >= 1
+
+
+# Messages of other programs, which troubleshooting.md explains too.
+FOREIGN = ("killed by YARN", "Permission denied: user", "access=WRITE", "Duplicate GPU detected")
+VARIABLE = re.compile(r"\.\.\.|\b[A-Z]\b|\b\d\S*(?: null)?|'\w+'|SIGKILL|\bhearth\b|[()]")
+
+
+def quoted_messages(page):
+    """The constant fragments of the messages in the first cells of a page's tables."""
+    for cell in re.findall(r"(?m)^\| (`[^|]*) \|", page):
+        for message in re.findall(r"`([^`]+)`", cell):
+            fragments = (one.strip(" ,:;") for one in VARIABLE.split(message))
+            yield from (one for one in fragments if len(one) > 8)
+
+
+def missing_messages(page, sources):
+    known = [one for one in quoted_messages(page) if not one.startswith(FOREIGN)]
+    return [fragment for fragment in known if fragment not in sources]
+
+
+def test_troubleshooting_explains_messages_that_exist():
+    _, _, page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").partition("\n## ")
+    files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "hearth").rglob("*.cc")]
+    sources = "".join(file.read_text(encoding="utf-8") for file in files)
+    sources = re.sub(r'"\s*\n?\s*f?"', "", sources)  # a message is written in several literals
+    assert len([*quoted_messages(page)]) > 30
+    assert missing_messages(page, sources) == []
+    changed = page.replace("YARN's location is unknown", "nothing says where YARN is")
+    assert missing_messages(changed, sources) == ["--master yarn: nothing says where YARN is"]

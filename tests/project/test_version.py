@@ -13,7 +13,7 @@ PLACES = {
     "jvm/pom.xml": r"<artifactId>hearth-spark_2\.13</artifactId>\s*<version>(.+)</version>",
     "CHANGELOG.md": r"(?m)^## ([\d.]+)",  # the newest
     "docs/releases.md": r"(?m)^\| \| ([\d.]+) \| by \|$",
-    "docs/platforms.md": r"hearth-spark==([\d.]+)",
+    "docs/install.md": r"hearth_spark-([\d.]+)-cp311",
 }
 
 

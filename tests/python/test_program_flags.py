@@ -51,6 +51,23 @@ def test_an_unknown_command_is_a_mistake_with_any_flag(flag: str, tmp_path: Path
         assert "train" in said
 
 
+def test_the_help_lists_the_commands_for_spark_clusters(tmp_path: Path) -> None:
+    said = run("--help", cwd=tmp_path)
+    for command in ("doctor", "pack", "bench-collective", "build-device", "report", "timeline"):
+        assert f"\n  {command} " in said
+    assert "hearth Vocab" in said
+    assert "did you mean doctor" in run("doctr", cwd=tmp_path, status=1)
+    assert "a command is missing; see hearth --help" in run(cwd=tmp_path, status=1)
+
+
+def test_without_the_engine_the_commands_that_remain_are_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hearth.cli", "--help"]
+    environment = {**os.environ, "HEARTH_NATIVE_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "without it there are: bench-collective, build-device, doctor, pack" in done.stderr
+
+
 @pytest.mark.parametrize("flag", ["--version", "-version"])
 def test_version_needs_no_compiled_modules(flag: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hearth.cli", flag]
@@ -192,9 +209,9 @@ def test_the_tools_have_programs_of_their_names(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     project = (root / "pyproject.toml").read_text()
     scripts = re.findall(r'^(\w+) = "hearth\.cli:main"$', project, re.M)
-    commands = re.findall(r"^  (\w+) ", run("--help", cwd=tmp_path).split("Subcommands:")[1], re.M)
+    commands = re.findall(r"^  (\w+) ", run("--help", cwd=tmp_path).split("Options:")[1], re.M)
     of_caffe = {"train", "test", "time", "device_query", "classify"}
-    of_caffe |= {"draw", "plot", "parse_log", "report", "pack", "timeline"}
+    of_caffe |= {"draw", "plot", "parse_log", "report", "doctor", "pack", "timeline"}
     assert set(scripts) == {"hearth", "caffe", *commands} - of_caffe
 
     def call(name: str, *arguments: str) -> str:

@@ -82,7 +82,8 @@ def run(
     Raises:
         ReservationTimeoutError: not all nodes started; lists them, with the likely reason.
         NodeError: a node failed during its start.
-        HearthError: Spark would end idle nodes (spark.dynamicAllocation.enabled).
+        HearthError: dynamic allocation would end waiting nodes: with Spark Connect, or with
+            spark.dynamicAllocation.cachedExecutorIdleTimeout.
         TypeError, ValueError, OSError: a dataset has an unsupported type, or its files cannot be
             listed.
     """
