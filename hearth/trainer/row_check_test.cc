@@ -72,7 +72,7 @@ class RowCheckTest : public ::testing::Test {
     });
     std::vector<char> equal(2);
     RunRanks(job, second_factor, [&](int rank, RowCheck& check) {
-      equal[static_cast<size_t>(rank)] = check.Confirm(position);
+      equal[static_cast<size_t>(rank)] = check.RowsMatch(position);
     });
     log::SetSink({});
     return {equal[0] != 0, equal[1] != 0};
