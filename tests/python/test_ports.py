@@ -158,7 +158,7 @@ def test_settings_without_encryption_allow_nccl(on, monkeypatch):
     "on", [{"spark.network.crypto.enabled": "true"}, {"spark.executorEnv.HEARTH_TLS": "on"}]
 )
 def test_encryption_that_nccl_lacks_is_an_error_with_the_setting_that_allows_it(on, monkeypatch):
-    with pytest.raises(HearthError, match="unencrypted: set spark.executorEnv.HEARTH_TLS=off"):
+    with pytest.raises(HearthError, match=r"unencrypted: set spark\.executorEnv\.HEARTH_TLS=off"):
         links.check_nccl(on.get)
     monkeypatch.setenv("HEARTH_TLS", "on")
     with pytest.raises(HearthError, match=r"spark\.network\.crypto\.enabled.*NCCL"):

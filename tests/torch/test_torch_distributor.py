@@ -99,8 +99,10 @@ def test_gpus_of_a_session_that_requires_encryption_are_refused(spark, monkeypat
 
     monkeypatch.setattr(TorchDistributor, "_check_gpus", lambda self: None)
     conf = {"spark.network.crypto.enabled": "true"}
-    monkeypatch.setattr(type(spark.conf), "get", lambda self, key, default=None: conf.get(key, default))
-    with pytest.raises(HearthError, match="set spark.executorEnv.HEARTH_TLS=off if the network"):
+    monkeypatch.setattr(
+        type(spark.conf), "get", lambda self, key, default=None: conf.get(key, default)
+    )
+    with pytest.raises(HearthError, match=r"set spark\.executorEnv\.HEARTH_TLS=off if the network"):
         TorchDistributor(1, local_mode=True, use_gpu=True).run(sums, 1)
 
     context = TorchContext(0, "worker", 0, {"worker": ["h:1"]}, "", "")
