@@ -357,8 +357,7 @@ class Cluster(Reporting):
         watch = self.running.watch
         if watch.failure is not None or not watch.wait_done(self.node_ids, 0.0):
             logger.warning(
-                "the program ends, and kills the nodes of its cluster: call result() or "
-                "shutdown() before, which wait for the nodes and raise their errors"
+                "the program ends, and kills the nodes of its cluster: call result() or shutdown()"
             )
 
     def end(self) -> None:
@@ -373,7 +372,7 @@ class Cluster(Reporting):
         self.spark.release()
         folder = self.plan.options.checkpoint_dir
         known = {"checkpoint_dir": folder} if folder else {}
-        self.reports.note_params({**known, **self.datasets.described()})
+        self.reports.note_params(known | self.datasets.described())
         self.reports.close(self._error or sys.exception())
 
     def bytes_read(self) -> tuple[int, int]:
