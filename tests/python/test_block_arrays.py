@@ -97,6 +97,7 @@ def test_values_that_a_type_can_hold_are_kept():
         ),
         ([[1e300]], pa.list_(pa.float32()), r"the column 'z' has the value 1e\+300"),
         ([2**40], pa.int32(), r"the column 'z' of 1 rows does not fit int32: .*1099511627776"),
+        ([[1.0, 2.0]], pa.float32(), r"'z' is declared as float, .* values are array<float> "),
     ],
 )
 def test_a_result_that_its_column_cannot_hold_is_refused(values, kind, said):

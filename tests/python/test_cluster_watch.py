@@ -167,3 +167,21 @@ def test_reports_before_the_failure_are_included():
     watch.wait(lambda: False, 30)
     assert watch.failure is not None and watch.committed
     watch.close()
+
+
+def test_waits_for_a_cause_end_when_no_node_is_left_that_could_report_it():
+    template = {"worker": [0, 1, 2], "evaluator": [3]}
+    lost, done = {"event": "awaits_cause"}, {"event": "done"}
+
+    def answers(*events):
+        coordinator = Coordinator(events, LATE)
+        watch = ClusterWatch(coordinator, template, lambda failure: None, None)
+        watch.wait(lambda: False, 30)
+        watch.close()
+        return coordinator.asked
+
+    assert answers((0, lost), (2, lost), (3, done)) == []  # worker:1 may have been killed
+    assert answers((1, done), (0, done), (2, done)) == []
+    none = [{"op": "no_cause", "ended": "worker:1"}]
+    assert answers((0, lost), (1, done), (2, lost)) == none
+    assert answers((1, done), (2, lost), (0, lost)) == none

@@ -10,6 +10,7 @@ from dataset_ranks import loaders, partitions_of
 
 from hearth.cluster.node.context import NodeContext
 from hearth.cluster.node.datasets.program import NodeDatasets
+from hearth.data.options import check_known
 
 
 def first(**options):
@@ -54,6 +55,13 @@ def test_options_of_other_types_are_refused_by_name(option):
     name = next(iter(option))
     with pytest.raises(ValueError, match=f"{name} (is|names)"):
         first(**option)
+
+
+def test_options_of_a_data_loader_are_refused_with_what_replaces_them():
+    with pytest.raises(TypeError, match="has no option 'num_workers': use workers="):
+        check_known({"seed": 1, "num_workers": 2})
+    with pytest.raises(TypeError, match="has no option 'batchsize': its options are batch_size, "):
+        check_known({"batchsize": 2})
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "2", None, 2**70])

@@ -117,6 +117,28 @@ def test_faults_of_spark_and_hadoop_are_named(survey):
     assert levels["default file system"] == levels["GPUs"] == levels["clocks"] == "problem"
 
 
+def test_a_client_of_spark_connect_that_executors_do_not_reach_is_a_warning(survey):
+    survey.spark["connect"] = True
+    assert of(survey, "driver's address").level == "ok"
+    survey.executors[1]["driver_problem"] = "timed out"
+    found = of(survey, "driver's address")
+    assert found.level == "warning" and "timed out" in found.found
+    assert "TorchCluster" in found.advice and "TFOS_SERVER_HOST" in found.advice
+
+
+def test_a_connect_server_that_does_not_answer_ends_the_command(monkeypatch, capsys):
+    pytest.importorskip("grpc")
+    monkeypatch.setattr(doctor_main, "_SERVER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts, but is no such server
+        port = server.getsockname()[1]
+        for _ in range(2):
+            assert main(["--remote", f"sc://127.0.0.1:{port}/;token=secret"]) == 1
+            server.close()  # then it refuses
+    said = capsys.readouterr().err
+    assert said.count(f"connecting to sc://127.0.0.1:{port}/, for up to 0.2 s") == 2
+    assert said.count("cannot be reached within 0.2 s: start it") == 2 and "secret" not in said
+
+
 def test_executors_that_cannot_answer_are_a_problem(own, survey):
     broken = Survey(own, [], {**survey.spark, "executors_problem": "no Python there"})
     assert of(broken, "executors").level == "problem"

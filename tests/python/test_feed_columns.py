@@ -17,7 +17,7 @@ from pyspark.ml.linalg import VectorUDT
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import to_arrow_type
 
-from hearth.rows.columns import check_carried
+from hearth.rows.carried_types import check_carried, uncarried_arrow
 from hearth.torch.feeds import FileFeed
 
 VECTOR = {"type": 1, "size": None, "indices": None, "values": [1.0, 2.0]}
@@ -126,14 +126,16 @@ def test_arrays_of_structs_and_vectors_are_refused(kind, values, tmp_path):
 
 
 def test_a_dataframe_with_a_column_that_no_ring_carries_is_refused_before_its_job():
-    for kind, *_ in [*HELD, *CARRIED_ONLY]:
+    for kind, values, *_ in [*HELD, *CARRIED_ONLY]:
         check_carried(sql.StructType([sql.StructField("x", kind)]))
-    for kind, _ in REFUSED:
+        assert not uncarried_arrow(rows_of(kind, values).schema)
+    for kind, values in REFUSED:
         schema = sql.StructType([sql.StructField("x", kind)])
         with pytest.raises(
             ValueError, match=r"'x' has the type .*, which feeds do not support: cast"
         ):
             check_carried(schema)
+        assert list(uncarried_arrow(rows_of(kind, values).schema)) == ["x"]
 
 
 @pytest.mark.parametrize("where", KINDS)

@@ -56,6 +56,7 @@ def test_arguments_of_the_model_are_a_param_that_json_holds():
     [
         ({"precision": "fp8"}, "precision is 'fp8': it must be one of float32, bf16, fp16"),
         ({"batchSize": 0}, "batchSize is 0: it must be at least 1"),
+        ({"epochs": 0}, "epochs is 0: it must be at least 1"),
         ({"accumulationSteps": 0}, "accumulationSteps is 0: it must be at least 1"),
     ],
 )

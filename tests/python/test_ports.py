@@ -145,3 +145,21 @@ def test_a_rank_listens_on_the_ports_of_the_environment_alone(monkeypatch):
         rendezvous = Rendezvous(lambda text: None, str, lambda: None, "127.0.0.1")
         with pytest.raises(OSError, match=rf"no port of {MESH} \({port}-{port}\) is free"):
             Ranks(rendezvous, 0, 1, 5)
+
+
+@pytest.mark.parametrize("on", [{}, {"spark.executorEnv.HEARTH_TLS": "off"}])
+def test_settings_without_encryption_allow_nccl(on, monkeypatch):
+    monkeypatch.delenv("HEARTH_TLS", raising=False)
+    links.check_nccl()
+    links.check_nccl({**on, "spark.network.crypto.enabled": str(bool(on)).lower()}.get)
+
+
+@pytest.mark.parametrize(
+    "on", [{"spark.network.crypto.enabled": "true"}, {"spark.executorEnv.HEARTH_TLS": "on"}]
+)
+def test_encryption_that_nccl_lacks_is_an_error_with_the_setting_that_allows_it(on, monkeypatch):
+    with pytest.raises(HearthError, match=r"unencrypted: set spark\.executorEnv\.HEARTH_TLS=off"):
+        links.check_nccl(on.get)
+    monkeypatch.setenv("HEARTH_TLS", "on")
+    with pytest.raises(HearthError, match=r"spark\.network\.crypto\.enabled.*NCCL"):
+        links.check_nccl()

@@ -289,7 +289,8 @@ def test_compaction_between_epochs_and_before_a_restart_changes_no_batch(tmp_pat
 
 
 def test_a_version_or_table_that_is_missing_is_named(table, tmp_path):
-    with pytest.raises(ValueError, match=f"version 7 of the Delta table {table} cannot be read: "):
+    missing = f"the Delta table {table} has no version 7: the newest is 0"
+    with pytest.raises(FileNotFoundError, match=missing):
         data.delta(table, version=7).pin()
     with pytest.raises(FileNotFoundError, match="does not exist, or is not a Delta table"):
         data.delta(str(tmp_path / "none")).pin()

@@ -38,6 +38,16 @@ def test_a_data_loader_around_it_gives_its_batches_and_its_position():
     assert inner.state_dict()["passes"][0]["taken"] == 24
 
 
+def test_a_data_loader_that_would_stack_batches_is_refused():
+    from torch.utils.data import DataLoader
+
+    for size in ({}, {"batch_size": 32}):
+        with pytest.raises(RuntimeError, match=r"DataLoader\(loader, batch_size=None\)"):
+            next(iter(DataLoader(loader(), **size)))
+    first = DataLoader(loader(), collate_fn=lambda batches: batches[0])
+    assert ids(first) == ids(loader())
+
+
 @pytest.mark.parametrize("how", ["fork", "spawn"])
 def test_worker_processes_are_refused(how):
     from torch.utils.data import DataLoader

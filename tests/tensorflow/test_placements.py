@@ -94,8 +94,8 @@ def test_local_n_with_fewer_nodes_than_slots(tmp_path):
     assert "executors 1\n" in said
     assert f"total {3 * sum(range(1000))}\n" in said
     assert "squares True\n" in said
-    assert "refused: True timed out waiting for reservations to complete" in said
-    assert "the cluster has 3 for 4 nodes" in said
+    assert "refused: True not all nodes can start: rank" in said
+    assert "the master local[3] has 3 for 4 nodes: use local[4]" in said
     assert no_node_left()
 
 
@@ -167,7 +167,7 @@ def test_spark_connect_takes_dataframes(tmp_path):
     assert "pass inference() the schema of its results" in said
     assert "failed: NodeError worker:0 on host" in said
     assert "ValueError: cannot go on" in said
-    assert "refused: True timed out waiting for reservations to complete" in said
+    assert "refused: True not all nodes can start: rank" in said
     assert "2 for 3 nodes" in said
     assert no_node_left()
 
@@ -315,6 +315,7 @@ class ClusterOf:
     ("spark", "words"),
     [
         (ClusterOf(2), "the cluster has 2 for 3 nodes: give Spark more executors or cores"),
+        (ClusterOf(2, spark_master="local[2]"), r"local\[2\] has 2 for 3 nodes: use local\[3\]"),
         (ClusterOf(0, spark_executor_memory="80g"), r"executors of this memory \(80g\) fit"),
         (
             ClusterOf(1, spark_dynamicAllocation_enabled="TRUE"),

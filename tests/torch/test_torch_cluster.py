@@ -10,7 +10,7 @@ import time
 import pytest
 
 from hearth.cluster.driver import pace
-from hearth.torch import NodeError, TorchCluster
+from hearth.torch import NodeError, TorchCluster, process_group
 
 
 @pytest.mark.parametrize("backend", ["hearth", "gloo"])
@@ -88,6 +88,28 @@ def test_the_error_of_a_peer_of_a_rank_that_ends_is_not_reported(
     assert (found.value.node, found.value.rank) == ("worker:1", 1)
     with pytest.raises(NodeError, match=words):
         cluster.shutdown()
+
+
+def ends_early(how, ctx):
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo" if how == "gloo" else "hearth")
+    if how == "checkpoint":
+        if ctx.rank == 0:
+            ctx.checkpoint(1, model=torch.nn.Linear(2, 1))
+        return
+    if ctx.rank == 0:
+        dist.all_reduce(torch.zeros(1000))
+
+
+@pytest.mark.parametrize("how", ["hearth", "gloo", "checkpoint"])
+def test_a_rank_that_ends_before_a_collective_call_is_named_at_once(spark, tmp_path, how):
+    cluster = TorchCluster.run(spark, ends_early, how, workers=2, checkpoint_dir=str(tmp_path))
+    started_s = time.monotonic()
+    with pytest.raises(NodeError, match=r"^worker:0 .*\(worker:1 had ended: all ranks must make"):
+        cluster.shutdown()
+    assert time.monotonic() - started_s < process_group.CAUSE_WAIT_S
 
 
 def test_results_of_a_model_are_returned_in_order(spark):

@@ -9,6 +9,7 @@ import signal
 
 import pytest
 
+from hearth import HearthError
 from hearth.torch import NodeError, TorchCluster
 
 
@@ -179,6 +180,16 @@ def test_errors_are_reported_in_one_line(spark, notes):
     with pytest.raises(TypeError, match=r"dataset 'train' is a builtins.list, which is not"):
         TorchCluster.run(spark, take_epochs, None, datasets={"train": [1, 2]})
 
+    with pytest.raises(TypeError, match=r"datasets is a DataFrame, but must be a dict"):
+        TorchCluster.run(spark, take_epochs, None, datasets=spark.range(5))
+    with pytest.raises(ValueError, match=r"workers is '2': give an integer, or \(least, most\)"):
+        TorchCluster.run(spark, take_epochs, None, workers="2")
+    folder = {"datasets": {"train": spark.range(5)}, "checkpoint_dir": "/dev/null/run"}
+    with pytest.raises(
+        HearthError, match=r"\(checkpoint_dir\) cannot be written to: /dev/null/run"
+    ):
+        TorchCluster.run(spark, take_epochs, None, **folder)
+
     def unknown(_, ctx):
         ctx.dataset("test", 5)
 
@@ -242,3 +253,38 @@ def test_files_that_cannot_be_read_end_the_cluster_with_the_reason(spark, notes,
     cluster = TorchCluster.run(spark, take_epochs, args, workers=1, datasets={"train": source})
     with pytest.raises(NodeError, match=r"dataset 'train' cannot be read: .*\.parquet"):
         cluster.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["frame", "parquet", "streamed"])
+def test_a_column_of_an_unsupported_type_is_an_error_only_if_it_is_requested(spark, tmp_path, kind):
+    import hearth.data
+
+    rows = spark.range(40).selectExpr("id", "date'2026-01-01' day", "struct(now() at) nested")
+    if kind != "frame":
+        rows.write.parquet(str(tmp_path / "rows"))
+        rows = hearth.data.parquet(str(tmp_path / "rows"), spool=kind == "parquet")
+
+    def main(columns, ctx):
+        return sum(len(batch[0]) for batch in ctx.dataset("train", 8, columns))
+
+    def start(columns, rows):
+        return TorchCluster.run(spark, main, columns, datasets={"train": rows})
+
+    assert start(("id",), rows).result() == [40]
+    for columns in (("id", "day"), None):
+        with pytest.raises(
+            NodeError, match=r"column 'day' of dataset 'train' has the type date.*columns=\)"
+        ):
+            start(columns, rows).shutdown()
+    if kind == "frame":
+        with pytest.raises(ValueError, match="column 'day' of dataset 'train' has the type date"):
+            start(("day",), rows.select("day"))
+
+
+def test_a_dataset_without_rows_is_reported(spark, caplog):
+    def main(_, ctx):
+        return len(list(ctx.dataset("train", 8)))
+
+    datasets = {"train": spark.range(40).where("id < 0")}
+    assert TorchCluster.run(spark, main, datasets=datasets).result() == [0]
+    assert "dataset 'train' has no rows" in caplog.text

@@ -89,3 +89,26 @@ def test_invalid_arguments_are_refused_at_once(spark):
             spark.conf.unset(GPUS)
     with pytest.raises(ValueError, match="key-word"):
         TorchDistributor(1, use_gpu=False).run("/train.py", epochs=1)
+
+
+def test_gpus_of_a_session_that_requires_encryption_are_refused(spark, monkeypatch):
+    """NCCL does not encrypt: neither the distributor nor the default backend starts it silently."""
+    import torch
+
+    from hearth.torch.context import TorchContext
+
+    monkeypatch.setattr(TorchDistributor, "_check_gpus", lambda self: None)
+    conf = {"spark.network.crypto.enabled": "true"}
+    monkeypatch.setattr(
+        type(spark.conf), "get", lambda self, key, default=None: conf.get(key, default)
+    )
+    with pytest.raises(HearthError, match=r"set spark\.executorEnv\.HEARTH_TLS=off if the network"):
+        TorchDistributor(1, local_mode=True, use_gpu=True).run(sums, 1)
+
+    context = TorchContext(0, "worker", 0, {"worker": ["h:1"]}, "", "")
+    monkeypatch.setattr(TorchContext, "device", torch.device("cuda", 0))
+    monkeypatch.delenv("HEARTH_TLS", raising=False)
+    assert context.backend == "cpu:hearth,cuda:nccl"
+    monkeypatch.setenv("HEARTH_TLS", "on")
+    with pytest.raises(HearthError, match="NCCL sends gradients unencrypted"):
+        assert context.backend

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hearth.errors import invalid
@@ -14,6 +14,8 @@ from hearth.errors import invalid
 _MOST = 2**63 - 1
 UNEVEN = ("repeat", "drop", "weight")
 WEIGHT = "row_weight"
+# Options of PyTorch's DataLoader, and what replaces them.
+_OF_DATA_LOADER = {"num_workers": "use workers=", "prefetch_factor": "use prefetch="}
 MAP_IN = ("threads", "processes")
 
 
@@ -60,13 +62,24 @@ class LoaderOptions:
         return "full" if self.shuffle == "full" else "window" if self.shuffle else "none"
 
 
+def check_known(options: Iterable[str]) -> None:
+    """Raises TypeError for a name that is no option of ctx.dataset()."""
+    known = [option.name for option in fields(LoaderOptions)]
+    for name in options:
+        if name not in known:
+            hint = _OF_DATA_LOADER.get(name, f"its options are {', '.join(known)}")
+            raise TypeError(f"ctx.dataset() has no option {name!r}: {hint}")
+
+
 def _whole(name: str, value: Any) -> int:
     """The number as a Python int, which JSON can hold.
 
     Raises:
         ValueError: not an integer of 64 bits.
     """
-    if not hasattr(type(value), "__index__") or abs(value) > _MOST:
+    if not hasattr(type(value), "__index__"):
+        raise invalid(f"{name} is {value!r}: it must be an integer")
+    if abs(value) > _MOST:
         raise invalid(f"{name} is {value!r}: it must be an integer of at most 63 bits")
     return operator.index(value)
 

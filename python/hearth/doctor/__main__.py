@@ -21,6 +21,8 @@ from hearth.spark.failures import cause_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Limit for the connection to a Spark Connect server.
+_SERVER_S = 30.0
 _COLORS = {"ok": "green", "warning": "yellow", "problem": "red", "unknown": "dim"}
 
 
@@ -75,12 +77,39 @@ def _session(given: argparse.Namespace) -> SparkSession:
 
     conf = dict(each.split("=", 1) for each in given.conf)
     if given.remote:
+        _await_server(given.remote)
         builder = SparkSession.builder.appName("hearth doctor").remote(given.remote)
         for key, value in conf.items():
             builder = builder.config(key, value)
         return session.as_session(builder.getOrCreate())
     master = given.master or (user_settings() | conf).get("spark.master")
     return session.start("hearth doctor", master=master, conf=conf)
+
+
+def _await_server(remote: str) -> None:
+    """Waits until the Spark Connect server of a URI accepts connections; Spark would try for
+    minutes. Raises HearthError after _SERVER_S."""
+    import grpc
+    from pyspark.sql.connect import client
+
+    from hearth.errors import UnavailableError
+
+    if not remote.startswith("sc://"):  # Spark starts a server in this process
+        return
+    where = remote.partition(";")[0]  # a token may follow
+    print(f"hearth doctor: connecting to {where}, for up to {_SERVER_S:g} s", file=sys.stderr)
+    # The first: since Spark 4.0, where the second is abstract.
+    builder = getattr(client, "DefaultChannelBuilder", None) or client.ChannelBuilder
+    channel = builder(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_SERVER_S)
+    except grpc.FutureTimeoutError:
+        raise UnavailableError(
+            f"the Spark Connect server at {where} cannot be reached within {_SERVER_S:g} s: start "
+            "it, and check host, port (15002 by default), use_ssl and the firewall"
+        ) from None
+    finally:
+        channel.close()
 
 
 def show(found: list[Finding]) -> None:

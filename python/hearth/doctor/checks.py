@@ -196,18 +196,23 @@ def driver_address(survey: Survey) -> Finding | None:
     if survey.spark.get("listen_problem"):
         advice = "free the ports, or name others by spark.hearth.coordinator.port"
         return Finding("driver's address", survey.spark["listen_problem"], "problem", advice)
-    if survey.spark.get("clock") is None:
-        text = "not checked: with Spark Connect executors do not connect to this process"
-        return Finding("driver's address", text, "unknown")
     host, port = survey.spark["clock"]
     lost = _by_value(survey, lambda facts: facts["driver_problem"], bool)
     if not lost:
         return Finding("driver's address", f"executors reach {host}:{port}")
+    text = f"{host}:{port}: {_with_hosts(lost)}"
+    if survey.spark.get("connect"):
+        advice = (
+            "TorchCluster, TorchEstimator and cluster.run() need a connection from executors to "
+            "this client: set TFOS_SERVER_HOST to an address of it that they reach, and open the "
+            "firewall for spark.hearth.coordinator.port; other calls work without it"
+        )
+        return Finding("driver's address", text, "warning", advice)
     advice = (
         "set spark.driver.host to an address that executors reach, and open the firewall for "
         "spark.hearth.coordinator.port (a range, as 7300-7320)"
     )
-    return Finding("driver's address", f"{host}:{port}: {_with_hosts(lost)}", "problem", advice)
+    return Finding("driver's address", text, "problem", advice)
 
 
 def between_executors(survey: Survey) -> Finding | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.doctor import host_facts
 from hearth.spark import addresses, failures, ports, preflight
+from hearth.spark.access import ConnectSpark
 from hearth.spark.executors import executor_count
 from hearth.spark.profiles import GPUS
 from hearth.spark.slots import slots_now
@@ -47,11 +48,10 @@ def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
     preflight.check(spark, tasks)
     with ExitStack() as stack:
         clock, problem = None, None
-        if hasattr(spark, "_jsc"):  # executors do not connect to a client of Spark Connect
-            try:
-                clock = stack.enter_context(_clock(spark))
-            except OSError as error:
-                problem = str(error)
+        try:
+            clock = stack.enter_context(_clock(spark))
+        except OSError as error:
+            problem = str(error)
         rows, failure = [], None
         try:
             rows = _ask_executors(spark, tasks, clock)
@@ -66,7 +66,10 @@ def survey(spark: SparkSession, tasks: int | None = None) -> Survey:
 @contextmanager
 def _clock(spark: SparkSession) -> Iterator[tuple[str, int]]:
     """Sends the time to each client, on the address where a training's coordinator would listen."""
-    bind, host = addresses.coordinator_hosts(spark)
+    if hasattr(spark, "_jsc"):
+        bind, host = addresses.coordinator_hosts(spark)
+    else:
+        bind, host = ConnectSpark(spark).coordinator_hosts()
     tried = ports.ports_of(spark.conf.get, ports.COORDINATOR)
     server = ports.first_free(tried, "the driver", lambda p: socket.create_server((bind, p)))
 
@@ -91,7 +94,9 @@ def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | Non
     """The facts of each executor, from one of its tasks."""
     known = {key: ports.ports_of(spark.conf.get, key) for key in (ports.FEED, ports.NODE)}
     mesh = ports.ports_of(spark.conf.get, ports.MESH)
-    examine = _task(_SOURCE.read_text(), clock, mesh, known)
+    # Executors may not reach a client of Spark Connect, but must reach each other.
+    towards = clock if clock and hasattr(spark, "_jsc") else ("8.8.8.8", 53)
+    examine = _task(_SOURCE.read_text(), clock, towards, mesh, known)
     frame = spark.range(tasks, numPartitions=tasks).mapInArrow(
         examine, "facts string", barrier=True
     )
@@ -105,7 +110,11 @@ def _ask_executors(spark: SparkSession, tasks: int, clock: tuple[str, int] | Non
 
 
 def _task(
-    source: str, clock: tuple[str, int] | None, mesh: list[int], known: dict[str, list[int]]
+    source: str,
+    clock: tuple[str, int] | None,
+    towards: tuple[str, int],
+    mesh: list[int],
+    known: dict[str, list[int]],
 ) -> Any:
     """A task's function. Must not import hearth, which executors may lack."""
     peers, json_ = _PEERS, json
@@ -125,7 +134,7 @@ def _task(
         facts["executor"] = f"{os.getcwd()} {SparkFiles.getRootDirectory()}"
         ahead = found["clock_ahead_s"](*clock) if clock else (None, None)
         facts["clock_ahead_s"], facts["driver_problem"] = ahead
-        own = found["towards"](*(clock or ("8.8.8.8", 53)))  # sends no packets
+        own = found["towards"](*towards)  # sends no packets
         server, facts["mesh_problem"] = found["listen"](own, mesh)
         facts["port_problems"] = {}
         for setting, tried_ports in known.items():
@@ -154,6 +163,7 @@ def _spark_facts(spark: SparkSession) -> Facts:
     facts: Facts = {
         "version": spark.version,
         "master": spark.conf.get("spark.master", None),
+        "connect": not hasattr(spark, "_jsc"),
         "gpus_of_a_task": spark.conf.get(GPUS, None)
         or spark.conf.get("spark.task.resource.gpu.amount", None),
     }

@@ -45,7 +45,7 @@ _CHOICES = {
     "monitorMode": ("auto", "min", "max"),
     "schedulerInterval": ("epoch", "step"),
 }
-_LEAST = {"batchSize": 1, "epochs": 0, "workers": 1, "accumulationSteps": 1, "patience": 0}
+_LEAST = {"batchSize": 1, "epochs": 1, "workers": 1, "accumulationSteps": 1, "patience": 0}
 
 HasValidationFraction: Any = param(
     "validationFraction", "share of the rows to validate on, chosen by their hash", _FLOAT
@@ -119,7 +119,9 @@ class HasNetColumns(
         if self.isSet(self.featuresCol) or stage_columns.positions(dataset, name):
             return [name]
         raise invalid(
-            f"{type(self).__name__} needs inputCols or featuresCol: the columns that are its input"
+            f"{type(self).__name__} needs inputCols or featuresCol, the columns that are its "
+            f"input: they are not set, and the DataFrame has no column {name!r}, the default, but "
+            f"{', '.join(dataset.columns)}"
         )
 
     def _outputs(self) -> list[str]:

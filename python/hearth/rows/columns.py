@@ -6,43 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hearth.errors import invalid
+from hearth.rows.carried_types import CAST
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-
-_CAST = (
-    "cast it in Spark (a date or time to long, a decimal to double, a vector by vector_to_array, "
-    "a struct to its fields), or drop it"
-)
-
-
-def check_carried(schema: Any) -> None:
-    """Raises ValueError if a DataFrame has a column that cannot be sent to a node.
-
-    Args:
-        schema: a pyspark StructType.
-    """
-    for field in schema.fields:
-        if not _is_carried(field.dataType):
-            raise invalid(
-                f"column {field.name!r} has the type {field.dataType.simpleString()}, which feeds "
-                f"do not support: {_CAST}"
-            )
-
-
-def _is_carried(kind: Any) -> bool:
-    from pyspark.sql import types
-
-    if isinstance(kind, types.UserDefinedType):
-        kind = kind.sqlType()
-    if isinstance(kind, types.ArrayType):
-        return _is_carried(kind.elementType)
-    if isinstance(kind, types.StructType):
-        return all(_is_carried(field.dataType) for field in kind.fields)
-    texts = (types.StringType, types.CharType, types.VarcharType, types.BinaryType)
-    numbers = (types.BooleanType, types.IntegralType, types.FloatType, types.DoubleType)
-    return isinstance(kind, (*texts, *numbers))
 
 
 class Columns:
@@ -164,7 +132,7 @@ def column_to_numpy(column: pa.Array, name: str) -> np.ndarray:
         return _of_one_length(column, name)
     if is_number or pa.types.is_floating(kind) or _is_bytes(kind):
         return column.to_numpy(zero_copy_only=False)
-    raise invalid(f"column {name!r} has the type {kind}, which arrays do not support: {_CAST}")
+    raise invalid(f"column {name!r} has the type {kind}, which arrays do not support: {CAST}")
 
 
 def is_list(kind: pa.DataType) -> bool:

@@ -104,6 +104,12 @@ def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
     column = pa.array(values.tolist()) if texts else to_arrow(values)
     try:
         return column if column.type == field.type else column.cast(field.type)
+    except pa.ArrowNotImplementedError as error:
+        found = spark_type("string" if texts else values.dtype.name, values.ndim - 1)
+        raise invalid(
+            f"the column {field.name!r} is declared as {field.type}, but its values are {found} "
+            f"(each of shape {values.shape[1:]}): declare it as {found}, or return other values"
+        ) from error
     except pa.ArrowInvalid as error:
         raise invalid(
             f"the column {field.name!r} of {len(column)} rows does not fit {field.type}: {error}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from hearth.errors import invalid
 from hearth.spark.dynamic_allocation import Setting
 from hearth.spark.ports import MESH, ports_of
 
@@ -17,6 +18,8 @@ _ENCRYPT = (
     "spark.ssl.rpc.enabled",
 )
 _MESH_PORT = "HEARTH_MESH_PORT"
+_TLS = "HEARTH_TLS"
+_EXECUTORS_TLS = f"spark.executorEnv.{_TLS}"
 
 
 def link_environment(setting: Setting) -> dict[str, str]:
@@ -27,11 +30,30 @@ def link_environment(setting: Setting) -> dict[str, str]:
     """
     found = {}
     if any(setting(key, "false").strip().lower() == "true" for key in _ENCRYPT):
-        found["HEARTH_TLS"] = "on"
+        found[_TLS] = "on"
     ports = ports_of(setting, MESH)
     if ports[0]:
         found[_MESH_PORT] = f"{ports[0]}-{ports[-1]}"
     return found
+
+
+def check_nccl(setting: Setting | None = None) -> None:
+    """Raises HearthError if connections between ranks must be encrypted, which NCCL cannot do.
+
+    Args:
+        setting: the session's settings, in the driver; None: this process's environment, in a rank.
+    """
+    if setting is None:
+        tls = os.environ.get(_TLS)
+    else:
+        tls = setting(_EXECUTORS_TLS, "") or link_environment(setting).get(_TLS)
+    if tls == "on":
+        raise invalid(
+            "Spark's settings require encryption between ranks (HEARTH_TLS=on, by "
+            "spark.network.crypto.enabled, another setting of Spark's encryption or "
+            f"{_EXECUTORS_TLS}), but NCCL sends gradients unencrypted: set {_EXECUTORS_TLS}=off if "
+            "the network encrypts or is private, or train on CPUs with the backend hearth"
+        )
 
 
 def mesh_ports() -> list[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hearth.cluster import roles
 from hearth.cluster.node.context import NodeContext
+from hearth.spark.links import check_nccl
 
 if TYPE_CHECKING:
     import torch
@@ -67,8 +68,14 @@ class TorchContext(NodeContext):
 
     @property
     def backend(self) -> str:
-        """The backend for init_process_group(): "hearth", with GPUs "cpu:hearth,cuda:nccl"."""
-        return "cpu:hearth,cuda:nccl" if self.device.type == "cuda" else "hearth"
+        """The backend for init_process_group(): "hearth", with GPUs "cpu:hearth,cuda:nccl".
+
+        Raises HearthError for GPUs if Spark's settings require encryption, which NCCL lacks.
+        """
+        if self.device.type != "cuda":
+            return "hearth"
+        check_nccl()
+        return "cpu:hearth,cuda:nccl"
 
     def get_data_feed(
         self,

@@ -14,6 +14,7 @@ from hearth.cluster.driver.plan import Plan
 from hearth.cluster.node import gpu_info
 from hearth.cluster.task.node_job import NodeOptions
 from hearth.errors import invalid
+from hearth.spark.links import check_nccl
 from hearth.spark.profiles import GPUS, gpus_of_nodes
 from hearth.spark.session import active_session
 from hearth.torch import returned
@@ -98,7 +99,8 @@ class TorchDistributor:
             NodeError: a rank failed; with its host and its traceback or signal.
             ReservationTimeoutError: not all ranks found a task slot.
             ValueError: keyword arguments for a file.
-            RuntimeError: the session requires TLS, which PyTorch's ranks do not support.
+            RuntimeError: spark.ssl.enabled is true, which PyTorch's ranks do not support.
+            HearthError: use_gpu, and Spark's settings require encryption between ranks.
         """
         self._check_encryption()
         if isinstance(train_object, str):
@@ -132,6 +134,8 @@ class TorchDistributor:
                 "spark.ssl.enabled is true, but the ranks of a PyTorch program communicate "
                 f"unencrypted: set {self.ssl_conf} to true if that is acceptable"
             )
+        if self.use_gpu:
+            check_nccl(self.spark.conf.get)
 
 
 def _run_as_rank(main: Callable[[Any], None], local_mode: bool, _: Any, ctx: Any) -> None:

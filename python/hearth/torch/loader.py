@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from hearth.data.dataset import Dataset
 from hearth.data.loader import Loader
 from hearth.data.options import LoaderOptions
 from hearth.torch.datasets import as_tensor
-from hearth.torch.sharding import check_whole
+from hearth.torch.sharding import check_batches_are_kept, check_whole
 
 _IN_WORKER = (
     "the rows of a dataset are in the node's process, and the worker processes of a DataLoader "
@@ -52,8 +53,10 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        """Raises RuntimeError in a worker process, and if Accelerate would drop batches."""
+        """Raises RuntimeError in a worker process, and if Accelerate would drop batches, or a
+        DataLoader stack them."""
         check_whole()
+        check_batches_are_kept(sys._getframe(1))
         return super().__iter__()
 
     def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:

@@ -28,5 +28,5 @@ def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) 
         return result
     except Exception as error:
         if process_group.may_follow(error):
-            ctx.mgr.wait_failed(process_group.CAUSE_WAIT_S)
+            ctx.mgr.await_cause(process_group.CAUSE_WAIT_S)
         raise

@@ -14,6 +14,22 @@ _SHARDING = {
 }
 
 
+def check_batches_are_kept(caller: FrameType) -> None:
+    """Raises RuntimeError if `caller`, which iterates a loader, is a torch DataLoader that would
+    stack its batches."""
+    from torch.utils.data import default_collate
+
+    if caller.f_code.co_qualname != "_IterableDatasetFetcher.__init__":
+        return
+    called = caller.f_locals
+    if called.get("auto_collation") and called.get("collate_fn") is default_collate:
+        raise invalid(
+            "a DataLoader with a batch_size would stack the batches of ctx.dataset() to batches of "
+            "batches: use DataLoader(loader, batch_size=None), or the loader itself; ctx.dataset() "
+            "sets the batch size"
+        )
+
+
 def check_whole() -> None:
     """Raises RuntimeError if a caller of this function shards the data that it reads.
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from hearth.cluster import roles
 from hearth.cluster.driver.cluster import Cluster
-from hearth.cluster.driver.plan import WAIT_S, Plan
+from hearth.cluster.driver.plan import WAIT_S, Plan, named_datasets
 from hearth.cluster.driver.reports.reports import ReportOptions, Shown
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.errors import invalid
@@ -70,19 +70,18 @@ class TorchCluster(Cluster):
             TypeError, ValueError, OSError: an invalid dataset, or files that cannot be listed.
         """
         reports = ReportOptions.of(main_fun, args, shown)
-        nodes = NodeOptions(tuple(feeds), bool(feeds or datasets), gpus_per_worker)
+        rows = named_datasets(datasets)
+        nodes = NodeOptions(tuple(feeds), bool(feeds or rows), gpus_per_worker)
         plan = Plan(
             _template_of(workers, restart, roles_of_nodes),
             replace(nodes, checkpoint_dir=checkpoint_dir, logs=reports.logs),
             release_port=False,
             restart=restart,
             timeout_s=timeout_s,
-            datasets=datasets or {},
-            reports=reports,
+            datasets=rows, reports=reports, profile=profile,
             least_workers=workers[0] if isinstance(workers, tuple) else 0,
-            profile=profile,
-        )
-        return cls.of_plan(spark, plan, main_fun, args)
+        )  # fmt: skip
+        return cls.of_plan(spark, plan, main_fun, args).warn_at_exit()
 
     @classmethod
     def of_plan(
@@ -103,7 +102,9 @@ def _template_of(
     workers: int | tuple[int, int], restart: bool, roles_of_nodes: Mapping[str, int] | None
 ) -> dict[str, list[int]]:
     """The largest set of node ids for each role. Raises ValueError for invalid numbers."""
-    least, most = workers if isinstance(workers, tuple) else (0, workers)
+    least, most = workers if isinstance(workers, tuple) and len(workers) == 2 else (0, workers)
+    if not all(hasattr(type(number), "__index__") for number in (least, most)):
+        raise invalid(f"workers is {workers!r}: give an integer, or (least, most)")
     if most < 1 or least > most or least < 0:
         raise invalid(f"workers is {workers}: give a number, or (least, most)")
     if least and (roles_of_nodes or not restart):

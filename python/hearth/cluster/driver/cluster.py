@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import random
@@ -19,7 +20,7 @@ from hearth.cluster.driver import reservation
 from hearth.cluster.driver.datasets.delivery import Datasets
 from hearth.cluster.driver.feed_jobs import FeedJobs
 from hearth.cluster.driver.missing_nodes import check_feeders
-from hearth.cluster.driver.plan import WAIT_S, Plan
+from hearth.cluster.driver.plan import WAIT_S, Plan, named_datasets
 from hearth.cluster.driver.reports.reporting import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
@@ -88,7 +89,7 @@ def run(
             listed.
     """
     template = roles.template_of(roles_of_nodes or {"worker": nodes})
-    datasets = datasets or {}
+    datasets = named_datasets(datasets)
     reports = ReportOptions.of(main_fun, args, shown)
     options = NodeOptions(
         queues=tuple(feeds),
@@ -99,7 +100,7 @@ def run(
     plan = Plan(template, options, restart=restart, timeout_s=timeout_s, profile=profile)
     cluster = Cluster(spark, replace(plan, datasets=datasets, reports=reports))
     cluster.start(NodeProgram(main_fun, args))
-    return cluster
+    return cluster.warn_at_exit()
 
 
 class Cluster(Reporting):
@@ -358,8 +359,21 @@ class Cluster(Reporting):
         if self._over:
             raise ClusterError("the cluster was ended before it could restart")
 
+    def warn_at_exit(self) -> Self:
+        """Logs a warning at the end of this program if nothing has ended the cluster by then."""
+        atexit.register(self._warn_of_end)
+        return self
+
+    def _warn_of_end(self) -> None:
+        watch = self.running.watch
+        if watch.failure is not None or not watch.wait_done(self.node_ids, 0.0):
+            logger.warning(
+                "the program ends, and kills the nodes of its cluster: call result() or shutdown()"
+            )
+
     def end(self) -> None:
         """Ends all remaining processes and jobs; never raises."""
+        atexit.unregister(self._warn_of_end)
         self._over = True
         if self._running is not None:
             self._running.close()
@@ -369,7 +383,7 @@ class Cluster(Reporting):
         self.spark.release()
         folder = self.plan.options.checkpoint_dir
         known = {"checkpoint_dir": folder} if folder else {}
-        self.reports.note_params({**known, **self.datasets.described()})
+        self.reports.note_params(known | self.datasets.described())
         self.reports.close(self._error or sys.exception())
 
     def bytes_read(self) -> tuple[int, int]:

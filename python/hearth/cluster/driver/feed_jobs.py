@@ -16,8 +16,8 @@ from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.feed_spec import FeedSpec, fed_nodes, feed_spec, feed_timeout_or_never
 from hearth.cluster.task.feed_task import feed, infer, infer_rows
 from hearth.errors import invalid
+from hearth.rows.carried_types import check_carried
 from hearth.rows.column_results import result_columns
-from hearth.rows.columns import check_carried
 from hearth.rows.pickles import batches_of_pickles, pickle_rows
 from hearth.spark.arrow_map import map_in_arrow
 from hearth.spark.task_resources import partition_id

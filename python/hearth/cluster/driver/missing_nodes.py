@@ -36,12 +36,18 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
             f"{has} task slots: other jobs may hold them, or executors cannot reach the "
             f"driver at {coordinator[0]}:{coordinator[1]}"
         )
+    master = spark.conf("spark.master", "")
+    if master == "local" or master.startswith("local["):
+        return (
+            f"each node needs a task slot, but the master {master} has {slots} for {needed} nodes: "
+            f"use local[{needed}], or lower the number of nodes (workers, num_executors)"
+        )
     kind = f" of their {described(spark.profile)}" if spark.profile is not None else ""
     text = (
         f"each node needs a task slot{kind}, but the cluster has {slots} for {needed} nodes: "
-        "give Spark more executors or cores, lower spark.task.cpus or num_executors, or check "
-        f"that executors of this memory ({spark.conf('spark.executor.memory', '1g')}) fit on "
-        "the hosts"
+        "give Spark more executors or cores, lower spark.task.cpus or the number of nodes "
+        "(workers, num_executors), or check that executors of this memory "
+        f"({spark.conf('spark.executor.memory', '1g')}) fit on the hosts"
     )
     if is_on(spark.conf):
         text += (

@@ -29,3 +29,15 @@ class Plan:
     least_workers: int = 0
     profile: Any = None  # resource profile of the tasks that start nodes
     holds: bool = True  # tasks with a profile stay with their nodes, and keep its resources
+
+
+def named_datasets(datasets: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The datasets of run(); none for None. Raises TypeError for rows without a name."""
+    if datasets is None:
+        return {}
+    if not isinstance(datasets, Mapping):
+        raise TypeError(
+            f"datasets is a {type(datasets).__name__}, but must be a dict of DataFrames or sources "
+            'by name: pass datasets={"train": rows}'
+        )
+    return datasets

@@ -148,8 +148,11 @@ class ClusterStart:
                 beside = self._meta["num_executors"] - tasks
                 full = slots is not None and self.watch.joined - beside == slots < tasks
                 if full or waited > self._timeout_s:
-                    text = self._describe_missing(str(error), min(waited, self._timeout_s))
-                    raise ReservationTimeoutError(text) from None
+                    what = "not all nodes can start:"
+                    if not full:
+                        limit = f"within {self._timeout_s:.3g} s"
+                        what = f"timed out waiting for reservations to complete: {limit}"
+                    raise ReservationTimeoutError(self._missing(what, str(error))) from None
             except RuntimeError:  # the rendezvous has failed, and reports why
                 self.watch.await_cause()
                 self._raise_failure()
@@ -162,15 +165,12 @@ class ClusterStart:
         if self.job is not None and self.job.error is not None:
             raise NodeError(f"the nodes could not be started: {own_error(self.job.error)}")
 
-    def _describe_missing(self, known: str, waited_s: float) -> str:
-        """The missing nodes, the hosts of the others, and the likely reason."""
+    def _missing(self, what: str, known: str) -> str:
+        """The error's text: the missing nodes, the hosts of the others, and the likely reason."""
         names = [roles.name_of(self._template, i) for i in range(self._meta["num_executors"])]
         members = ", ".join(f"{i} is {name}" for i, name in enumerate(names))
         reason = likely_reason(self._spark, len(self._started), self._meta["coordinator"])
-        return (
-            f"timed out waiting for reservations to complete: within {waited_s:.3g} s {known} "
-            f"(of the ranks, {members}); {reason}"
-        )
+        return f"{what} {known} (of the ranks, {members}); {reason}"
 
     def _replace_silent(self, is_gone: bool) -> None:
         """Makes Spark replace the executor of a node that does not respond.

@@ -34,7 +34,7 @@ _EVENT_WAIT_S = 0.25
 # it may report that before the rendezvous does. A limit, as that may have nothing to report.
 _CAUSE_WAIT_S = 5.0
 # Events that are not progress: a waiting node sends them, too.
-_NO_PROGRESS = ("warning", "waits", "output", "late")
+_NO_PROGRESS = ("warning", "waits", "output", "late", "awaits_cause")
 # A shorter wait for rows does not explain a stall.
 _LONG_WAIT_S = 1.0
 
@@ -71,6 +71,7 @@ class ClusterWatch:
         self._changed = threading.Condition()
         self._joined: set[int] = set()
         self._done: set[int] = set()
+        self._await_cause: set[int] = set()  # nodes that have lost a rank
         self._replayed: dict[str, set[int]] = {}
         self._feed_errors: dict[str, ClusterError] = {}
         self._values: dict[int, list[str]] = {}
@@ -273,6 +274,10 @@ class ClusterWatch:
             self._last_event = time.monotonic()
         if event["event"] in ("done", "stopped"):
             self._done.add(rank)
+            self._end_cause_waits()
+        elif event["event"] == "awaits_cause":
+            self._await_cause.add(rank)
+            self._end_cause_waits()
         elif event["event"] == "joined":
             self._joined.add(rank)
         elif event["event"] == "commit":
@@ -309,6 +314,14 @@ class ClusterWatch:
         elif event["event"] == "feed_error":
             kind = FeedTimeoutError if event["timeout"] else NodeError
             self._feed_errors[event["feed"]] = kind(event["text"])
+
+    def _end_cause_waits(self) -> None:
+        """Ends the waits of nodes that lost a rank if no node is left that could have been lost."""
+        fed = set(roles.fed_ids(self._template))
+        if self._closing or not self._await_cause or fed - self._await_cause - self._done:
+            return
+        ended = ", ".join(roles.name_of(self._template, node) for node in sorted(self._done & fed))
+        self._coordinator.broadcast(json.dumps({"op": "no_cause", "ended": ended}))
 
     def _note_wait(self, rank: int, seconds: float) -> None:
         """Other ranks are stalled; this one has waited for rows for `seconds`."""

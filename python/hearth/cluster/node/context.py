@@ -180,8 +180,9 @@ class NodeContext:
         options: Mapping[str, Any],
     ) -> Any:
         from hearth.cluster.node.datasets.program import mgr_datasets
-        from hearth.data.options import LoaderOptions
+        from hearth.data.options import LoaderOptions, check_known
 
+        check_known(options)
         for option, named in (("columns", columns), ("ragged", options.get("ragged"))):
             if isinstance(named, str):
                 raise invalid(f"{option} is {named!r}: pass a sequence of names, ({named!r},)")
@@ -189,7 +190,7 @@ class NodeContext:
             options = {**options, "ragged": tuple(options["ragged"])}
         chosen = None if columns is None else tuple(columns)
         made = LoaderOptions(batch_size, chosen, **options)
-        return kind(mgr_datasets(self.mgr).open(name), made)
+        return kind(mgr_datasets(self.mgr).open(name, chosen), made)
 
     def place(self) -> Any:
         """This node's Place among the nodes that take rows, for the collective; None for other

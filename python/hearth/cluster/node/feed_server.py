@@ -124,7 +124,8 @@ class FeedServer:
         folder = partial(spill_folder, os.getpid())  # distributes a host's nodes over its disks
         self.queues = {name: FeedQueue(report, folder) for name in queues}
         self.report = report
-        self.failed = threading.Event()  # set when a node of the cluster has failed
+        self.cause_known = threading.Event()  # a node has failed, or none is to report a cause
+        self.ended_before = ""  # nodes that had ended when this one lost a rank
         self.files = SplitRequests(report)
         self.store = KeyValueStore(report)
         self.datasets = NodeDatasets(datasets)
@@ -192,9 +193,20 @@ class FeedServer:
         for queue in self.queues.values():
             queue.end()
 
+    def await_cause(self, timeout_s: float) -> None:
+        """Waits, after an error that may follow from a lost rank, until another node has reported
+        the cause, or no node is left that could."""
+        self.report({"event": "awaits_cause"})
+        self.cause_known.wait(timeout_s)
+
+    def no_cause(self, ended: str) -> None:
+        """All other nodes wait, too, or have ended: those named in `ended`."""
+        self.ended_before = ended
+        self.cause_known.set()
+
     def fail(self, reason: str) -> None:
         """Makes every consumer and feeder raise an error with this reason."""
-        self.failed.set()
+        self.cause_known.set()
         self.files.fail(reason)
         self.store.fail(reason)
         self.datasets.fail(reason)

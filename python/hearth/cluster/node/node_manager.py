@@ -50,9 +50,9 @@ class NodeManager:
         """Sets the value of `key`, for this node."""
         self._values[key] = value
 
-    def wait_failed(self, timeout_s: float) -> bool:
-        """Waits for a failure of the cluster; returns whether it has failed."""
-        return self._server.failed.wait(timeout_s)
+    def await_cause(self, timeout_s: float) -> None:
+        """Waits until the cause of a lost rank is reported; see FeedServer.await_cause()."""
+        self._server.await_cause(timeout_s)
 
     def note_commit(self) -> None:
         """Reports to the driver that the program has made a checkpoint since this start."""

@@ -87,11 +87,15 @@ def _run(
             return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}
     except BaseException as error:
         if lost_a_rank():  # report the cause, not this consequence
-            server.failed.wait(_CAUSE_WAIT_S)
+            server.await_cause(_CAUSE_WAIT_S)
         if stall_counts()[1]:
             server.report({"event": "late"})
         text = traceback.format_exc()[-_MAX_TRACEBACK:]
-        return {"result": "error", "error": f"{type(error).__name__}: {error}\n{text}"}
+        why = server.ended_before and (
+            f" ({server.ended_before} had ended: all ranks must make the same collective calls, "
+            "such as those of DDP, ctx.checkpoint() and ctx.restore())"
+        )
+        return {"result": "error", "error": f"{type(error).__name__}: {error}{why}\n{text}"}
     return {"result": "ok", "terminated": server.terminated}
 
 
@@ -157,6 +161,8 @@ def _handle(message: dict[str, Any], fds: list[int], server: FeedServer) -> None
         server.end()
     elif operation == "fail":
         server.fail(message["reason"])
+    elif operation == "no_cause":
+        server.no_cause(message["ended"])
     elif operation == "stop_training":
         server.reports.should_stop = True
     elif operation == "replay":

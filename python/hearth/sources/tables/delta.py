@@ -49,7 +49,7 @@ class DeltaSource(TableSource):
         lend(spark)
         where, lister = served(location_of(self.uri, "delta", spark), spark)
         with _local_log(where, lister) as folder, _errors(where, self.version):
-            table = self._opened(folder)
+            table = self._opened(where, folder)
             version, columns = f"Delta version {table.version()}", _columns(table)
             files = _files(table, where, folder)
         kind = f"Parquet of {version} of {where}"
@@ -62,11 +62,19 @@ class DeltaSource(TableSource):
             return replace(self, version=int(number))
         return self
 
-    def _opened(self, folder: str) -> DeltaTable:
+    def _opened(self, where: str, folder: str) -> DeltaTable:
         deltalake = needed("deltalake", "delta")
         uri = Path(os.path.realpath(folder)).as_uri()
         if self.timestamp is None:
-            return deltalake.DeltaTable(uri, version=self.version)
+            try:
+                return deltalake.DeltaTable(uri, version=self.version)
+            except Exception:
+                newest = deltalake.DeltaTable(uri).version()
+                if self.version is None or self.version <= newest:
+                    raise
+            raise NotFoundError(
+                f"the Delta table {where} has no version {self.version}: the newest is {newest}"
+            )
         wanted = moment("timestamp", self.timestamp)
         table = deltalake.DeltaTable(uri)
         table.load_as_version(wanted)

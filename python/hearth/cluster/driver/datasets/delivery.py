@@ -19,7 +19,7 @@ from hearth.cluster.driver.pace import PaceLine
 from hearth.cluster.errors import job_error
 from hearth.cluster.task.dataset_task import RESULT_SCHEMA, DatasetSpec, deliver_task, grouped
 from hearth.errors import invalid
-from hearth.rows.columns import check_carried
+from hearth.rows.carried_types import not_carried, uncarried, uncarried_arrow
 from hearth.rows.rank_rows import cores, divided_rows, is_deterministic, launch_conf
 from hearth.sources.tables.frames import frame_identity
 from hearth.spark.arrow_map import map_in_arrow
@@ -54,6 +54,8 @@ class Plan:
     spool: bool = True  # False: ranks read the source again in each epoch
     deterministic: bool = True  # False: recomputed rows may differ
     shuffled: bool = False  # the frame ends in a shuffle and a sort of ours
+    # Types by name of columns that are not delivered, as nodes do not support them.
+    left_out: dict[str, str] = field(default_factory=dict)
     # (rows, their hash) of each partition that was complete in any start of the nodes.
     known: dict[int, tuple[int, str]] = field(default_factory=dict)
 
@@ -135,6 +137,7 @@ class Datasets:
     def _plan(self, name: str, rows: Any, frames: Mapping[str, Any], ranks: int) -> Plan:
         if name not in frames:
             source = self._kept.pinned(name, rows, self._spark.session)
+            source, left_out = _carried_source(name, source)
             spool = getattr(source, "spool", True)
             if not spool and any(split.rows is None for split in source.splits()):
                 raise invalid(
@@ -142,16 +145,24 @@ class Datasets:
                     f"of rows; those of {source.uri} do not: remove spool=False"
                 )
             identity, splits = source.identity(), len(source.splits())
-            return Plan(name, splits, source=source, identity=identity, spool=spool)
+            about = {"identity": identity, "spool": spool, "left_out": left_out}
+            return Plan(name, splits, source=source, **about)
         partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
         partitions = self._kept.partitions(name) or partitions
         session = self._spark.session
+        left_out = uncarried(rows.schema)
+        _check_some_left(name, left_out, len(rows.columns))
+        rows = rows.drop(*left_out) if left_out else rows
         # A resumed run may have other cores, but needs the same rows in its partitions.
         conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
         with session_conf(session, conf):
             frame, shuffled = divided_rows(rows, partitions)
             deterministic = is_deterministic(rows)
-        facts: dict[str, Any] = {"deterministic": deterministic, "shuffled": shuffled}
+        facts: dict[str, Any] = {
+            "deterministic": deterministic,
+            "shuffled": shuffled,
+            "left_out": left_out,
+        }
         return Plan(name, partitions, frame, conf, identity=frame_identity(rows), **facts)
 
     def described(self) -> dict[str, Any]:
@@ -186,6 +197,7 @@ class Datasets:
             named = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
             ids = [node["executor_id"] for node in fed]
             message = {**named, "owners": owners, "nodes": ids, "keeps": plan.keeps()}
+            message["left_out"] = plan.left_out
             running.broadcast(message)
             if not plan.partitions:
                 delivery.report_totals()
@@ -274,6 +286,11 @@ class Delivery:
         hashes = [digest for _, digest in each]
         self._send({"op": "dataset_totals", "rows": rows, "hashes": hashes})
         logger.info("dataset %s: %d rows in %d partitions", self._plan.name, sum(rows), len(each))
+        if not any(rows):
+            logger.warning(
+                "dataset %r has no rows, so nodes make no steps with it: check the filters of its "
+                "DataFrame, or its files", self._plan.name
+            )  # fmt: skip
 
     def _send(self, message: Message) -> None:
         with suppress(RuntimeError):  # the cluster may have ended
@@ -330,4 +347,19 @@ def _check_frame(name: str, frame: Any) -> None:
             f"dataset {name!r} is a streaming DataFrame, which never ends: feed its batches "
             "by cluster.train() in foreachBatch"
         )
-    check_carried(frame.schema)
+
+
+def _carried_source(name: str, source: Any) -> tuple[Any, dict[str, str]]:
+    """The source without columns that nodes do not support, and their types by name."""
+    columns = source.schema().names
+    left_out = uncarried_arrow(source.schema())
+    _check_some_left(name, left_out, len(columns))
+    if not left_out:
+        return source, {}
+    named = source.columns or [(column, column) for column in columns]
+    return source.select([pair for pair in named if pair[1] not in left_out]), left_out
+
+
+def _check_some_left(name: str, left_out: Mapping[str, str], columns: int) -> None:
+    if left_out and len(left_out) == columns:
+        raise not_carried(name, *next(iter(left_out.items())))

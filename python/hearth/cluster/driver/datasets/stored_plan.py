@@ -145,7 +145,7 @@ class StoredPlan:
                 output.discard()
         except Exception as error:
             raise file_refusal(
-                "the plan of the datasets cannot be written to", self._uri, error
+                "the folder of checkpoints (checkpoint_dir) cannot be written to:", self._uri, error
             ) from None
 
 
@@ -157,7 +157,9 @@ def _read(uri: str) -> dict[str, Any]:
         with store.open_input(uri) as file:
             text = file.read()
     except Exception as error:
-        raise file_refusal("the plan of the datasets cannot be read from", uri, error) from None
+        raise file_refusal(
+            "the folder of checkpoints (checkpoint_dir) cannot be read:", uri, error
+        ) from None
     try:
         kept = json.loads(text)
         if kept["version"] != _VERSION:

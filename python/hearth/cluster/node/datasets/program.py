@@ -14,6 +14,7 @@ from hearth.cluster.errors import ClusterError
 from hearth.cluster.node.datasets.files import raise_file_limit
 from hearth.data.streamed import StreamedDataset
 from hearth.errors import invalid
+from hearth.rows.carried_types import not_carried
 
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
@@ -137,14 +138,17 @@ class NodeDatasets:
         self._early: dict[
             str, list[tuple[Message, int]]
         ] = {}  # reports that arrived before the plan
+        self._left_out: dict[str, dict[str, str]] = {}  # types of undelivered columns
         self._unfed = False  # the node's role takes no rows
         self._failure = ""
 
-    def open(self, name: str) -> Dataset:
-        """The dataset; waits until the driver has planned it.
+    def open(self, name: str, columns: Sequence[str] | None = None) -> Dataset:
+        """The dataset, of which `columns` will be read (None: all); waits until the driver has
+        planned it.
 
         Raises:
-            ValueError: an unknown dataset, or this node takes no rows.
+            ValueError: an unknown dataset, a column of an unsupported type, or this node takes no
+                rows.
             ClusterError: the cluster failed.
         """
         if name not in self.names:
@@ -157,6 +161,9 @@ class NodeDatasets:
                 lambda: name in self._open or self._unfed or self._failure, _PLAN_S
             )
             if name in self._open:
+                for column, kind in self._left_out[name].items():
+                    if columns is None or column in columns:
+                        raise not_carried(name, column, kind)
                 return self._open[name]
         if self._unfed:
             raise invalid(
@@ -203,6 +210,7 @@ class NodeDatasets:
             dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
         with self._changed:
             self._open[name] = dataset
+            self._left_out[name] = message.get("left_out", {})
             early = self._early.pop(name, [])
             self._changed.notify_all()
         for earlier, fd in early:
