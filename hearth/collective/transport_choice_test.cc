@@ -8,8 +8,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/testing/error_testing.h"
-#include "hearth/collective/transport/rdma_device.h"
 #include "hearth/collective/testing/ranks_testing.h"
+#include "hearth/collective/transport/rdma_device.h"
 
 namespace hearth::collective {
 namespace {

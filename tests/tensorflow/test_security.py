@@ -304,7 +304,7 @@ def test_reservations_wait_for_all_and_report_the_missing_ones():
 
 
 def test_keys_do_not_print():
-    from hearth.cluster.driver.start import Key
+    from hearth.cluster.driver.meta import Key
     from hearth.cluster.feed_spec import FeedSpec
 
     key = Key("ab" * 32)

@@ -14,6 +14,7 @@
 
 namespace hearth::storage {
 
+// Runs an emulated NameNode and DataNode; each test has its own.
 class WebHdfsTest : public ::testing::Test {
  protected:
   WebHdfsOptions Options() { return {.addresses = {server_.address()}, .user = "alice"}; }

@@ -12,6 +12,7 @@ namespace hearth::trainer {
 
 inline constexpr int kRanks = 3;
 
+// Runs kRanks ranks as threads of this process.
 class DistributedSyncTest : public ::testing::Test {
  protected:
   // Runs `body` as every rank, each on its own thread.

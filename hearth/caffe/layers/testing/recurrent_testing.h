@@ -52,6 +52,7 @@ struct Cell {
   }
 };
 
+// A net of one recurrent layer; used by one test.
 struct Recurrent {
   bool lstm = true;
   bool has_static = false, exposed = false;

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
-import random
-import secrets
 import sys
 import threading
 import time
@@ -19,21 +16,20 @@ from hearth.cluster import roles
 from hearth.cluster.driver import reservation
 from hearth.cluster.driver.datasets.delivery import Datasets
 from hearth.cluster.driver.feed_jobs import FeedJobs
+from hearth.cluster.driver.meta import meta_of
 from hearth.cluster.driver.missing_nodes import check_feeders
 from hearth.cluster.driver.plan import WAIT_S, Plan, named_datasets
 from hearth.cluster.driver.reports.reporting import Reporting, output_here
 from hearth.cluster.driver.reports.reports import ReportOptions, Reports, Shown
 from hearth.cluster.driver.restart import Restarts
 from hearth.cluster.driver.split_plans import SplitPlans
-from hearth.cluster.driver.start import ClusterStart, Key, Meta
+from hearth.cluster.driver.start import ClusterStart
 from hearth.cluster.driver.watch import Observers
 from hearth.cluster.errors import ClusterError, NodeError
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram, start_body
 from hearth.errors import invalid
 from hearth.spark.access import spark_access
 from hearth.spark.dynamic_allocation import ask_for_slots
-from hearth.spark.links import link_environment
-from hearth.spark.ports import FEED, NODE, ports_of
 from hearth.spark.slots import await_executors, executor_wait_s
 
 logger = logging.getLogger(__name__)
@@ -132,24 +128,12 @@ class Cluster(Reporting):
         size = sum(map(len, plan.template.values()))
         ports, _ = reservation.ports_of_driver(self.spark.conf)
         self.server = reservation.Server(size, hosts=self.spark.coordinator_hosts(), ports=ports)
-        self.meta = Meta(self.server.start)
-        self.meta |= {
-            "id": random.getrandbits(64),
-            "cluster_template": plan.template,
-            "num_executors": size,
-            "default_fs": self.spark.default_fs(),
-            "working_dir": os.getcwd(),
-            "release_port": plan.release_port,
-            "restart_count": 0,
-            "output_here": output_here(self.spark, plan),
-            "ports": {key: ports_of(self.spark.conf, key) for key in (FEED, NODE)},
-            "links": link_environment(self.spark.conf),
-        }
+        self.meta = meta_of(self.spark, plan, self.server)
+        self.meta["output_here"] = output_here(self.spark, plan)
         self.nodes: list[dict[str, Any]] = []
         ranks, folder = len(roles.fed_ids(plan.template)), plan.options.checkpoint_dir
         self.datasets = Datasets(self.spark, plan.datasets, ranks, folder)
         self.meta["datasets"] = self.datasets.meta()
-        self.meta["keep_key"] = Key(secrets.token_hex(32))
         self.ledger = FeedLedger()
         self.node_ids = [i for i in range(size) if i not in plan.beside_driver]
         self._node_tasks = self.spark.nodes(self.node_ids)

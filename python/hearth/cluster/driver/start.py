@@ -12,6 +12,7 @@ from typing import Any
 
 from hearth.cluster import roles
 from hearth.cluster.driver import reservation
+from hearth.cluster.driver.meta import Key
 from hearth.cluster.driver.missing_nodes import fixed_slots, likely_reason
 from hearth.cluster.driver.watch import ClusterJob, ClusterWatch, MarkedRdds, Observers
 from hearth.cluster.errors import NodeError, ReservationTimeoutError, own_error
@@ -31,38 +32,6 @@ _MEMBERS_WAIT_S = 0.25
 _REPORT_S = 10.0
 _JOB_END_WAIT_S = 5.0
 _NODES_END_WAIT_S = 10.0
-
-
-class Key(str):
-    """A cluster's key, hidden in its repr."""
-
-    def __repr__(self) -> str:
-        return "'***'"
-
-    __str__ = str.__str__
-
-
-class Meta(dict[str, Any]):
-    """The cluster's description for nodes; reading "server_addr" opens the server."""
-
-    def __init__(self, start_server: Callable[[], tuple[str, int]]):
-        super().__init__()
-        self._start_server = start_server
-
-    def __missing__(self, key: str) -> Any:
-        if key != "server_addr":
-            raise KeyError(key)
-        self[key] = self._start_server()
-        logger.info("listening for reservations at %s", self[key])
-        return self[key]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """As dict.get(), also for the server's address."""
-        return self[key] if key == "server_addr" else super().get(key, default)
-
-    def __reduce__(self) -> Any:
-        """Pickled for tasks as a plain dict."""
-        return dict, (dict(self),)
 
 
 class ClusterStart:
