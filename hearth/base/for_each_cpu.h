@@ -2,8 +2,9 @@
 #pragma once
 
 // Placed before a function: compiles it three times. Disabled with sanitizers, which start before
-// the loader's selection.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+// the loader's selection, and for clang's tools, which refuse it before a template.
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__SANITIZE_ADDRESS__)
 #define HEARTH_FOR_EACH_CPU __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define HEARTH_FOR_EACH_CPU

@@ -112,8 +112,8 @@ class DatasetRows {
   const double timeout_s_;
   // Held while an announcement is applied; files are read without locking mutex_.
   std::mutex announcing_;
-  // Guards everything below. slots_, totals_ and first_ are written only with announcing_ held as
-  // well, so its holder may read them without mutex_.
+  // Guards everything below. slots_ except read_rows, totals_ and first_ are written only with
+  // announcing_ held as well, so its holder may read them without mutex_.
   mutable std::mutex mutex_;
   WakeUp changed_;
   std::vector<Slot> slots_;  // by partition

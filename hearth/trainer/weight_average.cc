@@ -19,8 +19,8 @@ double WeightAverage::WeightOfGradient(double local) {
 }
 
 void WeightAverage::Updated(bool needs_equal_weights, const State& state) {
-  // Ranks run out of rows at different steps near the end of an epoch: average while all still have
-  // some.
+  // Ranks run out of rows at different steps near the end of an epoch: average at the first step
+  // with fewer rows, while most ranks have some.
   const bool fewer = total_weight() != first_;
   if (++updates_ < every_ && !needs_equal_weights && !fewer) return;
   const auto before = std::chrono::steady_clock::now();

@@ -1,8 +1,12 @@
 #include "hearth/caffe/solver/update_rule.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
+#include <string_view>
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/upgrade/net_file.h"
@@ -51,6 +55,35 @@ TEST(UpdateRule, UpdatesEveryWeightOfALargeParameter) {
   rule->Apply({data.data(), diff.data(), {history.data(), nullptr}, count, 1, 0.25f, 0}, 0);
   EXPECT_THAT(data, testing::Each(0.75f));
   EXPECT_THAT(history, testing::Each(0.25f));
+}
+
+// Ranks with different numbers of threads or devices divide a parameter differently.
+TEST(UpdateRule, BitsDoNotDependOnHowAParameterIsDivided) {
+  constexpr int64_t kCount = 27;
+  for (const char* type : {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}) {
+    const auto rule = MakeUpdateRule(ParseSolver(
+        fmt::format("type: '{}' {}", type,
+                    std::string_view("AdaGrad RMSProp").find(type) == std::string_view::npos
+                        ? "momentum: 0.9"
+                        : ""),
+        "solver"));
+    const auto updated = [&](int64_t part) {
+      std::mt19937 random(7);
+      std::uniform_real_distribution<float> values(0.1f, 1);
+      std::vector<float> data(kCount), diff(kCount), first(kCount), second(kCount);
+      for (auto* array : {&data, &diff, &first, &second}) {
+        for (float& value : *array) value = values(random);
+      }
+      for (int64_t at = 0; at < kCount; at += part) {
+        const int64_t count = std::min(part, kCount - at);
+        rule->Apply({&data[at], &diff[at], {&first[at], &second[at]}, count, 0.3f, 0.01f, 5e-4f},
+                    0);
+      }
+      data.insert(data.end(), first.begin(), first.end());
+      return data;
+    };
+    for (const int64_t part : {1, 5, 12}) EXPECT_EQ(updated(part), updated(kCount)) << type;
+  }
 }
 
 TEST(MakeUpdateRule, RejectsInvalidParameters) {
