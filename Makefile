@@ -108,7 +108,7 @@ test-stores: build
 
 # Trainings on executors in emulated containers (as root): minutes.
 test-platforms: build
-	@$(PYTHON) -m pytest tests/platforms
+	@$(PYTHON) -m pytest -rs tests/platforms
 
 # Lightning and Accelerate programs with the backend "hearth", in a separate environment.
 test-torch-frameworks: build
