@@ -32,9 +32,9 @@ TEST(Transport, IsSelectedByTheEnvironment) {
       {"auto", "shared memory"}, {"shm", "shared memory"}, {"tcp", "tcp"}};
   for (const auto& [transport, description] : descriptions) {
     const ScopedVariable chosen(transport);
-    RunRanks(2, [&](rendezvous::Member& member) {
+    RunRanks(2, [&, &expected = description](rendezvous::Member& member) {
       const auto groups = Group::Connect(member, {});
-      EXPECT_EQ(groups.front()->description(), description) << transport;
+      EXPECT_EQ(groups.front()->description(), expected);
       groups.front()->Barrier(Deadline::After(20));
     });
   }
@@ -100,9 +100,9 @@ TEST(Transport, IsEncryptedIfTheEnvironmentRequiresIt) {
        {std::pair("on", "tcp with TLS"), std::pair("off", "tcp"), std::pair("", "tcp")}) {
     const ScopedVariable chosen("tcp");
     const ScopedVariable tls(choice, "HEARTH_TLS");
-    RunRanks(2, [&](rendezvous::Member& member) {
+    RunRanks(2, [&, &expected = description](rendezvous::Member& member) {
       const auto groups = Group::Connect(member, {});
-      EXPECT_EQ(groups.front()->description(), description) << choice;
+      EXPECT_EQ(groups.front()->description(), expected);
       groups.front()->Barrier(Deadline::After(20));
     });
   }

@@ -171,7 +171,7 @@ def test_a_signals_effect_can_be_chosen(tmp_path: Path) -> None:
         (["time", "-model", "m", "-phase", "BOTH"], "--phase"),
         (["dance"], "there is no command 'dance'"),
         (["tarin", "-solver", "s"], "did you mean train"),
-        ([], "subcommand"),
+        ([], "a command is missing"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_status(
