@@ -169,11 +169,11 @@ def test_reports_before_the_failure_are_included():
     watch.close()
 
 
-def test_waits_for_a_cause_end_when_no_node_is_left_that_could_report_it():
-    template = {"worker": [0, 1, 2], "evaluator": [3]}
+def test_the_first_nodes_wait_for_a_cause_ends_when_no_node_is_left_that_could_report_it():
     lost, done = {"event": "awaits_cause"}, {"event": "done"}
 
-    def answers(*events):
+    def answers(*events, workers=3):
+        template = {"worker": list(range(workers)), "evaluator": [workers]}
         coordinator = Coordinator(events, LATE)
         watch = ClusterWatch(coordinator, template, lambda failure: None, None)
         watch.wait(lambda: False, 30)
@@ -182,6 +182,9 @@ def test_waits_for_a_cause_end_when_no_node_is_left_that_could_report_it():
 
     assert answers((0, lost), (2, lost), (3, done)) == []  # worker:1 may have been killed
     assert answers((1, done), (0, done), (2, done)) == []
-    none = [{"op": "no_cause", "ended": "worker:1"}]
-    assert answers((0, lost), (1, done), (2, lost)) == none
-    assert answers((1, done), (2, lost), (0, lost)) == none
+    none = {"op": "no_cause", "ended": "worker:1"}
+    assert answers((0, lost), (1, done), (2, lost)) == [{**none, "to": 0}]
+    assert answers((1, done), (2, lost), (0, lost)) == [{**none, "to": 2}]
+    ended = [(node, done) for node in range(7)]
+    (many,) = answers(*ended, (7, lost), workers=8)
+    assert many["ended"] == "worker:0, worker:1, worker:2, worker:3, worker:4 and 2 more"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from hearth.cluster.driver.datasets.delivery import Delivery, Plan
+import pyarrow as pa
+import pytest
+
+from hearth.cluster.driver.datasets.delivery import Delivery, Plan, _carried_source
+from hearth.cluster.driver.plan import named_datasets
 from hearth.rows.rank_rows import launch_conf
 
 
@@ -84,3 +88,23 @@ def test_progress_of_a_delivery_is_shown():
     delivery.note(partition(0, 5, "bb"))
     assert delivery.line() == ""
     assert Delivery(Plan("train", 2, spool=False), Running()).line() == ""
+
+
+class OwnSource:
+    """A user's source, which has no select()."""
+
+    def schema(self):
+        return pa.schema([("id", pa.int64()), ("day", pa.date32())])
+
+
+def test_a_column_that_a_users_source_must_leave_out_is_named():
+    words = r"'day' of dataset 'train' has the type date32\[day\], .* the batches of OwnSource"
+    with pytest.raises(ValueError, match=words):
+        _carried_source("train", OwnSource())
+
+
+@pytest.mark.parametrize("none", [None, {}, []])
+def test_empty_datasets_are_none(none):
+    assert named_datasets(none) == {}
+    with pytest.raises(TypeError, match="datasets is a list, but must be a dict"):
+        named_datasets([object()])

@@ -62,6 +62,8 @@ def test_options_of_a_data_loader_are_refused_with_what_replaces_them():
         check_known({"seed": 1, "num_workers": 2})
     with pytest.raises(TypeError, match="has no option 'batchsize': its options are batch_size, "):
         check_known({"batchsize": 2})
+    with pytest.raises(TypeError, match=r"its options are batch_size, .*, collate_fn"):
+        check_known({"batchsize": 2}, ["pin_memory", "collate_fn"])
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "2", None, 2**70])

@@ -133,6 +133,8 @@ def test_the_settings_of_a_session_reach_the_processes_of_its_ranks(monkeypatch)
     assert links.mesh_ports() == [0]
     for key in ("spark.ssl.rpc.enabled", "spark.authenticate.enableSaslEncryption"):
         assert links.link_environment({key: "true "}.get) == {"HEARTH_TLS": "on"}
+        of_executors = {key: "true", "spark.executorEnv.HEARTH_TLS": "off"}
+        assert links.link_environment(of_executors.get) == {"HEARTH_TLS": "off"}
     assert links.link_environment({"spark.ssl.enabled": "true"}.get) == {}
 
 
@@ -147,19 +149,16 @@ def test_a_rank_listens_on_the_ports_of_the_environment_alone(monkeypatch):
             Ranks(rendezvous, 0, 1, 5)
 
 
-@pytest.mark.parametrize("on", [{}, {"spark.executorEnv.HEARTH_TLS": "off"}])
-def test_settings_without_encryption_allow_nccl(on, monkeypatch):
+@pytest.mark.parametrize(("tls", "hosts"), [(None, "ab"), ("off", "ab"), ("on", "aa")])
+def test_nccl_is_allowed_without_encryption_and_within_a_host(tls, hosts, monkeypatch):
     monkeypatch.delenv("HEARTH_TLS", raising=False)
-    links.check_nccl()
-    links.check_nccl({**on, "spark.network.crypto.enabled": str(bool(on)).lower()}.get)
+    if tls is not None:
+        monkeypatch.setenv("HEARTH_TLS", tls)
+    links.check_nccl(hosts)
 
 
-@pytest.mark.parametrize(
-    "on", [{"spark.network.crypto.enabled": "true"}, {"spark.executorEnv.HEARTH_TLS": "on"}]
-)
-def test_encryption_that_nccl_lacks_is_an_error_with_the_setting_that_allows_it(on, monkeypatch):
-    with pytest.raises(HearthError, match=r"unencrypted: set spark\.executorEnv\.HEARTH_TLS=off"):
-        links.check_nccl(on.get)
+def test_encryption_that_nccl_lacks_is_an_error_with_the_setting_that_allows_it(monkeypatch):
     monkeypatch.setenv("HEARTH_TLS", "on")
-    with pytest.raises(HearthError, match=r"spark\.network\.crypto\.enabled.*NCCL"):
-        links.check_nccl()
+    words = r"spark\.network\.crypto\.enabled.*NCCL.*set spark\.executorEnv\.HEARTH_TLS=off"
+    with pytest.raises(HearthError, match=words):
+        links.check_nccl("ab")

@@ -316,6 +316,7 @@ class ClusterOf:
     [
         (ClusterOf(2), "the cluster has 2 for 3 nodes: give Spark more executors or cores"),
         (ClusterOf(2, spark_master="local[2]"), r"local\[2\] has 2 for 3 nodes: use local\[3\]"),
+        (ClusterOf(2, spark_master="local[4]", spark_task_cpus="2"), r"use local\[6\]"),
         (ClusterOf(0, spark_executor_memory="80g"), r"executors of this memory \(80g\) fit"),
         (
             ClusterOf(1, spark_dynamicAllocation_enabled="TRUE"),

@@ -112,6 +112,16 @@ def test_a_rank_that_ends_before_a_collective_call_is_named_at_once(spark, tmp_p
     assert time.monotonic() - started_s < process_group.CAUSE_WAIT_S
 
 
+def test_a_failed_upload_is_not_taken_for_a_collective_call(spark):
+    def main(_, ctx):
+        if ctx.rank == 0:
+            raise ConnectionResetError("cannot upload the model: Connection reset by peer")
+
+    with pytest.raises(NodeError, match=r"worker:0 .*cannot upload") as found:
+        TorchCluster.run(spark, main, workers=2).shutdown()
+    assert "had ended" not in str(found.value)
+
+
 def test_results_of_a_model_are_returned_in_order(spark):
     def main(_, ctx):
         import torch

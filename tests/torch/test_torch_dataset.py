@@ -281,6 +281,15 @@ def test_a_column_of_an_unsupported_type_is_an_error_only_if_it_is_requested(spa
             start(("day",), rows.select("day"))
 
 
+def test_a_column_whose_name_differs_in_case_is_delivered(spark):
+    def main(_, ctx):
+        return [batch[0].tolist() for batch in ctx.dataset("train", 8, ("day",))]
+
+    rows = spark.sql("SELECT date'2026-01-01' AS Day, 7 AS day")
+    cluster = TorchCluster.run(spark, main, datasets={"train": rows})
+    assert cluster.result() == [[[7]]]
+
+
 def test_a_dataset_without_rows_is_reported(spark, caplog):
     def main(_, ctx):
         return len(list(ctx.dataset("train", 8)))

@@ -6,7 +6,7 @@ import pytest
 
 from hearth import HearthError
 from hearth.spark.profiles import GPUS
-from hearth.torch import NodeError, TorchDistributor
+from hearth.torch import NodeError, TorchCluster, TorchDistributor
 
 
 def sums(start, *, scale=1):
@@ -91,24 +91,48 @@ def test_invalid_arguments_are_refused_at_once(spark):
         TorchDistributor(1, use_gpu=False).run("/train.py", epochs=1)
 
 
-def test_gpus_of_a_session_that_requires_encryption_are_refused(spark, monkeypatch):
+def test_gpus_of_several_hosts_are_refused_where_encryption_is_required(monkeypatch):
     """NCCL does not encrypt: neither the distributor nor the default backend starts it silently."""
     import torch
 
+    from hearth.torch import distributor
     from hearth.torch.context import TorchContext
 
-    monkeypatch.setattr(TorchDistributor, "_check_gpus", lambda self: None)
-    conf = {"spark.network.crypto.enabled": "true"}
-    monkeypatch.setattr(
-        type(spark.conf), "get", lambda self, key, default=None: conf.get(key, default)
-    )
-    with pytest.raises(HearthError, match=r"set spark\.executorEnv\.HEARTH_TLS=off if the network"):
-        TorchDistributor(1, local_mode=True, use_gpu=True).run(sums, 1)
+    def context(*addresses):
+        return TorchContext(0, "worker", 0, {"worker": list(addresses)}, "", "")
 
-    context = TorchContext(0, "worker", 0, {"worker": ["h:1"]}, "", "")
+    def starts(checks, ctx):
+        distributor._run_as_rank(started.append, True, checks, None, ctx)
+
+    one, two, started = context("h:1", "h:2"), context("h:1", "g:1"), []
     monkeypatch.setattr(TorchContext, "device", torch.device("cuda", 0))
     monkeypatch.delenv("HEARTH_TLS", raising=False)
-    assert context.backend == "cpu:hearth,cuda:nccl"
+    assert two.backend == "cpu:hearth,cuda:nccl"
+    starts(True, two)
     monkeypatch.setenv("HEARTH_TLS", "on")
-    with pytest.raises(HearthError, match="NCCL sends gradients unencrypted"):
-        assert context.backend
+    assert one.backend == "cpu:hearth,cuda:nccl"
+    starts(True, one)
+    starts(False, two)  # use_gpu=False, or pytorch.spark.distributor.ignoreSsl
+    for refused in (lambda: two.backend, lambda: starts(True, two)):
+        with pytest.raises(HearthError, match="NCCL sends gradients unencrypted"):
+            refused()
+    assert started == [two, one, two]
+
+
+@pytest.mark.parametrize(("ignores", "checks"), [("false", True), ("true", False)])
+def test_pysparks_setting_allows_unencrypted_gpus(spark, monkeypatch, ignores, checks):
+    class Planned(Exception):
+        pass
+
+    def of_plan(spark, plan, run_rank, args):
+        raise Planned(run_rank.args)
+
+    monkeypatch.setattr(TorchDistributor, "_check_gpus", lambda self: None)
+    monkeypatch.setattr(TorchCluster, "of_plan", of_plan)
+    spark.conf.set("pytorch.spark.distributor.ignoreSsl", ignores)
+    try:
+        with pytest.raises(Planned) as found:
+            TorchDistributor(2, local_mode=False).run(sums, 1)
+    finally:
+        spark.conf.unset("pytorch.spark.distributor.ignoreSsl")
+    assert found.value.args[0][1:] == (False, checks)

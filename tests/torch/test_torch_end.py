@@ -23,7 +23,14 @@ print("end of the program")
 WARNING = "the program ends, and kills the nodes of its cluster: call result() or shutdown()"
 
 
-@pytest.mark.parametrize(("sleeps", "end"), [(600, "del cluster"), (0, "cluster.shutdown()")])
+@pytest.mark.parametrize(
+    ("sleeps", "end"),
+    [
+        (600, "del cluster"),
+        (0, "cluster.shutdown()"),
+        (-1, "cluster.running.watch.wait(lambda: False, 300)"),  # fails: no node is left
+    ],
+)
 def test_only_a_program_that_does_not_wait_is_warned(sleeps, end):
     program = PROGRAM.format(sleeps=sleeps, end=end)
     done = subprocess.run(

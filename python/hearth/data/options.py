@@ -62,9 +62,9 @@ class LoaderOptions:
         return "full" if self.shuffle == "full" else "window" if self.shuffle else "none"
 
 
-def check_known(options: Iterable[str]) -> None:
-    """Raises TypeError for a name that is no option of ctx.dataset()."""
-    known = [option.name for option in fields(LoaderOptions)]
+def check_known(options: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Raises TypeError for a name that is no option of ctx.dataset(); `more`: a framework's."""
+    known = [*(option.name for option in fields(LoaderOptions)), *more]
     for name in options:
         if name not in known:
             hint = _OF_DATA_LOADER.get(name, f"its options are {', '.join(known)}")

@@ -46,7 +46,7 @@ class StreamedRows:
 
     @property
     def count(self) -> int:
-        """The number of columns."""
+        """The number of rows."""
         return len(self._columns)
 
     def gather(self, name: str, ragged: bool = False) -> Any:

@@ -6,6 +6,7 @@ A variable in the executor's environment (spark.executorEnv) takes precedence ov
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from hearth.errors import invalid
 from hearth.spark.dynamic_allocation import Setting
@@ -23,13 +24,15 @@ _EXECUTORS_TLS = f"spark.executorEnv.{_TLS}"
 
 
 def link_environment(setting: Setting) -> dict[str, str]:
-    """HEARTH_TLS if Spark encrypts, HEARTH_MESH_PORT if ports are fixed.
+    """HEARTH_TLS if Spark encrypts or sets it for executors, HEARTH_MESH_PORT if ports are fixed.
 
     Raises:
         HearthError: spark.hearth.mesh.port is neither a port nor a range of them.
     """
     found = {}
-    if any(setting(key, "false").strip().lower() == "true" for key in _ENCRYPT):
+    if tls := setting(_EXECUTORS_TLS, ""):  # for ranks in the driver, too
+        found[_TLS] = tls
+    elif any(setting(key, "false").strip().lower() == "true" for key in _ENCRYPT):
         found[_TLS] = "on"
     ports = ports_of(setting, MESH)
     if ports[0]:
@@ -37,17 +40,14 @@ def link_environment(setting: Setting) -> dict[str, str]:
     return found
 
 
-def check_nccl(setting: Setting | None = None) -> None:
-    """Raises HearthError if connections between ranks must be encrypted, which NCCL cannot do.
+def check_nccl(hosts: Iterable[str]) -> None:
+    """Raises HearthError, in a rank, if connections between the ranks' hosts must be encrypted,
+    which NCCL cannot do.
 
     Args:
-        setting: the session's settings, in the driver; None: this process's environment, in a rank.
+        hosts: of all ranks; on a single one nothing leaves the host.
     """
-    if setting is None:
-        tls = os.environ.get(_TLS)
-    else:
-        tls = setting(_EXECUTORS_TLS, "") or link_environment(setting).get(_TLS)
-    if tls == "on":
+    if os.environ.get(_TLS) == "on" and len(set(hosts)) > 1:
         raise invalid(
             "Spark's settings require encryption between ranks (HEARTH_TLS=on, by "
             "spark.network.crypto.enabled, another setting of Spark's encryption or "

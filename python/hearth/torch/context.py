@@ -50,8 +50,8 @@ class TorchContext(NodeContext):
         """Its host's number; its rank if it sees GPUs, as if each node were a host."""
         if _own_gpus():
             return self.rank or 0
-        hosts = list(dict.fromkeys(self._hosts()))
-        return 0 if self.rank is None else hosts.index(self._hosts()[self.rank])
+        hosts = list(dict.fromkeys(self.hosts))
+        return 0 if self.rank is None else hosts.index(self.hosts[self.rank])
 
     @property
     def master(self) -> tuple[str, int]:
@@ -70,11 +70,12 @@ class TorchContext(NodeContext):
     def backend(self) -> str:
         """The backend for init_process_group(): "hearth", with GPUs "cpu:hearth,cuda:nccl".
 
-        Raises HearthError for GPUs if Spark's settings require encryption, which NCCL lacks.
+        Raises HearthError for GPUs of ranks on several hosts if Spark's settings require
+        encryption, which NCCL lacks.
         """
         if self.device.type != "cuda":
             return "hearth"
-        check_nccl()
+        check_nccl(self.hosts)
         return "cpu:hearth,cuda:nccl"
 
     def get_data_feed(
@@ -114,8 +115,10 @@ class TorchContext(NodeContext):
             ValueError: no such dataset, or an invalid argument.
             ClusterError: the cluster failed.
         """
+        from hearth.data.options import check_known
         from hearth.torch.loader import TensorLoader
 
+        check_known(options, ("pin_memory", "collate_fn"))
         kind = partial(TensorLoader, pin_memory=pin_memory, collate_fn=collate_fn)
         return self._loader(kind, name, batch_size, columns, {"shuffle": shuffle, **options})
 
@@ -217,12 +220,14 @@ class TorchContext(NodeContext):
         fed = [n for role, n in self.cluster_spec.items() if role not in roles.UNFED_ROLES]
         return [address for nodes in fed for address in nodes]
 
-    def _hosts(self) -> list[str]:
+    @property
+    def hosts(self) -> list[str]:
+        """The host's address of every rank, in rank order."""
         return [address.rpartition(":")[0] for address in self._addresses()]
 
     def _neighbours(self) -> list[int]:
         """The ranks on this node's host."""
-        hosts, own = self._hosts(), self.rank or 0
+        hosts, own = self.hosts, self.rank or 0
         return [rank for rank, host in enumerate(hosts) if host == hosts[own]]
 
 

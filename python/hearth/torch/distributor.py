@@ -96,11 +96,12 @@ class TorchDistributor:
             and dicts of them, such as a state_dict; None for a file.
 
         Raises:
-            NodeError: a rank failed; with its host and its traceback or signal.
+            NodeError: a rank failed, with its host and its traceback or signal; or use_gpu is set,
+                the ranks are on several hosts and Spark's settings require encryption between them,
+                unless pytorch.spark.distributor.ignoreSsl is true.
             ReservationTimeoutError: not all ranks found a task slot.
             ValueError: keyword arguments for a file.
             RuntimeError: spark.ssl.enabled is true, which PyTorch's ranks do not support.
-            HearthError: use_gpu, and Spark's settings require encryption between ranks.
         """
         self._check_encryption()
         if isinstance(train_object, str):
@@ -109,9 +110,9 @@ class TorchDistributor:
             main = partial(_run_file, train_object, args)
         else:
             main = partial(_run_function, train_object, args, kwargs)
-        cluster = TorchCluster.of_plan(
-            self.spark, self._plan(), partial(_run_as_rank, main, self.local_mode), None
-        )
+        checks = self.use_gpu and not self._is_true(self.ssl_conf)
+        run_rank = partial(_run_as_rank, main, self.local_mode, checks)
+        cluster = TorchCluster.of_plan(self.spark, self._plan(), run_rank, None)
         with cluster:
             cluster.shutdown()
         return returned.take(cluster)
@@ -126,20 +127,23 @@ class TorchDistributor:
         )
 
     def _check_encryption(self) -> None:
-        def is_true(key: str) -> bool:
-            return str(self.spark.conf.get(key, "false")).lower() == "true"
-
-        if is_true("spark.ssl.enabled") and not is_true(self.ssl_conf):
+        if self._is_true("spark.ssl.enabled") and not self._is_true(self.ssl_conf):
             raise invalid(
                 "spark.ssl.enabled is true, but the ranks of a PyTorch program communicate "
                 f"unencrypted: set {self.ssl_conf} to true if that is acceptable"
             )
-        if self.use_gpu:
-            check_nccl(self.spark.conf.get)
+
+    def _is_true(self, key: str) -> bool:
+        return str(self.spark.conf.get(key, "false")).lower() == "true"
 
 
-def _run_as_rank(main: Callable[[Any], None], local_mode: bool, _: Any, ctx: Any) -> None:
-    """The main function of each node."""
+def _run_as_rank(
+    main: Callable[[Any], None], local_mode: bool, checks: bool, _: Any, ctx: Any
+) -> None:
+    """The main function of each node; `checks`: whether NCCL must not send unencrypted data where
+    Spark's settings require encryption."""
+    if checks:
+        check_nccl(ctx.hosts)
     if not local_mode:
         alone = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": str(ctx.rank)}
         os.environ.update(alone)

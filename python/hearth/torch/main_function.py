@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hearth.ranks.group import note_loss
 from hearth.torch import process_group
 from hearth.torch.context import TorchContext
 
@@ -27,6 +28,8 @@ def run_main(main_fun: Callable[[Any, Any], Any], args: Any, ctx: TorchContext) 
         ctx.end()
         return result
     except Exception as error:
+        if process_group.is_group_error(error):
+            note_loss()
         if process_group.may_follow(error):
             ctx.mgr.await_cause(process_group.CAUSE_WAIT_S)
         raise

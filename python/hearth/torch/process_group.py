@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 # How long a rank that loses a peer waits for the report of that peer's error.
 CAUSE_WAIT_S = 20.0
-_LOST_PEER = ("gloo", "nccl", "connection closed by peer", "connection reset", "broken pipe")
+# Texts of errors of the process group, and of any connection.
+_LOST_PEER = ("gloo", "nccl", "connection closed by peer")
+_LOST_CONNECTION = ("connection reset", "broken pipe")
 _BACKLOG = 1024
 _store: Any = None
 
@@ -100,14 +102,25 @@ def _open_store(ctx: TorchContext, port: socket.socket) -> None:
 
 
 def may_follow(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, may be a consequence of a lost rank."""
+    """Whether an error, or its cause, may be a consequence of a lost rank. True also for other
+    lost connections, such as one to a server of MLflow."""
+    return is_group_error(error) or _any(error, ConnectionError, _LOST_CONNECTION)
+
+
+def is_group_error(error: BaseException | None) -> bool:
+    """Whether an error, or its cause, is one of the process group."""
     from torch.distributed import DistError
 
+    return _any(error, DistError, _LOST_PEER)
+
+
+def _any(error: BaseException | None, kind: type[Exception], texts: tuple[str, ...]) -> bool:
+    """Whether an error, or one of its causes, is of this kind or has one of the texts."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         text = str(error).lower()
-        if isinstance(error, DistError | ConnectionError) or any(w in text for w in _LOST_PEER):
+        if isinstance(error, kind) or any(part in text for part in texts):
             return True
         error = error.__cause__ or error.__context__
     return False

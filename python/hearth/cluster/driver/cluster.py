@@ -350,7 +350,7 @@ class Cluster(Reporting):
 
     def _warn_of_end(self) -> None:
         watch = self.running.watch
-        if watch.failure is not None or not watch.wait_done(self.node_ids, 0.0):
+        if watch.failure is None and not watch.wait_done(self.node_ids, 0.0):
             logger.warning(
                 "the program ends, and kills the nodes of its cluster: call result() or shutdown()"
             )

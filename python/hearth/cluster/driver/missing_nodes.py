@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -38,9 +39,10 @@ def likely_reason(spark: Any, needed: int, coordinator: tuple[str, int]) -> str:
         )
     master = spark.conf("spark.master", "")
     if master == "local" or master.startswith("local["):
+        cores = math.ceil(needed * task_cpus(spark.conf, spark.profile))
         return (
             f"each node needs a task slot, but the master {master} has {slots} for {needed} nodes: "
-            f"use local[{needed}], or lower the number of nodes (workers, num_executors)"
+            f"use local[{cores}], or lower the number of nodes (workers, num_executors)"
         )
     kind = f" of their {described(spark.profile)}" if spark.profile is not None else ""
     text = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,8 +32,9 @@ class Plan:
 
 
 def named_datasets(datasets: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The datasets of run(); none for None. Raises TypeError for rows without a name."""
-    if datasets is None:
+    """The datasets of run(); none for None, and for an empty list. Raises TypeError for rows
+    without a name."""
+    if datasets is None or (isinstance(datasets, Sized) and len(datasets) == 0):
         return {}
     if not isinstance(datasets, Mapping):
         raise TypeError(

@@ -37,6 +37,8 @@ _CAUSE_WAIT_S = 5.0
 _NO_PROGRESS = ("warning", "waits", "output", "late", "awaits_cause")
 # A shorter wait for rows does not explain a stall.
 _LONG_WAIT_S = 1.0
+# How many ended nodes an error names.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class ClusterWatch:
         self._changed = threading.Condition()
         self._joined: set[int] = set()
         self._done: set[int] = set()
-        self._await_cause: set[int] = set()  # nodes that have lost a rank
+        self._await_cause: list[int] = []  # nodes that have lost a rank, in order of their reports
         self._replayed: dict[str, set[int]] = {}
         self._feed_errors: dict[str, ClusterError] = {}
         self._values: dict[int, list[str]] = {}
@@ -276,7 +278,7 @@ class ClusterWatch:
             self._done.add(rank)
             self._end_cause_waits()
         elif event["event"] == "awaits_cause":
-            self._await_cause.add(rank)
+            self._await_cause.append(rank)
             self._end_cause_waits()
         elif event["event"] == "joined":
             self._joined.add(rank)
@@ -316,12 +318,17 @@ class ClusterWatch:
             self._feed_errors[event["feed"]] = kind(event["text"])
 
     def _end_cause_waits(self) -> None:
-        """Ends the waits of nodes that lost a rank if no node is left that could have been lost."""
+        """Ends the wait of the first node that lost a rank, so that its error is reported, if no
+        node is left that could have been lost."""
         fed = set(roles.fed_ids(self._template))
-        if self._closing or not self._await_cause or fed - self._await_cause - self._done:
+        if self._closing or not self._await_cause or fed - self._done - set(self._await_cause):
             return
-        ended = ", ".join(roles.name_of(self._template, node) for node in sorted(self._done & fed))
-        self._coordinator.broadcast(json.dumps({"op": "no_cause", "ended": ended}))
+        nodes = sorted(self._done & fed)
+        ended = ", ".join(roles.name_of(self._template, node) for node in nodes[:_NAMED])
+        if len(nodes) > _NAMED:
+            ended += f" and {len(nodes) - _NAMED} more"
+        message = {"op": "no_cause", "to": self._await_cause[0], "ended": ended}
+        self._coordinator.broadcast(json.dumps(message))
 
     def _note_wait(self, rank: int, seconds: float) -> None:
         """Other ranks are stalled; this one has waited for rows for `seconds`."""

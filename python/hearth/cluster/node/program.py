@@ -86,15 +86,17 @@ def _run(
         if end.code not in (None, 0):
             return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}
     except BaseException as error:
-        if lost_a_rank():  # report the cause, not this consequence
+        if lost := lost_a_rank():  # report the cause, not this consequence
             server.await_cause(_CAUSE_WAIT_S)
         if stall_counts()[1]:
             server.report({"event": "late"})
         text = traceback.format_exc()[-_MAX_TRACEBACK:]
-        why = server.ended_before and (
-            f" ({server.ended_before} had ended: all ranks must make the same collective calls, "
-            "such as those of DDP, ctx.checkpoint() and ctx.restore())"
-        )
+        why = ""
+        if lost and server.ended_before:
+            why = (
+                f" ({server.ended_before} had ended: all ranks must make the same collective "
+                "calls, such as those of DDP, ctx.checkpoint() and ctx.restore())"
+            )
         return {"result": "error", "error": f"{type(error).__name__}: {error}{why}\n{text}"}
     return {"result": "ok", "terminated": server.terminated}
 

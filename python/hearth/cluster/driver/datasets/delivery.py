@@ -152,7 +152,7 @@ class Datasets:
         session = self._spark.session
         left_out = uncarried(rows.schema)
         _check_some_left(name, left_out, len(rows.columns))
-        rows = rows.drop(*left_out) if left_out else rows
+        rows = _without(rows, left_out) if left_out else rows
         # A resumed run may have other cores, but needs the same rows in its partitions.
         conf = launch_conf(session, partitions, frames.values(), pieces=partitions)
         with session_conf(session, conf):
@@ -284,13 +284,13 @@ class Delivery:
                 self._plan.known.setdefault(partition, known)
         rows = [count for count, _ in each]
         hashes = [digest for _, digest in each]
-        self._send({"op": "dataset_totals", "rows": rows, "hashes": hashes})
         logger.info("dataset %s: %d rows in %d partitions", self._plan.name, sum(rows), len(each))
         if not any(rows):
             logger.warning(
                 "dataset %r has no rows, so nodes make no steps with it: check the filters of its "
                 "DataFrame, or its files", self._plan.name
             )  # fmt: skip
+        self._send({"op": "dataset_totals", "rows": rows, "hashes": hashes})
 
     def _send(self, message: Message) -> None:
         with suppress(RuntimeError):  # the cluster may have ended
@@ -356,8 +356,23 @@ def _carried_source(name: str, source: Any) -> tuple[Any, dict[str, str]]:
     _check_some_left(name, left_out, len(columns))
     if not left_out:
         return source, {}
+    if not hasattr(source, "select"):  # a user's own
+        column, kind = next(iter(left_out.items()))
+        raise invalid(
+            f"column {column!r} of dataset {name!r} has the type {kind}, which datasets do not "
+            f"support: leave it out of the schema() and the batches of {type(source).__qualname__},"
+            " or convert it there"
+        )
     named = source.columns or [(column, column) for column in columns]
     return source.select([pair for pair in named if pair[1] not in left_out]), left_out
+
+
+def _without(frame: Any, left_out: Mapping[str, str]) -> Any:
+    """The frame's other columns, by position: Spark ignores case where it finds columns by name."""
+    names = frame.columns
+    kept = [i for i, name in enumerate(names) if name not in left_out]
+    numbered = frame.toDF(*(f"_{i}" for i in range(len(names))))
+    return numbered.select(*(f"_{i}" for i in kept)).toDF(*(names[i] for i in kept))
 
 
 def _check_some_left(name: str, left_out: Mapping[str, str], columns: int) -> None:
