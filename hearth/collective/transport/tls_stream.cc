@@ -66,6 +66,7 @@ BIO* NewSocket(int fd) {
     return made;
   }();
   BIO* bio = BIO_new(method);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the number itself is stored, nothing is read there.
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
   BIO_set_init(bio, 1);
   return bio;

@@ -32,7 +32,9 @@ const Peer kServer = {0, "b"};
 // Both ends of a connection with these keys; rethrows the error of either side, the server's first.
 std::pair<std::unique_ptr<PeerStream>, std::unique_ptr<PeerStream>> MakePair(
     const std::string& client_key, const std::string& server_key) {
-  auto [left, right] = Connection::Pair();
+  auto left_and_right = Connection::Pair();
+  auto& left = left_and_right.first;
+  auto& right = left_and_right.second;
   auto client = std::async(std::launch::async, [&, connection = std::move(left)]() mutable {
     return MakeTlsStream(std::move(connection), kServer, TlsSide::kClient, client_key, Soon());
   });
@@ -71,8 +73,12 @@ TEST(TlsStream, CarriesSmallAndLargeMessagesBothWays) {
 
 TEST(TlsStream, SentDataIsEncrypted) {
   const std::string key = NewKey();
-  auto [left, middle_left] = Connection::Pair();
-  auto [middle_right, right] = Connection::Pair();
+  auto left_and_middle_left = Connection::Pair();
+  auto& left = left_and_middle_left.first;
+  auto& middle_left = left_and_middle_left.second;
+  auto middle_right_and_right = Connection::Pair();
+  auto& middle_right = middle_right_and_right.first;
+  auto& right = middle_right_and_right.second;
   std::string seen;
   Thread wire("wire", [&] {
     char bytes[4096];
@@ -99,7 +105,9 @@ TEST(TlsStream, SentDataIsEncrypted) {
 }
 
 TEST(TlsStream, AWrongKeyIsRejectedByBothSides) {
-  auto [left, right] = Connection::Pair();
+  auto left_and_right = Connection::Pair();
+  auto& left = left_and_right.first;
+  auto& right = left_and_right.second;
   Thread client("client", [&] {
     const Error error = Thrown(
         [&] { MakeTlsStream(std::move(left), kServer, TlsSide::kClient, NewKey(), Soon()); });
@@ -134,7 +142,9 @@ void ServeByCertificate(const Connection& connection) {
 }
 
 TEST(TlsStream, ServerWithACertificateInsteadOfTheKeyIsRejected) {
-  auto [left, right] = Connection::Pair();
+  auto left_and_right = Connection::Pair();
+  auto& left = left_and_right.first;
+  auto& right = left_and_right.second;
   Thread server("server", [&] { ServeByCertificate(right); });
   const Error error =
       Thrown([&] { MakeTlsStream(std::move(left), kServer, TlsSide::kClient, NewKey(), Soon()); });
@@ -152,7 +162,9 @@ TEST(TlsStream, KeysOfTwoMeshesDiffer) {
 }
 
 TEST(TlsStream, UnencryptedPeerIsRejected) {
-  auto [left, right] = Connection::Pair();
+  auto left_and_right = Connection::Pair();
+  auto& left = left_and_right.first;
+  auto& right = left_and_right.second;
   left.Write(std::string(100, 'x'), Soon());
   const Error error =
       Thrown([&] { MakeTlsStream(std::move(right), kClient, TlsSide::kServer, NewKey(), Soon()); });
@@ -161,14 +173,18 @@ TEST(TlsStream, UnencryptedPeerIsRejected) {
 
 TEST(TlsStream, PeerThatStallsOrLeavesInTheHandshakeIsNamed) {
   {
-    auto [left, right] = Connection::Pair();
+    auto left_and_right = Connection::Pair();
+    auto& left = left_and_right.first;
+    auto& right = left_and_right.second;
     const Error error = Thrown([&] {
       MakeTlsStream(std::move(right), kClient, TlsSide::kServer, NewKey(), Deadline::After(0.05));
     });
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded) << error.message();
     EXPECT_THAT(error.message(), HasSubstr("rank 1 on host a"));
   }
-  auto [left, right] = Connection::Pair();
+  auto left_and_right = Connection::Pair();
+  auto& left = left_and_right.first;
+  auto& right = left_and_right.second;
   left.Shutdown();
   const Error error =
       Thrown([&] { MakeTlsStream(std::move(right), kClient, TlsSide::kServer, NewKey(), Soon()); });
@@ -178,7 +194,9 @@ TEST(TlsStream, PeerThatStallsOrLeavesInTheHandshakeIsNamed) {
 
 TEST(TlsStream, DataSentBeforeTheEndOfTheConnectionIsReceived) {
   const std::string key = NewKey();
-  auto [client, server] = MakePair(key, key);
+  auto client_and_server = MakePair(key, key);
+  auto& client = client_and_server.first;
+  auto& server = client_and_server.second;
   char bytes[16] = "last words";
   const iovec part[] = {{bytes, 10}};
   ASSERT_EQ(client->Send(part), 10u);
@@ -194,7 +212,9 @@ TEST(TlsStream, DataSentBeforeTheEndOfTheConnectionIsReceived) {
 
 TEST(TlsStream, TamperedDataIsRejected) {
   const std::string key = NewKey();
-  auto [left, right] = Connection::Pair();
+  auto left_and_right = Connection::Pair();
+  auto& left = left_and_right.first;
+  auto& right = left_and_right.second;
   const int raw = ::dup(left.fd());
   auto client = std::async(std::launch::async, [&, connection = std::move(left)]() mutable {
     return MakeTlsStream(std::move(connection), kServer, TlsSide::kClient, key, Soon());
