@@ -21,7 +21,6 @@ namespace {
 using batch::HashRows;
 using ring::WriteNumbers;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class SpoolTest : public ::testing::Test {
