@@ -13,7 +13,7 @@ namespace {
 
 // Approximate limit of resident mapped bytes: resource managers such as YARN count mapped pages as
 // process memory although the kernel can reclaim them.
-constexpr uint64_t kResidentBytes = uint64_t{256} << 20;
+constexpr uint64_t kResidentBytes = uint64_t{64} << 20;
 
 constexpr double kCentury = 100 * 365.25 * 86400;
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "hearth/batch/testing/batch_testing.h"
 #include "hearth/dataset/testing/dataset_testing.h"
 
 namespace hearth::dataset {
@@ -91,6 +92,29 @@ TEST(DatasetRows, RejectsInvalidTimeLimits) {
     DatasetRows rows({0}, 0);
     EXPECT_EQ(Thrown([&] { rows.WaitTotals(seconds); }).code(), ErrorCode::kInvalidArgument);
   }
+}
+
+TEST(DatasetRows, KeepsFewOfItsPagesResident) {
+  constexpr int64_t kBytes = 1 << 20, kRows = 160;
+  DatasetRows rows({0}, 10);
+  Attempt attempt(0, 0);
+  for (int64_t row = 0; row < kRows; ++row) {
+    batch::BatchBuilder one;
+    one.AddBinary("b", {std::string(kBytes, 'x')});
+    attempt.Write(one);
+  }
+  const int64_t before = batch::ResidentFileBytes();
+  attempt.Announce(rows, true);
+  int64_t most = 0, seen = 0;
+  for (int64_t row = 0; row < kRows; ++row) {
+    const auto selected = rows.Select(Range(row, row + 1));
+    const auto& [batch, at_row] = selected->refs.at(0);
+    const std::string_view value = batch->column("b").Bytes(at_row);
+    for (size_t at = 0; at < value.size(); at += 512) seen += value[at] == 'x';
+    most = std::max(most, batch::ResidentFileBytes() - before);
+  }
+  EXPECT_EQ(seen, kRows * kBytes / 512);
+  EXPECT_LT(most, 80 * kBytes);
 }
 
 TEST(DatasetRows, EndsItsWaitsAtTheDeadline) {

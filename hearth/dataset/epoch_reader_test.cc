@@ -70,11 +70,11 @@ TEST(EpochReader, OrderDoesNotDependOnArrival) {
 TEST(EpochReader, FirstEpochStartsWithItsFirstWindow) {
   const auto rows = std::make_shared<DatasetRows>(std::vector<int64_t>{0}, 60.0);
   Attempt attempt(0, 0);
-  attempt.Write(0, 1024).Announce(*rows);
+  attempt.Write(0, 64).Announce(*rows);
   EpochReader reader(rows, 11, ShuffleMode::kWindow);
-  std::vector<int64_t> numbers = NumbersOf(*reader.Select(0, 1024, false));
+  std::vector<int64_t> numbers = NumbersOf(*reader.Select(0, 64, false));
   std::sort(numbers.begin(), numbers.end());
-  EXPECT_EQ(numbers, Range(0, 1024));
+  EXPECT_EQ(numbers, Range(0, 64));
 }
 
 TEST(EpochReader, WrapsAroundToTheEpochsFirstRows) {

@@ -9,8 +9,10 @@
 namespace hearth::dataset {
 namespace {
 
-constexpr int64_t kFirstWindow = 1024;
-constexpr int kDoublings = 4;  // to 16,384 rows
+// Small, as training starts with its last row: rows may be images, of which Spark makes hundreds a
+// second.
+constexpr int64_t kFirstWindow = 64;
+constexpr int kDoublings = 8;  // to 16,384 rows
 constexpr int64_t kLargestWindow = kFirstWindow << kDoublings;
 constexpr int64_t kRowsBeforeLargest = kFirstWindow * ((1 << kDoublings) - 1);
 
