@@ -2,8 +2,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "hearth/collective/common/combine.h"
 #include "hearth/collective/group_impl.h"
+#include "hearth/collective/operation/combine.h"
 
 namespace hearth::collective {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/thread.h"
-#include "hearth/collective/common/call.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/call.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/collective/step_reporter.h"
 
 namespace hearth::collective {

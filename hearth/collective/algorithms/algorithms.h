@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/backend.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/transport/transport.h"
 
 namespace hearth::collective {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/backend.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/shared/arena.h"
 #include "hearth/collective/shared/local_ranks.h"
 

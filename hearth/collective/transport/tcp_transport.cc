@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/common/pause.h"
+#include "hearth/collective/operation/pause.h"
 
 namespace hearth::collective {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/call.h"
-#include "hearth/collective/common/plan.h"
+#include "hearth/collective/operation/call.h"
+#include "hearth/collective/operation/plan.h"
 
 namespace hearth::collective {
 
