@@ -171,7 +171,7 @@ void TrainSession::Finish() {
                                {"model", outcome_.model},
                                {"snapshot", outcome_.snapshot},
                                {"weights_sha256", outcome_.weights_sha256},
-                               {"bad_rows", invalid_rows_.count()}};
+                               {"invalid_rows", invalid_rows_.count()}};
   if (member_) {
     // No rank is done before the model is written: if that fails, all ranks fail.
     member_->Barrier("trained", Deadline::After(kStepTimeoutSeconds));
