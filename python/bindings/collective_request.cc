@@ -191,7 +191,7 @@ void RegisterCollectiveRequest(nb::module_& m) {
               "The elements of each rank's part in an all_gather, the same list on all ranks; "
               "empty: equal parts.")
       .def_rw("name", &ArrayRequest::name, "Compared between the ranks and reported in errors.")
-      .def_rw("form", &ArrayRequest::signature,
+      .def_rw("signature", &ArrayRequest::signature,
               "Type and shape, compared between the ranks and reported in errors; empty: those of "
               "the array. For a caller whose tensor differs from it: 'int16[2, 3]'.")
       .def_rw("step", &ArrayRequest::step,
