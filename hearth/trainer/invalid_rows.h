@@ -41,6 +41,7 @@ class InvalidRows {
   void SetCount(int64_t count);
 
  private:
+  // An invalid row, and why it is invalid.
   struct Named {
     std::string id, reason;
   };

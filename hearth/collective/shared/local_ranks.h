@@ -23,6 +23,7 @@ namespace hearth::collective {
 // their synchronisation. Belongs to one rank; one thread uses it.
 class LocalRanks {
  public:
+  // A rank of this host: its name, process and page.
   struct Member {
     Peer peer;
     int pid = 0;

@@ -27,6 +27,7 @@ class Mailboxes {
  private:
   static constexpr size_t kChunkBytes = 32 << 10;
 
+  // Chunks from one sender to one owner, in shared memory.
   struct Box {
     alignas(64) std::atomic<uint32_t> filled;   // chunks written, by the sender
     alignas(64) std::atomic<uint32_t> emptied;  // chunks read, by the owner
