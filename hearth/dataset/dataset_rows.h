@@ -85,7 +85,7 @@ class DatasetRows {
   // A partition of this rank: its attempts, and the one whose rows are read.
   struct Slot {
     int64_t partition = 0;
-    // Both are changed only while announcing_ is held.
+    // attempts and lost are changed only with announcing_ held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
     Attempt current;  // whose rows are read

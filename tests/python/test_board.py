@@ -23,7 +23,8 @@ from hearth.tools import report
 
 PROGRESS = {
     "event": "progress", "iteration": 40, "max_iter": 500, "loss": 0.25, "lr": 0.01,
-    "invalid_rows": 3, "images_per_s": 5120.4, "effective_batch": 64, "eta_s": 4.6, "outputs": {"loss": [0.75]},
+    "invalid_rows": 3, "images_per_s": 5120.4, "effective_batch": 64, "eta_s": 4.6,
+    "outputs": {"loss": [0.75]},
 }  # fmt: skip
 VALIDATION = {"event": "validation", "iteration": 40, "outputs": {"accuracy": [0.5]}}
 DONE = {"event": "done", "validations": [{"iteration": 40, "outputs": {"accuracy": [0.5]}}]}

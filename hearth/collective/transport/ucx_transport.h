@@ -105,7 +105,7 @@ class UcxTransport : public Transport {
   const std::shared_ptr<AbortSignal> abort_;
   CallHeaders headers_;
   std::vector<PeerState> states_;
-  UcxWorker worker_;  // stopped by Close before the lanes' memory is freed
+  UcxWorker worker_;  // stopped by Close before the peers' buffers are freed
 
   // State of the running plan.
   const Plan* plan_ = nullptr;
