@@ -288,13 +288,14 @@ size_t DatasetRows::SlotAt(int64_t index) const {
 void DatasetRows::WaitForOtherAttempt(std::unique_lock<std::mutex>& lock,
                                       std::span<const int64_t> indices) {
   if (indices.empty()) return;
-  const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
+  const int64_t first = *std::min_element(indices.begin(), indices.end());
+  const int64_t last = *std::max_element(indices.begin(), indices.end());
   Wait(lock, Deadline::After(timeout_s_), "rows of another attempt",
-       [&] { return prefix_ > *last || (rows_ >= 0 && prefix_ >= rows_); });
-  Require(*first >= 0 && *last < prefix_, ErrorCode::kDataLoss,
+       [&] { return prefix_ > last || (rows_ >= 0 && prefix_ >= rows_); });
+  Require(first >= 0 && last < prefix_, ErrorCode::kDataLoss,
           "rows {} to {} were requested, but this rank has {} rows; rows of a dataset must be the "
           "same each time they are computed: cache or checkpoint the frame",
-          *first, *last, prefix_);
+          first, last, prefix_);
 }
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {
@@ -308,7 +309,6 @@ std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> ind
     selected->keep_alive.push_back(first_);
     std::vector<bool> held(slots_.size());
     size_t at = 0;
-    // Adjacent indices are mostly of one partition: its slot is searched only when that changes.
     for (const int64_t index : indices) {
       const bool same = index >= bases_[at] && (at + 1 == bases_.size() || index < bases_[at + 1]);
       if (!same) at = SlotAt(index);
