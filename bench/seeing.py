@@ -68,7 +68,7 @@ def event_costs(folder: Path) -> float:
     outputs = {"loss": [0.5], "accuracy": [0.75]}
     event = {
         "event": "progress", "max_iter": 9, "loss": 0.5, "lr": 0.01, "images_per_s": 1e4,
-        "effective_batch": 64, "eta_s": 1.0, "bad_rows": 0, "outputs": outputs,
+        "effective_batch": 64, "eta_s": 1.0, "invalid_rows": 0, "outputs": outputs,
     }  # fmt: skip
     with watched(lambda event: None, "x", str(folder / "events"), ui=False) as on_event:
         begin = time.thread_time()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each class and struct in a header has its contract directly above: a comment.
+"""Each class and struct in a header, nested ones too, has its contract directly above: a comment.
 
 Prints a line for each without one, and exits with 1 if there is any.
 """
@@ -12,13 +12,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 from sizes import tracked  # noqa: E402
 
-# Types in the first column, as clang-format leaves those of a namespace; no forward declarations.
-TYPE = re.compile(r"(?:typedef )?(?:class|struct|union) (?:alignas\(\w+\) )?([\w:]+)[^;()]*\{")
+# The first line of a definition, as clang-format leaves it; no forward declarations or variables.
+TYPE = re.compile(
+    r"(?:typedef )?(?:class|struct|union) (?:alignas\(\w+\) )?([\w:]+)(?: final)?(?: :[^;()]*)? \{"
+)
 
 
 def uncommented_types(text: str) -> list[tuple[int, str]]:
     """(line, name) of each type of a header without a comment above."""
-    lines = text.splitlines()
+    lines = [line.strip() for line in text.splitlines()]
     found = []
     for number, line in enumerate(lines):
         if not (declared := TYPE.match(line)):

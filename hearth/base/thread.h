@@ -31,6 +31,7 @@ class Thread {
   void Join();
 
  private:
+  // The name of the thread, and the exception that ended it.
   struct State {
     std::string name;
     std::exception_ptr error;

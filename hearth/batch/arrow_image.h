@@ -33,6 +33,7 @@ class ArrowImage {
   void Write(int64_t begin, int64_t count, std::span<std::byte> image) const;
 
  private:
+  // A column, or the child of one.
   struct Node {
     std::string name;
     ArrowType type;
@@ -46,6 +47,7 @@ class ArrowImage {
     int64_t begin;
     ImageNode entry;
   };
+  // Layout of one image: all slices, and its size.
   struct Plan {
     std::vector<NodeSlice> slices;
     uint64_t bytes;

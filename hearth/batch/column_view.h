@@ -66,6 +66,7 @@ class ColumnView {
   const ColumnView* FindChild(std::string_view name) const;
 
  private:
+  // Values [begin, end).
   struct Range {
     int64_t begin;
     int64_t end;

@@ -114,9 +114,9 @@ void RunRecord::TakeProgress(const json& event, std::vector<Point>* points) {
   Add("run/smoothed_loss", NumberOf(event.at("loss")), points);
   Add("run/learning_rate", NumberOf(event.at("lr")), points);
   Add("run/images_per_s", NumberOf(event.at("images_per_s")), points);
-  const int64_t invalid_rows = event.value("bad_rows", int64_t{0});
+  const int64_t invalid_rows = event.value("invalid_rows", int64_t{0});
   if (std::exchange(invalid_rows_, invalid_rows) != invalid_rows) {
-    Add("run/bad_rows", static_cast<double>(invalid_rows), points);
+    Add("run/invalid_rows", static_cast<double>(invalid_rows), points);
   }
 }
 

@@ -19,6 +19,7 @@ namespace hearth::board {
 // "report" event, {"step", "values": {tag: number or null}}, names its tags and its step itself.
 class RunRecord {
  public:
+  // Effect of an event: metrics to add, and which to drop before.
   struct Change {
     std::optional<int64_t> back_to;  // the training rewound: drop later steps
     std::vector<Point> points;

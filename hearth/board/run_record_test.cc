@@ -34,7 +34,7 @@ json Progress(int64_t iteration, int64_t invalid_rows = 0) {
           {"loss", 0.5},
           {"lr", 0.25},
           {"images_per_s", 100},
-          {"bad_rows", invalid_rows},
+          {"invalid_rows", invalid_rows},
           {"outputs", {{"loss", {0.75}}}}};
 }
 
@@ -50,8 +50,8 @@ TEST(RunRecordTest, ProgressIsConvertedToPoints) {
 
 TEST(RunRecordTest, InvalidRowsAreReportedWhenTheirNumberChanges) {
   RunRecord record("", 1);
-  EXPECT_EQ(Values(record.Take(Progress(1, 2), 5))["run/bad_rows"], 2);
-  EXPECT_EQ(Values(record.Take(Progress(2, 2), 5)).count("run/bad_rows"), 0u);
+  EXPECT_EQ(Values(record.Take(Progress(1, 2), 5))["run/invalid_rows"], 2);
+  EXPECT_EQ(Values(record.Take(Progress(2, 2), 5)).count("run/invalid_rows"), 0u);
 }
 
 TEST(RunRecordTest, TestNetsAndValuesHaveSeparateTags) {
@@ -89,7 +89,7 @@ TEST(RunRecordTest, InvalidRowsAreReportedAgainAfterARestart) {
   RunRecord record("", 1);
   record.Take(Progress(30, 2), 2);
   record.Take({{"event", "ready"}, {"iteration", 20}}, 4);
-  EXPECT_EQ(Values(record.Take(Progress(21, 2), 5))["run/bad_rows"], 2);
+  EXPECT_EQ(Values(record.Take(Progress(21, 2), 5))["run/invalid_rows"], 2);
 }
 
 TEST(RunRecordTest, AReportHasItsOwnTagsAndStep) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/call.h"
-#include "hearth/collective/common/data_type.h"
+#include "hearth/collective/operation/call.h"
+#include "hearth/collective/operation/data_type.h"
 
 namespace hearth::collective {
 

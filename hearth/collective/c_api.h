@@ -51,7 +51,7 @@ enum hearth_result HEARTH_OF_INT {
   HEARTH_FAILED = 4       /* any other failure, such as an abort */
 };
 
-/* Fields as in common/request.h: `count` is that of the output; null input: in place. */
+/* Fields as in operation/request.h: `count` is that of the output; null input: in place. */
 typedef struct hearth_operation {
   enum hearth_operation_kind kind;
   const void* input;

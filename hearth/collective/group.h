@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/data_type.h"
-#include "hearth/collective/common/request.h"
+#include "hearth/collective/operation/data_type.h"
+#include "hearth/collective/operation/request.h"
 
 namespace hearth::rendezvous {
 class Member;  // hearth/rendezvous/member.h

@@ -10,11 +10,11 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/timeline.h"
-#include "hearth/collective/common/abort_signal.h"
-#include "hearth/collective/common/backend.h"
 #include "hearth/collective/connector.h"
 #include "hearth/collective/device/nccl_group.h"
 #include "hearth/collective/group.h"
+#include "hearth/collective/operation/abort_signal.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/shared/arena.h"
 #include "hearth/collective/shared/local_ranks.h"
 #include "hearth/collective/stall_watch.h"

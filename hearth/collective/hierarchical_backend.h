@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hearth/collective/algorithms/message_backend.h"
-#include "hearth/collective/common/backend.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/shared/shared_backend.h"
 #include "hearth/collective/topology.h"
 

@@ -17,7 +17,7 @@ namespace {
 // A rank's device and NCCL version.
 struct Offer {
   std::string name;      // of the rank
-  bool device = false;   // the rank has a device, which others may have too
+  bool device = false;   // the rank has a device; others may have the same one
   std::string location;  // unique id of the device across hosts
   std::string version;   // of NCCL
   std::string problem;   // why NCCL cannot use the device, or empty
@@ -26,7 +26,7 @@ struct Offer {
 std::string ToText(const Offer& offer) {
   return nlohmann::json{{"name", offer.name},
                         {"device", offer.device},
-                        {"place", offer.location},
+                        {"location", offer.location},
                         {"version", offer.version},
                         {"problem", offer.problem}}
       .dump();
@@ -35,7 +35,7 @@ std::string ToText(const Offer& offer) {
 Offer FromText(const std::string& text) {
   try {
     const auto json = nlohmann::json::parse(text);
-    return {json.at("name"), json.at("device"), json.at("place"), json.at("version"),
+    return {json.at("name"), json.at("device"), json.at("location"), json.at("version"),
             json.at("problem")};
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kDataLoss, "a rank sent invalid data about its GPU", error);

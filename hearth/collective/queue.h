@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/request.h"
+#include "hearth/collective/operation/request.h"
 
 namespace hearth::collective {
 

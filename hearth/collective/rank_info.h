@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/collective/shared/shared_page.h"
 #include "hearth/collective/transport/rdma_device.h"
 

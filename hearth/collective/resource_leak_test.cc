@@ -16,7 +16,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
-#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/operation/abort_signal.h"
 #include "hearth/collective/queue.h"
 #include "hearth/collective/shared/shared_page.h"
 #include "hearth/collective/testing/device_testing.h"

@@ -12,8 +12,8 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/thread.h"
-#include "hearth/collective/common/call.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/call.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/collective/step_reporter.h"
 
 namespace hearth::collective {
@@ -52,6 +52,7 @@ class StallWatch {
  private:
   using Clock = Deadline::Clock;
 
+  // The current operation, or the last one.
   struct Running {
     uint64_t step = 0;  // counts the operations of the whole group, not those between two ranks
     uint64_t number = 0;

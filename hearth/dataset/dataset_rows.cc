@@ -19,8 +19,7 @@ constexpr double kCentury = 100 * 365.25 * 86400;
 
 double CheckedTimeout(double seconds) {
   Require(seconds >= 0 && seconds <= kCentury, ErrorCode::kInvalidArgument,
-          "the time limit of waits for rows is {} s: it must be between 0 and {} s", seconds,
-          kCentury);
+          "the timeout for rows is {} s: it must be between 0 and {} s", seconds, kCentury);
   return seconds;
 }
 
@@ -181,8 +180,9 @@ void DatasetRows::AbandonInSlot(Slot& slot, int64_t attempt) {
 void DatasetRows::SetTotals(std::vector<int64_t> rows) {
   const std::lock_guard announcing(announcing_);
   Require(slots_.empty() || slots_.back().partition < static_cast<int64_t>(rows.size()),
-          ErrorCode::kInvalidArgument, "row counts were given for {} partitions, but there is a {}",
-          rows.size(), slots_.empty() ? 0 : slots_.back().partition);
+          ErrorCode::kInvalidArgument,
+          "row counts were given for {} partitions, but this rank has partition {}", rows.size(),
+          slots_.empty() ? 0 : slots_.back().partition);
   FailWith([&] {
     const std::lock_guard lock(mutex_);
     totals_ = std::move(rows);
@@ -288,13 +288,14 @@ size_t DatasetRows::SlotAt(int64_t index) const {
 void DatasetRows::WaitForOtherAttempt(std::unique_lock<std::mutex>& lock,
                                       std::span<const int64_t> indices) {
   if (indices.empty()) return;
-  const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
+  const int64_t first = *std::min_element(indices.begin(), indices.end());
+  const int64_t last = *std::max_element(indices.begin(), indices.end());
   Wait(lock, Deadline::After(timeout_s_), "rows of another attempt",
-       [&] { return prefix_ > *last || (rows_ >= 0 && prefix_ >= rows_); });
-  Require(*first >= 0 && *last < prefix_, ErrorCode::kDataLoss,
+       [&] { return prefix_ > last || (rows_ >= 0 && prefix_ >= rows_); });
+  Require(first >= 0 && last < prefix_, ErrorCode::kDataLoss,
           "rows {} to {} were requested, but this rank has {} rows; rows of a dataset must be the "
           "same each time they are computed: cache or checkpoint the frame",
-          *first, *last, prefix_);
+          first, last, prefix_);
 }
 
 std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> indices) {

@@ -69,20 +69,23 @@ class DatasetRows {
   // attempt was lost since then.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
+  // Partition of a row, and the row's number there.
   struct RowId {
     int64_t partition, row;
   };
   std::vector<RowId> IdsOf(std::span<const int64_t> indices);
 
  private:
+  // One attempt to write a partition, with the rows that have arrived from it.
   struct Attempt {
     std::shared_ptr<PartitionRows> rows;
     bool complete = false;
     uint64_t hash = 0;
   };
+  // A partition of this rank: its attempts, and the one whose rows are read.
   struct Slot {
     int64_t partition = 0;
-    // Both are changed only while announcing_ is held.
+    // attempts and lost are changed only with announcing_ held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
     Attempt current;  // whose rows are read

@@ -23,6 +23,7 @@ namespace hearth::dataset {
 // reading it raises SIGBUS.
 class PartitionRows {
  public:
+  // A row, as its batch and the number there.
   struct RowRef {
     const batch::BatchView* batch;
     int64_t row;

@@ -26,8 +26,9 @@ struct FileIdentity {
 // Immutable and thread-safe; the mapping lasts until the last owner releases it. Keeps no
 // descriptor, as a folder may have thousands of files. If a mapped file is truncated, reading it
 // raises SIGBUS.
-// Of a const file: else weak_from_this() would convert, by a temporary owner. If that were the last
-// one, it would destroy the file while the list of files is locked.
+//
+// enable_shared_from_this of the const type: otherwise weak_from_this() converts through a
+// temporary owner, which, if it is the last, destroys the file while the list of files is locked.
 class MappedFile : public std::enable_shared_from_this<const MappedFile> {
  public:
   // Maps a file for a writer. Throws kNotFound, kPermissionDenied or, if it is empty or not a

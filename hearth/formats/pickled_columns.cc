@@ -147,7 +147,7 @@ class ColumnBuilder {
   std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values, bool last) {
     const Part& first = lists_[values[0].bits];
     if (first.count == 0) return std::nullopt;
-    // All lists but the first, in order: then numbers_ is the column and can be moved.
+    // If the rows reference all lists but the first, in order, numbers_ already is the column.
     bool all_lists = last && lists_.size() == values.size() + 1;
     for (size_t row = 0; row < values.size(); ++row) {
       const Part& list = lists_[values[row].bits];
@@ -167,9 +167,9 @@ class ColumnBuilder {
     return column;
   }
 
-  // A pickle repeats a list in another row by two bytes. If columns would be much larger than the
-  // pickle, Python's rows, which share the list, are better; each distinct number takes two bytes
-  // or more.
+  // A pickle repeats a list by a reference of two bytes, so columns could be far larger than the
+  // pickle. Then Python's rows, which share the list, are better. Each distinct number takes two
+  // bytes or more.
   static constexpr size_t kNumbersPerByte = 8;
 
   size_t most_numbers_ = 0, used_numbers_ = 0;  // over all columns

@@ -32,6 +32,7 @@ struct SequenceBatch {
 // the bytes throws.
 class SequenceReader {
  public:
+  // A record, in the reader's memory.
   struct Record {
     std::string_view key, value;
   };

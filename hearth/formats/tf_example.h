@@ -61,6 +61,7 @@ class ExampleColumns {
   // Returns the locations of the values; nullopt if some numbers are not packed.
   std::optional<std::vector<ExampleShape::Run>> AddByParsing(std::string_view example);
 
+  // Name of a feature, and its column.
   struct CachedFeature {
     std::string name;
     FeatureColumn* column;

@@ -58,6 +58,7 @@ class JpegDecoder {
   const char* message() const { return errors_.message; }
 
  private:
+  // Error handler of libjpeg, with its state.
   struct ErrorManager {
     jpeg_error_mgr base;  // first: libjpeg passes back a pointer to it
     std::jmp_buf escape;

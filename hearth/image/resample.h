@@ -28,6 +28,7 @@ class ResampleTable {
   int64_t high() const { return high_; }
 
  private:
+  // Source pixels [first, end) of an output pixel.
   struct Range {
     int64_t first, end;
   };

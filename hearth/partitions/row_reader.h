@@ -41,6 +41,7 @@ class RowReader {
   void Answered(int64_t count);
 
  private:
+  // Rows of a partition whose results have not been sent.
   struct PendingResults {
     std::shared_ptr<Partition> partition;
     int64_t rows;

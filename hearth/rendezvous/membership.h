@@ -35,6 +35,7 @@ class Membership {
   std::string DescribeMissing(const std::string& gather) const;
 
  private:
+  // Reports of one rank.
   struct State {
     std::string host;  // empty until it has reserved
     Json info;

@@ -10,7 +10,7 @@ namespace hearth::rendezvous {
 namespace {
 
 void RequireOpen(const std::shared_ptr<Connection>& connection) {
-  Require(connection != nullptr, ErrorCode::kUnavailable, "the channel is closed");
+  Require(connection != nullptr, ErrorCode::kUnavailable, "this process has closed the channel");
 }
 
 }  // namespace

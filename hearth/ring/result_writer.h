@@ -30,6 +30,7 @@ class ResultWriter {
   RingWriter& ring() { return ring_; }
 
  private:
+  // A column of buffered results.
   struct Output {
     std::string name;
     std::vector<float> values;

@@ -49,6 +49,7 @@ class WebHdfs : public FileSystem {
   void MakeFolders(const std::string& uri) override;
 
  private:
+  // One REST call, and whether it may be repeated.
   struct Call {
     std::string doing = "";  // "read", for messages
     std::string uri = "";

@@ -53,6 +53,7 @@ class DistributedSync : public caffe::GradientSync {
   void set_controls(float* controls) { controls_ = controls; }
   // Allocates separate memory for them.
   void AllocateControls();
+  // Sums the control values over all ranks. Throws as Group::Run does.
   void SumControls(Deadline deadline);
   std::unique_ptr<collective::BucketReducer> MakeReducer(float* buffer,
                                                          const std::vector<size_t>& sizes,

@@ -51,7 +51,7 @@ void FeatureSession::Run() {
     if (results_) results_->ring().Fail(error);
     throw;
   }
-  send_({{"event", "done"}, {"rows", rows_}, {"bad_rows", invalid_rows_.count()}});
+  send_({{"event", "done"}, {"rows", rows_}, {"invalid_rows", invalid_rows_.count()}});
 }
 
 void FeatureSession::BuildNet() {

@@ -9,7 +9,7 @@
 
 namespace hearth::trainer {
 
-// In host memory; the control values are summed in the same all-reduce.
+// Sums gradients in host memory, and the control values in the same all-reduce.
 class HostGradientSum final : public DistributedSync {
  public:
   HostGradientSum(collective::Group& group, double timeout_s) : DistributedSync(group, timeout_s) {}
@@ -23,7 +23,7 @@ class HostGradientSum final : public DistributedSync {
   std::unique_ptr<collective::BucketReducer> reducer_;
 };
 
-// On the ranks' GPUs, on which all nets compute.
+// Sums gradients on the ranks' GPUs, on which all nets compute.
 class DeviceGradientSum final : public DistributedSync {
  public:
   DeviceGradientSum(collective::Group& group, double timeout_s)

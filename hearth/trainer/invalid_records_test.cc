@@ -147,8 +147,8 @@ TEST_F(InvalidRecordsTest, SkipsThemWithTheirLabels) {
   const Rows good = GoodRows(0, 12), bad = InvalidRowsOf("bad");
   std::vector<std::string> warnings;
   const json without = DoneOn(good), with = DoneOn(MixedRows(good, bad), &warnings);
-  EXPECT_EQ(without["bad_rows"], 0);
-  EXPECT_EQ(with["bad_rows"], bad.size());
+  EXPECT_EQ(without["invalid_rows"], 0);
+  EXPECT_EQ(with["invalid_rows"], bad.size());
   EXPECT_EQ(with["weights_sha256"], without["weights_sha256"]);
   for (const auto& [id, reason] : std::vector<std::pair<std::string, std::string>>{
            {"bad-text", "neither a JPEG nor a PNG image"},
@@ -173,7 +173,7 @@ TEST_F(InvalidRecordsTest, CountsThemOverAllRanksAgainstTheLimit) {
                   MixedRows(GoodRows(0, 12), InvalidRowsOf(fmt::format("r{}", rank))));
     }
     if (allowed == 10) {
-      for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["bad_rows"], 10);
+      for (auto& rank : ranks) EXPECT_EQ(rank->WaitFor("done")["invalid_rows"], 10);
       continue;
     }
     EXPECT_THAT(
@@ -189,7 +189,7 @@ TEST_F(InvalidRecordsTest, CountsThemAgainInEachEpoch) {
   TrainerHarness trainer(job, Streams{});
   FeedBatches(trainer.train(), MixedRows(GoodRows(0, 12), InvalidRowsOf("bad")));
   // The last epoch ends before it reaches the invalid rows behind the last valid one.
-  EXPECT_GE(trainer.WaitFor("done")["bad_rows"], 3 * 5);
+  EXPECT_GE(trainer.WaitFor("done")["invalid_rows"], 3 * 5);
   EXPECT_EQ(WarningsOf(trainer).size(), 5u);
 }
 
@@ -228,7 +228,7 @@ TEST_F(InvalidRecordsTest, CountsInARestartAsInAnUninterruptedRun) {
     ASSERT_EQ(whole["event"], "done") << whole;
     const json again = RunAgain(1, run.limit, run.iterations, rows);
     ASSERT_EQ(again["event"], "done") << again;
-    EXPECT_EQ(again["bad_rows"], whole["bad_rows"]);
+    EXPECT_EQ(again["invalid_rows"], whole["invalid_rows"]);
     EXPECT_EQ(again["weights_sha256"], whole["weights_sha256"]);
   }
 }
@@ -319,7 +319,7 @@ TEST_F(InvalidRecordsTest, FeaturesSkipThemAndFailAboveTheLimit) {
     if (allowed == 5) {
       const json done = trainer.WaitFor("done");
       EXPECT_EQ(done["rows"], 12);
-      EXPECT_EQ(done["bad_rows"], 5);
+      EXPECT_EQ(done["invalid_rows"], 5);
     } else {
       EXPECT_THAT(ErrorOf(trainer)["message"].get<std::string>(), HasSubstr("bad-text"));
       EXPECT_EQ(trainer.Wait(), 1);

@@ -27,7 +27,9 @@ void InvalidRows::Report(const std::string& row_id, const std::string& reason) {
     name = AddName(row_id, reason);
   }
   if (name) log::Warning("Skipping row {} with its labels: {}", row_id, reason);
-  if (send) send_({{"event", "bad_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
+  if (send) {
+    send_({{"event", "invalid_row"}, {"count", count}, {"row", row_id}, {"reason", reason}});
+  }
 }
 
 void InvalidRows::AddRestoredName(const std::string& row_id, const std::string& reason) {

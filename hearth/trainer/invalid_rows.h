@@ -21,7 +21,7 @@ class InvalidRows {
   InvalidRows(settings::InvalidRowLimit limit, SendEvent send)
       : limit_(limit), send_(std::move(send)) {}
 
-  // Logs the first ten rows by name, each once, and sends a "bad_row" event at most once per
+  // Logs the first ten rows by name, each once, and sends an "invalid_row" event at most once per
   // second.
   void Report(const std::string& row_id, const std::string& reason);
   // Keeps the row's name for Check only: it was reported before a restart.
@@ -41,6 +41,7 @@ class InvalidRows {
   void SetCount(int64_t count);
 
  private:
+  // An invalid row, and why it is invalid.
   struct Named {
     std::string id, reason;
   };

@@ -34,6 +34,7 @@ class OutputMeans {
 
  private:
   enum class Kind { kUnknown, kPerRow, kPerBatch };
+  // Weighted sum of an output's values.
   struct Output {
     Kind kind = Kind::kUnknown;
     std::vector<double> sum;

@@ -34,6 +34,7 @@ class Progress {
                                             Clock::time_point now);
 
  private:
+  // Iterations and rows at a point in time.
   struct Mark {
     Clock::time_point at;
     int64_t iteration;

@@ -13,6 +13,7 @@ namespace hearth::trainer {
 // Owns the child, which the destructor kills. The child's failures arrive through the ring.
 class ReaderProcess {
  public:
+  // Options of ReaderProcess.
   struct Options {
     std::string source;  // path or URI
     std::string format = "parquet";

@@ -49,7 +49,7 @@ void StepReports::SendProgress(const caffe::IterationReport& report, int64_t inv
                                       RowsOfStep(sync_, solver_.net()), Progress::Clock::now());
   if (!update) return;
   nlohmann::json event = update->ToJson();
-  event["bad_rows"] = invalid_rows;
+  event["invalid_rows"] = invalid_rows;
   const bool has_rows = report.rows > 0 || solver_.net().batch_size() == 0;
   if (has_rows) event["outputs"] = OutputsOf(solver_.net());
   send_(event);

@@ -27,7 +27,7 @@ std::shared_ptr<dataset::Spool> OpenSpool(const StreamFds& fds, const std::strin
                                           options);
 }
 
-// Whether a failed wait for others ended because one left, or because it was aborted.
+// Returns true if a wait ended because another rank left or aborted it.
 bool EndedByOthers(const rendezvous::Failure& failure) {
   return failure.code == ErrorCode::kAborted || failure.code == ErrorCode::kUnavailable;
 }
@@ -48,7 +48,7 @@ void TrainSession::Run() {
     RunDevices();
     if (!failure()) Finish();
   } catch (...) {
-    // Only waits for other ranks can fail here once the member exists: hooks and devices read all
+    // Once the member exists, only waits for other ranks can fail here: hooks and devices read all
     // files.
     FailLocally(std::current_exception(), -1, member_ != nullptr);
     ReportConsequence();
@@ -171,7 +171,7 @@ void TrainSession::Finish() {
                                {"model", outcome_.model},
                                {"snapshot", outcome_.snapshot},
                                {"weights_sha256", outcome_.weights_sha256},
-                               {"bad_rows", invalid_rows_.count()}};
+                               {"invalid_rows", invalid_rows_.count()}};
   if (member_) {
     // No rank is done before the model is written: if that fails, all ranks fail.
     member_->Barrier("trained", Deadline::After(kStepTimeoutSeconds));

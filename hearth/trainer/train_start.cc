@@ -54,8 +54,7 @@ void TrainStart::TakeNotes(const caffe::TrainingPosition& loaded,
   if (notes.is_array()) {
     *validations = std::move(notes);
   } else {
-    log::Warning("{}: its field \"notes\" is not a list: earlier validations are lost",
-                 loaded.seal);
+    log::Warning("{}: field \"notes\" is not a list: earlier validations are lost", loaded.seal);
   }
 }
 

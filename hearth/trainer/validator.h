@@ -19,6 +19,7 @@ namespace hearth::trainer {
 // (a second device) evaluates nothing but participates.
 class Validator {
  public:
+  // Options of Validator.
   struct Options {
     caffe::NetParameter net;    // the TEST net
     caffe::NetContext context;  // open_source is set here
@@ -30,6 +31,7 @@ class Validator {
   // which must be used by the same thread and outlive this.
   Validator(collective::Group& group, caffe::Net& train_net, Options options);
 
+  // Means of the outputs in one validation.
   struct Result {
     std::vector<std::string> names;
     std::vector<std::vector<float>> means;  // one per name

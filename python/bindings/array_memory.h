@@ -19,10 +19,12 @@ class ArrayMemory : public std::enable_shared_from_this<ArrayMemory> {
   std::pair<std::byte*, nanobind::capsule> Take(size_t bytes);
 
  private:
+  // Memory of one array.
   struct Block {
     std::unique_ptr<std::byte[]> data;
     size_t bytes = 0;
   };
+  // A block that an array uses, and where it is recycled.
   struct TakenBlock {
     std::shared_ptr<ArrayMemory> home;
     Block block;

@@ -40,8 +40,8 @@ Operation OperationOf(const std::string& name) {
     if (name == known) return operation;
   }
   Throw(kInvalid,
-        "ranks do all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, receive and "
-        "barrier together, not '{}'",
+        "unknown operation '{}': use all_reduce, reduce_scatter, all_gather, all_to_all, "
+        "broadcast, send, receive or barrier",
         name);
 }
 
@@ -60,8 +60,9 @@ DataType TypeOf(const nb::dlpack::dtype& type) {
   if (of_16_bits(nb::dlpack::dtype_code::Float)) return DataType::kFloat16;
   if (of_16_bits(nb::dlpack::dtype_code::Bfloat)) return DataType::kBfloat16;
   Throw(kInvalid,
-        "ranks exchange float16, bfloat16, float32, float64, int32, int64, uint8 and bool, not "
-        "this array's type");
+        "arrays of {} cannot be exchanged: use float16, bfloat16, float32, float64, int32, int64, "
+        "uint8 or bool",
+        NameOf(type));
 }
 
 std::string NameOf(const nb::dlpack::dtype& type) {
@@ -89,14 +90,14 @@ Op OpOf(const std::string& name) {
   if (name == "min") return Op::kMin;
   if (name == "max") return Op::kMax;
   if (name == "mean") return Op::kMean;
-  Throw(kInvalid, "ranks combine by 'sum', 'mean', 'min' or 'max', not '{}'", name);
+  Throw(kInvalid, "unknown reduction '{}': use sum, mean, min or max", name);
 }
 
 Wire WireOf(const std::string& name) {
   if (name == "float32") return Wire::kFloat32;
   if (name == "float16") return Wire::kFloat16;
   if (name == "bfloat16") return Wire::kBfloat16;
-  Throw(kInvalid, "float32 travels as 'float32', 'float16' or 'bfloat16', not '{}'", name);
+  Throw(kInvalid, "unknown wire type '{}': use float32, float16 or bfloat16", name);
 }
 
 ArrayRequest::ArrayRequest(const std::string& operation, std::optional<OutputArray> output,
@@ -107,7 +108,7 @@ ArrayRequest::ArrayRequest(const std::string& operation, std::optional<OutputArr
       input_(std::move(input)) {
   if (operation_ == Operation::kBarrier) return;
   const bool sends = operation_ == Operation::kSend;
-  Require(sends ? input_.has_value() : output_.has_value(), kInvalid, "{} needs an {} array",
+  Require(sends ? input_.has_value() : output_.has_value(), kInvalid, "{} needs an array as `{}`",
           operation, sends ? "input" : "output");
   type_ = TypeOf(sends ? input_->dtype() : output_->dtype());
   Require(!input_ || TypeOf(input_->dtype()) == type_, kInvalid,
@@ -191,7 +192,7 @@ void RegisterCollectiveRequest(nb::module_& m) {
               "The elements of each rank's part in an all_gather, the same list on all ranks; "
               "empty: equal parts.")
       .def_rw("name", &ArrayRequest::name, "Compared between the ranks and reported in errors.")
-      .def_rw("form", &ArrayRequest::signature,
+      .def_rw("signature", &ArrayRequest::signature,
               "Type and shape, compared between the ranks and reported in errors; empty: those of "
               "the array. For a caller whose tensor differs from it: 'int16[2, 3]'.")
       .def_rw("step", &ArrayRequest::step,

@@ -54,7 +54,7 @@ auto WaitAsPython(MessageChannel& self, Wait wait) {
 template <Handshake* kSide>
 void Shake(MessageChannel& self, const Terms& terms, double timeout_s) {
   const auto connection = self.connection();
-  Require(connection != nullptr, ErrorCode::kUnavailable, "the channel is closed");
+  Require(connection != nullptr, ErrorCode::kUnavailable, "this process has closed the channel");
   WaitAsPython(self, [&] {
     kSide(*connection, terms.credentials, terms.identity, Deadline::After(timeout_s));
   });

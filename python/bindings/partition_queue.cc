@@ -58,8 +58,8 @@ class PythonFunction {
 
 Json ParseMessage(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
-  Require(value.is_object(), ErrorCode::kInvalidArgument,
-          "a feed's message is not a JSON object: {}", text.substr(0, 80));
+  Require(value.is_object(), ErrorCode::kInvalidArgument, "a feed message is not a JSON object: {}",
+          text.substr(0, 80));
   return value;
 }
 

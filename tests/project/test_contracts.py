@@ -21,8 +21,21 @@ struct RingEntry {
 
 // Reads.
 template <typename T>
-class RingReader {
-  struct State {};
+class RingReader final : public Reader {
+ public:
+  // Where it is.
+  struct Position {
+    int byte;
+  };
+  class Waiter;
+
+ private:
+  int size_;  // of the ring
+  struct State {
+    int length;
+  };
+  struct Position old_ {
+  };
 };
 
 /* Of C. */
@@ -37,7 +50,11 @@ struct Loaded : Base<T> {
 
 
 def test_types_without_a_comment_directly_above_are_named():
-    assert check_contracts.uncommented_types(HEADER) == [(9, "RingEntry"), (25, "Loaded")]
+    assert check_contracts.uncommented_types(HEADER) == [
+        (9, "RingEntry"),
+        (25, "State"),
+        (38, "Loaded"),
+    ]
 
 
 def test_each_type_of_the_tree_has_a_contract():

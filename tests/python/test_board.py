@@ -22,8 +22,9 @@ from hearth.board.watch import watched
 from hearth.tools import report
 
 PROGRESS = {
-    "event": "progress", "iteration": 40, "max_iter": 500, "loss": 0.25, "lr": 0.01, "bad_rows": 3,
-    "images_per_s": 5120.4, "effective_batch": 64, "eta_s": 4.6, "outputs": {"loss": [0.75]},
+    "event": "progress", "iteration": 40, "max_iter": 500, "loss": 0.25, "lr": 0.01,
+    "invalid_rows": 3, "images_per_s": 5120.4, "effective_batch": 64, "eta_s": 4.6,
+    "outputs": {"loss": [0.75]},
 }  # fmt: skip
 VALIDATION = {"event": "validation", "iteration": 40, "outputs": {"accuracy": [0.5]}}
 DONE = {"event": "done", "validations": [{"iteration": 40, "outputs": {"accuracy": [0.5]}}]}
@@ -71,7 +72,7 @@ def test_the_page_has_the_figures_while_the_training_runs():
         assert (data["iteration"], data["max_iter"]) == (40, 500)
         assert data["series"]["loss/train"] == [[40, 0.75]]
         assert data["series"]["accuracy/test"] == [[40, 0.5]]
-        assert data["series"]["run/bad_rows"] == [[40, 3]]
+        assert data["series"]["run/invalid_rows"] == [[40, 3]]
         assert [text for _, _, text in data["messages"]] == ["</script>"]
         on_event.end(DONE)
     assert [event["event"] for event in seen.events[1:]] == ["progress", "validation", "log"]
@@ -233,7 +234,7 @@ def test_a_restart_is_counted_in_the_report_though_the_curves_went_back(tmp_path
         on_event({**PROGRESS, "iteration": 31})
     series = report.read_run(tmp_path).snapshot()["series"]
     assert series["run/restarts"] == [[30, 1]]
-    assert series["run/bad_rows"] == [[31, 3]]
+    assert series["run/invalid_rows"] == [[31, 3]]
     assert [step for step, _ in series["loss/train"]] == [31]
 
 

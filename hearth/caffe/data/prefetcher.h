@@ -17,6 +17,7 @@ namespace hearth::caffe {
 
 // A minibatch: values of all tops of a data layer.
 struct DataBatch {
+  // Values of one top.
   struct Top {
     Shape shape;  // empty if the layer knows it
     std::vector<float> values;
@@ -24,13 +25,14 @@ struct DataBatch {
     // Resizes the buffer for a new shape; the values are those of an earlier batch.
     void Reshape(Shape new_shape);
   };
+  // A skipped row, and why it is invalid.
   struct InvalidRow {
     std::string id, reason;
   };
 
   std::vector<Top> tops;
   std::vector<InvalidRow> invalid_rows;  // replaced by other rows
-  // the rows read, without invalid ones, for layers that are fed by rows
+  // The rows read, without invalid ones, for layers that are fed by rows.
   dataset::Minibatch rows;
 };
 

@@ -21,6 +21,7 @@ class RowBatches : public BatchSource {
   // a row as invalid; every other failure ends the stream.
   using ReadRow = std::function<void(const dataset::Minibatch::Row& row, uint64_t seed,
                                      const std::vector<float*>& tops)>;
+  // Options of RowBatches.
   struct Options {
     int64_t batch_size = 1;
     std::vector<int64_t> row_sizes;  // floats per row, for each top

@@ -16,6 +16,7 @@ struct ImageWindow {
 
 // A window file: its images, and their windows by kind.
 struct WindowList {
+  // An image file, with its size as listed.
   struct Image {
     std::string path;
     int32_t channels = 0, height = 0, width = 0;

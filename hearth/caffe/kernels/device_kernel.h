@@ -19,6 +19,7 @@ class DeviceKernel {
   DeviceKernel(std::string name, std::string source)
       : name_(std::move(name)), source_(std::move(source)) {}
 
+  // Size of a launch.
   struct Grid {
     int64_t blocks;
     int64_t threads;            // per block

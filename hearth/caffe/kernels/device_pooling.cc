@@ -3,7 +3,8 @@
 namespace hearth::caffe {
 namespace {
 
-// ATen's rule: when rounding up, no window begins after the image and its padding.
+// ATen's rule: when rounding up, a last window that would begin after the image and its leading
+// padding is dropped.
 int64_t AtenOutputs(const PoolingAxis& axis, bool rounds_up) {
   const int64_t room = axis.inputs + 2 * axis.pad - axis.kernel;
   if (room < 0) return 0;

@@ -33,8 +33,8 @@ struct ClassLayout {
   }
 };
 
-// A label as Caffe truncates it. Of NaN, and of values whose conversion is undefined: a number that
-// is neither a class nor an ignore_label.
+// A label as Caffe truncates it. NaN and numbers beyond int64 become INT64_MIN, which is neither a
+// class nor an ignore_label.
 inline int64_t TruncatedLabel(float label) {
   return std::abs(label) < 0x1p63F ? static_cast<int64_t>(label)
                                    : std::numeric_limits<int64_t>::min();

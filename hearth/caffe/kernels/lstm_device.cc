@@ -7,9 +7,9 @@ namespace {
 
 constexpr int64_t kMaxOutputs = 256;  // one thread for each of four gates
 
-// A block computes all steps of one row. Adjacent threads read adjacent weights. There are usually
-// fewer rows than multiprocessors: with registers for only one block each (the 1) a thread can have
-// more loads in flight.
+// A block computes all steps of one row. Adjacent threads read adjacent weights. The 1 of
+// __launch_bounds__ leaves the registers of a multiprocessor to one block, so that each thread has
+// more loads in flight: there are usually fewer rows than multiprocessors.
 constexpr char kForward[] = R"(
 extern "C" __global__ __launch_bounds__(1024, 1) void hearth_lstm_forward(
     int steps, int rows, int size, const float* weight,  // size x 4 size

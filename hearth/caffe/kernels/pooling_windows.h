@@ -12,6 +12,7 @@ struct PoolingAxis {
   int64_t inputs = 0, outputs = 0;
   int64_t kernel = 1, stride = 1, pad = 0;
 
+  // Inputs [begin, end) of a window.
   struct Span {
     int64_t begin, end;
   };

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kGrain = 4096;   // minimum number of values per thread
 constexpr int64_t kFew = 16384;    // the same for functions of one or two operations
 constexpr int64_t kLanes = 16;     // independent sums, which vectorize
-constexpr int64_t kColumns = 256;  // of a softmax that is not over the last axis, at a time
+constexpr int64_t kColumns = 256;  // that a softmax over an inner axis computes together
 constexpr float kLeastExponent = -87.f;
 
 // From e^2x if that is exact enough, else from a series in x^2.

@@ -54,7 +54,7 @@ class BatchNormLayer : public Layer, public Normalization {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const int64_t channels = bottom[0]->num_axes() == 1 ? 1 : bottom[0]->shape(1);
     Require(channels == channels_, ErrorCode::kInvalidArgument,
-            "it was made for {} channels, but its bottom has shape {}", channels_,
+            "the layer was made for {} channels, but the bottom has shape {}", channels_,
             bottom[0]->ShapeString());
     if (top[0] != bottom[0]) top[0]->ReshapeLike(*bottom[0]);
     if (keeps_output(bottom, top)) normalized_.ReshapeLike(*bottom[0]);

@@ -50,7 +50,8 @@ class ConvolutionLayer : public Layer {
     const Blob& first = *bottom[0];
     Require(first.num_axes() == axis_ + 1 + spatial_axes && first.shape(axis_) == channels_,
             ErrorCode::kInvalidArgument,
-            "it was made for {} channels on axis {} and {} spatial axes, not for shape {}",
+            "the layer was made for {} channels on axis {} and {} spatial axes, but the bottom has "
+            "shape {}",
             channels_, axis_, spatial_axes, first.ShapeString());
     Shape shape(first.shape().begin(), first.shape().begin() + axis_);
     shape.push_back(outputs_);

@@ -17,8 +17,8 @@ class CropLayer : public Layer {
     const int64_t first = x.CanonicalAxis(param.axis());
     const auto& offsets = param.offset();
     Require(x.num_axes() <= reference.num_axes(), ErrorCode::kInvalidArgument,
-            "its second bottom needs the axes of the first, not shapes {} and {}", x.ShapeString(),
-            reference.ShapeString());
+            "the first bottom has shape {}, but the second, of shape {}, has fewer axes",
+            x.ShapeString(), reference.ShapeString());
     Require(offsets.size() <= 1 || static_cast<int64_t>(offsets.size()) == x.num_axes() - first,
             ErrorCode::kInvalidArgument,
             "offset is given {} times; set it once, or once for each of the {} cropped axes",

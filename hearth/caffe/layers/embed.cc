@@ -22,8 +22,8 @@ class EmbedLayer : public Layer {
     inputs_ = param.input_dim();
     outputs_ = param.num_output();
     Require(inputs_ > 0 && outputs_ > 0, ErrorCode::kInvalidArgument,
-            "embed_param needs input_dim, the number of indices, and num_output, the length of a "
-            "row, above 0, not {} and {}",
+            "embed_param has input_dim {} (number of indices) and num_output {} (length of a row); "
+            "both must be above 0",
             inputs_, outputs_);
     Random& random = *context().random;
     blobs_ = {std::make_shared<Blob>(Shape{inputs_, outputs_})};

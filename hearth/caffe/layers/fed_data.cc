@@ -64,9 +64,8 @@ void FedDataLayer::Reshape(const Blobs& bottom, const Blobs& top) {
 }
 
 void FedDataLayer::Forward(const Blobs& bottom, const Blobs& top) {
-  Require(
-      batch_ != nullptr && batch_->rows.size() > 0, ErrorCode::kInvalidArgument,
-      "it has no rows to deliver: it is fed by rows of a DataFrame or file, and none were fetched");
+  Require(batch_ != nullptr && batch_->rows.size() > 0, ErrorCode::kInvalidArgument,
+          "the layer is fed by rows of a DataFrame or file, but none were fetched");
   for (size_t i = 0; i < top.size(); ++i) Deliver(i, *top[i]);
 }
 

@@ -26,6 +26,7 @@ class FedDataLayer : public Layer {
   void Backward(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
  protected:
+  // Shape of a top.
   struct Top {
     Shape row_shape;
     bool transposed = false;  // rows are the last axis instead of the first

@@ -53,7 +53,7 @@ TEST(FedData, FailsWithoutRows) {
     run.Forward();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("no rows to deliver"));
+    EXPECT_THAT(error.message(), HasSubstr("but none were fetched"));
   }
 }
 

@@ -105,8 +105,8 @@ class Hdf5DataLayer : public FileDataLayer {
     Dataset& dataset = datasets_[i];
     const Shape row_shape(shape.begin() + 1, shape.end());
     Require(dataset.row_size == 0 || row_shape == dataset.row_shape, ErrorCode::kDataLoss,
-            "{}: the rows of dataset {} have the shape ({}), in another file ({})", files_[file_],
-            top, fmt::join(row_shape, ", "), fmt::join(dataset.row_shape, ", "));
+            "{}: the rows of dataset {} have the shape ({}), but ({}) in another file",
+            files_[file_], top, fmt::join(row_shape, ", "), fmt::join(dataset.row_shape, ", "));
     dataset.values = file.ReadFloats("/" + top);
     dataset.row_shape = row_shape;
     dataset.row_size = static_cast<int64_t>(dataset.values.size()) / shape[0];

@@ -90,7 +90,7 @@ TEST_F(Hdf5Data, RejectsMismatchedDatasets) {
   wide.Save(Path("b.h5"));
   FileLayerRun run(Layer(4));
   EXPECT_THAT([&] { run.Next(0); },
-              ThrowsMessage<Error>(HasSubstr("have the shape (4), in another file (2)")));
+              ThrowsMessage<Error>(HasSubstr("have the shape (4), but (2) in another file")));
   Hdf5File uneven = Hdf5File::InMemory();
   uneven.WriteFloats("/x", {2, 2}, values);
   uneven.WriteFloats("/y", {4}, values);

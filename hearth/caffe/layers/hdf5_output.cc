@@ -34,7 +34,7 @@ class Hdf5OutputLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs&) override {
     Require(bottom[0]->shape(0) == bottom[1]->shape(0), ErrorCode::kInvalidArgument,
-            "its bottoms have {} and {} rows; give as many labels as data", bottom[0]->shape(0),
+            "the bottoms have {} and {} rows; give as many labels as data", bottom[0]->shape(0),
             bottom[1]->shape(0));
   }
 

@@ -15,6 +15,7 @@ class ImageFileLayer : public FileDataLayer {
   ImageFileLayer(const LayerParameter& param, const NetContext& context);
 
  protected:
+  // An image to load, and its label.
   struct Item {
     uint64_t number = 0;
     std::string name;   // in errors

@@ -38,7 +38,7 @@ class InnerProductLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const int64_t inputs = bottom[0]->count(axis_);
     Require(inputs == inputs_, ErrorCode::kInvalidArgument,
-            "its weights take {} values per row, but a bottom of shape {} has {} from axis {} on",
+            "the weights take {} values per row, but a bottom of shape {} has {} from axis {} on",
             inputs_, bottom[0]->ShapeString(), inputs, axis_);
     rows_ = bottom[0]->count(0, axis_);
     Shape shape(bottom[0]->shape().begin(), bottom[0]->shape().begin() + axis_);

@@ -61,7 +61,7 @@ TEST(InnerProduct, NamesBottomsThatDoNotMatchItsWeights) {
   } catch (const Error& error) {
     EXPECT_EQ(
         error.message(),
-        "its weights take 8 values per row, but a bottom of shape 3 9 (27) has 9 from axis 1 on");
+        "the weights take 8 values per row, but a bottom of shape 3 9 (27) has 9 from axis 1 on");
   }
 }
 

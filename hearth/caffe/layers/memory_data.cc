@@ -64,7 +64,7 @@ class MemoryDataLayer : public FedDataLayer, public ArrayFed {
       return;
     }
     Require(data_.defined(), ErrorCode::kInvalidArgument,
-            "it has no data: set source_class to feed it by rows, or set its arrays");
+            "the layer has no data: set source_class to feed it by rows, or set its arrays");
     std::copy_n(data_.data_ptr() + next_item_ * size_.count(), top[0]->count(), top[0]->data_ptr());
     if (top.size() > 1) {
       std::copy_n(labels_.data_ptr() + next_item_, batch_size(), top[1]->data_ptr());

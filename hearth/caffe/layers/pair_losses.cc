@@ -11,7 +11,7 @@ namespace {
 
 void RequireSameCount(const Blobs& bottom) {
   Require(bottom[0]->count() == bottom[1]->count(), ErrorCode::kInvalidArgument,
-          "its bottoms must hold equally many values, not shapes {} and {}",
+          "the bottoms must have equally many values, but have shapes {} and {}",
           bottom[0]->ShapeString(), bottom[1]->ShapeString());
 }
 

@@ -74,7 +74,7 @@ TEST(EuclideanLoss, NamesShapesThatDiffer) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
-              "its bottoms must hold equally many values, not shapes 3 2 (6) and 3 3 (9)");
+              "the bottoms must have equally many values, but have shapes 3 2 (6) and 3 3 (9)");
   }
 }
 

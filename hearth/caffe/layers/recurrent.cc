@@ -44,7 +44,7 @@ std::shared_ptr<Blob> RecurrentLayer::MakeBias(int64_t outputs) const {
 void RecurrentLayer::SetUp(const Blobs& bottom, const Blobs& top) {
   has_static_ = static_cast<int>(bottom.size()) > traits().arity.min_bottoms;
   Require(bottom[0]->num_axes() >= 2, ErrorCode::kInvalidArgument,
-          "its first bottom must be steps x rows x values, not of shape {}",
+          "the first bottom must be steps x rows x values, but has shape {}",
           bottom[0]->ShapeString());
   inputs_ = bottom[0]->count(2);
   const int64_t terms = terms_per_output_ * outputs_;
@@ -59,17 +59,17 @@ void RecurrentLayer::SetUp(const Blobs& bottom, const Blobs& top) {
 void RecurrentLayer::Reshape(const Blobs& bottom, const Blobs& top) {
   const Blob& x = *bottom[0];
   Require(x.num_axes() >= 2 && x.shape(0) > 0 && x.count(2) == inputs_, ErrorCode::kInvalidArgument,
-          "its weights take {} values per row and step, but its first bottom has shape {}", inputs_,
+          "the weights take {} values per row and step, but the first bottom has shape {}", inputs_,
           x.ShapeString());
   steps_ = x.shape(0);
   rows_ = x.shape(1);
   Require(bottom[1]->shape() == Shape({steps_, rows_}), ErrorCode::kInvalidArgument,
-          "{} steps of {} rows need as many continuation indicators, but its second bottom "
+          "{} steps of {} rows need as many continuation indicators, but the second bottom "
           "has shape {}",
           steps_, rows_, bottom[1]->ShapeString());
   Require(!has_static_ || (bottom[2]->shape(0) == rows_ && bottom[2]->count(1) == static_inputs_),
           ErrorCode::kInvalidArgument,
-          "its static input must be {} rows of {} values, not of shape {}", rows_, static_inputs_,
+          "the static input must be {} rows of {} values, but has shape {}", rows_, static_inputs_,
           has_static_ ? bottom[2]->ShapeString() : "");
   const Shape state{1, rows_, outputs_};
   for (size_t i = 0; i < states_.size(); ++i) {

@@ -100,7 +100,7 @@ TEST_P(RecurrentLayers, NameMismatchedShapes) {
   EXPECT_THAT(error_with(row_, 1, {4, 2}), HasSubstr("4 steps of 3 rows need"));
   const LayerCase with_static = RecurrentRow("case", {.lstm = GetParam(), .has_static = true});
   EXPECT_THAT(error_with(with_static, 2, {2, 4}),
-              HasSubstr("3 rows of 4 values, not of shape 2 4"));
+              HasSubstr("3 rows of 4 values, but has shape 2 4"));
   const LayerCase exposed = RecurrentRow("case", {.lstm = GetParam(), .exposed = true});
   EXPECT_THAT(error_with(exposed, 2, {1, 3, 5}), HasSubstr("bottom 2 must have shape 1 3 2 (6)"));
 }

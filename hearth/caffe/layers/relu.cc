@@ -68,7 +68,7 @@ class PReluLayer : public NeuronLayer {
     channels_ = bottom[0]->shape(1);
     inner_ = bottom[0]->count(2);
     Require(shared_ || channels_ == blobs_[0]->count(), ErrorCode::kInvalidArgument,
-            "PReLU was created for {} channels, but its bottom has {}", blobs_[0]->count(),
+            "PReLU was created for {} channels, but the bottom has {}", blobs_[0]->count(),
             channels_);
   }
 

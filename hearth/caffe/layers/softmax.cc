@@ -53,8 +53,8 @@ class SoftmaxLayer : public Layer {
   }
 
   int64_t axis_ = 1;
-  Blob input_;   // on a device, in place only: ATen must not read the memory
-                 // that it overwrites
+  // A copy, on a device and in place only: ATen must not read the memory that it overwrites.
+  Blob input_;
   Blob output_;  // a copy, if a later layer overwrites the top
 };
 

@@ -121,7 +121,7 @@ class WindowDataLayer : public FileDataLayer {
     try {
       image::Image image = image::DecodeImage(Bytes(listed.path), image::ColorMode::kColor);
       Require(image.height == listed.height && image.width == listed.width, ErrorCode::kDataLoss,
-              "it has {} x {} pixels, the list says {} x {}", image.height, image.width,
+              "the image has {} x {} pixels, but {} x {} in the list", image.height, image.width,
               listed.height, listed.width);
       return image;
     } catch (const Error& error) {

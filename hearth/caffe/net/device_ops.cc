@@ -11,7 +11,7 @@ HearthDeviceValue Operand::value() const {
   if (is_number()) return value_;
   if (!tensor_->defined()) return {HearthDeviceValue::kNone, 0, {}};
   Require(!tensor_->on_host(), ErrorCode::kInternal,
-          "an operation of devices was given a tensor in the host's memory");
+          "an operation of a device needs tensors in its memory, but got one in the host's");
   return {HearthDeviceValue::kTensor, 0, {.tensor = tensor_->handle()}};
 }
 

@@ -10,6 +10,7 @@ namespace hearth::caffe {
 // Interface of a layer whose top has mean 0 and variance 1 in each channel.
 class Normalization {
  public:
+  // Gradients of the Scale layer's parameters.
   struct Gradients {
     Tensor scale, bias;  // flat
   };

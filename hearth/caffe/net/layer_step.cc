@@ -66,8 +66,7 @@ void RethrowFromLayer(const Layer& layer, const char* doing, const Blobs& bottom
   } catch (const std::exception& error) {
     throw LayerError(ErrorCode::kInternal, where, layer.name(), error);
   }
-  std::terminate();  // not reached: `throw` propagates
-                     // exceptions not derived from std::exception
+  std::terminate();  // not reached: the other exceptions have propagated
 }
 
 void LayerSpan::Draw() const noexcept {

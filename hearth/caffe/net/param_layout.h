@@ -8,6 +8,7 @@ namespace hearth::caffe {
 // Offsets of the learnable parameters in a net's flat buffers. Weights, gradients and solver
 // history share one layout, so that a gradient can be reduced across ranks without a copy.
 struct ParamLayout {
+  // Position of one parameter.
   struct Slice {
     int64_t offset;  // in floats, a multiple of kAlignment
     int64_t count;

@@ -28,6 +28,7 @@ class StridedPlan {
   Offsets RowAt(int64_t row) const;
 
  private:
+  // Size of an axis, and its strides in both arrays.
   struct Axis {
     int64_t size, to, from;
   };

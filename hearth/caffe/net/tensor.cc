@@ -197,10 +197,10 @@ Tensor Tensor::HostView(Shape sizes) const {
 
 Tensor Tensor::view(Shape sizes) const {
   if (!on_host()) return device::Viewed(*this, HEARTH_OP_view, sizes);
-  Tensor tensor = HostView(std::move(sizes));
+  Tensor tensor = HostView(sizes);
   Require(tensor.defined(), ErrorCode::kInternal,
-          "a tensor of shape [{}] and strides [{}] has no such view", fmt::join(sizes_, ", "),
-          fmt::join(strides_, ", "));
+          "a tensor of shape [{}] and strides [{}] has no view of shape [{}]",
+          fmt::join(sizes_, ", "), fmt::join(strides_, ", "), fmt::join(sizes, ", "));
   return tensor;
 }
 

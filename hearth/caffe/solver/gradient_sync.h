@@ -30,6 +30,7 @@ class GradientSync {
   // rows).
   virtual void GradientReady(size_t index) = 0;
 
+  // Weights of a summed gradient, and requests of the ranks.
   struct Result {
     // Weights of the gradient in the tensor: the number of minibatches of all ranks, and the number
     // behind this gradient (all of them if it is the sum over ranks).

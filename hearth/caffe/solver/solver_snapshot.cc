@@ -147,8 +147,7 @@ void Solver::WarnIfShort(const TrainingPosition& position, int64_t minibatches) 
   if (!options_.is_root || !went_there) return;
   if (position.fetches - minibatches < param_.iter_size()) return;
   log::Warning(
-      "{}: its field \"fetches\" is {}, but the epoch has rows for {} minibatches, so the next "
-      "epoch "
+      "{}: field \"fetches\" is {}, but the epoch has rows for {} minibatches, so the next epoch "
       "begins; resume with the same rows, batch_size and iter_size",
       position.seal, position.fetches, minibatches);
 }

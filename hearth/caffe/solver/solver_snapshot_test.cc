@@ -121,7 +121,7 @@ TEST_F(SolverSnapshotTest, APositionBeyondItsEpochIsReportedAndTheNextEpochBegin
   log::SetSink({});
   EXPECT_EQ(skipped.rows, 10);
   EXPECT_EQ(skipped.minibatches, 3);
-  EXPECT_THAT(log, HasSubstr("a_iter_2.hearth.json: its field \"fetches\" is 1000000000000000"));
+  EXPECT_THAT(log, HasSubstr("a_iter_2.hearth.json: field \"fetches\" is 1000000000000000"));
   resumed->Step(1);
   EXPECT_EQ(last_.rows, 4);
 }

@@ -26,7 +26,7 @@ void PadIn(const V1LayerParameter& padding, const std::string& name, V1LayerPara
 }  // namespace
 
 void RemoveV0Padding(std::vector<V1LayerParameter>* layers, const std::string& name) {
-  // the layer that wrote each blob, among the layers so far
+  // The layer that wrote each blob, among the layers so far.
   std::map<std::string, const V1LayerParameter*> maker;
   for (V1LayerParameter& layer : *layers) {
     if (IsPadding(layer)) {

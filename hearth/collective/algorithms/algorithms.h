@@ -1,12 +1,12 @@
 // All-reduce, broadcast and the other operations for ranks that exchange messages, in place on
-// `data`. `plan` is working memory. Each element is summed on one rank or in one fixed order, so
-// all ranks get the same bits.
+// `data`. Each element is summed on one rank or in one fixed order, so all ranks get the same bits.
+// Every rank of the transport calls the same one. They wait and throw as Transport::Run does.
 #pragma once
 
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/backend.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/transport/transport.h"
 
 namespace hearth::collective {

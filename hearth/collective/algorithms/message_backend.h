@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hearth/collective/algorithms/algorithms.h"
-#include "hearth/collective/common/backend.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/transport/transport.h"
 
 namespace hearth::collective {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/common/loaded_library.h"
+#include "hearth/collective/operation/loaded_library.h"
 
 namespace hearth::collective::nccl {
 namespace {

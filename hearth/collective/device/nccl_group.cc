@@ -13,8 +13,8 @@ namespace {
 
 // NCCL has no descriptor for the state of its threads: it is polled, with pauses up to this.
 constexpr int kLongestPauseMs = 10;
-// Interval at which a waiting rank checks its peers. It fails at the second check: data that a rank
-// sent before it left still counts.
+// Interval at which a waiting rank checks its peers. It fails if one is missing at two checks in a
+// row: data that it sent before it left may still arrive.
 constexpr double kCheckSeconds = 0.1;
 // Limit for releasing a group's resources; the peers do not wait for it.
 constexpr double kEndSeconds = 2;
@@ -121,7 +121,7 @@ void NcclGroup::Begin(const Request& request, const std::vector<Range>& parts) {
                                 stream_.get()));
     case Operation::kBarrier:
     case Operation::kAllocate:
-      Throw(ErrorCode::kInternal, "not an operation on a device's memory");
+      Throw(ErrorCode::kInternal, "NCCL groups run no barriers and allocations");
   }
 }
 
@@ -132,7 +132,7 @@ void NcclGroup::Grouped(const Body& calls) {
   try {
     calls();
   } catch (...) {
-    api_.group_end();  // otherwise this thread's later calls would never start
+    api_.group_end();  // otherwise NCCL queues this thread's later calls for ever
     throw;
   }
   Check(api_.group_end());

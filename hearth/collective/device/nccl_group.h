@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/abort_signal.h"
-#include "hearth/collective/common/request.h"
 #include "hearth/collective/device/device_stream.h"
 #include "hearth/collective/device/nccl_api.h"
+#include "hearth/collective/operation/abort_signal.h"
+#include "hearth/collective/operation/request.h"
 
 namespace hearth::collective {
 

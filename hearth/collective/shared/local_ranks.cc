@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/common/futex.h"
+#include "hearth/collective/operation/futex.h"
 
 namespace hearth::collective {
 LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort)

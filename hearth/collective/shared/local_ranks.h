@@ -9,12 +9,12 @@
 #include "hearth/base/deadline.h"
 #include "hearth/base/error.h"
 #include "hearth/base/shared_memory.h"
-#include "hearth/collective/common/abort_signal.h"
-#include "hearth/collective/common/bounded_yields.h"
-#include "hearth/collective/common/call.h"
-#include "hearth/collective/common/futex.h"
-#include "hearth/collective/common/pause.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/abort_signal.h"
+#include "hearth/collective/operation/bounded_yields.h"
+#include "hearth/collective/operation/call.h"
+#include "hearth/collective/operation/futex.h"
+#include "hearth/collective/operation/pause.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/collective/shared/shared_page.h"
 
 namespace hearth::collective {
@@ -23,6 +23,7 @@ namespace hearth::collective {
 // their synchronisation. Belongs to one rank; one thread uses it.
 class LocalRanks {
  public:
+  // A rank of this host: its name, process and page.
   struct Member {
     Peer peer;
     int pid = 0;

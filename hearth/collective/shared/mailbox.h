@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/backend.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/shared/arena.h"
 #include "hearth/collective/shared/local_ranks.h"
 
@@ -27,6 +27,7 @@ class Mailboxes {
  private:
   static constexpr size_t kChunkBytes = 32 << 10;
 
+  // Chunks from one sender to one owner, in shared memory.
   struct Box {
     alignas(64) std::atomic<uint32_t> filled;   // chunks written, by the sender
     alignas(64) std::atomic<uint32_t> emptied;  // chunks read, by the owner

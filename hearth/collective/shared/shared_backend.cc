@@ -1,6 +1,6 @@
 #include "hearth/collective/shared/shared_backend.h"
 
-#include "hearth/collective/common/combine.h"
+#include "hearth/collective/operation/combine.h"
 
 namespace hearth::collective {
 namespace {

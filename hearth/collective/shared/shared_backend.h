@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "hearth/collective/common/backend.h"
+#include "hearth/collective/operation/backend.h"
 #include "hearth/collective/shared/arena.h"
 #include "hearth/collective/shared/local_ranks.h"
 #include "hearth/collective/shared/mailbox.h"

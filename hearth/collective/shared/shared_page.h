@@ -9,7 +9,7 @@
 
 #include "hearth/base/fd.h"
 #include "hearth/base/shared_memory.h"
-#include "hearth/collective/common/call.h"
+#include "hearth/collective/operation/call.h"
 
 namespace hearth::collective {
 

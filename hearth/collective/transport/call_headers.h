@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "hearth/collective/common/call_header.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/call_header.h"
+#include "hearth/collective/operation/peer.h"
 
 namespace hearth::collective {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "hearth/base/socket.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/peer.h"
 
 namespace hearth::collective {
 

@@ -7,8 +7,8 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/socket.h"
-#include "hearth/collective/common/abort_signal.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/abort_signal.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/rendezvous/handshake.h"
 
 namespace hearth::collective {

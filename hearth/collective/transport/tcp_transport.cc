@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/common/pause.h"
+#include "hearth/collective/operation/pause.h"
 
 namespace hearth::collective {
 namespace {
@@ -24,13 +24,13 @@ constexpr int kSpins = 20;
 // plan sleeps at once. The next plan spins again, as a short plan would pay for each sleep.
 constexpr int kMaxFailedSpins = 4;
 // A sleeping rank is woken after this many bytes, or the rest of a message: waking for every packet
-// is 30 times as often at 1 Gbit/s.
+// would be 30 times as often at 1 Gbit/s.
 constexpr int kWakeUpBytes = 64 << 10;
 // Progress steps between two readings of the clock.
 constexpr unsigned kTurnsPerClockRead = 64;
 
-// Send buffer within a host, where no network latency needs a larger one: unacknowledged bytes that
-// stay in the second-level cache make 4 MB a third cheaper than those that went to memory.
+// Send buffer within a host, where no network latency needs a larger one. Unacknowledged bytes then
+// stay in the second-level cache, which makes 4 MB a third cheaper.
 constexpr int kSendBytesWithinHost = 128 << 10;
 
 bool IsWithinHost(int fd) {
@@ -209,7 +209,7 @@ bool TcpTransport::ReceiveSome(PeerState& state) {
     if (state.received < message.bytes) {
       if (ReceiveInto(state, message) == 0) return moved;
       moved = true;
-      if (state.received < message.bytes) return moved;  // give the other lanes their turn
+      if (state.received < message.bytes) return moved;  // the other peers come first
     }
     complete_[state.receive] = true;
     NextReceive(state, state.receive + 1);
@@ -251,7 +251,8 @@ size_t TcpTransport::ReceiveInto(PeerState& state, const Receive& message) {
   return got;
 }
 
-// Wakes for few bytes as long as the peer's call is unknown: it may be another, short one.
+// Until the peer's header has arrived, wakes for every byte: the peer may be in another, shorter
+// operation.
 void TcpTransport::SetWakeUp(PeerState& state) const {
   const bool known = state.header_received == sizeof(CallHeader);
   const bool more = state.receive < plan_->receives.size() &&
@@ -297,7 +298,8 @@ void TcpTransport::ThrowLate() const {
     Throw(ErrorCode::kDeadlineExceeded, "{} had accepted {} of {} bytes at the deadline",
           state->peer.name(), state->sent, plan_->sends[state->send].bytes);
   }
-  Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");
+  Throw(ErrorCode::kDeadlineExceeded,
+        "not all headers of the call had been exchanged at the deadline");
 }
 
 }  // namespace hearth::collective

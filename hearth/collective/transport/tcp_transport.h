@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "hearth/collective/common/abort_signal.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/abort_signal.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/collective/transport/call_headers.h"
 #include "hearth/collective/transport/peer_stream.h"
 #include "hearth/collective/transport/transport.h"

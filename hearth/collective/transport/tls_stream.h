@@ -7,7 +7,7 @@
 
 #include "hearth/base/deadline.h"
 #include "hearth/base/socket.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/collective/transport/peer_stream.h"
 
 namespace hearth::collective {

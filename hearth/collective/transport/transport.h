@@ -3,8 +3,8 @@
 #include <string>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/call.h"
-#include "hearth/collective/common/plan.h"
+#include "hearth/collective/operation/call.h"
+#include "hearth/collective/operation/plan.h"
 
 namespace hearth::collective {
 
@@ -23,8 +23,10 @@ class Transport {
   // The same for a plan between this rank and `peer` alone.
   virtual void BeginPair(const Call& call, int peer) = 0;
 
-  // Returns once all data is received and all send buffers may be reused. After an error the
-  // transport is unusable, and so are its peers' transports to this rank.
+  // Returns once all data is received and all send buffers may be reused. Throws kUnavailable if a
+  // peer has left or the connection to it is lost, kDeadlineExceeded, naming a rank that it waits
+  // for, or kAborted. After an error the transport is unusable, and so are its peers' transports
+  // to this rank.
   virtual void Run(const Plan& plan, Deadline deadline) = 0;
 
   // As Backend::DepartedRank.

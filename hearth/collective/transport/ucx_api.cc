@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "hearth/collective/common/loaded_library.h"
+#include "hearth/collective/operation/loaded_library.h"
 
 namespace hearth::collective::ucx {
 namespace {

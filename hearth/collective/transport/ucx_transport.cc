@@ -62,7 +62,7 @@ void UcxTransport::ExchangeAddresses(Deadline deadline) {
       uint32_t its_size = 0;
       state.connection.Read(&its_size, sizeof(its_size), deadline);
       Require(its_size <= kMaxAddressBytes, ErrorCode::kDataLoss,
-              "its address has {} bytes, more than {}", its_size, kMaxAddressBytes);
+              "the peer's address has {} bytes, more than {}", its_size, kMaxAddressBytes);
       std::string address(its_size, '\0');
       state.connection.Read(address.data(), its_size, deadline);
       worker_.Connect(state.peer_index, address);
@@ -191,8 +191,7 @@ void UcxTransport::Carry(Deadline deadline) {
 }
 
 // Some UCX transports send only while their owner makes progress, and the caller is about to do
-// other work. The result of the flush does not matter: a peer that has left had received what it
-// waited for.
+// other work. Errors of the flush are ignored: a peer that has left had received all it waited for.
 bool UcxTransport::Flushed() {
   if (!flushing_ && flush_ == nullptr) flush_ = worker_.Flush();
   flushing_ = true;
@@ -384,7 +383,8 @@ void UcxTransport::ThrowLate() const {
     Throw(ErrorCode::kDeadlineExceeded, "{} had not received all data at the deadline",
           state->peer.name());
   }
-  Throw(ErrorCode::kDeadlineExceeded, "the deadline has passed");
+  Throw(ErrorCode::kDeadlineExceeded,
+        "the data sent to {} peers had not been flushed at the deadline", active_.size());
 }
 
 }  // namespace hearth::collective

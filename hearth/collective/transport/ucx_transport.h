@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hearth/base/socket.h"
-#include "hearth/collective/common/abort_signal.h"
-#include "hearth/collective/common/peer.h"
+#include "hearth/collective/operation/abort_signal.h"
+#include "hearth/collective/operation/peer.h"
 #include "hearth/collective/transport/call_headers.h"
 #include "hearth/collective/transport/peer_stream.h"
 #include "hearth/collective/transport/transport.h"
@@ -105,7 +105,7 @@ class UcxTransport : public Transport {
   const std::shared_ptr<AbortSignal> abort_;
   CallHeaders headers_;
   std::vector<PeerState> states_;
-  UcxWorker worker_;  // stopped by Close before the lanes' memory is freed
+  UcxWorker worker_;  // stopped by Close before the peers' buffers are freed
 
   // State of the running plan.
   const Plan* plan_ = nullptr;

@@ -52,6 +52,7 @@ class UcxWorker {
   bool stopped() const { return worker_ == nullptr; }
 
  private:
+  // Endpoint of a peer, and the error that ended it.
   struct End {
     ucx::Endpoint* endpoint = nullptr;
     ucx::Status failure = ucx::kOk;

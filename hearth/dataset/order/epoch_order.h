@@ -38,6 +38,7 @@ class EpochOrder {
   int64_t At(int64_t position, int64_t rows);
 
  private:
+  // A window of epoch 0: positions [begin, end).
   struct Window {
     int64_t number, begin, end;
   };

@@ -11,6 +11,7 @@ namespace hearth::dataset {
 
 // Rows of one minibatch, by reference into batches that `keep_alive` holds mapped.
 struct Minibatch {
+  // A row, as its batch and the index there.
   struct Row {
     const batch::BatchView* batch;
     int64_t index;

@@ -63,6 +63,7 @@ class Spool : public RowStream {
   void CheckFiles() const { batches_.CheckFiles(); }
 
  private:
+  // First row of a batch, in arrival order.
   struct Start {
     int64_t first_row;
     const batch::BatchView* batch;

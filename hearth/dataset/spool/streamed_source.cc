@@ -81,8 +81,8 @@ std::shared_ptr<StreamedSource::Window> StreamedSource::ReadWindow(int64_t epoch
   return window;
 }
 
-// Waits until the consumer has taken the window read last, because a further one would be the
-// third. Returns false after Stop(). No deadline: the training step decides when rows are taken,
+// Waits until the consumer has taken the window that was read last: a further one would be the
+// third in memory. Returns false after Stop(). No deadline: training decides when rows are taken,
 // and Stop() ends the wait.
 bool StreamedSource::AwaitSpace() {
   std::unique_lock lock(mutex_);

@@ -52,6 +52,7 @@ class StreamedSource : public MinibatchSource, public RowStream {
   void Stop() override;
 
  private:
+  // Rows that are shuffled together, and their batches.
   struct Window {
     int64_t epoch = 0;
     bool is_last = false;  // last window of its epoch

@@ -54,6 +54,7 @@ class WebHdfsServer {
   static Reply Exception(int status, const std::string& name, const std::string& message);
 
  private:
+  // A folder or file.
   struct Node {
     bool is_folder = true;
     std::string bytes;

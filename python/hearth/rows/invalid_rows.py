@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 NAMED_ROWS = 10
 # Spark Connect has no accumulators: there a task also yields its invalid rows, with their position
 # among them in this column. They are observed and then filtered out.
-POSITION = "hearth_unusable"
+POSITION = "hearth_invalid_row"
 # Partitions end one by one; one line reports all that end within this time of each other.
 _QUIET_S = 0.5
 

@@ -82,7 +82,7 @@ class Progress:
         elif kind == "validation" and self._status is not None:
             means = ", ".join(f"{k} = {v[0]:.4g}" for k, v in event["outputs"].items() if v)
             self._status.console.print(f"iteration {event['iteration']}, validation: {means}")
-        elif kind == "bad_row":
+        elif kind == "invalid_row":
             self._say(f"skipped {event.get('count', 1)} invalid rows: {event.get('reason', '')}")
 
     def _say(self, text: str) -> None:

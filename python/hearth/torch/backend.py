@@ -26,13 +26,13 @@ from hearth.torch.exchange import (
     FOLDED,
     Finish,
     check,
-    form_of,
     moved,
     name_of,
     nothing,
     received,
     reducible,
     request,
+    signature_of,
     spread,
 )
 from hearth.torch.lanes import Lanes
@@ -118,8 +118,10 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         for tensor in tensors:
             array, end = reducible(tensor)
-            form = form_of(tensor) + root
-            waits.append(self._reduce(opts, "all_reduce", array, None, form=form, step=step))
+            signature = signature_of(tensor) + root
+            waits.append(
+                self._reduce(opts, "all_reduce", array, None, signature=signature, step=step)
+            )
             ends.append(end)
         return self._work(waits, tensors, *ends)
 
@@ -153,7 +155,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
                 raise invalid(f"reduce_scatter of {given.dtype} to {output.dtype}")
             array, end = reducible(output)
             whole = reducible(given)[0]
-            waits.append(self._reduce(opts, "reduce_scatter", array, whole, form=form_of(output)))
+            waits.append(self._reduce(opts, "reduce_scatter", array, whole, like=output))
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
@@ -176,7 +178,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         for output, given in zip(outputs, inputs, strict=True):
             array, end = received(output)
-            waits.append(self._submit(opts, "all_gather", array, moved(given), form=form_of(given)))
+            waits.append(self._submit(opts, "all_gather", array, moved(given), like=given))
             ends.append(end)
         return self._work(waits, outputs, *ends)
 
@@ -207,8 +209,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         for parts, given in zip(outputs, inputs, strict=True):
             whole = given.new_empty((self.size(), *given.shape))
-            form = form_of(given)
-            waits.append(self._submit(opts, "all_gather", moved(whole), moved(given), form=form))
+            waits.append(self._submit(opts, "all_gather", moved(whole), moved(given), like=given))
             ends.append(functools.partial(spread, parts, whole))
         return self._work(waits, results, *ends)
 
@@ -254,8 +255,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             array, end = received(tensor)
             if self.rank() == opts.rootRank:
                 array, end = moved(tensor), nothing
-            form = form_of(tensor)
-            waits.append(self._submit(opts, "broadcast", array, peer=opts.rootRank, form=form))
+            waits.append(self._submit(opts, "broadcast", array, peer=opts.rootRank, like=tensor))
             ends.append(end)
         return self._work(waits, tensors, *ends)
 
@@ -277,7 +277,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
             )
         check([output, given])
         array, end = received(output)
-        wait = self._submit(opts, "all_to_all", array, moved(given), form=form_of(given))
+        wait = self._submit(opts, "all_to_all", array, moved(given), like=given)
         return self._work([wait], [output], end)
 
     def alltoall(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any) -> Work:
@@ -305,7 +305,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         """Sends a tensor to a rank, which calls recv() with the same tag."""
         [tensor] = tensors
         check(tensors)
-        asked = request("send", None, moved(tensor), name=f"tag {tag}", form=form_of(tensor))
+        asked = request("send", None, moved(tensor), name=f"tag {tag}", like=tensor)
         return self._work([self._lanes.send(asked, to)], tensors)
 
     def recv(self, tensors: Sequence[Tensor], source: int, tag: int) -> Work:
@@ -313,7 +313,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         [tensor] = tensors
         check(tensors)
         array, end = received(tensor)
-        asked = request("receive", array, name=f"tag {tag}", form=form_of(tensor))
+        asked = request("receive", array, name=f"tag {tag}", like=tensor)
         return self._work([self._lanes.receive(asked, source)], tensors, end)
 
     def abort(self) -> None:
@@ -331,11 +331,11 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         self._store = None  # closes its connection now
 
     def _send(self, opts: Any, tensor: Tensor, to: int) -> Any:
-        return self._submit(opts, "send", None, moved(tensor), peer=to, form=form_of(tensor))
+        return self._submit(opts, "send", None, moved(tensor), peer=to, like=tensor)
 
     def _receive(self, opts: Any, tensor: Tensor, source: int) -> tuple[Any, Finish]:
         array, end = received(tensor)
-        return self._submit(opts, "receive", array, peer=source, form=form_of(tensor)), end
+        return self._submit(opts, "receive", array, peer=source, like=tensor), end
 
     def _fold(
         self, opts: Any, tensors: Sequence[Tensor], fold: Callable[..., Tensor], root: str
@@ -344,8 +344,10 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         for tensor in tensors:
             whole = tensor.new_empty((self.size(), *tensor.shape))
-            form = f"{form_of(tensor)} by {name_of(opts.reduceOp)}{root}"
-            waits.append(self._submit(opts, "all_gather", moved(whole), moved(tensor), form=form))
+            signature = f"{signature_of(tensor)} by {name_of(opts.reduceOp)}{root}"
+            waits.append(
+                self._submit(opts, "all_gather", moved(whole), moved(tensor), signature=signature)
+            )
             ends.append(lambda t=tensor, w=whole: t.detach().copy_(functools.reduce(fold, w)))
         return self._work(waits, tensors, *ends)
 
@@ -355,7 +357,7 @@ class HearthBackend(PlainBackend if _ARE_GROUPS else Backend):  # type: ignore[m
         waits, ends = [], []
         for tensor in tensors:
             rows = SparseSum(tensor, name_of(opts.reduceOp), self.size())
-            how = {"form": rows.form + root, "step": self.steps.of_this_call()}
+            how = {"signature": rows.signature + root, "step": self.steps.of_this_call()}
             counts = self._submit(opts, "all_gather", rows.counts, rows.count, **how)
             self._work([counts], []).wait()
             for whole, own in rows.exchanged():

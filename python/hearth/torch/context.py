@@ -27,7 +27,7 @@ class TorchContext(NodeContext):
 
     @property
     def rank(self) -> int | None:
-        """Its rank in the process group; None if its role takes no rows."""
+        """This node's rank in the process group; None if its role takes no rows."""
         return None if self.role in roles.UNFED_ROLES else self.share()[0]
 
     @property
@@ -37,17 +37,17 @@ class TorchContext(NodeContext):
 
     @property
     def local_rank(self) -> int:
-        """Its rank among those on its host; 0 if it sees GPUs, which only it sees."""
+        """This node's rank among those on its host; 0 if it has GPUs, which only it sees."""
         return 0 if self.rank is None or _own_gpus() else self._neighbours().index(self.rank)
 
     @property
     def local_world_size(self) -> int:
-        """Ranks on this host; 1 if it sees GPUs, which only it sees."""
+        """Ranks on this host; 1 if this node has GPUs, which only it sees."""
         return 1 if self.rank is None or _own_gpus() else len(self._neighbours())
 
     @property
     def group_rank(self) -> int:
-        """Its host's number; its rank if it sees GPUs, as if each node were a host."""
+        """The number of this node's host; with GPUs this node's rank, as if each were a host."""
         if _own_gpus():
             return self.rank or 0
         hosts = list(dict.fromkeys(self.hosts))

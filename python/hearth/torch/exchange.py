@@ -53,7 +53,7 @@ def check(tensors: Sequence[Tensor]) -> None:
             )
 
 
-def form_of(tensor: Tensor) -> str:
+def signature_of(tensor: Tensor) -> str:
     """Type and shape, which the ranks compare: "int16[2, 3]"."""
     return f"{str(tensor.dtype)[6:]}{list(tensor.shape)}"
 
@@ -109,10 +109,13 @@ def _name_of_kind(kind: Any) -> str:
     return str(kind).rpartition(".")[2]
 
 
-def request(operation: str, *arrays: Tensor | None, **how: Any) -> Any:
-    """The core's request for an operation; `how` has its further attributes."""
+def request(operation: str, *arrays: Tensor | None, like: Tensor | None = None, **how: Any) -> Any:
+    """The core's request for an operation. `like`: the program's tensor, if the ranks are to
+    compare its signature; `how`: the request's other attributes."""
     made = _core.Request(operation, *arrays)
     made.name = names.take()
+    if like is not None:
+        made.signature = signature_of(like)
     for key, value in how.items():
         setattr(made, key, value)
     return made

@@ -143,7 +143,7 @@ class OlderGroup(dist.ProcessGroup):
     # Accessors that PyTorch's C++ calls by name.
 
     def get_group_store(self) -> Any:
-        """The store through which the group's ranks have met."""
+        """The store of the group's rendezvous."""
         return self._store
 
     def getBackendName(self) -> str:

@@ -40,7 +40,7 @@ class SparseSum:
         self._gathered: list[Tensor] = []
 
     @property
-    def form(self) -> str:
+    def signature(self) -> str:
         """Type and shape, which the ranks compare: "sparse(1) float32[1000, 16]"."""
         tensor = self._tensor
         kind, shape = str(tensor.dtype)[6:], list(tensor.shape)

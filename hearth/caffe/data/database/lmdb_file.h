@@ -35,6 +35,7 @@ class LmdbFile {
   uint64_t fetched() const { return fetched_; }
 
  private:
+  // A fetched page, and when it was last used.
   struct Slot {
     std::string bytes;
     uint64_t used = 0;

@@ -46,10 +46,12 @@ class LmdbPages : public DatabaseCursor {
   std::string_view value() const override { return value_; }
 
  private:
+  // A page on the path to the current record: the index of its current node, and their number.
   struct Level {
     uint64_t page;
     size_t index, count;
   };
+  // An entry of a page: a record, or a reference to a child page.
   struct Node {
     uint64_t number;  // size of the value, or the child's page
     uint16_t flags;

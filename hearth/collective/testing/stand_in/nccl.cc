@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "hearth/collective/common/combine.h"
 #include "hearth/collective/device/nccl_api.h"
+#include "hearth/collective/operation/combine.h"
 #include "hearth/collective/testing/stand_in/stand_in.h"
 
 namespace {

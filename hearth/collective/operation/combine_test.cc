@@ -1,4 +1,4 @@
-#include "hearth/collective/common/combine.h"
+#include "hearth/collective/operation/combine.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "hearth/collective/common/half.h"
+#include "hearth/collective/operation/half.h"
 
 namespace hearth::collective {
 namespace {

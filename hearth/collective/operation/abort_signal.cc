@@ -1,11 +1,11 @@
-#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/operation/abort_signal.h"
 
 #include <sys/eventfd.h>
 
 #include <cerrno>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/common/futex.h"
+#include "hearth/collective/operation/futex.h"
 
 namespace hearth::collective {
 

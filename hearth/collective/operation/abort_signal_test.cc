@@ -1,4 +1,4 @@
-#include "hearth/collective/common/abort_signal.h"
+#include "hearth/collective/operation/abort_signal.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -6,7 +6,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/socket.h"
 #include "hearth/base/thread.h"
-#include "hearth/collective/common/futex.h"
+#include "hearth/collective/operation/futex.h"
 
 namespace hearth::collective {
 namespace {

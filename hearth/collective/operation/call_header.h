@@ -4,7 +4,7 @@
 #include <string>
 #include <type_traits>
 
-#include "hearth/collective/common/call.h"
+#include "hearth/collective/operation/call.h"
 
 namespace hearth::collective {
 

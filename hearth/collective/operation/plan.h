@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "hearth/collective/common/combine.h"
+#include "hearth/collective/operation/combine.h"
 
 namespace hearth::collective {
 

@@ -1,4 +1,4 @@
-#include "hearth/collective/common/futex.h"
+#include "hearth/collective/operation/futex.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

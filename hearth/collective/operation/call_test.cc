@@ -1,4 +1,4 @@
-#include "hearth/collective/common/call.h"
+#include "hearth/collective/operation/call.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/collective/common/call_header.h"
+#include "hearth/collective/operation/call_header.h"
 
 namespace hearth::collective {
 namespace {

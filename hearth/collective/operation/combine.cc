@@ -1,10 +1,10 @@
-#include "hearth/collective/common/combine.h"
+#include "hearth/collective/operation/combine.h"
 
 #include <cstring>
 #include <type_traits>
 
 #include "hearth/base/for_each_cpu.h"
-#include "hearth/collective/common/half.h"
+#include "hearth/collective/operation/half.h"
 
 namespace hearth::collective {
 namespace {

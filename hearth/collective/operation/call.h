@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "hearth/collective/common/data_type.h"
+#include "hearth/collective/operation/data_type.h"
 
 namespace hearth::collective {
 

@@ -12,7 +12,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/testing/deadline_testing.h"
-#include "hearth/collective/common/half.h"
+#include "hearth/collective/operation/half.h"
 #include "hearth/collective/queue.h"
 #include "hearth/collective/testing/ranks_testing.h"
 

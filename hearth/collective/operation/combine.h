@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "hearth/collective/common/data_type.h"
+#include "hearth/collective/operation/data_type.h"
 
 namespace hearth::collective {
 

@@ -1,4 +1,4 @@
-#include "hearth/collective/common/request.h"
+#include "hearth/collective/operation/request.h"
 
 namespace hearth::collective {
 

@@ -1,4 +1,4 @@
-#include "hearth/collective/common/bounded_yields.h"
+#include "hearth/collective/operation/bounded_yields.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "hearth/collective/common/call.h"
+#include "hearth/collective/operation/call.h"
 
 #include <fmt/ranges.h>
 

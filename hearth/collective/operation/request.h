@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/collective/common/call.h"
+#include "hearth/collective/operation/call.h"
 
 namespace hearth::collective {
 

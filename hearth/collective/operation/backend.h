@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "hearth/base/deadline.h"
-#include "hearth/collective/common/call.h"
-#include "hearth/collective/common/data_type.h"
+#include "hearth/collective/operation/call.h"
+#include "hearth/collective/operation/data_type.h"
 
 namespace hearth::collective {
 
@@ -38,6 +38,7 @@ class Backend {
   // Announces the next operation, which is compared with that of the peers.
   virtual void Begin(const Call& call) = 0;
 
+  // The operations; they wait and throw as Group::Run does.
   virtual void AllReduce(Buffer data, Reduction how, Deadline deadline) = 0;
   virtual void ReduceScatter(Buffer data, Op op, Deadline deadline) = 0;
   // Rank r contributes the elements of parts[r].

@@ -1,4 +1,4 @@
-#include "hearth/collective/common/futex.h"
+#include "hearth/collective/operation/futex.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
