@@ -22,6 +22,7 @@ from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.history import SCHEMA, History, Row
 from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.source import Source
+from hearth.errors import HearthError
 from hearth.files.uri import local_path
 from hearth.native import _core
 from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
@@ -235,8 +236,6 @@ class CaffeOnSpark:
 
     def _check_invalid_rows(self, conf: Config, found: InvalidRows) -> None:
         """Reports the invalid rows of a test or of features, summed over all partitions."""
-        from hearth import HearthError
-
         bad = found.count
         if not bad:
             return

@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 # The rendezvous carries at most a megabyte per message.
 _PIECE = 600_000
 _MOST_BYTES = 256 << 20
@@ -89,8 +91,6 @@ def _plain(value: Any) -> Any:
 
 
 def _array(value: Any, keep: Callable[[Any], int | None]) -> Any:
-    import numpy as np
-
     if isinstance(value, np.generic):
         return _tree(value.item(), keep)
     data = io.BytesIO()
@@ -113,6 +113,4 @@ def _value(tree: Any, kept: Sequence[Any]) -> Any:
     data = base64.b64decode(content)
     if kind == "bytes":
         return data
-    import numpy as np
-
     return np.load(io.BytesIO(data), allow_pickle=False)

@@ -27,7 +27,7 @@ from hearth.data.position import (
 )
 from hearth.data.prefetch import Iteration, prefetched
 from hearth.data.steps import PreparedBatch, Repeated, Step
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
@@ -247,8 +247,6 @@ class Loader:
 
     def _guarded(self, batches: Iterator[Step]) -> Iterator[Step]:
         """Raises the cluster's failure instead of the core's error that follows from it."""
-        from hearth import HearthError
-
         try:
             yield from batches
         except HearthError:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hearth.doctor.findings import Finding
+from hearth.errors import HearthError
 from hearth.spark.failures import cause_line
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ _COLORS = {"ok": "green", "warning": "yellow", "problem": "red", "unknown": "dim
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns the exit status."""
-    from hearth import HearthError
-
     parser = argparse.ArgumentParser(
         prog="hearth doctor", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
 from hearth.spark.driver_python import use_driver_python
@@ -51,8 +51,6 @@ class ClassicSpark:
     """
 
     def __init__(self, session: Any, profile: Any = None, holds: bool = True):
-        from hearth import HearthError
-
         self.session = session
         self.handle = session.sparkContext  # the API's sc
         if self.handle._jsc is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import roles
 from hearth.cluster.node.context import NodeContext
 from hearth.spark.links import check_nccl
+from hearth.torch import returned
 
 if TYPE_CHECKING:
     import torch
@@ -181,8 +182,6 @@ class TorchContext(NodeContext):
 
     def pack_result(self, value: Any) -> bytes:
         """The bytes of a result for the driver; it may hold tensors."""
-        from hearth.torch import returned
-
         return returned.packed_result(value)
 
     def reduce_metrics(self, metrics: Mapping[str, Any], weight: Any = 1.0) -> dict[str, float]:

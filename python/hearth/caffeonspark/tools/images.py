@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hearth.caffeonspark.flags import FlagError
 from hearth.errors import code_of, error_class
 from hearth.files.tfrecord_files import file_system
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 # A partition becomes a file: with images of 150 KB, about a file system's block.
@@ -92,8 +93,6 @@ def read_batches(
 
 
 def _joined(batch: pa.RecordBatch, data: list[Any]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays(
         [*batch.columns, pa.array(data, pa.binary())], names=[*batch.schema.names, "data"]
     )

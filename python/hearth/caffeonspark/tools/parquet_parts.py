@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from hearth.caffeonspark.tools.parts import part_file, task_folder, write_folder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     # Converts a task's partition to the rows to write.
@@ -51,7 +52,6 @@ def _arrow_schema(frame: DataFrame, schema: str) -> pa.Schema:
 def _write_part(
     rows: Rows, schema: pa.Schema, target: str, codec: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
     from pyspark import TaskContext
 

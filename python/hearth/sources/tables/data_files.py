@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import StoredFile, stored_in
 from hearth.files.uri import is_remote
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # Folders are listed, and files looked at, by so many threads.
 _THREADS = 16
@@ -38,8 +37,6 @@ class DataFile(StoredFile):
 
     def deleted_rows(self) -> np.ndarray:
         """The indices of the rows that the table no longer has, in order."""
-        import numpy as np
-
         return np.cumsum(np.frombuffer(self.deleted, "<u4"), dtype=np.int64)
 
 
@@ -50,8 +47,6 @@ def whole_path(location: str) -> str:
 
 def pack_rows(rows: np.ndarray) -> bytes:
     """Indices in increasing order as bytes that compress well."""
-    import numpy as np
-
     return np.diff(rows, prepend=0).astype("<u4").tobytes()
 
 

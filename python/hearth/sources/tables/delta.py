@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import numpy as np
+
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import StoredFile, served, stored_in
 from hearth.files.uri import is_remote, local_path, scheme
@@ -228,7 +230,6 @@ def _is_absolute(path: str) -> bool:
 def _deleted(table: DeltaTable, folder: str) -> dict[str, bytes]:
     """Deleted rows of the files that have deletion vectors, by the files' paths in the log, or
     absolute ones."""
-    import numpy as np
     import pyarrow as pa
 
     if "deletionVectors" not in (table.protocol().reader_features or ()):

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
@@ -16,7 +18,6 @@ from hearth.sources.tables.columns import Column
 from hearth.sources.tables.data_files import DataFile
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 # The key of the unit that is a whole file.
@@ -77,8 +78,6 @@ def _count(deleted: np.ndarray, rows: int) -> int:
 
 def _between(deleted: np.ndarray, ends: Sequence[int]) -> list[int]:
     """How many of the rows lie between each two of the ends."""
-    import numpy as np
-
     return np.diff(np.searchsorted(deleted, ends)).tolist()
 
 
@@ -117,7 +116,6 @@ class _Reader:
 
     def _without_deleted(self, batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
         """The batch, which begins at row `at` of the file, without deleted rows."""
-        import numpy as np
         import pyarrow as pa
 
         low, high = np.searchsorted(self._deleted, (at, at + batch.num_rows))

@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import served, stored_in
 from hearth.files.uri import is_remote
@@ -22,7 +24,6 @@ from hearth.sources.tables.names import is_name, quoted
 from hearth.sources.tables.table_source import TableSource, lend, needed, read_whole
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
     from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema
@@ -189,7 +190,6 @@ def _column(field: Any, kind: pa.DataType, names: Mapping[int, tuple[str, ...]])
 
 def _files(tasks: Iterable[FileScanTask], schema: Schema, table: Table) -> Iterator[DataFile]:
     """The snapshot's data files. Raises ValueError for what is not supported."""
-    import numpy as np
     from pyiceberg.transforms import IdentityTransform
 
     names = {field.field_id: field.name for field in schema.fields}

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hearth.cluster.channel import Channel, Message
-from hearth.errors import DeadlineExceededError
+from hearth.errors import DeadlineExceededError, HearthError
 from hearth.files.local_folders import spill_folder
 
 logger = logging.getLogger(__name__)
@@ -274,7 +274,6 @@ class PartitionFiles:
 def _is_intact(key: tuple[str, int], attempt: _Attempt) -> bool:
     """Whether the rows in the file have the hash that their writer reported. Reads all rows, at
     memory speed if cached."""
-    from hearth import HearthError
     from hearth.native._core import partition_hash
 
     try:
