@@ -10,12 +10,9 @@ from pathlib import Path
 
 # The folder python/caffe.
 OUR_FILES = frozenset(
-    f"{name}.py"
-    for name in (
-        "__init__", "_caffe", "classifier", "coord_map", "detector", "draw", "io", "net_spec",
-        "pycaffe",
-    )
-) | {"proto"}  # fmt: skip
+    "__init__.py _caffe.py classifier.py coord_map.py detector.py draw.py io.py net_spec.py proto "
+    "pycaffe.py".split()
+)
 _REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and reinstall hearth-spark"
 
 
