@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import NotFoundError, invalid
 from hearth.files.input_files import Count, InputFile, check_unchanged
@@ -23,9 +25,6 @@ from hearth.sources.folder_columns import FolderColumns
 from hearth.sources.format import Format, Reader, Unit, errors_of
 from hearth.sources.pinned_types import in_type
 from hearth.sources.source import Piece, Split
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Threads that read the metadata of files: for a remote file this takes a few round trips.
 _METADATA_THREADS = 16
@@ -131,8 +130,6 @@ class FileSource:
     def in_place(self) -> FileSource:
         """The pinned source with binaries as views of the mapped files, if its format and location
         support it."""
-        import pyarrow as pa
-
         if self.remote or not self.format.views:
             return self
         views = {pa.binary(): pa.binary_view()}
@@ -202,8 +199,6 @@ class FileSource:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        import pyarrow as pa
-
         types = {field.name: field.type for field in self.pinned.schema}
         types |= dict(self.pinned.folders.types())
         names = self.columns or [(name, name) for name in types]
@@ -211,8 +206,6 @@ class FileSource:
 
     def _selected(self, known: pa.Schema, folders: FolderColumns) -> pa.Schema:
         """The selected columns of the files. Raises ValueError if one is missing."""
-        import pyarrow as pa
-
         if twice := sorted({name for name in known.names if known.names.count(name) > 1}):
             raise invalid(f"{self.uri} has several columns called '{twice[0]}'; rename them")
         in_names = dict(folders.types())
@@ -241,8 +234,6 @@ class FileSource:
             ) from error
 
     def _read(self, file: InputFile, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         schema = self.pinned.schema
         pieces = list(self._joined(pieces))
         keys = [piece.key for piece in pieces]
@@ -286,8 +277,6 @@ def _start(opened: Callable[[], Reader], key: Any) -> Iterator[pa.RecordBatch]:
 
 def _decoded(kind: pa.DataType) -> pa.DataType:
     """The value type of dictionary-encoded columns, and of lists of them."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
@@ -14,9 +16,6 @@ from hearth.sources.format import Format, Reader, Unit
 from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import GroupReader, ParquetFormat
 from hearth.sources.tables.columns import Column, has_struct, plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Partition columns and their values, as Hive writes them.
 Values = tuple[tuple[str, str | None], ...]
@@ -56,8 +55,6 @@ class CatalogFormat(Format):
         return [file for file in files if file.size]
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        import pyarrow as pa
-
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
@@ -67,8 +64,6 @@ class CatalogFormat(Format):
         return self._inner.joined(key, following)
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
-        import pyarrow as pa
-
         fields = list(self._inner.schema([file.stored]))
         by_name = {column.name: column for column in self.columns}
         found = {
@@ -115,8 +110,6 @@ class _Reader:
         self._names = names
 
     def read(self, key: Any) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for batch in self._inner.read(key):
             arrays = [
                 column.of(batch.column(self._names[column.name]))
@@ -141,8 +134,6 @@ def table_column(field: pa.Field, files: str) -> Column:
 
 
 def _column(name: str, kind: pa.DataType) -> Column:
-    import pyarrow as pa
-
     children: tuple[Column, ...] = ()
     if pa.types.is_struct(kind):
         children = tuple(_column(part.name, part.type) for part in kind)
@@ -163,8 +154,6 @@ def _index(column: Column, fields: Sequence[pa.Field]) -> int | None:
 
 def _with_value(column: Column, values: dict[str, str | None], keys: Sequence[str]) -> Column:
     """A column with its value in the rows of a partition; others as they are."""
-    import pyarrow as pa
-
     text = values.get(column.name)
     if column.name not in keys or text is None or text == _NULL:
         return column

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import invalid
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -47,8 +46,6 @@ class Column:
 
     def missing(self, rows: int) -> pa.Array:
         """Its values in a file that lacks it."""
-        import pyarrow as pa
-
         if self.default is None:
             return pa.nulls(rows, self.type)
         return pa.repeat(pa.scalar(self.default, self.type), rows)
@@ -56,8 +53,6 @@ class Column:
     def of(self, array: pa.Array) -> pa.Array:
         """Its values from those of a file's field. Raises ArrowException where the types of the two
         do not go together."""
-        import pyarrow as pa
-
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if self.children and pa.types.is_list(self.type):
@@ -85,8 +80,6 @@ def plain(kind: pa.DataType) -> pa.DataType:
 
     Raises ValueError for a map that has structs: their fields cannot be matched.
     """
-    import pyarrow as pa
-
     types = pa.types
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
@@ -105,8 +98,6 @@ def plain(kind: pa.DataType) -> pa.DataType:
 
 def has_struct(kind: pa.DataType) -> bool:
     """Whether values of the type have structs in them."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_map(kind):
         return has_struct(kind.key_type) or has_struct(kind.item_type)

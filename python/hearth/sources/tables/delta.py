@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import numpy as np
+import pyarrow as pa
 
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import StoredFile, served, stored_in
@@ -28,7 +29,6 @@ from hearth.sources.tables.names import location_of
 from hearth.sources.tables.table_source import TableSource, lend, needed, read_whole
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from deltalake import DeltaTable
 
 _LOG = "_delta_log"
@@ -143,8 +143,6 @@ def _copy(file: StoredFile, folder: str, lister: Any) -> None:
 
 def _columns(table: DeltaTable) -> tuple[Column, ...]:
     """The table's columns. Raises ValueError for what is not supported."""
-    import pyarrow as pa
-
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
     if unknown := sorted(features - _KNOWN_FEATURES):
@@ -199,8 +197,6 @@ def _children(described: Any, kind: pa.DataType, mode: str) -> tuple[Column, ...
 
 def _files(table: DeltaTable, where: str, folder: str) -> list[DataFile]:
     """The version's data files, by its log."""
-    import pyarrow as pa
-
     actions = pa.table(table.get_add_actions(flatten=False))
     paths = actions.column("path").to_pylist()
     sizes = actions.column("size_bytes").to_pylist()
@@ -230,8 +226,6 @@ def _is_absolute(path: str) -> bool:
 def _deleted(table: DeltaTable, folder: str) -> dict[str, bytes]:
     """Deleted rows of the files that have deletion vectors, by the files' paths in the log, or
     absolute ones."""
-    import pyarrow as pa
-
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
     found = {}

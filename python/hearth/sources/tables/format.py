@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
@@ -16,9 +17,6 @@ from hearth.sources.format import Format, Unit
 from hearth.sources.parquet import GroupReader, ParquetFormat, footer_of
 from hearth.sources.tables.columns import Column
 from hearth.sources.tables.data_files import DataFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # The key of the unit that is a whole file.
 _WHOLE = -1
@@ -39,8 +37,6 @@ class TableFormat(Format):
         return list(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        import pyarrow as pa
-
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
@@ -116,8 +112,6 @@ class _Reader:
 
     def _without_deleted(self, batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
         """The batch, which begins at row `at` of the file, without deleted rows."""
-        import pyarrow as pa
-
         low, high = np.searchsorted(self._deleted, (at, at + batch.num_rows))
         if low == high:
             return batch
@@ -128,8 +122,6 @@ class _Reader:
         return batch.filter(pa.array(kept))
 
     def _as_table(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        import pyarrow as pa
-
         rows, arrays = batch.num_rows, []
         for column in self._columns:
             if column.name in self._names:

@@ -11,6 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import served, stored_in
@@ -224,8 +226,6 @@ def _files(tasks: Iterable[FileScanTask], schema: Schema, table: Table) -> Itera
 def _deletes(location: str, kind: str, files: FileIO) -> dict[str, np.ndarray]:
     """The deleted rows that a file of positional deletes, or of deletion vectors, has for each data
     file."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
     from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
     from pyiceberg.table.puffin import PuffinFile
 
