@@ -14,11 +14,9 @@ class FsspecHandler(FSSpecHandler):
     """pyarrow's own asks isfile(), which gives False for any error that Azure's store has."""
 
     def open_input_stream(self, path: str) -> PythonFile:
-        """A file to read from its start."""
         return self._open(path)
 
     def open_input_file(self, path: str) -> PythonFile:
-        """A file to read at any offset."""
         return self._open(path)
 
     def _open(self, path: str) -> Any:

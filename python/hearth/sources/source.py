@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hearth.files.input_files import Count
-
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from hearth.files.input_files import Count
 
 
 @dataclass(frozen=True)

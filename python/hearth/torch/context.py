@@ -124,7 +124,7 @@ class TorchContext(NodeContext):
         return self._loader(kind, name, batch_size, columns, {"shuffle": shuffle, **options})
 
     def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> FileFeed:
-        """See NodeContext.get_file_feed."""
+        """A feed of this node's share of the rows of files; see NodeContext.get_file_feed."""
         from hearth.torch.feeds import FileFeed
 
         return FileFeed(path, columns, self.share(), epochs, self.mgr)
