@@ -169,7 +169,7 @@ class CaffeOnSpark:
 
     def _launch(self, conf: Config, sources: dict[str, Source], validate: bool) -> dict[str, Any]:
         if conf.log_histograms and not conf.log_dir:
-            raise FlagError("-logHistograms writes to -logDir's file: set -logDir, too")
+            raise FlagError("-logHistograms writes to -logDir's file: also set -logDir")
         job = train_job(conf, validate, FlagFiles.of(self._spark))
         files, frames = {}, {}
         for name, source in sources.items():

@@ -1,4 +1,6 @@
-"""pyarrow's view of fsspec's file systems, without taking a busy store for a missing file."""
+"""pyarrow's handler of fsspec's file systems, which reports errors of a busy store instead of "file
+not found".
+"""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ def training_slots(spark: Any, count: int) -> Iterator[None]:
 def slots_of_trainings(spark: Any, profile: Any) -> int | None:
     """Slots that trainings may hold at the same time; None: unknown.
 
-    Where workers hold resources of a `profile` until they end, a slot stays for the tasks that
-    bring rows to all of them.
+    If workers hold resources of a `profile` until they end, one slot is reserved for the tasks that
+    send them rows.
     """
     setting, slots = spark.conf.get, slots_now(spark, profile)
     if profile is None or slots is None or is_on(setting):  # then these tasks get other executors

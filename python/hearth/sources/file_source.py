@@ -25,6 +25,7 @@ from hearth.sources.folder_columns import FolderColumns
 from hearth.sources.format import Format, Reader, Unit, errors_of
 from hearth.sources.pinned_types import in_type
 from hearth.sources.source import Piece, Split
+from hearth.spark.token_forwarder import forward_tokens
 
 # Threads that read the metadata of files: for a remote file this takes a few round trips.
 _METADATA_THREADS = 16
@@ -56,8 +57,8 @@ class FileSource:
     packed: bytes = b""  # compressed PinnedFiles; a long list shrinks to a tenth
 
     def pin(self, spark: Any = None) -> FileSource:
-        """The same source with the files that there are now, and the splits' boundaries; itself if
-        it is pinned already. Raises as Source.pin() does."""
+        """The source with its current files and split boundaries fixed; itself if it is pinned
+        already. Raises as Source.pin()."""
         return self if self.packed else self.pin_files(self._listed(spark))
 
     def pin_to(self, files: Sequence[Sequence[Any]], spark: Any = None) -> FileSource:
@@ -80,10 +81,7 @@ class FileSource:
         return [file.identity() for file in self.pinned.files]
 
     def _listed(self, spark: Any) -> list[StoredFile]:
-        if spark is not None:
-            from hearth.spark.token_forwarder import forward_tokens
-
-            forward_tokens(spark)  # needed to read the listed files' metadata
+        forward_tokens(spark)  # needed to read the listed files' metadata
         return list_files(self.uri, spark, recursive=self.format.in_folders)
 
     def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:
@@ -118,9 +116,9 @@ class FileSource:
 
     def only(self, splits: Sequence[Split]) -> FileSource:
         """The pinned source with these of its splits, for a reader of no others."""
-        kept = sorted({piece.file for split in splits for piece in split.pieces})
-        at = {number: i for i, number in enumerate(kept)}
-        files = tuple(self.pinned.files[number] for number in kept)
+        used = sorted({piece.file for split in splits for piece in split.pieces})
+        at = {number: i for i, number in enumerate(used)}
+        files = tuple(self.pinned.files[number] for number in used)
         renumbered = []
         for i, split in enumerate(splits):
             pieces = tuple(replace(piece, file=at[piece.file]) for piece in split.pieces)
@@ -143,7 +141,7 @@ class FileSource:
 
     @property
     def extent(self) -> str:
-        """How much there is, for the log: 2 files with 123 bytes."""
+        """The size, for the log: "2 files with 123 bytes"."""
         of = f"{self.version}, " if self.version else ""
         return f"{of}{len(self.pinned.files)} files with {self.size} bytes"
 
@@ -161,7 +159,7 @@ class FileSource:
         return list(self.pinned.splits)
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
-        """The split's rows, in the same batches each time. Raises as Source.read() does."""
+        """The split's rows, in the same batches each time. Raises as Source.read()."""
         for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
             file = self.pinned.files[number]
             for part in self.pinned.files if self.format.one_database else (file,):

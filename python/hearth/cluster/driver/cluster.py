@@ -256,8 +256,8 @@ class Cluster(Reporting):
         if self._ended:
             why = f" ({self._error})" if self._error is not None else ""
             raise ClusterError(
-                f"the cluster has ended{why}: feed it before its shutdown(), within `with`, or "
-                "run() a new one"
+                f"the cluster has ended{why}: call train() and inference() within the `with` "
+                "block, or start a new cluster by run()"
             )
         if feed not in self.plan.options.queues:
             known = ", ".join(self.plan.options.queues) or "none"

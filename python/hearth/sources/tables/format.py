@@ -1,4 +1,4 @@
-"""Parquet files of a version of a table: columns matched by its schema, deleted rows left out."""
+"""Parquet files of a version of a table: matches columns by its schema, omits deleted rows."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ class TableFormat(Format):
 
 
 def _count(deleted: np.ndarray, rows: int) -> int:
-    """How many rows are deleted; raises ValueError where one is not in the file."""
+    """How many rows are deleted; raises ValueError if one is not in the file."""
     if len(deleted) and deleted[-1] >= rows:
         raise invalid(f"row {deleted[-1]} of {rows} is deleted by the table's log")
     return len(deleted)
 
 
 def _between(deleted: np.ndarray, ends: Sequence[int]) -> list[int]:
-    """How many of the rows lie between each two of the ends."""
+    """How many of the rows are between consecutive ends."""
     return np.diff(np.searchsorted(deleted, ends)).tolist()
 
 
 class _Reader:
-    """Memory: as of GroupReader."""
+    """Memory: that of GroupReader."""
 
     def __init__(self, file: InputFile, columns: Sequence[Column], keys: Sequence[int]):
         assert isinstance(file.stored, DataFile)
@@ -95,7 +95,7 @@ class _Reader:
             if at is not None:
                 self._names[column.name] = fields[at].name
         groups = dict.fromkeys(group for key in keys for group in self._groups(key))
-        # Timestamps of 96 bits, as Spark writes them, have no room for all dates in nanoseconds.
+        # Not all dates of Spark's 96-bit timestamps fit in nanoseconds.
         options = {"coerce_int96_timestamp_unit": "us"}
         self._file = GroupReader(file, list(self._names.values()), list(groups), **options)
 
