@@ -116,7 +116,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
             cluster.start(NodeProgram(keras_program.train, given))
         with cluster:  # its exit waits for the ranks
             cluster.reports.note_params(self._plain_params())
-        return keras_program.take(cluster)
+        return keras_program.result_of(cluster)
 
     def _new_model(self) -> KerasModel:
         return KerasModel()

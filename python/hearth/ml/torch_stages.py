@@ -99,7 +99,7 @@ class TorchEstimator(TrainingEstimator):
             checkpoint_dir=store,
         ) as cluster:  # its exit waits for the ranks
             cluster.reports.note_params(self._plain_params())
-        found: dict[str, Any] | None = returned.take(cluster)
+        found: dict[str, Any] | None = returned.of_rank_0(cluster)
         return found
 
     def _new_model(self) -> TorchModel:

@@ -178,18 +178,18 @@ class Cluster(Reporting):
         self.node_ids = list(range(count))
         self._node_tasks = self.spark.nodes(self.node_ids)
 
-    def _grow(self) -> None:
+    def _scale_up(self) -> None:
         """Called after a checkpoint: restarts if there are slots for more workers."""
         count = len(self.node_ids)
         slots = min(self.spark.slots() or 0, self._most_workers)
         if count < slots and self.restarts is not None:
-            self.running.grow(f"there are slots for {slots} workers instead of {count}")
+            self.running.scale_up(f"there are slots for {slots} workers instead of {count}")
         elif count < self._most_workers:
             ask_for_slots(self.spark.session, self._most_workers, self.spark.profile)
 
     def launch(self) -> None:
         """Starts or restarts all nodes; raises as run()."""
-        on_commit = self._grow if self.plan.least_workers else lambda: None
+        on_commit = self._scale_up if self.plan.least_workers else lambda: None
         observers = Observers(on_commit, self.reports.note)
         timeout_s = self.plan.timeout_s
         self._running = ClusterStart(self.meta, self.spark, timeout_s, self.ledger, observers)

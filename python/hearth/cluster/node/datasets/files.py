@@ -168,7 +168,7 @@ class PartitionFiles:
             channel.send({"op": "kept"})
         finally:
             if not attempt.complete or self._partitions[key].shown is not attempt:
-                self._lose(key, attempt)
+                self._drop(key, attempt)
 
     def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
         """A new attempt, or the complete one; None if no more rows are needed."""
@@ -241,7 +241,7 @@ class PartitionFiles:
         """Reports that a partition is complete; without a digest it was only counted."""
         self._report({"event": "dataset", **_named(key), "rows": rows, "hash": digest})
 
-    def _lose(self, key: tuple[str, int], attempt: _Attempt) -> None:
+    def _drop(self, key: tuple[str, int], attempt: _Attempt) -> None:
         """Drops an attempt whose writer was lost or came second; another attempt may replace it."""
         with self._lock:
             partition = self._partitions[key]
