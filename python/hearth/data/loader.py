@@ -354,7 +354,7 @@ class Loader:
 
     @cached_property
     def _run_function(self) -> Callable[[Any, Any], Any] | None:
-        """Calls the user's functions with (batch, seeds of its rows), in worker processes if set."""
+        """Calls the user's functions with (batch, seeds of its rows), also in worker processes."""
         if self._user_function is None or self._options.map_in == "threads":
             return self._user_function
         return MapProcesses(self._user_function, self._options.workers, self._dataset.name).call
@@ -377,8 +377,8 @@ class Loader:
         for option, named in (("ragged", options.ragged), ("transforms", options.transforms)):
             if missing := sorted(set(named).difference(names)):
                 raise invalid(
-                    f"{option} names {', '.join(missing)}, but the batches of dataset {name!r} have "
-                    f"the columns {', '.join(names)}"
+                    f"{option} names {', '.join(missing)}, but the batches of dataset {name!r} "
+                    f"have the columns {', '.join(names)}"
                 )
         if options.uneven == "weight" and WEIGHT in names:
             raise invalid(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from hearth.doctor.findings import Finding
 from hearth.errors import HearthError
-from hearth.spark.failures import cause_line
+from hearth.spark.failures import start_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # Spark's own, whose text has a stack of the JVM
         remote = (given.remote or "").partition(";")[0]  # a token may follow
         where = given.master or remote or "the default master"
-        print(f"hearth doctor: Spark at {where}: {cause_line(str(error))}", file=sys.stderr)
+        print(f"hearth doctor: Spark at {where}: {start_line(str(error))}", file=sys.stderr)
         return 1
     show(found)
     return 1 if any(finding.level == "problem" for finding in found) else 0

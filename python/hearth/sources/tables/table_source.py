@@ -33,8 +33,8 @@ class TableSource:
         raise NotImplementedError
 
     def resumed(self, version: str) -> TableSource:
-        """The source for a resumed run that read `version`, a FileSource.version; the user's version
-        takes precedence."""
+        """The source for a resumed run that read `version`, a FileSource.version; a version of
+        the user's takes precedence."""
         raise NotImplementedError
 
     def pinned(self, kind: TableFormat, version: str, files: Sequence[DataFile]) -> FileSource:
