@@ -92,5 +92,5 @@ def test_a_missing_column_is_named_before_any_row_has_arrived():
     plan = {"op": "dataset_plan", "dataset": "train", "rank": 0, "world": 1, "columns": ["x", "y"]}
     nodes.handle({**plan, "owners": [0], "identity": ""}, [])
     assert nodes.open("train", ["y"]).name == "train"
-    with pytest.raises(ValueError, match="dataset 'train' has no column 'X': it has x, y .*case-"):
+    with pytest.raises(ValueError, match=r"dataset 'train' has no column 'X': it has x, y .*case-"):
         nodes.open("train", ["x", "X"])

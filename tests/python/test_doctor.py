@@ -211,7 +211,7 @@ def test_wrong_flags_are_refused(words, capsys):
         (
             "An error occurred while calling None.JavaSparkContext.\n"
             ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n",
-            "its master did not accept the application: check its host and port, and that it runs",
+            "its master did not accept the application: check that it runs, and its address",
         ),
         (
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",

@@ -9,10 +9,10 @@ import warnings
 from pathlib import Path
 
 # The folder python/caffe.
-OUR_FILES = frozenset(
-    "__init__.py _caffe.py classifier.py coord_map.py detector.py draw.py io.py net_spec.py proto "
-    "pycaffe.py".split()
-)
+OUR_FILES = {
+    "__init__.py", "_caffe.py", "classifier.py", "coord_map.py", "detector.py", "draw.py", "io.py",
+    "net_spec.py", "proto", "pycaffe.py",
+}  # fmt: skip
 _REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and reinstall hearth-spark"
 
 

@@ -221,7 +221,8 @@ def arraylist_to_blobprotovector_str(arraylist: Sequence[np.ndarray]) -> bytes:
 
 def blobprotovector_str_to_arraylist(data: bytes) -> list[np.ndarray]:
     """The arrays of a BlobProtoVector's bytes."""
-    return [blobproto_to_array(blob) for blob in proto.caffe_pb2.BlobProtoVector.FromString(data).blobs]
+    vector = proto.caffe_pb2.BlobProtoVector.FromString(data)
+    return [blobproto_to_array(blob) for blob in vector.blobs]
 
 
 def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from hearth.data.sources import tfrecord as tfrecord
 
 _HOMES = {
-    ".sources": "parquet orc arrow tfrecord sequence_file lmdb leveldb delta iceberg table csv json",
+    ".sources": "parquet orc arrow tfrecord sequence_file lmdb leveldb csv json "
+    "delta iceberg table",
     ".image": "image",
 }
 if not TYPE_CHECKING:
     __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)
     # Not on demand: the function has its module's name.
-    from hearth.data.image import image
+    from hearth.data.image import image as image

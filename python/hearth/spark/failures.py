@@ -78,7 +78,7 @@ def start_line(text: str) -> str:
     """One line about a session that could not be started."""
     if "stopped SparkContext" in text:  # Spark's log has the reason
         return (
-            "its master did not accept the application: check its host and port, and that it runs"
+            "its master did not accept the application: check that it runs, and its address"
         )
     if "Java gateway process exited" in text:
         return "its JVM ended while it started, with the message above: check --master and --conf"
