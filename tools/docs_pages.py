@@ -38,7 +38,7 @@ OTHERS = {
         "hearth.cluster.driver.reports.reports.Shown",
         "hearth.cluster.driver.reports.reports.Report",
     ),
-    "hearth.data": ("hearth.data.image.image", "hearth.data.image.ImageTransform"),
+    "hearth.data": ("hearth.data.image.ImageTransform",),
 }
 # Public modules of a package whose own file names nothing.
 MODULES = {

@@ -77,9 +77,7 @@ def cause_line(text: str) -> str:
 def start_line(text: str) -> str:
     """One line about a session that could not be started."""
     if "stopped SparkContext" in text:  # Spark's log has the reason
-        return (
-            "its master did not accept the application: check that it runs, and its address"
-        )
+        return "its master did not accept the application: check that it runs, and its address"
     if "Java gateway process exited" in text:
         return "its JVM ended while it started, with the message above: check --master and --conf"
     return cause_line(text)
