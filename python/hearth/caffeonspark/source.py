@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -114,10 +115,10 @@ class Source:
         Raises:
             FlagError: a required one is missing.
         """
-        if self.layer["type"] == "MemoryData":
-            needed, optional = _IMAGE_COLUMNS[:2], _IMAGE_COLUMNS[2:]
-        else:
-            needed = tuple(top["name"] for top in self.parameter.get("top", []))
+        needed: Sequence[str] = _IMAGE_COLUMNS[:2]
+        optional: Sequence[str] = _IMAGE_COLUMNS[2:]
+        if self.layer["type"] != "MemoryData":
+            needed = [top["name"] for top in self.parameter.get("top", [])]
             optional = ("id", "SampleID")
         for name in needed:
             if name not in available:

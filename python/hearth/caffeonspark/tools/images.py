@@ -42,7 +42,7 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
     rows = lines.select("value", sql.col("value").rlike(pattern).alias("whole"), *parts)
     number = sql.expr("try_cast(label as int)")
     is_odd = number.isNull() & sql.lit(fields == 3)
-    seen = rows.select(
+    seen: Any = rows.select(
         sql.count("*").alias("count"),
         sql.first(sql.when(~sql.col("whole"), sql.col("value")), ignorenulls=True).alias("bad"),
         sql.first(sql.when(is_odd, sql.struct("name", "label")), ignorenulls=True).alias("odd"),
