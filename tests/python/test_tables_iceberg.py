@@ -66,7 +66,7 @@ def test_a_table_is_given_by_its_folder_or_its_metadata_file(table, tmp_path):
     folder = table.location().removeprefix("file://")
     for uri in (table.metadata_location, table.metadata_location.removeprefix("file://")):
         assert ids(data.iceberg(uri).pin()) == list(range(100))
-    with pytest.raises(ValueError, match=r"has no metadata/version-hint.text, so that only its"):
+    with pytest.raises(ValueError, match=r"has no metadata/version-hint.text, so only its"):
         data.iceberg(folder).pin()
     write_hint(Path(folder), table.metadata_location)
     assert ids(data.iceberg(folder).pin()) == list(range(100))
