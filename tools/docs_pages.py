@@ -38,7 +38,7 @@ OTHERS = {
         "hearth.cluster.driver.reports.reports.Shown",
         "hearth.cluster.driver.reports.reports.Report",
     ),
-    "hearth.data": ("hearth.data.image.image", "hearth.data.image.ImageTransform"),
+    "hearth.data": ("hearth.data.image.ImageTransform",),
 }
 # Public modules of a package whose own file names nothing.
 MODULES = {
@@ -61,8 +61,9 @@ def public_names(package: str) -> list[tuple[str, str]]:
     """(name, module that defines it) for each name in a package's `_HOMES`."""
     init = ROOT / "python" / Path(*package.split(".")) / "__init__.py"
     text = init.read_text(encoding="utf-8") if init.exists() else ""  # a module lists none
-    found = re.findall(r'^    "(\w+)": "([\w.]+)",', text, re.MULTILINE)
-    return [(name, package + home if home[0] == "." else home) for name, home in found]
+    found = re.findall(r'^    "([\w.]+)": ("[\w "\n]+"),', text, re.MULTILINE)
+    whole = [(package + home if home[0] == "." else home, names) for home, names in found]
+    return [(name, home) for home, names in whole for name in re.findall(r"\w+", names)]
 
 
 def api_page(package: str) -> str:

@@ -17,15 +17,18 @@ __all__ = ["HearthError", "__version__"]
 
 def on_demand(
     package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's __getattr__ and __dir__, by which importing it loads nothing: a name's module is
-    imported when the name is asked for. `homes`: the modules by name; ".context" is the package's
-    own. Type checkers read the package's imports under TYPE_CHECKING instead.
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Lazy imports of a package: its __all__, and its __getattr__ and __dir__, which import a
+    name's module on first access.
+
+    `homes`: names, separated by spaces, by module; ".context" is the package's own. Type checkers
+    read the package's imports under TYPE_CHECKING instead.
     """
+    modules = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name], package), name)
+        return getattr(import_module(modules[name], package), name)
 
-    return get, lambda: sorted(homes)
+    return list(modules), get, lambda: sorted(modules)

@@ -26,7 +26,7 @@ class Start:
         self.watch = SimpleNamespace(failure=failure, committed=committed)
         self.watch.await_cause = lambda: failure
         self.watch.conclude = lambda failure: setattr(self.watch, "failure", failure)
-        self.coordinator, self.grows = None, ""
+        self.coordinator, self.scales_up = None, ""
         self.close = lambda wait_for_nodes: None
 
     def error(self):

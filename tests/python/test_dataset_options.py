@@ -85,3 +85,12 @@ def test_a_node_that_takes_no_rows_gets_an_error_at_once():
     nodes.handle({**plan, "owners": [0], "identity": ""}, [])
     with pytest.raises(ValueError, match="dataset 'train' was opened by a node whose role takes"):
         nodes.open("train")
+
+
+def test_a_missing_column_is_named_before_any_row_has_arrived():
+    nodes = NodeDatasets(["train"])
+    plan = {"op": "dataset_plan", "dataset": "train", "rank": 0, "world": 1, "columns": ["x", "y"]}
+    nodes.handle({**plan, "owners": [0], "identity": ""}, [])
+    assert nodes.open("train", ["y"]).name == "train"
+    with pytest.raises(ValueError, match=r"dataset 'train' has no column 'X': it has x, y .*case-"):
+        nodes.open("train", ["x", "X"])

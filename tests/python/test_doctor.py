@@ -199,15 +199,31 @@ def test_wrong_flags_are_refused(words, capsys):
     assert words[0] in capsys.readouterr().err
 
 
-def test_a_master_that_does_not_answer_is_one_line(monkeypatch, capsys):
-    def fails(given):
-        raise RuntimeError(
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
             "An error occurred while calling None.JavaSparkContext.\n"
             ": All masters are unresponsive\n"
-            "\tat java.base/java.lang.Thread.run(Thread.java:840)\n"
-        )
+            "\tat java.base/java.lang.Thread.run(Thread.java:840)\n",
+            "All masters are unresponsive",
+        ),
+        (
+            "An error occurred while calling None.JavaSparkContext.\n"
+            ": java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n",
+            "its master did not accept the application: check that it runs, and its address",
+        ),
+        (
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            "its JVM ended while it started, with the message above: check --master and --conf",
+        ),
+    ],
+)
+def test_a_session_that_does_not_start_is_one_line(monkeypatch, capsys, text, line):
+    def fails(given):
+        raise RuntimeError(text)
 
     monkeypatch.setattr(doctor_main, "_examine", fails)
     assert doctor_main.main(["--master", "spark://h:7077"]) == 1
     said = capsys.readouterr().err
-    assert said == "hearth doctor: Spark at spark://h:7077: All masters are unresponsive\n"
+    assert said == f"hearth doctor: Spark at spark://h:7077: {line}\n"

@@ -32,7 +32,7 @@ def test_descriptors_of_a_refused_message_are_closed(op, count):
     before = open_descriptors()
     with attached(server) as task, open("/dev/null") as file:
         task.send({"op": op, "entries": 0}, fds=[file.fileno()] * count)
-        assert f"{count} descriptors with '{op}'" in task.receive(5)[0]["error"]
+        assert f"got {count} descriptors with message '{op}'" in task.receive(5)[0]["error"]
         with pytest.raises((EOFError, OSError)):
             task.receive(5)
         server.close()

@@ -64,7 +64,7 @@ def test_a_process_set_waits_for_its_members_alone(group):
 
 def test_operations_that_wait_for_a_lost_rank_fail(group):
     group.submit(0, "x")
-    group.coordinator.lose(2, "was lost", True)
+    group.coordinator.remove(2, "was lost", True)
     group.submit(1, "y")
     group.coordinator.take(0, {"join": True})
     [x, join] = group.next_of(0, 2)
@@ -76,7 +76,7 @@ def test_operations_that_wait_for_a_lost_rank_fail(group):
 
 def test_a_rank_that_has_left_is_not_lost(group):
     group.submit(0, "x")
-    group.coordinator.lose(2, "has called shutdown() or ended", False)
+    group.coordinator.remove(2, "has called shutdown() or ended", False)
     [x] = group.next_of(0, 1)
     assert "gone" in x and not x["lost"]
 

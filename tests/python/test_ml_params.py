@@ -9,10 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from hearth.ml import KerasEstimator, TorchEstimator, TrainingSummary
+from hearth.ml import KerasEstimator, TorchEstimator, TrainingSummary, training_slots
 from hearth.ml.early_stop import EarlyStop
 from hearth.ml.training_slots import SlotQueue, exclusive_store, slots_of_trainings
-from hearth.spark import slots as spark_slots
 
 
 def function(**_):
@@ -160,7 +159,7 @@ def test_workers_that_hold_cores_leave_a_slot_to_the_rows(
 ):
     ordinary = 8 // int(conf.get("spark.task.cpus", "1"))
     monkeypatch.setattr(
-        spark_slots, "slots_now", lambda spark, kind: ordinary if kind is None else slots_of_kind
+        training_slots, "slots_now", lambda spark, kind: ordinary if kind is None else slots_of_kind
     )
     spark = SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: conf.get(key, default)))
     assert slots_of_trainings(spark, None if cpus is None else profile(cpus)) == found

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ["caffeonspark", "cluster", "ml", "tensorflow", "torch"]
+PACKAGES = ["caffeonspark", "cluster", "data", "ml", "tensorflow", "torch"]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -36,7 +36,8 @@ def test_a_package_lists_its_public_names_alone_and_tells_type_checkers_their_ho
     assert dir(found) == sorted(found.__all__)
     homes = {
         name: home if home[0] != "." else f"hearth.{package}{home}"
-        for name, home in found._HOMES.items()
+        for home, names in found._HOMES.items()
+        for name in names.split()
     }
     assert typed(f"hearth.{package}") == homes
 

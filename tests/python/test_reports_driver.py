@@ -331,7 +331,7 @@ def test_an_unresponsive_mlflow_server_does_not_end_the_training(monkeypatch, ca
             pass
         mlflow_run.log_model(lambda: {"model.keras": b"weights"})
         for what in ("figures", "the model"):
-            assert f"MLflow has not taken {what} of run r1 within 0.05 s" in caplog.text
+            assert f"MLflow did not accept {what} of run r1 within 0.05 s" in caplog.text
     finally:
         answer.set()
 
@@ -341,7 +341,7 @@ def test_a_server_of_mlflow_that_fails_is_one_warning(monkeypatch, caplog):
     monkeypatch.setattr(mlflow_run, "_PERIOD_S", 0.01)
     with Cluster(params={"lr": 0.5}) as cluster:
         cluster.note(0, at(3, loss=0.25))
-    assert caplog.text.count("MLflow did not take") == 1 and "no server" in caplog.text
+    assert caplog.text.count("MLflow rejected") == 1 and "no server" in caplog.text
     assert cluster.rows()
 
 

@@ -19,10 +19,9 @@ class Phase(enum.IntEnum):
 
 
 def carried(value, context=CONTEXT):
-    events = []
-    results.give(context, value, events.append)
-    assert all(event["event"] == "value" for event in events)
-    return [event["piece"] for event in events]
+    pieces = []
+    results.give(context, value, lambda data: pieces.extend(results.pieces(data)))
+    return pieces
 
 
 def back(value):

@@ -230,5 +230,5 @@ def test_a_partition_value_of_another_type_is_named(tmp_path):
     known = {"Provider": "parquet", "Location": "/x", "Partition Provider": "Catalog"}
     where = {"day=today/n=1": f"{tmp_path}/t"}
     source = data.table("t").pin(Session(t=(known, COLUMNS, where)))
-    with pytest.raises(ValueError, match="day=today, which is no date32"):
+    with pytest.raises(ValueError, match="day=today, which is not a date32"):
         read(source)

@@ -112,8 +112,8 @@ def refused(spark: SparkSession) -> list[str]:
     spark.sql("create table shop.texts (a string) using csv")
     spark.sql("create view shop.seen as select * from shop.flat_parquet")
     wanted = {
-        "shop.texts": "is of csv, which ranks do not read",
-        "shop.seen": "is of view, which ranks do not read",
+        "shop.texts": "is of csv, which ranks cannot read",
+        "shop.seen": "is of view, which ranks cannot read",
         "shop.none": "Spark has no table shop.none",
         "/tmp/x": "it is not a table name",
     }

@@ -185,7 +185,7 @@ def test_rows_that_cannot_be_fed_are_an_error_in_one_line(spark, tmp_path):
         with pytest.raises(TypeError, match=r"inference\(\) takes a DataFrame or an RDD"):
             nodes.inference([1])
         nodes.train(spark.range(10))
-    with pytest.raises(cluster.ClusterError, match=r"the cluster has ended: feed it before"):
+    with pytest.raises(cluster.ClusterError, match=r"the cluster has ended: call train"):
         nodes.train(spark.range(10))
 
 

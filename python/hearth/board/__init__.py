@@ -1,1 +1,1 @@
-"""The board of a training: figures in event files, on a live page and in a report."""
+"""Shows a training: metrics in event files, on a live page and in a report."""

@@ -1,4 +1,4 @@
-"""A training in MLflow, where the driver has imported it and a run is active."""
+"""Records a training in MLflow if the driver has imported it and a run is active."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 Point = tuple[float, int, str, float]
 T = TypeVar("T")
 
-# Of one request, as MLflow's servers take them.
+# Limits of one MLflow request.
 _METRICS, _PARAMS = 1000, 100
 _LONGEST_PARAM = 500
 _PERIOD_S = 1.0
@@ -32,7 +32,7 @@ _FOREIGN = re.compile(r"[^\w\-. /]")
 class MlflowRun:
     """Sends params and metrics to one run, in a separate thread. Any thread may use it.
 
-    A server that fails never ends a training: there is a warning, once.
+    Errors of the server are logged once, and do not end the training.
     """
 
     def __init__(self, mlflow: Any, run_id: str):
@@ -45,7 +45,7 @@ class MlflowRun:
         self._thread.start()
 
     def params(self, values: Mapping[str, Any]) -> None:
-        """Logs params; those that the run has with another value stay as they are."""
+        """Logs params; existing ones with other values are kept."""
         for name, value in values.items():
             self._queue.put(("param", (_key(name), str(value)[:_LONGEST_PARAM])))
 
@@ -55,7 +55,7 @@ class MlflowRun:
             self._queue.put(("metric", (_key(name), value, int(at * 1000), step)))
 
     def close(self) -> None:
-        """Sends what is left, for a limited time."""
+        """Sends queued values; waits at most _END_S."""
         self._queue.put(None)
         _await(self._thread, _END_S, f"figures of run {self._run_id}")
 
@@ -85,29 +85,28 @@ class MlflowRun:
         try:
             self._client.log_batch(self._run_id, **logged)
         except Exception as error:
-            # MLflow takes none of a batch with a param that the run has with another value.
+            # MLflow rejects a whole batch if the run has a param with another value.
             known = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"
             if known and len(params := logged.get("params", ())) > 1:
                 for each in params:
                     self._try(params=[each])
             elif not self._warned:
                 logger.warning(
-                    "MLflow did not take %s of run %s, and perhaps more later: %s",
+                    "MLflow rejected %s of run %s; later values may be missing, too: %s",
                     " and ".join(logged), self._run_id, error,
                 )  # fmt: skip
                 self._warned = True
 
 
 def active_run() -> MlflowRun | None:
-    """The run that is active in this thread; None where there is none. Imports nothing."""
+    """The active run of this thread, if any. Imports nothing."""
     return _of_active_run(MlflowRun)
 
 
 def log_model(files: Callable[[], Mapping[str, bytes]]) -> None:
-    """Logs a model to the run that is active in this thread, as artifacts in its folder `model`.
+    """Logs a model to the active run of this thread, if any, as artifacts in its folder `model`.
 
-    `files` gives their contents by name, and is called where there is a run. What fails is a
-    warning, as is a server that takes too long.
+    `files` returns their contents by name. Errors and timeouts are logged as warnings.
     """
     _of_active_run(partial(_upload, files))
 
@@ -122,7 +121,7 @@ def _upload(files: Callable[[], Mapping[str, bytes]], mlflow: Any, run_id: str) 
                     Path(folder, name).write_bytes(data)
                 client.log_artifacts(run_id, folder, "model")
         except Exception as error:
-            logger.warning("MLflow did not take the model of run %s: %s", run_id, error)
+            logger.warning("MLflow rejected the model of run %s: %s", run_id, error)
 
     thread = threading.Thread(target=upload, name="hearth-mlflow-model", daemon=True)
     thread.start()
@@ -133,7 +132,7 @@ def _await(thread: threading.Thread, limit_s: float, what: str) -> None:
     thread.join(limit_s)
     if thread.is_alive():
         logger.warning(
-            "MLflow has not taken %s within %g s, and may never: see whether its server answers",
+            "MLflow did not accept %s within %g s: check that its server responds",
             what, limit_s,
         )  # fmt: skip
 
@@ -145,12 +144,12 @@ def _of_active_run(act: Callable[[Any, str], T]) -> T | None:
     try:
         run = mlflow.active_run()
         return None if run is None else act(mlflow, run.info.run_id)
-    except Exception as error:  # a module that is half imported, or another of that name
+    except Exception as error:  # partly imported, or another module of that name
         logger.warning("nothing is logged to the active run of MLflow: %s", error)
         return None
 
 
 def _key(name: str) -> str:
-    """A name as MLflow takes it: a normalized relative path."""
+    """A valid MLflow name: a normalized relative path."""
     path = posixpath.normpath(_FOREIGN.sub("_", name[:250]).strip("/ ."))
     return path.strip("/ .") or "_"

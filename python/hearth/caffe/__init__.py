@@ -17,30 +17,12 @@ except ImportError as error:
         f"hearth.caffe needs the compiled engine: pip install 'hearth-spark[caffe]' ({error})"
     ) from error
 
-from hearth.caffe import coord_map, draw, io, net_spec, proto
+from hearth.caffe import coord_map, draw, io, modes, net_spec, proto
 from hearth.caffe.alias import warn_of_another_caffe
 from hearth.caffe.classifier import Classifier
 from hearth.caffe.detector import Detector
 from hearth.caffe.layer import Layer
-from hearth.caffe.modes import (
-    NCCL,
-    TEST,
-    TRAIN,
-    Timer,
-    has_nccl,
-    init_log,
-    layer_type_list,
-    log,
-    set_device,
-    set_mode_cpu,
-    set_mode_gpu,
-    set_multiprocess,
-    set_random_seed,
-    set_solver_count,
-    set_solver_rank,
-    solver_count,
-    solver_rank,
-)
+from hearth.caffe.modes import *  # noqa: F403
 from hearth.caffe.net import Net
 from hearth.caffe.net_spec import NetSpec, layers, params, to_proto
 from hearth.caffe.solver import (
@@ -59,9 +41,6 @@ warn_of_another_caffe()
 __version__ = "1.0.0"
 
 __all__ = [
-    "NCCL",
-    "TEST",
-    "TRAIN",
     "AdaDeltaSolver",
     "AdaGradSolver",
     "AdamSolver",
@@ -73,28 +52,15 @@ __all__ = [
     "NetSpec",
     "RMSPropSolver",
     "SGDSolver",
-    "Timer",
     "__version__",
     "coord_map",
     "draw",
     "get_solver",
-    "has_nccl",
-    "init_log",
     "io",
-    "layer_type_list",
     "layers",
-    "log",
     "net_spec",
     "params",
     "proto",
-    "set_device",
-    "set_mode_cpu",
-    "set_mode_gpu",
-    "set_multiprocess",
-    "set_random_seed",
-    "set_solver_count",
-    "set_solver_rank",
-    "solver_count",
-    "solver_rank",
     "to_proto",
+    *modes.__all__,
 ]

@@ -9,13 +9,10 @@ import warnings
 from pathlib import Path
 
 # The folder python/caffe.
-OUR_FILES = frozenset(
-    f"{name}.py"
-    for name in (
-        "__init__", "_caffe", "classifier", "coord_map", "detector", "draw", "io", "net_spec",
-        "pycaffe",
-    )
-) | {"proto"}  # fmt: skip
+OUR_FILES = {
+    "__init__.py", "_caffe.py", "classifier.py", "coord_map.py", "detector.py", "draw.py", "io.py",
+    "net_spec.py", "proto", "pycaffe.py",
+}  # fmt: skip
 _REMEDY = "write `import hearth.caffe as caffe`, or uninstall the other and reinstall hearth-spark"
 
 

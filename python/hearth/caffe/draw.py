@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hearth.caffe import proto
 from hearth.caffe.modes import phase_name
 from hearth.errors import invalid
 from hearth.native._core import message_schema
@@ -27,9 +28,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # For programs that use caffe.draw.caffe_pb2. Imported on demand, as it needs protobuf.
     if name == "caffe_pb2":
-        from hearth.caffe.proto import caffe_pb2
-
-        return caffe_pb2
+        return proto.caffe_pb2
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hearth.caffe import proto
 from hearth.caffe.resize import resize_image
 from hearth.errors import invalid
 from hearth.native import _caffe
@@ -181,9 +182,7 @@ class Transformer:
 def __getattr__(name: str) -> Any:
     # For programs that use caffe.io.caffe_pb2. Imported on demand, as it needs protobuf.
     if name == "caffe_pb2":
-        from hearth.caffe.proto import caffe_pb2
-
-        return caffe_pb2
+        return proto.caffe_pb2
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -205,9 +204,7 @@ def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
 
 def array_to_blobproto(arr: np.ndarray, diff: np.ndarray | None = None) -> Any:
     """A BlobProto with the array's shape and values, and a gradient if given."""
-    from hearth.caffe.proto import caffe_pb2
-
-    blob = caffe_pb2.BlobProto()
+    blob = proto.caffe_pb2.BlobProto()
     blob.shape.dim.extend(np.shape(arr))
     blob.data.extend(np.asarray(arr, np.float32).ravel().tolist())
     if diff is not None:
@@ -217,18 +214,15 @@ def array_to_blobproto(arr: np.ndarray, diff: np.ndarray | None = None) -> Any:
 
 def arraylist_to_blobprotovector_str(arraylist: Sequence[np.ndarray]) -> bytes:
     """Several arrays as the bytes of a BlobProtoVector."""
-    from hearth.caffe.proto import caffe_pb2
-
-    vector = caffe_pb2.BlobProtoVector()
+    vector = proto.caffe_pb2.BlobProtoVector()
     vector.blobs.extend([array_to_blobproto(array) for array in arraylist])
     return vector.SerializeToString()
 
 
 def blobprotovector_str_to_arraylist(data: bytes) -> list[np.ndarray]:
     """The arrays of a BlobProtoVector's bytes."""
-    from hearth.caffe.proto import caffe_pb2
-
-    return [blobproto_to_array(blob) for blob in caffe_pb2.BlobProtoVector.FromString(data).blobs]
+    vector = proto.caffe_pb2.BlobProtoVector.FromString(data)
+    return [blobproto_to_array(blob) for blob in vector.blobs]
 
 
 def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
@@ -237,11 +231,9 @@ def array_to_datum(arr: np.ndarray, label: int | None = None) -> Any:
     Raises:
         ValueError: the array does not have three axes.
     """
-    from hearth.caffe.proto import caffe_pb2
-
     if np.ndim(arr) != 3:
         raise invalid(f"a Datum holds (channels, height, width), found {np.shape(arr)}")
-    datum = caffe_pb2.Datum()
+    datum = proto.caffe_pb2.Datum()
     datum.channels, datum.height, datum.width = arr.shape
     if arr.dtype == np.uint8:
         datum.data = arr.tobytes()
@@ -272,13 +264,8 @@ def transformer_for(
     name = net.inputs[0]
     transformer = Transformer({name: net.blobs[name].data.shape})
     transformer.set_transpose(name, (2, 0, 1))
-    given: list[tuple[Callable[[str, Any], None], Any]] = [
-        (transformer.set_mean, mean),
-        (transformer.set_input_scale, input_scale),
-        (transformer.set_raw_scale, raw_scale),
-        (transformer.set_channel_swap, channel_swap),
-    ]
-    for set_it, value in given:
+    given = {"mean": mean, "input_scale": input_scale, "raw_scale": raw_scale}
+    for what, value in {**given, "channel_swap": channel_swap}.items():
         if value is not None:
-            set_it(name, value)
+            getattr(transformer, f"set_{what}")(name, value)
     return transformer

@@ -181,10 +181,6 @@ def layer_type_list() -> list[str]:
     return _caffe.layer_types()
 
 
-def _read_environment() -> None:
-    level = os.environ.get("GLOG_minloglevel", "")  # noqa: SIM112
-    if level.isdigit():
-        init_log(int(level))
-
-
-_read_environment()
+_level = os.environ.get("GLOG_minloglevel", "")  # noqa: SIM112
+if _level.isdigit():
+    init_log(int(_level))

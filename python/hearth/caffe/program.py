@@ -2,8 +2,7 @@
 
     python -m hearth.caffe.program train --solver=solver.prototxt
 
-`hearth train`, `test`, `time` and `extract_features`, and tasks of a Spark job, call it
-automatically.
+`hearth train`, `test`, `time` and `extract_features`, and tasks of a Spark job, do so themselves.
 """
 
 from __future__ import annotations

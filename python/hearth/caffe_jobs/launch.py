@@ -18,6 +18,7 @@ from hearth.caffe_jobs.live_events import LiveEvents
 from hearth.caffe_jobs.plan import Plan, assign_files, pinned
 from hearth.caffe_jobs.rank_task import RankSpec, result_schema, run_rank
 from hearth.caffe_jobs.run_name import run_name
+from hearth.errors import HearthError
 from hearth.native.failure import Failure
 from hearth.rows.rank_rows import launch_conf, rank_rows
 from hearth.spark import preflight
@@ -109,8 +110,6 @@ def _generations(
     max_restarts: int,
 ) -> Event:
     """Runs attempts until one ends without a lost rank."""
-    from hearth import HearthError
-
     notify = partial(_report_waiting, on_event)
     profile = task_profile(spark.conf.get)
     restarts = Restarts(spark, plan.world, max_restarts, notify, profile)
@@ -195,8 +194,6 @@ class _Attempt:
         replace_silent(self._spark, self._job.tag)
 
     def _watch(self, on_event: Callable[[Event], None]) -> Event:
-        from hearth import HearthError
-
         result, drained = None, False
         notify = partial(_report_waiting, on_event)
         slots = SlotWait(self._spark, self._plan.world, notify, profile=self._access.profile)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffe_jobs.remote_files import RemotePlan
+from hearth.errors import HearthError
 from hearth.sources.rank_rows import RankRows
 from hearth.spark.executors import rank_hosts
 
@@ -52,8 +53,6 @@ def assign_files(spark: SparkSession, plan: Plan, on_event: Callable[[Event], No
 
 def pinned(spark: SparkSession, files: dict[str, RankRows]) -> dict[str, RankRows]:
     """The same with a snapshot of the file lists; raises HearthError if they cannot be read."""
-    from hearth import HearthError
-
     try:
         return {name: rows.pin(spark) for name, rows in files.items()}
     except HearthError:

@@ -7,7 +7,10 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
 from hearth.caffe_jobs.trainer_process import (
@@ -19,10 +22,6 @@ from hearth.caffe_jobs.trainer_process import (
 from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.rows.invalid_rows import POSITION, Tally
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 # An idle worker releases the net's memory after this time.
 _IDLE_S = 30.0
@@ -80,8 +79,6 @@ class Predictor:
         Raises:
             RankError: the trainer failed.
         """
-        import pyarrow as pa
-
         feed_error: list[BaseException] = []
         feeder = threading.Thread(
             target=self._feed, args=(batches, feed_error), name="hearth-feeder", daemon=True
@@ -186,7 +183,6 @@ def features_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Itera
     Without an accumulator the invalid rows follow, one row each, with their position among them
     and no values.
     """
-    import pyarrow as pa
     from pyspark import TaskContext
 
     blobs = spec.job["features"]
@@ -220,8 +216,6 @@ def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator
     The first record has no blob: its `rows` counts all rows read, including invalid ones, and its
     `names` lists the first invalid ones.
     """
-    import pyarrow as pa
-
     sums: dict[str, np.ndarray] = {}
     rows = 0
     tally = Tally()
@@ -246,7 +240,5 @@ def means_task(spec: PredictSpec, batches: Iterator[pa.RecordBatch]) -> Iterator
 
 def _sum_lists(column: pa.ListArray) -> np.ndarray:
     """Element-wise float64 sum of equally long lists: [rows] x list[n] -> [n]."""
-    import numpy as np
-
     values = column.flatten().to_numpy(zero_copy_only=False)
     return values.reshape(len(column), -1).sum(axis=0, dtype=np.float64)

@@ -9,6 +9,8 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hearth.caffe_jobs.live_events import EventSender, Listener
 from hearth.caffe_jobs.recorded_events import RecordedEvents
 from hearth.caffe_jobs.remote_files import RemoteFiles, RemotePlan
@@ -20,7 +22,6 @@ from hearth.spark.addresses import address_of, address_towards, bare
 from hearth.spark.ports import COORDINATOR, coordinator_ports
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark import BarrierTaskContext
     from pyspark.sql.types import StructType
 
@@ -64,7 +65,6 @@ def run_rank(spec: RankSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     Raises:
         RankError: this rank's trainer, or the first one of the cluster, failed.
     """
-    import pyarrow as pa
     from pyspark import BarrierTaskContext
 
     from hearth.native._core import RingWriter

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hearth.caffe_jobs.trainer_process import Event, stream_of
 from hearth.files.local_folders import spill_folder
 from hearth.rows.file_reader import STALL_TIMEOUT_S
 from hearth.sources.rank_rows import RankRows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark import BarrierTaskContext
 
 # A trainer reads streamed rows as it needs them, with long pauses. Its death is noticed at
@@ -159,8 +160,6 @@ def split_streams(
     batches: Iterable[pa.RecordBatch], names: tuple[str, ...]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Splits rows by stream: of two struct columns, exactly one is set in every row."""
-    import pyarrow as pa
-
     for batch in batches:
         if len(names) == 1:
             yield names[0], batch

@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING
 from hearth import on_demand
 
 if TYPE_CHECKING:
-    from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
-    from hearth.caffeonspark.config import Config
-    from hearth.caffeonspark.data_source import DataSource
-    from hearth.caffeonspark.flags import FlagError
-    from hearth.caffeonspark.source import Source
-
-__all__ = ["CaffeOnSpark", "Config", "DataSource", "FlagError", "Source"]
+    from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark as CaffeOnSpark
+    from hearth.caffeonspark.config import Config as Config
+    from hearth.caffeonspark.data_source import DataSource as DataSource
+    from hearth.caffeonspark.flags import FlagError as FlagError
+    from hearth.caffeonspark.source import Source as Source
 
 _HOMES = {
-    "CaffeOnSpark": ".caffe_on_spark",
-    "Config": ".config",
-    "DataSource": ".data_source",
-    "FlagError": ".flags",
-    "Source": ".source",
+    ".caffe_on_spark": "CaffeOnSpark",
+    ".config": "Config",
+    ".data_source": "DataSource",
+    ".flags": "FlagError",
+    ".source": "Source",
 }
 # The program must handle Ctrl-C before it loads anything large.
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -22,6 +22,7 @@ from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.history import SCHEMA, History, Row
 from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.source import Source
+from hearth.errors import HearthError
 from hearth.files.uri import local_path
 from hearth.native import _core
 from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
@@ -114,9 +115,9 @@ class CaffeOnSpark:
         self._check_invalid_rows(source.conf, replace(add_up(parts), count=given - used))
         means: dict[str, list[float]] = {}
         for name in dict.fromkeys(row.blob for row in sums):
-            parts = [row for row in sums if row.blob == name]
-            total = sum(part.rows for part in parts)
-            columns = zip(*(part.sums for part in parts), strict=True)
+            found = [row for row in sums if row.blob == name]
+            total = sum(row.rows for row in found)
+            columns = zip(*(row.sums for row in found), strict=True)
             means[name] = [sum(column) / total for column in columns]
         return means
 
@@ -168,7 +169,7 @@ class CaffeOnSpark:
 
     def _launch(self, conf: Config, sources: dict[str, Source], validate: bool) -> dict[str, Any]:
         if conf.log_histograms and not conf.log_dir:
-            raise FlagError("-logHistograms writes to -logDir's file: set -logDir, too")
+            raise FlagError("-logHistograms writes to -logDir's file: also set -logDir")
         job = train_job(conf, validate, FlagFiles.of(self._spark))
         files, frames = {}, {}
         for name, source in sources.items():
@@ -188,14 +189,16 @@ class CaffeOnSpark:
             watched(self._record(shown), title, conf.log_dir, conf.ui) as on_event,
         ):
             on_event.params({**described_solver(conf.solver), "workers": conf.cluster_size})
-            versions, known = [], {}
+            versions: list[str] = []
+            known: dict[str, Any] = {}
             for name, each in sources.items():
                 uri = each.uri if each.given is None else ""
                 found = described(name, uri, files.get(name) or frames[name])
                 versions.append(f"{name}: {found[f'dataset.{name}.version']}")
                 on_event.params(found)
                 known |= found
-                if name in files and getattr(files[name].source, "version", ""):
+                read: Any = files[name].source if name in files else None
+                if getattr(read, "version", ""):
                     text = f"{name} reads {found[f'dataset.{name}.version']} of {each.uri}"
                     on_event({"event": "log", "level": "I", "text": text})
             plan = launch.Plan(conf.cluster_size, job, files, frames, "; ".join(versions), remote)
@@ -235,8 +238,6 @@ class CaffeOnSpark:
 
     def _check_invalid_rows(self, conf: Config, found: InvalidRows) -> None:
         """Reports the invalid rows of a test or of features, summed over all partitions."""
-        from hearth import HearthError
-
         bad = found.count
         if not bad:
             return

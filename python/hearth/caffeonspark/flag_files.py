@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hearth.caffeonspark.flags import FlagError
+from hearth.errors import HearthError
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.uri import default_file_system, is_remote, local_path, scheme, serving
 from hearth.spark.dynamic_allocation import refuse_for_ranks
@@ -50,8 +51,6 @@ class FlagFiles:
 
     def model(self, flag: str, uri: str) -> str:
         """Like input(), for a model, which a training names by its format: NAME, or NAME.h5."""
-        from hearth import HearthError
-
         other = uri.removesuffix(".h5") if uri.endswith(".h5") else f"{uri}.h5"
         try:
             return self.input(flag, uri)

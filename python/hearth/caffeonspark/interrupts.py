@@ -59,7 +59,8 @@ def exit_with(status: int) -> NoReturn:
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.__stderr__):
         with suppress(OSError, ValueError):
-            stream.flush()
+            if stream is not None:
+                stream.flush()
     os._exit(INTERRUPTED)
 
 

@@ -57,7 +57,8 @@ def _user_sources(spark: SparkSession) -> Any:
     """The jar's class that finds sources; None without the jar."""
     from py4j.java_gateway import JavaPackage
 
-    own = spark._jvm.com.yahoo.ml.caffe.UserSource
+    jvm: Any = spark._jvm
+    own = jvm.com.yahoo.ml.caffe.UserSource
     return None if isinstance(own, JavaPackage) else own
 
 

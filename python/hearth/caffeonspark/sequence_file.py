@@ -32,7 +32,7 @@ def sequence_frame(spark: SparkSession, uri: str, partitions: int) -> DataFrame:
             "rows as Parquet there and use ImageDataFrame"
         )
     try:
-        pairs = spark.sparkContext.sequenceFile(uri, _BYTES, _BYTES, minSplits=partitions)
+        pairs: Any = spark.sparkContext.sequenceFile(uri, _BYTES, _BYTES, minSplits=partitions)
     except Exception as error:  # from the JVM: no such path, another format
         raise FlagError(f"{uri} cannot be read as a SequenceFile: {_reason(error)}") from error
     return spark.createDataFrame(pairs.map(partial(_row, uri)), SCHEMA, verifySchema=False)

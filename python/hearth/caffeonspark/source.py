@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from hearth.caffeonspark.config import Config
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.sequence_file import sequence_frame
 from hearth.caffeonspark.unlabelled import with_unread_columns
+from hearth.errors import HearthError
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import library_knows
 from hearth.files.table_folders import DATA_FORMATS, find_table
@@ -113,10 +115,10 @@ class Source:
         Raises:
             FlagError: a required one is missing.
         """
-        if self.layer["type"] == "MemoryData":
-            needed, optional = _IMAGE_COLUMNS[:2], _IMAGE_COLUMNS[2:]
-        else:
-            needed = tuple(top["name"] for top in self.parameter.get("top", []))
+        needed: Sequence[str] = _IMAGE_COLUMNS[:2]
+        optional: Sequence[str] = _IMAGE_COLUMNS[2:]
+        if self.layer["type"] != "MemoryData":
+            needed = [top["name"] for top in self.parameter.get("top", [])]
             optional = ("id", "SampleID")
         for name in needed:
             if name not in available:
@@ -179,8 +181,6 @@ class Source:
     def _pinned(self) -> FileSource | None:
         """The files with all columns, if ranks can read them; else None. A reason that does not
         follow from the layer is logged."""
-        from hearth import HearthError
-
         kind = self.kind if self.kind == "SeqImageDataSource" else self.file_format
         here = self._is_here
         by_ranks = kind in _FORMATS or kind in _TABLES
@@ -286,8 +286,6 @@ class Source:
 
     def _database(self) -> FileSource:
         """The current database. Raises FlagError."""
-        from hearth import HearthError
-
         if not self._is_here and (self.kind != "LMDB" or not self._is_of_core()):
             raise FlagError(
                 f"{self.uri}: {'an' if self.kind == 'LMDB' else 'a'} {self.kind} is read in place, "

@@ -13,7 +13,8 @@ from typing import IO, Any
 
 from hearth.checkpoints.seal import MOST_SEAL_BYTES, SEAL, Damaged, Part, Seal, SealedFile
 from hearth.errors import AbortedError
-from hearth.files.file_system import FileSystem, Output, file_refusal, files_of
+from hearth.files.file_system import file_refusal, files_of
+from hearth.files.interface import FileSystem, Output
 from hearth.files.local_folders import spill_folder
 from hearth.files.uri import local_path
 

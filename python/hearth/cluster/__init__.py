@@ -28,15 +28,10 @@ if TYPE_CHECKING:
     from hearth.cluster.node.data_feed import DataFeed as DataFeed
 
 _HOMES = {
-    "Cluster": ".driver.cluster",
-    "run": ".driver.cluster",
-    "NodeContext": ".node.context",
-    "DataFeed": ".node.data_feed",
-    "ClusterError": ".errors",
-    "FeedTimeoutError": ".errors",
-    "NodeError": ".errors",
-    "ReservationTimeoutError": ".errors",
+    ".driver.cluster": "Cluster run",
+    ".node.context": "NodeContext",
+    ".node.data_feed": "DataFeed",
+    ".errors": "ClusterError FeedTimeoutError NodeError ReservationTimeoutError",
 }
-__all__ = [*_HOMES]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)

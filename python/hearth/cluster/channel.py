@@ -95,7 +95,8 @@ class Channel:
             for fd in fds:
                 os.close(fd)
             raise invalid(
-                f"{len(fds)} descriptors with '{message.get('op')}', at most {descriptors} allowed"
+                f"got {len(fds)} descriptors with message '{message.get('op')}', expected "
+                f"{descriptors}"
             )
         return received
 

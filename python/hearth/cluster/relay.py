@@ -43,14 +43,14 @@ class RingMemory:
         self._lock = threading.Lock()
         self._free = limit
 
-    def take(self, least: int) -> int:
+    def allocate(self, least: int) -> int:
         """The size of a new ring: a part of the free memory, but at least `least`."""
         with self._lock:
             size = min(RING_BYTES, max(least, self._free // 16))
             self._free -= size
             return size
 
-    def give_back(self, size: int) -> None:
+    def free(self, size: int) -> None:
         """Makes `size` bytes available again."""
         with self._lock:
             self._free += size
@@ -75,19 +75,19 @@ def at_node(sock: socket.socket) -> socket.socket:
     """Starts a node's relay for a remote connection; returns a local one."""
     from hearth.native._core import RingReader, RingWriter
 
-    taken: list[tuple[RingMemory, int]] = []
+    allocated: list[tuple[RingMemory, int]] = []
 
-    def take(memory: RingMemory, least: int) -> int:
-        taken.append((memory, memory.take(least)))
-        return taken[-1][1]
+    def allocate(memory: RingMemory, least: int) -> int:
+        allocated.append((memory, memory.allocate(least)))
+        return allocated[-1][1]
 
-    def give_back() -> None:
-        for memory, size in taken:
-            memory.give_back(size)
+    def free() -> None:
+        for memory, size in allocated:
+            memory.free(size)
 
     def rings(local: Channel) -> tuple[Any, Any]:
-        results = RingReader(take(_results_memory, _LEAST_RESULTS_BYTES))
-        rows = RingWriter(take(_rows_memory, _LEAST_ROWS_BYTES))
+        results = RingReader(allocate(_results_memory, _LEAST_RESULTS_BYTES))
+        rows = RingWriter(allocate(_rows_memory, _LEAST_ROWS_BYTES))
         local.send({"op": "rings"}, fds=(*rows.fds(), *results.fds()))
         rows.close_child_fds()
         results.close_child_fds()
@@ -95,7 +95,7 @@ def at_node(sock: socket.socket) -> socket.socket:
 
     remote = Channel(sock)
     local, node = _pair()
-    relay = _Relay(remote, local, rings, to_task=remote, at_end=give_back)
+    relay = _Relay(remote, local, rings, to_task=remote, at_end=free)
     return socket.socket(fileno=_start(relay, node).detach())
 
 
@@ -124,8 +124,8 @@ class _Relay:
         to_task: Channel,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._far = remote
-        self._near = local
+        self._remote = remote
+        self._local = local
         self._rings = rings
         self._to_task = to_task
         self._at_end = at_end
@@ -135,18 +135,18 @@ class _Relay:
         threads: list[threading.Thread] = []
         try:
             with self._ending():
-                source, sink = self._opened = self._rings(self._near)
+                source, sink = self._opened = self._rings(self._local)
                 for target, ring in ((self._send_rows, source), (self._receive, sink)):
                     thread = threading.Thread(target=target, args=(ring,), daemon=True)
                     thread.start()
                     threads.append(thread)
                 while True:
-                    self._far.send(self._near.receive()[0])
+                    self._remote.send(self._local.receive()[0])
         finally:
             for thread in threads:
                 thread.join()
-            self._far.close()
-            self._near.close()
+            self._remote.close()
+            self._local.close()
             self._opened = ()
             self._at_end()
 
@@ -162,8 +162,8 @@ class _Relay:
             with suppress(OSError):
                 self._to_task.send({"error": text})
         finally:
-            self._far.end()
-            self._near.end()
+            self._remote.end()
+            self._local.end()
             for ring in self._opened:
                 ring.close()
 
@@ -173,9 +173,9 @@ class _Relay:
             while (entry := source.next(_FOREVER_S))[0] != "end":
                 if entry[0] == "batch":
                     rows = _as_stream(entry[1])
-                    self._far.send({"op": "rows", "bytes": len(rows)}, data=rows)
+                    self._remote.send({"op": "rows", "bytes": len(rows)}, data=rows)
                 else:
-                    self._far.send({"op": "mark"})
+                    self._remote.send({"op": "mark"})
         except (OSError, RuntimeError):
             pass  # the writer closed its ring after rows were dropped, or died
         except Exception:
@@ -185,18 +185,18 @@ class _Relay:
     def _receive(self, sink: Any) -> None:
         with self._ending():
             while True:
-                message, _ = self._far.receive()
+                message, _ = self._remote.receive()
                 if message.get("op") == "rows":
                     self._pass_on(sink, message["bytes"])
                 elif message.get("op") == "mark":
                     sink.flush(_FOREVER_S)
                 else:
-                    self._near.send(message)
+                    self._local.send(message)
 
     def _pass_on(self, sink: Any, count: int) -> None:
         if not 0 < count <= _MAX_ROWS_BYTES:
             raise invalid(f"the other host announced {count} bytes of rows")
-        rows = _of_stream(self._far.receive_data(count))
+        rows = _of_stream(self._remote.receive_data(count))
         # A reader that needs no more rows sends a message; until then rows are dropped.
         with suppress(ConnectionError, RuntimeError):
             sink.write(rows, _FOREVER_S)

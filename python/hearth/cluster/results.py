@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 # The rendezvous carries at most a megabyte per message.
 _PIECE = 600_000
@@ -18,9 +20,20 @@ _ADVICE = (
 )
 
 
-def give(context: Any, value: Any, report: Callable[[dict[str, Any]], None]) -> None:
-    """Sends a main function's return value to the driver; if it is unsupported, the reason, as the
-    program may not need it. None is not sent."""
+def pieces(data: bytes) -> list[str]:
+    """The data as texts that fit into messages; joined() is the inverse."""
+    text = base64.b64encode(data).decode()
+    return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+
+
+def joined(parts: Iterable[str]) -> bytes:
+    """The data of pieces()."""
+    return base64.b64decode("".join(parts))
+
+
+def give(context: Any, value: Any, report: Callable[[bytes], None]) -> None:
+    """Reports a main function's return value to the driver; if it is unsupported, the reason, as
+    the program may not need it. None is not sent."""
     if value is None or not hasattr(context, "pack_result"):
         return
     try:
@@ -30,9 +43,7 @@ def give(context: Any, value: Any, report: Callable[[dict[str, Any]], None]) -> 
             raise TypeError(f"a {type(value).__name__} of {size}, more than {_MOST_BYTES >> 20} MB")
     except Exception as error:
         data = _REFUSED + str(error).encode(errors="replace")
-    text = base64.b64encode(data).decode()
-    for start in range(0, len(text), _PIECE):
-        report({"event": "value", "piece": text[start : start + _PIECE]})
+    report(data)
 
 
 def packed(value: Any, keep: Callable[[Any], int | None] = lambda _: None) -> bytes:
@@ -48,13 +59,13 @@ def unpacked(data: bytes, kept: Sequence[Any] = ()) -> Any:
     return _value(json.loads(data[1:]), kept)
 
 
-def received(rank: int, pieces: Sequence[str]) -> bytes:
+def received(rank: int, parts: Iterable[str]) -> bytes:
     """The bytes of pack_result() on a rank.
 
     Raises:
         TypeError: the value is unsupported.
     """
-    data = base64.b64decode("".join(pieces))
+    data = joined(parts)
     if data[:1] == _REFUSED:
         reason = data[1:].decode()
         raise TypeError(f"rank {rank}'s main function returned {reason}: {_ADVICE}")
@@ -89,8 +100,6 @@ def _plain(value: Any) -> Any:
 
 
 def _array(value: Any, keep: Callable[[Any], int | None]) -> Any:
-    import numpy as np
-
     if isinstance(value, np.generic):
         return _tree(value.item(), keep)
     data = io.BytesIO()
@@ -113,6 +122,4 @@ def _value(tree: Any, kept: Sequence[Any]) -> Any:
     data = base64.b64decode(content)
     if kind == "bytes":
         return data
-    import numpy as np
-
     return np.load(io.BytesIO(data), allow_pickle=False)

@@ -20,13 +20,13 @@ class Batches(Protocol):
         """The remaining batches of the epoch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """See Loader.set_epoch()."""
+        """Makes the next iteration start this epoch."""
 
     def state_dict(self) -> dict[str, Any]:
-        """See Loader.state_dict()."""
+        """The position after the last delivered batch."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See Loader.load_state_dict()."""
+        """Resumes from a state_dict()."""
 
     def steps_left(self, state: Mapping[str, Any]) -> int:
-        """See Loader.steps_left()."""
+        """Steps until the end of the epoch of a state_dict()."""

@@ -107,13 +107,13 @@ class KerasDataset(keras.utils.PyDataset):
         return _Counter(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """See Loader.state_dict()."""
+        """The loader's position after the last trained batch."""
         if self._trained is not None:
             return self._trained
         return self._begin if self._peeked else self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See Loader.load_state_dict(); call it before fit() or in on_train_begin()."""
+        """Resumes from a state_dict(); call it before fit() or in on_train_begin()."""
         with self._lock:
             self._seek(state)
             self._trained = None

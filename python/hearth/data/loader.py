@@ -27,7 +27,7 @@ from hearth.data.position import (
 )
 from hearth.data.prefetch import Iteration, prefetched
 from hearth.data.steps import PreparedBatch, Repeated, Step
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 
 if TYPE_CHECKING:
     from hearth.data.dataset import Dataset
@@ -73,8 +73,8 @@ class Loader:
         """
         self._dataset = dataset
         self._options = options
-        self._make_batch = batch_maker(collate, options.map)
-        if options.map_in == "processes" and self._make_batch is None:
+        self._user_function = batch_maker(collate, options.map)
+        if options.map_in == "processes" and self._user_function is None:
             raise invalid("map_in is 'processes', but map is not set: set it")
         self._position = Position(0, [Pass(dataset.plan.owners)])
         self._fresh = True  # the next iteration starts at the position
@@ -226,9 +226,9 @@ class Loader:
             if not self._fresh:  # an iteration was abandoned
                 self._begin_epoch(self._position.epoch + 1)
             self._fresh, position = False, self._position
-        options, make = self._options, self._make
+        options = self._options
         steps = self._guarded(self._epoch_batches(position))
-        prepare = partial(self._prepare, position, make)
+        prepare = partial(self._prepare, position, self._run_function)
         depth = max(options.prefetch, options.workers)
         for future in prefetched(steps, prepare, options.workers, depth):
             if position is not self._position:
@@ -247,8 +247,6 @@ class Loader:
 
     def _guarded(self, batches: Iterator[Step]) -> Iterator[Step]:
         """Raises the cluster's failure instead of the core's error that follows from it."""
-        from hearth import HearthError
-
         try:
             yield from batches
         except HearthError:
@@ -262,36 +260,36 @@ class Loader:
         target = self._target(counts()) if options.uneven == "drop" else None
         at = position.passes[-1].taken
         while True:
-            want = size if target is None else min(size, target - at)
-            rows = reader.take(at, want, False) if want > 0 else None
-            own = 0 if rows is None else rows.count
-            if own < want and target is None:  # the rank's rows are used up
+            count = size if target is None else min(size, target - at)
+            rows = reader.take(at, count, False) if count > 0 else None
+            unrepeated = 0 if rows is None else rows.count
+            if unrepeated < count and target is None:  # the rank has no more rows
                 target = self._target(counts())
-                want = min(size, target - at)
-            if want <= 0 or (want < size and options.drop_last):
+                count = min(size, target - at)
+            if count <= 0 or (count < size and options.drop_last):
                 return
-            if own < want:
-                rows = reader.take(at, want, True)
-            at += want
-            yield Step(rows, own, at)
+            if unrepeated < count:
+                rows = reader.take(at, count, True)
+            at += count
+            yield Step(rows, unrepeated, at)
 
     def _open(self, position: Position) -> tuple[Any, Callable[[], list[int]]]:
         """The core's reader of the last pass, and a function that counts each rank's rows in it."""
         plan, options = self._dataset.plan, self._options
-        over = position.passes[:-1]
+        finished = position.passes[:-1]
         reader = self._dataset.reader(pass_seed(options.seed, 0), options.mode)
-        if not over:
+        if not finished:
             reader.start(position.epoch)
             return reader, self._row_counts
         totals, _ = self._dataset.totals()
-        left = remaining(over, totals, options.seed, position.epoch, options.mode)
-        own = np.concatenate([left[p] for p in plan.owned] or [np.zeros(0, bool)])
+        left = remaining(finished, totals, options.seed, position.epoch, options.mode)
+        here = np.concatenate([left[p] for p in plan.owned] or [np.zeros(0, bool)])
         counts = self._by_rank(int(rows.sum()) for rows in left)
-        if not own.any():
+        if not here.any():
             reader.start(position.epoch)
             return Repeated(reader), lambda: counts
-        order_seed = pass_seed(options.seed, len(over))
-        reader.start(position.epoch, np.flatnonzero(own), order_seed)
+        order_seed = pass_seed(options.seed, len(finished))
+        reader.start(position.epoch, np.flatnonzero(here), order_seed)
         return reader, lambda: counts
 
     def _row_counts(self) -> list[int]:
@@ -310,11 +308,11 @@ class Loader:
         """Rows that each rank delivers in an epoch."""
         if self._options.uneven == "drop":
             return min(counts)
-        held = self._row_counts()
-        if max(counts) > 0 and min(held) == 0:
-            rank = held.index(0)
+        rows = self._row_counts()
+        if max(counts) > 0 and min(rows) == 0:
+            rank = rows.index(0)
             raise invalid(
-                f"dataset {self._dataset.name!r} has {sum(held)} rows for {len(held)} ranks, "
+                f"dataset {self._dataset.name!r} has {sum(rows)} rows for {len(rows)} ranks, "
                 f"of which rank {rank} has none to repeat: use fewer ranks, or uneven='drop'"
             )
         return max(counts)
@@ -324,7 +322,7 @@ class Loader:
         return rows // size if self._options.drop_last else -(-rows // size)
 
     def _prepare(
-        self, position: Position, make: Callable[[Any, Any], Any] | None, batch: Step
+        self, position: Position, function: Callable[[Any, Any], Any] | None, batch: Step
     ) -> PreparedBatch:
         """A batch of the iteration with `position`. Thread-safe."""
         options, rows = self._options, batch.rows
@@ -333,13 +331,13 @@ class Loader:
         values = dict(arrays.values)
         if options.uneven == "weight":
             weights = np.ones(rows.count, np.float32)
-            weights[batch.own :] = 0
+            weights[batch.unrepeated :] = 0
             weights[arrays.invalid_index] = 0
             values[WEIGHT] = weights
-        prepared = self._convert(values, options.columns is not None)
-        if make is not None:
+        prepared = self._as_batch(values, options.columns is not None)
+        if function is not None:
             try:
-                prepared = make(prepared, rows.ids())
+                prepared = function(prepared, rows.ids())
             except Exception as error:
                 first, epoch = batch.last - rows.count, position.epoch
                 where = (
@@ -350,17 +348,16 @@ class Loader:
                     raise invalid(f"StopIteration was raised {where}") from error
                 error.add_note(where)
                 raise
-        prepared = self._for_program(prepared)
-        repeated = rows.count - batch.own
+        prepared = self._to_framework(prepared)
+        repeated = rows.count - batch.unrepeated
         return PreparedBatch(prepared, batch.last, rows.count, repeated, arrays.invalid)
 
     @cached_property
-    def _make(self) -> Callable[[Any, Any], Any] | None:
-        """The function that makes the program's batch of (batch, seeds of its rows); starts worker
-        processes if needed."""
-        if self._make_batch is None or self._options.map_in == "threads":
-            return self._make_batch
-        return MapProcesses(self._make_batch, self._options.workers, self._dataset.name).call
+    def _run_function(self) -> Callable[[Any, Any], Any] | None:
+        """Calls the user's functions with (batch, seeds of its rows), also in worker processes."""
+        if self._user_function is None or self._options.map_in == "threads":
+            return self._user_function
+        return MapProcesses(self._user_function, self._options.workers, self._dataset.name).call
 
     def _spare(self, position: Position, at: int) -> Iterator[Any]:
         """The rows after a batch, up to a limit, read on demand."""
@@ -378,10 +375,10 @@ class Loader:
         options, name = self._options, self._dataset.name
         names = options.columns or self._dataset.columns()
         for option, named in (("ragged", options.ragged), ("transforms", options.transforms)):
-            if lost := sorted(set(named).difference(names)):
+            if missing := sorted(set(named).difference(names)):
                 raise invalid(
-                    f"{option} names {', '.join(lost)}, but the batches of dataset {name!r} have "
-                    f"the columns {', '.join(names)}"
+                    f"{option} names {', '.join(missing)}, but the batches of dataset {name!r} "
+                    f"have the columns {', '.join(names)}"
                 )
         if options.uneven == "weight" and WEIGHT in names:
             raise invalid(
@@ -390,10 +387,10 @@ class Loader:
             )
         return names
 
-    def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:
+    def _as_batch(self, values: dict[str, Any], as_tuple: bool) -> Any:
         """The batch in the framework's types."""
         return tuple(values.values()) if as_tuple else values
 
-    def _for_program(self, batch: Any) -> Any:
+    def _to_framework(self, batch: Any) -> Any:
         """The batch for the program, from the output of map."""
         return batch

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hearth.data.shared_values import load, store
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 
 _END_S = 2.0
 
@@ -57,8 +57,6 @@ class MapProcesses:
             HearthError: the process was killed, or ended.
             Exception: the function's exception, with a note that has the traceback.
         """
-        from hearth import HearthError
-
         process = self._idle.get()
         try:
             return process.call(batch, seeds)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from hearth.errors import invalid
-
-if TYPE_CHECKING:
-    import numpy as np
 
 VERSION = 1
 # Offset between the seeds of the passes of an epoch: odd, so that all differ.
@@ -116,8 +115,6 @@ def remaining(
         counts: rows of each partition.
         seed, epoch, mode: determine the order in which the ranks read the rows.
     """
-    import numpy as np
-
     from hearth.native._core import consumed_rows
 
     left = [np.ones(count, bool) for count in counts]

@@ -11,7 +11,7 @@ class Step:
     """The rows of one step: the core's rows, how many are not repeated, the position after them."""
 
     rows: Any
-    own: int
+    unrepeated: int
     last: int
 
 

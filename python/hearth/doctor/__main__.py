@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hearth.doctor.findings import Finding
-from hearth.spark.failures import cause_line
+from hearth.errors import HearthError
+from hearth.spark.failures import start_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +29,6 @@ _COLORS = {"ok": "green", "warning": "yellow", "problem": "red", "unknown": "dim
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns the exit status."""
-    from hearth import HearthError
-
     parser = argparse.ArgumentParser(
         prog="hearth doctor", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # Spark's own, whose text has a stack of the JVM
         remote = (given.remote or "").partition(";")[0]  # a token may follow
         where = given.master or remote or "the default master"
-        print(f"hearth doctor: Spark at {where}: {cause_line(str(error))}", file=sys.stderr)
+        print(f"hearth doctor: Spark at {where}: {start_line(str(error))}", file=sys.stderr)
         return 1
     show(found)
     return 1 if any(finding.level == "problem" for finding in found) else 0

@@ -35,19 +35,15 @@ class CoreHandler(FileSystemHandler):
         return isinstance(other, CoreHandler)
 
     def get_type_name(self) -> str:
-        """The name of this kind of file system."""
         return "hearth"
 
     def normalize_path(self, path: str) -> str:
-        """The path itself: the core takes it as it is."""
         return path
 
     def get_file_info(self, paths: list[str]) -> list[FileInfo]:
-        """Kind, size and time of each path; a missing one is of kind NotFound."""
         return [self._info(path, self._core.stat_file(path)) for path in paths]
 
     def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
-        """The entries of a folder, on request those of its subfolders too."""
         if selector.allow_not_found and self._core.stat_file(selector.base_dir) is None:
             return []
         found = []
@@ -70,27 +66,22 @@ class CoreHandler(FileSystemHandler):
         self._core.make_folders(path)
 
     def delete_dir(self, path: str) -> None:
-        """Removes a folder and its contents."""
         self._core.delete_file(path, recursive=True)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        """Removes the contents of a folder."""
         if missing_dir_ok and self._core.stat_file(path) is None:
             return
         for status in self._core.list_folder(path):
             self._core.delete_file(status.uri, recursive=True)
 
     def delete_root_dir_contents(self) -> None:
-        """Raises UnimplementedError."""
         raise UnimplementedError("the root of a file system cannot be emptied")
 
     def delete_file(self, path: str) -> None:
-        """Removes a file; raises NotFoundError if there is none."""
         if not self._core.delete_file(path):
             raise NotFoundError(f"{path} does not exist")
 
     def move(self, src: str, dest: str) -> None:
-        """Renames a file or folder."""
         self._core.rename_file(src, dest)
 
     def copy_file(self, src: str, dest: str) -> None:
@@ -98,19 +89,15 @@ class CoreHandler(FileSystemHandler):
         self._core.write_file(dest, self._core.read_file(src))
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        """A file to read from its start."""
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """A file to read at any offset."""
         return pa.PythonFile(CoreInput(self._core.InputFile(path)), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
-        """A new file, which appears under its name when it is closed."""
         return pa.PythonFile(_Output(self._core.OutputFile(path)), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> pa.NativeFile:
-        """Raises UnimplementedError."""
         raise UnimplementedError(f"{path} cannot be opened for appending")
 
 

@@ -11,13 +11,14 @@ from typing import Any
 from hearth.errors import NotFoundError
 from hearth.files.core_input import CoreInput
 from hearth.files.hadoop_shell import use_core_as_hadoop_user
+from hearth.files.interface import FileSystem
 from hearth.files.uri import local_path
 
 _COPY_BYTES = 8 << 20
 
 
-class CoreFiles:
-    """As file_system.FileSystem. Thread-safe; stateless. Raises the core's errors: OSError,
+class CoreFiles(FileSystem):
+    """Stateless. Raises the core's errors: OSError,
     ValueError or HearthError."""
 
     renames_folders = True
@@ -29,11 +30,9 @@ class CoreFiles:
         use_core_as_hadoop_user()
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a file or folder with that name."""
         return self._core.stat_file(uri) is not None
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder; empty if the folder does not exist."""
         try:
             listed = self._core.list_folder(folder)
         except FileNotFoundError:
@@ -41,8 +40,6 @@ class CoreFiles:
         return [status.uri.rstrip("/").rpartition("/")[2] for status in listed]
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """(URI, bytes, whether it is a folder, modification time, no blocks) of each entry; as from
-        HadoopFiles.located()."""
         status = self._core.stat_file(uri)
         if status is None:
             raise NotFoundError(f"{uri} does not exist")
@@ -50,23 +47,19 @@ class CoreFiles:
             yield file.uri, file.size, file.is_folder, file.modified_ms, []
 
     def status(self, uri: str) -> tuple[int, int] | None:
-        """(bytes, modification time in ms since 1970) of a file; None if it is missing."""
         found = self._core.stat_file(uri)
         return None if found is None or found.is_folder else (found.size, found.modified_ms)
 
     def open_input(self, uri: str) -> Any:
-        """A file with read(size), seek() and close()."""
         path = local_path(uri)
         if path is not None:
             return open(path, "rb")
         return io.BufferedReader(CoreInput(self._core.InputFile(uri)), 1 << 20)
 
     def open_output(self, uri: str) -> Any:
-        """A new file, which appears under its name when it is committed."""
         return self._core.OutputFile(uri)  # HDFS creates parent folders
 
     def make_folder(self, uri: str) -> None:
-        """Creates the folder and its parents."""
         self._core.make_folders(uri)
 
     def rename(self, uri: str, other: str) -> None:
@@ -76,11 +69,9 @@ class CoreFiles:
             _sync_folder(os.path.dirname(path))
 
     def remove(self, folder: str) -> None:
-        """Removes a folder and its contents."""
         self._core.delete_file(folder, recursive=True)
 
     def fetch(self, uri: str, path: str) -> None:
-        """Copies a file to the local `path`."""
         source, at = self._core.InputFile(uri), 0
         with open(path, "wb") as target:
             while block := source.read_at(at, _COPY_BYTES):

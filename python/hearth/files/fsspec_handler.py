@@ -1,4 +1,6 @@
-"""pyarrow's view of fsspec's file systems, without taking a busy store for a missing file."""
+"""pyarrow's handler of fsspec's file systems, which reports errors of a busy store instead of "file
+not found".
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,9 @@ class FsspecHandler(FSSpecHandler):
     """pyarrow's own asks isfile(), which gives False for any error that Azure's store has."""
 
     def open_input_stream(self, path: str) -> PythonFile:
-        """A file to read from its start."""
         return self._open(path)
 
     def open_input_file(self, path: str) -> PythonFile:
-        """A file to read at any offset."""
         return self._open(path)
 
     def _open(self, path: str) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from hearth.errors import HearthError
 from hearth.files.hadoop_errors import java_text, refusal
 
 
@@ -172,8 +173,6 @@ class HadoopFiles:
 
     @contextmanager
     def _refusals(self, what: str) -> Iterator[None]:
-        from hearth import HearthError
-
         try:
             yield
         except HearthError:

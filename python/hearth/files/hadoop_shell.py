@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from hearth.errors import HearthError
 from hearth.files.hadoop_errors import refusal
 from hearth.files.user_name import user_name
 
@@ -67,8 +68,6 @@ class HadoopShell:
             raise refused
 
     def _try(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        from hearth import HearthError
-
         with tempfile.TemporaryDirectory(prefix="hearth-hadoop-") as folder:
             # A file, as other users can see the command line. It also replaces core-site.xml if the
             # class path has no Hadoop settings, without which the shell does not start.

@@ -6,7 +6,9 @@ import os
 import socket
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.core_input import CoreInput
@@ -15,10 +17,6 @@ from hearth.files.hadoop_shell import use_core_as_hadoop_user
 from hearth.files.library_files import LibraryInput
 from hearth.files.stored_files import StoredFile, known_time
 from hearth.files.uri import local_path
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 # Called with the size of each read in bytes.
 Count = Callable[[int], None]
@@ -52,15 +50,11 @@ class InputFile:
 
     def for_arrow(self) -> pa.NativeFile:
         """The file for pyarrow, which opens local files itself."""
-        import pyarrow as pa
-
         return pa.OSFile(self.path) if self.path is not None else arrow_file(self)
 
 
 def arrow_file(file: Any) -> pa.NativeFile:
     """Wraps an object with size() and read_at() as a pyarrow file."""
-    import pyarrow as pa
-
     return pa.PythonFile(CoreInput(file), mode="r")
 
 

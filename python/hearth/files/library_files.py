@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hearth.errors import HearthError, UnimplementedError, invalid
+from hearth.files import interface
 from hearth.files.library_errors import library_refusal
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def library_knows(uri: str) -> bool:
     return True
 
 
-class LibraryFiles:
-    """A file_system.FileSystem with HadoopFiles' methods. Thread-safe; stateless.
+class LibraryFiles(interface.FileSystem):
+    """A FileSystem with HadoopFiles' methods. Stateless.
 
     Methods raise HearthError, one line with the path, the reason and a code; open files raise the
     library's own errors.
@@ -84,7 +85,6 @@ class LibraryFiles:
         return uri
 
     def exists(self, uri: str) -> bool:
-        """Whether there is a file or folder with that name."""
         with self._at(uri) as (system, path):
             return _type(system, path) != "NotFound"
 
@@ -94,8 +94,6 @@ class LibraryFiles:
             return sorted(info.base_name for info in listed(system, path))
 
     def located(self, uri: str) -> Iterator[tuple[str, int, bool, int, list[Any]]]:
-        """(URI, bytes, whether it is a folder, modification time, no blocks) of each entry; as from
-        HadoopFiles.located()."""
         with self._at(uri) as (system, path):
             info = system.get_file_info(path)
             if info.type.name == "File":
@@ -141,7 +139,6 @@ class LibraryFiles:
             system.delete_file(probe)
 
     def fetch(self, uri: str, path: str) -> None:
-        """Copies a file to the local `path`."""
         with (
             self._at(uri) as (system, source),
             system.open_input_stream(source) as remote,
@@ -158,7 +155,6 @@ class LibraryFiles:
                     shutil.copyfileobj(local, remote, _COPY_BYTES)
 
     def status(self, uri: str) -> tuple[int, int] | None:
-        """(bytes, modification time in ms since 1970) of a file; None if it is missing."""
         with self._at(uri) as (system, path):
             info = system.get_file_info(path)
             if info.type.name != "File":
@@ -166,7 +162,6 @@ class LibraryFiles:
             return int(info.size or 0), (info.mtime_ns or 0) // 1_000_000
 
     def open_input(self, uri: str) -> Any:
-        """A file with read(size), seek() and close()."""
         with self._at(uri) as (system, path):
             return system.open_input_file(path)
 
@@ -176,7 +171,6 @@ class LibraryFiles:
             return LibraryOutput(system.open_output_stream(path))
 
     def make_folder(self, uri: str) -> None:
-        """Creates the folder and its parents."""
         with self._at(uri) as (system, path):
             system.create_dir(path, recursive=True)
 
@@ -185,7 +179,6 @@ class LibraryFiles:
         raise UnimplementedError("renaming folders is not supported")
 
     def remove(self, folder: str) -> None:
-        """Removes a folder and its contents."""
         with self._at(folder) as (system, path):
             system.delete_dir(path)
 
@@ -204,18 +197,16 @@ class LibraryFiles:
             raise library_refusal(what, uri, error) from None
 
 
-class LibraryOutput:
+class LibraryOutput(interface.Output):
     """A library's output stream, whose file may be visible before it is complete."""
 
     def __init__(self, stream: Any):
         self._stream = stream
 
     def append(self, data: bytes) -> None:
-        """Adds bytes to the end of the file."""
         self._stream.write(data)
 
     def commit(self) -> None:
-        """Completes the file."""
         self._stream.close()
 
     def discard(self) -> None:

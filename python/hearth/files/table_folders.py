@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 from hearth.files.core_files import CoreFiles
 
 # File formats that a table may consist of, by Spark's names.
@@ -83,8 +83,6 @@ def refuse_table(uri: str, files: Listing | None = None) -> None:
 
 def _answer(ask: Callable[[str], object], uri: str) -> object:
     """None on failure: reading the files then reports the reason."""
-    from hearth import HearthError
-
     try:
         return ask(uri)
     except (ConnectionError, TimeoutError):

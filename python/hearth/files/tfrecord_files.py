@@ -247,13 +247,6 @@ def read_schema(spark: Any, folder: str) -> dict[str, Any] | None:
         stream.close()
 
 
-def schema_of(files: Sequence[str]) -> Any:
-    """The StructType of files that the core reads: written by saveAsTFRecords, else inferred with
-    bytes as binary. Raises ValueError if saveAsTFRecords did not finish."""
-    folder = files[0].rpartition("/")[0]
-    return left_schema(folder) or inferred_schema(map(open_records, files))
-
-
 def left_schema(folder: str) -> Any:
     """The StructType that saveAsTFRecords wrote to a folder of any file system; None if other
     programs wrote the files. Raises ValueError if saveAsTFRecords did not finish."""

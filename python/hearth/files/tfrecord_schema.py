@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from hearth.errors import invalid
 
 _KINDS = {
@@ -108,8 +111,6 @@ def arrow_columns(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any
 
 def arrow_kind(kind: Any) -> str:
     """feature_kind() of the Arrow type of a Spark type."""
-    import pyarrow as pa
-
     inner = kind.value_type if pa.types.is_list(kind) else kind
     if pa.types.is_floating(inner):
         return "float"
@@ -118,16 +119,11 @@ def arrow_kind(kind: Any) -> str:
 
 def arrow_batch(schema: Any, rows: int, columns: Mapping[str, Mapping[str, Any]]) -> Any:
     """As arrow_columns(), of a pyarrow.Schema."""
-    import pyarrow as pa
-
     arrays = [_column(field.name, field.type, rows, columns[field.name]) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
 def _column(name: str, kind: Any, rows: int, parts: Mapping[str, Any]) -> Any:
-    import numpy as np
-    import pyarrow as pa
-
     values = _values(parts)
     if parts["row_offsets"][-1] > _MOST_VALUES:
         raise invalid(
@@ -161,8 +157,6 @@ def _cast(values: Any, kind: Any) -> Any:
 
 
 def _values(parts: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
     if "value_offsets" not in parts:
         return pa.array(parts["values"])
     offsets = parts["value_offsets"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
+from hearth.errors import HearthError
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.files.library_files import LibraryFiles, library_knows
 from hearth.files.user_name import user_name
@@ -134,7 +135,5 @@ def write_text(uri: str, text: str, spark: SparkSession) -> None:
         return
     files = serving(HadoopFiles.of(spark), uri)
     if files is None:
-        from hearth import HearthError
-
         raise HearthError(f"cannot write {uri} through Spark Connect: name a local path (file:...)")
     files.write(uri, text.encode())

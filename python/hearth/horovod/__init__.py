@@ -26,15 +26,10 @@ if TYPE_CHECKING:
     from hearth.horovod.process_sets import remove_process_set as remove_process_set
 
 _HOMES = {
-    "run": ".launcher",
-    "HorovodInternalError": ".errors",
-    "HostsUpdatedInterrupt": ".errors",
-    "ProcessSet": ".process_sets",
-    "add_process_set": ".process_sets",
-    "remove_process_set": ".process_sets",
-    "global_process_set": ".process_sets",
+    ".launcher": "run",
+    ".errors": "HorovodInternalError HostsUpdatedInterrupt",
+    ".process_sets": "ProcessSet add_process_set remove_process_set global_process_set",
 }
-__all__ = [*_HOMES]
 paths.install()
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -108,7 +108,7 @@ class Leader:
         except (OSError, EOFError):
             pass
         finally:
-            self._coordinator.lose(rank, reason, lost)
+            self._coordinator.remove(rank, reason, lost)
 
 
 class Follower:

@@ -60,7 +60,7 @@ class Coordinator:
         """Accepts a message of a rank."""
         self._inbox.put((rank, message))
 
-    def lose(self, rank: int, reason: str, lost: bool) -> None:
+    def remove(self, rank: int, reason: str, lost: bool) -> None:
         """Reports that a rank's connection has ended; `lost`: without a message before."""
         self._inbox.put((rank, {"gone": reason, "lost": lost}))
 
@@ -184,7 +184,7 @@ class Coordinator:
                 try:
                     send({"do": own})
                 except (OSError, ValueError) as error:
-                    self.lose(rank, f"cannot be reached ({error})", lost=False)
+                    self.remove(rank, f"cannot be reached ({error})", lost=False)
 
     def _check_stalls(self) -> None:
         now = time.monotonic()

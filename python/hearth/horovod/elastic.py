@@ -79,15 +79,12 @@ class ObjectState(State):
         self._set(kwargs)
 
     def save(self) -> None:
-        """See State."""
         self._saved_state = {name: copy.deepcopy(getattr(self, name)) for name in self._saved_state}
 
     def restore(self) -> None:
-        """See State."""
         self._set(copy.deepcopy(self._saved_state))
 
     def sync(self) -> None:
-        """See State."""
         if self._saved_state:
             own = {name: getattr(self, name) for name in self._saved_state}
             self._saved_state = self._bcast_object(own)

@@ -24,6 +24,8 @@ from hearth.horovod.basics import shutdown as shutdown
 from hearth.horovod.basics import size as size
 from hearth.horovod.basics import start_timeline as start_timeline
 from hearth.horovod.basics import stop_timeline as stop_timeline
+from hearth.horovod.calls import barrier as barrier
+from hearth.horovod.calls import join as join
 from hearth.horovod.errors import HorovodInternalError as HorovodInternalError
 from hearth.horovod.objects import allgather_object as allgather_object
 from hearth.horovod.objects import broadcast_object as broadcast_object

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hearth.jvm.gateway import frame_of, session_of
+from hearth.jvm.gateway import session_of
 from hearth.native.failure import Failure
 
 if TYPE_CHECKING:
@@ -67,9 +67,11 @@ def _function(name: str) -> Answer:
 
 
 def _call(request: Any) -> Call:
+    from pyspark.sql import DataFrame
+
     java_session = request.session()
     session = None if java_session is None else session_of(java_session)
-    frames = [frame_of(frame, session) for frame in request.frames()]
+    frames = [DataFrame(frame, session) for frame in request.frames()]
     return Call(json.loads(request.arguments()), frames, session)
 
 

@@ -8,9 +8,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_SECRET = "PYSPARK_GATEWAY_SECRET"
 _attaching = threading.Lock()
 
 
@@ -27,7 +26,7 @@ def connect() -> Any:
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     gateway = launch_gateway()
     SparkContext._ensure_initialized(gateway=gateway)
-    os.environ.pop(_SECRET, None)
+    os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
     return gateway
 
 
@@ -45,10 +44,3 @@ def session_of(java_session: Any) -> SparkSession:
             conf = SparkConf(_jvm=gateway.jvm, _jconf=java_context.getConf())
             context = SparkContext(gateway=gateway, jsc=java_context, conf=conf)
         return SparkSession(context, java_session)
-
-
-def frame_of(java_frame: Any, session: SparkSession) -> DataFrame:
-    """The same DataFrame in Python."""
-    from pyspark.sql import DataFrame
-
-    return DataFrame(java_frame, session)

@@ -32,19 +32,13 @@ if TYPE_CHECKING:
     from hearth.ml.torch_stages import TorchModel as TorchModel
 
 _HOMES = {
-    "CaffeEstimator": ".caffe_stages",
-    "CaffeModel": ".caffe_stages",
-    "KerasEstimator": ".keras_stages",
-    "KerasModel": ".keras_stages",
-    "TorchEstimator": ".torch_stages",
-    "TorchModel": ".torch_stages",
-    "TrainingSummary": ".summary",
-    "map_blocks": ".blocks",
-    "predict": ".prediction",
-    "reduce_blocks": ".blocks",
-    "trusted": ".saved_stages",
-    "release_devices": ".prediction",
+    ".caffe_stages": "CaffeEstimator CaffeModel",
+    ".keras_stages": "KerasEstimator KerasModel",
+    ".torch_stages": "TorchEstimator TorchModel",
+    ".summary": "TrainingSummary",
+    ".blocks": "map_blocks reduce_blocks",
+    ".prediction": "predict release_devices",
+    ".saved_stages": "trusted",
 }
-__all__ = [*_HOMES]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -7,14 +7,15 @@ import io
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.rows import model_thread
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
+from hearth.rows.dense_arrays import dense_array, fitted
+from hearth.rows.results import as_array, as_column, spark_type
 
 # The packed results of a partition.
 REDUCED_SCHEMA = "parts binary"
@@ -45,10 +46,6 @@ def mapped(
     spec: Blocks, kept: tuple[str, ...], made: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yields each batch's kept columns and the new ones."""
-    import pyarrow as pa
-
-    from hearth.rows.results import as_column
-
     function = spec.function()
     for batch in batches:
         found = _called(spec, function, _block(spec, batch), made.names)
@@ -66,10 +63,6 @@ def mapped(
 
 def probed(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yields one row: the types of the function's results for the first batch."""
-    import pyarrow as pa
-
-    from hearth.rows.results import spark_type
-
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -92,8 +85,6 @@ def _kind_of(array: np.ndarray) -> str:
 
 def reduced(spec: Blocks, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yields one row, the reduction of all batches; none if there are no rows."""
-    import pyarrow as pa
-
     function, left = spec.function(), None
     for batch in batches:
         if not batch.num_rows:
@@ -116,16 +107,12 @@ def in_pairs(spec: Blocks, parts: list[dict[str, np.ndarray]]) -> dict[str, np.n
 
 def unpacked(data: bytes) -> dict[str, np.ndarray]:
     """The inverse of _packed(); raises ValueError for anything else."""
-    import numpy as np
-
     with np.load(io.BytesIO(data), allow_pickle=False) as parts:
         *values, names = (parts[name] for name in parts.files)
     return dict(zip(names.tolist(), values, strict=True))
 
 
 def _packed(parts: Mapping[str, np.ndarray]) -> bytes:
-    import numpy as np
-
     buffer = io.BytesIO()
     # By number: a column may have the name of one of savez()'s parameters.
     np.savez(buffer, *parts.values(), np.array(list(parts)))
@@ -134,8 +121,6 @@ def _packed(parts: Mapping[str, np.ndarray]) -> bytes:
 
 def _block(spec: Blocks, batch: pa.RecordBatch) -> list[np.ndarray]:
     """An array for each column. Raises ValueError if a column does not fit an array."""
-    from hearth.rows.dense_arrays import dense_array, fitted
-
     block = []
     for name, read in zip(spec.columns, spec.read, strict=True):
         array = dense_array(batch.column(read), name)
@@ -147,8 +132,6 @@ def _called(
     spec: Blocks, function: Any, block: list[np.ndarray], names: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
     """The function's results for some arrays, by name; a single array belongs to `names`."""
-    from hearth.rows.results import as_array
-
     if spec.tensors:
         found = _with_tensors(spec, function, block)
     else:
@@ -203,6 +186,4 @@ def _row_of(spec: Blocks, function: Any, block: list[np.ndarray]) -> dict[str, n
 def _of_two(
     spec: Blocks, function: Any, one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    import numpy as np
-
     return _row_of(spec, function, [np.stack([one[name], other[name]]) for name in spec.columns])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.caffe_jobs.predict_task import PredictSpec, features_task
 from hearth.rows.invalid_rows import POSITION
 from hearth.rows.predict_rows import WaitingRows, joined_columns
 from hearth.spark.task_resources import partition_id
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,6 @@ def add_blobs(spec: BlobColumns, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
     A separate thread reads the batches.
     """
-    import pyarrow as pa
-
     made = pa.schema([(blob, pa.list_(pa.float32())) for blob in spec.predict.job["features"]])
     waiting = WaitingRows(spec.kept, made, partition_id(), 0, joined_columns)
     rows = _NumberedRows(spec, waiting)
@@ -66,8 +63,6 @@ class _NumberedRows:
         Never waits for results: invalid rows have none. The rings to and from the net limit how far
         ahead it reads.
         """
-        import pyarrow as pa
-
         read = self._spec.read
         for batch in batches:
             names = [str(self.count + at) for at in range(batch.num_rows)]
@@ -81,8 +76,6 @@ class _NumberedRows:
 
 def _spread(blobs: list[pa.Array], numbers: list[int], first: int) -> list[Any]:
     """The blobs of the rows `numbers`, with nulls for missing rows from `first` on."""
-    import pyarrow as pa
-
     count = numbers[-1] + 1 - first
     if count == len(numbers):
         return blobs
@@ -93,6 +86,4 @@ def _spread(blobs: list[pa.Array], numbers: list[int], first: int) -> list[Any]:
 
 
 def _nulls(made: pa.Schema, count: int) -> list[Any]:
-    import pyarrow as pa
-
     return [pa.nulls(count, field.type) for field in made]

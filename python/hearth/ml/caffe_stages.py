@@ -23,7 +23,7 @@ from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.caffeonspark.config import Texts, read_texts
 from hearth.caffeonspark.history import SCHEMA, Row
 from hearth.caffeonspark.jobs import predict_spec
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 from hearth.ml.caffe_rows import BlobColumns, add_blobs
 from hearth.ml.training_params import HasValidation
 from hearth.spark import stage_columns
@@ -252,7 +252,6 @@ class _ModelReader(DefaultParamsReader):  # type: ignore[type-arg]
 
 def _copy(spark: Any, source: str, target: str) -> None:
     """Copies a file within or between Hadoop's file systems. Raises HearthError."""
-    from hearth import HearthError
     from hearth.files.hadoop_files import HadoopFiles
 
     files = HadoopFiles.of(spark)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import pickle
@@ -10,11 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from hearth.cluster import results
 from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
 
 KEPT = 2  # number of checkpoints
-# The rendezvous accepts messages of at most a megabyte.
-_PIECE = 600_000
 
 
 def train(given: tuple[TrainingSpec, bytes, bytes, str], ctx: Any) -> None:
@@ -126,18 +124,13 @@ class _Checkpoints:
 
 def give(ctx: Any, about: dict[str, Any], archive: bytes) -> None:
     """Sends rank 0's result to the driver."""
-    text = json.dumps(about) + "\n" + base64.b64encode(archive).decode()
-    for start in range(0, len(text), _PIECE):
-        ctx.mgr.report_value(text[start : start + _PIECE])
+    ctx.mgr.report_value(json.dumps(about).encode() + b"\n" + archive)
 
 
-def take(cluster: Any) -> dict[str, Any] | None:
+def result_of(cluster: Any) -> dict[str, Any] | None:
     """Rank 0's result, with its "archive"; None if it sent none."""
-    text = "".join(cluster.running.watch.values(0))
-    if not text:
-        return None
-    about, _, archive = text.partition("\n")
-    return {**json.loads(about), "archive": base64.b64decode(archive)}
+    about, _, archive = results.joined(cluster.running.watch.values(0)).partition(b"\n")
+    return {**json.loads(about), "archive": archive} if about else None
 
 
 def load_archive(data: bytes, objects: Any = None, trusted: bool = False) -> Any:

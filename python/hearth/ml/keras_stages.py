@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.ml.param import Param, Params, TypeConverters
 
+from hearth.ml import keras_program
 from hearth.ml.saved_stages import StageFiles
 from hearth.ml.training_spec import TrainingCode, TrainingSpec
 from hearth.ml.training_stages import TrainedModel, TrainingEstimator
@@ -93,7 +94,6 @@ class KerasEstimator(TrainingEstimator, HasBackend):
         from hearth.cluster.driver.cluster import Cluster
         from hearth.cluster.driver.plan import Plan
         from hearth.cluster.task.node_job import NodeOptions, NodeProgram
-        from hearth.ml import keras_program
 
         gpus = 0 if spec.device == "cpu" else None
         options = NodeOptions(background=True, num_gpus=gpus, checkpoint_dir=store)
@@ -116,7 +116,7 @@ class KerasEstimator(TrainingEstimator, HasBackend):
             cluster.start(NodeProgram(keras_program.train, given))
         with cluster:  # its exit waits for the ranks
             cluster.reports.note_params(self._plain_params())
-        return keras_program.take(cluster)
+        return keras_program.result_of(cluster)
 
     def _new_model(self) -> KerasModel:
         return KerasModel()
@@ -146,8 +146,6 @@ class KerasModel(TrainedModel, HasBackend):
             ValueError, TypeError: from Keras: the model needs the user's classes, or runs code, and
                 was loaded as untrusted.
         """
-        from hearth.ml import keras_program
-
         trusted = not self._distrusted
         objects = self._kept() if trusted and self._code else None
         return keras_program.load_archive(self._archive, objects, trusted)
@@ -166,8 +164,6 @@ class KerasModel(TrainedModel, HasBackend):
         self._archive = files.read(_ARCHIVE)
 
     def _transform(self, dataset: Any) -> Any:
-        from hearth.ml import keras_program
-
         objects = b"" if self._distrusted else self._code
         given = (self.getBackend(), self._archive, objects, tuple(self._inputs(dataset)))
         make_model = partial(keras_program.predictor_of, *given)

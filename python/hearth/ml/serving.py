@@ -18,6 +18,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
+
 from hearth.cluster import roles
 from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import Plan
@@ -37,7 +39,6 @@ from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
     from hearth.cluster.node.context import NodeContext
 
@@ -205,8 +206,6 @@ def served(
 def _sent(
     spec: Prediction, partition: int, batches: Iterator[pa.RecordBatch]
 ) -> Generator[pa.RecordBatch, None, None]:
-    import pyarrow as pa
-
     prepare = partial(predictors.preparer_of, spec.program)
     for inputs, _ in prepared(spec.columns(), partition, batches, prepare):
         columns = {name: wire_column(array) for name, array in inputs.items()}

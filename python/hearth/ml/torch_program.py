@@ -8,6 +8,7 @@ from typing import Any
 
 from hearth.errors import invalid
 from hearth.ml.training_spec import TrainingCode, TrainingSpec, loader_map, report_epoch
+from hearth.torch import returned
 
 KEPT = 2  # number of checkpoints
 
@@ -20,7 +21,6 @@ def train(given: tuple[TrainingSpec, bytes, bytes], ctx: Any) -> None:
     import torch.distributed as dist
 
     from hearth.ml.torch_training import Trainer
-    from hearth.torch import returned
 
     spec, pickled, weights = given
     code: TrainingCode = pickle.loads(pickled)
@@ -79,8 +79,6 @@ def _device(name: str, ctx: Any) -> Any:
 
 def module_of(program: bytes, state: bytes) -> Any:
     """A trained module. `program`: its pickled function and arguments."""
-    from hearth.torch import returned
-
     make_model, arguments = pickle.loads(program)
     module = make_model(**arguments)
     module.load_state_dict(returned.loaded(state))

@@ -8,11 +8,12 @@ from typing import Any
 
 from pyspark.ml.param import Param, Params, TypeConverters
 
-from hearth.ml import weights
+from hearth.ml import torch_program, weights
 from hearth.ml.saved_stages import WEIGHTS, StageFiles
 from hearth.ml.training_spec import TrainingCode, TrainingSpec
 from hearth.ml.training_stages import TrainedModel, TrainingEstimator
 from hearth.rows.results import spark_type
+from hearth.torch import returned
 
 
 class TorchEstimator(TrainingEstimator):
@@ -76,8 +77,6 @@ class TorchEstimator(TrainingEstimator):
 
     def setInitialModel(self, value: Any) -> TorchEstimator:
         """Starts with the weights of a TorchModel, or with a state_dict; not saved."""
-        from hearth.torch import returned
-
         state = value.state_dict() if hasattr(value, "state_dict") else value
         self._initial = returned.dumped(dict(state))
         return self
@@ -85,8 +84,7 @@ class TorchEstimator(TrainingEstimator):
     def _train(
         self, spark: Any, spec: TrainingSpec, frames: Mapping[str, Any], store: str
     ) -> dict[str, Any] | None:
-        from hearth.ml import torch_program
-        from hearth.torch import TorchCluster, returned
+        from hearth.torch import TorchCluster
 
         given = (spec, self._trusted_code(), self._initial)
         with TorchCluster.run(
@@ -101,7 +99,7 @@ class TorchEstimator(TrainingEstimator):
             checkpoint_dir=store,
         ) as cluster:  # its exit waits for the ranks
             cluster.reports.note_params(self._plain_params())
-        found: dict[str, Any] | None = returned.take(cluster)
+        found: dict[str, Any] | None = returned.of_rank_0(cluster)
         return found
 
     def _new_model(self) -> TorchModel:
@@ -138,8 +136,6 @@ class TorchModel(TrainedModel):
 
     def state_dict(self) -> dict[str, Any]:
         """The trained weights, for load_state_dict()."""
-        from hearth.torch import returned
-
         return returned.loaded(self._state)
 
     def module(self) -> Any:
@@ -158,8 +154,6 @@ class TorchModel(TrainedModel):
         return self
 
     def _take_trained(self, estimator: TrainingEstimator, found: dict[str, Any]) -> None:
-        from hearth.torch import returned
-
         super()._take_trained(estimator, found)
         self._keep(estimator._kept().model)
         kinds = [spark_type(kind, depth) for kind, depth in found["output"]]
@@ -170,14 +164,10 @@ class TorchModel(TrainedModel):
         return {WEIGHTS: weights.packed(self.state_dict())}
 
     def _take_files(self, files: StageFiles) -> None:
-        from hearth.torch import returned
-
         self._state = returned.dumped(weights.unpacked(files.read(WEIGHTS)))
 
     def _transform(self, dataset: Any) -> Any:
         from pyspark import cloudpickle
-
-        from hearth.ml import torch_program
 
         program = cloudpickle.dumps((self._kept(), self.getOrDefault(self.modelArgs)))
         make_model = partial(torch_program.module_of, program, self._state)

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from hearth.errors import invalid
+from hearth.spark.dynamic_allocation import is_on
+from hearth.spark.profiles import task_cpus, task_profile
+from hearth.spark.slots import slots_now
 
 
 class SlotQueue:
@@ -54,8 +57,6 @@ _queue = SlotQueue()
 @contextmanager
 def training_slots(spark: Any, count: int) -> Iterator[None]:
     """Waits until `count` slots are free of other trainings of this driver."""
-    from hearth.spark.profiles import task_profile
-
     profile = task_profile(spark.conf.get)
     with _queue.hold(count, lambda: slots_of_trainings(spark, profile)):
         yield
@@ -64,13 +65,9 @@ def training_slots(spark: Any, count: int) -> Iterator[None]:
 def slots_of_trainings(spark: Any, profile: Any) -> int | None:
     """Slots that trainings may hold at the same time; None: unknown.
 
-    Where workers hold resources of a `profile` until they end, a slot stays for the tasks that
-    bring rows to all of them.
+    If workers hold resources of a `profile` until they end, one slot is reserved for the tasks that
+    send them rows.
     """
-    from hearth.spark.dynamic_allocation import is_on
-    from hearth.spark.profiles import task_cpus
-    from hearth.spark.slots import slots_now
-
     setting, slots = spark.conf.get, slots_now(spark, profile)
     if profile is None or slots is None or is_on(setting):  # then these tasks get other executors
         return slots

@@ -9,6 +9,7 @@ import ctypes
 import os
 import platform
 import sys
+from contextlib import suppress
 from importlib import machinery
 from pathlib import Path
 
@@ -18,8 +19,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 def _find() -> Path:
-    chosen = os.environ.get("HEARTH_NATIVE_DIR")
-    if chosen:
+    if chosen := os.environ.get("HEARTH_NATIVE_DIR"):
         return Path(chosen)
     if any(_HERE.glob("_core*.so")):
         return _HERE
@@ -55,11 +55,9 @@ def _load_carried(folder: Path) -> None:
 
 def _loads(path: Path) -> bool:
     for name in (path.name, str(path)):
-        try:
+        with suppress(OSError):
             ctypes.CDLL(name)
             return True
-        except OSError:
-            continue
     return False
 
 
@@ -104,10 +102,7 @@ def load_engine_libraries() -> None:
 
 
 def torch_libraries() -> str | None:
-    """The folder of the installed torch's libraries, for the device library.
-
-    Does not import torch. None if torch is not installed.
-    """
+    """The folder of the installed torch's libraries, if any; does not import torch."""
     found = machinery.PathFinder.find_spec("torch")
     for package in (found.submodule_search_locations or []) if found else []:
         folder = Path(package) / "lib"
@@ -130,7 +125,6 @@ def environment() -> dict[str, str]:
     if folder := torch_libraries():
         environment.setdefault("HEARTH_TORCH_LIBRARIES", folder)
     if _CARRIED.is_dir():
-        known = environment.get("LD_LIBRARY_PATH")
-        folders = [str(_CARRIED), str(_CARRIED_ENGINE), *([known] if known else [])]
-        environment["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
+        folders = [str(_CARRIED), str(_CARRIED_ENGINE), environment.get("LD_LIBRARY_PATH")]
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
     return environment

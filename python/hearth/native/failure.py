@@ -45,7 +45,7 @@ class Failure:
     @classmethod
     def of_rendezvous(cls, failure: Mapping[str, Any]) -> Failure:
         """From the result of Coordinator.failure()."""
-        return cls.of(failure, text=_one_line(failure["message"]))
+        return cls.of(failure, text=" ".join(failure["message"].split()))
 
     @property
     def closed(self) -> bool:
@@ -103,10 +103,6 @@ class Failure:
         for field in fields(self):
             if field.name not in ("text", "kind"):
                 setattr(error, field.name, getattr(self, field.name))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 class TaskError(HearthError):

@@ -16,11 +16,9 @@ def span(name: str) -> Iterator[None]:
     """Records the block as an event on this thread's track, if a timeline is written."""
     from hearth.native import _core
 
-    if not _core.timeline_is_on():
-        yield
-        return
     begin = time.monotonic()
     try:
         yield
     finally:
-        _core.timeline_add(name, begin, time.monotonic())
+        if _core.timeline_is_on():
+            _core.timeline_add(name, begin, time.monotonic())

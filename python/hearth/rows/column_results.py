@@ -10,12 +10,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.errors import invalid
 from hearth.rows import pickles
-from hearth.rows.columns import column_to_numpy
+from hearth.rows.columns import column_to_numpy, is_list
+from hearth.rows.dense_arrays import value_type
+from hearth.rows.results import as_array, as_column
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 _STREAM = b"\xff"
@@ -41,7 +44,6 @@ class ColumnResults:
         Raises:
             ValueError: arrays of a dict have different lengths, or an unsupported type.
         """
-        import numpy as np
         import pyarrow as pa
 
         if isinstance(results, ColumnResults):
@@ -58,8 +60,6 @@ class ColumnResults:
     @staticmethod
     def error(text: str, rows: int) -> ColumnResults:
         """An error instead of results for `rows` rows: the feed task raises it as a ValueError."""
-        import numpy as np
-
         return ColumnResults(_batch_of({"value": np.zeros(rows, bool)}, {_ERROR: text.encode()}))
 
     def __len__(self) -> int:
@@ -94,8 +94,6 @@ class ColumnResults:
 
     def columns(self, schema: pa.Schema) -> list[pa.Array]:
         """The columns of `schema`. Raises ValueError as result_columns(), and as check()."""
-        from hearth.rows.results import as_column
-
         self.check()
         if len(schema) == 1 and self.single:
             return [as_column(self.arrays()["value"], schema.field(0))]
@@ -132,10 +130,6 @@ class ColumnResults:
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     """Casts the column to Spark's type; numbers are checked as by as_column()."""
     import pyarrow as pa
-
-    from hearth.rows.columns import is_list
-    from hearth.rows.dense_arrays import value_type
-    from hearth.rows.results import as_column
 
     dense = pa.types.is_fixed_size_list(column.type) or not is_list(column.type)
     if dense and not column.null_count and pa.types.is_floating(value_type(column.type)):
@@ -214,7 +208,6 @@ def wire_column(array: np.ndarray) -> pa.Array:
     Raises:
         ValueError: an unsupported type.
     """
-    import numpy as np
     import pyarrow as pa
 
     if array.dtype.kind not in "biufOU":
@@ -239,8 +232,6 @@ def wire_column(array: np.ndarray) -> pa.Array:
 
 def _batch_of(arrays: Mapping[str, Any], metadata: Mapping[bytes, bytes]) -> pa.RecordBatch:
     import pyarrow as pa
-
-    from hearth.rows.results import as_array
 
     columns = {name: wire_column(as_array(value)) for name, value in arrays.items()}
     lengths = {name: len(column) for name, column in columns.items()}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.errors import invalid
 from hearth.rows.carried_types import CAST
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 
@@ -61,8 +62,6 @@ class Columns:
 
     def _own(self, array: np.ndarray) -> np.ndarray:
         """A writable view of the array: pyarrow marks arrays that share its memory as read-only."""
-        import numpy as np
-
         if any(np.may_share_memory(array, other) for other in self._arrays.values()):
             return array.copy()  # a column read under two names
         return array if array.flags.writeable else np.asarray(_Writable(array))
@@ -166,7 +165,6 @@ def _of_one_length(column: pa.Array, name: str) -> np.ndarray:
 
 def _ragged_arrays(column: pa.Array, name: str) -> np.ndarray:
     """An array per row, None for nulls."""
-    import numpy as np
     import pyarrow.compute as pc
 
     values = column_to_numpy(column.flatten(), name)

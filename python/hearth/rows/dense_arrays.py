@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.errors import invalid
 from hearth.rows.columns import column_to_numpy, is_list
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 
@@ -37,8 +38,6 @@ def byte_rows(values: Any, name: str) -> np.ndarray:
     Raises:
         ValueError: the values are not bytes, or have different lengths.
     """
-    import numpy as np
-
     lengths = {len(v) if isinstance(v, bytes | bytearray | memoryview) else -1 for v in values}
     if -1 in lengths:
         kinds = ", ".join(sorted({type(value).__name__ for value in values}))
@@ -64,8 +63,6 @@ def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
     Raises:
         ValueError: a value is out of range, or does not fit an integer or boolean.
     """
-    import numpy as np
-
     kind = np.dtype(kind)
     if values.dtype == kind:
         return values
@@ -85,8 +82,6 @@ def fitted(values: np.ndarray, kind: Any, name: str) -> np.ndarray:
 
 def _lost(values: np.ndarray, changed: np.ndarray, kind: np.dtype) -> np.ndarray:
     """A mask of the values out of range."""
-    import numpy as np
-
     if kind.kind == "b":
         return (values != 0) & (values != 1)
     if kind.kind not in "iu":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from hearth.rows import pickles
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class PickledArrays:
@@ -66,8 +65,6 @@ def load_batch(batch: Any) -> PickledArrays | None:
 
 def join(chunks: list[PickledArrays]) -> tuple[np.ndarray, ...]:
     """Joins the arrays of several chunks of the same kind."""
-    import numpy as np
-
     if len(chunks) == 1:
         return chunks[0].arrays
     return tuple(np.concatenate(parts) for parts in zip(*(c.arrays for c in chunks), strict=True))

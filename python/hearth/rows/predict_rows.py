@@ -7,12 +7,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from hearth.errors import InvalidArgumentError
+from hearth.rows.columns import is_list
+from hearth.rows.dense_arrays import dense_array
+from hearth.rows.results import as_column
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
     Block = list[np.ndarray]
     # Converts the model's result blocks to columns.
     Convert = Callable[[Sequence[Any], pa.Schema], list[pa.Array]]
@@ -52,8 +55,6 @@ def blocks(
 
 
 def _array(column: pa.Array, name: str, partition: int, before: int) -> np.ndarray:
-    from hearth.rows.dense_arrays import dense_array
-
     try:
         return dense_array(column, name)
     except ValueError as error:
@@ -82,9 +83,6 @@ def as_columns(found: Block, made: pa.Schema) -> list[pa.Array]:
     Raises:
         ValueError: a value does not fit its type.
     """
-    from hearth.rows.columns import is_list
-    from hearth.rows.results import as_column
-
     columns = []
     for values, field in zip(found, made, strict=True):
         one = values.ndim == 2 and values.shape[1] == 1 and not is_list(field.type)
@@ -110,8 +108,6 @@ def minibatches(source: Iterable[Block], size: int) -> Iterator[Block]:
 
 
 def _joined(parts: Sequence[Block]) -> Block:
-    import numpy as np
-
     if len(parts) == 1:
         return parts[0]
     joined = []
@@ -131,8 +127,6 @@ def _converted(parts: Sequence[Block], made: pa.Schema) -> list[pa.Array]:
 
 def joined_columns(parts: Sequence[Sequence[pa.Array]], made: pa.Schema) -> list[pa.Array]:
     """A Convert for results that are columns already."""
-    import pyarrow as pa
-
     return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
 
@@ -217,8 +211,6 @@ class WaitingRows:
                 yield self._completed()
 
     def _completed(self) -> pa.RecordBatch:
-        import pyarrow as pa
-
         made = self._columns()
         self._found, self._found_rows = [], 0
         with self._changed:

@@ -6,10 +6,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.errors import invalid
+from hearth.rows.dense_arrays import fitted, value_type
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 _SCALARS = {
@@ -56,7 +58,6 @@ def arrow_type(kind: str, depth: int) -> pa.DataType:
 
 def to_arrow(values: np.ndarray) -> pa.Array:
     """Converts numbers or bytes of any shape to the type of spark_type(); raises as that."""
-    import numpy as np
     import pyarrow as pa
 
     flat = values.reshape(-1)
@@ -79,8 +80,6 @@ def to_arrow(values: np.ndarray) -> pa.Array:
 def as_array(value: Any) -> np.ndarray:
     """Converts a model's or function's result to an array; supports PyTorch tensors on any
     device."""
-    import numpy as np
-
     if type(value).__module__.partition(".")[0] == "torch":
         value = value.detach().cpu()
         value = value.float() if str(value.dtype) == "torch.bfloat16" else value
@@ -90,8 +89,6 @@ def as_array(value: Any) -> np.ndarray:
 def as_column(values: np.ndarray, field: pa.Field) -> pa.Array:
     """Converts the values to Spark's type. Raises ValueError if they do not fit."""
     import pyarrow as pa
-
-    from hearth.rows.dense_arrays import fitted, value_type
 
     if values.ndim == 0:
         raise invalid(

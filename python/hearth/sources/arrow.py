@@ -5,15 +5,14 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import BATCH_ROWS, Format, Unit, check_columns, check_starts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _MAGIC = b"ARROW1"
 # MAP_NORESERVE, which Python 3.11 does not define: files may be larger than the memory.
@@ -31,8 +30,6 @@ class ArrowFormat(Format):
     kind = "Arrow"
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        import pyarrow as pa
-
         with InputFile(files[0]).for_arrow() as source:
             return pa.ipc.open_file(source).schema
 
@@ -55,8 +52,6 @@ class _Reader:
     """Memory: a record batch; for a local file only the pages that are read."""
 
     def __init__(self, file: InputFile, schema: pa.Schema):
-        import pyarrow as pa
-
         self._names = schema.names
         source = file.for_arrow() if file.path is None else _mapped(file.path)
         self._file = pa.ipc.open_file(source)
@@ -70,8 +65,6 @@ class _Reader:
 
 
 def _mapped(path: str) -> pa.Buffer:
-    import pyarrow as pa
-
     with open(path, "rb") as file:
         access = mmap.PROT_READ | mmap.PROT_WRITE
         return pa.py_buffer(mmap.mmap(file.fileno(), 0, _PRIVATE, access))

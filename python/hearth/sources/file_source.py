@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import NotFoundError, invalid
 from hearth.files.input_files import Count, InputFile, check_unchanged
@@ -23,9 +25,7 @@ from hearth.sources.folder_columns import FolderColumns
 from hearth.sources.format import Format, Reader, Unit, errors_of
 from hearth.sources.pinned_types import in_type
 from hearth.sources.source import Piece, Split
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from hearth.spark.token_forwarder import forward_tokens
 
 # Threads that read the metadata of files: for a remote file this takes a few round trips.
 _METADATA_THREADS = 16
@@ -57,8 +57,8 @@ class FileSource:
     packed: bytes = b""  # compressed PinnedFiles; a long list shrinks to a tenth
 
     def pin(self, spark: Any = None) -> FileSource:
-        """The same source with the files that there are now, and the splits' boundaries; itself if
-        it is pinned already. Raises as Source.pin() does."""
+        """The source with its current files and split boundaries fixed; itself if it is pinned
+        already. Raises as Source.pin()."""
         return self if self.packed else self.pin_files(self._listed(spark))
 
     def pin_to(self, files: Sequence[Sequence[Any]], spark: Any = None) -> FileSource:
@@ -81,10 +81,7 @@ class FileSource:
         return [file.identity() for file in self.pinned.files]
 
     def _listed(self, spark: Any) -> list[StoredFile]:
-        if spark is not None:
-            from hearth.spark.token_forwarder import forward_tokens
-
-            forward_tokens(spark)  # needed to read the listed files' metadata
+        forward_tokens(spark)  # needed to read the listed files' metadata
         return list_files(self.uri, spark, recursive=self.format.in_folders)
 
     def pin_files(self, listed: Sequence[StoredFile]) -> FileSource:
@@ -119,9 +116,9 @@ class FileSource:
 
     def only(self, splits: Sequence[Split]) -> FileSource:
         """The pinned source with these of its splits, for a reader of no others."""
-        kept = sorted({piece.file for split in splits for piece in split.pieces})
-        at = {number: i for i, number in enumerate(kept)}
-        files = tuple(self.pinned.files[number] for number in kept)
+        used = sorted({piece.file for split in splits for piece in split.pieces})
+        at = {number: i for i, number in enumerate(used)}
+        files = tuple(self.pinned.files[number] for number in used)
         renumbered = []
         for i, split in enumerate(splits):
             pieces = tuple(replace(piece, file=at[piece.file]) for piece in split.pieces)
@@ -131,8 +128,6 @@ class FileSource:
     def in_place(self) -> FileSource:
         """The pinned source with binaries as views of the mapped files, if its format and location
         support it."""
-        import pyarrow as pa
-
         if self.remote or not self.format.views:
             return self
         views = {pa.binary(): pa.binary_view()}
@@ -146,7 +141,7 @@ class FileSource:
 
     @property
     def extent(self) -> str:
-        """How much there is, for the log: 2 files with 123 bytes."""
+        """The size, for the log: "2 files with 123 bytes"."""
         of = f"{self.version}, " if self.version else ""
         return f"{of}{len(self.pinned.files)} files with {self.size} bytes"
 
@@ -164,7 +159,7 @@ class FileSource:
         return list(self.pinned.splits)
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
-        """The split's rows, in the same batches each time. Raises as Source.read() does."""
+        """The split's rows, in the same batches each time. Raises as Source.read()."""
         for number, pieces in itertools.groupby(split.pieces, key=lambda piece: piece.file):
             file = self.pinned.files[number]
             for part in self.pinned.files if self.format.one_database else (file,):
@@ -202,8 +197,6 @@ class FileSource:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        import pyarrow as pa
-
         types = {field.name: field.type for field in self.pinned.schema}
         types |= dict(self.pinned.folders.types())
         names = self.columns or [(name, name) for name in types]
@@ -211,8 +204,6 @@ class FileSource:
 
     def _selected(self, known: pa.Schema, folders: FolderColumns) -> pa.Schema:
         """The selected columns of the files. Raises ValueError if one is missing."""
-        import pyarrow as pa
-
         if twice := sorted({name for name in known.names if known.names.count(name) > 1}):
             raise invalid(f"{self.uri} has several columns called '{twice[0]}'; rename them")
         in_names = dict(folders.types())
@@ -241,8 +232,6 @@ class FileSource:
             ) from error
 
     def _read(self, file: InputFile, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         schema = self.pinned.schema
         pieces = list(self._joined(pieces))
         keys = [piece.key for piece in pieces]
@@ -286,8 +275,6 @@ def _start(opened: Callable[[], Reader], key: Any) -> Iterator[pa.RecordBatch]:
 
 def _decoded(kind: pa.DataType) -> pa.DataType:
     """The value type of dictionary-encoded columns, and of lists of them."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.stored_files import StoredFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _NUMBER = re.compile(r"[+-]?\d{1,10}")
@@ -49,15 +47,11 @@ class FolderColumns:
 
     def types(self) -> list[tuple[str, pa.DataType]]:
         """Name and type of each column."""
-        import pyarrow as pa
-
         numbers = self.numbers
         return [(name, pa.int32() if name in numbers else pa.string()) for name in self.names]
 
     def arrays(self, below: str, rows: int) -> dict[str, pa.Array]:
         """Each column for `rows` rows of a file; `below` as in StoredFile."""
-        import pyarrow as pa
-
         if not self.names:
             return {}
         values, arrays = folder_values(below), {}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from hearth.errors import code_of, error_class, invalid
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Limits of a batch: rows, and approximate bytes.
 BATCH_ROWS, BATCH_BYTES = 4096, 4 << 20
@@ -79,8 +78,6 @@ class Format(Protocol):
 @contextmanager
 def errors_of(uri: str, kind: str) -> Iterator[None]:
     """Converts exceptions of pyarrow and of parsers to one line that names the file."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, OverflowError, IndexError) as error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.file_system import by_core
@@ -14,9 +16,6 @@ from hearth.files.stored_files import StoredFile
 from hearth.files.uri import local_path
 from hearth.sources.cut_splits import LEAST_SPLITS
 from hearth.sources.format import Format, Unit
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # (first key, exclusive end key or None, number of records or None)
 Range = tuple[bytes, bytes | None, int | None]
@@ -109,8 +108,6 @@ def joined_ranges(range_: Range, following: Range) -> Range | None:
 def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.RecordBatch]:
     """The batches of DatumRows with the columns of `schema`. `data` are views of the file, which
     are copied unless `schema` has views. `count` is called with the number of bytes read."""
-    import pyarrow as pa
-
     counted = 0
     while (found := rows.next()) is not None:
         count(rows.fetched - counted)
@@ -123,7 +120,5 @@ def datum_batches(rows: Any, schema: pa.Schema, count: Count) -> Iterator[pa.Rec
 
 def datum_schema() -> pa.Schema:
     """The columns of a Datum."""
-    import pyarrow as pa
-
     numbers = [(name, pa.int32()) for name in ("label", "channels", "height", "width", "encoded")]
     return pa.schema([("id", pa.string()), *numbers, ("data", pa.binary())])

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hearth.files.input_files import InputFile, arrow_file
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import Format, Unit, batch_rows, check_columns, check_starts
 from hearth.sources.read_ahead import Range, ReadAhead
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 _OPEN_FOOTERS = 64
 
@@ -48,8 +47,6 @@ class GroupReader:
 
     def __init__(self, file: InputFile, names: Sequence[str], keys: Sequence[int], **options: Any):
         """`names`: of the file's columns. `options`: of pyarrow's ParquetFile."""
-        import pyarrow.parquet as pq
-
         self._names = list(names)
         self._ahead: ReadAhead | None = None
         footer = footer_of(file.stored)
@@ -74,8 +71,6 @@ class GroupReader:
 
 def _without_columns(total: int, rows: int) -> Iterator[pa.RecordBatch]:
     """Batches without columns, if all selected columns come from folder names."""
-    import pyarrow as pa
-
     for at in range(0, total, rows):
         count = min(rows, total - at)
         yield pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
@@ -84,8 +79,6 @@ def _without_columns(total: int, rows: int) -> Iterator[pa.RecordBatch]:
 @lru_cache(_OPEN_FOOTERS)  # splits of one file are consecutive
 def footer_of(file: StoredFile) -> pq.FileMetaData:
     """The file's footer, which describes its row groups."""
-    import pyarrow.parquet as pq
-
     with InputFile(file).for_arrow() as source:
         return pq.read_metadata(source)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hearth.errors import invalid
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -16,8 +14,6 @@ def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
     Raises:
         ValueError: the types are of different kinds, or a value is out of range.
     """
-    import pyarrow as pa
-
     if column.type == field.type:
         return column
     kind, wanted = _kind_of(column.type), _kind_of(field.type)
@@ -40,8 +36,6 @@ def in_type(column: pa.Array, field: pa.Field) -> pa.Array:
 
 def _kind_of(kind: pa.DataType) -> str:
     """Types of one kind can be cast to each other without a change of meaning."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_dictionary(kind):
         return _kind_of(kind.value_type)
@@ -60,9 +54,6 @@ def _kind_of(kind: pa.DataType) -> str:
 
 
 def _infinities(column: pa.Array) -> int:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = column
     while isinstance(values.type, pa.ListType | pa.LargeListType | pa.FixedSizeListType):
         values = values.flatten()

@@ -8,6 +8,8 @@ import struct
 import zlib
 from collections.abc import Callable
 
+import pyarrow as pa
+
 from hearth.errors import invalid
 
 Unpack = Callable[[bytes], bytes]
@@ -21,8 +23,6 @@ def codec(name: bytes) -> Unpack | None:
 
 def _unpack_snappy(data: bytes) -> bytes:
     """Hadoop's format: blocks with an uncompressed size, of chunks with a compressed size."""
-    import pyarrow as pa
-
     snappy, found, at = pa.Codec("snappy"), [], 0
     while at < len(data):
         (left,) = struct.unpack_from(">I", data, at)

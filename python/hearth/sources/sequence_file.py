@@ -7,16 +7,15 @@ Keys of CaffeOnSpark's files contain the label and size of an image; other files
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.files.input_files import InputFile
 from hearth.files.stored_files import StoredFile
 from hearth.sources.format import BATCH_BYTES, BATCH_ROWS, Format, Unit, not_empty
 from hearth.sources.image_keys import IMAGE_COLUMNS, IMAGE_TYPES, values_of
 from hearth.sources.sequence_codecs import codec
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # A range must fit in memory, and be large enough for one request.
 _RANGE_BYTES = 16 << 20
@@ -38,8 +37,6 @@ class SequenceFileFormat(Format):
         return not_empty(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        import pyarrow as pa
-
         _opened(InputFile(files[0]))
         return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TYPES.items()])
 
@@ -68,8 +65,6 @@ class _Reader:
         self._free: Any = None  # the core's reader if it is not in use
 
     def read(self, key: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         # A partly read unit keeps its reader, as another split has the rest.
         records, self._free = self._free or _opened(self._file), None
         records.begin(*key, self._end)
@@ -80,8 +75,6 @@ class _Reader:
         self._free = records
 
     def _batch(self, keys: list[bytes], values: pa.Array) -> pa.RecordBatch:
-        import pyarrow as pa
-
         from hearth.native._core import image_key
 
         images = [image_key(key) for key in keys]
@@ -97,8 +90,6 @@ class _Reader:
 
 
 def _column(values: Any, kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     if not isinstance(values, pa.Array):
         return pa.array(values, kind)
     return values if values.type == kind else values.cast(kind)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hearth.files.input_files import Count
-
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from hearth.files.input_files import Count
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Split:
-    """Rows that one rank reads in one go.
+    """Rows that one rank reads at once.
 
-    `number`: its index in Source.splits(). `bytes`: about how many the files have for it. `rows`:
-    None if known only after reading. `hosts`: names and addresses of the hosts that have its bytes;
-    empty where that is unknown or no host is nearer than another. `pieces`: for the source alone.
+    `number`: its index in Source.splits(). `bytes`: their approximate size in the files. `rows`:
+    None until read. `hosts`: names and addresses of the hosts that store them; empty if unknown, or
+    if all hosts store them alike. `pieces`: for the source only.
     """
 
     number: int
@@ -51,35 +51,35 @@ class Source(Protocol):
 
     @property
     def uri(self) -> str:
-        """Where the files are, as the user gave it."""
+        """The path or URI that the user passed."""
 
     @property
     def remote(self) -> bool:
-        """Whether other hosts have the bytes, and splits may be nearer to some ranks."""
+        """Whether the files are on other hosts, so that splits may be local to some ranks."""
 
     @property
     def extent(self) -> str:
-        """How much there is, for the log: 2 files with 123 bytes."""
+        """The size, for the log: "2 files with 123 bytes"."""
 
     def pin(self, spark: Any = None) -> Source:
-        """The same source with the files that there are now, and the splits' boundaries.
+        """The source with its current files and split boundaries fixed.
 
         Args:
-            spark: the driver's session, whose file systems are asked; None: none.
+            spark: the driver's session, whose file systems are used; None: this process's only.
 
         Raises:
             ValueError: damaged files, or of another format; a missing column; a table of Delta,
                 Iceberg or Hudi.
-            FileNotFoundError: nothing is there.
+            FileNotFoundError: it does not exist.
             OSError, HearthError: files cannot be listed or read.
         """
 
     def schema(self) -> pa.Schema:
-        """The columns of every batch that read() gives."""
+        """The columns of every batch of read()."""
 
     def splits(self) -> list[Split]:
-        """All rows, each in one split. The list does not depend on the number of ranks: about 48 to
-        4096 where the files allow it; empty where there is no row."""
+        """Splits that cover each row once, whatever the number of ranks: about 48 to 4096 if the
+        files allow it; none without rows."""
 
     def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
         """The split's rows, in the same batches each time.
@@ -89,9 +89,9 @@ class Source(Protocol):
             count: called with the number of bytes of each read from another file system.
 
         Raises:
-            ValueError: a file is not as it was pinned, or is damaged.
+            ValueError: a file has changed since pin(), or is damaged.
             OSError, HearthError: it cannot be read.
         """
 
     def identity(self) -> str:
-        """A hash of what is pinned: other files, columns or boundaries, another text."""
+        """A hash of the pinned files, columns and boundaries."""

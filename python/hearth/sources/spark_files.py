@@ -1,4 +1,4 @@
-"""Files that Spark reads: a DataFrame that is made when the driver has a session."""
+"""Files that Spark reads: the driver makes a DataFrame of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """`kind`: Spark's name of the format; `columns`: None: all; `options`: of Spark's reader, with
-    `schema` among them."""
+    """Files that Spark reads. `kind`: Spark's name of the format. `columns`: None: all. `options`:
+    of Spark's reader, including `schema`."""
 
     kind: str
     uri: str
@@ -20,7 +20,7 @@ class SparkFiles:
     options: tuple[tuple[str, Any], ...] = ()
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame; raises what Spark does."""
+        """The rows as a DataFrame. Raises Spark's errors."""
         options = dict(self.options)
         schema = options.pop("schema", None)
         frame = spark.read.load(self.uri, format=self.kind, schema=schema, **options)

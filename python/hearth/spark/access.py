@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 from hearth.files.uri import default_file_system
 from hearth.spark.addresses import address_towards, coordinator_hosts
 from hearth.spark.driver_python import use_driver_python
@@ -42,17 +42,52 @@ def spark_access(sc: Any, profile: Any = None, holds: bool = True) -> ClassicSpa
     return kind(sc, profile, holds)
 
 
-class ClassicSpark:
-    """A session whose driver is this process.
+class _Session:
+    """A session of either kind.
 
     Attributes:
         profile: of the tasks that start nodes; None: Spark's default.
         holds: these tasks stay with their nodes, so that their resources stay taken.
+        pins: whether pin() fixes the partitions of rows.
+        keeps: whether executors of nodes can be kept from Spark's dynamic allocation.
     """
 
-    def __init__(self, session: Any, profile: Any = None, holds: bool = True):
-        from hearth import HearthError
+    session: Any
+    profile: Any
+    holds: bool
+    pins = keeps = False
 
+    def conf(self, key: str, default: str) -> str:
+        """A setting of Spark's, or `default`."""
+        return self.session.conf.get(key, default)
+
+    def default_fs(self) -> str:
+        """`fs.defaultFS` without the slashes of a bare file:///."""
+        return _bare(default_file_system(self.session))
+
+    def slots(self) -> int | None:
+        """Tasks that can run at once now; None if Spark does not report it."""
+        return slots_now(self.session, self.profile)
+
+    def is_local(self) -> bool:
+        """Whether the only executor runs in the driver, and shares its standard error."""
+        return False
+
+    def check_nodes(self) -> None:
+        """Raises HearthError where nodes that wait for rows would lose their executors."""
+        if not self.holds:
+            refuse_for_nodes(self.conf, can_keep=self.keeps)
+
+    def release(self) -> None:
+        """Releases the executors of all nodes so far; never raises."""
+
+
+class ClassicSpark(_Session):
+    """A session whose driver is this process."""
+
+    pins = keeps = True
+
+    def __init__(self, session: Any, profile: Any = None, holds: bool = True):
         self.session = session
         self.handle = session.sparkContext  # the API's sc
         if self.handle._jsc is None:
@@ -64,17 +99,8 @@ class ClassicSpark:
         if self.profile is not None:
             registered(session, self.profile)
 
-    def default_fs(self) -> str:
-        """`fs.defaultFS` without the slashes of a bare file:///."""
-        return _bare(default_file_system(self.session))
-
     def conf(self, key: str, default: str) -> str:
-        """A setting of Spark's, or `default`."""
         return self.handle.getConf().get(key, default)
-
-    def slots(self) -> int | None:
-        """Tasks that can run at once now; None if Spark does not report it."""
-        return slots_now(self.session, self.profile)
 
     def coordinator_hosts(self) -> tuple[str, str]:
         """(address to listen on, host for executors to connect to)."""
@@ -82,12 +108,8 @@ class ClassicSpark:
         return (chosen, chosen) if chosen else coordinator_hosts(self.session)
 
     def is_local(self) -> bool:
-        """Whether the only executor runs in the driver, and shares its standard error."""
         master = self.conf("spark.master", "")
         return master == "local" or master.startswith("local[")
-
-    # Whether pin() fixes the partitions of rows.
-    pins = True
 
     def pin(self, rows: Any) -> Any:
         """An RDD or DataFrame of the same rows, whose partitions do not change when recomputed.
@@ -127,13 +149,7 @@ class ClassicSpark:
             return self._kept.action(nodes, body)
         return partial(nodes.foreachPartition, body)
 
-    def check_nodes(self) -> None:
-        """Raises HearthError where nodes that wait for rows would lose their executors."""
-        if not self.holds:
-            refuse_for_nodes(self.conf, can_keep=True)
-
     def release(self) -> None:
-        """Releases the executors of all nodes so far; never raises."""
         self._kept.release()
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
@@ -151,31 +167,13 @@ class ClassicSpark:
         self.handle.cancelJobsWithTag(name)
 
 
-class ConnectSpark:
+class ConnectSpark(_Session):
     """A session with a remote driver. Executors must be able to connect to this process."""
-
-    pins = False
 
     def __init__(self, session: Any, profile: Any = None, holds: bool = True):
         self.session = self.handle = session
         self.profile = task_profile(self.conf, profile)
         self.holds = holds and self.profile is not None
-
-    def default_fs(self) -> str:
-        """`fs.defaultFS` without the slashes of a bare file:///."""
-        return _bare(default_file_system(self.session))
-
-    def conf(self, key: str, default: str) -> str:
-        """A setting of Spark's, or `default`."""
-        return self.session.conf.get(key, default)
-
-    def slots(self) -> int | None:
-        """Tasks that can run at once now; None if Spark does not report it."""
-        return slots_now(self.session, self.profile)
-
-    def is_local(self) -> bool:
-        """False: the driver is remote."""
-        return False
 
     def coordinator_hosts(self) -> tuple[str, str]:
         """(address to listen on, host for executors to connect to)."""
@@ -197,14 +195,6 @@ class ConnectSpark:
         """The action that runs `body` for each of nodes()."""
         asked = mapped(self.session, self.profile)
         return nodes.mapInArrow(partial(_run_on_ids, body), "id bigint", **asked).collect
-
-    def check_nodes(self) -> None:
-        """Raises HearthError where nodes that wait for rows would lose their executors."""
-        if not self.holds:
-            refuse_for_nodes(self.conf, can_keep=False)
-
-    def release(self) -> None:
-        """Does nothing: no executors are held."""
 
     def thread(self, target: Callable[[], None]) -> threading.Thread:
         """A thread that may run actions."""

@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import HearthError
+
 if TYPE_CHECKING:
     from pyspark.resource import ResourceProfile
 
@@ -70,8 +72,6 @@ def _unfinished_tasks(stages: Any) -> Counter[int]:
 
 def refuse_for_ranks(setting: Setting) -> None:
     """Raises HearthError if it prevents a training's ranks from being launched."""
-    from hearth import HearthError
-
     if is_on(setting):
         raise HearthError(
             f"{SETTING} is true, but all ranks of a training must stay: start the session with "
@@ -84,8 +84,6 @@ def refuse_for_nodes(setting: Setting, can_keep: bool) -> None:
 
     `can_keep`: whether this session can hold blocks.
     """
-    from hearth import HearthError
-
     if not is_on(setting):
         return
     if not can_keep:

@@ -74,6 +74,15 @@ def cause_line(text: str) -> str:
     return relevant[0] if relevant else text
 
 
+def start_line(text: str) -> str:
+    """One line about a session that could not be started."""
+    if "stopped SparkContext" in text:  # Spark's log has the reason
+        return "its master did not accept the application: check that it runs, and its address"
+    if "Java gateway process exited" in text:
+        return "its JVM ended while it started, with the message above: check --master and --conf"
+    return cause_line(text)
+
+
 def memory_kill(text: str) -> str | None:
     """The resource manager's message, if it killed a container for its memory."""
     found = _MEMORY.search(text)

@@ -10,7 +10,7 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from hearth.errors import ResourceExhaustedError
+from hearth.errors import HearthError, ResourceExhaustedError
 from hearth.spark.dynamic_allocation import Setting
 
 COORDINATOR = "spark.hearth.coordinator.port"  # of the driver, for ranks and nodes
@@ -30,8 +30,6 @@ def ports_of(setting: Setting, key: str) -> list[int]:
     Raises:
         HearthError: the setting is neither a port nor a range of them.
     """
-    from hearth import HearthError
-
     text = setting(key, "").strip()
     first, dash, last = text.partition("-")
     try:

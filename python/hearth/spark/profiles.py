@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import HearthError
 from hearth.spark.dynamic_allocation import Setting
 from hearth.spark.failures import cause_line
 
@@ -66,8 +67,6 @@ def _check_type(given: Any) -> None:
 
 
 def _amount(setting: Setting, key: str) -> float:
-    from hearth import HearthError
-
     text = setting(key, "") or "0"
     try:
         amount = float(text)
@@ -97,8 +96,6 @@ def slots_for(session: Any, profile: ResourceProfile | None) -> int:
 def mapped(session: Any, profile: ResourceProfile | None) -> dict[str, Any]:
     """The argument of mapInArrow(), if any. Raises HearthError if this Spark does not support
     it."""
-    from hearth import HearthError
-
     if profile is None:
         return {}
     if session.version.startswith("3."):
@@ -116,8 +113,6 @@ def _register_with_server(session: Any, profile: ResourceProfile) -> None:
 
     Spark would get it from the active session of the thread that runs the action, which has none.
     """
-    from hearth import HearthError
-
     threads = session._active_session
     before = getattr(threads, "session", None)
     threads.session = session
@@ -137,8 +132,6 @@ def registered(session: Any, profile: ResourceProfile) -> Any:
         HearthError: its executors cannot run such tasks; with Spark's message.
     """
     from py4j.protocol import Py4JJavaError
-
-    from hearth import HearthError
 
     try:
         if profile._java_resource_profile is None:  # created before the session

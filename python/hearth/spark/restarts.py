@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from hearth.errors import HearthError
 from hearth.native.failure import Failure
 from hearth.spark.executor_memory import RemovedExecutors
 from hearth.spark.slots import SlotWait
@@ -98,8 +99,6 @@ class Restarts:
                 lost = another
 
     def _prepare(self, lost: Lost, on_restart: Callable[[Lost], None]) -> None:
-        from hearth import HearthError
-
         if killed := self._removed.memory_kill():  # another generation would fail, too
             raise _out_of_memory(lost, killed) from lost.__cause__
         if self.count - self._counted_from >= self._most:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import HearthError
 from hearth.files.hadoop_files import HadoopFiles
 from hearth.spark import java_start
 from hearth.spark.driver_python import use_driver_python
@@ -131,8 +132,6 @@ def stop(session: SparkSession, failed: bool = False) -> None:
 
 
 def _require_hadoop_settings(master: str | None) -> None:
-    from hearth import HearthError
-
     named = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
     if (master or "").startswith("yarn") and not named:
         raise HearthError(

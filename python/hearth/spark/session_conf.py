@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hearth.errors import HearthError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -66,8 +68,6 @@ def _find(session: Any, key: str) -> _Setting | None:
 
 def _others(session: Any, values: Mapping[str, str]) -> dict[str, str]:
     """Settings whose current override differs from `values`."""
-    from hearth import HearthError
-
     found = {key: _find(session, key) for key in values}
     others = {key: now for key, now in found.items() if now and now.value != values[key]}
     for key, now in others.items():

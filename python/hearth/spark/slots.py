@@ -9,6 +9,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from hearth.errors import HearthError
 from hearth.spark.dynamic_allocation import ask_for_slots, is_on, most_executors
 from hearth.spark.profiles import described, slots_for, task_cpus
 from hearth.spark.time_setting import time_setting_s
@@ -123,8 +124,6 @@ class SlotWait:
         return False
 
     def _too_few(self, slots: int, late: str = "") -> Exception:
-        from hearth import HearthError
-
         n = self._least
         of = f" of their {described(self._profile)}" if self._profile is not None else ""
         return HearthError(
@@ -143,8 +142,6 @@ def await_executors(
     """With dynamic allocation: waits for slots for `most` tasks of the profile, or as many as the
     settings allow, for at most `spark.hearth.executorWait`. Fewer are not an error yet, as Spark
     starts executors for waiting tasks."""
-    from hearth import HearthError
-
     if is_on(session.conf.get):
         tasks = min(most, most_slots(session, profile) or most)
         wait = SlotWait(session, tasks, notify, profile=profile)
@@ -165,8 +162,6 @@ def slots_now(session: SparkSession, profile: ResourceProfile | None = None) -> 
     Raises:
         HearthError: the session has ended, or its cluster does not support the profile.
     """
-    from hearth import HearthError
-
     if not hasattr(session, "_jsc"):
         return most_slots(session, profile)
     if session._jsc.sc().isStopped():

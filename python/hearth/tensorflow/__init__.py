@@ -38,27 +38,14 @@ if TYPE_CHECKING:
     from hearth.tensorflow.training import reduce_gradients as reduce_gradients
 
 _HOMES = {
-    "register_filesystems": ".filesystems",
-    "init": ".group",
-    "shutdown": ".group",
-    "is_initialized": ".group",
-    "rank": ".group",
-    "size": ".group",
-    "allreduce": ".operations",
-    "grouped_allreduce": ".operations",
-    "allgather": ".operations",
-    "broadcast": ".operations",
-    "broadcast_variables": ".operations",
-    "next_step": ".operations",
-    "reduce_gradients": ".training",
-    "DistributedOptimizer": ".training",
-    "DistributedGradientTape": ".training",
-    "BackupAndRestore": ".backup",
-    "CheckpointCallback": ".training",
-    "MetricAverageCallback": ".training",
-    "use_for_collectives": ".strategies",
-    "in_step": ".steps",
+    ".filesystems": "register_filesystems",
+    ".group": "init shutdown is_initialized rank size",
+    ".operations": "allreduce grouped_allreduce allgather broadcast broadcast_variables next_step",
+    ".training": "reduce_gradients DistributedOptimizer DistributedGradientTape "
+    "CheckpointCallback MetricAverageCallback",
+    ".backup": "BackupAndRestore",
+    ".strategies": "use_for_collectives",
+    ".steps": "in_step",
 }
-__all__ = [*_HOMES]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)

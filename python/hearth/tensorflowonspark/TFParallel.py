@@ -8,7 +8,7 @@ from typing import Any
 
 from hearth.cluster.errors import ClusterError, own_error, reported_to_driver
 from hearth.cluster.task.node_job import make_job, start_node
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 from hearth.spark.access import spark_access
 from hearth.spark.task_resources import task_gpus
 from hearth.spark.token_forwarder import forward_tokens
@@ -72,7 +72,6 @@ def _check_slots(context: Any, needed: int) -> None:
     """Reports at once what Spark reports after retries of a barrier stage that does not fit."""
     from pyspark.sql import SparkSession
 
-    from hearth import HearthError
     from hearth.spark import preflight
 
     try:

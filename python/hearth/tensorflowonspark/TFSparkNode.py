@@ -69,15 +69,12 @@ class TFNodeContext(NodeContext):
     def get_data_feed(
         self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None
     ):
-        """See TFNode.DataFeed."""
         return TFNode.DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
 
     def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> Any:
-        """See NodeContext.get_file_feed."""
         return TFNode.FileFeed(path, columns, self.share(), epochs, self.mgr)
 
     def release_port(self):
-        """See TFNode.release_port."""
         TFNode.release_port(self)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from hearth.errors import invalid
 from hearth.files import tfrecord_files
 from hearth.files.forwarded_tokens import ForwardedTokens, token_scope
@@ -107,7 +109,6 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006 (the API's d
 def _write_partition(
     target: str, tokens: ForwardedTokens | None, batches: Iterator[Any]
 ) -> Iterator[Any]:
-    import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -121,8 +122,6 @@ def _write_partition(
 
 def _check_floats(batch: Any) -> None:
     """Raises ValueError that names a column with a double outside the range of 32-bit floats."""
-    import pyarrow as pa
-
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         values = column.flatten() if pa.types.is_list(column.type) else column
         if pa.types.is_float64(values.type):

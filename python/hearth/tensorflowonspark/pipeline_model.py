@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hearth.errors import invalid
 from hearth.files.uri import local_path
 from hearth.rows import results
@@ -19,7 +21,6 @@ from hearth.tensorflowonspark.tensor_names import TensorNames
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
 
 _TEXTS = {str: "string", bytes: "binary"}
@@ -216,8 +217,6 @@ def described(spec: ModelSpec, spark: Any) -> tuple[ModelSpec, list[Any]]:
 
 def _describe(spec: ModelSpec) -> Callable[..., Iterator[Any]]:
     def describe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         schema = pa.schema([(name, pa.string()) for name in _DESCRIBED])
         for _ in batches:
             try:
@@ -247,8 +246,6 @@ def _kind_of(output: Any) -> tuple[str, int]:
 
 def predict(spec: ModelSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The body of transform()."""
-    import pyarrow as pa
-
     load = partial(_model, spec)
     model = in_model_thread(load)
     made = pa.schema(

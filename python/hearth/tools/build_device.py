@@ -20,14 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hearth import native
+from hearth.errors import HearthError
 
 NAME = "libhearth_device_torch.so"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line. Returns the exit status; a user's error is printed in one line."""
-    from hearth import HearthError
-
     try:
         return run(sys.argv[1:] if arguments is None else arguments)
     except HearthError as error:
@@ -55,8 +54,6 @@ def compile_library(library: Path) -> None:
     Raises:
         HearthError: there is no compiler or no torch, or a source does not compile.
     """
-    from hearth import HearthError
-
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     if shutil.which(compiler[0]) is None:
         raise HearthError(f"no C++ compiler {compiler[0]} found: install g++ 11 or newer")
@@ -84,8 +81,6 @@ def compile_library(library: Path) -> None:
 
 def _sources() -> Path:
     """The folder that contains hearth/caffe/device with the sources."""
-    from hearth import HearthError
-
     for root in (native.DIRECTORY / "device", Path(__file__).resolve().parents[3]):
         if (root / "hearth/caffe/device/device_torch.cc").is_file():
             return root
@@ -93,8 +88,6 @@ def _sources() -> Path:
 
 
 def _torch_flags() -> list[str]:
-    from hearth import HearthError
-
     folder = native.torch_libraries()
     if folder is None:
         raise HearthError("no torch is installed: pip install torch")

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hearth import native
+from hearth.errors import HearthError
 
 # Libraries of every Linux with glibc, as in the manylinux rules for wheels.
 _EVERYWHERE = re.compile(
@@ -28,8 +29,6 @@ def libraries_of(files: Iterable[Path]) -> dict[str, Path]:
     Raises:
         HearthError: one is missing, or ldd is not installed.
     """
-    from hearth import HearthError
-
     paths = [str(file) for file in files]
     if not paths:
         return {}

@@ -10,10 +10,11 @@ from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.tools.draw_net import read_net, to_dot, write_image
 
 if TYPE_CHECKING:
-    import numpy as np
     from pyspark.sql import DataFrame
 
 __all__ = ["get_image", "get_np_array", "image_tag", "show_captions", "show_df", "show_network"]
@@ -35,8 +36,6 @@ class Html(str):
 
 def get_np_array(row: Any) -> np.ndarray:
     """The gray image in `data` of a row with `height` and `width`."""
-    import numpy as np
-
     return np.frombuffer(row.data, np.uint8).reshape((row.height, row.width))
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hearth import native
+from hearth.errors import HearthError
 from hearth.tools import pack_environment
 from hearth.tools.pack_archive import Entry, write_archive
 from hearth.tools.pack_package import package_entries
@@ -35,8 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
-    from hearth import HearthError
-
     try:
         return run(sys.argv[1:] if arguments is None else arguments)
     except (HearthError, ImportError) as error:
@@ -50,8 +49,6 @@ def run(arguments: Sequence[str]) -> int:
     program = program_of(flags.program)  # finds errors before minutes of packing
     target = Path(flags.output).absolute()
     if not target.parent.is_dir():
-        from hearth import HearthError
-
         raise HearthError(f"-o {flags.output}: the folder {target.parent} does not exist")
     engine = not flags.no_engine
     if not flags.environment:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hearth.errors import HearthError
+
 # Formats that all versions of Spark and YARN unpack. A plain .tar is fast to write but large.
 SUFFIXES = (".tar.gz", ".tgz", ".tar")
 # Higher levels save 1 % of size for four times the processor time.
@@ -57,8 +59,6 @@ def write_archive(target: Path, entries: Iterable[Entry]) -> Written:
     Raises:
         HearthError: the name has none of SUFFIXES, or the file cannot be written.
     """
-    from hearth import HearthError
-
     if not target.name.endswith(SUFFIXES):
         raise HearthError(
             f"-o {target}: Spark recognizes archives by their extensions: {', '.join(SUFFIXES)}"

@@ -19,6 +19,7 @@ from importlib import metadata
 from importlib.util import source_from_cache
 from pathlib import Path
 
+from hearth.errors import HearthError
 from hearth.tools.carried_libraries import libraries_of
 from hearth.tools.pack_archive import Entry, files_below
 from hearth.tools.pack_package import compiled, engine_parts, python_entries
@@ -64,8 +65,6 @@ def pack_conda(target: Path, without: Sequence[str]) -> None:
     Raises:
         HearthError: conda-pack is not installed, or failed.
     """
-    from hearth import HearthError
-
     program = shutil.which("conda-pack")
     if program is None:
         raise HearthError(
@@ -181,7 +180,6 @@ def _refuse_links(root: Path) -> None:
     """Raises an error for packages in other folders, linked by .pth files: they would be
     missing."""
     import hearth
-    from hearth import HearthError
 
     own = Path(hearth.__file__).resolve().parents[1]
     for file in sorted(root.glob("*.pth")):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hearth
 from hearth import native
+from hearth.errors import HearthError
 from hearth.tools.carried_libraries import libraries_of
 from hearth.tools.pack_archive import Entry, files_below
 
@@ -69,8 +70,6 @@ def engine_parts() -> list[Path]:
     Raises:
         HearthError: they do not exist.
     """
-    from hearth import HearthError
-
     parts = compiled(_ENGINE)
     if not parts:
         raise HearthError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hearth
+from hearth.errors import HearthError
 
 # Name of the unpacked archive's folder in a container's working directory.
 FOLDER = "hearth_pack"
@@ -50,7 +51,6 @@ def prototxts(solver: str) -> list[str]:
     Raises:
         HearthError: one of them does not exist or cannot be parsed, or the net would not be found.
     """
-    from hearth import HearthError
     from hearth.files.uri import local_path
     from hearth.native._core import parse_prototxt
 

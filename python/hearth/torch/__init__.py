@@ -28,17 +28,12 @@ if TYPE_CHECKING:
     from hearth.torch.torch_cluster import TorchCluster as TorchCluster
 
 _HOMES = {
-    "TorchCluster": ".torch_cluster",
-    "TorchContext": ".context",
-    "TorchDistributor": ".distributor",
-    "in_step": ".steps",
-    "name_gradients": ".names",
-    "naming": ".names",
-    "ClusterError": "hearth.cluster.errors",
-    "FeedTimeoutError": "hearth.cluster.errors",
-    "NodeError": "hearth.cluster.errors",
-    "ReservationTimeoutError": "hearth.cluster.errors",
+    ".torch_cluster": "TorchCluster",
+    ".context": "TorchContext",
+    ".distributor": "TorchDistributor",
+    ".steps": "in_step",
+    ".names": "name_gradients naming",
+    "hearth.cluster.errors": "ClusterError FeedTimeoutError NodeError ReservationTimeoutError",
 }
-__all__ = [*_HOMES]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hearth.cluster import roles
 from hearth.cluster.node.context import NodeContext
 from hearth.spark.links import check_nccl
+from hearth.torch import returned
 
 if TYPE_CHECKING:
     import torch
@@ -123,7 +124,7 @@ class TorchContext(NodeContext):
         return self._loader(kind, name, batch_size, columns, {"shuffle": shuffle, **options})
 
     def get_file_feed(self, path: str, columns: Sequence[str] = (), epochs: int = 1) -> FileFeed:
-        """See NodeContext.get_file_feed."""
+        """A feed of this node's share of the rows of files; see NodeContext.get_file_feed."""
         from hearth.torch.feeds import FileFeed
 
         return FileFeed(path, columns, self.share(), epochs, self.mgr)
@@ -181,8 +182,6 @@ class TorchContext(NodeContext):
 
     def pack_result(self, value: Any) -> bytes:
         """The bytes of a result for the driver; it may hold tensors."""
-        from hearth.torch import returned
-
         return returned.packed_result(value)
 
     def reduce_metrics(self, metrics: Mapping[str, Any], weight: Any = 1.0) -> dict[str, float]:

@@ -115,7 +115,7 @@ class TorchDistributor:
         cluster = TorchCluster.of_plan(self.spark, self._plan(), run_rank, None)
         with cluster:
             cluster.shutdown()
-        return returned.take(cluster)
+        return returned.of_rank_0(cluster)
 
     def _plan(self) -> Plan:
         ranks = range(self.num_processes)

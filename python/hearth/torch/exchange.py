@@ -93,7 +93,7 @@ def reducible(tensor: Tensor) -> tuple[Tensor, Finish]:
     if wider not in _KNOWN and not tensor.is_complex():
         wider = _WIDER.get(tensor.dtype)
     if wider is None:
-        raise invalid(f'the backend "hearth" reduces no tensors of {tensor.dtype}')
+        raise invalid(f'the backend "hearth" cannot reduce tensors of {tensor.dtype}')
     whole = tensor.to(wider).contiguous()
     end = nothing if whole is tensor else lambda: tensor.copy_(whole)
     return (torch.view_as_real(whole) if wider.is_complex else whole), end

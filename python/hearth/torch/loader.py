@@ -59,11 +59,11 @@ class TensorLoader(Loader, IterableDataset):  # type: ignore[type-arg]
         check_batches_are_kept(sys._getframe(1))
         return super().__iter__()
 
-    def _convert(self, values: dict[str, Any], as_tuple: bool) -> Any:
+    def _as_batch(self, values: dict[str, Any], as_tuple: bool) -> Any:
         tensors = {name: self._tensor(value, name) for name, value in values.items()}
         return tuple(tensors.values()) if as_tuple else tensors
 
-    def _for_program(self, batch: Any) -> Any:
+    def _to_framework(self, batch: Any) -> Any:
         return _pinned(batch) if self._pin_memory else batch
 
     def _tensor(self, value: Any, name: str) -> Any:

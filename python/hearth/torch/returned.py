@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import pickle
 from typing import Any
 
 from hearth.cluster import results
 
-# The rendezvous accepts messages of at most a megabyte.
-_PIECE = 600_000
 _TENSORS, _LENGTH_BYTES = b"T", 8
 
 
 def give(ctx: Any, value: Any) -> None:
     """Sends a rank's value to the driver. Raises TypeError for types the driver does not accept."""
-    text = base64.b64encode(_packed(value)).decode()
-    for start in range(0, len(text), _PIECE):
-        ctx.mgr.report_value(text[start : start + _PIECE])
+    ctx.mgr.report_value(_packed(value))
 
 
-def take(cluster: Any) -> Any:
+def of_rank_0(cluster: Any) -> Any:
     """In the driver, the value of rank 0 once the cluster has ended; None if it sent none."""
-    chunks = cluster.running.watch.values(0)
-    return loaded(base64.b64decode("".join(chunks))) if chunks else None
+    pieces = cluster.running.watch.values(0)
+    return loaded(results.joined(pieces)) if pieces else None
 
 
 def dumped(value: Any) -> bytes:

@@ -13,6 +13,7 @@ from hearth.cluster.driver.plan import WAIT_S, Plan, named_datasets
 from hearth.cluster.driver.reports.reports import ReportOptions, Shown
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.errors import invalid
+from hearth.torch import returned
 from hearth.torch.main_function import context_of_node, run_main
 
 
@@ -93,8 +94,6 @@ class TorchCluster(Cluster):
         return cluster
 
     def _unpack_result(self, data: bytes) -> Any:
-        from hearth.torch import returned
-
         return returned.result_of(data)
 
 

@@ -28,11 +28,9 @@ class CompletedWork(Work):
         self._results = results
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT) -> bool:
-        """Returns at once: the operation is complete."""
         return True
 
     def get_future(self) -> Future[Any]:
-        """A completed future with the results."""
         future: Future[Any] = Future()
         future.set_result(self._results)
         return future

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.images import listed, read_batches
 from hearth.caffeonspark.tools.parquet_parts import write_table
@@ -14,7 +16,6 @@ from hearth.caffeonspark.tools.program import check_new, main
 from hearth.files.uri import whole_uri
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 # Required flags.
@@ -37,8 +38,6 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 
 
 def _rows(root: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     for batch in read_batches(root, "name", batches):
         yield pa.RecordBatch.from_pydict(
             {

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.tools.captions import caption, embed
 from hearth.caffeonspark.tools.images import read_batches
@@ -14,7 +16,6 @@ from hearth.files.uri import whole_uri
 from hearth.spark.session import as_session
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from hearth.caffeonspark.tools.Vocab import Vocab
@@ -102,8 +103,6 @@ def _caption_rows(coco: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 def _embed(
     root: str, ids: Mapping[str, int] | None, length: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     for batch in read_batches(root, "file", batches):
         sizes = (batch.column(name).cast(pa.int32()) for name in ("height", "width"))
         parts = [*sizes, batch.column("data")]
@@ -122,8 +121,6 @@ def _embed(
 def _said(
     words: list[str], source: str, target: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     for batch in batches:
         said = [caption(ids or (), words) for ids in batch.column(source).to_pylist()]
         columns = [*batch.columns, pa.array(said, pa.string())]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.databases import lmdb_source, record_count
 from hearth.caffeonspark.tools.parquet_parts import write_table
@@ -14,7 +16,6 @@ from hearth.caffeonspark.tools.program import check_new, main
 from hearth.sources.frames import read_parts
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from hearth.sources.source import Source
@@ -44,8 +45,6 @@ def convert(spark: SparkSession, flags: argparse.Namespace) -> str:
 def _rows(
     source: Source, parts: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     for datums in read_parts(source, parts, batches):
         columns = dict(zip(datums.schema.names, datums.columns, strict=True))
         columns["label"] = columns["label"].cast("string")

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hearth.caffeonspark.flags import FlagError
 from hearth.errors import code_of, error_class
 from hearth.files.tfrecord_files import file_system
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 # A partition becomes a file: with images of 150 KB, about a file system's block.
@@ -41,7 +42,7 @@ def listed(spark: SparkSession, label_file: str, fields: int) -> tuple[DataFrame
     rows = lines.select("value", sql.col("value").rlike(pattern).alias("whole"), *parts)
     number = sql.expr("try_cast(label as int)")
     is_odd = number.isNull() & sql.lit(fields == 3)
-    seen = rows.select(
+    seen: Any = rows.select(
         sql.count("*").alias("count"),
         sql.first(sql.when(~sql.col("whole"), sql.col("value")), ignorenulls=True).alias("bad"),
         sql.first(sql.when(is_odd, sql.struct("name", "label")), ignorenulls=True).alias("odd"),
@@ -92,8 +93,6 @@ def read_batches(
 
 
 def _joined(batch: pa.RecordBatch, data: list[Any]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays(
         [*batch.columns, pa.array(data, pa.binary())], names=[*batch.schema.names, "data"]
     )

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from hearth.caffeonspark.tools.parts import part_file, task_folder, write_folder
+from hearth.spark.task_resources import partition_id
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     # Converts a task's partition to the rows to write.
@@ -32,10 +35,11 @@ def write_table(frame: DataFrame, rows: Rows, schema: str, output: str, form: st
         FlagError: the folder has files.
     """
     spark = frame.sparkSession
-    codec = _CODECS.get(spark.conf.get("spark.sql.parquet.compression.codec", "snappy").lower())
+    named = spark.conf.get("spark.sql.parquet.compression.codec", None) or "snappy"
+    codec = _CODECS.get(named.lower())
     plain = form == "parquet" and codec and spark.conf.get(_ENCRYPTION, None) is None
     target = task_folder(spark, output) if plain else None
-    if target is None:
+    if target is None or codec is None:
         frame.mapInArrow(rows, schema).write.format(form).save(output)
         return
     task = partial(_write_part, rows, _arrow_schema(frame, schema), target, codec)
@@ -51,15 +55,10 @@ def _arrow_schema(frame: DataFrame, schema: str) -> pa.Schema:
 def _write_part(
     rows: Rows, schema: pa.Schema, target: str, codec: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyspark import TaskContext
-
     small = [field.name for field in schema if field.name != "data"]  # images do not repeat
     options = {"compression": codec, "use_dictionary": small, "write_statistics": small}
-    part = TaskContext.get().partitionId()
     with (
-        part_file(target, part, ".parquet") as file,
+        part_file(target, partition_id(), ".parquet") as file,
         pq.ParquetWriter(file, schema, **options) as writer,
     ):
         for group in _groups(rows(batches)):

@@ -71,7 +71,8 @@ def part_file(target: str, part: int, ending: str = "") -> Iterator[Any]:
     """A task's file, which appears when it is complete; the first attempt to finish wins."""
     from pyspark import TaskContext
 
-    attempt = TaskContext.get().taskAttemptId()
+    context: Any = TaskContext.get()
+    attempt = context.taskAttemptId()
     system, path = file_system(target)
     hidden, final = f"{path}/_part-{part:05d}.{attempt}", f"{path}/part-{part:05d}{ending}"
     try:

@@ -57,8 +57,8 @@ def run(named: tuple[str, Tool, Sequence[str]], given: Sequence[str], started: S
 
     name, tool, needed = named
     if not given or given[0] in ("-h", "-help", "--help"):
-        flags = " ".join(f"-{flag} X" for flag in needed)
-        print(f"Usage: {name} {flags} [--master URL] [--conf spark.KEY=VALUE]...\n")
+        usage = " ".join(f"-{flag} X" for flag in needed)
+        print(f"Usage: {name} {usage} [--master URL] [--conf spark.KEY=VALUE]...\n")
         print((tool.__doc__ or "").strip())
         return 0
     master, conf, rest = split_spark(given)

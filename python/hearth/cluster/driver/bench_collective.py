@@ -66,16 +66,18 @@ def measured(spark: Any, ranks: int, selection: bench.Selection) -> Iterator[dic
         ReservationTimeoutError: not all nodes started.
         NodeError: one failed.
     """
+    from hearth.cluster import results
     from hearth.cluster.driver import cluster
 
     def rank_main(_: Any, ctx: Any) -> None:
         def say(figures: dict[str, Any]) -> None:
-            ctx.mgr.report_value(json.dumps(figures))
+            ctx.mgr.report_value(json.dumps(figures).encode())
 
         bench.measure(ctx.place(), selection, say)
 
     with cluster.run(spark, rank_main, nodes=ranks, feeds=()) as running:
-        yield from map(json.loads, running.running.watch.follow_values(0))
+        for piece in running.running.watch.follow_values(0):
+            yield json.loads(results.joined([piece]))
 
 
 if __name__ == "__main__":

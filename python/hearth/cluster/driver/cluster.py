@@ -178,18 +178,18 @@ class Cluster(Reporting):
         self.node_ids = list(range(count))
         self._node_tasks = self.spark.nodes(self.node_ids)
 
-    def _grow(self) -> None:
+    def _scale_up(self) -> None:
         """Called after a checkpoint: restarts if there are slots for more workers."""
         count = len(self.node_ids)
         slots = min(self.spark.slots() or 0, self._most_workers)
         if count < slots and self.restarts is not None:
-            self.running.grow(f"there are slots for {slots} workers instead of {count}")
+            self.running.scale_up(f"there are slots for {slots} workers instead of {count}")
         elif count < self._most_workers:
             ask_for_slots(self.spark.session, self._most_workers, self.spark.profile)
 
     def launch(self) -> None:
         """Starts or restarts all nodes; raises as run()."""
-        on_commit = self._grow if self.plan.least_workers else lambda: None
+        on_commit = self._scale_up if self.plan.least_workers else lambda: None
         observers = Observers(on_commit, self.reports.note)
         timeout_s = self.plan.timeout_s
         self._running = ClusterStart(self.meta, self.spark, timeout_s, self.ledger, observers)
@@ -256,8 +256,8 @@ class Cluster(Reporting):
         if self._ended:
             why = f" ({self._error})" if self._error is not None else ""
             raise ClusterError(
-                f"the cluster has ended{why}: feed it before its shutdown(), within `with`, or "
-                "run() a new one"
+                f"the cluster has ended{why}: call train() and inference() within the `with` "
+                "block, or start a new cluster by run()"
             )
         if feed not in self.plan.options.queues:
             known = ", ".join(self.plan.options.queues) or "none"

@@ -159,9 +159,9 @@ class Restarts:
         """The loss that caused `error`; raises `error` if there is none."""
         running = self._cluster.running
         watch = running.watch
-        if running.grows:
+        if running.scales_up:
             self._generations.note_progress()
-            return Lost(Failure(running.grows))
+            return Lost(Failure(running.scales_up))
         known = watch.await_cause()
         if known is None or known.rank < 0 or not known.is_loss or self._exhausted:
             raise error

@@ -70,7 +70,7 @@ class ClusterStart:
         self.job: ClusterJob | None = None
         self.nodes: list[dict[str, Any]] = []  # entries of cluster_info, by id
         self.deliveries: list[SparkJob] = []  # of datasets
-        self.grows = ""  # why the cluster should restart with more workers
+        self.scales_up = ""  # why the cluster should restart with more workers
         self._started: list[int] = []  # nodes that Spark starts
         self._driver_nodes: list[threading.Thread] = []
 
@@ -165,9 +165,9 @@ class ClusterStart:
         if (coordinator := self.coordinator) is not None:
             coordinator.fail(-1, "", reason)
 
-    def grow(self, reason: str) -> None:
+    def scale_up(self, reason: str) -> None:
         """Ends this start so that one with more workers follows."""
-        self.grows = reason
+        self.scales_up = reason
         self.fail(reason)
 
     def close(self, wait_for_nodes: bool = False) -> None:

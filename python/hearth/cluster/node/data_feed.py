@@ -11,7 +11,7 @@ from typing import Any
 
 from hearth.cluster.errors import ClusterError
 from hearth.cluster.node.minibatches import Chunk, Minibatches, fit_together
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 from hearth.native import timeline
 from hearth.ranks import steps
 from hearth.rows import pickled_arrays, pickles
@@ -160,8 +160,6 @@ class RowSource:
 
     def _advance(self, arrays: bool) -> bool:
         """Advances to the next chunk; False at the end of a partition, or of the feed."""
-        from hearth import HearthError
-
         self._chunk, self._at = [], 0
         try:
             with _waiting():
@@ -222,8 +220,6 @@ class RowSource:
             start += count
 
     def _send(self, results: bytes | memoryview) -> None:
-        from hearth import HearthError
-
         try:
             for pieces in pickles.batches_of_pickles([results]):
                 if not self._reader.write_results(pieces):

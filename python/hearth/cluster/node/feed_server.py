@@ -90,8 +90,9 @@ class Session:
             for fd in fds:
                 os.close(fd)
             raise invalid(
-                f"{len(fds)} descriptors with '{message.get('op')}', expected {4 if rings else 0}; "
-                "if there are too few, the node may have reached its limit: raise it (ulimit -n)"
+                f"got {len(fds)} descriptors with message '{message.get('op')}', expected "
+                f"{4 if rings else 0}; if there are too few, the node may have reached its limit: "
+                "raise it (ulimit -n)"
             )
         if rings:
             rows, results = tuple(fds[:2]), tuple(fds[2:])

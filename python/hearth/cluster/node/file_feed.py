@@ -12,15 +12,14 @@ from hearth.files.library_files import library_knows
 from hearth.files.uri import CORE_SCHEMES, local_path, scheme
 from hearth.rows.columns import Columns
 from hearth.sources.columns import column_pairs
-from hearth.sources.file_source import FileSource
-from hearth.sources.named_formats import pin_by_names
 from hearth.sources.owners import joined, shares
-from hearth.sources.source import Split
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hearth.cluster.node.split_requests import SplitRequests
+    from hearth.sources.file_source import FileSource
+    from hearth.sources.source import Split
 
 
 class FileFeed(Minibatches):
@@ -128,6 +127,8 @@ def _read_local(
     path: str, columns: Sequence[str], share: tuple[int, int], epochs: int
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of a node's share of this host's files."""
+    from hearth.sources.named_formats import pin_by_names  # loads pyarrow
+
     if local_path(path) is None:
         raise invalid(f"{path} is not in a local file system: mount it, or feed it from Spark")
     source = _selected(pin_by_names(path), columns)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from hearth.cluster.channel import Message
-from hearth.errors import DeadlineExceededError
+from hearth.errors import DeadlineExceededError, HearthError
 
 # Limit for a key to be published: the publishing node may load data first.
 _WAIT_S = 600.0
@@ -33,8 +33,6 @@ class KeyValueStore:
         Raises:
             HearthError: the cluster has failed. TimeoutError: the key was not published.
         """
-        from hearth import HearthError
-
         limit = time.monotonic() + _WAIT_S
         with self._changed:
             while name not in self._texts:

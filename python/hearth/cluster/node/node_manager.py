@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hearth.cluster import results
 from hearth.cluster.node.datasets.program import NodeDatasets
 from hearth.cluster.node.feed_server import FeedServer
 from hearth.cluster.node.key_value_store import KeyValueStore
@@ -66,6 +67,7 @@ class NodeManager:
         """Sends a warning to the driver's log."""
         self._server.report({"event": "warning", "text": text})
 
-    def report_value(self, piece: str) -> None:
-        """Sends the driver a piece, less than a megabyte, of the main function's return value."""
-        self._server.report({"event": "value", "piece": piece})
+    def report_value(self, data: bytes) -> None:
+        """Sends the driver the main function's return value, or a part of it."""
+        for piece in results.pieces(data):
+            self._server.report({"event": "value", "piece": piece})

@@ -77,11 +77,12 @@ def _run(
 
         main_function, arguments, make_context = cloudpickle.loads(program)
         kept_port = None if go["release_port"] else port
-        context = make_context(mgr=NodeManager(server), port=kept_port, **go["context"])
+        manager = NodeManager(server)
+        context = make_context(mgr=manager, port=kept_port, **go["context"])
         place.offer(context.place())
         if isinstance(arguments, list):
             sys.argv = arguments
-        results.give(context, main_function(arguments, context), server.report)
+        results.give(context, main_function(arguments, context), manager.report_value)
     except SystemExit as end:
         if end.code not in (None, 0):
             return {"result": "error", "error": f"its main function called sys.exit({end.code!r})"}

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hearth.cluster.channel import Message
+from hearth.errors import HearthError
 
 if TYPE_CHECKING:
     from hearth.sources.file_source import FileSource
@@ -38,8 +39,6 @@ class SplitRequests:
         Raises:
             HearthError: the files cannot be listed, or the driver does not answer.
         """
-        from hearth import HearthError
-
         answers: queue.SimpleQueue[Message] = queue.SimpleQueue()
         with self._lock:
             if self._failed is not None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hearth.cluster.channel import Channel, Message
 from hearth.cluster.errors import NodeError, reported_to_driver
 from hearth.cluster.node_connection import connect, name_of
@@ -79,8 +81,6 @@ def _runs(
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """(partition, rows) for each run of rows of one partition in a batch of a grouped() frame."""
-    import numpy as np
-
     for batch in batches:
         numbers = batch.column(batch.num_columns - 1).to_numpy()
         rows = batch.select(range(batch.num_columns - 1))

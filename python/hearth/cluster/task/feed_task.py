@@ -17,6 +17,7 @@ from hearth.cluster.errors import ClusterError, FeedTimeoutError, NodeError, too
 from hearth.cluster.feed_spec import FeedSpec
 from hearth.cluster.node_connection import connect, is_remote, name_of
 from hearth.cluster.task.node_process import executor_pid
+from hearth.errors import HearthError
 from hearth.rows.column_results import ColumnResults, ResultUnpickler
 
 if TYPE_CHECKING:
@@ -271,8 +272,6 @@ def _conclude(connection: Connection, ended: Message, spec: FeedSpec) -> bool:
 @contextmanager
 def _ring_errors(connection: Connection, spec: FeedSpec) -> Iterator[None]:
     """Suppresses errors of a ring if the node reports, or is about to report, why it ended."""
-    from hearth import HearthError
-
     try:
         yield
     except TimeoutError:

@@ -7,7 +7,6 @@ Each rank is a separate process on an executor, started by a task.
 
 from __future__ import annotations
 
-import base64
 import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +16,11 @@ from typing import Any
 from hearth.cluster import roles
 from hearth.cluster.driver.cluster import Cluster
 from hearth.cluster.driver.plan import WAIT_S, Plan
+from hearth.cluster.results import joined
 from hearth.cluster.task.node_job import NodeOptions, NodeProgram
 from hearth.errors import invalid
 from hearth.horovod.objects import pickler
 from hearth.spark.session import active_session
-
-# The rendezvous accepts messages of at most a megabyte.
-_PIECE = 600_000
 
 
 def run(
@@ -127,12 +124,12 @@ def _run(ranks: tuple[Any, int], call: Any, limits: _Limits) -> list[Any]:
     cluster.start(NodeProgram(main, None))
     with cluster:
         cluster.shutdown()
-    results: dict[int, Any] = {}
+    found: dict[int, Any] = {}
     for node in range(world):
         if chunks := cluster.running.watch.values(node):
-            rank, value = pickle.loads(base64.b64decode("".join(chunks)))
-            results[rank] = value
-    return [results[rank] for rank in sorted(results)]
+            rank, value = pickle.loads(joined(chunks))
+            found[rank] = value
+    return [found[rank] for rank in sorted(found)]
 
 
 def _run_rank(fn: Any, args: Any, kwargs: Any, env: Any, _: Any, ctx: Any) -> None:
@@ -141,7 +138,5 @@ def _run_rank(fn: Any, args: Any, kwargs: Any, env: Any, _: Any, ctx: Any) -> No
 
     os.environ.update(env)
     value = fn(*args, **kwargs)
-    text = base64.b64encode(pickler().dumps((ctx.share()[0], value))).decode()
-    for start in range(0, len(text), _PIECE):
-        ctx.mgr.report_value(text[start : start + _PIECE])
+    ctx.mgr.report_value(pickler().dumps((ctx.share()[0], value)))
     basics.shutdown()

@@ -27,13 +27,11 @@ from hearth.horovod.tensorflow.gradients import (
 from hearth.horovod.tensorflow.operations import allgather as allgather
 from hearth.horovod.tensorflow.operations import allreduce as allreduce
 from hearth.horovod.tensorflow.operations import alltoall as alltoall
-from hearth.horovod.tensorflow.operations import barrier as barrier
 from hearth.horovod.tensorflow.operations import broadcast as broadcast
 from hearth.horovod.tensorflow.operations import broadcast_ as broadcast_
 from hearth.horovod.tensorflow.operations import grouped_allgather as grouped_allgather
 from hearth.horovod.tensorflow.operations import grouped_allreduce as grouped_allreduce
 from hearth.horovod.tensorflow.operations import grouped_reducescatter as grouped_reducescatter
-from hearth.horovod.tensorflow.operations import join as join
 from hearth.horovod.tensorflow.operations import reducescatter as reducescatter
 from hearth.horovod.tensorflow.optimizer import DistributedOptimizer as DistributedOptimizer
 from hearth.horovod.tensorflow.sync_batch_norm import (

@@ -31,7 +31,6 @@ class BroadcastGlobalVariablesCallback:
         self.broadcast_done = False
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """See Callback."""
         if self.broadcast_done:
             return
         own = getattr(self.model.optimizer, "variables", ())
@@ -50,7 +49,6 @@ class MetricAverageCallback:
         self.process_set = process_set
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """See Callback."""
         for name in sorted(logs or {}):
             value = tf.constant(float(logs[name]), tf.float64)
             mean = allreduce(value, name=f"metric.{name}", process_set=self.process_set)
@@ -86,18 +84,16 @@ class LearningRateScheduleCallback:
         self._momentum: float | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """See Callback. Raises ValueError if steps_per_epoch is needed and unknown."""
+        """Raises ValueError if steps_per_epoch is needed and unknown."""
         if not self.staircase and not self.steps_per_epoch:
             self.steps_per_epoch = self.params.get("steps")
             if not self.steps_per_epoch:
                 raise invalid("pass steps_per_epoch=: the number of steps is not known here")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """See Callback."""
         self.current_epoch = epoch
 
     def on_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """See Callback."""
         epoch = self.current_epoch
         if epoch < self.start_epoch or (self.end_epoch is not None and epoch >= self.end_epoch):
             return
@@ -107,13 +103,11 @@ class LearningRateScheduleCallback:
             self._set(epoch + batch / self.steps_per_epoch)
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """See Callback."""
         if self._momentum is not None:
             self.model.optimizer.momentum = self._momentum
             self._momentum = None
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """See Callback."""
         if logs is not None:
             logs["lr"] = self._rate()
 
@@ -157,7 +151,6 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self.verbose = verbose
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """See Callback."""
         super().on_epoch_end(epoch, logs)
         if self.verbose and self.end_epoch == epoch + 1 and basics.rank() == 0:
             print(f"\nEpoch {epoch + 1}: warmed up to a learning rate of {self._rate():g}")
@@ -171,12 +164,10 @@ class CommitStateCallback:
         self.state, self.batches_per_commit = state, batches_per_commit
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """See Callback."""
         if (batch + 1) % self.batches_per_commit == 0:
             self.state.commit()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """See Callback."""
         self.state.commit()
 
 
@@ -188,11 +179,9 @@ class UpdateBatchStateCallback:
         self.state = state
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """See Callback."""
         self.state.batch = batch + 1
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """See Callback."""
         self.state.batch = 0
 
 
@@ -205,9 +194,7 @@ class UpdateEpochStateCallback:
         self._first = state.epoch
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """See Callback."""
         self._first = self.state.epoch
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """See Callback."""
         self.state.epoch = self._first + epoch + 1

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from hearth.errors import InvalidArgumentError, invalid
+from hearth.errors import InvalidArgumentError
 from hearth.horovod import current, names
+from hearth.horovod.calls import set_id
 from hearth.horovod.errors import HorovodInternalError
 from hearth.horovod.process_sets import ProcessSet
 
@@ -30,13 +31,6 @@ class InvalidCallError(tf.errors.InvalidArgumentError, InvalidArgumentError):
 
     def __init__(self, text: str):
         tf.errors.InvalidArgumentError.__init__(self, None, None, text)
-
-
-def set_id(process_set: ProcessSet) -> int:
-    """A process set's number. Raises ValueError if it is not registered."""
-    if process_set.process_set_id is None:
-        raise invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
-    return process_set.process_set_id
 
 
 def carry(

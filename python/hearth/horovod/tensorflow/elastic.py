@@ -27,19 +27,16 @@ class TensorFlowState(ObjectState):
         return self._given
 
     def save(self) -> None:
-        """See State."""
         self._values = [np.array(each.numpy()) for each in self.variables()]
         super().save()
 
     def restore(self) -> None:
-        """See State."""
         # Variables made after the last save() stay.
         for variable, value in zip(self.variables(), self._values, strict=False):
             variable.assign(value)
         super().restore()
 
     def sync(self) -> None:
-        """See State."""
         broadcast_variables(self.variables(), 0)
         super().sync()
         self.save()

@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from hearth.errors import UnimplementedError, invalid
-from hearth.horovod import current, names, reductions
+from hearth.horovod import calls, current, reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
-from hearth.horovod.tensorflow.carrier import carry, set_id
+from hearth.horovod.tensorflow.carrier import carry
 from hearth.horovod.tensorflow.compression import Compression
 
 
@@ -130,7 +130,7 @@ def broadcast(
 
     Raises ValueError if that rank is not in the process set, and as allreduce().
     """
-    _check_root(root_rank, process_set)
+    calls.check_root(root_rank, process_set)
 
     @tf.custom_gradient
     def run(own: Any) -> Any:
@@ -153,7 +153,7 @@ def broadcast_(
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
     """Sets variables to those of rank `root_rank`, in one operation; returns them."""
-    _check_root(root_rank, process_set)
+    calls.check_root(root_rank, process_set)
     plain = [getattr(each, "value", each) for each in variables]
     tensors = [tf.convert_to_tensor(each() if callable(each) else each) for each in plain]
     call = {"kind": "broadcast", "root": root_rank}
@@ -232,8 +232,7 @@ def grouped_reducescatter(
     name: str | None = None,
 ) -> list[Any]:
     """reducescatter() of several tensors in one operation."""
-    if op not in (reductions.Average, reductions.Sum):
-        raise invalid("reducescatter reduces by op=Average or op=Sum")
+    calls.check_scatter(op)
     size = process_set.size()
     call = reductions.reduction(op, prescale_factor, postscale_factor, size)
     factor = prescale_factor * postscale_factor * (size if op == reductions.Sum else 1)
@@ -252,30 +251,16 @@ def grouped_reducescatter(
 
     pairs = [compression.compress(tf.convert_to_tensor(tensor)) for tensor in tensors]
     if any(tensor.shape.rank == 0 for tensor, _ in pairs):
-        raise invalid("a scalar has no rows to distribute: pass a tensor with a first dimension")
+        raise invalid(calls.NO_ROWS)
     found = run(*[tensor for tensor, _ in pairs])
     return [compression.decompress(each, ctx) for each, (_, ctx) in zip(found, pairs, strict=True)]
-
-
-def join() -> int:
-    """Adds zeros to the other ranks' reductions until all ranks have called join().
-
-    Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
-    """
-    return current.join()
-
-
-def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns once all ranks of the process set have called it. Raises like join()."""
-    number = set_id(process_set)
-    current.wait({"kind": "barrier"}, names.of_operation("barrier", None, number), number)
 
 
 def _reduced(
     tensors: Sequence[Any], op: int, scale: tuple[float, float], more: tuple[Any, Any, Any]
 ) -> list[Any]:
     name, process_set, compression = more
-    set_id(process_set)
+    calls.set_id(process_set)
     call = {"kind": "allreduce", **reductions.reduction(op, *scale, process_set.size())}
 
     @tf.custom_gradient
@@ -304,27 +289,8 @@ def _slices(slices: Any, op: int, name: str | None, process_set: ProcessSet) -> 
     return tf.IndexedSlices(values, indices, slices.dense_shape)
 
 
-def _check_root(root_rank: int, process_set: ProcessSet) -> None:
-    set_id(process_set)
-    if root_rank not in process_set.ranks:
-        ranks = process_set.ranks
-        raise invalid(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
-
-
 def _splits(shape: Sequence[int], splits: Any, members: int) -> list[int]:
     if not shape:
-        raise invalid("a scalar has no rows to distribute: pass a tensor with a first dimension")
+        raise invalid(calls.NO_ROWS)
     sent = [int(each) for each in splits]
-    if sent == [-1]:
-        if shape[0] % members:
-            raise invalid(
-                f"alltoall: {shape[0]} rows cannot be divided equally among {members} ranks: give "
-                "splits="
-            )
-        sent = [shape[0] // members] * members
-    if len(sent) != members or min(sent) < 0 or sum(sent) != shape[0]:
-        raise invalid(
-            f"alltoall: splits={sent} must be {members} numbers whose sum is the number of rows, "
-            f"{shape[0]}"
-        )
-    return sent
+    return calls.splits_of(shape[0], None if sent == [-1] else sent, members)

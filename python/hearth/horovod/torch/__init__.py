@@ -17,14 +17,12 @@ from hearth.horovod.torch.operations import allgather as allgather
 from hearth.horovod.torch.operations import allreduce as allreduce
 from hearth.horovod.torch.operations import allreduce_ as allreduce_
 from hearth.horovod.torch.operations import alltoall as alltoall
-from hearth.horovod.torch.operations import barrier as barrier
 from hearth.horovod.torch.operations import broadcast as broadcast
 from hearth.horovod.torch.operations import broadcast_ as broadcast_
 from hearth.horovod.torch.operations import grouped_allgather as grouped_allgather
 from hearth.horovod.torch.operations import grouped_allreduce as grouped_allreduce
 from hearth.horovod.torch.operations import grouped_allreduce_ as grouped_allreduce_
 from hearth.horovod.torch.operations import grouped_reducescatter as grouped_reducescatter
-from hearth.horovod.torch.operations import join as join
 from hearth.horovod.torch.operations import reducescatter as reducescatter
 from hearth.horovod.torch.optimizer import DistributedOptimizer as DistributedOptimizer
 from hearth.horovod.torch.sync_batch_norm import SyncBatchNorm as SyncBatchNorm

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from hearth.errors import invalid
-from hearth.horovod import reductions
+from hearth.horovod import calls, reductions
 from hearth.horovod.basics import size
 from hearth.horovod.process_sets import ProcessSet, global_process_set
-from hearth.horovod.torch.handles import Handle, set_id, submit
+from hearth.horovod.torch.handles import Handle, submit
 from hearth.horovod.torch.tensors import is_shared, tensor_of
 
 
@@ -232,51 +232,33 @@ def _allreduce(
 def _reduction(
     average: bool | None, op: int | None, before: float, after: float, process_set: ProcessSet
 ) -> dict[str, Any]:
-    set_id(process_set)
+    calls.set_id(process_set)
     chosen = reductions.chosen(op, average)
     return reductions.reduction(chosen, before, after, process_set.size() or size())
 
 
 def _scatter(op: int, before: float, after: float, process_set: ProcessSet) -> dict[str, Any]:
-    if op not in (reductions.Average, reductions.Sum):
-        raise invalid("reducescatter reduces by op=Average or op=Sum")
+    calls.check_scatter(op)
     how = _reduction(None, op, before, after, process_set)
     return {"kind": "reducescatter", **how}
 
 
 def _broadcast(root_rank: int, process_set: ProcessSet) -> dict[str, Any]:
-    set_id(process_set)
-    ranks = process_set.ranks
-    if root_rank not in ranks:
-        raise invalid(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
+    calls.check_root(root_rank, process_set)
     return {"kind": "broadcast", "root": root_rank}
 
 
 def _splits(tensor: Tensor, splits: Any, members: int) -> list[int]:
-    rows = len(_with_rows(tensor))
-    if splits is None:
-        if rows % members:
-            raise invalid(
-                f"alltoall: {rows} rows cannot be divided equally among {members} ranks: give "
-                "splits="
-            )
-        return [rows // members] * members
     if isinstance(splits, Tensor):
         if splits.is_floating_point() or splits.dim() != 1:
             raise invalid("alltoall: splits must be a vector of integers, one for each rank")
         splits = splits.tolist()
-    sent = [int(each) for each in splits]
-    if len(sent) != members or min(sent) < 0 or sum(sent) != rows:
-        raise invalid(
-            f"alltoall: splits={sent} must be {members} numbers whose sum is the number of rows, "
-            f"{rows}"
-        )
-    return sent
+    return calls.splits_of(len(_with_rows(tensor)), splits, members)
 
 
 def _with_rows(tensor: Tensor) -> Tensor:
     if tensor.dim() == 0:
-        raise invalid("a scalar has no rows to distribute: pass a tensor with a first dimension")
+        raise invalid(calls.NO_ROWS)
     return tensor
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from hearth.errors import invalid
 from hearth.horovod import current, names
+from hearth.horovod.calls import set_id
 from hearth.horovod.process_sets import ProcessSet
 from hearth.horovod.torch import tensors
 
@@ -56,13 +56,6 @@ def made(future: Future[Any], finish: Callable[[Any], Any]) -> Handle:
     handle = Handle(next(_numbers))
     _open[handle] = future, finish
     return handle
-
-
-def set_id(process_set: ProcessSet) -> int:
-    """A process set's number. Raises ValueError if it is not registered."""
-    if process_set.process_set_id is None:
-        raise invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
-    return process_set.process_set_id
 
 
 def poll(handle: int) -> bool:

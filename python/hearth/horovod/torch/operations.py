@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hearth.horovod import current, names, reductions
+from hearth.horovod import current, reductions
 from hearth.horovod.process_sets import ProcessSet, global_process_set
 from hearth.horovod.torch import asynchronous
 from hearth.horovod.torch.compression import Compression
-from hearth.horovod.torch.handles import set_id, synchronize
+from hearth.horovod.torch.handles import synchronize
 
 _Function: Any = torch.autograd.Function
 
@@ -284,20 +284,6 @@ def grouped_reducescatter(
     pairs = [compression.compress(tensor) for tensor in tensors]
     found = _Reducescatter.apply(options, name, *[tensor for tensor, _ in pairs])
     return [compression.decompress(each, ctx) for each, (_, ctx) in zip(found, pairs, strict=True)]
-
-
-def join(device: int = -1) -> int:
-    """Adds zeros to the other ranks' reductions until all ranks have called join().
-
-    Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
-    """
-    return current.join()
-
-
-def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns once all ranks of the process set have called it. Raises like join()."""
-    number = set_id(process_set)
-    current.wait({"kind": "barrier"}, names.of_operation("barrier", None, number), number)
 
 
 def _options(

@@ -1,1 +1,1 @@
-"""Versions of tables whose log says which files they have: Delta and Iceberg."""
+"""Versions of tables whose log lists their files: Delta and Iceberg."""

@@ -1,4 +1,4 @@
-"""Tables of Spark's catalogs by name: of Delta, of Iceberg, and Hive's and Spark's own of files."""
+"""Tables of Spark's catalogs by name: Delta, Iceberg, and Hive's and Spark's tables of files."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ from hearth.sources.tables.catalog_format import (
 from hearth.sources.tables.delta import DeltaSource
 from hearth.sources.tables.iceberg import IcebergSource
 from hearth.sources.tables.names import described, is_name, quoted, uri_of
-from hearth.sources.tables.table_source import TableSource, lend
+from hearth.sources.tables.table_source import TableSource
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-# Folders of partitions are listed by so many threads.
+# Number of threads that list the folders of partitions.
 _LISTING_THREADS = 16
 
 
 @dataclass(frozen=True)
 class CatalogTable(TableSource):
-    """A Source before the catalog is asked what the table is. `uri`: its name. `version`,
-    `timestamp`: of tables that have versions: a Delta version or an Iceberg snapshot."""
+    """A table whose provider is not known yet. `uri`: its name. `version`, `timestamp`: a Delta
+    version or an Iceberg snapshot."""
 
     version: int | None = None
     timestamp: str | datetime | None = None
 
     def resolved(self, spark: Any) -> Any:
-        """The table's own Source before its pin.
+        """The source of the table's provider, not pinned yet.
 
         Raises:
             ValueError: there is no such table, or ranks cannot read it.
@@ -61,7 +62,7 @@ class CatalogTable(TableSource):
             return IcebergSource(name, self.columns, self.spool, self.version, self.timestamp)
         if provider not in ("parquet", "orc") or not known.get("Location"):
             raise invalid(
-                f"the table {name} is of {provider}, which ranks do not read themselves: give the "
+                f"the table {name} is of {provider}, which ranks cannot read: pass the "
                 f"DataFrame spark.table('{name}')"
             )
         if self.version is not None or self.timestamp is not None:
@@ -92,8 +93,8 @@ class CatalogTable(TableSource):
 
 @dataclass(frozen=True)
 class CatalogFiles(FileSource):
-    """A Source before its pin. `folders`: with the values that partition columns have in each.
-    `named`: whether the names of the folders in them have these values."""
+    """Files of a catalog table, not pinned yet. `folders`: with the values of the partition columns
+    in each. `named`: whether folder names have these values instead."""
 
     folders: tuple[tuple[str, Values], ...] = ()
     named: bool = False
@@ -104,7 +105,7 @@ class CatalogFiles(FileSource):
         return plain.pin_known(files, self.format.schema(files))
 
     def _listed(self, spark: Any) -> list[StoredFile]:
-        lend(spark)
+        forward_tokens(spark)
         with ThreadPoolExecutor(_LISTING_THREADS, "hearth-list") as pool:
             found = pool.map(lambda folder: self._in_folder(*folder, spark), self.folders)
             return sorted((file for files in found for file in files), key=lambda file: file.uri)
@@ -124,7 +125,7 @@ class CatalogFiles(FileSource):
 
 
 def _provider(known: dict[str, str]) -> str:
-    """What a table is of: parquet, orc, delta, iceberg, or for messages another text."""
+    """The table's provider: parquet, orc, delta, iceberg, or another name for messages."""
     provider = known.get("Provider", "").lower()
     if not _is_hive(known):
         return provider or known.get("Type", "another kind").lower()
@@ -140,13 +141,13 @@ def _is_hive(known: dict[str, str]) -> bool:
 def _arrow_schema(schema: Any) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # Since Spark 4.1 it has to be named.
+    # Required since Spark 4.1.
     zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(schema, **zone)
 
 
 def _partitions(name: str, keys: Sequence[str], spark: Any) -> Iterator[tuple[str, Values]]:
-    """The folder of each partition that the catalog has, and the values of its columns."""
+    """The folder of each partition that the catalog lists, and the values of its columns."""
     if hasattr(spark, "_jsparkSession"):
         state = spark._jsparkSession.sessionState()
         table = state.sqlParser().parseTableIdentifier(quoted(name))

@@ -1,11 +1,13 @@
-"""Parquet and ORC files of a table whose columns and partitions a catalog has."""
+"""Parquet and ORC files of a catalog table: columns and partition values by the catalog."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
@@ -15,10 +17,7 @@ from hearth.sources.orc import OrcFormat
 from hearth.sources.parquet import GroupReader, ParquetFormat
 from hearth.sources.tables.columns import Column, has_struct, plain
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-# Partition columns and their values, as Hive writes them.
+# Partition columns and their values as text, in Hive's form.
 Values = tuple[tuple[str, str | None], ...]
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -30,7 +29,7 @@ class PartitionFile(StoredFile):
     values: Values = ()
 
     def identity(self) -> tuple[Any, ...]:
-        """What distinguishes the file, with the values of its partition's columns."""
+        """Identifies the file, with the values of its partition columns."""
         return *super().identity(), json.dumps(self.values)
 
 
@@ -38,9 +37,9 @@ class PartitionFile(StoredFile):
 class CatalogFormat(Format):
     """Files of a table of Spark's catalog, as PartitionFiles.
 
-    `kind`: names the table. `files`: "parquet" or "orc". `keys`: the partition columns, among
-    `columns`. `defaults`: those that have a default which Spark gives
-    them in files that lack them."""
+    `kind`: names the table. `files`: "parquet" or "orc". `keys`: the partition columns, a part of
+    `columns`. `defaults`: columns to which Spark gives a default in files without them.
+    """
 
     kind: str
     files: str
@@ -56,8 +55,6 @@ class CatalogFormat(Format):
         return [file for file in files if file.size]
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        import pyarrow as pa
-
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
@@ -67,8 +64,6 @@ class CatalogFormat(Format):
         return self._inner.joined(key, following)
 
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> Reader:
-        import pyarrow as pa
-
         fields = list(self._inner.schema([file.stored]))
         by_name = {column.name: column for column in self.columns}
         found = {
@@ -84,13 +79,13 @@ class CatalogFormat(Format):
         if lacking:
             raise invalid(
                 f"it lacks the column {min(lacking)!r}, for which the table has a default value: "
-                "give the DataFrame spark.table(...)"
+                "pass the DataFrame spark.table(...)"
             )
         assert isinstance(file.stored, PartitionFile)
         values = dict(file.stored.values)
         columns = [_with_value(by_name[name], values, self.keys) for name in schema.names]
         inside = {column.name: found[column.name] for column in columns if column.name in found}
-        # Without a column ORC files seem to have no rows.
+        # An ORC file without a selected column reports no rows.
         wanted = pa.schema(list((inside or dict(list(found.items())[:1])).values()))
         names = {name: field.name for name, field in inside.items()}
         return _Reader(self._inner.open(file, wanted, keys), columns, names)
@@ -102,12 +97,12 @@ class CatalogFormat(Format):
 
 class _Parquet(ParquetFormat):
     def open(self, file: InputFile, schema: pa.Schema, keys: Sequence[Any]) -> GroupReader:
-        # Timestamps of 96 bits have no room for all dates in nanoseconds.
+        # Not all dates of 96-bit timestamps fit in nanoseconds.
         return GroupReader(file, schema.names, keys, coerce_int96_timestamp_unit="us")
 
 
 class _Reader:
-    """Memory: as of the files' reader. `names`: in the file, by name in the table."""
+    """Memory: that of the files' reader. `names`: in the file, by name in the table."""
 
     def __init__(self, inner: Reader, columns: Sequence[Column], names: dict[str, str]):
         self._inner = inner
@@ -115,8 +110,6 @@ class _Reader:
         self._names = names
 
     def read(self, key: Any) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for batch in self._inner.read(key):
             arrays = [
                 column.of(batch.column(self._names[column.name]))
@@ -128,7 +121,7 @@ class _Reader:
 
 
 def table_column(field: pa.Field, files: str) -> Column:
-    """A column of a table of Parquet or ORC files as its catalog has it.
+    """A column of a table of Parquet or ORC files, from its field in the catalog.
 
     Raises ValueError for a type that is not supported.
     """
@@ -141,8 +134,6 @@ def table_column(field: pa.Field, files: str) -> Column:
 
 
 def _column(name: str, kind: pa.DataType) -> Column:
-    import pyarrow as pa
-
     children: tuple[Column, ...] = ()
     if pa.types.is_struct(kind):
         children = tuple(_column(part.name, part.type) for part in kind)
@@ -162,9 +153,7 @@ def _index(column: Column, fields: Sequence[pa.Field]) -> int | None:
 
 
 def _with_value(column: Column, values: dict[str, str | None], keys: Sequence[str]) -> Column:
-    """A column with its value in the rows of a partition; others as they are."""
-    import pyarrow as pa
-
+    """A partition column as a constant; other columns unchanged."""
     text = values.get(column.name)
     if column.name not in keys or text is None or text == _NULL:
         return column
@@ -172,6 +161,6 @@ def _with_value(column: Column, values: dict[str, str | None], keys: Sequence[st
         return replace(column, default=pa.scalar(text).cast(column.type).as_py())
     except pa.ArrowException as error:
         raise invalid(
-            f"its partition has {column.name}={text}, which is no {column.type}: {error}; let "
+            f"its partition has {column.name}={text}, which is not a {column.type}: {error}; let "
             "Spark read the table"
         ) from error

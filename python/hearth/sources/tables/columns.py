@@ -1,15 +1,14 @@
-"""Columns of a table, and how each is made of the fields of a data file."""
+"""Columns of a table, and their conversion from the fields of a data file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from hearth.errors import invalid
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -18,9 +17,9 @@ _FIELD_ID = b"PARQUET:field_id"
 class Column:
     """A column of a table, or a field of a struct.
 
-    `name`, `type`: in batches. `id`: identifies it in files whose fields have ids; None: names do.
-    `names`: those that it may have in other files. `children`: the fields of a struct, or the
-    element of a list that has structs. `default`: its value in rows of files that lack it.
+    `name`, `type`: in batches. `id`: identifies it in files whose fields have ids; None: matched by
+    name. `names`: possible names in other files. `children`: the fields of a struct, or the element
+    of a list of structs. `default`: its value in files without the column.
     """
 
     name: str
@@ -31,9 +30,9 @@ class Column:
     default: Any = None
 
     def index(self, fields: Sequence[pa.Field]) -> int | None:
-        """Its index in the fields of a file, or of a struct in one; None where it is missing.
+        """Its index in the fields of a file, or of a struct in one; None if it is missing.
 
-        Raises ValueError where the fields have no ids, and the table no names for such files.
+        Raises ValueError if the fields have no ids and the table no names for such files.
         """
         ids = [_id(field) for field in fields]
         if self.id is not None and any(found is not None for found in ids):
@@ -46,18 +45,14 @@ class Column:
         return next((names.index(name) for name in self.names if name in names), None)
 
     def missing(self, rows: int) -> pa.Array:
-        """Its values in a file that lacks it."""
-        import pyarrow as pa
-
+        """Its values in a file without the column."""
         if self.default is None:
             return pa.nulls(rows, self.type)
         return pa.repeat(pa.scalar(self.default, self.type), rows)
 
     def of(self, array: pa.Array) -> pa.Array:
-        """Its values from those of a file's field. Raises ArrowException where the types of the two
-        do not go together."""
-        import pyarrow as pa
-
+        """Its values, converted from a file's field. Raises ArrowException if the types are
+        incompatible."""
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if self.children and pa.types.is_list(self.type):
@@ -81,12 +76,10 @@ def _id(field: pa.Field) -> int | None:
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """The type with offsets of 32 bits, as readers of files give it, and without metadata.
+    """The type with 32-bit offsets and no metadata, as file readers return it.
 
-    Raises ValueError for a map that has structs: their fields cannot be matched.
+    Raises ValueError for a map with structs: their fields cannot be matched.
     """
-    import pyarrow as pa
-
     types = pa.types
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
@@ -98,15 +91,13 @@ def plain(kind: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(field.name, plain(field.type)) for field in kind])
     if types.is_map(kind):
         if has_struct(kind.key_type) or has_struct(kind.item_type):
-            raise invalid("maps that have structs are not supported")
+            raise invalid("maps with structs are not supported")
         return pa.map_(plain(kind.key_type), plain(kind.item_type))
     return kind
 
 
 def has_struct(kind: pa.DataType) -> bool:
-    """Whether values of the type have structs in them."""
-    import pyarrow as pa
-
+    """Whether the type contains structs."""
     types = pa.types
     if types.is_map(kind):
         return has_struct(kind.key_type) or has_struct(kind.item_type)

@@ -1,4 +1,4 @@
-"""Data files of a version of a table, as its log and their file system describe them."""
+"""Data files of a version of a table, as described by its log and their file system."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import StoredFile, stored_in
 from hearth.files.uri import is_remote
 
-if TYPE_CHECKING:
-    import numpy as np
-
-# Folders are listed, and files looked at, by so many threads.
+# Number of threads that list folders and check files.
 _THREADS = 16
 _LOCAL = re.compile(r"^file:(//[^/]*)?(?=/)")
 
@@ -24,8 +23,8 @@ _LOCAL = re.compile(r"^file:(//[^/]*)?(?=/)")
 class DataFile(StoredFile):
     """A Parquet file of a table.
 
-    `rows`: those in the file, deleted ones too; None: the log does not tell. `values`: of columns
-    that have one value in all rows, by name. `deleted`: from pack_rows().
+    `rows`: including deleted ones; None: not in the log. `values`: of columns with one value in all
+    rows, by name. `deleted`: from pack_rows().
     """
 
     rows: int | None = None
@@ -33,40 +32,36 @@ class DataFile(StoredFile):
     deleted: bytes = b""
 
     def identity(self) -> tuple[Any, ...]:
-        """What distinguishes the file, with its columns' values and deleted rows."""
+        """Identifies the file, with its columns' values and deleted rows."""
         return *super().identity(), self.values, self.deleted
 
     def deleted_rows(self) -> np.ndarray:
-        """The indices of the rows that the table no longer has, in order."""
-        import numpy as np
-
+        """The indices of deleted rows, in order."""
         return np.cumsum(np.frombuffer(self.deleted, "<u4"), dtype=np.int64)
 
 
 def whole_path(location: str) -> str:
-    """A location as a log has it: of a file of this host its path, in which no % is an escape."""
+    """A location from a log; local ones become plain paths, without percent decoding."""
     return _LOCAL.sub("", location)
 
 
 def pack_rows(rows: np.ndarray) -> bytes:
     """Indices in increasing order as bytes that compress well."""
-    import numpy as np
-
     return np.diff(rows, prepend=0).astype("<u4").tobytes()
 
 
 def located(files: Sequence[DataFile], lister: Any, table: str) -> list[DataFile]:
-    """The files with their times of modification and blocks, sorted by URI.
+    """The files with their modification times and blocks, sorted by URI.
 
     Args:
-        files: with absolute URIs and the sizes that the log has.
+        files: with absolute URIs, and sizes from the log.
         lister: as of served().
-        table: the version and the table, for messages.
+        table: names the version and the table, for messages.
 
     Raises:
         FileNotFoundError: a file is missing.
         ValueError: a file has another size.
-        OSError, HearthError: the file system does not answer.
+        OSError, HearthError: the file system cannot be reached.
     """
     with ThreadPoolExecutor(_THREADS, "hearth-locate") as pool:
         folders = sorted({file.uri.rpartition("/")[0] for file in files})

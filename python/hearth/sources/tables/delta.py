@@ -1,4 +1,4 @@
-"""Versions of Delta tables, by the package deltalake on the driver; ranks read the data files."""
+"""Versions of Delta tables, through the package deltalake on the driver."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import numpy as np
+import pyarrow as pa
+
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import StoredFile, served, stored_in
 from hearth.files.uri import is_remote, local_path, scheme
@@ -23,14 +26,14 @@ from hearth.sources.tables.data_files import DataFile, located, pack_rows, whole
 from hearth.sources.tables.format import TableFormat
 from hearth.sources.tables.moments import moment
 from hearth.sources.tables.names import location_of
-from hearth.sources.tables.table_source import TableSource, lend, needed, read_whole
+from hearth.sources.tables.table_source import TableSource, needed, read_whole
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from deltalake import DeltaTable
 
 _LOG = "_delta_log"
-# The features of a table that a reader must know, of those that there are in Delta's protocol.
+# Reader features of Delta's protocol that are supported.
 _KNOWN_FEATURES = {
     "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
     "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview",
@@ -40,13 +43,13 @@ _COPYING_THREADS = 16
 
 @dataclass(frozen=True)
 class DeltaSource(TableSource):
-    """A Source before its pin. `version` or `timestamp`; neither: the newest version."""
+    """A Delta table, not pinned yet. `version` or `timestamp`; neither: the newest version."""
 
     version: int | None = None
     timestamp: str | datetime | None = None
 
     def pin(self, spark: Any = None) -> FileSource:
-        lend(spark)
+        forward_tokens(spark)
         where, lister = served(location_of(self.uri, "delta", spark), spark)
         with _local_log(where, lister) as folder, _errors(where, self.version):
             table = self._opened(where, folder)
@@ -78,7 +81,7 @@ class DeltaSource(TableSource):
         wanted = moment("timestamp", self.timestamp)
         table = deltalake.DeltaTable(uri)
         table.load_as_version(wanted)
-        # Of a time before the first version that the log has, that one is given.
+        # For a time before the log's first version, deltalake returns that version.
         for commit in table.history()[-1:]:
             if commit.get("timestamp", 0) > wanted.timestamp() * 1000:
                 raise invalid(
@@ -90,12 +93,12 @@ class DeltaSource(TableSource):
 
 @contextmanager
 def _errors(where: str, version: int | None) -> Iterator[None]:
-    """Turns errors of deltalake into one line."""
+    """Converts errors of deltalake to one line."""
     try:
         yield
     except (ImportError, FileNotFoundError):
         raise
-    except Exception as error:  # deltalake's own are no OSErrors or ValueErrors
+    except Exception as error:  # deltalake's are not derived from OSError or ValueError
         said = str(error).partition("\n")[0] or type(error).__name__
         which = "" if version is None else f"version {version} of "
         raise invalid(f"{which}the Delta table {where} cannot be read: {said}") from error
@@ -103,9 +106,9 @@ def _errors(where: str, version: int | None) -> Iterator[None]:
 
 @contextmanager
 def _local_log(where: str, lister: Any) -> Iterator[str]:
-    """A folder of this host with the log of a table, and its deletion vectors.
+    """Yields a local folder with a table's log and deletion vectors.
 
-    Of another file system they are copied, so that its files are reached as the data files are.
+    Those of other file systems are copied, through the client that also reads the data files.
     """
     if not stored_in(f"{where}/{_LOG}", lister):
         raise NotFoundError(
@@ -140,9 +143,7 @@ def _copy(file: StoredFile, folder: str, lister: Any) -> None:
 
 
 def _columns(table: DeltaTable) -> tuple[Column, ...]:
-    """The table's columns. Raises ValueError for what is not supported."""
-    import pyarrow as pa
-
+    """The table's columns. Raises ValueError for unsupported features and types."""
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
     if unknown := sorted(features - _KNOWN_FEATURES):
@@ -174,7 +175,7 @@ def _column(field: dict[str, Any], kind: pa.DataType, mode: str) -> Column:
 
 
 def _has_variant(described: Any) -> bool:
-    """Whether a type, as the log describes it, has a variant in it."""
+    """Whether a type in the log contains a variant."""
     if not isinstance(described, dict):
         return bool(described == "variant")
     inner = [described.get(key) for key in ("elementType", "keyType", "valueType")]
@@ -196,9 +197,7 @@ def _children(described: Any, kind: pa.DataType, mode: str) -> tuple[Column, ...
 
 
 def _files(table: DeltaTable, where: str, folder: str) -> list[DataFile]:
-    """The version's data files, by its log."""
-    import pyarrow as pa
-
+    """The version's data files, from the log."""
     actions = pa.table(table.get_add_actions(flatten=False))
     paths = actions.column("path").to_pylist()
     sizes = actions.column("size_bytes").to_pylist()
@@ -211,13 +210,15 @@ def _files(table: DeltaTable, where: str, folder: str) -> list[DataFile]:
     deleted = _deleted(table, folder)
     files = []
     for path, size, count, value in zip(paths, sizes, counts, values, strict=True):
-        path = unquote(path)  # of a clone, those of another table are absolute
+        path = unquote(path)  # a clone has absolute paths of another table
         uri = whole_path(path) if _is_absolute(path) else f"{where.rstrip('/')}/{path}"
         rows = deleted.pop(whole_path(path), b"")
         constant = tuple((value or {}).items())
         files.append(DataFile(uri, size, rows=count, values=constant, deleted=rows))
     if deleted:
-        raise invalid(f"{next(iter(deleted))} has deleted rows, but is none of its files")
+        raise invalid(
+            f"{next(iter(deleted))} has a deletion vector, but is not a file of this version"
+        )
     return files
 
 
@@ -228,9 +229,6 @@ def _is_absolute(path: str) -> bool:
 def _deleted(table: DeltaTable, folder: str) -> dict[str, bytes]:
     """Deleted rows of the files that have deletion vectors, by the files' paths in the log, or
     absolute ones."""
-    import numpy as np
-    import pyarrow as pa
-
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return {}
     found = {}

@@ -1,11 +1,14 @@
-"""Parquet files of a version of a table: columns matched by its schema, deleted rows left out."""
+"""Parquet files of a version of a table: matches columns by its schema, omits deleted rows."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from hearth.errors import invalid
 from hearth.files.input_files import InputFile
@@ -14,10 +17,6 @@ from hearth.sources.format import Format, Unit
 from hearth.sources.parquet import GroupReader, ParquetFormat, footer_of
 from hearth.sources.tables.columns import Column
 from hearth.sources.tables.data_files import DataFile
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 # The key of the unit that is a whole file.
 _WHOLE = -1
@@ -38,8 +37,6 @@ class TableFormat(Format):
         return list(files)
 
     def schema(self, files: Sequence[StoredFile]) -> pa.Schema:
-        import pyarrow as pa
-
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     def units(self, file: StoredFile, share: int) -> list[Unit]:
@@ -69,21 +66,19 @@ class TableFormat(Format):
 
 
 def _count(deleted: np.ndarray, rows: int) -> int:
-    """How many rows are deleted; raises ValueError where one is not in the file."""
+    """How many rows are deleted; raises ValueError if one is not in the file."""
     if len(deleted) and deleted[-1] >= rows:
         raise invalid(f"row {deleted[-1]} of {rows} is deleted by the table's log")
     return len(deleted)
 
 
 def _between(deleted: np.ndarray, ends: Sequence[int]) -> list[int]:
-    """How many of the rows lie between each two of the ends."""
-    import numpy as np
-
+    """How many of the rows are between consecutive ends."""
     return np.diff(np.searchsorted(deleted, ends)).tolist()
 
 
 class _Reader:
-    """Memory: as of GroupReader."""
+    """Memory: that of GroupReader."""
 
     def __init__(self, file: InputFile, columns: Sequence[Column], keys: Sequence[int]):
         assert isinstance(file.stored, DataFile)
@@ -100,7 +95,7 @@ class _Reader:
             if at is not None:
                 self._names[column.name] = fields[at].name
         groups = dict.fromkeys(group for key in keys for group in self._groups(key))
-        # Timestamps of 96 bits, as Spark writes them, have no room for all dates in nanoseconds.
+        # Not all dates of Spark's 96-bit timestamps fit in nanoseconds.
         options = {"coerce_int96_timestamp_unit": "us"}
         self._file = GroupReader(file, list(self._names.values()), list(groups), **options)
 
@@ -117,9 +112,6 @@ class _Reader:
 
     def _without_deleted(self, batch: pa.RecordBatch, at: int) -> pa.RecordBatch:
         """The batch, which begins at row `at` of the file, without deleted rows."""
-        import numpy as np
-        import pyarrow as pa
-
         low, high = np.searchsorted(self._deleted, (at, at + batch.num_rows))
         if low == high:
             return batch
@@ -130,8 +122,6 @@ class _Reader:
         return batch.filter(pa.array(kept))
 
     def _as_table(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        import pyarrow as pa
-
         rows, arrays = batch.num_rows, []
         for column in self._columns:
             if column.name in self._names:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DELTA_INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
 _DELTA, _ICEBERG = "Delta version", "Iceberg snapshot"
-# Iceberg's options of readers that say which snapshots are read.
+# Iceberg's reader options that select snapshots.
 _READS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id")
 _ICEBERG_TABLE = "org.apache.iceberg.spark.source.SparkTable"
 
@@ -26,18 +26,18 @@ _ICEBERG_TABLE = "org.apache.iceberg.spark.source.SparkTable"
 def pinned_frame(
     frame: DataFrame, before: Mapping[str, str] | None = None
 ) -> tuple[DataFrame, dict[str, str]]:
-    """The frame with its tables read in fixed versions; and those versions, by the table's URI or
-    name, of the tables whose version the program does not name.
+    """The frame with its tables pinned to versions; and those versions, by the table's URI or name,
+    of the tables whose version the program does not name.
 
-    A frame of which Spark keeps a part (cache()) stays as it is.
+    A frame of which Spark keeps a part (cache()) is unchanged.
 
     Args:
-        frame: of a session without Spark Connect to have an effect.
-        before: the versions that an earlier driver of the run had; without an entry the version
-            that Spark would read now is taken.
+        frame: unchanged if it is of Spark Connect.
+        before: the versions of an earlier driver of the run; tables without an entry get the
+            version that Spark would read now.
 
     Raises:
-        ValueError: Spark cannot read the version that the run had.
+        ValueError: Spark cannot read the earlier version.
     """
     if not hasattr(frame, "_jdf") or _is_kept(frame):
         return frame, {}
@@ -66,7 +66,7 @@ def pinned_frame(
 
 
 def frame_identity(frame: DataFrame) -> str:
-    """A hash of the columns, behind the versions of the tables that a pinned frame reads."""
+    """The versions of the tables that a pinned frame reads, and a hash of its columns."""
     digest = hashlib.sha256(frame.schema.json().encode()).hexdigest()
     tables = []
     if hasattr(frame, "_jdf"):
@@ -76,7 +76,7 @@ def frame_identity(frame: DataFrame) -> str:
 
 
 class _DeltaTable:
-    """A Delta table that a leaf of a plan reads."""
+    """A scan of a Delta table in a plan."""
 
     def __init__(self, leaf: Any, session: SparkSession):
         index = leaf.relation().location()
@@ -101,7 +101,7 @@ class _DeltaTable:
 
 
 class _IcebergTable:
-    """An Iceberg table that a leaf of a plan reads."""
+    """A scan of an Iceberg table in a plan."""
 
     def __init__(self, leaf: Any, session: SparkSession):
         self._leaf, self._session = leaf, session
@@ -134,7 +134,7 @@ class _IcebergTable:
 
 
 def _table_of(leaf: Any, session: SparkSession) -> _DeltaTable | _IcebergTable | None:
-    """The table that a leaf of a plan reads; None: it reads something else."""
+    """The table that a leaf of a plan scans; None for other leaves."""
     kind = _class(leaf).rpartition(".")[2]
     if kind == "DataSourceV2Relation" and _is_of_iceberg(leaf):
         return _IcebergTable(leaf, session)
@@ -163,7 +163,7 @@ def _is_of_delta(relation: Any, session: SparkSession) -> bool:
 
 
 def _check_columns(wanted: Mapping[str, Any], schema: Any, table: str) -> None:
-    """Raises ValueError where the schema lacks one of the columns, or has it in another type."""
+    """Raises ValueError if the schema lacks one of the columns, or has another type for it."""
     types = {field.name(): field.dataType() for field in schema.fields()}
     for name, column in wanted.items():
         if name not in types or not types[name].equals(column.dataType()):
@@ -194,7 +194,7 @@ def _leaves(plan: Any) -> Iterator[Any]:
 
 
 def _replaced(plan: Any, change: Callable[[Any], Any], seq: Callable[[list[Any]], Any]) -> Any:
-    """The plan with its leaves changed; itself where none has."""
+    """The plan with changed leaves; itself if none has changed."""
     children = _elements(plan.children())
     if not children:
         return change(plan)
@@ -220,7 +220,7 @@ def _elements(seq: Any) -> list[Any]:
 
 
 def _arguments(node: Any) -> list[Any]:
-    """What a case class was made of."""
+    """The arguments of a Scala case class."""
     return [node.productElement(i) for i in range(node.productArity())]
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of Iceberg tables, by the package pyiceberg on the driver; ranks read data files."""
+"""Snapshots of Iceberg tables, through the package pyiceberg on the driver."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from hearth.errors import NotFoundError, invalid
 from hearth.files.stored_files import served, stored_in
 from hearth.files.uri import is_remote
@@ -19,10 +23,10 @@ from hearth.sources.tables.data_files import DataFile, located, pack_rows, whole
 from hearth.sources.tables.format import TableFormat
 from hearth.sources.tables.moments import moment
 from hearth.sources.tables.names import is_name, quoted
-from hearth.sources.tables.table_source import TableSource, lend, needed, read_whole
+from hearth.sources.tables.table_source import TableSource, needed, read_whole
+from hearth.spark.token_forwarder import forward_tokens
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
     from pyiceberg.io import FileIO
     from pyiceberg.schema import Schema
@@ -35,15 +39,15 @@ _HINT = "metadata/version-hint.text"
 
 @dataclass(frozen=True)
 class IcebergSource(TableSource):
-    """A Source before its pin. `snapshot_id` or `as_of`; neither: the current snapshot. `table`:
-    pyiceberg's, where the user has loaded it; `uri` is its name then."""
+    """An Iceberg table, not pinned yet. `snapshot_id` or `as_of`; neither: the current snapshot.
+    `table`: pyiceberg's, if the user has loaded it; `uri` is then its name."""
 
     snapshot_id: int | None = None
     as_of: str | datetime | None = None
     table: Any = None
 
     def pin(self, spark: Any = None) -> FileSource:
-        lend(spark)
+        forward_tokens(spark)
         needed("pyiceberg.table", "iceberg")
         with _errors(self.uri):
             table = self.table or _loaded(self.uri, spark)
@@ -53,8 +57,8 @@ class IcebergSource(TableSource):
             schema = scan.projection()
             columns = _columns(schema, table)
             files = list(_files(scan.plan_files(), schema, table)) if snapshot else []
-        far = [file.uri for file in files[:1] if is_remote(file.uri)]
-        lister = served(far[0], spark)[1] if far else None
+        remote = [file.uri for file in files[:1] if is_remote(file.uri)]
+        lister = served(remote[0], spark)[1] if remote else None
         files = located(files, lister, f"{version} of {self.uri}")
         kind = f"Parquet of {version} of {self.uri}"
         return self.pinned(TableFormat(kind, columns), version, files)
@@ -66,7 +70,7 @@ class IcebergSource(TableSource):
         return self
 
     def _snapshot(self, table: Table) -> Snapshot | None:
-        """The one that is asked for; None: the table has none yet."""
+        """The requested snapshot; None if the table is empty."""
         if self.snapshot_id is not None:
             found = table.snapshot_by_id(self.snapshot_id)
             if found is None:
@@ -80,20 +84,23 @@ class IcebergSource(TableSource):
         wanted = moment("as_of", self.as_of)
         found = table.snapshot_as_of_timestamp(int(wanted.timestamp() * 1000))
         if found is None:
-            raise invalid(f"it had no snapshot at {wanted.isoformat()}, or that has expired")
+            raise invalid(
+                f"it has no snapshot of {wanted.isoformat()} or earlier: it was created later, or "
+                "the snapshot has expired"
+            )
         return found
 
 
 @contextmanager
 def _errors(uri: str) -> Iterator[None]:
-    """Turns errors of pyiceberg into one line that names the table."""
+    """Converts errors of pyiceberg to one line that names the table."""
     try:
         yield
     except ImportError:
         raise
     except FileNotFoundError as error:
         raise NotFoundError(f"the Iceberg table {uri} cannot be read: {error}") from error
-    except Exception as error:  # pyiceberg's own are no OSErrors or ValueErrors
+    except Exception as error:  # pyiceberg's are not derived from OSError or ValueError
         said = str(error).partition("\n")[0] or type(error).__name__
         if "equality deletes" in said:
             said = "it has equality deletes, which are not supported: rewrite its data files first"
@@ -125,26 +132,25 @@ def _loaded(uri: str, spark: Any) -> Table:
 
 
 def _of_spark(name: str, spark: Any) -> str | None:
-    """The metadata file of a table in one of Spark's catalogs; None where Spark has no such
-    table."""
+    """The metadata file of a table in one of Spark's catalogs; None if Spark has no such table."""
     if spark is None:
         return None
     text = f"SELECT timestamp, file FROM {quoted(name)}.metadata_log_entries"
     try:
         times = [(at, i, file) for i, (at, file) in enumerate(spark.sql(text).collect())]
         return whole_path(max(times)[-1])
-    except Exception:  # no such table, or not of Iceberg: pyiceberg's catalogs are asked then
+    except Exception:  # no such Iceberg table: pyiceberg's catalogs may have it
         return None
 
 
 def _newest(where: str, lister: Any) -> str:
-    """The metadata file that a table's folder says is its newest."""
+    """The newest metadata file, according to the table's version hint."""
     folder = where.rstrip("/")
     if not stored_in(f"{folder}/metadata", lister):
         raise NotFoundError(f"{folder} does not exist, or has no files in its folder metadata")
     if not stored_in(f"{folder}/{_HINT}", lister):
         raise invalid(
-            f"{folder} has no {_HINT}, so that only its catalog knows its newest metadata: give "
+            f"{folder} has no {_HINT}, so only its catalog knows the newest metadata: pass "
             "the table's name, pyiceberg's table, or the metadata file"
         )
     hint = read_whole(f"{folder}/{_HINT}", lister).decode().strip()
@@ -165,14 +171,14 @@ def _columns(schema: Schema, table: Table) -> tuple[Column, ...]:
 
 
 def _mapped(fields: Iterable[Any]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The names of each field in files without ids, by its id."""
+    """The names of each field in files without ids, by id."""
     for field in fields:
         yield field.field_id, tuple(field.names)
         yield from _mapped(field.fields)
 
 
 def _column(field: Any, kind: pa.DataType, names: Mapping[int, tuple[str, ...]]) -> Column:
-    """A column of a field of pyiceberg's."""
+    """The column of a pyiceberg field."""
     try:
         found = plain(kind)
     except ValueError as error:
@@ -188,8 +194,7 @@ def _column(field: Any, kind: pa.DataType, names: Mapping[int, tuple[str, ...]])
 
 
 def _files(tasks: Iterable[FileScanTask], schema: Schema, table: Table) -> Iterator[DataFile]:
-    """The snapshot's data files. Raises ValueError for what is not supported."""
-    import numpy as np
+    """The snapshot's data files. Raises ValueError for unsupported files."""
     from pyiceberg.transforms import IdentityTransform
 
     names = {field.field_id: field.name for field in schema.fields}
@@ -222,10 +227,7 @@ def _files(tasks: Iterable[FileScanTask], schema: Schema, table: Table) -> Itera
 
 
 def _deletes(location: str, kind: str, files: FileIO) -> dict[str, np.ndarray]:
-    """The deleted rows that a file of positional deletes, or of deletion vectors, has for each data
-    file."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+    """Deleted rows by data file, from a file of positional deletes or deletion vectors."""
     from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
     from pyiceberg.table.puffin import PuffinFile
 
@@ -235,7 +237,10 @@ def _deletes(location: str, kind: str, files: FileIO) -> dict[str, np.ndarray]:
         vectors = deletion_vectors_from_puffin_file(PuffinFile(content))
         return {one.referenced_data_file: one.to_vector().to_numpy() for one in vectors}
     if kind != "PARQUET":
-        raise invalid(f"its file of deletes {location} is of {kind}: rewrite its data files")
+        raise invalid(
+            f"the delete file {location} is of {kind}, which is not supported: rewrite the table's "
+            "data files"
+        )
     table = pq.read_table(io.BytesIO(content), columns=["file_path", "pos"])
     return {
         path: table.filter(pc.field("file_path") == path).column("pos").to_numpy()

@@ -1,4 +1,4 @@
-"""Files of Iceberg tables for pyiceberg, read as all files that the driver reads."""
+"""pyiceberg's file access through the driver's clients."""
 
 from __future__ import annotations
 
@@ -18,20 +18,17 @@ class DriverFileIO(FileIO):
     """Reads metadata files whole; writes nothing. Any thread."""
 
     def __init__(self, lister: Any):
-        """`lister`: as of served(), for URIs that are not of this host."""
+        """`lister`: as of served(), for remote URIs."""
         super().__init__({})
         self._lister = lister
 
     def new_input(self, location: str) -> InputFile:
-        """A file to read."""
         return _Input(location, self._lister)
 
     def new_output(self, location: str) -> OutputFile:
-        """Raises: tables are only read."""
         raise UnimplementedError(f"{location} is not written: tables are only read")
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Raises: tables are only read."""
         raise UnimplementedError(f"{location} is not deleted: tables are only read")
 
 

@@ -1,4 +1,4 @@
-"""Points of time as users give them."""
+"""Parses timestamps passed by users."""
 
 from __future__ import annotations
 

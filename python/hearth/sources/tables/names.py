@@ -1,4 +1,4 @@
-"""Names of tables in Spark's catalogs."""
+"""Names and locations of tables in Spark's catalogs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def is_name(uri: str) -> bool:
 
 
 def location_of(uri: str, system: str, spark: Any) -> str:
-    """The folder of a table that is given by its name; a path or URI as it is.
+    """The folder of a table given by name; a path or URI unchanged.
 
     Args:
         uri: a path, a URI or a name.
-        system: the provider that Spark's catalog must have for it.
-        spark: the driver's session; None: there is none.
+        system: the expected provider.
+        spark: the driver's session, if any.
 
     Raises:
-        ValueError: there is no such table, or it is of another system.
+        ValueError: there is no such table, or it has another provider.
     """
     if not is_name(uri):
         return uri
@@ -36,22 +36,22 @@ def location_of(uri: str, system: str, spark: Any) -> str:
     known = described(quoted(uri), spark)
     if known.get("Provider", "").lower() != system:
         found = known.get("Provider") or "another kind"
-        raise invalid(f"the table {uri} is of {found}, not of {system}: let Spark read it")
+        raise invalid(f"table {uri} is a {found} table, not {system}: let Spark read it")
     return known["Location"]
 
 
 def quoted(name: str) -> str:
-    """The name as SQL has it."""
+    """The name in SQL's quotes."""
     return ".".join(f"`{part}`" for part in name.split("."))
 
 
 def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
-    """What the catalog has of a table, or of a partition of it, by the names that DESCRIBE gives:
-    Type, Provider, Location and others.
+    """The rows of DESCRIBE EXTENDED for a table or partition, by name: Type, Provider, Location and
+    others.
 
     Args:
-        name: as SQL has it.
-        partition: as SQL has it: PARTITION (day='1').
+        name: quoted for SQL.
+        partition: in SQL: PARTITION (day='1').
 
     Raises:
         ValueError: there is no such table or partition.
@@ -74,7 +74,7 @@ def described(name: str, spark: Any, partition: str = "") -> dict[str, str]:
 
 
 def uri_of(location: str) -> str:
-    """A location as Hadoop's Path writes it, where nothing is encoded, as a URI of hearth.files:
-    those of local files are decoded there."""
+    """A location of Hadoop's Path, which encodes nothing, as a URI of hearth.files, which decodes
+    local ones."""
     local = location.removeprefix("file://").removeprefix("file:")
     return location if local == location else f"file:{quote(local)}"

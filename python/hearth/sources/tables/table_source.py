@@ -1,34 +1,30 @@
-"""The part of a table's source that is the same for all systems of tables."""
+"""The base of sources of tables."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from hearth.errors import invalid
-from hearth.files.input_files import Count, open_uri
+from hearth.files.input_files import open_uri
 from hearth.sources.file_source import FileSource
-from hearth.sources.source import Split
 from hearth.sources.tables.data_files import DataFile
 from hearth.sources.tables.format import TableFormat
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
 class TableSource:
-    """A Source before its pin(), which returns a FileSource of the version's data files. `columns`,
-    `spool`: as of FileSource."""
+    """A table, not pinned yet: pin() returns a FileSource of a version's data files, and the other
+    methods of Source raise ValueError. `columns`, `spool`: as of FileSource."""
 
     uri: str
     columns: tuple[tuple[str, str], ...] = ()
     spool: bool = True
 
     def pin(self, spark: Any = None) -> FileSource:
-        """The source of the data files that the table's version has.
+        """The source of the data files of the table's version.
 
         Raises:
             ImportError: the table's library is missing.
@@ -37,8 +33,8 @@ class TableSource:
         raise NotImplementedError
 
     def resumed(self, version: str) -> TableSource:
-        """The source for a run that goes on, which had this FileSource.version; where the user
-        names one, that counts."""
+        """The source for a resumed run that read `version`, a FileSource.version; a version of
+        the user's takes precedence."""
         raise NotImplementedError
 
     def pinned(self, kind: TableFormat, version: str, files: Sequence[DataFile]) -> FileSource:
@@ -46,42 +42,11 @@ class TableSource:
         source = FileSource(kind, self.uri, self.columns, self.spool, version)
         return source.pin_known(files, kind.schema(files))
 
-    @property
-    def remote(self) -> bool:
-        """Raises ValueError: pin() comes first."""
-        self._refuse()
-
-    @property
-    def extent(self) -> str:
-        """Raises ValueError: pin() comes first."""
-        self._refuse()
-
-    def schema(self) -> pa.Schema:
-        """Raises ValueError: pin() comes first."""
-        self._refuse()
-
-    def splits(self) -> list[Split]:
-        """Raises ValueError: pin() comes first."""
-        self._refuse()
-
-    def read(self, split: Split, count: Count | None = None) -> Iterator[pa.RecordBatch]:
-        """Raises ValueError: pin() comes first."""
-        self._refuse()
-
-    def identity(self) -> str:
-        """Raises ValueError: pin() comes first."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise invalid(f"{self.uri} is not pinned yet: call pin() first, in the driver")
 
-
-def lend(spark: Any) -> None:
-    """Lets the core read on the driver, too, what Spark's session may read."""
-    if spark is not None:
-        from hearth.spark.token_forwarder import forward_tokens
-
-        forward_tokens(spark)
+    schema = splits = read = identity = _refuse
+    remote = extent = property(_refuse)
 
 
 def needed(module: str, extra: str) -> Any:

@@ -54,6 +54,7 @@ class Plan:
     spool: bool = True  # False: ranks read the source again in each epoch
     deterministic: bool = True  # False: recomputed rows may differ
     shuffled: bool = False  # the frame ends in a shuffle and a sort of ours
+    columns: tuple[str, ...] = ()
     # Types by name of columns that are not delivered, as nodes do not support them.
     left_out: dict[str, str] = field(default_factory=dict)
     # (rows, their hash) of each partition that was complete in any start of the nodes.
@@ -146,6 +147,7 @@ class Datasets:
                 )
             identity, splits = source.identity(), len(source.splits())
             about = {"identity": identity, "spool": spool, "left_out": left_out}
+            about["columns"] = tuple(source.schema().names)
             return Plan(name, splits, source=source, **about)
         partitions = _FRAME_PARTITIONS * -(-ranks // _FRAME_PARTITIONS)
         partitions = self._kept.partitions(name) or partitions
@@ -161,6 +163,7 @@ class Datasets:
         facts: dict[str, Any] = {
             "deterministic": deterministic,
             "shuffled": shuffled,
+            "columns": tuple(rows.columns),
             "left_out": left_out,
         }
         return Plan(name, partitions, frame, conf, identity=frame_identity(rows), **facts)
@@ -197,7 +200,7 @@ class Datasets:
             named = {"op": "dataset_plan", "dataset": plan.name, "identity": plan.identity}
             ids = [node["executor_id"] for node in fed]
             message = {**named, "owners": owners, "nodes": ids, "keeps": plan.keeps()}
-            message["left_out"] = plan.left_out
+            message |= {"columns": plan.columns, "left_out": plan.left_out}
             running.broadcast(message)
             if not plan.partitions:
                 delivery.report_totals()

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hearth.errors import invalid
+from hearth.errors import HearthError, invalid
 from hearth.files.file_system import file_refusal, files_of
 
 logger = logging.getLogger(__name__)
@@ -173,8 +173,6 @@ def _read(uri: str) -> dict[str, Any]:
 
 
 def _damaged(uri: str, reason: str) -> Exception:
-    from hearth import HearthError
-
     return HearthError(
         f"{uri} is not a valid dataset plan ({reason}): remove it, or use another checkpoint_dir"
     )

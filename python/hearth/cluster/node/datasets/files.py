@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hearth.cluster.channel import Channel, Message
-from hearth.errors import DeadlineExceededError
+from hearth.errors import DeadlineExceededError, HearthError
 from hearth.files.local_folders import spill_folder
 
 logger = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ class PartitionFiles:
             channel.send({"op": "kept"})
         finally:
             if not attempt.complete or self._partitions[key].shown is not attempt:
-                self._lose(key, attempt)
+                self._drop(key, attempt)
 
     def _begin(self, key: tuple[str, int], number: int) -> _Attempt | None:
         """A new attempt, or the complete one; None if no more rows are needed."""
@@ -241,7 +241,7 @@ class PartitionFiles:
         """Reports that a partition is complete; without a digest it was only counted."""
         self._report({"event": "dataset", **_named(key), "rows": rows, "hash": digest})
 
-    def _lose(self, key: tuple[str, int], attempt: _Attempt) -> None:
+    def _drop(self, key: tuple[str, int], attempt: _Attempt) -> None:
         """Drops an attempt whose writer was lost or came second; another attempt may replace it."""
         with self._lock:
             partition = self._partitions[key]
@@ -274,7 +274,6 @@ class PartitionFiles:
 def _is_intact(key: tuple[str, int], attempt: _Attempt) -> bool:
     """Whether the rows in the file have the hash that their writer reported. Reads all rows, at
     memory speed if cached."""
-    from hearth import HearthError
     from hearth.native._core import partition_hash
 
     try:

@@ -138,6 +138,7 @@ class NodeDatasets:
         self._early: dict[
             str, list[tuple[Message, int]]
         ] = {}  # reports that arrived before the plan
+        self._columns: dict[str, list[str]] = {}
         self._left_out: dict[str, dict[str, str]] = {}  # types of undelivered columns
         self._unfed = False  # the node's role takes no rows
         self._failure = ""
@@ -147,8 +148,8 @@ class NodeDatasets:
         planned it.
 
         Raises:
-            ValueError: an unknown dataset, a column of an unsupported type, or this node takes no
-                rows.
+            ValueError: an unknown dataset or column, a column of an unsupported type, or this node
+                takes no rows.
             ClusterError: the cluster failed.
         """
         if name not in self.names:
@@ -164,6 +165,7 @@ class NodeDatasets:
                 for column, kind in self._left_out[name].items():
                     if columns is None or column in columns:
                         raise not_carried(name, column, kind)
+                self._check_columns(name, columns or ())
                 return self._open[name]
         if self._unfed:
             raise invalid(
@@ -172,6 +174,15 @@ class NodeDatasets:
             )
         reason = self._failure or f"the driver did not plan dataset {name!r} within {_PLAN_S:g} s"
         raise ClusterError(reason)
+
+    def _check_columns(self, name: str, columns: Sequence[str]) -> None:
+        known = self._columns[name]
+        for column in columns if known else ():
+            if column not in known:
+                raise invalid(
+                    f"dataset {name!r} has no column {column!r}: it has {', '.join(known)} (names "
+                    "are case-sensitive)"
+                )
 
     def handle(self, message: Message, fds: Sequence[int]) -> None:
         """Handles a message of the supervisor; owns its descriptors."""
@@ -210,6 +221,7 @@ class NodeDatasets:
             dataset = StreamedDataset(name, plan, pickle.loads(base64.b64decode(text)))
         with self._changed:
             self._open[name] = dataset
+            self._columns[name] = message.get("columns", [])
             self._left_out[name] = message.get("left_out", {})
             early = self._early.pop(name, [])
             self._changed.notify_all()

@@ -25,20 +25,17 @@ class TorchState(ObjectState):
         self.save()
 
     def save(self) -> None:
-        """See State."""
         self._saved_parts = {
             name: copy.deepcopy(getattr(self, name).state_dict()) for name in self._parts
         }
         super().save()
 
     def restore(self) -> None:
-        """See State."""
         for name, saved in self._saved_parts.items():
             getattr(self, name).load_state_dict(copy.deepcopy(saved))
         super().restore()
 
     def sync(self) -> None:
-        """See State."""
         for name in self._parts:
             part = getattr(self, name)
             if isinstance(part, ElasticSampler):

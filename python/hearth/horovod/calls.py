@@ -1,0 +1,64 @@
+"""Operations and checks of arguments that are the same for every framework."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hearth.errors import invalid
+from hearth.horovod import current, names, reductions
+from hearth.horovod.process_sets import ProcessSet, global_process_set
+
+NO_ROWS = "a scalar has no rows to distribute: pass a tensor with a first dimension"
+
+
+def join(device: int = -1) -> int:
+    """Adds zeros to the other ranks' reductions until all ranks have called join().
+
+    Returns the rank that joined last. Raises HorovodInternalError if a rank is lost.
+    """
+    return current.join()
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns once all ranks of the process set have called it. Raises like join()."""
+    number = set_id(process_set)
+    current.wait({"kind": "barrier"}, names.of_operation("barrier", None, number), number)
+
+
+def set_id(process_set: ProcessSet) -> int:
+    """A process set's number. Raises ValueError if it is not registered."""
+    if process_set.process_set_id is None:
+        raise invalid(f"{process_set} is not registered: call add_process_set() on all ranks")
+    return process_set.process_set_id
+
+
+def check_root(root_rank: int, process_set: ProcessSet) -> None:
+    """Raises ValueError if the root is not in the process set."""
+    set_id(process_set)
+    ranks = process_set.ranks or []
+    if root_rank not in ranks:
+        raise invalid(f"root_rank={root_rank}: the ranks of the process set are {ranks}")
+
+
+def check_scatter(op: int) -> None:
+    """Raises ValueError for a reduction that reducescatter lacks."""
+    if op not in (reductions.Average, reductions.Sum):
+        raise invalid("reducescatter reduces by op=Average or op=Sum")
+
+
+def splits_of(rows: int, given: Sequence[int] | None, members: int) -> list[int]:
+    """Rows for each member: as given, or equal numbers. Raises ValueError if they do not fit."""
+    if given is None:
+        if rows % members:
+            raise invalid(
+                f"alltoall: {rows} rows cannot be divided equally among {members} ranks: give "
+                "splits="
+            )
+        return [rows // members] * members
+    sent = [int(each) for each in given]
+    if len(sent) != members or min(sent) < 0 or sum(sent) != rows:
+        raise invalid(
+            f"alltoall: splits={sent} must be {members} numbers whose sum is the number of rows, "
+            f"{rows}"
+        )
+    return sent
