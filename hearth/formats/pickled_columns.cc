@@ -147,7 +147,7 @@ class ColumnBuilder {
   std::optional<NumberColumn> ColumnOfLists(std::span<const Value> values, bool last) {
     const Part& first = lists_[values[0].bits];
     if (first.count == 0) return std::nullopt;
-    // All lists but the first, in order: then numbers_ is the column and can be moved.
+    // If the lists are all in row order, numbers_ already is the column.
     bool all_lists = last && lists_.size() == values.size() + 1;
     for (size_t row = 0; row < values.size(); ++row) {
       const Part& list = lists_[values[row].bits];

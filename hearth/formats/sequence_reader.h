@@ -32,6 +32,7 @@ struct SequenceBatch {
 // the bytes throws.
 class SequenceReader {
  public:
+  // A key and a value; both refer to the reader's memory.
   struct Record {
     std::string_view key, value;
   };

@@ -29,6 +29,7 @@ class ReadAhead : public InputFile {
   uint64_t size() const override { return size_; }
 
  private:
+  // Bytes of the file that were fetched together.
   struct Window {
     uint64_t offset = 0;
     size_t size = 0;

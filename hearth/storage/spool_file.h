@@ -31,6 +31,7 @@ class SpoolFile {
 // An OutputFile that spools its bytes; Commit uploads them.
 class SpooledOutput : public OutputFile {
  public:
+  // The end of a file: how its bytes are uploaded or discarded.
   struct Steps {
     std::function<void(const SpoolFile&)> upload;
     std::function<void()> discard;  // called if not committed; must not throw
