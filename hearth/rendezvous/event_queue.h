@@ -47,6 +47,7 @@ class EventQueue {
   }
 
  private:
+  // An event and its order of arrival.
   struct Numbered {
     uint64_t number;
     Event event;

@@ -64,6 +64,7 @@ class Member {
   // Each rank's value, by rank. One wait per name at a time; a name may be reused afterwards.
   // kDeadlineExceeded names the missing ranks.
   std::vector<Json> AllGather(const std::string& name, const Json& value, Deadline deadline);
+  // Returns once all ranks have called it with this name. Throws as AllGather does.
   void Barrier(const std::string& name, Deadline deadline) { AllGather(name, nullptr, deadline); }
 
   // Reports that a rank of a group has reached a step. The ranks of a group need not be members.

@@ -35,6 +35,7 @@ class Membership {
   std::string DescribeMissing(const std::string& gather) const;
 
  private:
+  // What one rank has reported.
   struct State {
     std::string host;  // empty until it has reserved
     Json info;

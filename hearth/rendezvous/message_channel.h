@@ -25,6 +25,7 @@ namespace hearth::rendezvous {
 // the peer has closed, or Close was called.
 class MessageChannel {
  public:
+  // A message and its descriptors, which the caller owns.
   struct Received {
     Json message;
     std::vector<Fd> descriptors;  // fewer than sent if this process has reached its limit

@@ -31,6 +31,7 @@ class StepTracker {
   std::vector<int> RanksBehind(const std::string& group, uint64_t step) const;
 
  private:
+  // Steps of the ranks of one group.
   struct Group {
     std::vector<uint64_t> next;  // by rank: the step after the last one, 0 before the first
     uint64_t used = 0;
