@@ -151,7 +151,7 @@ void Group::Impl::Dispatch(const Request& request, Buffer work, Deadline deadlin
     case Operation::kReceive:
       return backend->Receive(work, request.peer, deadline);
     case Operation::kAllocate:
-      Throw(ErrorCode::kInternal, "an allocation is not a request");
+      Throw(ErrorCode::kInternal, "Operation::kAllocate is not a request: call Group::Allocate");
   }
 }
 

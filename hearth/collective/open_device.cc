@@ -17,7 +17,7 @@ namespace {
 // A rank's device and NCCL version.
 struct Offer {
   std::string name;      // of the rank
-  bool device = false;   // the rank has a device, which others may have too
+  bool device = false;   // set if the rank has a device; several may have the same
   std::string location;  // unique id of the device across hosts
   std::string version;   // of NCCL
   std::string problem;   // why NCCL cannot use the device, or empty
@@ -26,7 +26,7 @@ struct Offer {
 std::string ToText(const Offer& offer) {
   return nlohmann::json{{"name", offer.name},
                         {"device", offer.device},
-                        {"place", offer.location},
+                        {"location", offer.location},
                         {"version", offer.version},
                         {"problem", offer.problem}}
       .dump();
@@ -35,7 +35,7 @@ std::string ToText(const Offer& offer) {
 Offer FromText(const std::string& text) {
   try {
     const auto json = nlohmann::json::parse(text);
-    return {json.at("name"), json.at("device"), json.at("place"), json.at("version"),
+    return {json.at("name"), json.at("device"), json.at("location"), json.at("version"),
             json.at("problem")};
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kDataLoss, "a rank sent invalid data about its GPU", error);
@@ -50,7 +50,7 @@ std::string BootId() {
 }
 
 std::string LocationOf(int ordinal) {
-  const cuda::Api& api = cuda::Library();
+  const cuda::Api& api = cuda::Library().Get();
   int device = 0;
   char bus_id[64] = {};
   cuda::Check(api, api.init(0), "start");
@@ -122,7 +122,7 @@ struct NcclId {
 NcclId ShareNcclId(Group& group, Deadline deadline) {
   NcclId nccl_id;
   if (group.rank() == 0) {
-    nccl_id.is_valid = nccl::Library().get_unique_id(&nccl_id.id) == nccl::kSuccess;
+    nccl_id.is_valid = nccl::Library().Get().get_unique_id(&nccl_id.id) == nccl::kSuccess;
   }
   group.Broadcast(&nccl_id, sizeof nccl_id, 0, deadline);
   return nccl_id;

@@ -19,7 +19,7 @@ namespace {
 constexpr double kLongestTick = 1;
 constexpr double kShortestTick = 0.01;
 constexpr double kTicksPerStall = 8;
-// Steps that other ranks reach are reported only some ticks later.
+// Ticks until a step that a rank has reached is known to the others.
 constexpr double kTicksToKnow = 3;
 constexpr size_t kNamedRanks = 16;
 

@@ -52,6 +52,7 @@ class StallWatch {
  private:
   using Clock = Deadline::Clock;
 
+  // The running operation, and when it began.
   struct Running {
     uint64_t step = 0;  // counts the operations of the whole group, not those between two ranks
     uint64_t number = 0;

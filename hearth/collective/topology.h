@@ -8,6 +8,7 @@ namespace hearth::collective {
 // Groups ranks by shared memory. A "host" here is a set of ranks that can map each other's memory.
 class Topology {
  public:
+  // A rank's host, and its index there.
   struct Location {
     int host = 0;
     int index = 0;  // among the ranks of the host

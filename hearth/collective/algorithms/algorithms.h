@@ -1,6 +1,6 @@
-// All-reduce, broadcast and the other operations for ranks that exchange messages, in place on
-// `data`. `plan` is working memory. Each element is summed on one rank or in one fixed order, so
-// all ranks get the same bits.
+// Collective operations for ranks that exchange messages, in place on `data`. Each element is
+// summed on one rank or in one fixed order, so all ranks get the same bits. All throw as
+// Transport::Run does: kDeadlineExceeded once the deadline passes.
 #pragma once
 
 #include <vector>

@@ -6,12 +6,12 @@
 namespace hearth::collective {
 namespace {
 
-// Limit of the bytes that a rank sends by direct exchange, and of its peers: beyond them, the bytes
-// or messages cost more than the steps that they save.
+// Direct exchange: at most so many bytes sent per rank, and so many ranks. Above them the extra
+// bytes or messages cost more than the saved steps.
 constexpr size_t kDirectBytes = 32 << 10;
 constexpr size_t kDirectRanks = 8;
-// Above this size the ring is faster: its chunks keep the network busy while they are summed. Its
-// steps grow with the ranks, so each part must be large enough to be worth a step.
+// Above this size the ring is faster: its chunks keep the network busy while they are summed. It
+// has 2 (world - 1) steps, so it needs parts of at least kHalvingPart bytes.
 constexpr size_t kHalvingBytes = 1 << 20;
 constexpr size_t kHalvingPart = 32 << 10;
 

@@ -38,6 +38,7 @@ class Backend {
   // Announces the next operation, which is compared with that of the peers.
   virtual void Begin(const Call& call) = 0;
 
+  // The operations. Each throws as Group::Run does.
   virtual void AllReduce(Buffer data, Reduction how, Deadline deadline) = 0;
   virtual void ReduceScatter(Buffer data, Op op, Deadline deadline) = 0;
   // Rank r contributes the elements of parts[r].

@@ -27,6 +27,7 @@ class Mailboxes {
  private:
   static constexpr size_t kChunkBytes = 32 << 10;
 
+  // A mailbox and its counters, in shared memory.
   struct Box {
     alignas(64) std::atomic<uint32_t> filled;   // chunks written, by the sender
     alignas(64) std::atomic<uint32_t> emptied;  // chunks read, by the owner

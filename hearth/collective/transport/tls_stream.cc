@@ -182,7 +182,7 @@ class TlsStream : public PeerStream {
         ERR_clear_error();
         const int result = SSL_read_ex(ssl_.get(), data + done, part.iov_len - done, &got);
         if (result != 1) {
-          // Bytes received before the end count; the next call finds the end again.
+          // Return the bytes received before the end; the next call reports the end.
           if (!MustWait(result) && total == 0) ThrowClosed();
           return total;
         }
