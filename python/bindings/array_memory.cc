@@ -30,7 +30,7 @@ ArrayMemory::Block ArrayMemory::Find(size_t bytes) {
   return {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
 }
 
-// Frees the oldest blocks first: their size may be out of use.
+// Frees the oldest blocks first; their sizes may no longer be requested.
 void ArrayMemory::Recycle(Block block) {
   const std::lock_guard lock(mutex_);
   if (free_.size() == kMaxBlocks) free_.erase(free_.begin());

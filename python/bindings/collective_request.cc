@@ -40,8 +40,8 @@ Operation OperationOf(const std::string& name) {
     if (name == known) return operation;
   }
   Throw(kInvalid,
-        "ranks do all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, receive and "
-        "barrier together, not '{}'",
+        "unknown operation '{}': use all_reduce, reduce_scatter, all_gather, all_to_all, "
+        "broadcast, send, receive or barrier",
         name);
 }
 
@@ -60,8 +60,9 @@ DataType TypeOf(const nb::dlpack::dtype& type) {
   if (of_16_bits(nb::dlpack::dtype_code::Float)) return DataType::kFloat16;
   if (of_16_bits(nb::dlpack::dtype_code::Bfloat)) return DataType::kBfloat16;
   Throw(kInvalid,
-        "ranks exchange float16, bfloat16, float32, float64, int32, int64, uint8 and bool, not "
-        "this array's type");
+        "arrays of type {} cannot be exchanged: use float16, bfloat16, float32, float64, int32, "
+        "int64, uint8 or bool",
+        NameOf(type));
 }
 
 std::string NameOf(const nb::dlpack::dtype& type) {
@@ -85,18 +86,17 @@ std::string NameOf(const nb::dlpack::dtype& type) {
 }
 
 Op OpOf(const std::string& name) {
-  if (name == "sum") return Op::kSum;
-  if (name == "min") return Op::kMin;
-  if (name == "max") return Op::kMax;
-  if (name == "mean") return Op::kMean;
-  Throw(kInvalid, "ranks combine by 'sum', 'mean', 'min' or 'max', not '{}'", name);
+  for (const Op op : {Op::kSum, Op::kMin, Op::kMax, Op::kMean}) {
+    if (name == NameOf(op)) return op;
+  }
+  Throw(kInvalid, "unknown reduction '{}': use sum, mean, min or max", name);
 }
 
 Wire WireOf(const std::string& name) {
-  if (name == "float32") return Wire::kFloat32;
-  if (name == "float16") return Wire::kFloat16;
-  if (name == "bfloat16") return Wire::kBfloat16;
-  Throw(kInvalid, "float32 travels as 'float32', 'float16' or 'bfloat16', not '{}'", name);
+  for (const Wire wire : {Wire::kFloat32, Wire::kFloat16, Wire::kBfloat16}) {
+    if (name == NameOf(wire)) return wire;
+  }
+  Throw(kInvalid, "wire is '{}': it must be float32, float16 or bfloat16", name);
 }
 
 ArrayRequest::ArrayRequest(const std::string& operation, std::optional<OutputArray> output,
@@ -176,12 +176,7 @@ void RegisterCollectiveRequest(nb::module_& m) {
           [](ArrayRequest& request, const std::string& op) { request.op = OpOf(op); },
           "Reduction operator: 'sum', 'mean', 'min' or 'max'.")
       .def_prop_rw(
-          "wire",
-          [](const ArrayRequest& request) {
-            return request.wire == Wire::kFloat32   ? "float32"
-                   : request.wire == Wire::kFloat16 ? "float16"
-                                                    : "bfloat16";
-          },
+          "wire", [](const ArrayRequest& request) { return NameOf(request.wire); },
           [](ArrayRequest& request, const std::string& wire) { request.wire = WireOf(wire); },
           "Wire type of float32 sums and means of all_reduce between hosts: 'float32', "
           "'float16' or 'bfloat16'.")

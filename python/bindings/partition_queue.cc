@@ -58,8 +58,8 @@ class PythonFunction {
 
 Json ParseMessage(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
-  Require(value.is_object(), ErrorCode::kInvalidArgument,
-          "a feed's message is not a JSON object: {}", text.substr(0, 80));
+  Require(value.is_object(), ErrorCode::kInvalidArgument, "a feed message is not a JSON object: {}",
+          text.substr(0, 80));
   return value;
 }
 
@@ -141,11 +141,7 @@ Args:
 }
 
 nb::object NextBatch(RowReader& reader) {
-  std::optional<partitions::Partition::Batch> batch;
-  {
-    const ReleasedGil released;
-    batch = reader.Next();
-  }
+  auto batch = WithoutGil([&] { return reader.Next(); });
   if (!batch) return nb::none();
   const partitions::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,
