@@ -30,6 +30,7 @@ class GradientSync {
   // rows).
   virtual void GradientReady(size_t index) = 0;
 
+  // What the ranks agreed on in an iteration.
   struct Result {
     // Weights of the gradient in the tensor: the number of minibatches of all ranks, and the number
     // behind this gradient (all of them if it is the sum over ranks).
@@ -52,7 +53,7 @@ class GradientSync {
 // For a single solver: nothing to reduce.
 class LocalSync final : public GradientSync {
  public:
-  Tensor AllocateDiff(const ParamLayout& layout) override;
+  Tensor AllocateDiff(const ParamLayout& layout) override { return Tensor::Zeros({layout.size}); }
   void GradientReady(size_t index) override {}
   Result Finish(double local_weight) override { return {local_weight, local_weight}; }
 };

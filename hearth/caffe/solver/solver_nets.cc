@@ -14,7 +14,7 @@ void MergeState(const NetState& from, NetState* to) {
   for (const std::string& stage : from.stage()) to->add_stage(stage);
 }
 
-// The net's state, then the solver's, in addition to the phase.
+// Merges the net's state and the solver's, and sets the phase.
 NetParameter WithState(NetParameter net, Phase phase, const NetState& given) {
   NetState state;
   state.set_phase(phase);
