@@ -24,7 +24,7 @@ MeanImage ReadMeanFile(const std::string& uri) {
   return {shape[0], shape[1], shape[2], std::move(values)};
 }
 
-// With the four old fields, which every program that reads such files supports.
+// As num, channels, height and width: readers of every version support these fields.
 void WriteMeanFile(const MeanImage& mean, const std::string& uri) {
   BlobProto proto;
   proto.set_num(1);

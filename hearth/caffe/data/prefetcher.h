@@ -30,7 +30,7 @@ struct DataBatch {
 
   std::vector<Top> tops;
   std::vector<InvalidRow> invalid_rows;  // replaced by other rows
-  // the rows read, without invalid ones, for layers that are fed by rows
+  // The rows read, without invalid ones, for layers that are fed by rows
   dataset::Minibatch rows;
 };
 

@@ -8,8 +8,8 @@ namespace {
 
 int64_t Round(float value) { return static_cast<int64_t>(std::round(value)); }
 
-// One axis: extends the window by its context, clips it at the image's borders, and scales the rest
-// as the whole would have been.
+// One axis: adds context to the window, clips it to the image, and scales the remainder by the
+// factor of the whole.
 struct Axis {
   int64_t first, last, pad_before, pad_after, size;
 
@@ -44,7 +44,7 @@ WindowPlacement PlaceWindow(const ImageWindow& window, const WindowList::Image& 
   const Axis columns(x, half_width * context, image.width, size);
   const Axis rows(y, half_height * context, image.height, size);
   const int64_t left = mirror ? columns.pad_after : columns.pad_before;
-  // Rounding may make the whole a pixel too large.
+  // Rounding may make the parts a pixel larger than the square.
   return {columns.first,
           rows.first,
           columns.last,

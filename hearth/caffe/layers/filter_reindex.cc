@@ -60,10 +60,10 @@ class BatchReindexLayer : public Layer {
 
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     Require(bottom[1]->num_axes() == 1, ErrorCode::kInvalidArgument,
-            "its second bottom lists row numbers along one axis, but has shape {}",
+            "bottom 1 must list row numbers along one axis, but has shape {}",
             bottom[1]->ShapeString());
     Shape shape = bottom[0]->shape();
-    Require(!shape.empty(), ErrorCode::kInvalidArgument, "its first bottom has no rows");
+    Require(!shape.empty(), ErrorCode::kInvalidArgument, "bottom 0 has no rows");
     shape[0] = bottom[1]->shape(0);
     top[0]->Reshape(shape);
     choice_.rows().resize(shape[0]);
@@ -114,11 +114,11 @@ class FilterLayer : public Layer {
   void Reshape(const Blobs& bottom, const Blobs& top) override {
     const Blob& selector = *bottom.back();
     Require(selector.num_axes() > 0 && selector.count(1) == 1, ErrorCode::kInvalidArgument,
-            "its last bottom selects rows by one value for each, but has shape {}",
+            "the last bottom must have one value for each row, but has shape {}",
             selector.ShapeString());
     for (size_t i = 0; i < top.size(); ++i) {
       Require(bottom[i]->shape(0) == selector.shape(0), ErrorCode::kInvalidArgument,
-              "its last bottom selects among {} rows, but bottom {} has shape {}",
+              "the last bottom has values for {} rows, but bottom {} has shape {}",
               selector.shape(0), i, bottom[i]->ShapeString());
       top[i]->ReshapeLike(*bottom[i]);
     }

@@ -73,7 +73,7 @@ void TakeParams(const std::vector<BlobProto>& given, Layer* layer) {
   for (size_t i = 0; i < given.size(); ++i) {
     Blob& blob = *layer->blobs()[i];
     Require(HasShapeOf(blob, given[i]), ErrorCode::kInvalidArgument,
-            "its parameter {} has shape {}, that of its blobs field {}", i, blob.ShapeString(),
+            "parameter {} has shape {}, but the prototxt's `blobs` has {}", i, blob.ShapeString(),
             ShapeString(given[i]));
     ReadBlobData(given[i], &blob);
   }
@@ -138,7 +138,7 @@ void GraphBuilder::AddLayer(LayerParameter param) {
 void GraphBuilder::ConnectBottom(const LayerParameter& param, int index, NetLayer* layer) {
   const auto found = graph_.blob_ids.find(param.bottom(index));
   Require(found != graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
-          "no earlier layer has the top '{}' that is its bottom {}", param.bottom(index), index);
+          "no earlier layer has the top '{}' for bottom {}", param.bottom(index), index);
   layer->bottom_ids.push_back(found->second);
   layer->bottom.push_back(graph_.blobs[found->second].get());
   unused_.erase(param.bottom(index));
@@ -149,7 +149,7 @@ void GraphBuilder::ConnectTop(const LayerParameter& param, int index, NetLayer* 
   const bool in_place = index < param.bottom_size() && name == param.bottom(index);
   const auto found = graph_.blob_ids.find(name);
   Require(in_place || found == graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
-          "its top '{}' is already the top of an earlier layer", name);
+          "the top '{}' is already the top of an earlier layer; give it another name", name);
   int id = 0;
   if (in_place) {
     id = found->second;

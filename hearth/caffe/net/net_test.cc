@@ -127,7 +127,8 @@ TEST(Net, ReadsParametersFromItsText) {
               ThrowsMessage<Error>(HasSubstr("blobs is given 1 time(s), but the layer has 2")));
   const std::string wrong = "blobs { shape { dim: 1 } data: 5 }";
   EXPECT_THAT([&] { NetOf(GivenWeights(wrong + wrong)); },
-              ThrowsMessage<Error>(HasSubstr("its parameter 0 has shape 1 2 (2)")));
+              ThrowsMessage<Error>(
+                  HasSubstr("parameter 0 has shape 1 2 (2), but the prototxt's `blobs` has")));
 }
 
 TEST(Net, ALayerMayHaveItsOwnPhase) {

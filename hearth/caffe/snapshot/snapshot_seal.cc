@@ -102,8 +102,9 @@ int64_t NumberIn(const json& fields, const std::string& name, int64_t least, int
   const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
   const bool fits = value.is_number_integer() && !too_large && value.get<int64_t>() >= least &&
                     value.get<int64_t>() <= most;
-  Require(fits, ErrorCode::kDataLoss, "its field \"{}\" is {}, not an integer from {} to {}", name,
-          value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100), least, most);
+  Require(fits, ErrorCode::kDataLoss, "the seal's field \"{}\" is {}, not an integer from {} to {}",
+          name, value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 100), least,
+          most);
   return value.get<int64_t>();
 }
 
@@ -116,7 +117,7 @@ std::vector<SealedRows> RowsFromJson(const json& fields) {
     row.count = NumberIn(each, "count", 0, INT64_MAX);
     const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), row.hash, 16);
     Require(error == std::errc() && end == hash.data() + hash.size(), ErrorCode::kDataLoss,
-            "its field \"rows\" has a malformed hash");
+            "the seal's field \"rows\" has a malformed hash");
   }
   return rows;
 }
@@ -308,7 +309,7 @@ SnapshotFiles WholeSnapshot(const SnapshotFiles& files) {
       before = FindSnapshot(name.substr(0, number), *run, std::atoll(name.c_str() + number + 6));
     }
     if (!before) {
-      throw Error(error.code(), "there is no intact snapshot of its run to resume from", error);
+      throw Error(error.code(), "the run has no intact snapshot to resume from", error);
     }
     log::Warning("Resuming from {} instead of a damaged snapshot: {}", before->state,
                  error.message());

@@ -144,7 +144,7 @@ TEST_F(SnapshotSealTest, AnImpossibleFieldIsRejectedByName) {
     const std::string name = std::string(field) == "counts" ? "rows" : field;
     EXPECT_THAT([&] { CheckSnapshot(files); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("a_iter_7.hearth.json cannot be used"),
-                                           HasSubstr("its field \"" + name + "\" is "))))
+                                           HasSubstr("the seal's field \"" + name + "\" is "))))
         << value;
     EXPECT_EQ(found(), "");
   }
@@ -209,7 +209,7 @@ TEST_F(SnapshotSealTest, ADamagedSnapshotIsReplacedByThePreviousOne) {
   Write(first.model, "x");
   EXPECT_THAT([&] { WholeSnapshot(second); },
               ThrowsMessage<Error>(
-                  HasSubstr("no intact snapshot of its run to resume from: " + second.state)));
+                  HasSubstr("the run has no intact snapshot to resume from: " + second.state)));
 }
 
 TEST_F(SnapshotSealTest, ADamagedSnapshotIsNotReplacedByOneOfAnotherRun) {
@@ -218,7 +218,7 @@ TEST_F(SnapshotSealTest, ADamagedSnapshotIsNotReplacedByOneOfAnotherRun) {
   const SnapshotFiles damaged = Make(10);
   Write(damaged.state, "state");
   EXPECT_THAT([&] { WholeSnapshot(damaged); },
-              ThrowsMessage<Error>(HasSubstr("no intact snapshot of its run")));
+              ThrowsMessage<Error>(HasSubstr("the run has no intact snapshot")));
   // If the seal itself is damaged, the run is unknown.
   const SnapshotFiles unknown = Make(11);
   Write(path("a_iter_11.hearth.json"), "{}");

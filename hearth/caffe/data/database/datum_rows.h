@@ -29,7 +29,7 @@ LmdbParts DivideLmdb(const std::string& path, uint64_t parts);
 // Divides an LMDB into some number of parts, or up to twice as many, of similar size, using only
 // its tree.
 struct LmdbCuts {
-  // each ends at the next one's first key; empty: the file is too small
+  // Each ends at the next one's first key; empty: the file is too small
   std::vector<LmdbSubtree> parts;
   uint64_t records = 0;
   size_t page_size = 0;
@@ -40,8 +40,7 @@ LmdbCuts CutLmdb(const std::string& path, size_t wanted);
 // A contiguous key range.
 struct DatumRange {
   std::string first_key;
-  std::optional<std::string> end_key;  // exclusive; none: unknown, or
-                                       // the end of the database
+  std::optional<std::string> end_key;  // exclusive; none: unknown, or the database's end
   std::optional<uint64_t> count;       // if known
   bool or_behind = false;              // first_key is a lower bound: no record needs to have it
 };

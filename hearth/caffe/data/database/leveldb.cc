@@ -34,7 +34,7 @@ class LevelDbCursor : public DatabaseCursor {
   explicit LevelDbCursor(const std::string& path) : path_(path) {
     leveldb::Options options;
     options.env = &env_;
-    options.paranoid_checks = true;  // otherwise damaged log records are skipped
+    options.paranoid_checks = true;  // else it skips damaged log records silently
     options.max_open_files = 100;
     database_ = Open(options, path);
     env_.Seal();
@@ -152,7 +152,7 @@ std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uin
   for (uint64_t part = 1; part < parts; ++part) {
     const uint64_t wanted = bytes / parts * part;
     uint64_t low = 0, high = std::numeric_limits<uint64_t>::max();
-    while (low < high) {  // the least number whose key has that many bytes before it
+    while (low < high) {  // finds the least number with that many bytes before its key
       const uint64_t middle = low + (high - low) / 2;
       if (cursor->BytesBefore(scale.KeyAt(middle)) < wanted) {
         low = middle + 1;
@@ -164,7 +164,7 @@ std::vector<DatumRange> DivideByBytes(LevelDbCursor* cursor, uint64_t parts, uin
     if (cursor->valid()) {
       ranges[part].first_key = std::max(ranges[part - 1].first_key, std::string(cursor->key()));
     } else {
-      ranges[part].first_key = last;  // the previous part also has the records before it
+      ranges[part].first_key = last;  // all remaining records belong to the previous part
     }
     ranges[part - 1].end_key = ranges[part].first_key;
   }

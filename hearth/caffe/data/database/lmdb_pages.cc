@@ -23,8 +23,8 @@ enum PageKind : uint16_t { kBranch = 1, kLeaf = 2, kOverflow = 4, kAnyKind = 15 
 // database descriptors (48 each), the last page (8), the transaction (8).
 constexpr size_t kMetaAt = kHeaderBytes, kDatabasesAt = kMetaAt + 24, kDatabaseBytes = 48;
 constexpr size_t kTransactionAt = kDatabasesAt + 2 * kDatabaseBytes + 8;
-// A database descriptor: page size, in that of the free pages (4), flags (2), depth (2), three
-// counts of pages (8 each), records (8), root (8).
+// A database descriptor: page size (4; valid in that of the free pages), flags (2), depth (2),
+// three counts of pages (8 each), records (8), root (8).
 constexpr size_t kMainAt = kDatabasesAt + kDatabaseBytes;
 constexpr size_t kDatabaseFlagsAt = 4, kDepthAt = 6, kRecordsAt = 32, kRootAt = 40;
 constexpr uint16_t kReversedKeys = 2, kSortedDuplicates = 4, kIntegerKeys = 8;
@@ -162,7 +162,7 @@ std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
       Level branch = levels_.back();
       for (; branch.index < branch.count; ++branch.index) {
         const Node node = NodeAt(branch);
-        // The key of a branch's first child is empty: it begins where the branch does.
+        // A branch's first child has an empty key: its keys begin where the branch's do.
         below.push_back({branch.index == 0 ? tree.first_key : std::string(node.key), node.number});
       }
       RequireSound(below.size() <= pages_, "its pages reference each other in a cycle", tree.page);
@@ -173,7 +173,7 @@ std::vector<LmdbSubtree> LmdbPages::Subtrees(size_t wanted) {
   return found;
 }
 
-// The number of the page's first nodes that are `before` the search key; the nodes are sorted.
+// Number of leading nodes that are `before` the search key; the nodes are sorted.
 template <typename Before>
 size_t LmdbPages::CountWhile(Level level, Before before) const {
   size_t low = 0, high = level.count;
