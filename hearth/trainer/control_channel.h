@@ -34,7 +34,7 @@ class ControlChannel {
   void Watch(std::function<void()> on_lost);
 
   // Writes one event; any thread. Events are dropped once the peer is gone or has not read for a
-  // minute: a missing reader is no failure of the trainer's; Watch handles it.
+  // minute: losing the reader is not an error; Watch handles it.
   void Send(const nlohmann::json& event);
 
  private:

@@ -8,8 +8,8 @@
 
 namespace hearth::trainer {
 
-// Returns the SHA-256 of the weights. Throws kInternal if those of other ranks differ: ranks whose
-// weights diverge train nonsense without any other sign of it.
+// Returns the SHA-256 of the weights. Throws kInternal if those of other ranks differ:
+// diverged ranks would otherwise train on unnoticed.
 std::string CheckEqualWeights(collective::Group& group, caffe::Solver& solver);
 
 // Writes the model as `uri`, with the format of the snapshots, and returns the file's name, whose

@@ -41,6 +41,7 @@ class InvalidRows {
   void SetCount(int64_t count);
 
  private:
+  // A row that errors and the log name, and why it is invalid.
   struct Named {
     std::string id, reason;
   };

@@ -12,8 +12,7 @@ void OutputMeans::Add(size_t index, std::span<const float> values, int64_t first
   Output& output = outputs_.at(index);
   if (rows == 0) return;
   if (output.kind == Kind::kUnknown) {
-    // For a single row both interpretations agree as long as its value is not repeated, so the
-    // first minibatch may decide.
+    // A minibatch of one row does not tell the kinds apart, and need not: both give the same mean.
     output.kind = first_dimension == rows ? Kind::kPerRow : Kind::kPerBatch;
   }
   const bool per_row = output.kind == Kind::kPerRow && first_dimension == rows;

@@ -34,6 +34,7 @@ class OutputMeans {
 
  private:
   enum class Kind { kUnknown, kPerRow, kPerBatch };
+  // The sum of one output over the minibatches.
   struct Output {
     Kind kind = Kind::kUnknown;
     std::vector<double> sum;

@@ -34,6 +34,7 @@ class Progress {
                                             Clock::time_point now);
 
  private:
+  // A past update, from which the rate is computed.
   struct Mark {
     Clock::time_point at;
     int64_t iteration;

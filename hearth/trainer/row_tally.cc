@@ -36,8 +36,8 @@ void RowTally::SetCount() {
   if (sets_count_) invalid_rows_.SetCount(counts_.all_bad);
 }
 
-// Every epoch has the same rows. So after the first one, a later epoch's beginning, which may
-// happen to contain its invalid rows, is not checked alone but together with the epochs before it.
+// All epochs have the same rows. The beginning of a later epoch may happen to hold its invalid
+// rows, so it is checked together with the earlier epochs.
 void RowTally::CheckLimit(bool at_end_of_epoch) const {
   const int64_t rows = std::max(counts_.rows, counts_.whole_epoch);
   invalid_rows_.Check(rows, counts_.bad, at_end_of_epoch);

@@ -30,6 +30,7 @@ class Validator {
   // which must be used by the same thread and outlive this.
   Validator(collective::Group& group, caffe::Net& train_net, Options options);
 
+  // The means of one validation.
   struct Result {
     std::vector<std::string> names;
     std::vector<std::vector<float>> means;  // one per name
