@@ -19,8 +19,7 @@ constexpr double kCentury = 100 * 365.25 * 86400;
 
 double CheckedTimeout(double seconds) {
   Require(seconds >= 0 && seconds <= kCentury, ErrorCode::kInvalidArgument,
-          "the time limit of waits for rows is {} s: it must be between 0 and {} s", seconds,
-          kCentury);
+          "the timeout for rows is {} s: it must be between 0 and {} s", seconds, kCentury);
   return seconds;
 }
 
@@ -181,8 +180,9 @@ void DatasetRows::AbandonInSlot(Slot& slot, int64_t attempt) {
 void DatasetRows::SetTotals(std::vector<int64_t> rows) {
   const std::lock_guard announcing(announcing_);
   Require(slots_.empty() || slots_.back().partition < static_cast<int64_t>(rows.size()),
-          ErrorCode::kInvalidArgument, "row counts were given for {} partitions, but there is a {}",
-          rows.size(), slots_.empty() ? 0 : slots_.back().partition);
+          ErrorCode::kInvalidArgument,
+          "row counts were given for {} partitions, but this rank has partition {}", rows.size(),
+          slots_.empty() ? 0 : slots_.back().partition);
   FailWith([&] {
     const std::lock_guard lock(mutex_);
     totals_ = std::move(rows);
@@ -306,6 +306,7 @@ std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> ind
     std::unique_lock lock(mutex_);
     WaitForOtherAttempt(lock, indices);
     selected->keep_alive.push_back(first_);
+    // Indices mostly stay in one partition: look up the slot only when that changes.
     std::vector<bool> held(slots_.size());
     size_t at = 0;
     for (const int64_t index : indices) {

@@ -69,20 +69,23 @@ class DatasetRows {
   // attempt was lost since then.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
+  // A row's partition and its number there; the same in every run.
   struct RowId {
     int64_t partition, row;
   };
   std::vector<RowId> IdsOf(std::span<const int64_t> indices);
 
  private:
+  // One attempt to write a partition, with the rows read from it so far.
   struct Attempt {
     std::shared_ptr<PartitionRows> rows;
     bool complete = false;
     uint64_t hash = 0;
   };
+  // A partition of the rank: its attempts, and the one whose rows are read.
   struct Slot {
     int64_t partition = 0;
-    // Both are changed only while announcing_ is held.
+    // attempts and lost are changed only while announcing_ is held.
     std::map<int64_t, Attempt> attempts;
     std::set<int64_t> lost;
     Attempt current;  // whose rows are read

@@ -24,7 +24,7 @@ void PartitionFile::Write(std::span<const std::byte> part) {
   // is then reported by the write.
   constexpr uint64_t kMaxAhead = 8 << 20;
   if (end_ + part.size() > reserved_) {
-    // A dataset may have thousands of small files.
+    // Preallocates little: a dataset may have thousands of small files.
     reserved_ = end_ + std::max<uint64_t>(part.size(), std::min(end_, kMaxAhead));
     (void)::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_),
                       static_cast<off_t>(reserved_ - end_));

@@ -21,8 +21,7 @@ uint8_t Rounded(int sum) {
   return static_cast<uint8_t>(std::clamp((sum + kTriangleHalf) >> kTriangleBits, 0, 255));
 }
 
-// Rounds the sums up to each weight, so that all weights add up to one and uniform areas keep their
-// level, however many and small the weights are.
+// Rounds the running sum instead of each weight, so that the weights add up to exactly one.
 void RoundWeights(const std::vector<double>& exact, double sum, int16_t* weights) {
   double total = 0;
   int64_t rounded = 0;

@@ -46,6 +46,7 @@ class Ledger {
   void Restart();
 
  private:
+  // An attempt of a Spark task, at one node.
   struct Attempt {
     int rank;
     int64_t claim;  // number at that node
@@ -55,6 +56,7 @@ class Ledger {
     }
   };
 
+  // Delivery of one partition.
   struct Part {
     std::optional<Attempt> owner;
     std::deque<Attempt> waiting;
@@ -68,6 +70,7 @@ class Ledger {
     bool safe = false;
   };
 
+  // A feed job, from Open() to Close().
   struct Job {
     std::map<int, Part> parts;
     std::map<int, int64_t> rows;  // by partition; negative: replay of a node

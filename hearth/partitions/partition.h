@@ -36,6 +36,7 @@ struct RowFormat {
 // One thread reads; methods that any thread may call say so.
 class Partition {
  public:
+  // A batch as Read() returns it.
   struct Batch {
     std::shared_ptr<const batch::BatchView> view;
     // Position in the ring, valid until Release(). Empty: the program owns the columns and may

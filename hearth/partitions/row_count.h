@@ -32,6 +32,7 @@ class RowCount {
   void Commit(int64_t rows = std::numeric_limits<int64_t>::max());
 
  private:
+  // Where a partition ends in the rows taken.
   struct End {
     int64_t rows;  // rows taken until then
     std::string feed;

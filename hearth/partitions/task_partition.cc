@@ -27,11 +27,11 @@ template <typename T>
 T Field(const Json& message, const char* name) {
   const auto found = message.find(name);
   Require(found != message.end(), ErrorCode::kInvalidArgument,
-          "a feed's message has no field '{}': {}", name, message.dump());
+          "a feed message has no field '{}': {}", name, message.dump());
   try {
     return found->get<T>();
   } catch (const Json::exception& error) {
-    Throw(ErrorCode::kInvalidArgument, "field '{}' of a feed's message is invalid: {}", name,
+    Throw(ErrorCode::kInvalidArgument, "field '{}' of a feed message is invalid: {}", name,
           error.what());
   }
 }
