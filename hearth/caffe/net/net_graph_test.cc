@@ -73,7 +73,7 @@ TEST(NetGraphTest, NamesTheLayerThatIsConnectedWrongly) {
        "blobs is given 1 time(s), but the layer has 0"},
       {"layer { name: 'bad' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { "
        "num_output: 1 bias_term: false } blobs { shape { dim: 2 } data: 1 data: 2 } }",
-       "that of its blobs field"},
+       "but the prototxt's `blobs` has 2"},
   };
   for (const auto& [layer, message] : cases) {
     const Error error = Thrown([&, text = layer] { GraphOf(text); });
