@@ -75,7 +75,7 @@ class GuardedReader {
   OneAtATime<EpochReader> reader_;
 };
 
-void DefineReader(nb::module_& m) {
+void DefineGuardedReader(nb::module_& m) {
   nb::class_<GuardedReader>(m, "EpochReader", R"(Rows of a rank by their position in an epoch.
 
 Args:
@@ -113,7 +113,7 @@ nb::object ConsumedRows(const std::vector<int64_t>& counts, uint64_t seed, int64
 }  // namespace
 
 void DefineEpochReader(nb::module_& m) {
-  DefineReader(m);
+  DefineGuardedReader(m);
   m.def("consumed_rows", &ConsumedRows, "counts"_a, "seed"_a, "epoch"_a, "mode"_a, "count"_a,
         "Marks the rows of consecutive partitions, with these row counts, at an epoch's first "
         "`count` positions: an array of bool.");
