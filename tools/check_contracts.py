@@ -13,23 +13,23 @@ sys.path.insert(0, str(ROOT / "tools"))
 from sizes import tracked  # noqa: E402
 
 # The first line of a definition, as clang-format leaves it; no forward declarations or variables.
+# Enums need no comment. Before the name: alignas, attributes and macros such as HEARTH_API.
 TYPE = re.compile(
-    r"(?:typedef )?(?:class|struct|union) (?:alignas\(\w+\) )?([\w:]+)(?: final)?(?: :[^;()]*)? \{"
+    r"^ *(?:typedef )?(?:class|struct|union)\s+"
+    r"(?:(?:alignas|__attribute__)\(.*?\)\s+|\[\[.*?\]\]\s+|[A-Z][A-Z_]+\s+)*"
+    r"(\w[\w:]*)(?:<[^;{}]*>)?(?:\s+final)?\s*(?::[^;{}]*)?\{",
+    re.MULTILINE,
 )
+TEMPLATE = re.compile(r"^ *template\s*<[^;{}]*>\s*\Z", re.MULTILINE)
 
 
 def uncommented_types(text: str) -> list[tuple[int, str]]:
     """(line, name) of each type of a header without a comment above."""
-    lines = [line.strip() for line in text.splitlines()]
     found = []
-    for number, line in enumerate(lines):
-        if not (declared := TYPE.match(line)):
-            continue
-        above = number - 1
-        while above >= 0 and lines[above].startswith("template"):
-            above -= 1
-        if above < 0 or not (lines[above].startswith("//") or lines[above].endswith("*/")):
-            found.append((number + 1, declared[1]))
+    for declared in TYPE.finditer(text):
+        above = TEMPLATE.sub("", text[: declared.start()]).splitlines()[-1:]
+        if not above or not (above[0].lstrip().startswith("//") or above[0].endswith("*/")):
+            found.append((text.count("\n", 0, declared.start()) + 1, declared[1]))
     return found
 
 

@@ -17,6 +17,8 @@ class Deadline {
   }
   static Deadline Never() { return Deadline(Clock::time_point::max()); }
 
+  static Deadline Earlier(Deadline a, Deadline b) { return a.at_ < b.at_ ? a : b; }
+
   bool expired() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }
   Clock::time_point at() const { return at_; }
 
@@ -24,6 +26,14 @@ class Deadline {
   double remaining() const {
     if (at_ == Clock::time_point::max()) return std::numeric_limits<double>::infinity();
     return std::max(0.0, std::chrono::duration<double>(at_ - Clock::now()).count());
+  }
+
+  // Waits until `over()`, which `changed` notifies. Returns false if the deadline passes first.
+  template <typename Condition, typename Lock, typename Over>
+  bool Wait(Condition& changed, Lock& lock, const Over& over) const {
+    if (at_ != Clock::time_point::max()) return changed.wait_until(lock, at_, over);
+    changed.wait(lock, over);  // wait_until(max) overflows inside some standard libraries
+    return true;
   }
 
   // Timeout argument of poll(2): rounded up, -1 for Never().

@@ -11,6 +11,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/fd.h"
 #include "hearth/base/host_name.h"
+#include "hearth/base/write_all.h"
 #include "hearth/board/event_fields.h"
 #include "hearth/formats/tfrecord.h"
 #include "hearth/formats/wire.h"
@@ -76,7 +77,7 @@ class EventWriter::File : public formats::ByteSink {
  public:
   explicit File(const std::string& uri) : path_(uri) {
     if (!storage::IsLocal(uri)) {
-      far_.emplace(uri);
+      remote_.emplace(uri);
       return;
     }
     path_ = storage::LocalPath(uri);
@@ -90,24 +91,19 @@ class EventWriter::File : public formats::ByteSink {
   void Write(std::string_view bytes) override { buffer_.append(bytes); }
   void Finish() override {
     Flush();
-    if (far_) far_->Commit();
+    if (remote_) remote_->Commit();
     fd_.Reset();
   }
   void Flush() {
-    std::string bytes;
-    bytes.swap(buffer_);  // failed writes are not retried
-    if (far_) return far_->Append(bytes);
-    for (std::string_view left = bytes; !left.empty();) {
-      const ssize_t put = ::write(fd_.get(), left.data(), left.size());
-      if (put < 0 && errno != EINTR) ThrowErrno(errno, fmt::format("writing {}", path_));
-      if (put > 0) left.remove_prefix(static_cast<size_t>(put));
-    }
+    const std::string bytes = std::exchange(buffer_, {});  // failed writes are not retried
+    if (remote_) return remote_->Append(bytes);
+    WriteAll(fd_.get(), bytes, path_);
   }
 
  private:
   std::string path_;
   Fd fd_;
-  std::optional<storage::AtomicFile> far_;
+  std::optional<storage::AtomicFile> remote_;
   std::string buffer_;
 };
 

@@ -143,7 +143,7 @@ TEST(RunRecordTest, AFullDiskEndsTheFileButNotTheTraining) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(record.Take(Progress(i), 2).points.size(), 4u);
   setrlimit(RLIMIT_FSIZE, &before);
   log::SetSink({});
-  EXPECT_THAT(log, HasSubstr("event file ends here: writing "));
+  EXPECT_THAT(log, HasSubstr("event file ends here: cannot write "));
   EXPECT_EQ(log.find("ends here"), log.rfind("ends here"));
   std::filesystem::remove_all(folder);
 }

@@ -3,11 +3,14 @@
 // first; a background thread all-reduces each bucket, in the same order on all ranks.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
-#include <memory>
+#include <exception>
+#include <mutex>
 #include <vector>
 
 #include "hearth/base/deadline.h"
+#include "hearth/base/thread.h"
 #include "hearth/collective/operation/call.h"
 #include "hearth/collective/operation/data_type.h"
 
@@ -50,8 +53,25 @@ class BucketReducer {
   void Wait(Deadline deadline);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void StartRound();
+  void MarkReady(size_t piece);
+  void Loop();
+  std::exception_ptr Reduce(const Bucket& bucket) noexcept;
+
+  Group& group_;
+  float* const buffer_;
+  const double timeout_s_;
+  const Memory memory_;
+  const std::vector<Bucket> buckets_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<size_t> missing_;  // by bucket: number of pieces that are not ready
+  std::vector<bool> ready_;
+  std::vector<size_t> bucket_of_;
+  size_t reduced_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  Thread thread_;  // last: it uses everything above, and is joined first
 };
 
 }  // namespace hearth::collective

@@ -9,76 +9,31 @@
 namespace hearth::collective {
 namespace {
 
-constexpr auto kInvalid = ErrorCode::kInvalidArgument;
+// In the order of the C interface's enums.
+constexpr Operation kOperations[] = {Operation::kAllReduce, Operation::kAllGather,
+                                     Operation::kBroadcast};
+constexpr DataType kTypes[] = {DataType::kFloat32,  DataType::kFloat64, DataType::kFloat16,
+                               DataType::kBfloat16, DataType::kInt32,   DataType::kInt64,
+                               DataType::kUint8,    DataType::kBool};
+constexpr Op kReductions[] = {Op::kSum, Op::kMean, Op::kMin, Op::kMax};
+constexpr Wire kWires[] = {Wire::kFloat32, Wire::kFloat16, Wire::kBfloat16};
 
-Operation KindOf(hearth_operation_kind kind) {
-  switch (kind) {
-    case HEARTH_ALL_REDUCE:
-      return Operation::kAllReduce;
-    case HEARTH_ALL_GATHER:
-      return Operation::kAllGather;
-    case HEARTH_BROADCAST:
-      return Operation::kBroadcast;
-  }
-  Throw(kInvalid, "{} is not an operation of the C interface", static_cast<int>(kind));
-}
-
-DataType TypeOf(hearth_data_type type) {
-  switch (type) {
-    case HEARTH_FLOAT32:
-      return DataType::kFloat32;
-    case HEARTH_FLOAT64:
-      return DataType::kFloat64;
-    case HEARTH_FLOAT16:
-      return DataType::kFloat16;
-    case HEARTH_BFLOAT16:
-      return DataType::kBfloat16;
-    case HEARTH_INT32:
-      return DataType::kInt32;
-    case HEARTH_INT64:
-      return DataType::kInt64;
-    case HEARTH_UINT8:
-      return DataType::kUint8;
-    case HEARTH_BOOL:
-      return DataType::kBool;
-  }
-  Throw(kInvalid, "{} is not a data type of the C interface", static_cast<int>(type));
-}
-
-Op OpOf(hearth_reduction reduction) {
-  switch (reduction) {
-    case HEARTH_SUM:
-      return Op::kSum;
-    case HEARTH_MEAN:
-      return Op::kMean;
-    case HEARTH_MIN:
-      return Op::kMin;
-    case HEARTH_MAX:
-      return Op::kMax;
-  }
-  Throw(kInvalid, "{} is not a reduction of the C interface", static_cast<int>(reduction));
-}
-
-Wire WireOf(hearth_wire wire) {
-  switch (wire) {
-    case HEARTH_WIRE_AS_IS:
-      return Wire::kFloat32;
-    case HEARTH_WIRE_FLOAT16:
-      return Wire::kFloat16;
-    case HEARTH_WIRE_BFLOAT16:
-      return Wire::kBfloat16;
-  }
-  Throw(kInvalid, "{} is not a wire format of the C interface", static_cast<int>(wire));
+// `what`: for the error about a value that the C interface does not have.
+template <typename Entry, size_t kSize>
+Entry Translate(const Entry (&table)[kSize], int value, const char* what) {
+  Require(value >= 0 && static_cast<size_t>(value) < kSize, ErrorCode::kInvalidArgument,
+          "{} is not {} of the C interface", value, what);
+  return table[value];
 }
 
 Request RequestOf(const hearth_operation& operation, int world) {
-  Request request = {.operation = KindOf(operation.kind),
+  Request request = {.operation = Translate(kOperations, operation.kind, "an operation"),
                      .input = operation.input,
                      .output = operation.output,
                      .count = operation.count,
-                     .type = TypeOf(operation.type)};
-  request.op = OpOf(operation.reduction);
-  request.wire = WireOf(operation.wire);
+                     .type = Translate(kTypes, operation.type, "a data type")};
+  request.op = Translate(kReductions, operation.reduction, "a reduction");
+  request.wire = Translate(kWires, operation.wire, "a wire format");
   request.peer = operation.root;
   if (operation.counts != nullptr) {
     const std::span<const size_t> counts(operation.counts, static_cast<size_t>(world));

@@ -103,7 +103,7 @@ TEST_P(Conformance, ReduceScatterReducesEachRanksPart) {
     for (const size_t count : Counts(world())) {
       WithBothMemories<float>(group, count, [&](float* data) {
         Fill(group, data, count);
-        group.ReduceScatter(data, count, DataType::kFloat32, Op::kSum, Soon());
+        group.Run({.operation = Operation::kReduceScatter, .output = data, .count = count}, Soon());
         const Range own = Part(count, world(), group.rank());
         EXPECT_EQ(CountWrong(data, own, Op::kSum, world()), 0u) << count << " elements";
       });

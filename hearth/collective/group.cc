@@ -82,15 +82,6 @@ void Group::AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline
       deadline);
 }
 
-void Group::ReduceScatter(void* buffer, size_t count, DataType type, Op op, Deadline deadline) {
-  Run({.operation = Operation::kReduceScatter,
-       .output = buffer,
-       .count = count,
-       .type = type,
-       .op = op},
-      deadline);
-}
-
 void Group::AllGather(void* buffer, size_t count, DataType type, Deadline deadline) {
   Run({.operation = Operation::kAllGather, .output = buffer, .count = count, .type = type},
       deadline);

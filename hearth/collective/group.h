@@ -82,8 +82,6 @@ class Group {
 
   // Shorthands, in place on `count` elements at `buffer`.
   void AllReduce(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
-  // Part(count, world(), rank()) holds the result; the rest of the buffer is unspecified.
-  void ReduceScatter(void* buffer, size_t count, DataType type, Op op, Deadline deadline);
   // Sends each rank's Part(count, world(), rank()) to all ranks.
   void AllGather(void* buffer, size_t count, DataType type, Deadline deadline);
   void Broadcast(void* buffer, size_t bytes, int root, Deadline deadline);

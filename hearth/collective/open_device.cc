@@ -50,7 +50,7 @@ std::string BootId() {
 }
 
 std::string LocationOf(int ordinal) {
-  const cuda::Api& api = cuda::Library();
+  const cuda::Api& api = cuda::Library().Get();
   int device = 0;
   char bus_id[64] = {};
   cuda::Check(api, api.init(0), "start");
@@ -122,7 +122,7 @@ struct NcclId {
 NcclId ShareNcclId(Group& group, Deadline deadline) {
   NcclId nccl_id;
   if (group.rank() == 0) {
-    nccl_id.is_valid = nccl::Library().get_unique_id(&nccl_id.id) == nccl::kSuccess;
+    nccl_id.is_valid = nccl::Library().Get().get_unique_id(&nccl_id.id) == nccl::kSuccess;
   }
   group.Broadcast(&nccl_id, sizeof nccl_id, 0, deadline);
   return nccl_id;

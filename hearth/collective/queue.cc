@@ -1,14 +1,9 @@
 #include "hearth/collective/queue.h"
 
 #include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <mutex>
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/base/thread.h"
 #include "hearth/collective/group.h"
 
 namespace hearth::collective {
@@ -42,132 +37,98 @@ bool Handle::done() const {
 
 void Handle::Wait(Deadline deadline) const {
   std::unique_lock lock(state_->mutex);
-  const auto over = [&] { return state_->done; };
-  // wait_until(max) overflows inside some standard libraries.
-  if (deadline.at() == Deadline::Clock::time_point::max()) {
-    state_->changed.wait(lock, over);
-  } else {
-    Require(state_->changed.wait_until(lock, deadline.at(), over), ErrorCode::kDeadlineExceeded,
-            "{} did not finish before the deadline; it continues in the background",
-            CallOf(state_->request).Describe());
-  }
+  Require(deadline.Wait(state_->changed, lock, [&] { return state_->done; }),
+          ErrorCode::kDeadlineExceeded,
+          "{} did not finish before the deadline; it continues in the background",
+          CallOf(state_->request).Describe());
   if (state_->error != nullptr) std::rethrow_exception(state_->error);
 }
 
-class Queue::Impl {
- public:
-  Impl(Group& group, double timeout_s) : group_(group), timeout_s_(timeout_s) {
-    thread_ = Thread("collective", [this] { Loop(); });
-  }
+Queue::Queue(Group& group, double timeout_s) : group_(group), timeout_s_(timeout_s) {
+  thread_ = Thread("collective", [this] { Loop(); });
+}
 
-  ~Impl() { Close(); }
-
-  void Submit(std::shared_ptr<Handle::State> state) {
-    {
-      const std::lock_guard lock(mutex_);
-      RequireOpen();
-      waiting_.push_back(std::move(state));
-    }
-    changed_.notify_all();
-  }
-
-  bool TryRun(const Request& request) {
-    {
-      const std::lock_guard lock(mutex_);
-      RequireOpen();
-      if (running_ || !waiting_.empty()) return false;
-      running_ = true;
-    }
-    const std::exception_ptr failure = Run(request);
-    {
-      const std::lock_guard lock(mutex_);
-      running_ = false;
-      // The queue's thread needs no wake-up if no operation has arrived meanwhile. Under the lock:
-      // once that thread has seen it, the queue may be destroyed.
-      if (stopping_ || !waiting_.empty()) changed_.notify_all();
-    }
-    if (failure != nullptr) std::rethrow_exception(failure);
-    return true;
-  }
-
-  void Close() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    const std::lock_guard one_at_a_time(closing_);
-    thread_.Join();
-    const auto ended = std::make_exception_ptr(
-        Error(ErrorCode::kAborted, "the queue of operations ended before this one began"));
-    for (const auto& state : waiting_) state->Finish(ended);
-    waiting_.clear();
-  }
-
-  const Group& group() const { return group_; }
-
- private:
-  void Loop() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [&] { return !running_ && (stopping_ || !waiting_.empty()); });
-      if (stopping_) return;
-      const std::shared_ptr<Handle::State> state = std::move(waiting_.front());
-      waiting_.pop_front();
-      running_ = true;
-      lock.unlock();
-      const std::exception_ptr failure = Run(state->request);
-      lock.lock();
-      running_ = false;  // a thread that waits for this one may run the next
-      lock.unlock();
-      state->Finish(failure);
-      lock.lock();
-    }
-  }
-
-  void RequireOpen() const {
-    Require(!stopping_, ErrorCode::kAborted, "the queue of operations is closed");
-  }
-
-  std::exception_ptr Run(const Request& request) noexcept {
-    try {
-      group_.Run(request, Deadline::After(timeout_s_));
-      return nullptr;
-    } catch (...) {
-      return std::current_exception();
-    }
-  }
-
-  Group& group_;
-  const double timeout_s_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Handle::State>> waiting_;
-  bool running_ = false;  // an operation runs, on any thread
-  bool stopping_ = false;
-  std::mutex closing_;
-  Thread thread_;  // last: it uses everything above
-};
-
-Queue::Queue(Group& group, double timeout_s) : impl_(std::make_unique<Impl>(group, timeout_s)) {}
-Queue::~Queue() = default;
+Queue::~Queue() { Close(); }
 
 Handle Queue::Submit(Request request) { return Submit(std::move(request), nullptr); }
 
 Handle Queue::Submit(Request request, Callback on_done) {
-  impl_->group().Check(request);
+  group_.Check(request);
   request.submitted = std::chrono::steady_clock::now();
   auto state = std::make_shared<Handle::State>(std::move(request), std::move(on_done));
-  impl_->Submit(state);
-  return Handle(state);
+  {
+    const std::lock_guard lock(mutex_);
+    RequireOpen();
+    waiting_.push_back(state);
+  }
+  changed_.notify_all();
+  return Handle(std::move(state));
 }
 
 bool Queue::TryRun(Request request) {
-  impl_->group().Check(request);
+  group_.Check(request);
   request.submitted = std::chrono::steady_clock::now();
-  return impl_->TryRun(request);
+  {
+    const std::lock_guard lock(mutex_);
+    RequireOpen();
+    if (running_ || !waiting_.empty()) return false;
+    running_ = true;
+  }
+  const std::exception_ptr failure = Run(request);
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = false;
+    // The queue's thread needs no wake-up if no operation has arrived meanwhile. Under the lock:
+    // once that thread has seen it, the queue may be destroyed.
+    if (stopping_ || !waiting_.empty()) changed_.notify_all();
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+  return true;
 }
 
-void Queue::Close() { impl_->Close(); }
+void Queue::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  const std::lock_guard one_at_a_time(closing_);
+  thread_.Join();
+  const auto ended = std::make_exception_ptr(
+      Error(ErrorCode::kAborted, "the queue of operations ended before this one began"));
+  for (const auto& state : waiting_) state->Finish(ended);
+  waiting_.clear();
+}
+
+void Queue::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return !running_ && (stopping_ || !waiting_.empty()); });
+    if (stopping_) return;
+    const std::shared_ptr<Handle::State> state = std::move(waiting_.front());
+    waiting_.pop_front();
+    running_ = true;
+    lock.unlock();
+    const std::exception_ptr failure = Run(state->request);
+    lock.lock();
+    running_ = false;  // a thread that waits for this one may run the next
+    lock.unlock();
+    state->Finish(failure);
+    lock.lock();
+  }
+}
+
+void Queue::RequireOpen() const {
+  Require(!stopping_, ErrorCode::kAborted, "the queue of operations is closed");
+}
+
+std::exception_ptr Queue::Run(const Request& request) noexcept {
+  try {
+    group_.Run(request, Deadline::After(timeout_s_));
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
 
 }  // namespace hearth::collective

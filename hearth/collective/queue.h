@@ -2,11 +2,15 @@
 // order of submission, which is the same on all ranks.
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "hearth/base/deadline.h"
+#include "hearth/base/thread.h"
 #include "hearth/collective/operation/request.h"
 
 namespace hearth::collective {
@@ -59,8 +63,19 @@ class Queue {
   void Close();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void Loop();
+  void RequireOpen() const;
+  std::exception_ptr Run(const Request& request) noexcept;
+
+  Group& group_;
+  const double timeout_s_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Handle::State>> waiting_;
+  bool running_ = false;  // an operation runs, on any thread
+  bool stopping_ = false;
+  std::mutex closing_;
+  Thread thread_;  // last: it uses everything above
 };
 
 }  // namespace hearth::collective

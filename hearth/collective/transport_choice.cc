@@ -58,7 +58,7 @@ RdmaDevice OwnRdmaDevice(const GroupOptions& options) {
     if (!device.name.empty()) device.name += ", UCX_TLS=" + UcxTransports(options);
     return device;
   }
-  const std::string problem = ucx::LibraryProblem();
+  const std::string problem = ucx::Library().problem;
   if (!problem.empty()) return {.name = {}, .missing = problem};
   return {.name = "UCX_TLS=" + options.ucx_transports, .missing = {}};
 }

@@ -12,6 +12,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/fd.h"
+#include "hearth/base/write_all.h"
 
 namespace hearth::formats {
 namespace {
@@ -117,17 +118,13 @@ class FileSink : public ByteSink {
   }
   void Finish() override {
     Flush();
-    if (::fsync(fd_.get()) != 0) ThrowErrno(errno, fmt::format("writing {}", path_));
+    if (::fsync(fd_.get()) != 0) ThrowErrno(errno, fmt::format("cannot write {}", path_));
     fd_.Reset();
   }
 
  private:
   void Flush() {
-    for (std::string_view left = buffer_; !left.empty();) {
-      const ssize_t put = ::write(fd_.get(), left.data(), left.size());
-      if (put < 0 && errno != EINTR) ThrowErrno(errno, fmt::format("writing {}", path_));
-      if (put > 0) left.remove_prefix(static_cast<size_t>(put));
-    }
+    WriteAll(fd_.get(), buffer_, path_);
     buffer_.clear();
   }
 

@@ -14,8 +14,6 @@ namespace {
 constexpr std::ptrdiff_t kMaxUnauthenticated = 64;
 constexpr double kFlushTimeout = 1.0;
 
-Deadline Earlier(Deadline a, Deadline b) { return a.at() < b.at() ? a : b; }
-
 // Reason of OnLost for a member that closed its connection.
 constexpr const char* kClosedWithoutDone =
     "went away: it closed the connection without reporting that it was done";
@@ -36,21 +34,11 @@ ControlServer::ControlServer(ControlServerOptions options, Handler& handler)
 
 ControlServer::~ControlServer() { RequestStop(); }
 
-void ControlServer::Send(int rank, const Json& message) { Enqueue(rank, message); }
-
-void ControlServer::SendAll(const Json& message) { Enqueue(kAllRanks, message); }
-
-void ControlServer::Enqueue(int rank, const Json& message) {
+void ControlServer::Send(int rank, const Json& message) {
   std::string bytes = EncodeMessage(message);
   const std::lock_guard lock(mutex_);
   outbox_.emplace_back(rank, std::move(bytes));
-  Wake();
-}
-
-void ControlServer::Wake() noexcept {
-  const uint64_t one = 1;
-  // Fails only if the counter is full, and then the thread is awake.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
+  ::eventfd_write(wake_.get(), 1);
 }
 
 Refusals ControlServer::refusals() const {
@@ -61,7 +49,7 @@ Refusals ControlServer::refusals() const {
 void ControlServer::RequestStop() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
-  Wake();
+  ::eventfd_write(wake_.get(), 1);
 }
 
 void ControlServer::Stop() {
@@ -114,8 +102,8 @@ void ControlServer::Wait() {
     ready = ::poll(polled.data(), polled.size(), NextTimeout().poll_timeout_ms());
   } while (ready < 0 && errno == EINTR);
   if (ready < 0) ThrowErrno(errno, "waiting for the members' connections");
-  uint64_t wakes = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &wakes, sizeof(wakes));
+  eventfd_t wakes = 0;
+  ::eventfd_read(wake_.get(), &wakes);
   for (size_t i = 2; i < polled.size(); ++i) {
     if (polled[i].revents != 0) Serve(*links_[i - 2], polled[i].revents);
   }
@@ -123,10 +111,10 @@ void ControlServer::Wait() {
 }
 
 Deadline ControlServer::NextTimeout() {
-  Deadline next = Earlier(Earlier(next_beat_, stop_by_), handler_.NextAlarm());
-  if (!accept_again_.expired()) next = Earlier(next, accept_again_);
+  Deadline next = Deadline::Earlier(Deadline::Earlier(next_beat_, stop_by_), handler_.NextAlarm());
+  if (!accept_again_.expired()) next = Deadline::Earlier(next, accept_again_);
   for (const auto& link : links_) {
-    next = Earlier(next, link->is_member() ? link->silent_after() : link->handshake());
+    next = Deadline::Earlier(next, link->is_member() ? link->silent_after() : link->handshake());
   }
   return next;
 }
@@ -198,9 +186,7 @@ void ControlServer::Admit(Link& link, const std::string& claim) {
   try {
     link.Send(EncodeMessage(options_.welcome));
   } catch (const Error&) {
-    handler_.OnJoin(
-        link.rank(),
-        link.peer());  // first, so that a member lost from here on is reported with its host
+    handler_.OnJoin(link.rank(), link.peer());  // so that its loss is reported with its host
     throw;
   }
   handler_.OnJoin(link.rank(), link.peer());

@@ -30,13 +30,13 @@ struct Refusals {
 
 // Options of ControlServer.
 struct ControlServerOptions {
-  std::string bind_host;
+  std::string bind_host = "127.0.0.1";
   PortRange bind_ports;
-  std::string token;
+  std::string token;  // 64 hex digits, see NewToken()
   uint32_t generation = 0;
   int world = 1;
   double handshake_timeout_s = 5;
-  double heartbeat_interval_s = 1;
+  double heartbeat_interval_s = 1;  // of both sides; sent to the members
   double heartbeat_timeout_s = 10;
   Json welcome;  // the first message to every member
 };
@@ -46,6 +46,8 @@ struct ControlServerOptions {
 // on a single peer.
 class ControlServer {
  public:
+  static constexpr int kAllRanks = -1;
+
   // All calls are made by the service thread. An Error thrown by OnFrame drops the member.
   class Handler {
    public:
@@ -66,9 +68,8 @@ class ControlServer {
 
   int port() const { return listener_.port(); }
 
-  // Any thread. Messages to a rank that is not connected are dropped.
+  // Any thread; to one rank or kAllRanks. Messages to a rank that is not connected are dropped.
   void Send(int rank, const Json& message);
-  void SendAll(const Json& message);
 
   Refusals refusals() const;
 
@@ -77,8 +78,6 @@ class ControlServer {
   void Stop();
 
  private:
-  static constexpr int kAllRanks = -1;
-
   void Run();
   void RequestStop();
   void Deliver();
@@ -95,8 +94,6 @@ class ControlServer {
   void DropSilent();
   void Drop(Link& link, const std::string& reason, ErrorCode code = ErrorCode::kUnavailable);
   void SendTo(Link& link, const std::string& bytes);
-  void Enqueue(int rank, const Json& message);
-  void Wake() noexcept;
   void Count(int Refusals::*reason);
 
   const ControlServerOptions options_;

@@ -22,15 +22,7 @@ CoordinatorOptions Checked(CoordinatorOptions options) {
 }
 
 ControlServerOptions ServerOptions(const CoordinatorOptions& options) {
-  ControlServerOptions server;
-  server.bind_host = options.bind_host;
-  server.bind_ports = options.bind_ports;
-  server.token = options.token;
-  server.generation = options.generation;
-  server.world = options.world;
-  server.handshake_timeout_s = options.handshake_timeout_s;
-  server.heartbeat_interval_s = options.heartbeat_interval_s;
-  server.heartbeat_timeout_s = options.heartbeat_timeout_s;
+  auto server = static_cast<const ControlServerOptions&>(options);
   server.welcome = {{"type", "welcome"},
                     {"world", options.world},
                     {"heartbeat_interval_s", options.heartbeat_interval_s},
@@ -79,7 +71,7 @@ int64_t Coordinator::TakeDroppedLogLines() {
 }
 
 void Coordinator::Broadcast(const Json& value) {
-  server_->SendAll({{"type", "message"}, {"value", value}});
+  server_->Send(ControlServer::kAllRanks, {{"type", "message"}, {"value", value}});
 }
 
 void Coordinator::Fail(int rank, const std::string& host, const std::string& message) {
@@ -169,7 +161,8 @@ void Coordinator::OnReserve(int rank, const Json& frame) {
   }
   if (!membership_.Reserve(rank, frame.at("host").get<std::string>(), frame.at("info"))) return;
   reserve_by_ = Deadline::Never();
-  server_->SendAll({{"type", "membership"}, {"members", membership_.Infos()}});
+  server_->Send(ControlServer::kAllRanks,
+                {{"type", "membership"}, {"members", membership_.Infos()}});
   changed_.notify_all();
 }
 
@@ -177,7 +170,8 @@ void Coordinator::OnGather(int rank, const Json& frame) {
   const auto name = frame.at("name").get<std::string>();
   auto values = membership_.Gather(rank, name, frame.at("value"));
   if (!values) return;
-  server_->SendAll({{"type", "gathered"}, {"name", name}, {"values", std::move(*values)}});
+  server_->Send(ControlServer::kAllRanks,
+                {{"type", "gathered"}, {"name", name}, {"values", std::move(*values)}});
 }
 
 void Coordinator::OnLost(int rank, ErrorCode code, const std::string& reason) {
@@ -189,7 +183,7 @@ void Coordinator::OnLost(int rank, ErrorCode code, const std::string& reason) {
 Deadline Coordinator::NextAlarm() {
   const std::lock_guard lock(mutex_);
   if (failure_) return Deadline::Never();
-  return cause_by_.at() < reserve_by_.at() ? cause_by_ : reserve_by_;
+  return Deadline::Earlier(cause_by_, reserve_by_);
 }
 
 void Coordinator::OnAlarm() {
@@ -226,7 +220,7 @@ void Coordinator::SetFailure(Failure failure) {
   if (failure.rank >= 0 && failure.host.empty()) failure.host = HostOf(failure.rank);
   failure_ = std::move(failure);
   unreported_failure_ = true;
-  server_->SendAll({{"type", "failure"}, {"failure", failure_->ToJson()}});
+  server_->Send(ControlServer::kAllRanks, {{"type", "failure"}, {"failure", failure_->ToJson()}});
   changed_.notify_all();
 }
 

@@ -23,17 +23,9 @@
 namespace hearth::rendezvous {
 
 // Options of Coordinator.
-struct CoordinatorOptions {
-  int world = 1;
-  std::string token;  // 64 hex digits, see NewToken()
-  uint32_t generation = 0;
-  std::string bind_host = "127.0.0.1";
-  PortRange bind_ports;
-  std::string advertise_host;       // the address that members connect to; empty: bind_host
-  double reserve_timeout_s = 60;    // from the first reservation to the last
-  double heartbeat_interval_s = 1;  // of both sides; sent to the members
-  double heartbeat_timeout_s = 10;
-  double handshake_timeout_s = 5;
+struct CoordinatorOptions : ControlServerOptions {  // `welcome` is set by the coordinator
+  std::string advertise_host;     // the address that members connect to; empty: bind_host
+  double reserve_timeout_s = 60;  // from the first reservation to the last
 };
 
 // Any thread may call it. A service thread does the work.
@@ -96,8 +88,7 @@ class Coordinator : private ControlServer::Handler {
   std::condition_variable changed_;
   Membership membership_;
   StepTracker step_tracker_;
-  std::vector<std::string>
-      peers_;  // by rank: the peer's address, until its reservation contains its host
+  std::vector<std::string> peers_;  // by rank: its address, until its reservation names its host
   Deadline reserve_by_ = Deadline::Never();
   EventQueue events_;
   std::optional<Failure> failure_;

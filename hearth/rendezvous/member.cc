@@ -188,7 +188,7 @@ void Member::Run() {
         Send({{"type", "heartbeat"}});
         beat = Deadline::After(heartbeat_interval_s_);
       }
-      Receive(beat.at() < silent_after_.at() ? beat : silent_after_);
+      Receive(Deadline::Earlier(beat, silent_after_));
     }
   } catch (const std::exception& error) {
     SetLost(error.what());

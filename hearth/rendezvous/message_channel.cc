@@ -9,8 +9,9 @@
 namespace hearth::rendezvous {
 namespace {
 
-void RequireOpen(const std::shared_ptr<Connection>& connection) {
-  Require(connection != nullptr, ErrorCode::kUnavailable, "this process has closed the channel");
+std::shared_ptr<Connection> Open(std::shared_ptr<Connection> connection) {
+  Require(connection != nullptr, ErrorCode::kUnavailable, "the channel is closed");
+  return connection;
 }
 
 }  // namespace
@@ -26,8 +27,7 @@ std::shared_ptr<Connection> MessageChannel::connection() const {
 void MessageChannel::Send(const Json& message, std::span<const int> descriptors,
                           std::string_view data) {
   const std::string frames = EncodeMessage(message);
-  const auto connection = this->connection();
-  RequireOpen(connection);
+  const auto connection = Open(this->connection());
   const std::lock_guard lock(sending_);
   const size_t sent = descriptors.empty() ? 0
                                           : WriteWithDescriptors(*connection, frames, descriptors,
@@ -37,8 +37,7 @@ void MessageChannel::Send(const Json& message, std::span<const int> descriptors,
 }
 
 std::optional<MessageChannel::Received> MessageChannel::Receive(Deadline deadline) {
-  const auto connection = this->connection();
-  RequireOpen(connection);
+  const auto connection = Open(this->connection());
   Received received;
   FrameReader reader;
   std::string bytes(reader.missing(), '\0');
@@ -58,9 +57,7 @@ std::optional<MessageChannel::Received> MessageChannel::Receive(Deadline deadlin
 }
 
 void MessageChannel::ReceiveData(void* data, size_t size) {
-  const auto connection = this->connection();
-  RequireOpen(connection);
-  connection->Read(data, size, Deadline::Never());
+  Open(this->connection())->Read(data, size, Deadline::Never());
 }
 
 void MessageChannel::End() noexcept {
@@ -75,8 +72,7 @@ void MessageChannel::Close() noexcept {
 
 Fd MessageChannel::Release() {
   const std::lock_guard lock(mutex_);
-  RequireOpen(connection_);
-  return std::exchange(connection_, nullptr)->Release();
+  return Open(std::exchange(connection_, nullptr))->Release();
 }
 
 }  // namespace hearth::rendezvous

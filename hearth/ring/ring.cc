@@ -10,14 +10,10 @@
 
 namespace hearth::ring {
 
-RingEnd RingEnd::Duplicate() const {
-  return {hearth::Duplicate(memory.get()), hearth::Duplicate(signal.get())};
-}
-
 RingEnds CreateRing(size_t capacity_bytes) {
   RingEnds ends;
   ends.writer.memory = RingMemory::Create(capacity_bytes);
-  ends.reader.memory = hearth::Duplicate(ends.writer.memory.get());
+  ends.reader.memory = Duplicate(ends.writer.memory.get());
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     ThrowErrno(errno, "cannot create the wake-up socket of a ring");

@@ -15,8 +15,6 @@ inline constexpr size_t kDefaultRingBytes = size_t{32} << 20;
 struct RingEnd {
   Fd memory;
   Fd signal;
-
-  RingEnd Duplicate() const;
 };
 
 // Both sides. The creator must close the end that it does not use once the other process has it: a

@@ -15,9 +15,6 @@ std::string ReadFile(const std::string& uri);
 // True if a file or folder of that name exists.
 bool Exists(const std::string& uri);
 
-// Removes a file if it exists; failures are ignored.
-void RemoveQuietly(const std::string& uri) noexcept;
-
 // A file that appears under its name only when it is complete; without Commit nothing remains. On a
 // local disk the bytes go to an unnamed file (or a temporary file in the same folder, if the file
 // system does not support that); for remote files they are spooled on this machine until Commit.

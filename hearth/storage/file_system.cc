@@ -3,11 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "hearth/base/error.h"
+#include "hearth/base/log.h"
 #include "hearth/storage/hdfs.h"
 #include "hearth/storage/local_files.h"
 #include "hearth/storage/uri.h"
@@ -35,6 +37,14 @@ void AddMatches(const std::string& folder, const std::string& pattern,
 }
 
 }  // namespace
+
+void FileSystem::DeleteQuietly(const std::string& uri) noexcept {
+  try {
+    Delete(uri, /*recursive=*/false);
+  } catch (const std::exception& error) {
+    log::Warning("{} is left behind: {}", uri, error.what());
+  }
+}
 
 std::string FileSystem::ReadAll(const std::string& uri) {
   const auto file = Open(uri);

@@ -62,6 +62,9 @@ class FileSystem {
   virtual bool Delete(const std::string& uri, bool recursive) = 0;
   // Creates the folder and its parents; does nothing if it exists.
   virtual void MakeFolders(const std::string& uri) = 0;
+  // Deletes a file if it exists. A failure is only a warning.
+  void DeleteQuietly(const std::string& uri) noexcept;
+
   // Reads a whole file.
   virtual std::string ReadAll(const std::string& uri);
 };

@@ -210,16 +210,8 @@ std::unique_ptr<OutputFile> LibHdfsFiles::Create(const std::string& uri) {
     Write(temporary, bytes, O_WRONLY);
     Rename(temporary, uri);
   };
-  steps.discard = [this, temporary] { Discard(temporary); };
+  steps.discard = [this, temporary] { DeleteQuietly(temporary); };
   return std::make_unique<SpooledOutput>(std::move(steps));
-}
-
-void LibHdfsFiles::Discard(const std::string& temporary) noexcept {
-  try {
-    Delete(temporary, /*recursive=*/false);
-  } catch (const std::exception& error) {
-    log::Warning("{} is left behind: {}", temporary, error.what());
-  }
 }
 
 void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
@@ -232,12 +224,12 @@ void LibHdfsFiles::Append(const std::string& uri, std::string_view bytes) {
   try {
     Write(temporary, spool, O_WRONLY);
   } catch (const Error&) {
-    Discard(temporary);
+    DeleteQuietly(temporary);
     throw;
   }
   if (LibHdfs().rename(fs(), source.c_str(), target.c_str()) == 0) return;
   const int error_number = errno;
-  Discard(temporary);
+  DeleteQuietly(temporary);
   if (Stat(uri)) return Write(uri, spool, O_WRONLY | O_APPEND);
   errno = error_number;
   Fail("append to", uri);

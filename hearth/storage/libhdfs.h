@@ -37,7 +37,6 @@ class LibHdfsFiles : public FileSystem {
   // Connects at the first call; concurrent calls wait for it.
   void* fs();
   [[noreturn]] void Fail(const std::string& doing, const std::string& uri) const;
-  void Discard(const std::string& temporary) noexcept;
   void Write(const std::string& uri, const SpoolFile& bytes, int flags);
 
   const std::string name_node_, who_;

@@ -13,6 +13,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/fd.h"
 #include "hearth/base/log.h"
+#include "hearth/base/write_all.h"
 #include "hearth/storage/temporary_name.h"
 #include "hearth/storage/uri.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One read or write call transfers at most 2 GiB.
+// One read call transfers at most 2 GiB.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;
 
 Fd OpenForReading(const std::string& path) {
@@ -40,15 +41,6 @@ void SyncDirectory(const std::string& file) {
   if (!fd.valid() || fsync(fd.get()) == 0 || errno == EINVAL) return;
   log::Warning("Cannot sync the folder of {} ({}): a power failure may undo its rename", file,
                std::strerror(errno));
-}
-
-void WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), std::min(bytes.size(), kMaxTransferBytes));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) ThrowErrno(errno, fmt::format("cannot write {}", path));
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
 }
 
 FileStatus LocalStatus(const struct stat& status, std::string uri) {

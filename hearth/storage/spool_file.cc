@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <vector>
 
 #include "hearth/base/error.h"
 #include "hearth/base/local_folders.h"
+#include "hearth/base/write_all.h"
 #include "hearth/storage/hadoop_conf.h"
 
 namespace hearth::storage {
@@ -45,15 +45,8 @@ SpoolFile::SpoolFile() {
 }
 
 void SpoolFile::Append(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd_.get(), bytes.data(), std::min(bytes.size(), size_t{1} << 30));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      ThrowErrno(errno, fmt::format("cannot write to the spool file in {}", folder_));
-    }
-    size_ += static_cast<uint64_t>(count);
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
+  WriteAll(fd_.get(), bytes, "the spool file in " + folder_);
+  size_ += bytes.size();
 }
 
 }  // namespace hearth::storage

@@ -65,6 +65,12 @@ std::string LocalPath(std::string_view uri) {
   return std::string(path);
 }
 
+std::optional<std::string> LocalPathOf(const std::string& uri) {
+  if (uri.find("://") == uri.npos) return uri;
+  if (IsLocal(uri)) return LocalPath(uri);
+  return std::nullopt;
+}
+
 RemoteUri ParseRemote(std::string_view uri) {
   const size_t start = PathStart(uri);
   Require(start > 0, ErrorCode::kInvalidArgument,

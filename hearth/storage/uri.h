@@ -2,6 +2,7 @@
 // scheme and, as in hdfs://namenode:8020/path, a host.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,10 @@ bool IsLocal(std::string_view uri);
 // The local path of a plain path, file:/path, file:///path or file:relative. Throws kUnimplemented
 // for any other scheme and kInvalidArgument for an empty path.
 std::string LocalPath(std::string_view uri);
+
+// The same; nullopt if it is remote. Unlike IsLocal, "a:b" is a plain path: a scheme has its
+// slashes.
+std::optional<std::string> LocalPathOf(const std::string& uri);
 
 // Components of scheme://authority/path; the path begins with '/' and has no "." or empty component
 // and no trailing '/'. Throws kInvalidArgument if a component is ".." or contains a zero byte, or

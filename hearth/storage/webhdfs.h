@@ -74,7 +74,8 @@ class WebHdfs : public FileSystem {
   void Fetch(const std::string& uri, uint64_t offset, std::span<char> out,
              const Cancellation& cancellation);
   void Upload(const std::string& uri, const SpoolFile& bytes);
-  void DeleteQuietly(const std::string& uri) noexcept;
+  // Tries once, as no caller waits for it; a failure is only a warning.
+  void DeleteOnce(const std::string& uri) noexcept;
   std::vector<FileStatus> ListOnce(const std::string& folder);
   // Returns false if HttpFS does not rename because the name exists.
   bool RenameOnce(const std::string& from, const std::string& to, const std::string& option);

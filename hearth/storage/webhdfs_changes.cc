@@ -32,7 +32,7 @@ std::unique_ptr<OutputFile> WebHdfs::Create(const std::string& uri) {
     const auto target = Stat(uri);
     Replace(temporary, uri, target.has_value());
   };
-  steps.discard = [this, temporary] { DeleteQuietly(temporary); };
+  steps.discard = [this, temporary] { DeleteOnce(temporary); };
   return std::make_unique<SpooledOutput>(std::move(steps));
 }
 
@@ -42,12 +42,12 @@ bool WebHdfs::AppendNew(const std::string& uri, const SpoolFile& bytes) {
     Upload(temporary, bytes);
     if (RenameOnce(temporary, uri, "NONE")) return true;
   } catch (const Error& error) {
-    DeleteQuietly(temporary);
+    DeleteOnce(temporary);
     // Another writer has created it meanwhile.
     if (error.code() != ErrorCode::kInvalidArgument || !Stat(uri)) throw;
     return false;
   }
-  DeleteQuietly(temporary);
+  DeleteOnce(temporary);
   return false;
 }
 
@@ -108,7 +108,7 @@ void WebHdfs::Replace(const std::string& from, const std::string& to, bool has_t
   ErrorCode code = ErrorCode::kInvalidArgument;
   try {
     if (RenameOnce(from, to, "NONE")) {
-      if (has_target) DeleteQuietly(aside);
+      if (has_target) DeleteOnce(aside);
       return;
     }
   } catch (const Error& error) {
@@ -132,10 +132,10 @@ bool WebHdfs::Delete(const std::string& uri, bool recursive) {
   return ReadBoolean(Do(call).body).value_or(false) || lost;
 }
 
-void WebHdfs::DeleteQuietly(const std::string& uri) noexcept {
+void WebHdfs::DeleteOnce(const std::string& uri) noexcept {
   try {
     Call call{.doing = "delete", .uri = uri, .method = "DELETE", .operation = "DELETE"};
-    call.repeat = false;  // no caller waits for it
+    call.repeat = false;
     Do(call);
   } catch (const std::exception& error) {
     log::Warning("{} is left behind: {}", uri, error.what());

@@ -15,18 +15,6 @@
 #include "hearth/trainer/train_start.h"
 
 namespace hearth::trainer {
-namespace {
-
-// The last minibatch of a fed net; empty for other nets.
-const dataset::Minibatch& LastRows(const caffe::Net& net) {
-  for (const caffe::NetLayer& layer : net.layers()) {
-    if (const dataset::Minibatch* rows = layer.layer->fetched_rows()) return *rows;
-  }
-  static const dataset::Minibatch kNone;
-  return kNone;
-}
-
-}  // namespace
 
 DeviceTrainer::DeviceTrainer(const Job& job, DeviceOptions options)
     : job_(job),

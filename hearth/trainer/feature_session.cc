@@ -114,12 +114,9 @@ void FeatureSession::CheckInvalidRows(int64_t fetched, bool at_end_of_epoch) con
 }
 
 bool FeatureSession::WriteRows(int64_t rows) {
-  const dataset::Minibatch* fetched = nullptr;
-  for (const caffe::NetLayer& layer : net_->layers()) {
-    if (!fetched) fetched = layer.layer->fetched_rows();
-  }
-  Require(fetched && fetched->size() == rows, ErrorCode::kInternal,
-          "the input layer delivered {} rows but {} row ids", rows, fetched ? fetched->size() : 0);
+  const dataset::Minibatch& fetched = LastRows(*net_);
+  Require(fetched.size() == rows, ErrorCode::kInternal,
+          "the input layer delivered {} rows but {} row ids", rows, fetched.size());
   std::vector<caffe::Tensor> row_major;
   for (const std::string& name : blobs_) {
     row_major.push_back(net_->blob(name).data().contiguous());
@@ -129,7 +126,7 @@ bool FeatureSession::WriteRows(int64_t rows) {
     for (size_t i = 0; i < blobs_.size(); ++i) {
       values[i] = RowValues(row_major[i], row, rows);
     }
-    const auto& from = fetched->rows[static_cast<size_t>(row)];
+    const auto& from = fetched.rows[static_cast<size_t>(row)];
     if (!results_->Add(RowId(*from.batch, from.index, rows_), values, ResultDeadline())) {
       return false;
     }

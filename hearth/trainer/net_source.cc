@@ -88,6 +88,14 @@ caffe::NetParameter TestNetOf(const Job& job) {
   return net;
 }
 
+const dataset::Minibatch& LastRows(const caffe::Net& net) {
+  for (const caffe::NetLayer& layer : net.layers()) {
+    if (const dataset::Minibatch* rows = layer.layer->fetched_rows()) return *rows;
+  }
+  static const dataset::Minibatch kNone;
+  return kNone;
+}
+
 std::function<std::shared_ptr<dataset::MinibatchSource>(const caffe::LayerParameter&)> OpenOnce(
     std::shared_ptr<dataset::MinibatchSource> source, std::string stream_name) {
   auto user = std::make_shared<std::string>();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "hearth/caffe/net/net.h"
 #include "hearth/caffe/net/net_context.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/dataset/spool/minibatch.h"
@@ -19,6 +20,9 @@ caffe::SolverParameter SolverOf(const Job& job);
 // The TEST net: the first that the solver tests or, without a solver, the job's own. The solver
 // must have a test_iter.
 caffe::NetParameter TestNetOf(const Job& job);
+
+// The last minibatch of a fed net; empty for other nets.
+const dataset::Minibatch& LastRows(const caffe::Net& net);
 
 // An open_source that returns `source` for the one input layer of a net. Throws kInvalidArgument
 // for a second one, or if there is no source.

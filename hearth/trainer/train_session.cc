@@ -48,9 +48,8 @@ void TrainSession::Run() {
     RunDevices();
     if (!failure()) Finish();
   } catch (...) {
-    // Once the member exists, only waits for other ranks can fail here: hooks and devices read all
-    // files.
-    FailLocally(std::current_exception(), -1, member_ != nullptr);
+    // After JoinCluster() only waits for other ranks fail here: devices catch their own errors.
+    FailLocally(std::current_exception(), -1, member_ ? Cause::kWait : Cause::kHere);
     ReportConsequence();
   }
   if (const auto first = failure()) throw Error(first->code, Message(*first));
@@ -159,8 +158,9 @@ void TrainSession::RunDevice(int device) {
     if (device == 0) outcome_ = trainer.outcome();
   } catch (...) {
     const auto index = static_cast<size_t>(device);
-    const bool exchange = groups_[index]->broken() || team_.groups[index]->broken();
-    FailLocally(std::current_exception(), trainer.iteration(), exchange);
+    const bool waited = groups_[index]->broken() || team_.groups[index]->broken();
+    FailLocally(std::current_exception(), trainer.iteration(),
+                waited ? Cause::kWait : Cause::kHere);
   }
 }
 
@@ -197,9 +197,8 @@ void TrainSession::SendToCluster(const nlohmann::json& event) {
   }
 }
 
-// `exchange`: the failure ended a wait for other ranks or devices.
 void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iteration,
-                               bool exchange) {
+                               Cause cause) {
   if (failure()) return;
   rendezvous::Failure failure = DescribeException(exception);
   failure.rank = job_.rank;
@@ -208,7 +207,7 @@ void TrainSession::FailLocally(const std::exception_ptr& exception, int64_t iter
     failure.iteration = iteration;
     failure.message = fmt::format("iteration {}: {}", iteration, failure.message);
   }
-  failure.consequence = exchange && EndedByOthers(failure);
+  failure.consequence = cause == Cause::kWait && EndedByOthers(failure);
   if (failure.consequence) {
     const std::lock_guard lock(mutex_);
     if (!consequence_) consequence_ = failure;

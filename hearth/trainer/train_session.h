@@ -47,6 +47,9 @@ class TrainSession {
   const TrainOutcome& outcome() const { return outcome_; }
 
  private:
+  // Where a failure came from: this rank itself, or its wait for other ranks or devices.
+  enum class Cause { kHere, kWait };
+
   void Prepare();
   void JoinCluster();
   void OpenFeeds();
@@ -55,7 +58,7 @@ class TrainSession {
   void RunDevice(int device);
   void Finish();
   void Send(const nlohmann::json& event);
-  void FailLocally(const std::exception_ptr& exception, int64_t iteration, bool exchange);
+  void FailLocally(const std::exception_ptr& exception, int64_t iteration, Cause cause);
   void ReportConsequence();
   void Fail(const rendezvous::Failure& failure);
   std::string Message(const rendezvous::Failure& failure) const;

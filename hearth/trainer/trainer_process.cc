@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
@@ -22,18 +23,6 @@ namespace {
 constexpr double kJobTimeoutSeconds = 60;
 constexpr int kFailed = 1;
 constexpr int kWorkerGone = 2;
-
-const char* LevelLetter(log::Level level) {
-  switch (level) {
-    case log::Level::kInfo:
-      return "I";
-    case log::Level::kWarning:
-      return "W";
-    case log::Level::kError:
-      break;
-  }
-  return "E";
-}
 
 // No destructors: other threads still use the objects.
 [[noreturn]] void EndProcess(int exit_code) {
@@ -58,8 +47,8 @@ const char* LevelLetter(log::Level level) {
 // Log lines go to the worker; those that Caffe would write, and warnings, also to the driver.
 void SendLogTo(ControlChannel& channel, TrainSession* session) {
   log::SetSink([&channel, session](const log::Record& record) {
-    const nlohmann::json event = {
-        {"event", "log"}, {"level", LevelLetter(record.level)}, {"text", record.line}};
+    const std::string letter(1, "IWE"[static_cast<size_t>(record.level)]);
+    const nlohmann::json event = {{"event", "log"}, {"level", letter}, {"text", record.line}};
     channel.Send(event);
     if (session && record.level != log::Level::kError) session->SendToCluster(event);
   });

@@ -76,21 +76,7 @@ nb::tuple PythonBatch::Split(nb::handle self) const {
 }
 
 PythonChunks::PythonChunks(const nb::list& chunks, bool last) : last_(last) {
-  buffers_.reserve(nb::len(chunks));
-  views_.reserve(nb::len(chunks));
-  for (nb::handle chunk : chunks) {
-    Py_buffer buffer;
-    if (PyObject_GetBuffer(chunk.ptr(), &buffer, PyBUF_SIMPLE) != 0) {
-      for (Py_buffer& taken : buffers_) PyBuffer_Release(&taken);
-      nb::raise_python_error();
-    }
-    buffers_.push_back(buffer);
-    views_.emplace_back(static_cast<const char*>(buffer.buf), static_cast<size_t>(buffer.len));
-  }
-}
-
-PythonChunks::~PythonChunks() {
-  for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
+  for (nb::handle chunk : chunks) views_.push_back(buffers_.emplace_back(chunk).bytes());
 }
 
 nb::tuple PythonChunks::Export() const {

@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "buffer_view.h"
 #include "hearth/batch/arrow_c_abi.h"
 #include "hearth/batch/batch_view.h"
 #include "hearth/batch/chunks_image.h"
@@ -58,7 +60,6 @@ class PythonChunks {
  public:
   // References the objects, which must have the buffer interface. Throws Python's error for others.
   PythonChunks(const nanobind::list& chunks, bool last);
-  ~PythonChunks();
   PythonChunks(const PythonChunks&) = delete;
 
   int64_t rows() const { return static_cast<int64_t>(views_.size()); }
@@ -66,7 +67,7 @@ class PythonChunks {
   nanobind::tuple Export() const;
 
  private:
-  std::vector<Py_buffer> buffers_;
+  std::deque<BufferView> buffers_;  // stable addresses
   std::vector<std::string_view> views_;
   bool last_;
 };

@@ -31,18 +31,9 @@ nb::list PointsToPython(const std::vector<board::Point>& points) {
 
 nb::tuple Take(board::RunRecord& record, nb::handle event, double now) {
   const rendezvous::Json value = FromPython(event);
-  board::RunRecord::Change change;
-  {
-    const ReleasedGil released;
-    change = record.Take(value, now);
-  }
+  const auto change = WithoutGil([&] { return record.Take(value, now); });
   const nb::object back = change.back_to ? nb::object(nb::int_(*change.back_to)) : nb::none();
   return nb::make_tuple(back, PointsToPython(change.points));
-}
-
-void Finish(board::RunRecord& record) {
-  const ReleasedGil released;  // may access a server
-  record.Finish();
 }
 
 }  // namespace
@@ -57,7 +48,7 @@ void RegisterBoard(nb::module_& m) {
       .def("take", &Take, "event"_a, "now"_a,
            "(iteration that the training rewound to, or None; the event's points as (seconds, "
            "step, tag, number or text)).")
-      .def("finish", &Finish, "Completes the file.")
+      .def("finish", &board::RunRecord::Finish, ReleaseGil(), "Completes the file.")
       .def_prop_ro("path", &board::RunRecord::path, "Path of the file; empty if there is none.");
   m.def(
       "read_events",

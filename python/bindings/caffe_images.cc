@@ -3,7 +3,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "hearth/caffe/proto/text_reader.h"
 #include "hearth/image/decode.h"
 #include "hearth/image/resize.h"
+#include "new_array.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -28,18 +28,11 @@ using Array3 = nb::ndarray<const T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using NewArray3 = nb::ndarray<nb::numpy, T, nb::ndim<3>>;
 
-template <typename T>
-NewArray3<T> ImageToArray(std::vector<T> values, size_t a, size_t b, size_t c) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
-  T* data = owned->data();
-  nb::capsule owner(owned.release(),
-                    [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return NewArray3<T>(data, {a, b, c}, owner);
-}
-
 NewArray3<uint8_t> ImageToArray(image::Image image) {
-  const int64_t height = image.height, width = image.width, channels = image.channels;
-  return ImageToArray(std::move(image.pixels), height, width, channels);
+  const std::vector<size_t> shape = {static_cast<size_t>(image.height),
+                                     static_cast<size_t>(image.width),
+                                     static_cast<size_t>(image.channels)};
+  return ArrayOver<NewArray3<uint8_t>>(std::move(image.pixels), shape);
 }
 
 image::ColorMode ColorModeOf(const std::string& name) {
@@ -76,7 +69,9 @@ NewArray3<float> Transform(const std::string& param_text, const std::string& pha
   std::vector<float> out(channels * out_height * out_width);
   transformer.Transform(PixelView<T>::Planes(array.data(), channels, height, width),
                         transformer.Choose(height, width, random), out.data());
-  return ImageToArray(std::move(out), channels, out_height, out_width);
+  return ArrayOver<NewArray3<float>>(
+      std::move(out),
+      {array.shape(0), static_cast<size_t>(out_height), static_cast<size_t>(out_width)});
 }
 
 }  // namespace

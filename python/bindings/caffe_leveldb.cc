@@ -27,13 +27,8 @@ nb::object Bytes(const std::string& text) { return nb::bytes(text.data(), text.s
 
 // (first key, end key or None, count or None) of each range.
 nb::tuple Divide(const std::string& path, uint64_t parts) {
-  std::vector<DatumRange> ranges;
-  {
-    const ReleasedGil released;
-    ranges = caffe::DivideLevelDb(path, parts);
-  }
   nb::list divided;
-  for (const DatumRange& range : ranges) {
+  for (const DatumRange& range : WithoutGil([&] { return caffe::DivideLevelDb(path, parts); })) {
     const nb::object end = range.end_key ? Bytes(*range.end_key) : nb::none();
     const nb::object count = range.count ? nb::object(nb::int_(*range.count)) : nb::none();
     divided.append(nb::make_tuple(Bytes(range.first_key), end, count));

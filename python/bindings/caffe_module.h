@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "hearth/caffe/net/net.h"
+
 namespace hearth::bindings {
 
 void RegisterBlobs(nanobind::module_& m);
@@ -15,5 +17,8 @@ void RegisterNetText(nanobind::module_& m);
 void RegisterProgram(nanobind::module_& m);
 void RegisterPythonLayer(nanobind::module_& m);
 void RegisterSolver(nanobind::module_& m);
+
+// Adds the read-only properties of a net; RegisterNet calls it.
+void BindNetStructure(nanobind::class_<caffe::Net>* net);
 
 }  // namespace hearth::bindings

@@ -19,6 +19,7 @@
 #include "hearth/caffe/proto/text_writer.h"
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/caffe/upgrade/net_file.h"
+#include "new_array.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -121,13 +122,9 @@ nb::list HistoryOf(CallingSolver& solver) {
     for (size_t i = 0; i < params.learnable().size(); ++i) {
       const caffe::ParamLayout::Slice slice = params.layout().slices[i];
       const caffe::Shape& dims = params.learnable()[i].blob->shape();
-      auto* values = new std::vector<float>(slice.count);
-      nb::capsule owner(values,
-                        [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
       const float* from = group.data_ptr() + slice.offset;
-      values->assign(from, from + slice.count);
-      const std::vector<size_t> shape(dims.begin(), dims.end());
-      history.append(nb::cast(Copy(values->data(), shape.size(), shape.data(), owner)));
+      history.append(nb::cast(ArrayOver<Copy>(std::vector<float>(from, from + slice.count),
+                                              {dims.begin(), dims.end()})));
     }
   }
   return history;

@@ -38,11 +38,7 @@ std::shared_ptr<Group> Connect(rendezvous::Member& member, const std::string& li
 
 nb::ndarray<nb::numpy, float> Allocate(const nb::object& self, size_t count) {
   auto& group = *nb::cast<std::shared_ptr<Group>>(self);
-  void* memory = nullptr;
-  {
-    const ReleasedGil released;
-    memory = group.Allocate(count * sizeof(float));
-  }
+  void* memory = WithoutGil([&] { return group.Allocate(count * sizeof(float)); });
   // The array keeps alive the group, which owns the memory.
   return {memory, {count}, self};
 }

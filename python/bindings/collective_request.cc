@@ -86,18 +86,17 @@ std::string NameOf(const nb::dlpack::dtype& type) {
 }
 
 Op OpOf(const std::string& name) {
-  if (name == "sum") return Op::kSum;
-  if (name == "min") return Op::kMin;
-  if (name == "max") return Op::kMax;
-  if (name == "mean") return Op::kMean;
+  for (const Op op : {Op::kSum, Op::kMin, Op::kMax, Op::kMean}) {
+    if (name == NameOf(op)) return op;
+  }
   Throw(kInvalid, "unknown reduction '{}': use sum, mean, min or max", name);
 }
 
 Wire WireOf(const std::string& name) {
-  if (name == "float32") return Wire::kFloat32;
-  if (name == "float16") return Wire::kFloat16;
-  if (name == "bfloat16") return Wire::kBfloat16;
-  Throw(kInvalid, "unknown wire type '{}': use float32, float16 or bfloat16", name);
+  for (const Wire wire : {Wire::kFloat32, Wire::kFloat16, Wire::kBfloat16}) {
+    if (name == NameOf(wire)) return wire;
+  }
+  Throw(kInvalid, "wire is '{}': it must be float32, float16 or bfloat16", name);
 }
 
 ArrayRequest::ArrayRequest(const std::string& operation, std::optional<OutputArray> output,
@@ -177,12 +176,7 @@ void RegisterCollectiveRequest(nb::module_& m) {
           [](ArrayRequest& request, const std::string& op) { request.op = OpOf(op); },
           "Reduction operator: 'sum', 'mean', 'min' or 'max'.")
       .def_prop_rw(
-          "wire",
-          [](const ArrayRequest& request) {
-            return request.wire == Wire::kFloat32   ? "float32"
-                   : request.wire == Wire::kFloat16 ? "float16"
-                                                    : "bfloat16";
-          },
+          "wire", [](const ArrayRequest& request) { return NameOf(request.wire); },
           [](ArrayRequest& request, const std::string& wire) { request.wire = WireOf(wire); },
           "Wire type of float32 sums and means of all_reduce between hosts: 'float32', "
           "'float16' or 'bfloat16'.")

@@ -39,5 +39,7 @@ class PythonRows {
 };
 
 void DefineSelectedRows(nanobind::module_& m);
+void DefinePartitionFiles(nanobind::module_& m);
+void DefineEpochReader(nanobind::module_& m);
 
 }  // namespace hearth::bindings

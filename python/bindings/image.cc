@@ -22,6 +22,7 @@
 #include "hearth/base/error.h"
 #include "hearth/image/image_transform.h"
 #include "module.h"
+#include "new_array.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -107,12 +108,9 @@ nb::tuple PythonImageTransform::Apply(const nb::sequence& encoded, const nb::obj
     const ReleasedGil released;
     transform_.ApplyAll(views, {numbers.data(), numbers.size()}, threads_, data, &lost);
   }
-  auto flags = std::make_unique_for_overwrite<bool[]>(lost.size() + 1);
-  std::copy(lost.begin(), lost.end(), flags.get());
-  const size_t count = lost.size();
-  bool* values = flags.release();
-  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
-  const nb::ndarray<nb::numpy, bool, nb::ndim<1>> failed(values, {count}, owner);
+  using Flags = nb::ndarray<nb::numpy, bool, nb::ndim<1>>;
+  const auto failed =
+      ArrayOver<Flags>(std::vector<uint8_t>(lost.begin(), lost.end()), {lost.size()});
   return nb::make_tuple(std::move(pixels), failed);
 }
 

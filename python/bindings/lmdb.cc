@@ -22,11 +22,7 @@ using caffe::DatumBatch;
 using caffe::DatumRows;
 
 nb::tuple DivideRecords(const std::string& path, uint64_t parts) {
-  caffe::LmdbParts divided;
-  {
-    const ReleasedGil released;
-    divided = caffe::DivideLmdb(path, parts);
-  }
+  const auto divided = WithoutGil([&] { return caffe::DivideLmdb(path, parts); });
   nb::list keys;
   for (const std::string& key : divided.first_keys) keys.append(nb::bytes(key.data(), key.size()));
   return nb::make_tuple(divided.records, nb::tuple(keys));
@@ -40,11 +36,7 @@ std::unique_ptr<DatumRows> Open(const std::string& path, const nb::bytes& first_
 }
 
 nb::tuple Cut(const std::string& path, size_t wanted) {
-  caffe::LmdbCuts cuts;
-  {
-    const ReleasedGil released;
-    cuts = caffe::CutLmdb(path, wanted);
-  }
+  const auto cuts = WithoutGil([&] { return caffe::CutLmdb(path, wanted); });
   nb::list parts;
   for (const caffe::LmdbSubtree& part : cuts.parts) {
     parts.append(nb::make_tuple(nb::bytes(part.first_key.data(), part.first_key.size()),
@@ -72,11 +64,7 @@ struct PythonDatums {
 };
 
 nb::object NextRecords(DatumRows& rows) {
-  std::shared_ptr<const DatumBatch> batch;
-  {
-    const ReleasedGil released;
-    batch = rows.Next();
-  }
+  auto batch = WithoutGil([&] { return rows.Next(); });
   if (batch == nullptr) return nb::none();
   return nb::cast(PythonDatums{std::move(batch)});
 }

@@ -24,7 +24,8 @@ void RegisterCollectiveRequest(nanobind::module_& m);
 void RegisterPickleRows(nanobind::module_& m);
 void RegisterPrototxt(nanobind::module_& m);
 void RegisterRendezvous(nanobind::module_& m);
-void RegisterTfRecord(nanobind::module_& m);
+void RegisterTfRecord(nanobind::module_& m);  // also calls the next
+void RegisterTfRecordWriter(nanobind::module_& m);
 void RegisterSchema(nanobind::module_& m);
 void RegisterSettings(nanobind::module_& m);
 void RegisterStorage(nanobind::module_& m);

@@ -1,17 +1,30 @@
-// A new NumPy array that the core fills.
+// NumPy arrays of values that the core makes.
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hearth::bindings {
 
-// Create, use and destroy with the GIL; the memory may be written without it. The array owns its
-// memory.
+// Array of this shape over the memory of a vector, which it owns. Requires the GIL.
+template <typename Array, typename Container>
+Array ArrayOver(Container values, const std::vector<size_t>& shape) {
+  auto owned = std::make_unique<Container>(std::move(values));
+  void* data = owned->data();
+  const nanobind::capsule owner(owned.release(),
+                                [](void* p) noexcept { delete static_cast<Container*>(p); });
+  return Array(data, shape.size(), shape.data(), owner);
+}
+
+// A new array that the core fills. Create, use and destroy with the GIL; the memory, which the
+// array owns, may be written without it.
 class NewArray {
  public:
   NewArray(const std::vector<int64_t>& shape, std::string_view dtype) {

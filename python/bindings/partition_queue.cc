@@ -141,11 +141,7 @@ Args:
 }
 
 nb::object NextBatch(RowReader& reader) {
-  std::optional<partitions::Partition::Batch> batch;
-  {
-    const ReleasedGil released;
-    batch = reader.Next();
-  }
+  auto batch = WithoutGil([&] { return reader.Next(); });
   if (!batch) return nb::none();
   const partitions::RowFormat format = batch->format;
   return nb::make_tuple(nb::cast(PythonBatch(std::move(batch->view), batch->image)), format.pickled,

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "hearth/formats/pickled_columns.h"
 #include "limited_api.h"
 #include "module.h"
+#include "new_array.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -152,14 +152,9 @@ nb::object LoadPlain(nb::handle pickle) {
 
 template <typename Number>
 nb::object ToNumpy(formats::NumberColumn column, int64_t rows) {
-  auto owned = std::make_unique<std::vector<uint64_t>>(std::move(column.values));
-  auto* numbers = reinterpret_cast<Number*>(owned->data());
-  const nb::capsule owner(owned.release(), [](void* memory) noexcept {
-    delete static_cast<std::vector<uint64_t>*>(memory);
-  });
-  const size_t shape[] = {static_cast<size_t>(rows), static_cast<size_t>(column.width)};
-  const size_t axes = column.width > 0 ? 2 : 1;
-  return nb::cast(nb::ndarray<nb::numpy, Number>(numbers, axes, shape, owner));
+  std::vector<size_t> shape = {static_cast<size_t>(rows)};
+  if (column.width > 0) shape.push_back(static_cast<size_t>(column.width));
+  return nb::cast(ArrayOver<nb::ndarray<nb::numpy, Number>>(std::move(column.values), shape));
 }
 
 nb::object LoadColumns(nb::handle pickle) {

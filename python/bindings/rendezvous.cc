@@ -1,26 +1,19 @@
-// hearth.native._core: Coordinator, Member and new_token.
+// hearth.native._core: Coordinator and new_token.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
-#include <condition_variable>
-#include <deque>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "gil.h"
 #include "hearth/base/hmac.h"
 #include "hearth/rendezvous/coordinator.h"
-#include "hearth/rendezvous/member.h"
 #include "message_channel.h"
 #include "module.h"
-#include "python_json.h"
+#include "rendezvous_values.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,39 +23,6 @@ namespace {
 
 using rendezvous::Coordinator;
 using rendezvous::CoordinatorOptions;
-using rendezvous::Failure;
-using rendezvous::Json;
-using rendezvous::Member;
-using rendezvous::MemberOptions;
-
-Json ParseValue(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
-  Require(!value.is_discarded(), ErrorCode::kInvalidArgument,
-          "a value for the other ranks is not JSON: {}", text.substr(0, 80));
-  return value;
-}
-
-// A rank's message that is not UTF-8 must still be readable.
-std::string Dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Json FailureJson(const Failure& failure) {
-  Json json = failure.ToJson();
-  json["error"] = failure.message;
-  json["message"] = failure.Describe();
-  return json;
-}
-
-nb::object FailureDict(const std::optional<Failure>& failure) {
-  return failure ? ToPython(FailureJson(*failure)) : nb::none();
-}
-
-nb::list ToPythonList(const std::vector<Json>& values) {
-  nb::list list;
-  for (const Json& value : values) list.append(ToPython(value));
-  return list;
-}
 
 void MakeCoordinator(Coordinator* self, int world, std::string token, uint32_t generation,
                      std::string bind_host, int bind_port, int bind_ports, std::string setting,
@@ -133,135 +93,11 @@ digits (new_token()).)")
       .def("close", &Coordinator::Close, ReleaseGil(), "Ends all connections. Idempotent.");
 }
 
-// Messages that a member received and no caller has taken yet.
-class Inbox {
- public:
-  void Put(const Json& value) {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(Dump(value));
-    changed_.notify_all();
-  }
-  void End() {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-  std::optional<std::string> Next(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, deadline.at(), [this] { return ended_ || !messages_.empty(); });
-    if (messages_.empty()) {
-      Require(!ended_, ErrorCode::kUnavailable, "the connection to the coordinator has ended");
-      return std::nullopt;
-    }
-    std::string message = std::move(messages_.front());
-    messages_.pop_front();
-    return message;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::string> messages_;
-  bool ended_ = false;
-};
-
-// A member that queues its messages in an inbox, so that its thread does not need the GIL. Its
-// callbacks share ownership of the inbox, because they may run until the base class is destroyed.
-class PythonMember : public Member {
- public:
-  explicit PythonMember(MemberOptions options)
-      : PythonMember(std::move(options), std::make_shared<Inbox>()) {}
-  Inbox& inbox() { return *inbox_; }
-
- private:
-  PythonMember(MemberOptions options, std::shared_ptr<Inbox> inbox)
-      : Member(Deliver(std::move(options), inbox)),
-        inbox_(std::move(inbox)),
-        subscription_(OnFailure([to = inbox_](const Failure& failure) {
-          to->Put({{"failure", FailureJson(failure)}});
-        })) {}
-
-  static MemberOptions Deliver(MemberOptions options, const std::shared_ptr<Inbox>& inbox) {
-    options.on_message = [inbox](const Json& value) { inbox->Put(value); };
-    options.on_end = [inbox] { inbox->End(); };
-    return options;
-  }
-
-  std::shared_ptr<Inbox> inbox_;
-  rendezvous::FailureWatch::Subscription subscription_;
-};
-
-void MakeMember(PythonMember* self, std::string host, int port, std::string token,
-                uint32_t generation, int rank, int world, std::string host_name,
-                double connect_timeout_s) {
-  MemberOptions options;
-  options.host = std::move(host);
-  options.port = port;
-  options.token = std::move(token);
-  options.generation = generation;
-  options.rank = rank;
-  options.world = world;
-  options.host_name = std::move(host_name);
-  options.connect_timeout_s = connect_timeout_s;
-  new (self) PythonMember(std::move(options));
-}
-
-void RegisterMember(nb::module_& m) {
-  // NOLINTNEXTLINE(bugprone-unused-raii): registers the class as a side effect
-  nb::class_<Member>(m, "MemberBase", "Base type in the signatures of other bindings.");
-  nb::class_<PythonMember, Member>(m, "Member", R"(One rank's connection to the coordinator.
-
-Raises ConnectionError, TimeoutError or PermissionError if it cannot join. Waits raise
-HearthError with the first failure of any rank.)")
-      .def("__init__", &MakeMember, nb::kw_only(), "host"_a, "port"_a, "token"_a,
-           "generation"_a = 0, "rank"_a, "world"_a, "host_name"_a = "localhost",
-           "connect_timeout_s"_a = 30.0, ReleaseGil())
-      .def(
-          "reserve",
-          [](PythonMember& self, const std::string& json) {
-            return ToPythonList(WithoutGil([&] { return self.Reserve(ParseValue(json)); }));
-          },
-          "json"_a, "Waits for all ranks; every rank's info, by rank.")
-      .def(
-          "all_gather",
-          [](PythonMember& self, const std::string& name, const std::string& json,
-             double timeout_s) {
-            return ToPythonList(WithoutGil([&] {
-              return self.AllGather(name, ParseValue(json), Deadline::After(timeout_s));
-            }));
-          },
-          "name"_a, "json"_a, "timeout_s"_a,
-          "Exchanges values; returns every rank's value, by rank.")
-      .def(
-          "send_event",
-          [](PythonMember& self, const std::string& json) { self.SendEvent(ParseValue(json)); },
-          "json"_a, ReleaseGil())
-      .def(
-          "done", [](PythonMember& self, const std::string& json) { self.Done(ParseValue(json)); },
-          "json"_a = "null", ReleaseGil())
-      .def(
-          "send_failure",
-          [](PythonMember& self, const std::string& message, const std::string& code) {
-            self.SendFailure({.code = ErrorCodeFromName(code), .message = message});
-          },
-          "message"_a, "code"_a = "internal", ReleaseGil(),
-          "Fails this rank, and all others with it.")
-      .def(
-          "next_message",
-          [](PythonMember& self, double timeout_s) {
-            return WithoutGil([&] { return self.inbox().Next(Deadline::After(timeout_s)); });
-          },
-          "timeout_s"_a,
-          "The oldest JSON text of Coordinator.broadcast(), or {\"failure\": ...} once any rank "
-          "failed; None after timeout_s. Raises ConnectionError if the connection has ended.")
-      .def("failure", [](PythonMember& self) { return FailureDict(self.failure()); });
-}
-
 }  // namespace
 
 void RegisterRendezvous(nb::module_& m) {
   RegisterCoordinator(m);
-  RegisterMember(m);
+  DefineMember(m);
   DefineMessageChannel(m);
   m.def("new_token", &NewToken, "A fresh 256-bit secret as 64 hex digits.");
 }

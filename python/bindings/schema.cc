@@ -20,29 +20,9 @@ using caffe::FieldType;
 using caffe::Message;
 
 const char* TypeName(FieldType type) {
-  switch (type) {
-    case FieldType::kInt32:
-      return "int32";
-    case FieldType::kInt64:
-      return "int64";
-    case FieldType::kUint32:
-      return "uint32";
-    case FieldType::kFloat:
-      return "float";
-    case FieldType::kDouble:
-      return "double";
-    case FieldType::kBool:
-      return "bool";
-    case FieldType::kString:
-      return "string";
-    case FieldType::kBytes:
-      return "bytes";
-    case FieldType::kEnum:
-      return "enum";
-    case FieldType::kMessage:
-      break;
-  }
-  return "message";
+  constexpr const char* kNames[] = {"int32", "int64",  "uint32", "float", "double",
+                                    "bool",  "string", "bytes",  "enum",  "message"};
+  return kNames[static_cast<size_t>(type)];
 }
 
 // Default value of the field. `message` has no field set.

@@ -41,11 +41,7 @@ class PythonInput {
     const uint64_t left = offset < file_->size() ? file_->size() - offset : 0;
     nb::bytes bytes(nullptr, std::min<uint64_t>(size, left));
     auto* data = const_cast<char*>(bytes.c_str());  // not shared yet
-    size_t count = 0;
-    {
-      const ReleasedGil released;
-      count = file_->ReadAt(offset, data, bytes.size());
-    }
+    const size_t count = WithoutGil([&] { return file_->ReadAt(offset, data, bytes.size()); });
     return count == bytes.size() ? bytes : nb::bytes(data, count);
   }
   uint64_t size() const { return file_->size(); }
@@ -87,11 +83,8 @@ class PythonOutput {
 };
 
 nb::bytes ReadFile(const std::string& uri, bool without_jvm) {
-  std::string contents;
-  {
-    const ReleasedGil released;
-    contents = storage::For(uri, without_jvm).ReadAll(uri);
-  }
+  const std::string contents =
+      WithoutGil([&] { return storage::For(uri, without_jvm).ReadAll(uri); });
   return nb::bytes(contents.data(), contents.size());
 }
 

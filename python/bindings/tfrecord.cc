@@ -1,34 +1,28 @@
-// hearth.native._core: reads TFRecord files of tf.train.Example into columns, writes Arrow batches.
+// hearth.native._core.TfRecordReader: reads TFRecord files of tf.train.Example into columns.
 #include "hearth/formats/tfrecord.h"
-#include "hearth/formats/crc32c.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "gil.h"
 #include "hearth/base/error.h"
-#include "hearth/batch/arrow_image.h"
-#include "hearth/batch/batch_view.h"
-#include "hearth/batch/tf_example_encode.h"
 #include "hearth/formats/crc32c.h"
 #include "hearth/formats/tf_example.h"
-#include "hearth/formats/tfrecord.h"
-#include "hearth/storage/file.h"
 #include "hearth/storage/file_system.h"
 #include "hearth/storage/uri.h"
 #include "module.h"
+#include "new_array.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -42,8 +36,6 @@ using formats::FeatureKind;
 
 // Bytes of records per batch: a few images or many numbers; the next batch reuses the memory.
 constexpr size_t kBatchBytes = size_t{4} << 20;
-// Bytes per write to a remote file.
-constexpr size_t kBlockBytes = size_t{256} << 10;
 // Limit of features per example; more means damage, and each would take a hundred bytes.
 constexpr size_t kMaxFeatures = size_t{1} << 16;
 
@@ -59,21 +51,13 @@ std::string KindText(FeatureKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-// NumPy array over the vector's memory, which it keeps alive.
 template <typename Container>
 nb::object VectorToNumpy(Container values) {
   using Value = typename Container::value_type;
-  auto owned = std::make_unique<Container>(std::move(values));
-  auto* data = owned->data();
-  const size_t size = owned->size();
-  const nb::capsule owner(owned.release(),
-                          [](void* memory) noexcept { delete static_cast<Container*>(memory); });
-  if constexpr (std::is_same_v<Value, char>) {
-    auto* bytes = reinterpret_cast<uint8_t*>(data);
-    return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(bytes, {size}, owner));
-  } else {
-    return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(data, {size}, owner));
-  }
+  using Number = std::conditional_t<std::is_same_v<Value, char>, uint8_t, Value>;
+  const size_t size = values.size();
+  return nb::cast(
+      ArrayOver<nb::ndarray<nb::numpy, Number, nb::ndim<1>>>(std::move(values), {size}));
 }
 
 nb::dict ToPython(FeatureColumn&& column) {
@@ -105,53 +89,10 @@ class RemoteSource : public formats::ByteSource {
   uint64_t offset_ = 0;
 };
 
-// nullopt for a remote file.
-std::optional<std::string> LocalPathOf(const std::string& path) {
-  // A plain path may contain a colon, so a scheme requires its slashes.
-  if (path.find("://") == std::string::npos) return path;
-  if (storage::IsLocal(path)) return storage::LocalPath(path);
-  return std::nullopt;
-}
-
 std::unique_ptr<formats::ByteSource> OpenSource(const std::string& path) {
   const ReleasedGil released;  // may access a server
-  if (const auto local = LocalPathOf(path)) return formats::OpenFileSource(*local);
+  if (const auto local = storage::LocalPathOf(path)) return formats::OpenFileSource(*local);
   return std::make_unique<RemoteSource>(path);
-}
-
-// A remote file, which gets its name when it is finished.
-class RemoteSink : public formats::ByteSink {
- public:
-  explicit RemoteSink(const std::string& uri) : file_(uri) {}
-
-  void Write(std::string_view bytes) override {
-    block_.append(bytes);
-    if (block_.size() >= kBlockBytes) Flush();
-  }
-  void Finish() override {
-    Flush();
-    file_.Commit();
-  }
-
- private:
-  void Flush() {
-    file_.Append(block_);
-    block_.clear();
-  }
-
-  storage::AtomicFile file_;
-  std::string block_;
-};
-
-std::unique_ptr<formats::ByteSink> OpenSink(const std::string& path, bool gzip) {
-  const ReleasedGil released;  // may access a server
-  std::unique_ptr<formats::ByteSink> sink;
-  if (const auto local = LocalPathOf(path)) {
-    sink = formats::OpenFileSink(*local);
-  } else {
-    sink = std::make_unique<RemoteSink>(path);
-  }
-  return gzip ? formats::OpenGzipSink(std::move(sink)) : std::move(sink);
 }
 
 // Reads a file, or bytes that it keeps alive.
@@ -209,54 +150,6 @@ class PythonReader {
   formats::TfRecordReader records_;
 };
 
-class PythonWriter {
- public:
-  PythonWriter(const std::string& path, bool gzip) : records_(OpenSink(path, gzip)) {}
-  ~PythonWriter() { Discard(); }
-  PythonWriter(const PythonWriter&) = delete;
-  PythonWriter& operator=(const PythonWriter&) = delete;
-
-  int64_t Write(nb::handle rows) {
-    const auto capsules = nb::cast<nb::tuple>(rows.attr("__arrow_c_array__")());
-    const auto* schema =
-        static_cast<ArrowSchema*>(PyCapsule_GetPointer(capsules[0].ptr(), "arrow_schema"));
-    const auto* array =
-        static_cast<ArrowArray*>(PyCapsule_GetPointer(capsules[1].ptr(), "arrow_array"));
-    if (schema == nullptr || array == nullptr) nb::raise_python_error();
-    const ReleasedGil released;
-    const batch::ArrowImage image(*schema, *array);
-    std::vector<std::byte> bytes(image.ImageBytes(0, image.rows()) + 64);
-    void* start = bytes.data();
-    size_t space = bytes.size();
-    std::align(64, space - 64, start, space);
-    const std::span<std::byte> aligned(static_cast<std::byte*>(start), bytes.size() - 64);
-    image.Write(0, image.rows(), aligned);
-    const batch::BatchView view(aligned);
-    formats::TfRecordWriter& records = Records();
-    batch::EncodeExamples(view, [&](std::string_view example) { records.Write(example); });
-    return view.rows();
-  }
-  void Finish() {
-    const ReleasedGil released;
-    Records().Finish();
-    records_.reset();
-  }
-  void Discard() {
-    if (!records_) return;
-    const ReleasedGil released;  // may delete a temporary file on a server
-    records_.reset();
-  }
-
- private:
-  formats::TfRecordWriter& Records() {
-    Require(records_.has_value(), ErrorCode::kInvalidArgument,
-            "the file was already committed or discarded");
-    return *records_;
-  }
-
-  std::optional<formats::TfRecordWriter> records_;
-};
-
 }  // namespace
 
 void RegisterTfRecord(nb::module_& m) {
@@ -274,15 +167,7 @@ void RegisterTfRecord(nb::module_& m) {
            "'float' | 'int64') each.")
       .def("scan", &PythonReader::Scan, "max_rows"_a,
            "Up to max_rows examples as lists of (name, kind, number of values).");
-  nb::class_<PythonWriter>(m, "TfRecordWriter",
-                           "Writes rows as tf.train.Examples to a file, by path or URI. A file in "
-                           "HDFS gets its name when finished, replacing an existing file.")
-      .def(nb::init<const std::string&, bool>(), "path"_a, "gzip"_a = false)
-      .def("write", &PythonWriter::Write, "rows"_a,
-           "Appends the rows of anything with __arrow_c_array__; returns their number.")
-      .def("finish", &PythonWriter::Finish, "The file is complete.")
-      .def("discard", &PythonWriter::Discard,
-           "Discards the file; one in HDFS is deleted. No effect after finish().");
+  RegisterTfRecordWriter(m);
   m.def(
       "masked_crc32c",
       [](const nb::bytes& data) {

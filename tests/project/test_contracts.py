@@ -57,5 +57,54 @@ def test_types_without_a_comment_directly_above_are_named():
     ]
 
 
+CORNERS = """// Corners.
+namespace hearth::ring {
+
+enum class Kind { kRow, kEnd };
+
+// A template over several lines.
+template <typename Row,
+          typename Compare = std::less<Row>>
+class Sorted {
+  struct Nested {
+    int depth;
+  };
+};
+
+template <>
+struct Sorted<int, void> {
+};
+
+class HEARTH_API Exported : public Base,
+                            private Other {
+};
+
+struct [[nodiscard]] Result final {
+};
+
+struct __attribute__((packed)) Header {
+};
+
+// Aligned.
+struct alignas(64) Line {
+};
+
+class Forward;
+struct Options MakeOptions(int ranks) {
+  return {};
+}
+"""
+
+
+def test_templates_nested_types_macros_attributes_and_enums():
+    assert check_contracts.uncommented_types(CORNERS) == [
+        (10, "Nested"),
+        (16, "Sorted"),
+        (19, "Exported"),
+        (23, "Result"),
+        (26, "Header"),
+    ]
+
+
 def test_each_type_of_the_tree_has_a_contract():
     assert check_contracts.problems(ROOT) == []

@@ -138,7 +138,7 @@ void GraphBuilder::AddLayer(LayerParameter param) {
 void GraphBuilder::ConnectBottom(const LayerParameter& param, int index, NetLayer* layer) {
   const auto found = graph_.blob_ids.find(param.bottom(index));
   Require(found != graph_.blob_ids.end(), ErrorCode::kInvalidArgument,
-          "no earlier layer has the top '{}' that is its bottom {}", param.bottom(index), index);
+          "no earlier layer has the top '{}' for bottom {}", param.bottom(index), index);
   layer->bottom_ids.push_back(found->second);
   layer->bottom.push_back(graph_.blobs[found->second].get());
   unused_.erase(param.bottom(index));

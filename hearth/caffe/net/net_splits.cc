@@ -59,7 +59,7 @@ void SplitInserter::CountConsumers() {
         std::vector<std::string> known;
         for (const auto& [name, position] : latest) known.push_back(name);
         RequireInLayer(layer.name(), false, ErrorCode::kInvalidArgument,
-                       "layer '{}' ({}): no earlier layer has the top '{}' that is its bottom {}{}",
+                       "layer '{}' ({}): no earlier layer has the top '{}' for bottom {}{}",
                        layer.name(), layer.type(), layer.bottom(j), j,
                        DidYouMean(layer.bottom(j), known));
       }

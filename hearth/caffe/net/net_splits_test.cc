@@ -49,8 +49,7 @@ TEST(InsertSplits, NamesAnUnknownBottom) {
   EXPECT_THAT(
       [&] { InsertSplits(net); },
       testing::ThrowsMessage<Error>(testing::HasSubstr(
-          "layer 'b' (ReLU): no earlier layer has the top 'xx' that is its bottom 0; did you "
-          "mean x?")));
+          "layer 'b' (ReLU): no earlier layer has the top 'xx' for bottom 0; did you mean x?")));
 }
 
 }  // namespace

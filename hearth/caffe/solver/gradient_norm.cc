@@ -4,7 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/parallel.h"
 
 namespace hearth::caffe {
@@ -30,7 +29,5 @@ double SumOfSquares(const float* values, int64_t count) {
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
-
-double NormOf(const Tensor& values) { return device::norm(values); }
 
 }  // namespace hearth::caffe

@@ -3,15 +3,10 @@
 
 #include <cstdint>
 
-#include "hearth/caffe/net/tensor.h"
-
 namespace hearth::caffe {
 
 // Sum of squares in double precision. Has the same bits for any number of threads, so that ranks
 // with the same gradient clip it equally.
 double SumOfSquares(const float* values, int64_t count);
-
-// Square root of the sum of squares; runs on the tensor's device.
-double NormOf(const Tensor& values);
 
 }  // namespace hearth::caffe

@@ -93,8 +93,7 @@ void GradientStep::CheckLoss(int iteration) {
 void GradientStep::Report(size_t index) {
   if (!in_last_pass_) return;
   Blob& param = *net_.params().learnable()[index].blob;
-  if (std::binary_search(statistics_.begin(), statistics_.end(),
-                         index)) {  // in ascending order
+  if (std::ranges::binary_search(statistics_, index)) {  // in ascending order
     param.diff().copy_(param.data()).mul_(gradient_.local_weight);
   }
   // When requested, fills a gradient that was only marked as zero, and copies a device's to where

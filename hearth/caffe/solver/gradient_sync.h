@@ -53,7 +53,7 @@ class GradientSync {
 // For a single solver: nothing to reduce.
 class LocalSync final : public GradientSync {
  public:
-  Tensor AllocateDiff(const ParamLayout& layout) override;
+  Tensor AllocateDiff(const ParamLayout& layout) override { return Tensor::Zeros({layout.size}); }
   void GradientReady(size_t index) override {}
   Result Finish(double local_weight) override { return {local_weight, local_weight}; }
 };

@@ -65,7 +65,7 @@ SnapshotFiles SnapshotWriter::Write(Net& net, const std::function<SolverState()>
     SealSnapshot(position, files);
   } catch (...) {
     // A partial snapshot is useless, and a full disk needs its space.
-    for (const std::string& file : written) storage::RemoveQuietly(file);
+    for (const std::string& file : written) storage::For(file).DeleteQuietly(file);
     throw;
   }
   return files;

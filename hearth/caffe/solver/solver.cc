@@ -25,7 +25,7 @@ std::string NewRunName() {
 
 // Before the net is built, which takes longer.
 SolverParameter Checked(SolverParameter param) {
-  MakeUpdateRule(param);
+  UpdateRule{param};  // checks its type and numbers
   Require(param.iter_size() >= 1 && param.average_loss() >= 1, ErrorCode::kInvalidArgument,
           "the solver's iter_size and average_loss must be at least 1, found {} and {}",
           param.iter_size(), param.average_loss());

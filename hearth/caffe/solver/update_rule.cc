@@ -1,6 +1,9 @@
 #include "hearth/caffe/solver/update_rule.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string>
 
 #include "hearth/base/error.h"
 #include "hearth/base/for_each_cpu.h"
@@ -71,187 +74,150 @@ std::vector<Tensor> GradientsOf(const TensorUpdate& u, bool l1) {
   return gradients;
 }
 
-class RuleBase : public UpdateRule {
- public:
-  explicit RuleBase(const SolverParameter& param)
-      : l1_(param.regularization_type() == "L1"),
-        momentum_(param.momentum()),
-        delta_(param.delta()) {}
-
- protected:
-  bool l1_;
-  float momentum_, delta_;
-};
-
 // The momentum buffer includes the learning rate, unlike in most other frameworks.
-class Sgd final : public RuleBase {
- public:
-  using RuleBase::RuleBase;
-  void Apply(const ParamUpdate& u, int iteration) const override {
-    float *data = u.data, *history = u.history[0];
-    ForEachGradient(u, l1_, [=, rate = u.rate, momentum = momentum_](int64_t i, float gradient) {
-      history[i] = rate * gradient + momentum * history[i];
-      data[i] -= history[i];
-    });
-  }
-  void Apply(const TensorUpdate& u, int) const override {
-    device::foreach_mul_(u.history[0], momentum_);
-    device::foreach_add_(u.history[0], GradientsOf(u, l1_), u.rate);
-    device::foreach_sub_(u.data, u.history[0]);
-  }
-};
+void Sgd(const RuleNumbers& n, const ParamUpdate& u, int) {
+  float *data = u.data, *history = u.history[0];
+  ForEachGradient(u, n.l1, [=, rate = u.rate, momentum = n.momentum](int64_t i, float gradient) {
+    history[i] = rate * gradient + momentum * history[i];
+    data[i] -= history[i];
+  });
+}
 
-class Nesterov final : public RuleBase {
- public:
-  using RuleBase::RuleBase;
-  void Apply(const ParamUpdate& u, int iteration) const override {
-    float *data = u.data, *history = u.history[0];
-    ForEachGradient(u, l1_, [=, rate = u.rate, momentum = momentum_](int64_t i, float gradient) {
-      const float before = history[i];
-      history[i] = rate * gradient + momentum * before;
-      data[i] -= (1 + momentum) * history[i] - momentum * before;
-    });
-  }
-  void Apply(const TensorUpdate& u, int) const override {
-    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      const Tensor before = one.history.clone();
-      one.history.mul_(momentum_).add_(one.gradient, u.rate);
-      one.data.sub_(one.history, 1 + momentum_).add_(before, momentum_);
-    });
-  }
-};
+void Sgd(const RuleNumbers& n, const TensorUpdate& u, int) {
+  device::foreach_mul_(u.history[0], n.momentum);
+  device::foreach_add_(u.history[0], GradientsOf(u, n.l1), u.rate);
+  device::foreach_sub_(u.data, u.history[0]);
+}
 
-class AdaGrad final : public RuleBase {
- public:
-  using RuleBase::RuleBase;
-  void Apply(const ParamUpdate& u, int iteration) const override {
-    float *data = u.data, *history = u.history[0];
-    ForEachGradient(u, l1_, [=, rate = u.rate, delta = delta_](int64_t i, float gradient) {
-      history[i] += gradient * gradient;
-      data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
-    });
-  }
-  void Apply(const TensorUpdate& u, int) const override {
-    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      one.history.addcmul_(one.gradient, one.gradient);
-      one.data.addcdiv_(one.gradient, one.history.sqrt().add_(delta_), -u.rate);
-    });
-  }
-};
+void Nesterov(const RuleNumbers& n, const ParamUpdate& u, int) {
+  float *data = u.data, *history = u.history[0];
+  ForEachGradient(u, n.l1, [=, rate = u.rate, momentum = n.momentum](int64_t i, float gradient) {
+    const float before = history[i];
+    history[i] = rate * gradient + momentum * before;
+    data[i] -= (1 + momentum) * history[i] - momentum * before;
+  });
+}
 
-class RmsProp final : public RuleBase {
- public:
-  explicit RmsProp(const SolverParameter& param) : RuleBase(param), keep_(param.rms_decay()) {}
-  void Apply(const ParamUpdate& u, int iteration) const override {
-    float *data = u.data, *history = u.history[0];
-    ForEachGradient(u, l1_,
-                    [=, rate = u.rate, delta = delta_, keep = keep_](int64_t i, float gradient) {
-                      history[i] = keep * history[i] + (1 - keep) * gradient * gradient;
-                      data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
-                    });
-  }
-  void Apply(const TensorUpdate& u, int) const override {
-    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      one.history.mul_(keep_).addcmul_(one.gradient, one.gradient, 1 - keep_);
-      one.data.addcdiv_(one.gradient, one.history.sqrt().add_(delta_), -u.rate);
-    });
-  }
+void Nesterov(const RuleNumbers& n, const TensorUpdate& u, int) {
+  ForEachParameter(u, n.l1, [&](const OneUpdate& one) {
+    const Tensor before = one.history.clone();
+    one.history.mul_(n.momentum).add_(one.gradient, u.rate);
+    one.data.sub_(one.history, 1 + n.momentum).add_(before, n.momentum);
+  });
+}
 
- private:
-  float keep_;
-};
+void AdaGrad(const RuleNumbers& n, const ParamUpdate& u, int) {
+  float *data = u.data, *history = u.history[0];
+  ForEachGradient(u, n.l1, [=, rate = u.rate, delta = n.delta](int64_t i, float gradient) {
+    history[i] += gradient * gradient;
+    data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
+  });
+}
+
+void AdaGrad(const RuleNumbers& n, const TensorUpdate& u, int) {
+  ForEachParameter(u, n.l1, [&](const OneUpdate& one) {
+    one.history.addcmul_(one.gradient, one.gradient);
+    one.data.addcdiv_(one.gradient, one.history.sqrt().add_(n.delta), -u.rate);
+  });
+}
+
+void RmsProp(const RuleNumbers& n, const ParamUpdate& u, int) {
+  float *data = u.data, *history = u.history[0];
+  ForEachGradient(
+      u, n.l1, [=, rate = u.rate, delta = n.delta, keep = n.rms_decay](int64_t i, float gradient) {
+        history[i] = keep * history[i] + (1 - keep) * gradient * gradient;
+        data[i] -= rate * gradient / (std::sqrt(history[i]) + delta);
+      });
+}
+
+void RmsProp(const RuleNumbers& n, const TensorUpdate& u, int) {
+  ForEachParameter(u, n.l1, [&](const OneUpdate& one) {
+    one.history.mul_(n.rms_decay).addcmul_(one.gradient, one.gradient, 1 - n.rms_decay);
+    one.data.addcdiv_(one.gradient, one.history.sqrt().add_(n.delta), -u.rate);
+  });
+}
 
 // history[0]: squared gradients; history[1]: squared updates. momentum is the decay of both.
-class AdaDelta final : public RuleBase {
- public:
-  using RuleBase::RuleBase;
-  int history_count() const override { return 2; }
-  void Apply(const ParamUpdate& u, int iteration) const override {
-    float* data = u.data;
-    float *gradients = u.history[0], *updates = u.history[1];
-    ForEachGradient(
-        u, l1_, [=, rate = u.rate, keep = momentum_, delta = delta_](int64_t i, float gradient) {
-          gradients[i] = keep * gradients[i] + (1 - keep) * gradient * gradient;
-          const float update = gradient * std::sqrt((updates[i] + delta) / (gradients[i] + delta));
-          updates[i] = keep * updates[i] + (1 - keep) * update * update;
-          data[i] -= rate * update;
-        });
-  }
-  void Apply(const TensorUpdate& u, int) const override {
-    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      const Tensor &gradient = one.gradient, &gradients = one.history;
-      const Tensor& updates = one.second_history;
-      gradients.mul_(momentum_).addcmul_(gradient, gradient, 1 - momentum_);
-      const Tensor update = gradient * ((updates + delta_) / (gradients + delta_)).sqrt_();
-      updates.mul_(momentum_).addcmul_(update, update, 1 - momentum_);
-      one.data.sub_(update, u.rate);
-    });
-  }
-};
+void AdaDelta(const RuleNumbers& n, const ParamUpdate& u, int) {
+  float *data = u.data, *gradients = u.history[0], *updates = u.history[1];
+  ForEachGradient(
+      u, n.l1, [=, rate = u.rate, keep = n.momentum, delta = n.delta](int64_t i, float gradient) {
+        gradients[i] = keep * gradients[i] + (1 - keep) * gradient * gradient;
+        const float update = gradient * std::sqrt((updates[i] + delta) / (gradients[i] + delta));
+        updates[i] = keep * updates[i] + (1 - keep) * update * update;
+        data[i] -= rate * update;
+      });
+}
+
+void AdaDelta(const RuleNumbers& n, const TensorUpdate& u, int) {
+  ForEachParameter(u, n.l1, [&](const OneUpdate& one) {
+    const Tensor &gradient = one.gradient, &gradients = one.history;
+    const Tensor& updates = one.second_history;
+    gradients.mul_(n.momentum).addcmul_(gradient, gradient, 1 - n.momentum);
+    const Tensor update = gradient * ((updates + n.delta) / (gradients + n.delta)).sqrt_();
+    updates.mul_(n.momentum).addcmul_(update, update, 1 - n.momentum);
+    one.data.sub_(update, u.rate);
+  });
+}
+
+// Corrects the bias of Adam's two means, which start at zero.
+double AdamCorrection(const RuleNumbers& n, int iteration) {
+  const double t = iteration + 1;
+  return std::sqrt(1 - std::pow(double{n.momentum2}, t)) / (1 - std::pow(double{n.momentum}, t));
+}
 
 // history[0]: mean gradients; history[1]: mean squared gradients.
-class Adam final : public RuleBase {
- public:
-  explicit Adam(const SolverParameter& param) : RuleBase(param), momentum2_(param.momentum2()) {}
-  int history_count() const override { return 2; }
-  void Apply(const ParamUpdate& u, int iteration) const override {
-    float* data = u.data;
-    float *mean = u.history[0], *square = u.history[1];
-    const auto rate = static_cast<float>(u.rate * Correction(iteration));
-    ForEachGradient(
-        u, l1_, [=, b1 = momentum_, b2 = momentum2_, delta = delta_](int64_t i, float gradient) {
-          mean[i] = b1 * mean[i] + (1 - b1) * gradient;
-          square[i] = b2 * square[i] + (1 - b2) * gradient * gradient;
-          data[i] -= rate * mean[i] / (std::sqrt(square[i]) + delta);
-        });
-  }
+void Adam(const RuleNumbers& n, const ParamUpdate& u, int iteration) {
+  float *data = u.data, *mean = u.history[0], *square = u.history[1];
+  const auto rate = static_cast<float>(u.rate * AdamCorrection(n, iteration));
+  ForEachGradient(
+      u, n.l1, [=, b1 = n.momentum, b2 = n.momentum2, delta = n.delta](int64_t i, float gradient) {
+        mean[i] = b1 * mean[i] + (1 - b1) * gradient;
+        square[i] = b2 * square[i] + (1 - b2) * gradient * gradient;
+        data[i] -= rate * mean[i] / (std::sqrt(square[i]) + delta);
+      });
+}
 
-  void Apply(const TensorUpdate& u, int iteration) const override {
-    ForEachParameter(u, l1_, [&](const OneUpdate& one) {
-      const Tensor &mean = one.history, &square = one.second_history;
-      mean.mul_(momentum_).add_(one.gradient, 1 - momentum_);
-      square.mul_(momentum2_).addcmul_(one.gradient, one.gradient, 1 - momentum2_);
-      one.data.addcdiv_(mean, square.sqrt().add_(delta_), -u.rate * Correction(iteration));
-    });
-  }
+void Adam(const RuleNumbers& n, const TensorUpdate& u, int iteration) {
+  ForEachParameter(u, n.l1, [&](const OneUpdate& one) {
+    const Tensor &mean = one.history, &square = one.second_history;
+    mean.mul_(n.momentum).add_(one.gradient, 1 - n.momentum);
+    square.mul_(n.momentum2).addcmul_(one.gradient, one.gradient, 1 - n.momentum2);
+    one.data.addcdiv_(mean, square.sqrt().add_(n.delta), -u.rate * AdamCorrection(n, iteration));
+  });
+}
 
- private:
-  // Corrects the bias of the two means, which start at zero.
-  double Correction(int iteration) const {
-    const double t = iteration + 1;
-    return std::sqrt(1 - std::pow(double{momentum2_}, t)) / (1 - std::pow(double{momentum_}, t));
-  }
-
-  float momentum2_;
+constexpr UpdateRule::Kind kKinds[] = {
+    {"SGD", 1, Sgd, Sgd},
+    {"Nesterov", 1, Nesterov, Nesterov},
+    {"AdaGrad", 1, AdaGrad, AdaGrad},
+    {"RMSProp", 1, RmsProp, RmsProp},
+    {"AdaDelta", 2, AdaDelta, AdaDelta},
+    {"Adam", 2, Adam, Adam},
 };
-
-template <typename Rule>
-std::unique_ptr<UpdateRule> Make(const SolverParameter& param) {
-  return std::make_unique<Rule>(param);
-}
-
-void RequireNoMomentum(const SolverParameter& param) {
-  Require(param.momentum() == 0, ErrorCode::kInvalidArgument,
-          "solver type {} does not use momentum, found momentum: {}; remove it", param.type(),
-          param.momentum());
-}
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param) {
+UpdateRule::UpdateRule(const SolverParameter& param)
+    : numbers_{.l1 = param.regularization_type() == "L1",
+               .momentum = param.momentum(),
+               .momentum2 = param.momentum2(),
+               .rms_decay = param.rms_decay(),
+               .delta = param.delta()} {
   const std::string& regularization = param.regularization_type();
-  Require(regularization == "L1" || regularization == "L2", ErrorCode::kInvalidArgument,
+  Require(numbers_.l1 || regularization == "L2", ErrorCode::kInvalidArgument,
           "regularization_type must be L1 or L2, found '{}'", regularization);
   const std::string& type = param.type();
-  if (type == "AdaGrad" || type == "RMSProp") RequireNoMomentum(param);
-  if (type == "SGD") return Make<Sgd>(param);
-  if (type == "Nesterov") return Make<Nesterov>(param);
-  if (type == "AdaGrad") return Make<AdaGrad>(param);
-  if (type == "RMSProp") return Make<RmsProp>(param);
-  if (type == "AdaDelta") return Make<AdaDelta>(param);
-  if (type == "Adam") return Make<Adam>(param);
-  Throw(ErrorCode::kInvalidArgument, "unknown solver type '{}'{}", type,
-        DidYouMean(type, {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}));
+  Require(param.momentum() == 0 || (type != "AdaGrad" && type != "RMSProp"),
+          ErrorCode::kInvalidArgument,
+          "solver type {} does not use momentum, found momentum: {}; remove it", type,
+          param.momentum());
+  const auto* const found = std::ranges::find(kKinds, type, &Kind::type);
+  if (found == std::end(kKinds)) {
+    Throw(ErrorCode::kInvalidArgument, "unknown solver type '{}'{}", type,
+          DidYouMean(type, {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}));
+  }
+  kind_ = found;
 }
 
 }  // namespace hearth::caffe

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "hearth/caffe/net/tensor.h"
@@ -29,19 +29,41 @@ struct TensorUpdate {
   float gradient_scale, rate, decay;
 };
 
-// Updates one parameter by its gradient. Stateless: the history belongs to the caller.
-class UpdateRule {
- public:
-  virtual ~UpdateRule() = default;
-
-  virtual int history_count() const { return 1; }
-  // Updates data and history. `iteration` counts from 0. Uses ParallelFor's threads.
-  virtual void Apply(const ParamUpdate& update, int iteration) const = 0;
-  // By ATen's kernels.
-  virtual void Apply(const TensorUpdate& update, int iteration) const = 0;
+// The numbers of a solver's prototxt that rules use.
+struct RuleNumbers {
+  bool l1;
+  float momentum, momentum2, rms_decay, delta;
 };
 
-// Rule of SolverParameter.type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam.
-std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverParameter& param);
+// Updates data and history of parameters by their gradients. Stateless: the history belongs to the
+// caller. `iteration` counts from 0.
+class UpdateRule {
+ public:
+  // The rule of SolverParameter.type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam. Throws
+  // kInvalidArgument for another type, and for numbers that the rule does not use.
+  explicit UpdateRule(const SolverParameter& param);
+
+  int history_count() const { return kind_->history_count; }
+  // Uses ParallelFor's threads.
+  void Apply(const ParamUpdate& update, int iteration) const {
+    kind_->on_host(numbers_, update, iteration);
+  }
+  // By ATen's kernels.
+  void Apply(const TensorUpdate& update, int iteration) const {
+    kind_->on_device(numbers_, update, iteration);
+  }
+
+  // A type's implementation.
+  struct Kind {
+    std::string_view type;
+    int history_count;
+    void (*on_host)(const RuleNumbers& numbers, const ParamUpdate& update, int iteration);
+    void (*on_device)(const RuleNumbers& numbers, const TensorUpdate& update, int iteration);
+  };
+
+ private:
+  const RuleNumbers numbers_;
+  const Kind* kind_;
+};
 
 }  // namespace hearth::caffe

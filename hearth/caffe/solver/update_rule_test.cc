@@ -19,9 +19,9 @@ struct Weight {
   float data = 1, diff = 0.5f, history[2] = {0, 0};
 
   void Step(const std::string& solver, int steps = 2, float decay = 0) {
-    const auto rule = MakeUpdateRule(ParseSolver(solver, "solver"));
+    const UpdateRule rule(ParseSolver(solver, "solver"));
     for (int i = 0; i < steps; ++i) {
-      rule->Apply({&data, &diff, {&history[0], &history[1]}, 1, 0.5f, 0.1f, decay}, i);
+      rule.Apply({&data, &diff, {&history[0], &history[1]}, 1, 0.5f, 0.1f, decay}, i);
     }
   }
 };
@@ -51,8 +51,8 @@ TEST(UpdateRule, AdamCorrectsItsBias) {
 TEST(UpdateRule, UpdatesEveryWeightOfALargeParameter) {
   const int64_t count = 100'003;
   std::vector<float> data(count, 1), diff(count, 1), history(count, 0);
-  const auto rule = MakeUpdateRule(ParseSolver("momentum: 0.5", "solver"));
-  rule->Apply({data.data(), diff.data(), {history.data(), nullptr}, count, 1, 0.25f, 0}, 0);
+  const UpdateRule rule(ParseSolver("momentum: 0.5", "solver"));
+  rule.Apply({data.data(), diff.data(), {history.data(), nullptr}, count, 1, 0.25f, 0}, 0);
   EXPECT_THAT(data, testing::Each(0.75f));
   EXPECT_THAT(history, testing::Each(0.25f));
 }
@@ -61,7 +61,7 @@ TEST(UpdateRule, UpdatesEveryWeightOfALargeParameter) {
 TEST(UpdateRule, BitsDoNotDependOnHowAParameterIsDivided) {
   constexpr int64_t kCount = 27;
   for (const char* type : {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}) {
-    const auto rule = MakeUpdateRule(ParseSolver(
+    const UpdateRule rule(ParseSolver(
         fmt::format("type: '{}' {}", type,
                     std::string_view("AdaGrad RMSProp").find(type) == std::string_view::npos
                         ? "momentum: 0.9"
@@ -76,8 +76,7 @@ TEST(UpdateRule, BitsDoNotDependOnHowAParameterIsDivided) {
       }
       for (int64_t at = 0; at < kCount; at += part) {
         const int64_t count = std::min(part, kCount - at);
-        rule->Apply({&data[at], &diff[at], {&first[at], &second[at]}, count, 0.3f, 0.01f, 5e-4f},
-                    0);
+        rule.Apply({&data[at], &diff[at], {&first[at], &second[at]}, count, 0.3f, 0.01f, 5e-4f}, 0);
       }
       data.insert(data.end(), first.begin(), first.end());
       return data;
@@ -86,9 +85,9 @@ TEST(UpdateRule, BitsDoNotDependOnHowAParameterIsDivided) {
   }
 }
 
-TEST(MakeUpdateRule, RejectsInvalidParameters) {
+TEST(UpdateRule, RejectsInvalidParameters) {
   const auto fails = [](const std::string& text, const std::string& message) {
-    EXPECT_THAT([&] { MakeUpdateRule(ParseSolver(text, "solver")); },
+    EXPECT_THAT([&] { UpdateRule(ParseSolver(text, "solver")); },
                 testing::ThrowsMessage<Error>(testing::HasSubstr(message)));
   };
   fails("type: 'Adamm'", "unknown solver type 'Adamm'; did you mean Adam");

@@ -10,6 +10,7 @@
 #include "hearth/base/log.h"
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/blob_proto.h"
+#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/proto_shape.h"
 #include "hearth/caffe/solver/gradient_norm.h"
 
@@ -20,9 +21,9 @@ WeightUpdate::WeightUpdate(const SolverParameter& param, const SolverOptions& op
       net_(net),
       is_root_(options.is_root),
       on_device_(options.train_context.device.separate),
-      rule_(MakeUpdateRule(param)),
+      rule_(param),
       end_(net.params().layout().size) {
-  for (int i = 0; i < rule_->history_count(); ++i) {
+  for (int i = 0; i < rule_.history_count(); ++i) {
     history_.emplace_back(Shape{end_}).set_device(options.train_context.device);
     // Threads that share it must not allocate its memory on first use.
     history_.back().device_data();
@@ -47,7 +48,7 @@ void WeightUpdate::Apply(int iteration, float rate, double weight) {
   for (auto& [rates, update] : on_device) {
     std::tie(update.rate, update.decay) = rates;
     update.gradient_scale = scale;
-    rule_->Apply(update, iteration);
+    rule_.Apply(update, iteration);
   }
   if (wait_) wait_();
 }
@@ -74,7 +75,7 @@ float WeightUpdate::GradientScale(double weight) {
 
 double WeightUpdate::GradientNorm() {
   NetParams& params = net_.params();
-  if (on_device_) return NormOf(params.device_diff());
+  if (on_device_) return device::norm(params.device_diff());
   const Tensor& diff = params.diff();
   return std::sqrt(SumOfSquares(diff.data_ptr(), diff.numel()));
 }
@@ -101,7 +102,7 @@ void WeightUpdate::UpdateOnHost(size_t index, const ParamUpdate& rates, int iter
   update.diff = blob.diff_ptr() + begin - slice.offset;
   update.count = end - begin;
   for (size_t j = 0; j < history_.size(); ++j) update.history[j] = history_[j].data_ptr() + begin;
-  rule_->Apply(update, iteration);
+  rule_.Apply(update, iteration);
 }
 
 void WeightUpdate::Share(WeightUpdate& owner, int part, int parts, std::function<void()> wait) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,7 +44,7 @@ class WeightUpdate {
   const SolverParameter& param_;
   Net& net_;
   const bool is_root_, on_device_;
-  const std::unique_ptr<UpdateRule> rule_;
+  const UpdateRule rule_;
   std::vector<Blob> history_;
   // The part of the flat buffers that this solver updates, and the barrier after the update.
   int64_t begin_ = 0, end_ = 0;

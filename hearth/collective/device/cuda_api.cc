@@ -3,41 +3,32 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/collective/operation/loaded_library.h"
 
 namespace hearth::collective::cuda {
-namespace {
 
-Loaded<Api> Load() {
-  LibraryLoader<Api> load("libcuda.so.1", "CUDA's driver", "install NVIDIA's driver for the GPU");
-  load("cuInit", &Api::init);
-  load("cuDeviceGet", &Api::device_get);
-  load("cuDeviceGetPCIBusId", &Api::bus_id);
-  load("cuDevicePrimaryCtxRetain", &Api::retain);
-  load("cuDevicePrimaryCtxRelease_v2", &Api::release);
-  load("cuCtxGetCurrent", &Api::get_current);
-  load("cuCtxSetCurrent", &Api::set_current);
-  load("cuStreamCreate", &Api::stream_create);
-  load("cuStreamDestroy_v2", &Api::stream_destroy);
-  load("cuStreamQuery", &Api::stream_query);
-  load("cuStreamWaitEvent", &Api::stream_wait);
-  load("cuEventCreate", &Api::event_create);
-  load("cuEventDestroy_v2", &Api::event_destroy);
-  load("cuEventRecord", &Api::event_record);
-  load("cuLaunchHostFunc", &Api::launch_host);
-  load("cuGetErrorString", &Api::error_string);
-  return std::move(load).Take();
-}
-
-const Loaded<Api>& Once() {
-  static const Loaded<Api> loaded = Load();
+const Loaded<Api>& Library() {
+  static const Loaded<Api> loaded = [] {
+    LibraryLoader<Api> load("libcuda.so.1", "CUDA's driver", "install NVIDIA's driver for the GPU");
+    load("cuInit", &Api::init);
+    load("cuDeviceGet", &Api::device_get);
+    load("cuDeviceGetPCIBusId", &Api::bus_id);
+    load("cuDevicePrimaryCtxRetain", &Api::retain);
+    load("cuDevicePrimaryCtxRelease_v2", &Api::release);
+    load("cuCtxGetCurrent", &Api::get_current);
+    load("cuCtxSetCurrent", &Api::set_current);
+    load("cuStreamCreate", &Api::stream_create);
+    load("cuStreamDestroy_v2", &Api::stream_destroy);
+    load("cuStreamQuery", &Api::stream_query);
+    load("cuStreamWaitEvent", &Api::stream_wait);
+    load("cuEventCreate", &Api::event_create);
+    load("cuEventDestroy_v2", &Api::event_destroy);
+    load("cuEventRecord", &Api::event_record);
+    load("cuLaunchHostFunc", &Api::launch_host);
+    load("cuGetErrorString", &Api::error_string);
+    return std::move(load).Take();
+  }();
   return loaded;
 }
-
-}  // namespace
-
-const Api& Library() { return Once().Get(); }
-std::string LibraryProblem() { return Once().problem; }
 
 void Check(const Api& api, Result result, const char* what) {
   if (result == kSuccess) return;

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include "hearth/collective/operation/loaded_library.h"
+
 namespace hearth::collective::cuda {
 
 struct Context;
@@ -38,11 +40,8 @@ struct Api {
   Result (*error_string)(Result result, const char** text);
 };
 
-// Loads libcuda.so.1 once per process; any thread. Throws kUnavailable with the reason.
-const Api& Library();
-
-// The error that Library() throws, or empty.
-std::string LibraryProblem();
+// Loads libcuda.so.1 once per process; any thread.
+const Loaded<Api>& Library();
 
 // Throws kUnavailable where `result` is an error: "CUDA cannot `what`: ...".
 void Check(const Api& api, Result result, const char* what);

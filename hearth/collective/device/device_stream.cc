@@ -13,7 +13,7 @@ DeviceStream::Use::Use(const DeviceStream& stream) : api_(stream.api_) {
   cuda::Check(api_, api_.set_current(stream.context_), "use the device");
 }
 
-DeviceStream::DeviceStream(int device) : api_(cuda::Library()) {
+DeviceStream::DeviceStream(int device) : api_(cuda::Library().Get()) {
   marks_->event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!marks_->event.valid()) ThrowErrno(errno, "creating an event descriptor");
   cuda::Check(api_, api_.init(0), "start");

@@ -75,11 +75,8 @@ struct Api {
   Result (*group_end)();
 };
 
-// Loads libnccl.so.2 once per process; any thread. Throws kUnavailable with the reason.
-const Api& Library();
-
-// The error that Library() throws, or empty.
-std::string LibraryProblem();
+// Loads libnccl.so.2 once per process; any thread.
+const Loaded<Api>& Library();
 
 // "2.30.7"
 std::string Version();

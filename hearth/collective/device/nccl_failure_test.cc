@@ -309,7 +309,7 @@ TEST(DeviceRequests, AreNotFinalIfInvalid) {
 // Simulates a backward pass that still runs when its gradient is submitted.
 TEST(DeviceRequests, RunAfterEarlierWorkOfTheirStream) {
   RunOnDevices(Layout::kOneHost, 2, [](Group& group) {
-    const cuda::Api& api = cuda::Library();
+    const cuda::Api& api = cuda::Library().Get();
     cuda::Context* context = nullptr;
     api.retain(&context, 0);
     api.set_current(context);
@@ -334,7 +334,7 @@ TEST(DeviceRequests, RunAfterEarlierWorkOfTheirStream) {
 
 TEST(DeviceRequests, LeaveTheCallersDeviceCurrent) {
   RunOnDevices(Layout::kOneHost, 2, [](Group& group) {
-    const cuda::Api& api = cuda::Library();
+    const cuda::Api& api = cuda::Library().Get();
     cuda::Context* own = nullptr;
     api.retain(&own, 5);
     api.set_current(own);

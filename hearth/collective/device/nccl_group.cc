@@ -69,7 +69,7 @@ const std::byte* At(const void* memory, size_t element, DataType type) {
 }  // namespace
 
 NcclGroup::NcclGroup(int device, const nccl::UniqueId& id, Membership membership, Deadline deadline)
-    : api_(nccl::Library()), group_(std::move(membership)), stream_(device) {
+    : api_(nccl::Library().Get()), group_(std::move(membership)), stream_(device) {
   const DeviceStream::Use use(stream_);
   nccl::Config config;
   try {
@@ -121,7 +121,7 @@ void NcclGroup::Begin(const Request& request, const std::vector<Range>& parts) {
                                 stream_.get()));
     case Operation::kBarrier:
     case Operation::kAllocate:
-      Throw(ErrorCode::kInternal, "NCCL groups run no barriers and allocations");
+      Throw(ErrorCode::kInternal, "NCCL does not support {}", CallOf(request).Describe());
   }
 }
 
@@ -215,8 +215,8 @@ void NcclGroup::Await(Deadline deadline) {
   Deadline look = Deadline::After(kCheckSeconds);
   while (!stream_.Done()) {
     pollfd polled[] = {{group_.abort->fd(), POLLIN, 0}, {stream_.fd(), POLLIN, 0}};
-    const Deadline next = look.at() < deadline.at() ? look : deadline;
-    const int ready = ::poll(polled, std::size(polled), next.poll_timeout_ms());
+    const int wait_ms = Deadline::Earlier(look, deadline).poll_timeout_ms();
+    const int ready = ::poll(polled, std::size(polled), wait_ms);
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for a GPU");
     group_.abort->ThrowIfRaised();
     Require(!deadline.expired() || stream_.Done(), ErrorCode::kDeadlineExceeded,

@@ -10,27 +10,10 @@ namespace hearth::collective {
 namespace {
 
 std::string_view NameOf(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return "all-reduce";
-    case Operation::kReduceScatter:
-      return "reduce-scatter";
-    case Operation::kAllGather:
-      return "all-gather";
-    case Operation::kBroadcast:
-      return "broadcast";
-    case Operation::kBarrier:
-      return "barrier";
-    case Operation::kAllocate:
-      return "allocation";
-    case Operation::kAllToAll:
-      return "all-to-all";
-    case Operation::kSend:
-      return "send";
-    case Operation::kReceive:
-      return "receive";
-  }
-  return "unknown operation";
+  constexpr const char* kNames[] = {"all-reduce", "reduce-scatter", "all-gather",
+                                    "broadcast",  "barrier",        "allocation",
+                                    "all-to-all", "send",           "receive"};
+  return EntryOf(kNames, operation, "unknown operation");
 }
 
 template <size_t kSize>
@@ -51,10 +34,9 @@ std::string DetailOf(const Call& call) {
   switch (call.operation) {
     case Operation::kAllReduce:
     case Operation::kReduceScatter: {
-      const char* wire = call.wire == Wire::kFloat32   ? ""
-                         : call.wire == Wire::kFloat16 ? ", float16 on the wire"
-                                                       : ", bfloat16 on the wire";
-      return fmt::format("{}, {}{}", type, NameOf(call.op), wire);
+      const std::string detail = fmt::format("{}, {}", type, NameOf(call.op));
+      if (call.wire == Wire::kFloat32) return detail;
+      return fmt::format("{}, {} on the wire", detail, NameOf(call.wire));
     }
     case Operation::kBroadcast:
     case Operation::kReceive:

@@ -52,6 +52,11 @@ constexpr bool Reduces(Operation operation) {
 // Type in which float32 values are sent between hosts.
 enum class Wire : uint8_t { kFloat32, kFloat16, kBfloat16 };
 
+constexpr const char* NameOf(Wire wire) {
+  constexpr const char* kNames[] = {"float32", "float16", "bfloat16"};
+  return EntryOf(kNames, wire, "unknown type");
+}
+
 // Memory that the operation works on.
 enum class Memory : uint8_t { kHost, kDevice };
 

@@ -24,58 +24,27 @@ enum class DataType : uint8_t {
 // Bools: kSum and kMax are "or", kMin is "and"; there is no mean.
 enum class Op : uint8_t { kSum, kMin, kMax, kMean };
 
+// The entry of a table by enumerator. A value that a peer sent may lie beyond it: `otherwise`.
+template <typename Entry, size_t kSize, typename Enum>
+constexpr Entry EntryOf(const Entry (&table)[kSize], Enum value, Entry otherwise) {
+  const auto index = static_cast<size_t>(value);
+  return index < kSize ? table[index] : otherwise;
+}
+
 constexpr size_t SizeOf(DataType type) {
-  switch (type) {
-    case DataType::kFloat32:
-    case DataType::kInt32:
-      return 4;
-    case DataType::kFloat64:
-    case DataType::kInt64:
-      return 8;
-    case DataType::kFloat16:
-    case DataType::kBfloat16:
-      return 2;
-    case DataType::kUint8:
-    case DataType::kBool:
-      return 1;
-  }
-  return 0;
+  constexpr size_t kSizes[] = {4, 8, 4, 8, 1, 2, 2, 1};
+  return EntryOf(kSizes, type, size_t{0});
 }
 
 constexpr const char* NameOf(DataType type) {
-  switch (type) {
-    case DataType::kFloat32:
-      return "float32";
-    case DataType::kFloat64:
-      return "float64";
-    case DataType::kInt32:
-      return "int32";
-    case DataType::kInt64:
-      return "int64";
-    case DataType::kUint8:
-      return "uint8";
-    case DataType::kFloat16:
-      return "float16";
-    case DataType::kBfloat16:
-      return "bfloat16";
-    case DataType::kBool:
-      return "bool";
-  }
-  return "unknown type";
+  constexpr const char* kNames[] = {"float32", "float64", "int32",    "int64",
+                                    "uint8",   "float16", "bfloat16", "bool"};
+  return EntryOf(kNames, type, "unknown type");
 }
 
 constexpr const char* NameOf(Op op) {
-  switch (op) {
-    case Op::kSum:
-      return "sum";
-    case Op::kMin:
-      return "min";
-    case Op::kMax:
-      return "max";
-    case Op::kMean:
-      return "mean";
-  }
-  return "unknown op";
+  constexpr const char* kNames[] = {"sum", "min", "max", "mean"};
+  return EntryOf(kNames, op, "unknown op");
 }
 
 // Elements [begin, end).

@@ -17,7 +17,7 @@ struct Loaded {
   Api api = {};
   std::string problem;  // why it could not be loaded, or empty
 
-  // Throws kUnavailable if the library could not be loaded.
+  // Throws kUnavailable with the problem, if there is one.
   const Api& Get() const {
     Require(problem.empty(), ErrorCode::kUnavailable, "{}", problem);
     return api;

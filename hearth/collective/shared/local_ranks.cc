@@ -9,8 +9,12 @@
 #include "hearth/collective/operation/futex.h"
 
 namespace hearth::collective {
-LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort)
-    : members_(std::move(members)), self_(self), abort_(std::move(abort)), yields_(size()) {
+LocalRanks::LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort,
+                       int ranks)
+    : members_(std::move(members)),
+      self_(self),
+      abort_(std::move(abort)),
+      yields_(ranks > 0 ? ranks : size()) {
   abort_->WakeToo(&page(self_).bell);
 }
 

@@ -31,7 +31,9 @@ class LocalRanks {
   };
 
   // Members in rank order, including `self`. The peers must have mapped each other's pages.
-  LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort);
+  // `ranks`: how many share the host's cores; 0: the members.
+  LocalRanks(std::vector<Member> members, int self, std::shared_ptr<AbortSignal> abort,
+             int ranks = 0);
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
   ~LocalRanks();

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "hearth/base/error.h"
 #include "hearth/base/testing/deadline_testing.h"
+#include "hearth/base/testing/error_testing.h"
 #include "hearth/collective/testing/local_ranks_testing.h"
 
 namespace hearth::collective {
@@ -31,6 +35,46 @@ TEST(LocalRanks, AMemberThatArrivedBeforeItLeftHasArrived) {
     ranks.Synchronize(Soon());
     ranks.Leave();
   });
+}
+
+// Rank 0 of two on a host with more ranks than cores, where it yields while it waits for rank 1,
+// which never arrives. Fails if the yields do not end.
+class YieldingRank : public testing::Test {
+ protected:
+  // `on_poll` is called before each check of the awaited condition, with the number of checks.
+  ErrorCode AwaitRank1(Deadline deadline, const std::function<void(int)>& on_poll) {
+    int polls = 0;
+    const auto reached = [&] {
+      on_poll(++polls);
+      Require(polls < 1000, ErrorCode::kInternal, "{} polls without a look at the deadline", polls);
+      return false;
+    };
+    return CodeOf([&] { ranks_.Await(1, deadline, reached); });
+  }
+
+  const std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
+
+ private:
+  static std::vector<OwnPage> TwoPages() {
+    std::vector<OwnPage> pages;
+    for (int i = 0; i < 2; ++i) pages.push_back(CreateSharedPage());
+    return pages;
+  }
+
+  const std::vector<OwnPage> pages_ = TwoPages();
+  LocalRanks ranks_{MembersOf(pages_), 0, abort_,
+                    static_cast<int>(std::thread::hardware_concurrency()) + 1};
+};
+
+TEST_F(YieldingRank, IsAborted) {
+  const auto abort_at_once = [&](int polls) {
+    if (polls == 3) abort_->Raise("rank 2 failed");
+  };
+  EXPECT_EQ(AwaitRank1(Deadline::Never(), abort_at_once), ErrorCode::kAborted);
+}
+
+TEST_F(YieldingRank, MeetsItsDeadline) {
+  EXPECT_EQ(AwaitRank1(Deadline::After(0.01), [](int) {}), ErrorCode::kDeadlineExceeded);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace hearth::collective {
 namespace {
 
 StandIn Load() {
-  cuda::Library();
-  nccl::Library();
+  cuda::Library().Get();
+  nccl::Library().Get();
   StandIn found = {};
   const auto find = [](const char* library, const char* name, auto*& function) {
     Require(SharedLibrary({library}, RTLD_NOLOAD).Find(name, &function), ErrorCode::kUnavailable,

@@ -10,6 +10,17 @@
 
 namespace hearth::collective {
 
+// The members of `pages`, mapped for one more rank.
+inline std::vector<LocalRanks::Member> MembersOf(const std::vector<OwnPage>& pages) {
+  std::vector<LocalRanks::Member> members;
+  for (const OwnPage& page : pages) {
+    members.push_back({{static_cast<int>(members.size()), "here"},
+                       page.address.pid,
+                       std::move(*OpenSharedPage(page.address))});
+  }
+  return members;
+}
+
 // Runs `body` for each of `count` ranks in a separate thread.
 template <typename Body>
 void RunLocal(int count, const Body& body) {
@@ -18,12 +29,7 @@ void RunLocal(int count, const Body& body) {
   std::vector<Thread> threads;
   for (int self = 0; self < count; ++self) {
     threads.emplace_back("rank", [&, self] {
-      std::vector<LocalRanks::Member> members;
-      for (int i = 0; i < count; ++i) {
-        const PageAddress& address = pages[static_cast<size_t>(i)].address;
-        members.push_back({{i, "here"}, address.pid, std::move(*OpenSharedPage(address))});
-      }
-      LocalRanks ranks(std::move(members), self, std::make_shared<AbortSignal>());
+      LocalRanks ranks(MembersOf(pages), self, std::make_shared<AbortSignal>());
       body(ranks);
     });
   }

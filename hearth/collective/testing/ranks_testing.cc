@@ -128,7 +128,7 @@ std::string NameOf(Wiring wiring) {
 }
 
 std::string SkipReason(Wiring wiring) {
-  if (OverUcx(wiring)) return ucx::LibraryProblem();
+  if (OverUcx(wiring)) return ucx::Library().problem;
   try {
     const TcpListener listener(Loopback(wiring));
   } catch (const Error& error) {

@@ -37,7 +37,7 @@ RdmaDevice FindRdmaDevice(const std::string& folder) {
   for (const auto& device : EntriesOf(folder)) {
     for (const auto& port : EntriesOf(device / "ports")) {
       if (!IsActive(port)) continue;
-      const std::string problem = ucx::LibraryProblem();
+      const std::string problem = ucx::Library().problem;
       if (!problem.empty()) return {.name = {}, .missing = problem};
       return {.name = fmt::format("{}:{}", device.filename().string(), port.filename().string()),
               .missing = {}};

@@ -41,7 +41,7 @@ TEST_F(RdmaDevices, APortThatIsDownIsNotUsed) {
 }
 
 TEST_F(RdmaDevices, TheFirstActivePortIsNamed) {
-  if (const std::string reason = ucx::LibraryProblem(); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = ucx::Library().problem; !reason.empty()) GTEST_SKIP() << reason;
   AddPort("mlx5_0", "1", "1: DOWN");
   AddPort("mlx5_1", "1", "1: DOWN");
   AddPort("mlx5_1", "2", "4: ACTIVE");

@@ -67,10 +67,9 @@ class Mesh {
                                    {abort_.fd(), POLLIN, 0}};
     for (const auto& caller : callers_) entries.push_back({caller->fd(), POLLIN, 0});
     Deadline next = deadline_;
-    if (!callers_.empty() && callers_.front()->handshake().at() < next.at()) {
-      next = callers_.front()->handshake();  // ordered by arrival
-    }
-    if (!accept_again_.expired() && accept_again_.at() < next.at()) next = accept_again_;
+    // Callers are ordered by arrival.
+    if (!callers_.empty()) next = Deadline::Earlier(next, callers_.front()->handshake());
+    if (!accept_again_.expired()) next = Deadline::Earlier(next, accept_again_);
     const int ready = ::poll(entries.data(), entries.size(), next.poll_timeout_ms());
     abort_.ThrowIfRaised();
     if (ready < 0 && errno != EINTR) ThrowErrno(errno, "waiting for data connections");

@@ -33,6 +33,25 @@ constexpr unsigned kTurnsPerClockRead = 64;
 // stay in the second-level cache, which makes 4 MB a third cheaper.
 constexpr int kSendBytesWithinHost = 128 << 10;
 
+// Decides whether a rank whose plan does not move tries again or sleeps.
+class Spins {
+ public:
+  void Moved() {
+    if (tries_ > 0 && tries_ <= kSpins) failed_ = 0;
+    tries_ = 0;
+  }
+  // True: try again at once. False: sleep.
+  bool Next() {
+    if (failed_ == kMaxFailedSpins) return false;
+    if (++tries_ == kSpins + 1) ++failed_;
+    return tries_ <= kSpins;
+  }
+
+ private:
+  int tries_ = 0;   // in a row that moved nothing
+  int failed_ = 0;  // spins in a row that ended in a sleep
+};
+
 bool IsWithinHost(int fd) {
   sockaddr_in6 own = {};  // large enough for both address families
   sockaddr_in6 other = {};
@@ -100,19 +119,16 @@ bool TcpTransport::Receiving(const PeerState& state) const {
 void TcpTransport::Run(const Plan& plan, Deadline deadline) {
   abort_->ThrowIfRaised();
   Start(plan);
-  int idle = 0;          // tries in a row that moved nothing
-  int failed_spins = 0;  // in a row: kSpins tries without success, then a sleep
+  Spins spins;
   for (unsigned turn = 1; !AllDone(); ++turn) {
     bool moved = false;
     for (PeerState* state : active_) moved |= Advance(*state);
     if (turn % kTurnsPerClockRead == 0 && deadline.expired()) ThrowLate();
     if (moved) {
-      if (idle > 0 && idle <= kSpins) failed_spins = 0;
-      idle = 0;
-    } else if (failed_spins < kMaxFailedSpins && ++idle <= kSpins) {
+      spins.Moved();
+    } else if (spins.Next()) {
       Pause();  // no yield: it can cost milliseconds on a busy core (decision 050)
     } else {
-      if (idle == kSpins + 1) ++failed_spins;
       Wait(deadline);
     }
   }
@@ -237,17 +253,17 @@ size_t TcpTransport::ReceiveInto(PeerState& state, const Receive& message) {
   if (of_header > 0 && state.header_received == sizeof(CallHeader)) {
     headers_.Check(state.headers, state.peer);
   }
-  const size_t came = got - of_header;
+  const size_t payload = got - of_header;
   if (message.combine) {
     const size_t size = SizeOf(plan_->arithmetic.type);
-    const size_t held = state.slot_used + came;
+    const size_t held = state.slot_used + payload;
     const size_t whole = held / size;
     Combine(plan_->arithmetic, message.data + (state.received - state.slot_used), state.slot.get(),
             whole);
     state.slot_used = held - whole * size;
     std::memmove(state.slot.get(), state.slot.get() + whole * size, state.slot_used);
   }
-  state.received += came;
+  state.received += payload;
   return got;
 }
 
@@ -298,8 +314,8 @@ void TcpTransport::ThrowLate() const {
     Throw(ErrorCode::kDeadlineExceeded, "{} had accepted {} of {} bytes at the deadline",
           state->peer.name(), state->sent, plan_->sends[state->send].bytes);
   }
-  Throw(ErrorCode::kDeadlineExceeded,
-        "not all headers of the call had been exchanged at the deadline");
+  Throw(ErrorCode::kDeadlineExceeded, "the deadline passed while {} peers were active",
+        active_.size());
 }
 
 }  // namespace hearth::collective

@@ -3,53 +3,43 @@
 #include <cstdlib>
 #include <utility>
 
-#include "hearth/collective/operation/loaded_library.h"
-
 namespace hearth::collective::ucx {
-namespace {
 
-Loaded<Api> Load() {
-  constexpr int kKeep = 0;
-  // Read when the library is loaded, so the environment is the only way to set them.
-  ::setenv("UCX_ERROR_SIGNALS", "", kKeep);
-  ::setenv("UCX_HANDLE_ERRORS", "none", kKeep);
-  ::setenv("UCX_LOG_FILE", "stderr", kKeep);
-  ::setenv("UCX_WARN_UNUSED_ENV_VARS", "n", kKeep);
-  LibraryLoader<Api> load("libucp.so.0", "UCX",
-                          "install 1.10 or newer (Debian: apt install libucx0, Fedora: ucx)");
-  load("ucp_config_read", &Api::config_read);
-  load("ucp_config_modify", &Api::config_modify);
-  load("ucp_config_release", &Api::config_release);
-  load("ucp_init_version", &Api::init_version);
-  load("ucp_cleanup", &Api::cleanup);
-  load("ucp_worker_create", &Api::worker_create);
-  load("ucp_worker_destroy", &Api::worker_destroy);
-  load("ucp_worker_get_address", &Api::worker_get_address);
-  load("ucp_worker_release_address", &Api::worker_release_address);
-  load("ucp_worker_get_efd", &Api::worker_get_efd);
-  load("ucp_worker_arm", &Api::worker_arm);
-  load("ucp_worker_progress", &Api::worker_progress);
-  load("ucp_worker_flush_nbx", &Api::worker_flush);
-  load("ucp_ep_create", &Api::ep_create);
-  load("ucp_ep_close_nbx", &Api::ep_close);
-  load("ucp_tag_send_nbx", &Api::tag_send);
-  load("ucp_tag_send_sync_nbx", &Api::tag_send_sync);
-  load("ucp_tag_recv_nbx", &Api::tag_recv);
-  load("ucp_request_check_status", &Api::request_check_status);
-  load("ucp_request_cancel", &Api::request_cancel);
-  load("ucp_request_free", &Api::request_free);
-  load("ucs_status_string", &Api::status_string);
-  return std::move(load).Take();
-}
-
-const Loaded<Api>& Once() {
-  static const Loaded<Api> loaded = Load();
+const Loaded<Api>& Library() {
+  static const Loaded<Api> loaded = [] {
+    constexpr int kKeep = 0;
+    // Read when the library is loaded, so the environment is the only way to set them.
+    ::setenv("UCX_ERROR_SIGNALS", "", kKeep);
+    ::setenv("UCX_HANDLE_ERRORS", "none", kKeep);
+    ::setenv("UCX_LOG_FILE", "stderr", kKeep);
+    ::setenv("UCX_WARN_UNUSED_ENV_VARS", "n", kKeep);
+    LibraryLoader<Api> load("libucp.so.0", "UCX",
+                            "install 1.10 or newer (Debian: apt install libucx0, Fedora: ucx)");
+    load("ucp_config_read", &Api::config_read);
+    load("ucp_config_modify", &Api::config_modify);
+    load("ucp_config_release", &Api::config_release);
+    load("ucp_init_version", &Api::init_version);
+    load("ucp_cleanup", &Api::cleanup);
+    load("ucp_worker_create", &Api::worker_create);
+    load("ucp_worker_destroy", &Api::worker_destroy);
+    load("ucp_worker_get_address", &Api::worker_get_address);
+    load("ucp_worker_release_address", &Api::worker_release_address);
+    load("ucp_worker_get_efd", &Api::worker_get_efd);
+    load("ucp_worker_arm", &Api::worker_arm);
+    load("ucp_worker_progress", &Api::worker_progress);
+    load("ucp_worker_flush_nbx", &Api::worker_flush);
+    load("ucp_ep_create", &Api::ep_create);
+    load("ucp_ep_close_nbx", &Api::ep_close);
+    load("ucp_tag_send_nbx", &Api::tag_send);
+    load("ucp_tag_send_sync_nbx", &Api::tag_send_sync);
+    load("ucp_tag_recv_nbx", &Api::tag_recv);
+    load("ucp_request_check_status", &Api::request_check_status);
+    load("ucp_request_cancel", &Api::request_cancel);
+    load("ucp_request_free", &Api::request_free);
+    load("ucs_status_string", &Api::status_string);
+    return std::move(load).Take();
+  }();
   return loaded;
 }
-
-}  // namespace
-
-const Api& Library() { return Once().Get(); }
-std::string LibraryProblem() { return Once().problem; }
 
 }  // namespace hearth::collective::ucx

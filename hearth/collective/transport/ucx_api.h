@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "hearth/collective/operation/loaded_library.h"
+
 namespace hearth::collective::ucx {
 
 struct Config;
@@ -108,10 +110,7 @@ inline bool IsError(const void* returned) {
 
 // Loads libucp.so.0 once per process; any thread. The first call sets UCX_ERROR_SIGNALS,
 // UCX_HANDLE_ERRORS and UCX_LOG_FILE unless the user has: UCX would otherwise install a SIGSEGV
-// handler and print to standard output. Throws kUnavailable with the packages to install.
-const Api& Library();
-
-// The error that Library() throws, or empty.
-std::string LibraryProblem();
+// handler and print to standard output.
+const Loaded<Api>& Library();
 
 }  // namespace hearth::collective::ucx

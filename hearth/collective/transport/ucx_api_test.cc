@@ -52,9 +52,9 @@ namespace hearth::collective::ucx {
 namespace {
 
 TEST(UcxLibrary, HasAllFunctionsIfInstalled) {
-  if (const std::string reason = LibraryProblem(); !reason.empty()) GTEST_SKIP() << reason;
-  EXPECT_STREQ(Library().status_string(kOk), "Success");
-  EXPECT_STREQ(Library().status_string(kBusy), "Device is busy");
+  if (const std::string reason = Library().problem; !reason.empty()) GTEST_SKIP() << reason;
+  EXPECT_STREQ(Library().Get().status_string(kOk), "Success");
+  EXPECT_STREQ(Library().Get().status_string(kBusy), "Device is busy");
 }
 
 TEST(UcxLibrary, DistinguishesErrorsFromRequests) {

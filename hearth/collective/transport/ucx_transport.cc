@@ -97,7 +97,7 @@ void UcxTransport::Greet(Deadline deadline) {
 void UcxTransport::Begin(const Call& call) {
   headers_.Begin(call);
   for (PeerState& state : states_) {
-    state.header_sent = state.header_asked = state.header_came = false;
+    state.header_sent = state.header_posted = state.header_received = false;
     headers_.BeginWith(state.peer_index, &state.headers);
   }
 }
@@ -105,7 +105,7 @@ void UcxTransport::Begin(const Call& call) {
 void UcxTransport::BeginPair(const Call& call, int peer) {
   for (PeerState& state : states_) {
     if (!headers_.BeginPair(call, peer, state.peer_index, &state.headers)) continue;
-    state.header_sent = state.header_asked = state.header_came = false;
+    state.header_sent = state.header_posted = state.header_received = false;
   }
 }
 
@@ -162,7 +162,7 @@ bool UcxTransport::Done(const PeerState& state) const {
   return state.send == plan_->sends.size() && state.receive == plan_->receives.size() &&
          state.sending.empty() && state.receiving.empty() &&
          (!state.headers.owed || state.header_sent) &&
-         (!state.headers.awaited || state.header_came);
+         (!state.headers.awaited || state.header_received);
 }
 
 bool UcxTransport::AllDone() const {
@@ -254,7 +254,7 @@ bool UcxTransport::BeginReceives(PeerState& state) {
   while (state.receive < plan_->receives.size() && state.receiving.size() < kPiecesUnderWay) {
     const Receive& message = plan_->receives[state.receive];
     if (message.bytes > 0) {
-      AskForHeader(state);
+      PostHeader(state);
       Flight flight = {.message = state.receive, .offset = state.receive_from};
       flight.bytes = std::min(kPieceBytes, message.bytes - flight.offset);
       if (message.combine) flight.slot = TakeSlot(state);
@@ -270,13 +270,13 @@ bool UcxTransport::BeginReceives(PeerState& state) {
     state.receive = Next(plan_->receives, state.peer_index, state.receive + 1);
     state.receive_from = 0;
   }
-  if (state.headers.awaited) AskForHeader(state);
+  if (state.headers.awaited) PostHeader(state);
   return moved;
 }
 
-void UcxTransport::AskForHeader(PeerState& state) {
-  if (state.header_asked) return;
-  state.header_asked = true;
+void UcxTransport::PostHeader(PeerState& state) {
+  if (state.header_posted) return;
+  state.header_posted = true;
   void* request = worker_.Receive(state.peer_index, &state.headers.received, sizeof(CallHeader));
   state.receiving.push_back({.request = request});
 }
@@ -290,7 +290,7 @@ bool UcxTransport::EndReceives(PeerState& state) {
     if (status == ucx::kInProgress) break;
     if (status != ucx::kOk) ThrowFailed(state, status);
     if (flight.message == kHeader) {
-      state.header_came = true;
+      state.header_received = true;
       headers_.Check(state.headers, state.peer);
     } else {
       Take(state, flight);
@@ -366,7 +366,7 @@ void UcxTransport::ThrowFailed(const PeerState& state, ucx::Status status) const
 void UcxTransport::ThrowLate() const {
   for (const PeerState* state : active_) {
     if (state->receive == plan_->receives.size() && state->receiving.empty()) continue;
-    if (!state->header_came) {
+    if (!state->header_received) {
       Throw(ErrorCode::kDeadlineExceeded, "{} had not started before the deadline",
             state->peer.name());
     }

@@ -64,8 +64,8 @@ class UcxTransport : public Transport {
     bool gone = false;  // the connection has closed
     // State of the running call.
     bool header_sent = false;
-    bool header_asked = false;  // its receive has been posted
-    bool header_came = false;
+    bool header_posted = false;  // its receive has been posted
+    bool header_received = false;
     PeerHeaders headers;
     size_t send = 0;  // next message to post, and the offset in it
     size_t send_from = 0;
@@ -92,7 +92,7 @@ class UcxTransport : public Transport {
   bool EndReceives(PeerState& state);
   void Take(PeerState& state, const Flight& flight);
   std::byte* TakeSlot(PeerState& state);
-  void AskForHeader(PeerState& state);
+  void PostHeader(PeerState& state);
   bool Flushed();
   void Wait(Deadline deadline);
   void SetGone(PeerState& state);

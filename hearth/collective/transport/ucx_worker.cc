@@ -24,7 +24,9 @@ void Check(const ucx::Api& api, ucx::Status status, const char* what,
 }  // namespace
 
 UcxWorker::UcxWorker(int self, int size, const std::string& transports)
-    : api_(ucx::Library()), self_(static_cast<uint64_t>(self)), ends_(static_cast<size_t>(size)) {
+    : api_(ucx::Library().Get()),
+      self_(static_cast<uint64_t>(self)),
+      ends_(static_cast<size_t>(size)) {
   try {
     Create(transports);
   } catch (...) {

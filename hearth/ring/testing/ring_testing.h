@@ -38,7 +38,7 @@ class RingTest : public ::testing::Test {
  protected:
   void Open(size_t capacity, size_t block = size_t{4} << 20) {
     RingEnds ends = CreateRing(capacity);
-    memory_ = ends.writer.Duplicate().memory;
+    memory_ = Duplicate(ends.writer.memory.get());
     writer_ = std::make_unique<RingWriter>(std::move(ends.writer), block);
     reader_ = std::make_unique<RingReader>(std::move(ends.reader));
   }
