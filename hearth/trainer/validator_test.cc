@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -92,6 +93,18 @@ TEST_F(ValidatorTest, TheMeansDoNotDependOnWhichRankHasTheRows) {
           EXPECT_NEAR(result.means[i][0], alone.means[i][0], 1e-5);
         }
       });
+}
+
+// Not those that its own net was filled with: without weights all four labels are equally likely.
+TEST_F(ValidatorTest, UsesTheWeightsInTraining) {
+  const auto spool = SpoolOf(Numbers(0, 6));
+  RunGroupThreads(1, [&](collective::Group& group) {
+    caffe::Net trained(caffe::ParseNet(TestNet(4), "net"), SeededContext(caffe::TRAIN));
+    Validator validator(group, trained, Options(spool, 100));
+    caffe::Tensor weights = trained.params().data();
+    weights.fill_(0);
+    EXPECT_NEAR(validator.Run(0).means[1][0], std::log(4.0), 1e-5);
+  });
 }
 
 // Of ten rows each validation has eight: the next one begins with the ninth.
