@@ -91,10 +91,15 @@ TEST_F(JoinNormalizationsTest, OtherLayersMayBeBetweenThem) {
 
 // The gradient of the blob between them would be missing for the other reader.
 TEST_F(JoinNormalizationsTest, LeavesANormalizationWithASecondReader) {
-  AddPair();
-  Add(std::make_unique<IdleLayer>(), 1, 3);
-  JoinNormalizations(graph_);
-  EXPECT_EQ(scale_->joined, nullptr);
+  for (const bool before : {true, false}) {
+    graph_.layers.clear();
+    Add(std::make_unique<IdleNormalization>(), 0, 1);
+    if (before) Add(std::make_unique<IdleLayer>(), 1, 3);
+    scale_ = Add(std::make_unique<IdleScale>(), 1, 2);
+    if (!before) Add(std::make_unique<IdleLayer>(), 1, 3);
+    JoinNormalizations(graph_);
+    EXPECT_EQ(scale_->joined, nullptr);
+  }
 }
 
 TEST_F(JoinNormalizationsTest, ReadersAfterAnInPlaceScaleReadItsResult) {
