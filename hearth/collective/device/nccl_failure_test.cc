@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/base/log.h"
 #include "hearth/base/thread.h"
 #include "hearth/collective/device/cuda_api.h"
 #include "hearth/collective/queue.h"
@@ -22,7 +21,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -183,112 +181,6 @@ TEST_P(DeviceFailures, AnAbortEndsAKernelWithItsReason) {
 INSTANTIATE_TEST_SUITE_P(Layout, DeviceFailures,
                          ::testing::Values(Layout::kOneHost, Layout::kHosts),
                          [](const auto& info) { return NameOf(info.param); });
-
-// Collects the log lines about GPU memory.
-class Said {
- public:
-  Said() {
-    log::SetSink([this](const log::Record& record) {
-      const std::lock_guard lock(mutex_);
-      if (record.text.find("exchange GPU memory") != std::string_view::npos) {
-        texts_.emplace_back(record.text);
-      }
-    });
-  }
-  ~Said() { log::SetSink({}); }
-  Said(const Said&) = delete;
-  Said& operator=(const Said&) = delete;
-
-  std::vector<std::string> texts() {
-    const std::lock_guard lock(mutex_);
-    return texts_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> texts_;
-};
-
-bool Open(Group& group, int device) { return group.OpenDevice(device, Deadline::After(kLong)); }
-
-// The groups continue without GPUs.
-void ExpectNoDevices(const std::function<int(int)>& device_of) {
-  RunBeforeDevices(Layout::kHosts, 2, [&](Group& group) {
-    EXPECT_FALSE(Open(group, device_of(group.rank())));
-    float value = 1;
-    group.AllReduce(&value, 1, DataType::kFloat32, Op::kSum, Deadline::After(kLong));
-    EXPECT_EQ(value, 2);
-    const DeviceArray<float> data(std::vector<float>(100));
-    const Outcome outcome = OutcomeOf([&] { group.Run(DeviceSum(data), Deadline::After(kLong)); });
-    EXPECT_EQ(outcome.code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(outcome.message, HasSubstr("has not opened the ranks' GPUs"));
-    group.Barrier(Deadline::After(kLong));
-  });
-}
-
-TEST(OpenDevice, LogsTheNcclVersion) {
-  Said said;
-  RunOnDevices(Layout::kHosts, 2, [](Group&) {});
-  EXPECT_THAT(said.texts(), ElementsAre("2 ranks exchange GPU memory by NCCL 2.29.0"));
-}
-
-TEST(OpenDevice, LogsTheRankWithoutAGpu) {
-  Said said;
-  ExpectNoDevices([](int rank) { return rank == 0 ? 0 : -1; });
-  EXPECT_THAT(said.texts(), ElementsAre("2 ranks exchange GPU memory through "
-                                        "host memory (rank 1 on host host1 has no GPU)"));
-}
-
-TEST(OpenDevice, LogsNothingIfNoRankHasAGpu) {
-  Said said;
-  ExpectNoDevices([](int) { return -1; });
-  EXPECT_THAT(said.texts(), ElementsAre());
-}
-
-TEST(OpenDevice, RejectsTwoRanksOnOneGpu) {
-  Said said;
-  ExpectNoDevices([](int) { return 3; });
-  EXPECT_THAT(said.texts(), ElementsAre(HasSubstr("rank 0 on host host0 and rank 1 on host host1 "
-                                                  "have the same GPU")));
-}
-
-TEST(OpenDevice, FailsOnAllRanksIfOneCannotConnect) {
-  Said said;
-  StandIn::Get().refuse(1, kNcclInternalError);
-  RunBeforeDevices(Layout::kOneHost, 2, [](Group& group) {
-    // Rank 0 waits for the other rank, but not forever.
-    const auto start = std::chrono::steady_clock::now();
-    EXPECT_FALSE(group.OpenDevice(group.rank(), Deadline::After(2)));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::duration<double>(kLong / 2));
-    group.Barrier(Deadline::After(kLong));
-  });
-  StandIn::Get().heal();
-  EXPECT_THAT(said.texts(), ElementsAre(HasSubstr("host memory (rank ")));
-}
-
-// Log lines of two ranks with a variable set.
-std::vector<std::string> LogWith(Layout places, const char* variable, const char* value) {
-  ::setenv(variable, value, 1);
-  Said said;
-  RunBeforeDevices(places, 2, [](Group& group) { EXPECT_FALSE(Open(group, group.rank())); });
-  ::unsetenv(variable);
-  return said.texts();
-}
-
-TEST(OpenDevice, RespectsTheRequiredTransport) {
-  const std::string variable = "HEARTH_TRANSPORT";
-  EXPECT_THAT(LogWith(Layout::kHosts, variable.c_str(), "tcp"),
-              ElementsAre(HasSubstr("TCP is required")));
-  EXPECT_THAT(LogWith(Layout::kOneHost, variable.c_str(), "tcp"),
-              ElementsAre(HasSubstr("TCP is required")));
-  EXPECT_THAT(LogWith(Layout::kOneHost, variable.c_str(), "shm"),
-              ElementsAre(HasSubstr("shm is required")));
-}
-
-TEST(OpenDevice, RespectsEncryption) {
-  EXPECT_THAT(LogWith(Layout::kHosts, "HEARTH_TLS", "on"),
-              ElementsAre(HasSubstr("TLS is required")));
-}
 
 TEST(DeviceRequests, AreNotFinalIfInvalid) {
   RunOnDevices(Layout::kOneHost, 2, [](Group& group) {

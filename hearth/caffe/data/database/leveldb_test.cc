@@ -108,6 +108,12 @@ TEST_F(LevelDbRowsTest, ATruncatedLogEndsWithTheLastCompleteCommit) {
   EXPECT_EQ(IdsOf(DivideLevelDb(path_, 1).front()), keys);
 }
 
+TEST_F(LevelDbRowsTest, ZeroPartsAreRejected) {
+  Write(3);
+  EXPECT_THAT([&] { DivideLevelDb(path_, 0); },
+              ThrowsMessage<Error>(HasSubstr("cannot be read in 0 parts")));
+}
+
 TEST_F(LevelDbRowsTest, AMissingRangeIsAnError) {
   Write(3);
   DatumRange range;
