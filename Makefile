@@ -77,7 +77,10 @@ test-long: build
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m long
 
 # Three minutes on a built tree: no Spark, no TensorFlow, no processes of PyTorch, none of the slow files.
-test-quick: build
+# Compiles what these tests use: `make build` compiles the large modules' tests as well.
+test-quick: setup $(BUILD)/build.ninja
+	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth_quick
+	@$(COMPILE_PYTHON)
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not (slow or long or tensorflow or torch)"
 
