@@ -70,7 +70,8 @@ def run(words: list[str], seconds: float) -> int | None:
         return None
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            # ninja stops its compilers, which have process groups of their own.
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait()
 
 
