@@ -9,7 +9,7 @@ CLUSTER_TESTS := tests/tensorflow/test_cluster.py tests/tensorflow/test_restart.
   tests/tensorflow/test_feed_attempts.py
 
 .PHONY: demo jar test test-long test-quick test-hadoop test-rdma test-spark-versions test-tables test-stores test-platforms test-torch-frameworks test-torch-versions test-mlflow build setup lint format docs bench wheel wheel-test abi3-modules \
-  hadoop-shell soak soak-hadoop soak-rdma sanitize asan tsan fuzz clean
+  hadoop-shell soak soak-hadoop soak-rdma sanitize sanitize-changed asan tsan fuzz clean
 
 # `make demo` needs a part of it all: no torch, no TensorFlow, no tests.
 demo: SETUP := --demo
@@ -77,7 +77,10 @@ test-long: build
 	@$(PYTHON) -m pytest $(WITH_SPARK) -n 2 --dist loadfile -m long
 
 # Three minutes on a built tree: no Spark, no TensorFlow, no processes of PyTorch, none of the slow files.
-test-quick: build
+# Compiles what these tests use: `make build` compiles the large modules' tests as well.
+test-quick: setup $(BUILD)/build.ninja
+	@.venv/bin/ninja -C $(BUILD) -j $(JOBS) hearth_quick
+	@$(COMPILE_PYTHON)
 	@.venv/bin/ctest --test-dir $(BUILD) --output-on-failure -j$(JOBS) -E '^(caffe|collective|trainer)$$'
 	@$(PYTHON) -m pytest $(WITHOUT_SPARK) -n 2 --dist loadfile -m "not (slow or long or tensorflow or torch)"
 
@@ -174,13 +177,20 @@ asan tsan: setup
 	  .venv/bin/ctest --test-dir build-$@ --output-on-failure -E '^fuzz_' \
 	  $(if $(SANITIZE),-R '^($(subst $(space),|,$(strip $(SANITIZE))))$$')
 
-# Each format for FUZZ_SECONDS, with sanitizers, from another seed every time.
+# A part of them within SANITIZE_SECONDS: address and undefined-behaviour sanitizers over the modules
+# with the most changed lines; names what it leaves out.
+SANITIZE_SECONDS ?= 360
+sanitize-changed: setup
+	@$(PYTHON) tools/sanitize_changed.py --budget $(SANITIZE_SECONDS)
+
+# Each format for FUZZ_SECONDS, with sanitizers, from another seed every time unless FUZZ_SEED is set.
 FUZZ_SECONDS ?= 300
+FUZZ_SEED ?= $(shell date +%s)
 fuzz: setup
 	@$(PYTHON) -m cmake --preset asan >/dev/null
 	@.venv/bin/ninja -C build-asan -j $(JOBS) hearth_fuzz
 	@for format in $$(ls tests/fuzz/corpus); do echo "$$format"; \
-	  build-asan/tests/fuzz/fuzz_$$format tests/fuzz/corpus/$$format $(FUZZ_SECONDS) $$(date +%s) || exit 1; done
+	  build-asan/tests/fuzz/fuzz_$$format tests/fuzz/corpus/$$format $(FUZZ_SECONDS) $(FUZZ_SEED) || exit 1; done
 
 # Spark on YARN with HDFS: real daemons on this machine, from jars that Maven fetches once.
 test-hadoop: build

@@ -4,6 +4,7 @@
 # at the same time.
 set(HEARTH_NATIVE_DIR ${CMAKE_BINARY_DIR}/native)
 add_custom_target(hearth_module_tests)  # test programs of all modules
+add_custom_target(hearth_quick)  # programs and libraries of `make test-quick`
 
 # `first` has the headers compiled, all others with its flags use them.
 function(hearth_precompile target first)
@@ -78,6 +79,8 @@ function(hearth_module name)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout})
     if(MODULE_TESTS_ALONE)
       set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    else()
+      add_dependencies(hearth_quick hearth_${name}_test)
     endif()
   endif()
 endfunction()

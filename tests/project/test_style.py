@@ -40,6 +40,7 @@ def test_the_tree_passes_lint():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(960)  # 15 s for each file where nothing else runs
 def test_clang_tidy_passes_on_the_most_changed_files():
     command = [sys.executable, str(ROOT / "tools" / "lint.py"), "--changed", "4"]

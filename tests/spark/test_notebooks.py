@@ -15,11 +15,14 @@ def images_of(notebook):
 
 
 NAMES = ["digits", "tensorflow_feed", "captions", "torch_dataset"]
+# What these train is tested without a notebook: tests/tensorflow/test_examples.py,
+# test_captions_example.py and tests/torch/test_torch_dataset.py.
+LONG = NAMES[1:]
 
 
 @pytest.mark.timeout(500)  # half a minute to a minute and a half each
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.long] * (n == "torch_dataset")) for n in NAMES]
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in NAMES]
 )
 def test_a_notebook_runs_and_draws_as_it_was_committed(name, tmp_path):
     if name == "tensorflow_feed":

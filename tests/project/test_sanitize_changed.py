@@ -1,0 +1,94 @@
+"""The sanitizers of CI: which modules they run, and what their budget leaves out."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import sanitize_changed  # noqa: E402
+from sanitize_changed import ENGINE, FOREIGN_BYTES, TOO_LARGE, choose  # noqa: E402
+
+MODULES = [path.parent.name for path in (ROOT / "hearth").glob("*/CMakeLists.txt")]
+NUMSTAT = """\
+10\t2\thearth/ring/ring.cc
+1\t1\thearth/ring/ring_test.cc
+
+300\t0\thearth/caffe/net/net.cc
+5\t0\thearth/gone/file.cc
+0\t7\thearth/board/board.h
+-\t-\thearth/image/testing/image.h
+9\t9\ttests/fuzz/driver.cc
+"""
+
+
+def test_changed_lines_are_counted_by_module():
+    lines = sanitize_changed.changed_lines(NUMSTAT)
+    assert lines == {"ring": 14, "caffe": 300, "gone": 5, "board": 7}
+
+
+def test_the_most_changed_modules_are_run_and_parsers_of_foreign_bytes_fill_up():
+    chosen, left_out = choose(sanitize_changed.changed_lines(NUMSTAT), MODULES)
+    assert chosen == ["caffe", "ring", "board", "batch"]  # a module that is gone is not named
+    assert left_out == []
+
+
+def test_many_changes_leave_the_smallest_out():
+    lines = Counter(trainer=9, dataset=8, collective=7, storage=6, image=5, base=4)
+    chosen, left_out = choose(lines, MODULES)
+    assert chosen == ["dataset", "collective", "storage", "image"]
+    assert left_out == ["trainer", "base"]
+
+
+def test_of_the_engine_the_fuzzers_are_run():
+    assert "fuzz" in sanitize_changed.command(ENGINE)
+    assert sanitize_changed.command("ring") == ["make", "-s", "asan", "SANITIZE=ring"]
+
+
+def test_without_changes_parsers_of_foreign_bytes_are_run():
+    assert choose(Counter(), MODULES) == (list(FOREIGN_BYTES), [])
+
+
+def test_the_named_modules_exist():
+    assert {ENGINE, *TOO_LARGE, *FOREIGN_BYTES} <= set(MODULES)
+
+
+def test_the_engine_is_the_largest_module():
+    assert max(MODULES, key=sanitize_changed.size) == ENGINE
+
+
+def shell(name):
+    return ["sh", "-c", {"good": "exit 0", "bad": "exit 2", "endless": "sleep 1000 & wait"}[name]]
+
+
+def test_a_finding_fails_and_the_rest_is_run_nevertheless():
+    found = sanitize_changed.sanitize(["bad", "good"], 60, shell)
+    assert found == (["good"], ["bad"], [])
+
+
+@pytest.mark.parametrize("budget_s", [0.2, 0])
+def test_what_exceeds_the_budget_is_reported_as_not_run(budget_s):
+    found = sanitize_changed.sanitize(["endless", "good"], budget_s, shell)
+    assert found == ([], [], ["endless", "good"])
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "status", "error"),
+    [
+        (["batch"], [], 0, ""),
+        (["batch"], ["ring"], 1, "sanitizers: FAILED: ring (reports above)\n"),
+        ([], [], 0, ""),
+    ],
+)
+def test_a_finding_is_the_exit_status_and_each_module_is_named(
+    monkeypatch, capfd, passed, failed, status, error
+):
+    monkeypatch.setattr(sys, "argv", ["sanitize_changed.py", "--budget", "60"])
+    monkeypatch.setattr(sanitize_changed, "sanitize", lambda *_: (passed, failed, ["board"]))
+    assert sanitize_changed.main() == status
+    out, err = capfd.readouterr()
+    assert f"sanitizers: passed: {', '.join(passed) or 'none'}\n" in out
+    assert "sanitizers: left out by the budget of 60 s: board" in out
+    assert err == error

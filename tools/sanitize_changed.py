@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Runs address and undefined-behaviour sanitizers over the code that changed last, within a budget.
+
+Runs the tests of the modules with the most changed lines, the smallest first; for the engine, whose
+tests take too long to compile, the fuzzers, which cover its parsers. A module for which the budget
+does not suffice is named at the end, and is not a failure.
+    tools/sanitize_changed.py --budget 360
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMITS = 50
+MOST_MODULES = 4
+# Its tests take ten minutes to compile; those of the trainer link it, too.
+ENGINE = "caffe"
+TOO_LARGE = ("trainer",)
+# Read bytes of other processes, hosts and programs; run if fewer modules have changed.
+FOREIGN_BYTES = ("batch", "ring", "rendezvous", "formats")
+
+
+def changed_lines(numstat: str) -> Counter[str]:
+    """Returns the number of added and deleted lines by module, from `git log --numstat`."""
+    lines: Counter[str] = Counter()
+    for line in filter(None, numstat.splitlines()):
+        added, deleted, path = line.split("\t")
+        folder, module, *rest = path.split("/")
+        if folder == "hearth" and rest and added.isdigit():
+            lines[module] += int(added) + int(deleted)
+    return lines
+
+
+def choose(lines: Counter[str], modules: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Returns the modules to run, and the changed ones left out, by the number of changed lines."""
+    modules = set(modules)
+    changed = [name for name, _ in lines.most_common() if name in modules]
+    small = [name for name in changed if name not in TOO_LARGE]
+    filled = [*small, *(name for name in FOREIGN_BYTES if name not in small)]
+    chosen = filled[:MOST_MODULES]
+    return chosen, [name for name in changed if name not in chosen]
+
+
+def size(module: str) -> int:
+    """Bytes of its sources, by which compile times differ most."""
+    return sum(file.stat().st_size for file in (ROOT / "hearth" / module).rglob("*.cc"))
+
+
+def command(name: str) -> list[str]:
+    if name == ENGINE:
+        return ["make", "-s", "fuzz", "FUZZ_SECONDS=1", "FUZZ_SEED=1"]
+    return ["make", "-s", "asan", f"SANITIZE={name}"]
+
+
+def run(words: list[str], seconds: float) -> int | None:
+    """Returns the command's exit status, or None if it exceeded its time and was killed."""
+    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            # ninja stops its compilers, which have process groups of their own.
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def sanitize(
+    names: list[str], budget_s: float, command: Callable[[str], list[str]] = command
+) -> tuple[list[str], list[str], list[str]]:
+    """Runs each while the budget lasts; returns those that passed, failed, and had no time."""
+    deadline = time.monotonic() + budget_s
+    passed, failed, late = [], [], []
+    for name in names:
+        began = time.monotonic()
+        status = run(command(name), deadline - began) if began < deadline else None
+        (late if status is None else failed if status else passed).append(name)
+        took = f"{time.monotonic() - began:.0f} s"
+        print(f"sanitizers: {name}: {took}, status {status}", flush=True)
+    return passed, failed, late
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--budget", type=float, required=True, metavar="SECONDS")
+    budget_s = parser.parse_args().budget
+    log = ["git", "log", f"-{COMMITS}", "--no-renames", "--numstat", "--format=", "--"]
+    log += ["hearth/*.cc", "hearth/*.h"]
+    # Without a repository, as in a tarball, nothing has changed.
+    done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True)
+    modules = [file.parent.name for file in (ROOT / "hearth").glob("*/CMakeLists.txt")]
+    chosen, left_out = choose(changed_lines(done.stdout), modules)
+    passed, failed, late = sanitize(sorted(chosen, key=size), budget_s)
+    print(f"sanitizers: passed: {', '.join(passed) or 'none'}")
+    if late or left_out:
+        names = ", ".join([*late, *left_out])
+        print(f"sanitizers: left out by the budget of {budget_s:.0f} s: {names} (see `make asan`)")
+    if failed:
+        print(f"sanitizers: FAILED: {', '.join(failed)} (reports above)", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
