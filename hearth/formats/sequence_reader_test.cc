@@ -204,13 +204,5 @@ TEST_P(SequenceReaderTest, InconsistentLengthsAreReportedWithTheirPosition) {
   EXPECT_EQ(Keys(reader, 0, kAll), "ab");  // within one range it is an ordinary value
 }
 
-TEST(WindowedBytesTest, TruncatedFileIsDamaged) {
-  WindowedBytes bytes("name", 100, [](uint64_t at, size_t count) {
-    return at < 10 ? std::string(std::min<size_t>(count, 10 - at), 'x') : "";
-  });
-  EXPECT_EQ(bytes.At(0, 10), "xxxxxxxxxx");
-  EXPECT_THROW(bytes.At(5, 10), Error);
-}
-
 }  // namespace
 }  // namespace hearth::formats

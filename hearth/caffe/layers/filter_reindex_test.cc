@@ -89,7 +89,7 @@ TEST(Filter, NamesMismatchedShapes) {
     return [=](const Blobs& bottoms) { bottoms[bottom]->Reshape(shape); };
   };
   EXPECT_THAT(FilterError(row, reshape(1, {4, 2})),
-              HasSubstr("the last bottom has values for 5 rows, but bottom 1 has shape 4 2 (8)"));
+              HasSubstr("the last bottom selects among 5 rows, but bottom 1 has shape 4 2 (8)"));
   EXPECT_THAT(FilterError(row, reshape(2, {5, 2})), HasSubstr("but has shape 5 2 (10)"));
   LayerCase too_few = row;
   too_few.tops = 1;
