@@ -70,7 +70,7 @@ def run(words: list[str], seconds: float) -> int | None:
         return None
     finally:
         if process.poll() is None:
-            # ninja stops its compilers, which have process groups of their own.
+            # ninja stops its compilers, which have separate process groups.
             os.killpg(process.pid, signal.SIGTERM)
             process.wait()
 

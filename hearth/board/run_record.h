@@ -14,7 +14,7 @@
 namespace hearth::board {
 
 // Tags: OUTPUT/train and OUTPUT/test (with "/0", "/1" ... where an output has several values),
-// run/smoothed_loss, run/learning_rate, run/images_per_s, run/bad_rows, run/restarts,
+// run/smoothed_loss, run/learning_rate, run/images_per_s, run/invalid_rows, run/restarts,
 // rankN/compute, rankN/rows_wait, rankN/ranks_wait (shares of the time); texts: run/messages. A
 // "report" event, {"step", "values": {tag: number or null}}, names its tags and its step itself.
 class RunRecord {

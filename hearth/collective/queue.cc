@@ -37,10 +37,11 @@ bool Handle::done() const {
 
 void Handle::Wait(Deadline deadline) const {
   std::unique_lock lock(state_->mutex);
-  Require(deadline.Wait(state_->changed, lock, [&] { return state_->done; }),
-          ErrorCode::kDeadlineExceeded,
+  if (!deadline.Wait(state_->changed, lock, [&] { return state_->done; })) {
+    Throw(ErrorCode::kDeadlineExceeded,
           "{} did not finish before the deadline; it continues in the background",
           CallOf(state_->request).Describe());
+  }
   if (state_->error != nullptr) std::rethrow_exception(state_->error);
 }
 

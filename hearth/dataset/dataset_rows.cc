@@ -307,7 +307,7 @@ std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> ind
     std::unique_lock lock(mutex_);
     WaitForOtherAttempt(lock, indices);
     selected->keep_alive.push_back(first_);
-    // Indices mostly stay in one partition: look up the slot only when that changes.
+    // Looks up the slot only where the partition changes.
     std::vector<bool> held(slots_.size());
     size_t at = 0;
     for (const int64_t index : indices) {

@@ -10,7 +10,7 @@ namespace hearth::rendezvous {
 namespace {
 
 std::shared_ptr<Connection> Open(std::shared_ptr<Connection> connection) {
-  Require(connection != nullptr, ErrorCode::kUnavailable, "the channel is closed");
+  Require(connection != nullptr, ErrorCode::kUnavailable, "this process has closed the channel");
   return connection;
 }
 

@@ -66,7 +66,7 @@ std::string LocalPath(std::string_view uri) {
 }
 
 std::optional<std::string> LocalPathOf(const std::string& uri) {
-  if (uri.find("://") == uri.npos) return uri;
+  if (uri.find("://") == uri.npos && !uri.starts_with("file:")) return uri;
   if (IsLocal(uri)) return LocalPath(uri);
   return std::nullopt;
 }

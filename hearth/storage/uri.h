@@ -18,8 +18,8 @@ bool IsLocal(std::string_view uri);
 // for any other scheme and kInvalidArgument for an empty path.
 std::string LocalPath(std::string_view uri);
 
-// The same; nullopt if it is remote. Unlike IsLocal, "a:b" is a plain path: a scheme has its
-// slashes.
+// The same; nullopt if it is remote. Unlike IsLocal, "a:b" is a plain path: schemes other than
+// file have their slashes.
 std::optional<std::string> LocalPathOf(const std::string& uri);
 
 // Components of scheme://authority/path; the path begins with '/' and has no "." or empty component

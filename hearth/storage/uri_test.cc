@@ -26,6 +26,13 @@ TEST(LocalPath, RejectsOtherSchemes) {
   }
 }
 
+TEST(LocalPathOf, IsNulloptForRemoteUris) {
+  EXPECT_EQ(LocalPathOf("file:/data/a"), "/data/a");
+  EXPECT_EQ(LocalPathOf("file:///data/a"), "/data/a");
+  EXPECT_EQ(LocalPathOf("a:b"), "a:b");
+  EXPECT_EQ(LocalPathOf("hdfs://namenode/a"), std::nullopt);
+}
+
 TEST(LocalPath, RejectsEmptyNamesAndRemoteHosts) {
   EXPECT_THROW(LocalPath(""), Error);
   EXPECT_THROW(LocalPath("file:"), Error);

@@ -40,7 +40,8 @@ struct RuleNumbers {
 class UpdateRule {
  public:
   // The rule of SolverParameter.type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam. Throws
-  // kInvalidArgument for another type, and for numbers that the rule does not use.
+  // kInvalidArgument for another type or regularization_type, and for a momentum of AdaGrad or
+  // RMSProp.
   explicit UpdateRule(const SolverParameter& param);
 
   int history_count() const { return kind_->history_count; }

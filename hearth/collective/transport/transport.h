@@ -24,9 +24,9 @@ class Transport {
   virtual void BeginPair(const Call& call, int peer) = 0;
 
   // Returns once all data is received and all send buffers may be reused. Throws kUnavailable if a
-  // peer has left or the connection to it is lost, kDeadlineExceeded, naming a rank that it waits
-  // for, or kAborted. After an error the transport is unusable, and so are its peers' transports
-  // to this rank.
+  // peer has left or the connection to it is lost, kInvalidArgument if a peer is in another call,
+  // kDeadlineExceeded, or kAborted. After an error the transport is unusable, and so are its peers'
+  // transports to this rank.
   virtual void Run(const Plan& plan, Deadline deadline) = 0;
 
   // As Backend::DepartedRank.
