@@ -70,6 +70,7 @@ class FeatureWriter {
 int64_t ExtractFeatures(const FeatureOptions& options) {
   NetContext context;
   context.device = options.device;
+  context.precision = options.precision;
   context.transform_threads = options.threads;
   const std::unique_ptr<Net> net = TrainedTestNet(options.net, options.weights, context);
   CheckOptions(options, *net);

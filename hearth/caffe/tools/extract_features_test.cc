@@ -2,6 +2,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/kernels/int8_product.h"
 #include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
@@ -110,6 +111,17 @@ TEST_F(ExtractFeaturesTest, StoresImagesInTheOrderOfADatumWhateverTheNetsLayout)
     const auto& values = datum.float_data();
     EXPECT_EQ(std::vector<float>(values.begin(), values.end()), expected) << database;
   }
+}
+
+// The weights 10 and 1 become 127 and 13 of 10 / 127.
+TEST_F(ExtractFeaturesTest, ComputesInThePrecisionOfItsOptions) {
+  options_.precision = Precision::kInt8;
+  ExtractFeatures(options_);
+  const auto cursor = OpenDatabase(DataParameter::LMDB, Path("ip"));
+  cursor->Next();
+  Datum datum;
+  ParseWire(cursor->value(), "datum", &datum);
+  EXPECT_FLOAT_EQ(datum.float_data(0), Int8Product::IsSupported() ? 140 * 10 / 127.f : 11);
 }
 
 TEST_F(ExtractFeaturesTest, ChecksEverythingBeforeWriting) {
