@@ -158,8 +158,11 @@ void AddExtractFeatures(CLI::App* app) {
   tool->add_option("NUM_BATCHES", options->batches, "minibatches to run")->required();
   tool->add_option("DB_TYPE", *backend, "lmdb or leveldb")->required();
   tool->add_option("DEVICE", *device, "CPU (default), or GPU, followed by DEVICE_ID=n (default 0)");
+  const auto precision = std::make_shared<std::string>("float32");
+  tool->add_option("--precision", *precision, "of products: float32 (default), bf16 or int8");
   tool->callback([=] {
     options->device = DeviceNamed(*device);
+    options->precision = caffe::ParsePrecision(*precision);
     options->blobs = SplitAtCommas(*blobs);
     options->databases = SplitAtCommas(*databases);
     options->backend = caffe::BackendNamed(*backend);

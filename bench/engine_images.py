@@ -5,7 +5,8 @@
 the net's outputs: ImageData reads, decodes, resizes to 256 x 256 and crops, as in `hearth test` and
 `extract_features`; the peer decodes and transforms tensors by torchvision. One thread computes on
 each side; the engine loads the next minibatch in another, whose time counts as well. Rows named
-bf16 compare `--precision bf16` with the peer under autocast.
+bf16 and int8 compare `--precision` of that name with the peer in float32, rows bf16/autocast with
+the peer under autocast to bfloat16.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before a library starts its threads
 
-import itertools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +22,9 @@ from pathlib import Path
 import torch
 
 import torch_nets
-from engine import solver_of
+from hearth.native import _caffe
 from image import BATCH, find_torchvision, jpeg
-from report import Report, alternate, arguments
+from report import Report, arguments, in_turn
 
 ROOT = Path(__file__).resolve().parents[1]
 SIDES = {"caffenet": 227, "googlenet": 224}
@@ -40,7 +40,7 @@ def ours(net: str, list_file: Path, precision: str) -> Callable[[], object]:
     data = DATA.format(list=list_file, batch=BATCH, side=SIDES[net])
     layers = (ROOT / f"examples/nets/{net}.prototxt").read_text().split("\nlayer {")
     text = data + "".join(f"\nlayer {{{layer}" for layer in layers[3:])
-    return solver_of(text, 0, precision, keep_diffs=False).net.forward
+    return _caffe.Net.for_inference(text, precision).forward
 
 
 def theirs(net: str, files: list[bytes], precision: str) -> Callable[[], object]:
@@ -73,6 +73,20 @@ def rate(step: Callable[[], object]) -> float:
     return BATCH / (sum(end[:2]) - sum(start[:2]))
 
 
+def measure(net: str, lines: Path, files: list[bytes], rounds: int, report: Report) -> None:
+    """Runs the sides in turn; adds a row for each precision."""
+    rows = {f"{p}/{net}": ("ours " + p, "float32") for p in ("float32", "bf16", "int8")}
+    rows[f"bf16/autocast/{net}"] = ("ours bf16", "bf16")
+    wanted = {name: pair for name, pair in rows.items() if report.wants(name)}
+    names = {name for pair in wanted.values() for name in pair}
+    sides = {n: ours(net, lines, n[5:]) if n[:5] == "ours " else theirs(net, files, n)
+             for n in sorted(names)}  # fmt: skip
+    rates = in_turn(rounds, {n: lambda s=side: rate(s) for n, side in sides.items()})
+    for name, (mine, peer) in wanted.items():
+        report.add(name, ours=rates[mine], peer=rates[peer],
+                   peer_name="torchvision, torch.compile", unit="image/s")  # fmt: skip
+
+
 def main() -> None:
     options = arguments(__doc__.splitlines()[0]).parse_args()
     find_torchvision()
@@ -84,14 +98,8 @@ def main() -> None:
             (Path(folder) / f"{i}.jpg").write_bytes(file)
         lines = Path(folder) / "list.txt"
         lines.write_text("".join(f"{folder}/{i}.jpg 0\n" for i in range(BATCH)))
-        for precision, net in itertools.product(("float32", "bf16"), SIDES):
-            name = f"{precision}/{net}"
-            if not report.wants(name):
-                continue
-            sides = ours(net, lines, precision), theirs(net, files, precision)
-            mine, peer = alternate(options.rounds, *(lambda s=side: rate(s) for side in sides))
-            report.add(name, ours=mine, peer=peer, peer_name="torchvision, torch.compile",
-                       unit="image/s")  # fmt: skip
+        for net in SIDES:
+            measure(net, lines, files, options.rounds, report)
     report.save(options.json)
 
 

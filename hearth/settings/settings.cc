@@ -27,8 +27,8 @@ std::vector<Setting> OfComputing() {
        .flag = "precision",
        .field = &Settings::precision,
        .help = "of products in convolutions, on GPUs in inner products too: float32, or bf16 with "
-               "weights in float32",
-       .values = {"float32", "bf16"},
+               "weights in float32; int8, of a test or features on CPUs, in both",
+       .values = {"float32", "bf16", "int8"},
        .in_program = true},
       {.name = "algorithms",
        .flag = "algorithms",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <random>
 
 #include "hearth/base/error.h"
@@ -92,15 +93,50 @@ void LogMeans(caffe::Net& net, const OutputMeans& means) {
   for (const std::string& line : lines) log::Info("{}", line);
 }
 
-void AddOutputs(caffe::Net& net, int batch, int64_t rows, OutputMeans* means) {
-  const auto& names = net.output_names();
-  for (size_t i = 0; i < names.size(); ++i) {
-    caffe::Blob& blob = net.blob(names[i]);
+void LogOutputs(caffe::Net& net, int batch) {
+  for (const std::string& name : net.output_names()) {
+    caffe::Blob& blob = net.blob(name);
     const std::span<const float> values(blob.data_ptr(), static_cast<size_t>(blob.count()));
-    for (const float value : values) log::Info("Batch {}, {} = {:.6g}", batch, names[i], value);
+    for (const float value : values) log::Info("Batch {}, {} = {:.6g}", batch, name, value);
+  }
+}
+
+// Forward on the next minibatch.
+void RunBatch(LocalNet* local, OutputMeans* means) {
+  const int64_t rows = local->Fetch();
+  caffe::Net& net = local->net();
+  net.Forward();
+  for (size_t i = 0; i < means->names().size(); ++i) {
+    caffe::Blob& blob = net.blob(means->names()[i]);
+    const std::span<const float> values(blob.data_ptr(), static_cast<size_t>(blob.count()));
     means->Add(i, values, blob.num_axes() > 0 ? blob.shape(0) : 0, rows);
   }
   means->AddRows(rows);
+}
+
+// The same net in float32, with its own rows, which are the same, and with the weights of `local`.
+std::unique_ptr<LocalNet> Float32NetOf(LocalOptions options, LocalNet& local) {
+  options.settings.precision = "float32";
+  options.weights.clear();
+  auto exact = std::make_unique<LocalNet>(options, caffe::TEST, /*runs_backward=*/false);
+  exact->net().ShareTrainedLayersWith(local.net());
+  return exact;
+}
+
+// What the precision costs: a line per value.
+void LogComparison(const LocalOptions& options, const OutputMeans& rounded,
+                   const OutputMeans& exact) {
+  const std::string& precision = options.settings.precision;
+  const auto sizes = exact.sizes();
+  const auto ours = OutputMeans::MeansOf(rounded.Pack(sizes), sizes);
+  const auto float32 = OutputMeans::MeansOf(exact.Pack(sizes), sizes);
+  log::Info("{} compared with float32 on the same {} batches:", precision, options.iterations);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    for (size_t j = 0; j < ours[i].size(); ++j) {
+      log::Info("{}: float32 {:.6g}, {} {:.6g}, difference {:+.6g}", exact.names()[i],
+                float32[i][j], precision, ours[i][j], ours[i][j] - float32[i][j]);
+    }
+  }
 }
 
 }  // namespace
@@ -138,14 +174,17 @@ void TrainLocally(const LocalOptions& options) {
 void TestLocally(const LocalOptions& options) {
   LocalNet local(options, caffe::TEST, /*runs_backward=*/false);
   caffe::Net& net = local.net();
+  const bool rounds = options.settings.precision != "float32";
+  const auto exact = rounds ? Float32NetOf(options, local) : nullptr;
   log::Info("Running for {} iterations.", options.iterations);
-  OutputMeans means(net.output_names());
+  OutputMeans means(net.output_names()), exact_means(net.output_names());
   for (int batch = 0; batch < options.iterations; ++batch) {
-    const int64_t rows = local.Fetch();
-    net.Forward();
-    AddOutputs(net, batch, rows, &means);
+    RunBatch(&local, &means);
+    LogOutputs(net, batch);
+    if (exact) RunBatch(exact.get(), &exact_means);
   }
   LogMeans(net, means);
+  if (exact) LogComparison(options, means, exact_means);
 }
 
 }  // namespace hearth::trainer

@@ -16,6 +16,7 @@ namespace hearth::trainer {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A net that needs no rows; captures the log.
 class LocalSessionTest : public ::testing::Test {
@@ -82,6 +83,32 @@ TEST_F(LocalSessionTest, TrainsAndTestsWithCaffesFilesAndLogLines) {
   EXPECT_THAT(log_, HasSubstr("Batch 2, loss = "));
   EXPECT_THAT(log_, HasSubstr("Loss: "));
   EXPECT_THAT(log_, HasSubstr(" loss)"));
+}
+
+TEST_F(LocalSessionTest, ATestInInt8ReportsTheDifferenceFromFloat32) {
+  TrainLocally(Solver(40));
+  LocalOptions test;
+  test.model = folder_.path("net.prototxt");
+  test.weights = {folder_.path("dummy_iter_40.caffemodel")};
+  test.iterations = 3;
+  test.threads = 1;
+  log_.clear();
+  TestLocally(test);
+  EXPECT_THAT(log_, Not(HasSubstr("compared with float32")));
+  test.settings.precision = "int8";
+  log_.clear();
+  TestLocally(test);
+  EXPECT_THAT(log_, HasSubstr("int8 compared with float32 on the same 3 batches:"));
+  EXPECT_THAT(log_, ::testing::ContainsRegex(
+                        "loss: float32 [-+.e0-9]+, int8 [-+.e0-9]+, difference [-+][.e0-9-]+\n"));
+}
+
+TEST_F(LocalSessionTest, TrainingInInt8IsRefused) {
+  LocalOptions options = Solver(40);
+  options.settings.precision = "int8";
+  EXPECT_THAT([&] { TrainLocally(options); },
+              ::testing::ThrowsMessage<Error>(
+                  HasSubstr("precision int8 is for tests and features of trained nets")));
 }
 
 TEST_F(LocalSessionTest, SigintStopsAndWritesASnapshot) {

@@ -73,6 +73,17 @@ std::unique_ptr<Net> NetOfFile(const std::string& uri, const std::string& phase,
   return BuildNet(caffe::ReadNet(uri), phase, level, stages, seed);
 }
 
+// As in `hearth test` and feature extraction: blobs share memory.
+std::unique_ptr<Net> NetForInference(const std::string& prototxt, const std::string& precision) {
+  caffe::NetContext context;
+  context.phase = caffe::TEST;
+  context.random = std::make_shared<caffe::Random>(0);
+  context.device = ModeDevice();
+  context.share_data = true;
+  context.precision = caffe::ParsePrecision(precision);
+  return std::make_unique<Net>(caffe::ParseNet(prototxt, "prototxt"), context);
+}
+
 void SetInputArrays(Net& net, const Array& data, const Array& labels) {
   for (const caffe::NetLayer& layer : net.layers()) {
     if (auto* fed = dynamic_cast<caffe::ArrayFed*>(layer.layer.get())) {
@@ -160,7 +171,13 @@ void RegisterNet(nb::module_& m) {
           "names the line or the layer.")
       .def_static("read", NetOfFile, "uri"_a, "phase"_a, "level"_a = 0,
                   "stages"_a = std::vector<std::string>(), "seed"_a = 0,
-                  "Builds the net of a prototxt file.");
+                  "Builds the net of a prototxt file.")
+      .def_static(
+          "for_inference", NetForInference, "prototxt"_a, "precision"_a = "float32",
+          "Builds the TEST net of a prototxt's text as `hearth test` does: blobs other than "
+          "outputs are valid inside of a forward only. With `precision` int8, weights are "
+          "rounded in the first forward after they were loaded; arrays of `params` must not "
+          "be changed after it.");
   BindNetStructure(&net);
   BindRunning(net);
   BindWeights(net);

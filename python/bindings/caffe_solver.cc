@@ -163,8 +163,8 @@ void RegisterSolver(nb::module_& m) {
            "`prototxt` is the text of a solver; `before_forward(net)` is called before every "
            "forward pass, to set the data of a net that is not fed by rows. `precision`, float32 "
            "or bf16, is the precision of convolutions and, on GPUs, inner products. Without "
-           "`keep_diffs`, as in a "
-           "training by the program, gradients of blobs are freed after a step.")
+           "`keep_diffs`, as in a training by the program, gradients of blobs are freed after a "
+           "step.")
       .def_static(
           "read", SolverOfFile, "uri"_a, "type"_a = "", "seed"_a = 0,
           "Reads the solver of a prototxt file; `type`, if given, overrides the file's. `seed` "

@@ -61,7 +61,7 @@ def test_switches_take_no_value():
         ("-maxRestarts -1", "-maxRestarts is -1"),
         ("-onNaN perhaps", "stop or continue"),
         ("-onOtherRows ignore", "restartEpoch or fail"),
-        ("-precision half", "float32 or bf16"),
+        ("-precision half", "float32 or bf16 or int8"),
         ("-maxBadRecords some", "-maxBadRecords is 'some'"),
         ("-maxBadRecords 1.5", "a fraction of them"),
         ("-maxBadRecords -1", "-maxBadRecords is '-1'"),

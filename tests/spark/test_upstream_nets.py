@@ -4,6 +4,7 @@ The data are digits and a few drawn images, and max_iter is small; all sizes are
 """
 
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -91,7 +92,7 @@ def frames(spark, folder, lmdbs):
 
 
 def test_a07_lenet_memory_learns_and_is_validated_tested_and_extracted(
-    spark, folder, digits, lmdbs
+    spark, folder, digits, lmdbs, capsys
 ):
     trained_rows = pq.read_metadata(digits.table("raw", "train")).num_rows
     # Upstream's test of 81 iterations validates on the rows that it trains on.
@@ -114,6 +115,22 @@ def test_a07_lenet_memory_learns_and_is_validated_tested_and_extracted(
     assert found.count() == found.select("SampleID").distinct().count() == trained_rows
     means = cos.test(sources.getSource(conf, False))
     assert means["accuracy"][0] > 0.8
+    compare_int8(conf, means, f"file:{folder}/lenet_int8.txt", capsys)
+
+
+def compare_int8(conf, exact, output, capsys):
+    """-test -precision int8 prints both means; the file has those of int8 alone."""
+    conf.isFeature, conf.isTest, conf.outputPath = False, True, output
+    conf.features, conf.precision = [], "int8"
+    capsys.readouterr()
+    run_config(conf)
+    printed = capsys.readouterr().out.splitlines()
+    (line,) = [line for line in printed if line.startswith("accuracy: float32")]
+    float32, int8, difference = map(float, re.findall(r"[-+]?\d[.\de-]*(?=,|$)", line))
+    assert float32 == pytest.approx(exact["accuracy"][0], abs=1e-5)
+    assert difference == pytest.approx(int8 - float32, abs=1e-5)
+    assert abs(difference) < 0.01
+    assert conf.precision == "int8"
 
 
 def test_lenet_dataframe_and_lenet_cos_give_one_model(spark, folder, frames):

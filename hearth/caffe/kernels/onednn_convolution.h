@@ -35,7 +35,6 @@ class OnednnConvolution {
   void BackwardWeights(const Tensor& x, const Tensor& dy, float beta, Tensor& dw);
 
  private:
-  class Reordered;
   struct Primitives;
   std::unique_ptr<Primitives> primitives_;
 };

@@ -37,11 +37,11 @@ inline dnnl::memory::desc OnednnLayout(const Tensor& t) {
 }
 
 // Purposes of scratch memory: no call needs two buffers of one kind.
-enum class OnednnScratch { kImage, kWeights, kOutput, kPrimitive };
+enum class OnednnScratch { kImage, kWeights, kOutput, kPrimitive, kRounded };
 
 // One per kind, shared by all layers of a thread: values do not outlive the call that wrote them.
 inline dnnl::memory OnednnScratchMemory(const dnnl::memory::desc& desc, OnednnScratch kind) {
-  thread_local std::array<Tensor, 4> buffers;
+  thread_local std::array<Tensor, 5> buffers;
   Tensor& buffer = buffers[static_cast<size_t>(kind)];
   const auto size = static_cast<int64_t>(desc.get_size() / sizeof(float) + 1);
   if (!buffer.defined() || buffer.numel() < size) {

@@ -5,6 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/channels_last_convolution.h"
+#include "hearth/caffe/kernels/int8_product.h"
 #include "hearth/caffe/kernels/onednn_convolution.h"
 #include "hearth/caffe/kernels/window.h"
 #include "hearth/caffe/layers/all_layers.h"
@@ -78,13 +79,19 @@ class ConvolutionLayer : public Layer {
     for (size_t i = 0; i < bottom.size() && convolution_; ++i) {
       const Tensor x = Folded(*bottom[i], bottom[i]->data());
       Tensor y = Folded(*top[i], top[i]->data());
-      if (!transposed_) {
+      if (int8_) {
+        int8_->Forward(x, weight, bias, y);
+      } else if (!transposed_) {
         convolution_->Forward(x, weight, bias, y);
       } else {
         convolution_->BackwardData(x, weight, y);
         if (has_bias()) y.add_(OfChannels(bias, y.dim()));
       }
     }
+  }
+
+  void ForgetWeights() override {
+    if (int8_) int8_->ForgetWeights();
   }
 
   void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
@@ -105,6 +112,7 @@ class ConvolutionLayer : public Layer {
   void Plan(const Blob& bottom, const Shape& top) {
     if (on_device() || bottom.count() == 0) {
       convolution_.reset();
+      int8_.reset();
       return;
     }
     Shape from(bottom.shape().begin() + axis_ + 1, bottom.shape().end());
@@ -135,6 +143,8 @@ class ConvolutionLayer : public Layer {
                   window.kernel, window.stride, window.pad, window.dilation, has_bias(), narrow};
     if (convolution_ && convolution_->spec() == spec) return;
     convolution_ = std::make_unique<OnednnConvolution>(spec);
+    const bool rounds = !transposed_ && context().precision == Precision::kInt8;
+    int8_ = rounds ? Int8Product::OfConvolution(spec) : nullptr;
     const bool pays = !transposed_ && axis_ == 1 && ChannelsLastConvolution::Pays(spec);
     channels_last_ = pays ? std::make_unique<ChannelsLastConvolution>(spec) : nullptr;
   }
@@ -250,6 +260,7 @@ class ConvolutionLayer : public Layer {
   const bool transposed_;
   Window window_;
   std::unique_ptr<OnednnConvolution> convolution_;
+  std::unique_ptr<Int8Product> int8_;  // forward, if the net's precision is int8
   std::unique_ptr<ChannelsLastConvolution> channels_last_;  // for the gradients, if it is faster
   int64_t axis_ = 0, channels_ = 0, outputs_ = 0, group_ = 1;
 };

@@ -3,6 +3,8 @@
 #include <thread>
 
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/int8_product.h"
+#include "hearth/caffe/layers/testing/int8_bound.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/net/testing/tensor_testing.h"
 
@@ -221,6 +223,19 @@ TEST(Convolution, Bfloat16IsCloseToFloat32IfTheCpuSupportsIt) {
   EXPECT_TRUE(near(runs[0].tops()[0]->data(), runs[1].tops()[0]->data()));
   EXPECT_TRUE(near(runs[0].bottoms()[0]->diff(), runs[1].bottoms()[0]->diff()));
   EXPECT_TRUE(near(runs[0].layer().blobs()[0]->diff(), runs[1].layer().blobs()[0]->diff()));
+}
+
+TEST(Convolution, Int8IsCloseToFloat32AndEqualWithoutVnni) {
+  const LayerCase plain = ConvolutionCases()[0];
+  LayerCase rounded = plain;
+  rounded.phase = TEST;
+  rounded.prepare_context = [](NetContext* context) { context->precision = Precision::kInt8; };
+  LayerRun runs[] = {LayerRun(plain), LayerRun(rounded)};
+  for (LayerRun& run : runs) run.Forward();
+  const Tensor& exact = runs[0].tops()[0]->data();
+  const double error = LargestMagnitude(Sum(exact, runs[1].tops()[0]->data(), -1));
+  EXPECT_LT(error, Int8Bound(runs[1], exact.size(1)));
+  EXPECT_EQ(error > 0, Int8Product::IsSupported());
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // InnerProduct: y = x W^T + b over the axes from `axis` on.
+#include <memory>
+
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/bias_sum.h"
+#include "hearth/caffe/kernels/int8_product.h"
 #include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/net/device_ops.h"
@@ -44,12 +47,18 @@ class InnerProductLayer : public Layer {
     Shape shape(bottom[0]->shape().begin(), bottom[0]->shape().begin() + axis_);
     shape.push_back(outputs_);
     top[0]->Reshape(shape);
+    PlanInt8({rows_, inputs_, outputs_});
+  }
+
+  void ForgetWeights() override {
+    if (int8_) int8_->ForgetWeights();
   }
 
   void Forward(const Blobs& bottom, const Blobs& top) override {
     const Tensor x = bottom[0]->device_data().view({rows_, inputs_});
     Tensor y = top[0]->device_data().view({rows_, outputs_});
     const Tensor w = transpose_ ? blobs_[0]->device_data() : blobs_[0]->device_data().t();
+    if (int8_) return int8_->Forward(x, w.t(), has_bias() ? blobs_[1]->data() : Tensor(), y);
     if (uses_bfloat16()) {
       const Tensor product = ToBfloat16(x).mm(ToBfloat16(w));
       has_bias() ? y.copy_(product).add_(blobs_[1]->device_data()) : y.copy_(product);
@@ -75,6 +84,12 @@ class InnerProductLayer : public Layer {
   }
 
  private:
+  void PlanInt8(const Int8Product::Matrices& sizes) {
+    if (context().precision != Precision::kInt8 || sizes == int8_sizes_) return;
+    int8_sizes_ = sizes;
+    int8_ = Int8Product::OfMatrices(sizes);
+  }
+
   // Products of bfloat16 factors, if the device supports them.
   bool uses_bfloat16() const { return on_device() && context().precision == Precision::kBfloat16; }
   static Tensor ToBfloat16(const Tensor& factor) { return factor.to(HEARTH_BFLOAT16); }
@@ -98,6 +113,8 @@ class InnerProductLayer : public Layer {
 
   int64_t axis_ = 0, rows_ = 0, inputs_ = 0, outputs_ = 0;
   bool transpose_ = false;
+  std::unique_ptr<Int8Product> int8_;  // forward, if the net's precision is int8
+  Int8Product::Matrices int8_sizes_ = {};
 };
 
 }  // namespace

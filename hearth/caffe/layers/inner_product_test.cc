@@ -1,6 +1,11 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "hearth/base/error.h"
+#include "hearth/caffe/kernels/int8_product.h"
+#include "hearth/caffe/layers/testing/int8_bound.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
 
 namespace hearth::caffe {
@@ -68,6 +73,25 @@ TEST(InnerProduct, NamesBottomsThatDoNotMatchItsWeights) {
 TEST(InnerProduct, RequiresNumOutput) {
   const LayerCase row{"case", "type: 'InnerProduct'", {{{3, 2}}}, nullptr};
   EXPECT_THROW(LayerRun run(row), Error);
+}
+
+TEST(InnerProduct, Int8IsCloseToFloat32InEitherOrderOfTheWeights) {
+  for (const size_t index : {0, 1, 2, 3}) {
+    LayerCase row = InnerProductCases()[index];
+    row.phase = TEST;
+    row.prepare_context = [](NetContext* context) { context->precision = Precision::kInt8; };
+    LayerRun run(row);
+    const Array exact = run.Expected()[0];
+    run.Forward();
+    const Array rounded = run.TopValues()[0];
+    double largest = 0, error = 0;
+    for (size_t i = 0; i < exact.values.size(); ++i) {
+      largest = std::max<double>(largest, std::abs(exact.values[i]));
+      error = std::max<double>(error, std::abs(exact.values[i] - rounded.values[i]));
+    }
+    EXPECT_LT(error, Int8Bound(run, 5)) << row.name;
+    EXPECT_EQ(error > 1e-5 * largest, Int8Product::IsSupported()) << row.name;
+  }
 }
 
 }  // namespace

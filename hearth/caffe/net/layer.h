@@ -39,6 +39,9 @@ class Layer {
   virtual void Backward(const Blobs& top, const std::vector<bool>& propagate_down,
                         const Blobs& bottom) = 0;
 
+  // Called after the net has loaded or shared weights: drops what was computed from the old ones.
+  virtual void ForgetWeights() {}
+
   // True if a later layer overwrites the top in place: Backward must then not read it. The net sets
   // it after SetUp.
   bool top_overwritten() const { return top_overwritten_; }

@@ -41,6 +41,17 @@ bool KeepsLosses(const NetGraph& graph) {
   return true;
 }
 
+void RequireSupported(const NetContext& context, const NetParameter& param) {
+  if (context.precision != Precision::kInt8) return;
+  Require(context.phase == TEST, ErrorCode::kInvalidArgument,
+          "precision int8 is for tests and features of trained nets, but net '{}' is to be "
+          "trained: use float32 or bf16",
+          param.name());
+  Require(!context.device.separate, ErrorCode::kUnimplemented,
+          "precision int8 is for CPUs, but net '{}' is to compute on a GPU: use bf16",
+          param.name());
+}
+
 int64_t FedBatchSize(const LayerParameter& param) {
   if (param.has_cos_data_param()) return param.cos_data_param().batch_size();
   return param.memory_data_param().batch_size();
@@ -51,6 +62,7 @@ int64_t FedBatchSize(const LayerParameter& param) {
 Net::Net(const NetParameter& param, const NetContext& given, const LayerRegistry& registry)
     : phase_(given.phase),
       graph_([&] {
+        RequireSupported(given, param);
         NetContext context = given;
         if (!context.random) context.random = std::make_shared<Random>(std::random_device{}());
         return BuildNetGraph(Prepare(param, context.phase), context, registry);

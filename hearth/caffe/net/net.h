@@ -108,6 +108,7 @@ class Net {
 
  private:
   void PlanMemory(const NetContext& context, bool debug_info);
+  void ForgetWeights();
   void StartForward(int from, int to);
   float FinishForward(int from, int to);
   void SetLossGradient(NetLayer& layer);

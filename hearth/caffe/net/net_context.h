@@ -15,12 +15,14 @@
 
 namespace hearth::caffe {
 
-// Precision of the products in convolutions. Sums, weights and everything else are float32.
-enum class Precision { kFloat32, kBfloat16 };
-// "float32" or "bf16". Throws kInvalidArgument for other names.
+// Precision of the products in convolutions, and of kInt8, which is for TEST nets on CPUs, in inner
+// products too. Sums, the stored weights and everything else are float32.
+enum class Precision { kFloat32, kBfloat16, kInt8 };
+// "float32", "bf16" or "int8". Throws kInvalidArgument for other names.
 inline Precision ParsePrecision(std::string_view name) {
-  Require(name == "float32" || name == "bf16", ErrorCode::kInvalidArgument,
-          "precision must be float32 or bf16, not '{}'", name);
+  Require(name == "float32" || name == "bf16" || name == "int8", ErrorCode::kInvalidArgument,
+          "precision must be float32, bf16 or int8, not '{}'", name);
+  if (name == "int8") return Precision::kInt8;
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 

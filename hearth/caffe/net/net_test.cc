@@ -206,5 +206,17 @@ TEST(Net, ATestNetAllocatesNoDiffs) {
   EXPECT_FALSE(net->layer("ip").blobs()[0]->has_diff());
 }
 
+TEST(Net, OfInt8IsForTestsOnly) {
+  const auto build = [](Phase phase) {
+    NetContext context = ContextOf(phase);
+    context.precision = Precision::kInt8;
+    Net(ParseNet(R"(name: "digits" )" + RowsNet(4, 10), "net"), context, TestRegistry());
+  };
+  build(TEST);
+  EXPECT_THAT(
+      [&] { build(TRAIN); },
+      ThrowsMessage<Error>(HasSubstr("net 'digits' is to be trained: use float32 or bf16")));
+}
+
 }  // namespace
 }  // namespace hearth::caffe

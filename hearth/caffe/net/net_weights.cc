@@ -104,6 +104,7 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
       ReadBlobData(proto, blobs[i].get());
     }
   }
+  ForgetWeights();
 }
 
 void Net::ShareTrainedLayersWith(Net& other) {
@@ -124,6 +125,12 @@ void Net::ShareTrainedLayersWith(Net& other) {
     }
   }
   if (shared == params_.all().size()) params_.ReleaseData();
+  ForgetWeights();
+}
+
+// Of all layers, as parameters may be shared.
+void Net::ForgetWeights() {
+  for (const NetLayer& layer : graph_.layers) layer.layer->ForgetWeights();
 }
 
 NetParameter Net::ToProto(bool write_diff) const {

@@ -86,5 +86,32 @@ TEST(NetWeights, IncludeDiffsOnRequest) {
   EXPECT_EQ(net->ToProto(true).layer(1).blobs(0).diff_size(), 12);
 }
 
+// An int8 net rounds weights once; it must notice that they were replaced.
+TEST(NetWeights, AreRoundedAgainByAnInt8NetAfterTheyWereLoadedOrShared) {
+  NetContext context = ContextOf(TEST);
+  context.precision = Precision::kInt8;
+  const auto int8_net = [&] {
+    auto net = std::make_unique<Net>(ParseNet(RowsNet(4, 4), "net"), context, TestRegistry());
+    net->Fetch();
+    return net;
+  };
+  const auto output = [](Net& net) {
+    net.Forward();
+    return net.blob("y").data().clone();
+  };
+  auto trained = NetWithWeights(1), other = NetWithWeights(2), expected = int8_net();
+  expected->CopyTrainedLayersFrom(trained->ToProto());
+  const Tensor wanted = output(*expected);
+
+  auto net = int8_net();
+  EXPECT_FALSE(Equal(output(*net), wanted));
+  net->CopyTrainedLayersFrom(trained->ToProto());
+  EXPECT_TRUE(Equal(output(*net), wanted));
+  net->ShareTrainedLayersWith(*other);
+  EXPECT_FALSE(Equal(output(*net), wanted));
+  net->ShareTrainedLayersWith(*trained);
+  EXPECT_TRUE(Equal(output(*net), wanted));
+}
+
 }  // namespace
 }  // namespace hearth::caffe

@@ -44,13 +44,14 @@ class FeatureWriter {
     Require(shape.size() <= 4, ErrorCode::kInvalidArgument,
             "a blob of shape {} has more than the four axes that a Datum has", blob.ShapeString());
     shape.resize(4, 1);
+    const Tensor row_major = blob.data().contiguous();
     const int64_t size = blob.count() / shape[0];
     Datum datum;
     datum.set_channels(static_cast<int32_t>(shape[1]));
     datum.set_height(static_cast<int32_t>(shape[2]));
     datum.set_width(static_cast<int32_t>(shape[3]));
     for (int64_t row = 0; row < shape[0]; ++row) {
-      const float* values = blob.data_ptr() + row * size;
+      const float* values = row_major.data_ptr() + row * size;
       datum.mutable_float_data()->assign(values, values + size);
       writer_->Put(fmt::format("{:010}", rows_++), WireBytes(datum));
     }
@@ -69,6 +70,7 @@ class FeatureWriter {
 int64_t ExtractFeatures(const FeatureOptions& options) {
   NetContext context;
   context.device = options.device;
+  context.precision = options.precision;
   context.transform_threads = options.threads;
   const std::unique_ptr<Net> net = TrainedTestNet(options.net, options.weights, context);
   CheckOptions(options, *net);

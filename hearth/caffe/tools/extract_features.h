@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net/compute_device.h"
+#include "hearth/caffe/net/net_context.h"
 #include "hearth/caffe/proto/messages.h"
 
 namespace hearth::caffe {
@@ -20,6 +20,7 @@ struct FeatureOptions {
   DataParameter::DB backend = DataParameter::LMDB;
   int threads = 1;  // for decoding images
   ComputeDevice device;
+  Precision precision = Precision::kFloat32;
 };
 
 // Stores one Datum of floats per row of a blob; keys are row numbers of ten digits. Returns the

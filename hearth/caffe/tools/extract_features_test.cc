@@ -2,6 +2,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/database/database.h"
+#include "hearth/caffe/kernels/int8_product.h"
 #include "hearth/caffe/layers/testing/file_layer_testing.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
@@ -63,6 +64,64 @@ TEST_F(ExtractFeaturesTest, StoresTheRowsOfEachBlob) {
   ParseWire(OpenDatabase(DataParameter::LMDB, Path("data"))->value(), "datum", &datum);
   EXPECT_THAT((std::vector<int>{datum.channels(), datum.height(), datum.width()}),
               ElementsAre(1, 1, 2));
+}
+
+// The convolutions exchange "first" channels-last; an output of the net is row-major.
+TEST_F(ExtractFeaturesTest, StoresImagesInTheOrderOfADatumWhateverTheNetsLayout) {
+  options_.net = Write("images.prototxt",
+                       R"(layer { name: "one" type: "DummyData" top: "one"
+                 dummy_data_param { shape { dim: 1 dim: 1 dim: 2 dim: 2 }
+                                    data_filler { type: "constant" value: 1 } } }
+         layer { name: "first" type: "Convolution" bottom: "one" top: "first"
+                 convolution_param { num_output: 3 kernel_size: 2 pad: 1 } }
+         layer { name: "second" type: "Convolution" bottom: "first" top: "second"
+                 convolution_param { num_output: 3 kernel_size: 1 bias_term: false } })");
+  NetParameter model;
+  const auto add_layer = [&](const std::string& name, const Shape& shape,
+                             const std::vector<float>& values) {
+    LayerParameter* layer = model.add_layer();
+    layer->set_name(name);
+    BlobProto* blob = layer->add_blobs();
+    *blob->mutable_shape()->mutable_dim() = shape;
+    blob->mutable_data()->assign(values.begin(), values.end());
+    return layer;
+  };
+  // Channel c is the window's weights, summed, times 10^c: a different number at each position.
+  const std::vector<float> weights = {1, 2, 4, 8, 10, 20, 40, 80, 100, 200, 400, 800};
+  BlobProto* bias = add_layer("first", {3, 1, 2, 2}, weights)->add_blobs();
+  *bias->mutable_shape()->mutable_dim() = {3};
+  bias->mutable_data()->assign(3, 0);
+  add_layer("second", {3, 3, 1, 1}, {1, 0, 0, 0, 1, 0, 0, 0, 1});  // repeats its input
+  WriteModel(model, Path("images.caffemodel"));
+  options_.weights = Path("images.caffemodel");
+  options_.blobs = {"first", "second"};
+  options_.databases = {Path("first"), Path("second")};
+  options_.batches = 1;
+  ExtractFeatures(options_);
+  const std::vector<float> windows = {8, 12, 4, 10, 15, 5, 2, 3, 1};
+  std::vector<float> expected;
+  for (const float channel : {1, 10, 100}) {
+    for (const float sum : windows) expected.push_back(channel * sum);
+  }
+  for (const std::string& database : options_.databases) {
+    Datum datum;
+    ParseWire(OpenDatabase(DataParameter::LMDB, database)->value(), "datum", &datum);
+    EXPECT_THAT((std::vector<int>{datum.channels(), datum.height(), datum.width()}),
+                ElementsAre(3, 3, 3));
+    const auto& values = datum.float_data();
+    EXPECT_EQ(std::vector<float>(values.begin(), values.end()), expected) << database;
+  }
+}
+
+// The weights 10 and 1 become 127 and 13 of 10 / 127.
+TEST_F(ExtractFeaturesTest, ComputesInThePrecisionOfItsOptions) {
+  options_.precision = Precision::kInt8;
+  ExtractFeatures(options_);
+  const auto cursor = OpenDatabase(DataParameter::LMDB, Path("ip"));
+  cursor->Next();
+  Datum datum;
+  ParseWire(cursor->value(), "datum", &datum);
+  EXPECT_FLOAT_EQ(datum.float_data(0), Int8Product::IsSupported() ? 140 * 10 / 127.f : 11);
 }
 
 TEST_F(ExtractFeaturesTest, ChecksEverythingBeforeWriting) {

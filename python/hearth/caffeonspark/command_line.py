@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -120,3 +121,18 @@ def run_config(config: Config) -> None:
         lines = [f"{name}: {','.join(map(repr, values))}\n" for name, values in means.items()]
         write_text(config.output_path, "".join(lines), config.spark)
         sys.stdout.write("".join(lines))
+        if config.precision != "float32":
+            exact = copy(config)
+            exact.precision = "float32"
+            float32 = cos.test(sources.getSource(exact, False))
+            sys.stdout.writelines(_differences(config.precision, means, float32))
+
+
+def _differences(
+    precision: str, means: dict[str, list[float]], float32: dict[str, list[float]]
+) -> Iterator[str]:
+    """What the precision costs: a line per mean, as `hearth test` logs them."""
+    for name, values in means.items():
+        for value, exact in zip(values, float32[name], strict=True):
+            both = f"float32 {exact:.6g}, {precision} {value:.6g}"
+            yield f"{name}: {both}, difference {value - exact:+.6g}\n"
