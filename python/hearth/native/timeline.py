@@ -16,9 +16,9 @@ def span(name: str) -> Iterator[None]:
     """Records the block as an event on this thread's track, if a timeline is written."""
     from hearth.native import _core
 
-    begin = time.monotonic()
+    is_on, begin = _core.timeline_is_on(), time.monotonic()
     try:
         yield
     finally:
-        if _core.timeline_is_on():
+        if is_on:
             _core.timeline_add(name, begin, time.monotonic())

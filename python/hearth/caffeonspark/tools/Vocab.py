@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from hearth.caffeonspark.flags import FlagError
 from hearth.caffeonspark.interrupts import exit_with
 from hearth.caffeonspark.tools.captions import UNKNOWN, words_of
@@ -16,6 +14,7 @@ from hearth.caffeonspark.tools.program import check_new, main
 from hearth.spark.session import as_session
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 # Required flags.
@@ -72,6 +71,8 @@ class Vocab:
 
 
 def _split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
     for batch in batches:
         words: list[str] = []
         for sentence in batch.column("sentence").to_pylist():
