@@ -36,7 +36,7 @@ struct Setup {
   Identity identity;
   Gather gather;
   int process = 0;
-  Deadline deadline;
+  Deadline deadline;  // of the constructor and of Connect()
 };
 
 // A rank of this process that is not connected yet.

@@ -17,7 +17,7 @@ class OfMembers : public StepReporter {
   void Report(const GroupStep& step) noexcept override {
     try {
       member_.ReportStep(step);
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // a hint for others: the operation reports the failure
     }
   }
 

@@ -284,9 +284,9 @@ size_t DatasetRows::SlotAt(int64_t index) const {
   return static_cast<size_t>(after - bases_.begin()) - 1;
 }
 
-// An attempt may have been lost since its rows arrived: another one writes them again.
-void DatasetRows::WaitForOtherAttempt(std::unique_lock<std::mutex>& lock,
-                                      std::span<const int64_t> indices) {
+// Rarely waits: if an attempt was lost since WaitIndex(), another one writes its rows again.
+void DatasetRows::WaitForRows(std::unique_lock<std::mutex>& lock,
+                              std::span<const int64_t> indices) {
   if (indices.empty()) return;
   const int64_t first = *std::min_element(indices.begin(), indices.end());
   const int64_t last = *std::max_element(indices.begin(), indices.end());
@@ -305,7 +305,7 @@ std::shared_ptr<const SelectedRows> DatasetRows::Select(std::vector<int64_t> ind
   uint64_t bytes = 0;
   {
     std::unique_lock lock(mutex_);
-    WaitForOtherAttempt(lock, indices);
+    WaitForRows(lock, indices);
     selected->keep_alive.push_back(first_);
     // Looks up the slot only where the partition changes.
     std::vector<bool> held(slots_.size());

@@ -62,17 +62,19 @@ class DatasetRows {
   const batch::BatchView* WaitSchema();
   // The hash of each owned partition, in ascending order; waits until all are complete.
   std::vector<uint64_t> WaitHashes();
-  // Waits until the rows before index `end` have arrived, or all rows; returns the number that has.
+  // Waits until the rows before index `end` have arrived, or all rows; returns how many
+  // have.
   int64_t WaitIndex(int64_t end);
 
   // The batches and rows at these indices, which must have arrived (WaitIndex); waits if their
   // attempt was lost since then.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
-  // Partition of a row, and the row's number there.
+  // A row's partition, and its number there.
   struct RowId {
     int64_t partition, row;
   };
+  // Of indices that have arrived (WaitIndex).
   std::vector<RowId> IdsOf(std::span<const int64_t> indices);
 
  private:
@@ -106,7 +108,7 @@ class DatasetRows {
   size_t SlotAt(int64_t index) const;
   void Wait(std::unique_lock<std::mutex>& lock, Deadline deadline, std::string_view what,
             const std::function<bool()>& ready);
-  void WaitForOtherAttempt(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
+  void WaitForRows(std::unique_lock<std::mutex>& lock, std::span<const int64_t> indices);
   void CountTouched(uint64_t bytes);
   void CheckFiles() const;
   template <typename Call>

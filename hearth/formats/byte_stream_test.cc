@@ -90,5 +90,72 @@ TEST_F(ByteStreamTest, FileErrorsNameThePath) {
   EXPECT_THAT(error.message(), HasSubstr("/dev/full"));
 }
 
+TEST_F(ByteStreamTest, TheEndOfASourceStaysTheEnd) {
+  char byte = 0;
+  const auto memory = OpenMemorySource("a");
+  EXPECT_EQ(memory->Read(&byte, 1), 1u);
+  EXPECT_EQ(memory->Read(&byte, 1), 0u);
+  EXPECT_EQ(memory->Read(&byte, 1), 0u);
+  Write(OpenGzipSink(OpenFileSink(path_)), "a");
+  const auto packed = OpenGzipSource(OpenFileSource(path_), "a.gz");
+  EXPECT_EQ(packed->Read(&byte, 1), 1u);
+  EXPECT_EQ(packed->Read(&byte, 1), 0u);
+  EXPECT_EQ(packed->Read(&byte, 1), 0u);
+}
+
+TEST_F(ByteStreamTest, NothingWrittenIsAnEmptyFileOrMember) {
+  Write(OpenFileSink(path_), "");
+  EXPECT_EQ(FileContent(), "");
+  Write(OpenGzipSink(OpenFileSink(path_)), "");
+  EXPECT_GT(FileContent().size(), 0u);
+  EXPECT_EQ(ReadAllOf(*OpenGzipSource(OpenFileSource(path_), "a.gz")), "");
+}
+
+TEST_F(ByteStreamTest, ReadingAFolderIsAnErrorThatNamesIt) {
+  const Error error = Thrown([] { ReadAllOf(*OpenFileSource("/tmp")); });
+  EXPECT_THAT(error.message(), HasSubstr("reading /tmp"));
+}
+
+// Fails or records, as a test sets it.
+struct TestedSink : ByteSink {
+  void Write(std::string_view bytes) override {
+    Require(!fails, ErrorCode::kResourceExhausted, "the disk is full");
+    written += bytes;
+  }
+  void Finish() override { ++finished; }
+  std::string written;
+  bool fails = false;
+  int finished = 0;
+};
+
+TEST_F(ByteStreamTest, AGzipSinkFinishesTheSinkBelowOnceAndPassesItsErrors) {
+  auto below = std::make_unique<TestedSink>();
+  TestedSink& tested = *below;
+  const auto sink = OpenGzipSink(std::move(below));
+  sink->Write("bytes");
+  EXPECT_EQ(tested.finished, 0);
+  sink->Finish();
+  EXPECT_EQ(tested.finished, 1);
+  EXPECT_EQ(ReadAllOf(*OpenGzipSource(OpenMemorySource(tested.written), "a.gz")), "bytes");
+  auto full = std::make_unique<TestedSink>();
+  full->fails = true;
+  EXPECT_EQ(CodeOf([&] { OpenGzipSink(std::move(full))->Finish(); }),
+            ErrorCode::kResourceExhausted);
+}
+
+// Every bit of a member counts: of the header, of the data, and of the checksum and size after it.
+TEST_F(ByteStreamTest, NoDamagedByteOfTheDataIsOverlooked) {
+  Write(OpenGzipSink(OpenFileSink(path_)), "some bytes");
+  const std::string whole = FileContent();
+  constexpr size_t kGzipHeader = 10;
+  for (size_t at = kGzipHeader; at < whole.size(); ++at) {
+    std::string flipped = whole;
+    flipped[at] ^= 1;
+    EXPECT_EQ(CodeOf([&] { ReadAllOf(*OpenGzipSource(OpenMemorySource(flipped), "a.gz")); }),
+              ErrorCode::kDataLoss)
+        << at;
+  }
+}
+
 }  // namespace
 }  // namespace hearth::formats

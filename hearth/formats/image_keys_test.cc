@@ -131,5 +131,60 @@ TEST(ReadImageKey, RefusesDeepAndHugeKeys) {
   EXPECT_EQ(ReadImageKey(Pair(Text("a"), Text("5")) + std::string(1 << 20, 'x')), std::nullopt);
 }
 
+// Classes of Java's library write their fields after those of their superclasses, and may add data.
+TEST(ReadImageKey, ReadsSuperclassesAndSkipsAddedData) {
+  const std::string parent = "\x72" + Utf("Base") + Big(1, 8) + "\2" + Big(1, 2) + "L" + Utf("_1") +
+                             Text("Ljava/lang/Object;") + "\x78" + kNullValue;
+  const auto child = [&](char flags) {
+    return "\x72" + Utf("Child") + Big(1, 8) + flags + Big(1, 2) + "L" + Utf("_2") +
+           Text("Ljava/lang/Object;") + "\x78" + parent;
+  };
+  const ImageKey expected{.id = "a", .label = "5", .encoded = true};
+  EXPECT_EQ(ReadImageKey(kHeader + "\x73" + child(2) + Text("a") + Text("5")), expected);
+  const std::string added = "\x77\3abc" + "\x7a"s + Big(2, 4) + "de" + Text("f") + "\x78";
+  EXPECT_EQ(ReadImageKey(kHeader + "\x73" + child(3) + Text("a") + Text("5") + added), expected);
+  EXPECT_EQ(ReadImageKey(kHeader + "\x73" + child(3) + Text("a") + Text("5") + "\x7a"s +
+                         Big(0xffffffff, 4)),
+            std::nullopt)
+      << "data beyond the key's end";
+}
+
+TEST(ReadImageKey, RefusesAClassThatIsItsOwnSuperclass) {
+  const std::string looped = "\x72" + Utf("Loop") + Big(1, 8) + "\2" + Big(0, 2) + "\x78";
+  EXPECT_EQ(ReadImageKey(kHeader + "\x73" + looped + Reference(0)), std::nullopt);
+}
+
+TEST(ReadImageKey, AcceptsThePairOfApacheCommons) {
+  EXPECT_EQ(ReadImageKey(kHeader + "\x73" + Described("Pair", {"second", "first"}) + Text("5") +
+                         Text("a")),
+            (ImageKey{.id = "a", .label = "5", .encoded = true}));
+}
+
+TEST(ReadImageKey, SizesAreInts) {
+  const auto width_of = [](const std::string& value) -> std::optional<int32_t> {
+    const auto key =
+        ReadImageKey(Tuple({Text("a"), Text("5"), Integer(3), Integer(1), value, kNullValue}));
+    return key ? key->width : std::nullopt;
+  };
+  EXPECT_EQ(width_of(Integer(INT32_MAX)), INT32_MAX);
+  EXPECT_EQ(width_of(Integer(-INT32_MAX)), -INT32_MAX);
+  EXPECT_EQ(width_of(Boxed("Long", 'J', INT32_MAX, 8)), INT32_MAX);
+  EXPECT_EQ(width_of(Boxed("Long", 'J', uint64_t{1} << 31, 8)), std::nullopt);
+  EXPECT_EQ(width_of(Boxed("Long", 'J', UINT64_MAX, 8)), -1);
+  EXPECT_EQ(width_of(Boxed("Short", 'S', 0xffff, 2)), -1);
+  EXPECT_EQ(width_of(Boxed("Byte", 'B', 0x80, 1)), -128);
+  EXPECT_EQ(width_of(Boxed("Boolean", 'Z', 1, 1)), 1);
+  EXPECT_EQ(width_of(Boxed("Double", 'D', 0, 8)), std::nullopt) << "no whole number";
+  EXPECT_EQ(width_of(Boxed("Other", 'X', 0, 1)), std::nullopt) << "an unknown type code";
+}
+
+TEST(ReadImageKey, LongStringsHaveEightBytesOfLength) {
+  const auto with_length = [](uint64_t length) {
+    return Pair("\x7c" + Big(length, 8) + "abc", Text("5"));
+  };
+  EXPECT_EQ(ReadImageKey(with_length(3))->id, "abc");
+  EXPECT_EQ(ReadImageKey(with_length(UINT64_MAX)), std::nullopt);
+}
+
 }  // namespace
 }  // namespace hearth::formats

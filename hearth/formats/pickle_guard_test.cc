@@ -59,5 +59,46 @@ TEST(PickleIsSound, RefusesOtherOpcodes) {
   }
 }
 
+TEST(PickleIsSound, TheDeepestNestingIsAThousand) {
+  EXPECT_TRUE(PickleIsSound("\x80\2N" + Repeated(1000, "\x85") + "."));
+  EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(1001, "\x85") + "."));
+  // By tuples with marks, and by calls.
+  EXPECT_TRUE(PickleIsSound("\x80\2" + Repeated(1000, "(") + Repeated(1000, "t") + "."));
+  EXPECT_FALSE(PickleIsSound("\x80\2" + Repeated(1001, "(") + Repeated(1001, "t") + "."));
+  EXPECT_FALSE(PickleIsSound("\x80\2N" + Repeated(1001, "NR") + "."));
+}
+
+TEST(PickleIsSound, TheLargestMemoIndexIsBelowThePicklesSize) {
+  const auto with_index = [](char index) { return "\x80\2Nq"s + index + "."; };
+  ASSERT_EQ(with_index(0).size(), 6u);
+  EXPECT_TRUE(PickleIsSound(with_index(5)));
+  EXPECT_FALSE(PickleIsSound(with_index(6)));
+}
+
+// A length near 2^64 must not wrap around.
+TEST(PickleIsSound, RefusesLengthsBeyondTheEnd) {
+  const std::string huge(8, '\xff');
+  for (const char op : "\x8d\x8e\x96"s) {
+    EXPECT_FALSE(PickleIsSound("\x80\5"s + op + huge + "text.")) << static_cast<int>(op);
+    EXPECT_TRUE(PickleIsSound("\x80\5"s + op + "\4\0\0\0\0\0\0\0text."s));
+    EXPECT_FALSE(PickleIsSound("\x80\5"s + op + "\6\0\0\0\0\0\0\0text."s)) << "over the stop";
+  }
+  for (const char op : "XBT\x8b"s) {
+    EXPECT_TRUE(PickleIsSound("\x80\5"s + op + "\4\0\0\0text."s));
+    EXPECT_FALSE(PickleIsSound("\x80\5"s + op + "\xff\xff\xff\xfftext."s));
+  }
+  EXPECT_FALSE(PickleIsSound("\x80\2\x8a\x09"s + "12345678."));
+}
+
+TEST(PickleIsSound, MarksProtectTheValuesBelowThem) {
+  EXPECT_FALSE(PickleIsSound("\x80\2N(\x85t."s)) << "a tuple of what is below the mark";
+  EXPECT_FALSE(PickleIsSound("\x80\2]N(a."s)) << "appends to what is below the mark";
+  EXPECT_TRUE(PickleIsSound("\x80\2](Ne."s));
+  EXPECT_TRUE(PickleIsSound("\x80\2N(NN1."s)) << "POP_MARK";
+  EXPECT_FALSE(PickleIsSound("\x80\2N1."s));
+}
+
+TEST(PickleIsSound, IgnoresBytesAfterTheStop) { EXPECT_TRUE(PickleIsSound("\x80\2N.(((")); }
+
 }  // namespace
 }  // namespace hearth::formats

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <bit>
+#include <cmath>
 #include <string>
 
 namespace hearth::formats {
@@ -96,6 +97,45 @@ TEST(ReadPickledColumns, RefusesEveryTruncation) {
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_FALSE(ReadPickledColumns(whole.substr(0, size))) << size;
   }
+}
+
+// A pickle of protocol 5 of the list with these items.
+std::string ListOf(const std::string& items) { return "\x80\5]\x94("s + items + "e."; }
+
+TEST(ReadPickledColumns, ReadsTheLargestNumberOfEachOpcode) {
+  const auto found = ReadPickledColumns(ListOf(
+      "K\xff"s + "M\xff\xff" + "J\xff\xff\xff\x7f" + "J\0\0\0\x80"s + "\x8a\0"s + "\x8a\1\x80" +
+      "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f" + "\x8a\x08\0\0\0\0\0\0\0\x80"s));
+  ASSERT_TRUE(found);
+  EXPECT_THAT(Ints(found->columns[0]),
+              ElementsAre(255, 65535, INT32_MAX, INT32_MIN, 0, -128, INT64_MAX, INT64_MIN));
+}
+
+TEST(ReadPickledColumns, KeepsFloatsThatAreNotFinite) {
+  const auto found = ReadPickledColumns(ListOf("G\x7f\xf0\0\0\0\0\0\0"s + "G\xff\xf0\0\0\0\0\0\0"s +
+                                               "G\x7f\xf8\0\0\0\0\0\0"s + "G\x80\0\0\0\0\0\0\0"s));
+  ASSERT_TRUE(found);
+  const auto floats = Floats(found->columns[0]);
+  EXPECT_EQ(floats[0], HUGE_VAL);
+  EXPECT_EQ(floats[1], -HUGE_VAL);
+  EXPECT_TRUE(std::isnan(floats[2]));
+  EXPECT_TRUE(std::signbit(floats[3]));
+}
+
+TEST(ReadPickledColumns, LeavesRowsWithoutNumbersToPython) {
+  EXPECT_FALSE(ReadPickledColumns(ListOf("]]"))) << "[[], []]";
+  EXPECT_FALSE(ReadPickledColumns(ListOf("))"))) << "[(), ()]";
+  EXPECT_FALSE(ReadPickledColumns(ListOf("}}"))) << "[{}, {}]";
+  EXPECT_FALSE(ReadPickledColumns(ListOf("](](K\1ee"))) << "[[[1]]]";
+  EXPECT_FALSE(ReadPickledColumns(ListOf("K\1K\2\x86](K\1K\2e"))) << "[(1, 2), [1, 2]]";
+}
+
+TEST(ReadPickledColumns, RefusesUnknownMemoEntriesAndUnbalancedMarks) {
+  for (const std::string& items : {"K\1h\7"s, "j\xff\xff\xff\xff"s, "(K\1"s, "K\1t"s, "K\1q\5"s}) {
+    EXPECT_FALSE(ReadPickledColumns(ListOf(items))) << items;
+  }
+  EXPECT_FALSE(ReadPickledColumns("\x80\5]\x94K\1e.")) << "no mark";
+  EXPECT_FALSE(ReadPickledColumns("\x80\5e.")) << "nothing to append to";
 }
 
 }  // namespace

@@ -90,5 +90,116 @@ TEST(ExampleColumnsTest, ExamplesOfOneSizeMayDifferInTheirTags) {
   EXPECT_EQ(rows.columns()[1].bytes, "six");
 }
 
+std::string Int64Of(const std::string& name, uint64_t value) {
+  std::string packed;
+  PutVarint(value, &packed);
+  return FeatureOf(name, 3, Field(1, packed));
+}
+
+TEST(ExampleColumnsTest, AFeatureThatOccursTwiceIsNamed) {
+  ExampleColumns rows({{.name = "a", .kind = FeatureKind::kInt64}});
+  const Error error = Thrown([&] { rows.Add(ExampleOf(Int64Of("a", 1) + Int64Of("a", 2))); });
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_THAT(error.message(), HasSubstr("it has the feature 'a' twice"));
+  // Features that were not selected are not compared.
+  ExampleColumns others({{.name = "c", .kind = FeatureKind::kInt64}});
+  others.Add(ExampleOf(Int64Of("a", 1) + Int64Of("a", 2)));
+  EXPECT_THAT(others.columns()[0].present, ElementsAre(0));
+}
+
+TEST(ExampleColumnsTest, KeepsTheSmallestAndTheLargestIntegers) {
+  ExampleColumns rows({{.name = "a", .kind = FeatureKind::kInt64}});
+  for (const int64_t value : {INT64_MIN, int64_t{-1}, int64_t{0}, INT64_MAX}) {
+    rows.Add(ExampleOf(Int64Of("a", static_cast<uint64_t>(value))));
+  }
+  EXPECT_THAT(rows.columns()[0].ints, ElementsAre(INT64_MIN, -1, 0, INT64_MAX));
+}
+
+// Layouts are learned by size, with limits on misses, remembered names and remembered values: the
+// rows are the same beyond each limit.
+TEST(ExampleColumnsTest, RowsDoNotDependOnWhatWasLearned) {
+  ExampleColumns rows(
+      {{.name = "a", .kind = FeatureKind::kInt64}, {.name = "b", .kind = FeatureKind::kInt64}});
+  std::vector<int64_t> first, second;
+  for (int64_t i = 0; i < 100; ++i) {
+    // Of one size: the names alternate, then repeat.
+    const bool is_first = i < 60 ? i % 2 == 0 : i < 80;
+    rows.Add(ExampleOf(Int64Of(is_first ? "a" : "b", static_cast<uint64_t>(i))));
+    (is_first ? first : second).push_back(i);
+  }
+  EXPECT_EQ(rows.rows(), 100);
+  EXPECT_EQ(rows.columns()[0].ints, first);
+  EXPECT_EQ(rows.columns()[1].ints, second);
+}
+
+TEST(ExampleColumnsTest, ReadsMoreFeaturesThanItRemembers) {
+  std::string features;
+  std::vector<FeatureColumn> columns;
+  for (int i = 0; i < 200; ++i) {
+    features += Int64Of(fmt::format("f{}", i), static_cast<uint64_t>(i));
+    columns.push_back({.name = fmt::format("f{}", i), .kind = FeatureKind::kInt64});
+  }
+  ExampleColumns rows(std::move(columns));
+  for (int row = 0; row < 3; ++row) rows.Add(ExampleOf(features));
+  for (int64_t i = 0; i < 200; ++i) {
+    EXPECT_THAT(rows.columns()[static_cast<size_t>(i)].ints, ElementsAre(i, i, i));
+  }
+}
+
+TEST(ExampleColumnsTest, ReadsMoreValuesThanItRemembers) {
+  constexpr int64_t kValues = (1 << 16) + 1;
+  std::string list;
+  for (int64_t i = 0; i < kValues; ++i) list += Field(1, "");
+  const std::string example = ExampleOf(FeatureOf("a", 1, list));
+  ExampleColumns rows({{.name = "a", .kind = FeatureKind::kBytes}});
+  for (int row = 0; row < 2; ++row) rows.Add(example);
+  EXPECT_THAT(rows.columns()[0].row_offsets, ElementsAre(0, kValues, 2 * kValues));
+  EXPECT_EQ(rows.columns()[0].bytes, "");
+}
+
+// The layout that was learned does not hide damage of tags and lengths.
+TEST(ExampleColumnsTest, DamageAfterGoodExamplesOfTheSameSizeIsFound) {
+  const std::string good = ExampleOf(FeatureOf("a", 1, Field(1, "value")));
+  const size_t name = good.find('a');
+  for (size_t at = 0; at < good.find("value"); ++at) {
+    ExampleColumns rows({{.name = "a", .kind = FeatureKind::kBytes}});
+    rows.Add(good);
+    rows.Add(good);
+    std::string bad = good;
+    bad[at] = '\x7f';
+    if (at == name) {
+      rows.Add(bad);
+      EXPECT_THAT(rows.columns()[0].present, ElementsAre(1, 1, 0)) << "another feature";
+    } else {
+      EXPECT_EQ(CodeOf([&] { rows.Add(bad); }), ErrorCode::kDataLoss) << at;
+    }
+  }
+}
+
+TEST(ForEachFeatureTest, ReportsKindsAndCounts) {
+  const std::string floats("\0\0\x80\x3f\0\0\0\x40", 8);
+  std::string found;
+  ForEachFeature(
+      ExampleOf(FeatureOf("i", 3, Field(1, "\1\2\3")) + FeatureOf("f", 2, Field(1, floats)) +
+                FeatureOf("b", 1, Field(1, "x") + Field(1, "")) +
+                Field(1, Field(1, "n") + Field(2, "")) + FeatureOf("e", 3, "")),
+      [&](std::string_view name, FeatureKind kind, int64_t values) {
+        found += fmt::format("{}{}:{} ", name, static_cast<int>(kind), values);
+      });
+  EXPECT_EQ(found, "i3:3 f2:2 b1:2 n0:0 e3:0 ");
+}
+
+TEST(ForEachFeatureTest, EveryTruncationIsAnError) {
+  const std::string whole = ExampleOf(FeatureOf("a", 3, Field(1, "\1\2\3")));
+  for (size_t size = 1; size < whole.size(); ++size) {
+    EXPECT_EQ(CodeOf([&] {
+                ForEachFeature(whole.substr(0, size),
+                               [](std::string_view, FeatureKind, int64_t) {});
+              }),
+              ErrorCode::kDataLoss)
+        << size;
+  }
+}
+
 }  // namespace
 }  // namespace hearth::formats

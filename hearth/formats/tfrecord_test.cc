@@ -130,5 +130,80 @@ TEST(TfRecord, PositionOfALargeRecordIsNamed) {
                 "exceeds the limit of 1000"));
 }
 
+TEST(TfRecord, WritesTheDocumentedBytes) {
+  std::string expected = Header(3) + "abc";
+  const uint32_t crc = MaskedCrc32c("abc");
+  expected.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+  EXPECT_EQ(WriteFile({"abc"}, false), expected);
+}
+
+TEST(TfRecord, ARecordOfExactlyTheLimitIsRead) {
+  for (const bool gzip : {false, true}) {
+    const std::string file = WriteFile({std::string(1000, 'x'), "next"}, gzip);
+    TfRecordReader reader(OpenMemorySource(file), "here", 1000);
+    EXPECT_EQ(reader.Next()->size(), 1000u);
+    EXPECT_EQ(reader.Next(), "next");
+    EXPECT_FALSE(reader.Next());
+    EXPECT_FALSE(reader.Next()) << "the end stays the end";
+    TfRecordReader strict(OpenMemorySource(file), "here", 999);
+    EXPECT_EQ(CodeOf([&] { strict.Next(); }), ErrorCode::kInvalidArgument);
+  }
+}
+
+// Returns a byte per call, then the error of a lost disk.
+class SlowSource : public ByteSource {
+ public:
+  SlowSource(std::string bytes, bool fails) : bytes_(std::move(bytes)), fails_(fails) {}
+  size_t Read(char* data, size_t size) override {
+    if (size == 0 || at_ == bytes_.size()) {
+      Require(!fails_, ErrorCode::kUnavailable, "the disk is gone");
+      return 0;
+    }
+    *data = bytes_[at_++];
+    return 1;
+  }
+
+ private:
+  std::string bytes_;
+  bool fails_;
+  size_t at_ = 0;
+};
+
+TEST(TfRecord, SourcesMayReturnFewBytesAndTheirErrorsPassThrough) {
+  for (const bool gzip : {false, true}) {
+    const std::string file = WriteFile({"one", "", "three"}, gzip);
+    TfRecordReader whole(std::make_unique<SlowSource>(file, false), "here");
+    EXPECT_EQ(whole.Next(), "one");
+    EXPECT_EQ(whole.Next(), "");
+    EXPECT_EQ(whole.Next(), "three");
+    EXPECT_FALSE(whole.Next());
+    const Error error = Thrown([&] {
+      TfRecordReader broken(std::make_unique<SlowSource>(file.substr(0, 25), true), "here");
+      while (broken.Next()) continue;
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(error.message(), "the disk is gone");
+  }
+}
+
+TEST(TfRecord, FilesShorterThanAHeaderAreDamaged) {
+  for (const std::string bytes : {"\x1f", "\x1f\x8b", "\x1f\x8b\x08", "x", "eleven byte"}) {
+    const Error error = Thrown([&] { ReadAll(bytes); });
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << bytes.size();
+    EXPECT_THAT(error.message(), HasSubstr("here"));
+  }
+}
+
+TEST(TfRecord, OffsetOfADamagedRecordCountsFromTheFilesStart) {
+  std::string file = WriteFile({"one", "two", "three"}, false);
+  file[2 * 19 + 12] ^= 1;
+  TfRecordReader reader(OpenMemorySource(file), "here");
+  EXPECT_EQ(reader.Next(), "one");
+  EXPECT_EQ(reader.Next(), "two");
+  EXPECT_EQ(Thrown([&] { reader.Next(); }).message(),
+            "record 2 of here has a wrong checksum, at byte 38: the file is damaged, or not a "
+            "TFRecord file");
+}
+
 }  // namespace
 }  // namespace hearth::formats

@@ -43,5 +43,36 @@ TEST(EncodeImage, RejectsUnsupportedImages) {
               ThrowsMessage<Error>(HasSubstr("cannot write a JPEG file of 1 x 70000 pixels")));
 }
 
+TEST(EncodeImage, RejectsImagesWithoutPixelsOrWithOtherChannels) {
+  for (const Image& image : {Image{0, 2, 1, {}}, Image{2, 0, 3, {}}, Image{-1, 2, 1, {}},
+                             GradientImage(2, 2, 2), GradientImage(2, 2, 5), Image{2, 2, 0, {}}}) {
+    for (const char* type : {"png", "jpg"}) {
+      try {
+        EncodeImage(image, type);
+        ADD_FAILURE() << image.height << " x " << image.width << " x " << image.channels;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+        EXPECT_THAT(error.message(),
+                    HasSubstr(fmt::format("{} x {} pixels and {} channels cannot be a",
+                                          image.height, image.width, image.channels)));
+      }
+    }
+  }
+}
+
+TEST(EncodeImage, ATypeHasAtMostOneDot) {
+  for (const char* type : {"", ".", "..png", "png.", "jpe", " png"}) {
+    EXPECT_THAT([&] { EncodeImage(GradientImage(2, 2, 3), type); },
+                ThrowsMessage<Error>(HasSubstr(fmt::format("encoded as '{}'", type))));
+  }
+  EXPECT_EQ(EncodeImage(GradientImage(2, 2, 3), ".PnG"), EncodePng(GradientImage(2, 2, 3)));
+}
+
+TEST(EncodeJpeg, ALowerQualityTakesFewerBytes) {
+  const Image image = GradientImage(64, 64, 3);
+  EXPECT_LT(EncodeJpeg(image, 1).size(), EncodeJpeg(image, 50).size());
+  EXPECT_LT(EncodeJpeg(image, 50).size(), EncodeJpeg(image, 100).size());
+}
+
 }  // namespace
 }  // namespace hearth::image

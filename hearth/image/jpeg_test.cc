@@ -101,5 +101,23 @@ TEST(DecodeJpeg, RejectsAHugeImageBeforeAllocating) {
             "JPEG image of 65278 x 65278 pixels is larger than the limit of 67108864 pixels");
 }
 
+TEST(DecodeJpeg, RejectsEveryTruncation) {
+  const std::string whole = EncodeJpeg(GradientImage(16, 16, 3));
+  ASSERT_EQ(JpegError(whole), "");
+  for (size_t size = 0; size + 2 < whole.size(); ++size) {
+    EXPECT_NE(JpegError(std::string_view(whole).substr(0, size)), "") << size << " bytes";
+  }
+}
+
+TEST(DecodeJpeg, DecodesSidesThatAreNoMultipleOfABlock) {
+  for (const int64_t side : {1, 7, 8, 9, 15, 16, 17, 31, 33}) {
+    const Image image = GradientImage(side, 3, 1);
+    const Image decoded = DecodeJpeg(EncodeJpeg(image, 100), ColorMode::kUnchanged);
+    EXPECT_EQ(decoded.height, side);
+    EXPECT_EQ(decoded.width, 3);
+    EXPECT_EQ(decoded.pixels.size(), image.pixels.size());
+  }
+}
+
 }  // namespace
 }  // namespace hearth::image

@@ -59,5 +59,46 @@ TEST(PixelWriterTest, RoundsToTheNearestBfloat16) {
   }
 }
 
+TEST(PixelWriterTest, KeepsTheDarkestAndTheBrightestLevel) {
+  constexpr uint32_t kPixels[2] = {0x000000, 0xffffff};
+  ImageOptions options{.height = 1, .width = 2, .type = PixelType::kFloat32};
+  std::vector<float> image(6);
+  PixelWriter(options).WriteLine(kPixels, 0, reinterpret_cast<std::byte*>(image.data()));
+  EXPECT_THAT(image, ElementsAre(0, 1, 0, 1, 0, 1));
+  // The fourth byte of a pixel is not written.
+  constexpr uint32_t kWithFourth[2] = {0xff030201, 0x80060504};
+  options.type = PixelType::kUint8;
+  for (const PixelLayout layout : {PixelLayout::kNchw, PixelLayout::kNhwc}) {
+    options.layout = layout;
+    std::vector<uint8_t> bytes(7, 99);
+    PixelWriter(options).WriteLine(kWithFourth, 0, reinterpret_cast<std::byte*>(bytes.data()));
+    EXPECT_THAT(bytes, layout == PixelLayout::kNchw ? ElementsAre(1, 4, 2, 5, 3, 6, 99)
+                                                    : ElementsAre(1, 2, 3, 4, 5, 6, 99));
+  }
+}
+
+// Every level of every line width, as vectors and the rest write them.
+TEST(PixelWriterTest, LayoutsHaveTheSameValues) {
+  for (int64_t width = 1; width < 40; ++width) {
+    std::vector<uint32_t> pixels(width);
+    for (int64_t x = 0; x < width; ++x) pixels[x] = static_cast<uint32_t>(x * 0x050301 + 0x102030);
+    ImageOptions options{.height = 1,
+                         .width = width,
+                         .mean = {{0.485F, 0.456F, 0.406F}},
+                         .std = {{0.229F, 0.224F, 0.225F}},
+                         .type = PixelType::kFloat32};
+    std::vector<float> planes(3 * width), interleaved(3 * width);
+    PixelWriter(options).WriteLine(pixels.data(), 0, reinterpret_cast<std::byte*>(planes.data()));
+    options.layout = PixelLayout::kNhwc;
+    PixelWriter(options).WriteLine(pixels.data(), 0,
+                                   reinterpret_cast<std::byte*>(interleaved.data()));
+    for (int64_t x = 0; x < width; ++x) {
+      for (int64_t c = 0; c < 3; ++c) {
+        ASSERT_EQ(planes[c * width + x], interleaved[x * 3 + c]) << width << " " << x << " " << c;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hearth::image

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <tuple>
 
 namespace hearth::image {
 namespace {
@@ -96,6 +97,69 @@ TEST(Reduce, KeepsThePartOfTheImage) {
   EXPECT_DOUBLE_EQ(reduced.begin, 0.25);
   EXPECT_DOUBLE_EQ(reduced.step, 0.75);
   EXPECT_EQ(Reduce({0, 45, 0, 1}, 8, 6).high, 6);
+}
+
+// Whatever the sizes, no output pixel is outside the image.
+TEST(Place, InTheCenterStaysInTheImage) {
+  ImageOptions options;
+  options.crop = CropMode::kCenter;
+  for (const int64_t out : {1, 7, 224, 500}) {
+    options.height = out;
+    options.width = 224;
+    for (const int64_t height : {1, 2, 223, 224, 1000, 65500}) {
+      for (const int64_t width : {1, 3, 224, 257, 65500}) {
+        const Placement placement = Place(options, height, width, 0);
+        for (const auto& [axis, size, count] :
+             {std::tuple{placement.rows, height, options.height},
+              std::tuple{placement.columns, width, options.width}}) {
+          const double end = axis.begin + static_cast<double>(count) * axis.step;
+          ASSERT_EQ(axis.high - axis.low, size);
+          ASSERT_GE(axis.begin, 0) << height << " x " << width << " to " << out;
+          ASSERT_LE(end, static_cast<double>(size) * (1 + 1e-9)) << height << " x " << width;
+        }
+      }
+    }
+  }
+}
+
+TEST(Place, AtRandomStaysInImagesOfAnyShape) {
+  for (const int64_t height : {1, 2, 3, 10, 65500}) {
+    for (const int64_t width : {1, 2, 5, 1000}) {
+      for (uint64_t seed = 0; seed < 50; ++seed) {
+        const Box box = BoxOf(Place({}, height, width, seed));
+        ASSERT_GE(box.top, 0);
+        ASSERT_GE(box.left, 0);
+        ASSERT_GE(box.height, 1);
+        ASSERT_GE(box.width, 1);
+        ASSERT_LE(box.top + box.height, height) << height << " x " << width << ", seed " << seed;
+        ASSERT_LE(box.left + box.width, width) << height << " x " << width << ", seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(Place, WithoutFlipsNoImageIsMirrored) {
+  ImageOptions options;
+  options.flip = false;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    ASSERT_FALSE(Place(options, 300, 400, seed).mirrored);
+  }
+}
+
+TEST(Reduce, StaysInTheReducedImage) {
+  for (const int64_t factor : {1, 2, 4, 8}) {
+    for (int64_t size = 1; size < 40; ++size) {
+      const int64_t reduced_size = (size + factor - 1) / factor;
+      for (int64_t low = 0; low < size; ++low) {
+        const AxisPlacement reduced = Reduce({low, size, 0, 1}, factor, reduced_size);
+        ASSERT_GE(reduced.low, 0);
+        ASSERT_LT(reduced.low, reduced.high) << low << " of " << size << " by " << factor;
+        ASSERT_LE(reduced.high, reduced_size);
+        ASSERT_GE(reduced.begin, 0);
+        ASSERT_LT(reduced.begin, 1);
+      }
+    }
+  }
 }
 
 }  // namespace

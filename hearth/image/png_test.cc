@@ -127,5 +127,85 @@ TEST(DecodePng, RejectsAHugeImageBeforeAllocating) {
             "PNG image of 16386 x 16386 pixels is larger than the limit of 67108864 pixels");
 }
 
+// A file with these chunks before the pixels, whose rows begin with their filter's number.
+std::string PngOf(uint32_t width, uint32_t height, char depth, char color,
+                  const std::string& chunks, const std::string& rows, char interlaced = 0) {
+  std::string header;
+  AppendBigEndian(width, &header);
+  AppendBigEndian(height, &header);
+  header += {depth, color, 0, 0, interlaced};
+  return "\x89PNG\r\n\x1a\n" + Chunk("IHDR", header) + chunks + Chunk("IDAT", Deflated(rows)) +
+         Chunk("IEND", "");
+}
+
+TEST(DecodePng, KeepsTheUpperByteOf16Bits) {
+  const std::string rows("\0\x12\xff\xff\0\0\xff", 7);  // 0x12ff, 0xff00, 0x00ff
+  const std::string gray = PngOf(3, 1, 16, 0, "", rows);
+  EXPECT_THAT(DecodePng(gray, ColorMode::kUnchanged).pixels, ElementsAre(0x12, 0xff, 0x00));
+  EXPECT_EQ(DecodePng(gray, ColorMode::kUnchanged).channels, 1);
+}
+
+TEST(DecodePng, ExpandsSamplesOfLessThanAByte) {
+  // 1 0 1 1 and 0 1 2 3 from the most significant bit.
+  EXPECT_THAT(DecodePng(PngOf(4, 1, 1, 0, "", std::string("\0\xb0", 2)), ColorMode::kGray).pixels,
+              ElementsAre(255, 0, 255, 255));
+  EXPECT_THAT(DecodePng(PngOf(4, 1, 2, 0, "", std::string("\0\x1b", 2)), ColorMode::kGray).pixels,
+              ElementsAre(0, 85, 170, 255));
+}
+
+TEST(DecodePng, ExpandsAPaletteWithItsTransparency) {
+  const std::string palette = Chunk("PLTE", "\x0a\x14\x1e\x28\x32\x3c");  // red, green, blue
+  const std::string rows("\0\1\0", 3);
+  const std::string opaque = PngOf(2, 1, 8, 3, palette, rows);
+  EXPECT_THAT(DecodePng(opaque, ColorMode::kUnchanged).pixels, ElementsAre(60, 50, 40, 30, 20, 10));
+  const std::string clear = PngOf(2, 1, 8, 3, palette + Chunk("tRNS", "\x80"), rows);
+  EXPECT_THAT(DecodePng(clear, ColorMode::kUnchanged).pixels,
+              ElementsAre(60, 50, 40, 255, 30, 20, 10, 128));
+  EXPECT_THAT(DecodePng(clear, ColorMode::kColor).pixels, ElementsAre(60, 50, 40, 30, 20, 10));
+  Image red_first;
+  DecodePng(opaque, ColorMode::kColor, true, &red_first);
+  EXPECT_THAT(red_first.pixels, ElementsAre(40, 50, 60, 10, 20, 30));
+}
+
+TEST(DecodePng, RejectsAPaletteFileWithoutItsPalette) {
+  EXPECT_THAT(PngError(PngOf(2, 1, 8, 3, "", std::string("\0\1\0", 3))), HasSubstr("PNG image of"));
+}
+
+TEST(DecodePng, RejectsInvalidHeaders) {
+  const std::string rows("\0\0", 2);
+  EXPECT_EQ(PngError(PngOf(1, 1, 8, 0, "", rows)), "");
+  for (const std::string& bytes :
+       {PngOf(0, 1, 8, 0, "", rows), PngOf(1, 0, 8, 0, "", rows), PngOf(1, 1, 3, 0, "", rows),
+        PngOf(1, 1, 8, 5, "", rows), PngOf(1, 1, 8, 0, "", rows, 2),
+        PngOf(uint32_t{1} << 31, 1, 8, 0, "", rows)}) {
+    EXPECT_THAT(PngError(bytes), HasSubstr(fmt::format("PNG image of {} bytes", bytes.size())));
+  }
+}
+
+TEST(DecodePng, RejectsFewerRowsThanTheHeaderHas) {
+  EXPECT_THAT(PngError(PngOf(2, 2, 8, 0, "", std::string("\0\1\2", 3))),
+              HasSubstr("PNG image of 2 x 2 pixels: "));
+  EXPECT_THAT(PngError(PngOf(2, 1, 8, 0, "", std::string("\x9\1\2", 3))),
+              HasSubstr("PNG image of 1 x 2 pixels: "))
+      << "an unknown filter";
+}
+
+TEST(DecodePng, RejectsEveryTruncation) {
+  const std::string whole = EncodePng(GradientImage(3, 3, 3));
+  ASSERT_EQ(PngError(whole), "");
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_NE(PngError(std::string_view(whole).substr(0, size)), "") << size;
+  }
+}
+
+TEST(DecodePng, ReusedMemoryHasNothingOfTheImageBefore) {
+  Image image;
+  DecodePng(EncodePng(GradientImage(9, 9, 3)), ColorMode::kColor, false, &image);
+  const Image small = GradientImage(2, 3, 1);
+  DecodePng(EncodePng(small), ColorMode::kUnchanged, false, &image);
+  EXPECT_EQ(image.pixels, small.pixels);
+  EXPECT_EQ(image.channels, 1);
+}
+
 }  // namespace
 }  // namespace hearth::image

@@ -131,5 +131,60 @@ TEST(BlendLines, ComputesTheWeightedSumsExactly) {
   }
 }
 
+TEST(ResampleTable, UniformLinesKeepTheirLevel) {
+  ResampleTable table;
+  for (const auto& [size, out] :
+       {std::pair<int64_t, int64_t>{1, 16384}, {2, 9}, {9, 2}, {4000, 3}}) {
+    table.Build(Whole(size, out), out, kColumnGroup, false);
+    for (const int level : {0, 1, 127, 254, 255}) {
+      std::vector<uint8_t> line(size * 3 + LinePadding(table), static_cast<uint8_t>(level));
+      std::vector<uint32_t> pixels(out);
+      ResampleLine(line.data(), table, pixels.data());
+      const auto expected = static_cast<uint32_t>(level * 0x010101);
+      EXPECT_TRUE(std::all_of(pixels.begin(), pixels.end(),
+                              [&](uint32_t pixel) { return pixel == expected; }))
+          << size << " to " << out << ", level " << level;
+    }
+  }
+}
+
+TEST(ResampleTable, WeightsAreNotNegativeAndInTheirPart) {
+  ResampleTable table;
+  for (const bool mirrored : {false, true}) {
+    for (const AxisPlacement& axis : {AxisPlacement{5, 6, 0, 0.01},
+                                      {0, 3, 0.5, 0.01},
+                                      {10, 1000, 0.25, 7.5},
+                                      {0, 65500, 0, 500}}) {
+      table.Build(axis, 100, kColumnGroup, mirrored);
+      EXPECT_EQ(table.count(), 100);
+      EXPECT_EQ(table.taps() % kColumnGroup, 0);
+      EXPECT_GE(table.low(), axis.low);
+      EXPECT_LE(table.high(), axis.high);
+      for (int64_t i = 0; i < 100; ++i) {
+        ASSERT_GE(table.first(i), 0);
+        for (int64_t k = 0; k < table.taps(); ++k) {
+          ASSERT_GE(table.weights(i)[k], 0);
+          if (table.weights(i)[k] > 0) {
+            ASSERT_LT(table.low() + table.first(i) + k, axis.high) << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ResampleTable, BuildReplacesALargerTable) {
+  ResampleTable reused, fresh;
+  reused.Build(Whole(5000, 10), 10, kColumnGroup, true);
+  reused.Build(Whole(7, 3), 3, kRowGroup, false);
+  fresh.Build(Whole(7, 3), 3, kRowGroup, false);
+  ASSERT_EQ(reused.count(), 3);
+  ASSERT_EQ(reused.taps(), fresh.taps());
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(reused.first(i), fresh.first(i));
+    EXPECT_TRUE(std::equal(reused.weights(i), reused.weights(i) + reused.taps(), fresh.weights(i)));
+  }
+}
+
 }  // namespace
 }  // namespace hearth::image

@@ -46,5 +46,41 @@ TEST(Resize, RejectsEmptyImagesAndSizes) {
   EXPECT_THROW(Resize(GradientImage(2, 2, 1), int64_t{1} << 40, int64_t{1} << 40), Error);
 }
 
+TEST(Resize, UniformImagesKeepTheirLevel) {
+  for (const int level : {0, 1, 127, 254, 255}) {
+    for (const auto& [height, width] :
+         {std::pair<int64_t, int64_t>{1, 1}, {1, 50}, {50, 1}, {7, 3}}) {
+      const Image image{3, 5, 1, std::vector<uint8_t>(15, static_cast<uint8_t>(level))};
+      const Image out = Resize(image, height, width);
+      EXPECT_EQ(out.pixels, std::vector<uint8_t>(height * width, static_cast<uint8_t>(level)))
+          << level << " in " << height << " x " << width;
+    }
+  }
+}
+
+TEST(Resize, OnePixelBecomesEveryPixel) {
+  const Image out = Resize({1, 1, 4, {1, 2, 3, 4}}, 2, 3);
+  EXPECT_EQ(out.channels, 4);
+  for (size_t i = 0; i < out.pixels.size(); ++i) EXPECT_EQ(out.pixels[i], i % 4 + 1);
+}
+
+TEST(Resize, NamesTheSizeThatItRejects) {
+  for (const auto& [height, width] : {std::pair<int64_t, int64_t>{0, 1},
+                                      {1, 0},
+                                      {-1, 1},
+                                      {INT64_MAX, INT64_MAX},
+                                      {kMaxImagePixels + 1, 1},
+                                      {1, kMaxImagePixels + 1}}) {
+    try {
+      Resize(GradientImage(2, 2, 1), height, width);
+      ADD_FAILURE() << height << " x " << width;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_EQ(error.message(),
+                fmt::format("an image cannot be resized to {} x {} pixels", height, width));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hearth::image

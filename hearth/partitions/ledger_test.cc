@@ -194,5 +194,120 @@ TEST_F(LedgerTest, EventWithoutAFieldIsAnErrorThatNamesIt) {
   EXPECT_EQ(CodeOf([&] { ledger_.Note(0, Json::array()); }), ErrorCode::kInvalidArgument);
 }
 
+TEST_F(LedgerTest, WaitingAttemptsGetTheirTurnInOrderOfArrival) {
+  Claim(0, 1);
+  Claim(2, 7);
+  Claim(1, 5);
+  const auto second = End(0, 1, "broken", 10);
+  ASSERT_THAT(AnswersIn(second), ElementsAre("begin"));
+  EXPECT_EQ(second[0].at("to"), 2);
+  const auto third = End(2, 7, "broken", 30);
+  ASSERT_THAT(AnswersIn(third), ElementsAre("begin"));
+  EXPECT_EQ(third[0].at("to"), 1);
+  EXPECT_EQ(third[0].at("rows"), 30);
+  EXPECT_EQ(third[0].at("batches"), 3);
+}
+
+TEST_F(LedgerTest, EachWaitingAttemptIsNotifiedOfTheEnd) {
+  Claim(0, 1);
+  Claim(1, 5);
+  Claim(2, 7);
+  const auto answers = End(0, 1, "terminated", 10);
+  EXPECT_THAT(AnswersIn(answers), ElementsAre("terminated", "terminated"));
+  EXPECT_EQ(answers[0].at("to"), 1);
+  EXPECT_EQ(answers[1].at("to"), 2);
+  EXPECT_THAT(AnswersIn(Claim(3, 1)), ElementsAre("terminated"));
+}
+
+TEST_F(LedgerTest, ADoubledEndChangesNothing) {
+  Claim(0, 1);
+  End(0, 1, "taken", 20);
+  EXPECT_THAT(End(0, 1, "broken", 0), IsEmpty());
+  SafeAt(0, 1);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+}
+
+TEST_F(LedgerTest, PartitionsDoNotWaitForEachOther) {
+  EXPECT_THAT(AnswersIn(Claim(0, 1, 3)), ElementsAre("begin"));
+  EXPECT_THAT(AnswersIn(Claim(0, 2, 4)), ElementsAre("begin"));
+  EXPECT_THAT(ledger_.Unfinished("f"), ElementsAre(3, 4));
+}
+
+TEST_F(LedgerTest, JobsOfDifferentNamesDoNotMix) {
+  ledger_.Open("g");
+  Claim(0, 1);
+  EXPECT_THAT(AnswersIn(Claim(1, 1, 3, "g")), ElementsAre("begin"));
+  Rows(0, 3, 10);
+  EXPECT_EQ(ledger_.Taken("g"), 0);
+  ledger_.Close("g");
+  EXPECT_THAT(ledger_.Unfinished("f"), ElementsAre(3));
+  EXPECT_THAT(ledger_.Unfinished("g"), IsEmpty());
+}
+
+TEST_F(LedgerTest, AReopenedJobHasNoPartitions) {
+  Claim(0, 1);
+  Rows(0, 3, 20);
+  End(0, 1, "taken", 20);
+  SafeAt(0, 1);
+  ledger_.Close("f");
+  ledger_.Open("f");
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  EXPECT_EQ(ledger_.Taken("f"), 0);
+  const auto again = Claim(0, 1);
+  EXPECT_EQ(again.at(0).at("rows"), 0);
+  EXPECT_EQ(again.at(0).at("whole"), false);
+}
+
+TEST_F(LedgerTest, ACommitOfAnotherNodesAttemptDoesNotCount) {
+  Claim(0, 1);
+  End(0, 1, "taken", 20);
+  SafeAt(1, 1);
+  SafeAt(0, 2);
+  SafeAt(0, 1, 99);
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  SafeAt(0, 1);
+  SafeAt(0, 1);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+}
+
+TEST_F(LedgerTest, APartitionWithoutRowsIsSafeAtItsEnd) {
+  Claim(0, 1);
+  End(0, 1, "taken", 0);
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+}
+
+TEST_F(LedgerTest, ASafePartitionStaysSafeWhenItIsSentAgain) {
+  Claim(0, 1);
+  End(0, 1, "taken", 20);
+  SafeAt(0, 1);
+  for (const char* state : {"broken", "terminated"}) {
+    ledger_.Restart();
+    Claim(1, 4);
+    EXPECT_THAT(Claim(2, 6), IsEmpty()) << "attempts before the restart no longer own it";
+    End(1, 4, state, 20);
+    EXPECT_THAT(ledger_.Safe("f"), ElementsAre(3));
+  }
+}
+
+TEST_F(LedgerTest, RestartForgetsWaitingAttempts) {
+  Claim(0, 1);
+  Claim(1, 5);
+  ledger_.Restart();
+  EXPECT_THAT(ledger_.Unfinished("f"), IsEmpty());
+  EXPECT_THAT(End(0, 1, "broken", 10), IsEmpty()) << "from a node that is gone";
+  const auto again = Claim(0, 1);
+  ASSERT_THAT(AnswersIn(again), ElementsAre("begin"));
+  EXPECT_THAT(End(0, 1, "taken", 20), IsEmpty()) << "no attempt waits";
+}
+
+TEST_F(LedgerTest, UnknownEventsAndPartitionsAreIgnored) {
+  EXPECT_THAT(ledger_.Note(0, {{"event", "of a later version"}, {"feed", "f"}}), IsEmpty());
+  EXPECT_THAT(End(0, 1, "taken", 20), IsEmpty());
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  EXPECT_THAT(ledger_.Safe("unknown"), IsEmpty());
+  EXPECT_THAT(ledger_.Unfinished("unknown"), IsEmpty());
+  EXPECT_EQ(ledger_.Taken("unknown"), 0);
+}
+
 }  // namespace
 }  // namespace hearth::partitions

@@ -149,5 +149,41 @@ TEST(RowCountEvents, RowsAreReportedPeriodicallyAndAtThePartitionsEnd) {
   EXPECT_EQ(driver.all("rows").back().at("rows"), 1000);
 }
 
+TEST_F(RowCountTest, ACommitCountsOnlyRowsTakenBefore) {
+  OfFeed first(1, 1);
+  Claim(0, first);
+  Node(0).Commit(1000);
+  Node(0).Take(first, 10);
+  Node(0).Complete(first);
+  End(0, first, "taken");
+  EXPECT_THAT(ledger_.Safe("f"), IsEmpty());
+  Node(0).Commit();
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(1));
+}
+
+TEST_F(RowCountTest, APartitionWithoutRowsNeedsNoCommit) {
+  OfFeed empty(1, 1);
+  Claim(0, empty);
+  Node(0).Complete(empty);
+  End(0, empty, "taken");
+  EXPECT_THAT(ledger_.Safe("f"), ElementsAre(1));
+}
+
+TEST(RowCountEvents, SafePartitionsOfOneCommitAreOneEvent) {
+  RecordedMessages driver;
+  RowCount count(driver.send());
+  OfFeed first(1, 4), second(2, 5);
+  for (OfFeed* each : {&first, &second}) {
+    count.Take(*each, 3);
+    count.Complete(*each);
+  }
+  EXPECT_TRUE(driver.all("safe").empty());
+  count.Commit();
+  count.Commit();
+  const auto events = driver.all("safe");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].at("partitions"), Json::parse("[[1, 4], [2, 5]]"));
+}
+
 }  // namespace
 }  // namespace hearth::partitions

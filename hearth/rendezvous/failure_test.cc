@@ -56,5 +56,42 @@ TEST(Failure, OfAnotherRankIsAborted) {
   }
 }
 
+TEST(Failure, MissingFieldsKeepTheirDefaults) {
+  const Failure failure = Failure::FromJson(Json::object());
+  EXPECT_EQ(failure.ToJson(), Failure{}.ToJson());
+  EXPECT_EQ(failure.rank, -1);
+  EXPECT_EQ(failure.code, ErrorCode::kInternal);
+  EXPECT_EQ(Failure::FromJson({{"code", "of a later version"}}).code, ErrorCode::kInternal);
+}
+
+TEST(Failure, AFieldOfAnotherTypeIsJsonsError) {
+  for (const Json& json : std::vector<Json>{{{"rank", "one"}},
+                                            {{"host", 7}},
+                                            {{"code", 7}},
+                                            {{"message", nullptr}},
+                                            {{"lost", "yes"}},
+                                            {{"iteration", Json::array()}}}) {
+    EXPECT_THROW(Failure::FromJson(json), Json::exception) << json;
+  }
+}
+
+TEST(Failure, AShortenedTextKeepsBothEndsAndCountsTheRest) {
+  std::string text = "begin" + std::string(100'000, 'x') + "end";
+  const std::string kept = Shortened(text);
+  EXPECT_TRUE(kept.starts_with("beginx"));
+  EXPECT_TRUE(kept.ends_with("xend"));
+  const size_t omitted = text.size() - kMaxFailureText;
+  EXPECT_NE(kept.find(fmt::format("[... {} bytes omitted ...]", omitted)), std::string::npos);
+  EXPECT_EQ(Failure{.message = text}.ToJson().at("message"), kept);
+  // Bytes that are no characters do not make it longer.
+  EXPECT_LT(Shortened(std::string(100'000, '\x80')).size(), kMaxFailureText + 100);
+}
+
+TEST(Failure, IsTheReportOfARankOnlyIfThatRankReportedIt) {
+  EXPECT_TRUE((Failure{.rank = 2}.IsReportOf(2)));
+  EXPECT_FALSE((Failure{.rank = 2}.IsReportOf(1)));
+  EXPECT_FALSE((Failure{.rank = 2, .lost = true}.IsReportOf(2))) << "others noticed it";
+}
+
 }  // namespace
 }  // namespace hearth::rendezvous

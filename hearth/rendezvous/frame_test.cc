@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/base/error.h"
+#include "hearth/base/testing/error_testing.h"
 
 namespace hearth::rendezvous {
 namespace {
@@ -123,6 +123,39 @@ TEST(Frame, InvalidUtf8IsReplaced) {
   FrameReader reader;
   reader.Append(EncodeMessage({{"path", "caf\xe9"}}));
   EXPECT_EQ(reader.Next()->at("path"), "caf\xef\xbf\xbd");
+}
+
+TEST(Frame, ReportsHowManyBytesOfALengthAreMissing) {
+  FrameReader reader;
+  const std::string frame = EncodeU32(2) + "{}";
+  for (size_t at = 0; at < 4; ++at) {
+    EXPECT_EQ(reader.missing(), 4 - at);
+    reader.Append(frame.substr(at, 1));
+    EXPECT_FALSE(reader.Next());
+  }
+  EXPECT_EQ(reader.missing(), 2u);
+  reader.Append("{");
+  EXPECT_EQ(reader.missing(), 1u);
+  reader.Append("}");
+  EXPECT_EQ(reader.Next(), Json::object());
+  EXPECT_EQ(reader.missing(), 4u);
+}
+
+TEST(Frame, NumbersKeepAllTheirBits) {
+  const Json message = {{"u", UINT64_MAX}, {"i", INT64_MIN}, {"f", 0.1}};
+  FrameReader reader;
+  reader.Append(EncodeMessage(message));
+  EXPECT_EQ(reader.Next(), message);
+}
+
+TEST(Frame, ErrorsCountTheMessagesBytes) {
+  for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
+           {"[1, 2]", "a control message of 6 bytes is not a JSON object"},
+           {"", "a control message of 0 bytes is not a JSON object"}}) {
+    FrameReader reader;
+    reader.Append(EncodeU32(static_cast<uint32_t>(text.size())) + text);
+    EXPECT_EQ(Thrown([&] { reader.Next(); }).message(), part);
+  }
 }
 
 }  // namespace

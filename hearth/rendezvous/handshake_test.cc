@@ -182,5 +182,87 @@ TEST(Credentials, ErrorsDoNotContainTheToken) {
   EXPECT_THAT(error.message(), testing::Not(HasSubstr("5ec2e7")));
 }
 
+// A server that answers a claim with this verdict; the client's error.
+std::string ErrorOfVerdict(Verdict verdict, const std::string& other_claim = "") {
+  auto pair = Connection::Pair();
+  Connection& local = pair.first;
+  Connection& remote = pair.second;
+  const Credentials credentials(kToken, "control");
+  Thread server("server", [&] {
+    const std::string hello = MakeHello(RandomBytes(32));
+    remote.Write(hello, Soon());
+    std::string claim(kClaimBytes, '\0');
+    remote.Read(claim.data(), claim.size(), Soon());
+    if (!other_claim.empty()) claim = other_claim;
+    remote.Write(MakeVerdict(credentials, hello, claim, verdict, 9), Soon());
+  });
+  const Error error = Thrown([&] { OfferHandshake(local, credentials, kRank1, Soon()); });
+  EXPECT_EQ(error.code(), ErrorCode::kPermissionDenied);
+  server.Join();
+  return error.message();
+}
+
+TEST(Handshake, EachRejectionHasItsReason) {
+  EXPECT_THAT(ErrorOfVerdict(Verdict::kRankTaken),
+              HasSubstr("rejected rank 1: that rank has already joined"));
+  EXPECT_THAT(ErrorOfVerdict(Verdict::kUnknownRank),
+              HasSubstr("rejected rank 1: there is no such rank"));
+  EXPECT_THAT(ErrorOfVerdict(Verdict::kOtherGeneration),
+              HasSubstr("rejected rank 1 of generation 3: it serves generation 9"));
+  EXPECT_THAT(ErrorOfVerdict(static_cast<Verdict>(77)),
+              HasSubstr("rejected rank 1 for an unknown reason"));
+}
+
+TEST(Handshake, AVerdictOnAnotherClaimIsNoProof) {
+  const Credentials credentials(kToken, "control");
+  const std::string claim =
+      MakeClaim(credentials, MakeHello(RandomBytes(32)), RandomBytes(32), kRank1);
+  EXPECT_THAT(ErrorOfVerdict(Verdict::kAccepted, claim), HasSubstr("failed to authenticate"));
+}
+
+TEST(Handshake, AClaimOfAnotherLengthIsNoHandshake) {
+  const Credentials credentials(kToken, "control");
+  const std::string hello = MakeHello(RandomBytes(32));
+  const std::string claim = MakeClaim(credentials, hello, RandomBytes(32), kRank1);
+  ASSERT_EQ(claim.size(), kClaimBytes);
+  ASSERT_EQ(hello.size(), kHelloBytes);
+  for (const std::string& other :
+       {std::string(), claim.substr(1), claim.substr(0, 79), claim + "x"}) {
+    EXPECT_EQ(CodeOf([&] { CheckClaim(credentials, hello, other); }), ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(Handshake, KeepsTheLargestGenerationAndRank) {
+  const Credentials credentials(kToken, "control");
+  const std::string hello = MakeHello(RandomBytes(32));
+  const Identity largest = {.generation = UINT32_MAX, .rank = UINT32_MAX - 1};
+  const Identity got =
+      CheckClaim(credentials, hello, MakeClaim(credentials, hello, RandomBytes(32), largest));
+  EXPECT_EQ(got.generation, UINT32_MAX);
+  EXPECT_EQ(got.rank, UINT32_MAX - 1);
+}
+
+TEST(Credentials, ProofsDependOnSideServiceAndTranscript) {
+  const Credentials control(kToken, "control");
+  const std::string proof = control.Prove("client", "text");
+  EXPECT_EQ(Credentials(kToken, "control").Prove("client", "text"), proof);
+  EXPECT_NE(control.Prove("server", "text"), proof);
+  EXPECT_NE(control.Prove("client", "texts"), proof);
+  EXPECT_NE(Credentials(kToken, "feed").Prove("client", "text"), proof);
+  EXPECT_NE(Credentials(std::string(64, '6'), "control").Prove("client", "text"), proof);
+  // What one part has at its end, the next one cannot have at its start.
+  EXPECT_NE(Credentials(kToken, "controlt").Prove("client", "ext"), proof);
+}
+
+TEST(Credentials, RejectsTokensThatAreNotHex) {
+  for (const std::string& token : {std::string(63, 'a'), std::string(65, 'a'), std::string(64, 'g'),
+                                   std::string(62, 'a') + "0x", std::string()}) {
+    const Error error = Thrown([&] { Credentials(token, "control"); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << token.size();
+    if (token.empty()) continue;
+    EXPECT_THAT(error.message(), testing::Not(HasSubstr(token)));
+  }
+}
+
 }  // namespace
 }  // namespace hearth::rendezvous

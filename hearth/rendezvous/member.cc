@@ -123,7 +123,7 @@ void Member::Done(const Json& value) {
   }
   try {
     Send({{"type", "done"}, {"value", value}});
-  } catch (const Error& error) {  // too large; the rank is done all the same
+  } catch (const Error& error) {  // too large; the rank still counts as done
     log::Warning("rank {} is done, but its result cannot be sent: {}", options_.rank,
                  error.message());
     Send({{"type", "done"}, {"value", nullptr}});

@@ -61,5 +61,25 @@ TEST(StepTracker, DropsTheLeastRecentlyUsedGroup) {
   EXPECT_EQ(tracker.RanksBehind("old", 1), (std::vector{1}));
 }
 
+TEST(StepTracker, AcceptsTheLargestGroupAndTheLongestName) {
+  StepTracker tracker;
+  const std::string name(StepTracker::kMaxNameBytes, 'g');
+  tracker.Record({name, StepTracker::kMaxRanks - 1, StepTracker::kMaxRanks, 0});
+  const std::vector<int> behind = tracker.RanksBehind(name, 0);
+  EXPECT_EQ(behind.size(), static_cast<size_t>(StepTracker::kMaxRanks) - 1);
+  EXPECT_EQ(behind.back(), StepTracker::kMaxRanks - 2);
+}
+
+TEST(StepTracker, ARefusedReportChangesNothing) {
+  StepTracker tracker;
+  tracker.Record({"g", 0, 2, 5});
+  for (const GroupStep& each : std::vector<GroupStep>{{"g", 1, 3, 9}, {"g", 2, 2, 9}}) {
+    EXPECT_EQ(CodeOf([&] { tracker.Record(each); }), ErrorCode::kInvalidArgument);
+  }
+  EXPECT_EQ(tracker.RanksBehind("g", 5), (std::vector{1}));
+  EXPECT_THROW(tracker.Record({"new", 2, 2, 0}), Error);
+  EXPECT_TRUE(tracker.RanksBehind("new", 0).empty());
+}
+
 }  // namespace
 }  // namespace hearth::rendezvous

@@ -16,7 +16,8 @@ typedef struct hearth_ring hearth_ring;
 /* Takes over both inherited descriptors. Null on failure: see hearth_ring_error(NULL). */
 hearth_ring* hearth_ring_open(int memory_fd, int signal_fd);
 
-/* Copies a record batch into the ring; the caller keeps the structs and releases them. */
+/* Copies a record batch into the ring; the caller keeps the structs and releases them. Waits at
+   most timeout_s for space. */
 int hearth_ring_write_arrow(hearth_ring* ring, const struct ArrowSchema* schema,
                             const struct ArrowArray* array, double timeout_s);
 /* A mark between rows, as at the end of a partition. */

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "hearth/base/error.h"
 #include "hearth/base/testing/error_testing.h"
 
 namespace hearth::storage {
@@ -106,6 +105,74 @@ TEST(WithoutToken, MasksTokensInTextsAndUrls) {
   EXPECT_EQ(WithoutToken("at http://h/a?delegation=abc&op=x, abc", "abc"),
             "at http://h/a?delegation=***&op=x, ***");
   EXPECT_EQ(WithoutToken("delegation=other", ""), "delegation=***");
+}
+
+TEST(TokenIn, RejectsDamagedProtobuf) {
+  const auto member = [](int number, const std::string& value) {
+    return static_cast<char>(number << 3 | 2) + Text(value);
+  };
+  const std::string token =
+      member(1, "a") + member(2, "pw") + member(3, kKind) + member(4, "ha-hdfs:one");
+  const std::string entry = member(1, member(1, "alias") + member(2, token));
+  const std::string whole = std::string("HDTS\1", 5) + Text(entry);
+  ASSERT_EQ(TokenIn(whole, {"one"}), kOfA);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_EQ(CodeOf([&] { TokenIn(whole.substr(0, size), {"one"}); }), ErrorCode::kDataLoss)
+        << size;
+  }
+  // A length beyond the end, a number without an end, a type that protobuf does not have.
+  for (const std::string& body :
+       {std::string("\x0a\x7f"), std::string("\x08") + std::string(11, '\x80'),
+        std::string("\x0f\1")}) {
+    EXPECT_EQ(CodeOf([&] { TokenIn(std::string("HDTS\1", 5) + Text(body), {"one"}); }),
+              ErrorCode::kDataLoss);
+  }
+  EXPECT_EQ(CodeOf([&] { TokenIn("HDTS\2" + whole.substr(5), {"one"}); }), ErrorCode::kDataLoss);
+}
+
+TEST(TokenIn, RejectsNegativeLengths) {
+  for (const char* length : {"\xff", "\x87\1", "\x80\1"}) {
+    EXPECT_EQ(CodeOf([&] { TokenIn(std::string("HDTS\0\1", 6) + length + "rest", {"one"}); }),
+              ErrorCode::kDataLoss);
+  }
+}
+
+TEST(TokenFor, NamesTheFileThatItCannotUse) {
+  setenv("HADOOP_TOKEN_FILE_LOCATION", "/nowhere/tokens", 1);
+  const Error error = Thrown([] { TokenFor("127.0.0.1:8020", HadoopConf()); });
+  unsetenv("HADOOP_TOKEN_FILE_LOCATION");
+  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  EXPECT_THAT(error.message(), ::testing::HasSubstr("HADOOP_TOKEN_FILE_LOCATION=/nowhere/tokens"));
+  EXPECT_EQ(TokenFor("127.0.0.1:8020", HadoopConf()), "") << "no file";
+}
+
+TEST(CurrentTokenTest, IsReplacedByAnotherTokenOnly) {
+  CurrentToken fixed("old");
+  EXPECT_FALSE(fixed.Replace("old"));
+  EXPECT_EQ(fixed.Get(), "old");
+
+  std::string newest = "old";
+  int searches = 0;
+  CurrentToken current("old", [&] {
+    ++searches;
+    return newest;
+  });
+  EXPECT_FALSE(current.Replace("old")) << "the file has the refused token still";
+  newest = "";
+  EXPECT_FALSE(current.Replace("old")) << "the file has none";
+  EXPECT_EQ(current.Get(), "old");
+  newest = "new";
+  EXPECT_TRUE(current.Replace("old"));
+  EXPECT_EQ(current.Get(), "new");
+  EXPECT_EQ(searches, 3);
+  EXPECT_TRUE(current.Replace("old")) << "another thread's request had the old one";
+  EXPECT_EQ(searches, 3) << "no search for a token that is already there";
+}
+
+TEST(CurrentTokenTest, AFailedSearchKeepsTheToken) {
+  CurrentToken current("old", []() -> std::string { Throw(ErrorCode::kDataLoss, "damaged"); });
+  EXPECT_FALSE(current.Replace("old"));
+  EXPECT_EQ(current.Get(), "old");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "hearth/storage/local_files.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "hearth/base/testing/error_testing.h"
@@ -94,6 +96,62 @@ TEST_F(LocalFilesTest, ACommitWhoseFolderIsGoneFails) {
 TEST_F(LocalFilesTest, AcceptsFileUris) {
   files_.Append("file://" + Path("a b"), "1");
   EXPECT_EQ(files_.ReadAll("file:" + Path("a b")), "1");
+}
+
+TEST_F(LocalFilesTest, AFailedWriteKeepsTheOldFile) {
+  files_.Append(Path("a"), "old");
+  {
+    const auto file = files_.Create(Path("a"));
+    file->Append("new");
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1 << 20, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const Error error = Thrown([&] { file->Append(std::string(2 << 20, 'x')); });
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+    EXPECT_THAT(error.message(), HasSubstr(Path("a")));
+  }
+  EXPECT_EQ(files_.ReadAll(Path("a")), "old");
+  EXPECT_THAT(Names(), ElementsAre("a"));
+}
+
+TEST_F(LocalFilesTest, APartThatIsAFileIsReported) {
+  files_.Append(Path("file"), "bytes");
+  const std::string below = Path("file/a");
+  EXPECT_FALSE(files_.Stat(below));
+  for (const auto& use : std::initializer_list<std::function<void()>>{
+           [&] { files_.Open(below); }, [&] { files_.Create(below); },
+           [&] { files_.Append(below, "x"); }, [&] { files_.MakeFolders(below); },
+           [&] { files_.List(below); }, [&] { files_.Rename(Path("file"), below); }}) {
+    EXPECT_THAT(Thrown(use).message(), HasSubstr(Path("file")));
+  }
+  EXPECT_EQ(files_.ReadAll(Path("file")), "bytes");
+}
+
+TEST_F(LocalFilesTest, ReadsAtTheEndAreShort) {
+  files_.Append(Path("a"), "bytes");
+  const auto file = files_.Open(Path("a"));
+  char data[9];
+  EXPECT_EQ(file->ReadAt(3, data, sizeof data), 2u);
+  EXPECT_EQ(file->ReadAt(5, data, sizeof data), 0u);
+  EXPECT_EQ(file->ReadAt(1000, data, sizeof data), 0u);
+  EXPECT_EQ(file->ReadAt(0, data, 0), 0u);
+  EXPECT_EQ(file->size(), 5u);
+}
+
+TEST_F(LocalFilesTest, TwoWritersOfOneNameDoNotMix) {
+  const auto first = files_.Create(Path("a"));
+  const auto second = files_.Create(Path("a"));
+  first->Append("first ");
+  second->Append("second");
+  first->Append("writer");
+  first->Commit();
+  EXPECT_EQ(files_.ReadAll(Path("a")), "first writer");
+  second->Commit();
+  EXPECT_EQ(files_.ReadAll(Path("a")), "second");
+  EXPECT_THAT(Names(), ElementsAre("a"));
 }
 
 }  // namespace

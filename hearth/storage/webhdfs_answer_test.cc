@@ -97,5 +97,98 @@ TEST(ReadListing, AFileIsNotAFolder) {
   EXPECT_FALSE(listing.is_folder);
 }
 
+TEST(ReadRefusal, EachKnownExceptionHasItsCode) {
+  const std::vector<std::pair<const char*, ErrorCode>> known = {
+      {"FileNotFoundException", ErrorCode::kNotFound},
+      {"AccessControlException", ErrorCode::kPermissionDenied},
+      {"NSQuotaExceededException", ErrorCode::kResourceExhausted},
+      {"DSQuotaExceededException", ErrorCode::kResourceExhausted},
+      {"SafeModeException", ErrorCode::kUnavailable},
+      {"FileAlreadyExistsException", ErrorCode::kInvalidArgument},
+      {"ParentNotDirectoryException", ErrorCode::kInvalidArgument},
+      {"PathIsNotEmptyDirectoryException", ErrorCode::kInvalidArgument},
+      {"IllegalArgumentException", ErrorCode::kInvalidArgument},
+      {"OtherException", ErrorCode::kInternal}};
+  for (const auto& [exception, code] : known) {
+    const Refusal refusal = ReadRefusal(403, Remote(exception, "reason\\nsecond line"));
+    EXPECT_EQ(refusal.code, code) << exception;
+    EXPECT_THAT(refusal.text, HasSubstr("reason"));
+    EXPECT_EQ(refusal.text.find('\n'), std::string::npos) << "more than one line";
+  }
+  EXPECT_FALSE(ReadException("OtherException", "reason"));
+  EXPECT_EQ(ReadException("FileNotFoundException", "/a")->code, ErrorCode::kNotFound);
+}
+
+TEST(ReadRefusal, TextInAnIOExceptionIsRecognized) {
+  const auto refused = [](const std::string& message) {
+    return ReadRefusal(403, Remote("IOException", message));
+  };
+  EXPECT_EQ(refused("Name node is in safe mode.").remedy, Remedy::kRepeat);
+  EXPECT_EQ(refused("Offset=7 out of the range [0, 5]").code, ErrorCode::kDataLoss);
+  EXPECT_EQ(refused("/a is non empty").code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refused("token (x) can't be found in cache").remedy, Remedy::kNewToken);
+}
+
+TEST(ReadRefusal, AServerThatFailsMayBeTriedAgain) {
+  for (const long status : {429L, 500L, 502L, 504L, 599L}) {
+    const Refusal refusal = ReadRefusal(status, "");
+    EXPECT_EQ(refusal.code, ErrorCode::kUnavailable) << status;
+    EXPECT_EQ(refusal.remedy, Remedy::kRepeat);
+    EXPECT_THAT(refusal.text, HasSubstr(std::to_string(status)));
+  }
+  EXPECT_EQ(ReadRefusal(500, Remote("OtherException", "x")).remedy, Remedy::kRepeat);
+  for (const long status : {400L, 404L, 428L}) {
+    EXPECT_EQ(ReadRefusal(status, "").remedy, Remedy::kNone) << status;
+  }
+}
+
+TEST(ReadStatusTest, MissingAndInvalidFieldsAreDataLoss) {
+  const auto code_of = [](const std::string& fields) {
+    return CodeOf([&] { ReadStatus("{\"FileStatus\": {" + fields + "}}", "hdfs://nn/a"); });
+  };
+  for (const char* fields :
+       {R"("length": 7, "modificationTime": 5)", R"("type": "FILE", "modificationTime": 5)",
+        R"("type": "FILE", "length": 7)", R"("type": 7, "length": 7, "modificationTime": 5)",
+        R"("type": "FILE", "length": -1, "modificationTime": 5)",
+        R"("type": "FILE", "length": 1.5, "modificationTime": 5)",
+        R"("type": "FILE", "length": "7", "modificationTime": 5)",
+        R"("type": "FILE", "length": 9300000000000000000, "modificationTime": 5)",
+        R"("type": "FILE", "length": 7, "modificationTime": 5, "fileId": -1)"}) {
+    EXPECT_EQ(code_of(fields), ErrorCode::kDataLoss) << fields;
+  }
+  for (const char* body : {"", "[]", "{}", "{\"FileStatus\": 7}", "{\"FileStatus\": {", "null"}) {
+    EXPECT_EQ(CodeOf([&] { ReadStatus(body, "hdfs://nn/a"); }), ErrorCode::kDataLoss) << body;
+  }
+}
+
+TEST(ReadListing, ReadsPartsOfAFolder) {
+  const auto part = [](const std::string& remaining) {
+    return R"({"DirectoryListing": {"remainingEntries": )" + remaining +
+           R"(, "partialListing": {"FileStatuses": {"FileStatus": [{"type": "FILE", "length": 1,
+           "modificationTime": 1, "pathSuffix": "a b"}]}}}})";
+  };
+  const Listing more = ReadListing(part("1"), "hdfs://nn/f");
+  EXPECT_TRUE(more.more);
+  EXPECT_TRUE(more.is_folder);
+  ASSERT_EQ(more.entries.size(), 1u);
+  EXPECT_EQ(more.entries[0].uri, "hdfs://nn/f/a b");
+  EXPECT_FALSE(ReadListing(part("0"), "hdfs://nn/f").more);
+  for (const char* remaining : {"-1", "null", "\"1\""}) {
+    EXPECT_EQ(CodeOf([&] { ReadListing(part(remaining), "hdfs://nn/f"); }), ErrorCode::kDataLoss);
+  }
+  const Listing empty = ReadListing(R"({"FileStatuses": {"FileStatus": []}})", "hdfs://nn/f");
+  EXPECT_TRUE(empty.is_folder);
+  EXPECT_TRUE(empty.entries.empty());
+  EXPECT_EQ(CodeOf([] { ReadListing(R"({"FileStatuses": {"FileStatus": {}}})", "hdfs://nn/f"); }),
+            ErrorCode::kDataLoss);
+}
+
+TEST(OneLine, KeepsFourHundredBytes) {
+  EXPECT_EQ(OneLine(std::string(400, 'a')), std::string(400, 'a'));
+  EXPECT_EQ(OneLine(std::string(401, 'a')), std::string(400, 'a'));
+  EXPECT_EQ(OneLine(""), "");
+  EXPECT_EQ(OneLine("\nsecond"), "");
+}
+
 }  // namespace
 }  // namespace hearth::storage

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string_view>
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
@@ -114,13 +116,20 @@ void RunBatch(LocalNet* local, OutputMeans* means) {
   means->AddRows(rows);
 }
 
-// The same net in float32, with its own rows, which are the same, and with the weights of `local`.
-std::unique_ptr<LocalNet> Float32NetOf(LocalOptions options, LocalNet& local) {
-  options.settings.precision = "float32";
-  options.weights.clear();
-  auto exact = std::make_unique<LocalNet>(options, caffe::TEST, /*runs_backward=*/false);
-  exact->net().ShareTrainedLayersWith(local.net());
-  return exact;
+// The means of the outputs over the iterations; `logs_batches`: logs those of each batch.
+OutputMeans TestMeans(LocalNet* local, int iterations, bool logs_batches) {
+  OutputMeans means(local->net().output_names());
+  for (int batch = 0; batch < iterations; ++batch) {
+    RunBatch(local, &means);
+    if (logs_batches) LogOutputs(local->net(), batch);
+  }
+  return means;
+}
+
+bool WritesFiles(const caffe::Net& net) {
+  return std::ranges::any_of(net.layers(), [](const caffe::NetLayer& layer) {
+    return std::string_view(layer.layer->type()) == "HDF5Output";
+  });
 }
 
 // What the precision costs: a line per value.
@@ -172,19 +181,27 @@ void TrainLocally(const LocalOptions& options) {
 }
 
 void TestLocally(const LocalOptions& options) {
-  LocalNet local(options, caffe::TEST, /*runs_backward=*/false);
-  caffe::Net& net = local.net();
-  const bool rounds = options.settings.precision != "float32";
-  const auto exact = rounds ? Float32NetOf(options, local) : nullptr;
-  log::Info("Running for {} iterations.", options.iterations);
-  OutputMeans means(net.output_names()), exact_means(net.output_names());
-  for (int batch = 0; batch < options.iterations; ++batch) {
-    RunBatch(&local, &means);
-    LogOutputs(net, batch);
-    if (exact) RunBatch(exact.get(), &exact_means);
+  const std::string& precision = options.settings.precision;
+  std::optional<OutputMeans> means;
+  bool writes_files = false;
+  {  // The net is gone before another one needs its memory.
+    LocalNet local(options, caffe::TEST, /*runs_backward=*/false);
+    log::Info("Running for {} iterations.", options.iterations);
+    means = TestMeans(&local, options.iterations, /*logs_batches=*/true);
+    LogMeans(local.net(), *means);
+    writes_files = WritesFiles(local.net());
   }
-  LogMeans(net, means);
-  if (exact) LogComparison(options, means, exact_means);
+  if (precision == "float32") return;
+  if (writes_files) {
+    log::Info("{} is not compared with float32, as that would write the net's HDF5Output again.",
+              precision);
+    return;
+  }
+  log::Info("Computing the same batches in float32.");
+  LocalOptions in_float32 = options;
+  in_float32.settings.precision = "float32";
+  LocalNet exact(in_float32, caffe::TEST, /*runs_backward=*/false);
+  LogComparison(options, *means, TestMeans(&exact, options.iterations, /*logs_batches=*/false));
 }
 
 }  // namespace hearth::trainer

@@ -1,5 +1,6 @@
 #include "hearth/trainer/local_session.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
+#include "hearth/storage/file.h"
 #include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {
@@ -101,6 +103,26 @@ TEST_F(LocalSessionTest, ATestInInt8ReportsTheDifferenceFromFloat32) {
   EXPECT_THAT(log_, HasSubstr("int8 compared with float32 on the same 3 batches:"));
   EXPECT_THAT(log_, ::testing::ContainsRegex(
                         "loss: float32 [-+.e0-9]+, int8 [-+.e0-9]+, difference [-+][.e0-9-]+\n"));
+}
+
+TEST_F(LocalSessionTest, ATestThatWritesItsOutputsIsNotComparedWithFloat32) {
+  TrainLocally(Solver(40));
+  LocalOptions test;
+  test.model = folder_.path("writes.prototxt");
+  const std::string net = storage::ReadFile(folder_.path("net.prototxt"));
+  std::ofstream(test.model) << net
+                            << fmt::format(R"(
+    layer {{ name: "written" type: "HDF5Output" bottom: "x" bottom: "y"
+             hdf5_output_param {{ file_name: "{}" }} }})",
+                                           folder_.path("written.h5"));
+  test.weights = {folder_.path("dummy_iter_40.caffemodel")};
+  test.iterations = 3;
+  test.threads = 1;
+  test.settings.precision = "int8";
+  log_.clear();
+  TestLocally(test);
+  EXPECT_THAT(log_, HasSubstr("int8 is not compared with float32"));
+  EXPECT_TRUE(Exists("written.h5"));
 }
 
 TEST_F(LocalSessionTest, TrainingInInt8IsRefused) {

@@ -100,7 +100,9 @@ TEST_F(RowCheckTest, TheSameRowsAreConfirmed) {
 }
 
 TEST_F(RowCheckTest, OtherRowsOfOneRankBeginTheEpochAgainOnAll) {
-  EXPECT_THAT(Confirm({.host = "node7"}, 6, Position()), ::testing::ElementsAre(false, false));
+  Job job;
+  job.host = "node7";
+  EXPECT_THAT(Confirm(job, 6, Position()), ::testing::ElementsAre(false, false));
   EXPECT_THAT(logged_, AllOf(HasSubstr("rank 1 on host node7 reads other rows"),
                              HasSubstr("iteration 20"), HasSubstr("1 of 2 ranks do")));
 }

@@ -35,7 +35,7 @@ class Validator {
   struct Result {
     std::vector<std::string> names;
     std::vector<std::vector<float>> means;  // one per name
-    int64_t rows = 0;                       // that the means are over
+    int64_t rows = 0;                       // averaged
     int64_t invalid_rows = 0;               // skipped
 
     nlohmann::json ToJson() const;  // {name: [floats]}

@@ -28,6 +28,11 @@ FRONT = {
     "wrong field": ({"s": "nett: 1"}, "-train -conf {0}/s", r".*/s:1:1: found 'nett', expected"),
     "cut off": ({"s": 'net: "n"', "n": "layer { n"}, "-train -conf {0}/s", r".*/n:1:9: found"),
     "nothing to do": ({}, "-conf {0}/s", r"nothing to do: set -train, -test or -features"),
+    "int8": (
+        {},
+        "-train -precision int8 -conf {0}/s",
+        r"-precision int8 is for -test and -features: train with float32 or bf16",
+    ),
     "limit": (
         {},
         "-train -maxBadRecords=few",

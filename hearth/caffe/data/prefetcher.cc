@@ -64,7 +64,7 @@ void Prefetcher::Run() {
   }
 }
 
-// False when it must stop.
+// Returns false when the thread must stop.
 bool Prefetcher::RunOnce(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [this] { return stop_ || next_epochs_ > 0 || (!over_ && !free_.empty()); });
   if (stop_) return false;

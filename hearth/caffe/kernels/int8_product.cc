@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,6 +24,8 @@ namespace {
 using dnnl::memory;
 using Type = memory::data_type;
 
+// A sum of more products of 127 * 127 may not fit into 32 bits.
+constexpr int64_t kMostProducts = std::numeric_limits<int32_t>::max() / (127 * 127);
 constexpr int64_t kInt8Grain = 16384;  // minimum number of values worth a thread
 
 // Memory for bytes, in floats.
@@ -171,6 +175,9 @@ bool Int8Product::IsSupported() {
 }
 
 std::unique_ptr<Int8Product> Int8Product::OfConvolution(const OnednnConvolution::Spec& spec) {
+  const int64_t products = std::accumulate(spec.kernel.begin(), spec.kernel.end(),
+                                           spec.channels / spec.group, std::multiplies<>());
+  if (products > kMostProducts) return nullptr;
   const OnednnShape shape(spec);
   auto plan = std::make_unique<Primitives>();
   plan->w_scales.resize(static_cast<size_t>(spec.outputs));
@@ -191,7 +198,7 @@ std::unique_ptr<Int8Product> Int8Product::OfConvolution(const OnednnConvolution:
 
 std::unique_ptr<Int8Product> Int8Product::OfMatrices(const Matrices& sizes) {
   const auto [rows, inputs, outputs] = sizes;
-  if (rows * inputs * outputs == 0) return nullptr;
+  if (rows * inputs * outputs == 0 || inputs > kMostProducts) return nullptr;
   auto plan = std::make_unique<Primitives>();
   plan->w_scales.resize(static_cast<size_t>(outputs));
   plan->plain_w = {{inputs, outputs}, Type::s8, memory::format_tag::ba};

@@ -17,7 +17,8 @@ class Int8Product {
   // False, and logged once, if oneDNN may not use VNNI instructions: without them it is no faster
   // than float32, and oneDNN halves the weights of inputs with negative values.
   static bool IsSupported();
-  // Null if that is false, or if oneDNN has no fast kernel for it: compute in float32 then.
+  // Null if that is false, if oneDNN has no fast kernel for it, or if a sum has more products than
+  // fit into 32 bits (133,144): compute in float32 then.
   static std::unique_ptr<Int8Product> OfConvolution(const OnednnConvolution::Spec& spec);
   // x is [rows, inputs], w [outputs, inputs] and y [rows, outputs].
   struct Matrices {

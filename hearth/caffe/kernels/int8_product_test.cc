@@ -219,5 +219,98 @@ TEST(Int8Product, ReadsWeightsOnceUntilTheyAreForgotten) {
   EXPECT_EQ(y.data_ptr()[0], 2 * kSum);
 }
 
+TEST(Int8Product, AnImageOfZerosGivesTheBias) {
+  Case sample(kSpecs[1], -1, Layout::kChannelsLast);
+  const int64_t size = sample.x.count() / 3;
+  std::fill_n(sample.x.data_ptr() + size, size, 0.f);
+  const Values y = sample.Int8();
+  if (y.empty()) GTEST_SKIP() << "oneDNN finds no VNNI";
+  const size_t part = y.size() / 3, pixels = part / 32;
+  for (size_t i = 0; i < part; ++i) {
+    ASSERT_EQ(y[part + i], sample.b.data_ptr()[i / pixels]) << i;
+  }
+}
+
+TEST(Int8Product, AnOutputOfZeroWeightsGivesItsBias) {
+  Case sample(kSpecs[3], -1, Layout::kContiguous);
+  const int64_t size = sample.w.count() / 20;
+  std::fill_n(sample.w.data_ptr() + 7 * size, size, 0.f);
+  const Values y = sample.Int8();
+  if (y.empty()) GTEST_SKIP() << "oneDNN finds no VNNI";
+  const size_t pixels = y.size() / 3 / 20;
+  for (size_t image = 0; image < 3; ++image) {
+    for (size_t i = 0; i < pixels; ++i) {
+      ASSERT_EQ(y[(image * 20 + 7) * pixels + i], sample.b.data_ptr()[7]) << image << ", " << i;
+    }
+  }
+}
+
+TEST(Int8Product, AnInfiniteValueMakesItsImageNan) {
+  for (const float value : {HUGE_VALF, -HUGE_VALF}) {
+    Case sample(kSpecs[1], -1, Layout::kChannelsLast);
+    const Values before = sample.Int8();
+    if (before.empty()) GTEST_SKIP() << "oneDNN finds no VNNI";
+    sample.x.data_ptr()[sample.x.count() - 1] = value;
+    const Values after = sample.Int8();
+    const size_t part = before.size() / 3;
+    EXPECT_TRUE(std::equal(after.begin(), after.begin() + 2 * part, before.begin()));
+    EXPECT_TRUE(
+        std::all_of(after.begin() + 2 * part, after.end(), [](float y) { return std::isnan(y); }));
+  }
+}
+
+// Odd numbers of channels, and groups of one channel: within the bounds, or left to float32.
+TEST(Int8Product, OddShapesAreWithinTheBoundsOrLeftToFloat32) {
+  if (!Int8Product::IsSupported()) GTEST_SKIP() << "oneDNN finds no VNNI";
+  int computed = 0;
+  for (const Spec& spec : {SpecOf(5, 7, 1, 3, 1), SpecOf(7, 1, 1, 1, 2), SpecOf(5, 5, 5, 3, 1),
+                           SpecOf(6, 9, 3, 5, 2), SpecOf(1, 1, 1, 1, 1), SpecOf(33, 17, 1, 3, 2)}) {
+    Case sample(spec, -1, Layout::kChannelsLast);
+    const Values exact = sample.Float32(sample.x, sample.w, true), rounded = sample.Int8();
+    if (rounded.empty()) continue;
+    ++computed;
+    const Values bounds = Bounds(sample);
+    ASSERT_EQ(rounded.size(), exact.size());
+    for (size_t i = 0; i < exact.size(); ++i) {
+      ASSERT_LE(std::fabs(exact[i] - rounded[i]), 1.001f * bounds[i] + 1e-5f)
+          << spec.channels << " to " << spec.outputs << ", " << i;
+    }
+  }
+  EXPECT_GT(computed, 0) << "no kernel for any of them";
+}
+
+// Integers of at most 127 are exact if the row's largest is 127.
+TEST(Int8Product, MatricesOfAnySizeAreExactOrLeftToFloat32) {
+  if (!Int8Product::IsSupported()) GTEST_SKIP() << "oneDNN finds no VNNI";
+  int computed = 0;
+  for (const Int8Product::Matrices& sizes : std::vector<Int8Product::Matrices>{
+           {1, 1, 1}, {1, 1, 5}, {2, 3, 1}, {3, 17, 33}, {1, 1000, 3}}) {
+    const auto product = Int8Product::OfMatrices(sizes);
+    if (!product) continue;
+    ++computed;
+    Blob x({sizes.rows, sizes.inputs}), w({sizes.outputs, sizes.inputs}), b({sizes.outputs}),
+        y({sizes.rows, sizes.outputs});
+    for (int64_t i = 0; i < x.count(); ++i) {
+      x.data_ptr()[i] = static_cast<float>(i % sizes.inputs == 0 ? -127 : i * 11 % 255 - 127);
+    }
+    for (int64_t i = 0; i < w.count(); ++i) {
+      w.data_ptr()[i] = static_cast<float>(i % sizes.inputs == 0 ? 127 : i * 5 % 255 - 127);
+    }
+    for (int64_t i = 0; i < b.count(); ++i) b.data_ptr()[i] = static_cast<float>(i);
+    product->Forward(x.data(), w.data(), b.data(), y.data());
+    for (int64_t row = 0; row < sizes.rows; ++row) {
+      for (int64_t output = 0; output < sizes.outputs; ++output) {
+        float sum = static_cast<float>(output);
+        for (int64_t i = 0; i < sizes.inputs; ++i) {
+          sum += x.data_ptr()[row * sizes.inputs + i] * w.data_ptr()[output * sizes.inputs + i];
+        }
+        ASSERT_EQ(y.data_ptr()[row * sizes.outputs + output], sum)
+            << sizes.rows << ", " << sizes.inputs << ", " << sizes.outputs;
+      }
+    }
+  }
+  EXPECT_GT(computed, 0) << "no kernel for any of them";
+}
+
 }  // namespace
 }  // namespace hearth::caffe

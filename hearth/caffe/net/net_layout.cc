@@ -40,6 +40,8 @@ void PlanLayouts(NetGraph& graph) {
       }
     }
   }
+  // An in-place layer reads its own top, and an output's values must be in Caffe's order.
+  for (const std::string& name : graph.outputs) refused[graph.blob_ids.at(name)] = true;
   std::vector<bool> group_refused(count), group_faster(count);
   for (size_t i = 0; i < count; ++i) {
     const int group = groups.Find(static_cast<int>(i));

@@ -40,6 +40,17 @@ TEST(NetLayout, InputsOutputsAndBlobsOfOtherLayersAreRowMajor) {
   }
 }
 
+TEST(NetLayout, AnOutputThatALayerComputesInPlaceIsRowMajor) {
+  constexpr char kEndsInPlace[] = R"(
+    layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+    layer { name: "c" type: "Convolution" bottom: "x" top: "c"
+            convolution_param { num_output: 4 kernel_size: 3 } }
+    layer { name: "r" type: "ReLU" bottom: "c" top: "c" }
+  )";
+  Net net(ParseNet(kEndsInPlace, "net"), {});
+  EXPECT_EQ(LayoutOf(net, "c"), Layout::kContiguous);
+}
+
 TEST(NetLayout, OneUnsupportedLayerDecidesForAllThatShareItsBlob) {
   // Scale reads d, so d, its splits, and with them n and a, are row-major.
   Net net(ParseNet(kImageNet, "net"), {});

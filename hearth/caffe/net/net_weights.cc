@@ -84,6 +84,7 @@ void RequireCommonLayer(const NetParameter& trained, const std::vector<NetLayer>
 void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
   const LayersByName by_name(graph_.layers);
   RequireCommonLayer(trained, graph_.layers, by_name);
+  ForgetWeights();  // first: a layer that does not fit ends the copy after others have changed
   for (const LayerParameter& source : trained.layer()) {
     const NetLayer* target = by_name.Find(source.name());
     if (target == nullptr) {
@@ -104,7 +105,6 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
       ReadBlobData(proto, blobs[i].get());
     }
   }
-  ForgetWeights();
 }
 
 void Net::ShareTrainedLayersWith(Net& other) {

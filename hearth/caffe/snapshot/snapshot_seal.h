@@ -31,7 +31,7 @@ struct TrainingPosition {
   int current_step = 0;  // of a multistep learning rate
   uint64_t seed = 0;
   int ranks = 1;
-  int64_t epoch = 0, fetches = 0;  // of the feed; -1: unknown, written by Caffe
+  int64_t epoch = 0, fetches = 0;  // of the feed; -1: unknown, in snapshots written by Caffe
   std::vector<float> losses;       // that the displayed average covers
   // For each rank, the number and hash of the rows it had read: of the first rows of its stream, or
   // of all of them after the first epoch. Empty: unknown.

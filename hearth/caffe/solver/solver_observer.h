@@ -18,7 +18,7 @@ struct IterationReport {
   float smoothed_loss;  // over average_loss iterations
   float learning_rate;
   int64_t rows;            // of this solver; 0 if the net is not fed by rows
-  double rows_wait_s = 0;  // time that it waited for them
+  double rows_wait_s = 0;  // spent waiting for them
 };
 
 // Called from the solver's thread. An exception ends the training.

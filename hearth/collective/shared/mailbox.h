@@ -13,7 +13,8 @@ namespace hearth::collective {
 
 // Messages between two ranks that share memory, independent of the other ranks. Every rank has a
 // mailbox for each peer in the arena; the sender fills it and the owner empties it, chunk by chunk.
-// Belongs to one rank; one thread uses it. Errors name the peer.
+// Belongs to one rank; one thread uses it. Throws kDeadlineExceeded
+// and kUnavailable, naming the peer, and kAborted.
 class Mailboxes {
  public:
   // Collective over all local ranks.

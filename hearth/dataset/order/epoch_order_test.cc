@@ -111,5 +111,67 @@ TEST(RowSeed, DependsOnAllArguments) {
   EXPECT_EQ(seeds.size(), 16);
 }
 
+// A resumed run asks for a position in the middle, with the rows that have arrived by then.
+TEST(EpochOrder, PositionsCanBeAskedInAnyOrder) {
+  constexpr int64_t kRows = 500;
+  for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
+    for (const int64_t epoch : {0, 1}) {
+      const std::vector<int64_t> whole = OrderOf(shuffle, 5, epoch, kRows);
+      EpochOrder order(shuffle, 5, epoch);
+      for (const int64_t at : {499, 0, 63, 64, 65, 192, 191, 448, 63, 1}) {
+        EXPECT_EQ(order.At(at, kRows), whole[static_cast<size_t>(at)])
+            << at << " in epoch " << epoch;
+      }
+    }
+  }
+}
+
+TEST(EpochOrder, NeedsTheRowsOfItsWindowAtEachEdge) {
+  const EpochOrder first(ShuffleMode::kWindow, 1, 0), later(ShuffleMode::kWindow, 1, 1);
+  const EpochOrder none(ShuffleMode::kNone, 1, 0);
+  for (const auto& [position, rows] : {std::pair<int64_t, int64_t>{0, 64},
+                                       {63, 64},
+                                       {64, 192},
+                                       {65, 192},
+                                       {191, 192},
+                                       {192, 448},
+                                       {32703, 32704},
+                                       {32704, 49088},
+                                       {49087, 49088},
+                                       {49088, 65472}}) {
+    EXPECT_EQ(first.RowsNeeded(position), rows) << position;
+    EXPECT_EQ(none.RowsNeeded(position), position + 1);
+    EXPECT_EQ(later.RowsNeeded(position), kAll);
+  }
+}
+
+// The last window of the first epoch is shorter if the rows end within it.
+TEST(EpochOrder, TheLastWindowHasTheRemainingRows) {
+  for (const int64_t rows : {1, 63, 65, 191, 193, 447, 449}) {
+    EpochOrder order(ShuffleMode::kWindow, 2, 0);
+    const int64_t begin = rows <= 64 ? 0 : rows <= 192 ? 64 : rows <= 448 ? 192 : 448;
+    for (int64_t at = begin; at < rows; ++at) {
+      ASSERT_GE(order.At(at, rows), begin) << rows;
+      ASSERT_LT(order.At(at, rows), rows) << rows;
+    }
+  }
+}
+
+TEST(RowsBeforeTest, MarksNoneOrAllAtTheEdges) {
+  for (const ShuffleMode shuffle : {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kFull}) {
+    for (const int64_t rows : {0, 1, 64, 65}) {
+      const auto marked = [&](int64_t count) {
+        const std::vector<bool> before = RowsBefore(count, rows, EpochOrder(shuffle, 1, 0));
+        EXPECT_EQ(before.size(), static_cast<size_t>(rows));
+        return std::count(before.begin(), before.end(), true);
+      };
+      EXPECT_EQ(marked(0), 0);
+      EXPECT_EQ(marked(rows), rows);
+      EXPECT_EQ(marked(rows + 100), rows) << "more than the epoch has";
+      EXPECT_EQ(marked(rows / 2), rows / 2);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hearth::dataset

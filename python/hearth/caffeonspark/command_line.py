@@ -34,6 +34,8 @@ def run(arguments: Sequence[str], started: Started) -> int:
         raise FlagError("nothing to do: set -train, -test or -features")
     if (flags.ui or flags.log_dir) and not flags.is_training:
         raise FlagError("-ui and -logDir need a training: set -train, or leave them out")
+    if flags.precision == "int8" and flags.is_training:
+        raise FlagError("-precision int8 is for -test and -features: train with float32 or bf16")
     if not flags.proto_file:
         raise FlagError("-conf is missing: the solver prototxt")
     return _run((master, conf), rest, started)
@@ -122,6 +124,7 @@ def run_config(config: Config) -> None:
         write_text(config.output_path, "".join(lines), config.spark)
         sys.stdout.write("".join(lines))
         if config.precision != "float32":
+            sys.stdout.write("computing the same rows in float32\n")
             exact = copy(config)
             exact.precision = "float32"
             float32 = cos.test(sources.getSource(exact, False))

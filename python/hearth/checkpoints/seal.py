@@ -81,7 +81,7 @@ class Seal:
     @classmethod
     def _of(cls, number: Any, step: Any, world: Any, parts: Any, files: Any) -> Seal:
         if not all(isinstance(value, int) for value in (number, step, world)):
-            raise invalid("number, step and world are integers")
+            raise invalid("number, step and world must be integers")
         known = {name: SealedFile(**values) for name, values in files.items()}
         for name, file in known.items():
             if name != os.path.basename(name) or name in ("", ".", "..", SEAL):

@@ -6,6 +6,7 @@ limited, and the oldest is dropped first, so many silent connections cannot bloc
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import struct
@@ -16,6 +17,8 @@ from contextlib import closing, suppress
 from typing import Any
 
 from hearth.cluster.channel import Channel
+
+logger = logging.getLogger(__name__)
 
 # Limit of unauthenticated clients per listener.
 MAX_UNAUTHENTICATED = 32
@@ -60,7 +63,8 @@ class Acceptor:
         while not self._closed.is_set():
             try:
                 self._accept()
-            except Exception:  # out of descriptors, threads or memory, or the client left
+            except Exception as error:  # out of descriptors, threads or memory, or the client left
+                logger.debug("a connection was not accepted: %s", error)
                 with self._lock:
                     self._end_oldest()
                 self._closed.wait(_PAUSE_S)

@@ -221,7 +221,8 @@ class Loader:
             raise invalid(self._WRONG_PROCESS)
 
     def _batches(self) -> Iterator[Any]:
-        """The batches of an iteration; an exception takes the position of a failed batch."""
+        """Yields the batches of an iteration, and for a failed batch its exception, for __next__ to
+        raise. Raises once another iteration or load_state_dict() has replaced the position."""
         with self._beginning:
             if not self._fresh:  # an iteration was abandoned
                 self._begin_epoch(self._position.epoch + 1)

@@ -130,7 +130,7 @@ class Coordinator:
         return [response]
 
     def _change_sets(self, operation: Message) -> None:
-        """Numbers a new set, or removes one."""
+        """Gives a new process set its id, or removes a set."""
         if operation["kind"] == "remove_set":
             self._sets.pop(operation["id"], None)
             return

@@ -76,7 +76,7 @@ def _call(request: Any) -> Call:
 
 
 def failure_of(error: BaseException) -> tuple[Failure, str]:
-    """The failure reported to the JVM, and the traceback of a defect, else ""."""
+    """(the failure for the JVM, the traceback if it is a defect or "")."""
     from hearth.caffeonspark.command_line import is_expected, one_line
 
     expected = isinstance(error, Exception) and is_expected(error)

@@ -96,7 +96,7 @@ class Trainer:
             train: yields the minibatches of an epoch each time it is iterated.
             validation: likewise, of rows to validate on.
             after_epoch: called with the figures of each epoch.
-            keep: makes a checkpoint, within an epoch.
+            keep: saves a checkpoint in the middle of an epoch.
 
         Raises:
             ValueError: columns, model, loss or metrics are invalid, or the loss is not finite.

@@ -35,8 +35,8 @@ def register_filesystems() -> None:
         library = native.DIRECTORY / _LIBRARY
         if not library.is_file():
             raise NotFoundError(
-                f"TensorFlow's file systems are not at {library}: build hearth with TensorFlow "
-                "is installed"
+                f"TensorFlow's file systems are not at {library}: build hearth in an environment "
+                "that has TensorFlow"
             )
         import tensorflow
 

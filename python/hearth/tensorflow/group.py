@@ -134,8 +134,8 @@ def _load() -> None:
     library = native.DIRECTORY / _LIBRARY
     if not library.is_file():
         raise NotFoundError(
-            f"TensorFlow's ops for the collective are not at {library}: build hearth with "
-            "TensorFlow is installed"
+            f"TensorFlow's ops for the collective are not at {library}: build hearth in "
+            "an environment that has TensorFlow"
         )
     import tensorflow as tf
 

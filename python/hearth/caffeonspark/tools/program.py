@@ -93,7 +93,7 @@ def check_new(spark: SparkSession, uri: str) -> None:
 
 
 def exists(spark: SparkSession, uri: str) -> bool:
-    """Whether the file or folder exists; unknown, so False, with Spark Connect."""
+    """Whether the file or folder exists; always False with Spark Connect, which cannot tell."""
     from hearth.files.hadoop_files import HadoopFiles
     from hearth.files.uri import serving
 
