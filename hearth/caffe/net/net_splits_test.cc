@@ -52,7 +52,7 @@ TEST(InsertSplits, NamesAnUnknownBottom) {
           "layer 'b' (ReLU): no earlier layer has the top 'xx' for bottom 0; did you mean x?")));
 }
 
-TEST(InsertSplits, AnInPlaceLayerStartsANewValue) {
+TEST(InsertSplits, AnInPlaceLayerWritesAnotherValue) {
   // The first value has two consumers, the one that b writes in place has three.
   const NetParameter net = InsertSplits(
       ParseNet(std::string(kInput) + "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' }"
