@@ -1,5 +1,7 @@
 #include "hearth/collective/rank_info.h"
 
+#include <exception>
+
 #include "hearth/base/error.h"
 #include "hearth/base/hmac.h"
 
@@ -24,7 +26,7 @@ RankInfo RankInfo::FromJson(const nlohmann::json& json, int rank) {
     info.rdma = {json.at("rdma"), json.at("no_rdma")};
     info.encrypts = json.at("encrypts");
     return info;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const std::exception& error) {  // of JSON, or a nonce that is not hex
     throw Error(ErrorCode::kDataLoss,
                 fmt::format("the connection data of rank {} is invalid", rank), error);
   }

@@ -21,7 +21,7 @@ struct RankInfo {
   bool encrypts = false;
 
   nlohmann::json ToJson() const;
-  // Throws kDataLoss if a field is missing or of the wrong type.
+  // Throws kDataLoss if a field is missing or of the wrong type, or if the nonce is not hex.
   static RankInfo FromJson(const nlohmann::json& json, int rank);
 };
 

@@ -43,5 +43,23 @@ TEST(RankInfoTest, NamesTheRankWhoseDataIsIncompleteOrOfAnotherType) {
   }
 }
 
+TEST(RankInfoTest, NamesTheRankWhoseNonceIsNotHex) {
+  for (const char* nonce : {"a", "0g", "zz", "0x"}) {
+    nlohmann::json damaged = Example().ToJson();
+    damaged["nonce"] = nonce;
+    const Error error = Thrown([&] { RankInfo::FromJson(damaged, 3); });
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << nonce;
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("rank 3")) << nonce;
+  }
+}
+
+TEST(RankInfoTest, OtherJsonThanAnObjectIsDataLoss) {
+  for (const char* text : {"null", "[]", "7", "\"text\"", "{}"}) {
+    EXPECT_EQ(CodeOf([&] { RankInfo::FromJson(nlohmann::json::parse(text), 0); }),
+              ErrorCode::kDataLoss)
+        << text;
+  }
+}
+
 }  // namespace
 }  // namespace hearth::collective

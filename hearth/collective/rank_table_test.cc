@@ -92,5 +92,50 @@ TEST(RankTable, InvalidProcessDataIsRejected) {
             ErrorCode::kDataLoss);
 }
 
+TEST(RankTable, RanksThatDoNotShareMemoryAreUnreachable) {
+  const OwnPage page = CreateSharedPage();
+  for (const int rank : {0, 1}) {
+    RankTable table;
+    table.ranks = {InfoOn("a", page.address), InfoOn("a", page.address)};
+    table.ranks[static_cast<size_t>(rank)].shares_memory = false;
+    const auto reach = ExchangeReach(GatherOf({}, {{{true, true}}}), table, 1);
+    EXPECT_FALSE(reach[0][1]) << "rank " << rank << " shares no memory";
+  }
+}
+
+TEST(RankTable, EachLocalRankHasItsRow) {
+  const OwnPage page = CreateSharedPage();
+  RankTable table;
+  table.ranks = {InfoOn("a", page.address), InfoOn("a", page.address), InfoOn("b")};
+  const auto reach = ExchangeReach(GatherOf({}, {{{false, false, true}}}), table, 2);
+  ASSERT_EQ(reach.size(), 3u);
+  EXPECT_EQ(reach[0], reach[1]);
+  EXPECT_EQ(reach[0], (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(reach[2], (std::vector<bool>{false, false, true}));
+}
+
+TEST(RankTable, TheErrorOfTheGatherPassesThrough) {
+  const Gather late = [](const std::string& name, const nlohmann::json&) {
+    Throw(ErrorCode::kDeadlineExceeded, "{} is late", name);
+    return std::vector<nlohmann::json>();
+  };
+  RankTable table;
+  table.ranks = {InfoOn("a")};
+  EXPECT_EQ(CodeOf([&] { ExchangeInfos(late, 0, {InfoOn("a")}); }), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(CodeOf([&] { ExchangeReach(late, table, 1); }), ErrorCode::kDeadlineExceeded);
+}
+
+TEST(RankTable, DamagedDataOfALaterRankIsNamedByItsNumber) {
+  nlohmann::json theirs = Process("b", 2);
+  theirs[1].erase("port");
+  try {
+    ExchangeInfos(GatherOf({Process("a", 2)}, {theirs}), 1, {InfoOn("c")});
+    FAIL() << "the table was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+    EXPECT_NE(error.message().find("rank 4"), std::string::npos) << error.message();
+  }
+}
+
 }  // namespace
 }  // namespace hearth::collective

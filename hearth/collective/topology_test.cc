@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace hearth::collective {
 namespace {
 
@@ -53,6 +55,45 @@ TEST(Topology, ReachThatIsNotTransitiveStillGivesWholeHosts) {
   // Rank 1 reaches both others, which do not reach each other.
   const Topology topology({{true, true, false}, {true, true, true}, {false, true, true}});
   EXPECT_THAT(topology.hosts(), ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
+}
+
+TEST(Topology, ASingleRankIsAHost) {
+  const Topology topology = Of("a");
+  EXPECT_EQ(topology.world(), 1);
+  EXPECT_TRUE(topology.one_host());
+  EXPECT_TRUE(topology.one_rank_per_host());
+  EXPECT_EQ(topology.parts(), 1);
+  EXPECT_THAT(topology.Across(0), ElementsAre(0));
+}
+
+// Also a rank that cannot open its own page.
+TEST(Topology, ARankReachesItself) {
+  const Topology topology({{false, true}, {true, false}});
+  EXPECT_THAT(topology.hosts(), ElementsAre(ElementsAre(0, 1)));
+}
+
+TEST(Topology, EveryRankIsOnOneHostInOrder) {
+  for (const std::string hosts : {"a", "ab", "aba", "abcab", "aabbccd", "abcdabcd", "zzzyyx"}) {
+    const Topology topology = Of(hosts);
+    ASSERT_EQ(topology.world(), static_cast<int>(hosts.size()));
+    size_t smallest = hosts.size(), largest = 0;
+    for (const auto& members : topology.hosts()) {
+      EXPECT_TRUE(std::is_sorted(members.begin(), members.end())) << hosts;
+      smallest = std::min(smallest, members.size());
+      largest = std::max(largest, members.size());
+    }
+    for (int rank = 0; rank < topology.world(); ++rank) {
+      const auto [host, index] = topology.Find(rank);
+      EXPECT_EQ(topology.host_of(rank)[static_cast<size_t>(index)], rank) << hosts;
+      EXPECT_EQ(topology.hosts()[static_cast<size_t>(host)], topology.host_of(rank));
+      EXPECT_EQ(hosts[static_cast<size_t>(topology.host_of(rank)[0])],
+                hosts[static_cast<size_t>(rank)]);
+    }
+    EXPECT_EQ(topology.parts(), smallest == largest ? static_cast<int>(smallest) : 1) << hosts;
+    for (int part = 0; part < topology.parts(); ++part) {
+      EXPECT_EQ(topology.Across(part).size(), topology.hosts().size());
+    }
+  }
 }
 
 }  // namespace

@@ -52,5 +52,52 @@ TEST(InsertSplits, NamesAnUnknownBottom) {
           "layer 'b' (ReLU): no earlier layer has the top 'xx' for bottom 0; did you mean x?")));
 }
 
+TEST(InsertSplits, AnInPlaceLayerWritesAnotherValue) {
+  // The first value has two consumers, the one that b writes in place has three.
+  const NetParameter net = InsertSplits(
+      ParseNet(std::string(kInput) + "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' }"
+                                     "layer { name: 'b' type: 'ReLU' bottom: 'x' top: 'x' }"
+                                     "layer { name: 'c' type: 'ReLU' bottom: 'x' top: 'c' }"
+                                     "layer { name: 'd' type: 'ReLU' bottom: 'x' top: 'd' }"
+                                     "layer { name: 'e' type: 'ReLU' bottom: 'x' top: 'e' }",
+               "net"));
+  ASSERT_EQ(net.layer_size(), 8);
+  EXPECT_EQ(net.layer(1).name(), "x_in_0_split");
+  EXPECT_THAT(net.layer(3).bottom(), ElementsAre("x_in_0_split_1"));
+  EXPECT_THAT(net.layer(3).top(), ElementsAre("x"));
+  EXPECT_EQ(net.layer(4).name(), "x_b_0_split");
+  EXPECT_EQ(net.layer(4).top_size(), 3);
+  EXPECT_THAT(net.layer(7).bottom(), ElementsAre("x_b_0_split_2"));
+}
+
+TEST(InsertSplits, ALayerThatReadsABlobTwiceIsTwoConsumers) {
+  const NetParameter net = InsertSplits(ParseNet(
+      std::string(kInput) + "layer { name: 'e' type: 'Eltwise' bottom: 'x' bottom: 'x' top: 'e' }",
+      "net"));
+  ASSERT_EQ(net.layer_size(), 3);
+  EXPECT_THAT(net.layer(2).bottom(), ElementsAre("x_in_0_split_0", "x_in_0_split_1"));
+}
+
+TEST(InsertSplits, ALossThatNoLayerReadsKeepsItsWeight) {
+  const NetParameter net = InsertSplits(
+      ParseNet(std::string(kInput) +
+                   "layer { name: 'l' type: 'Reduction' bottom: 'x' top: 'l' loss_weight: 0.5 }"
+                   "layer { name: 'm' type: 'Reduction' bottom: 'l' top: 'm' loss_weight: 0 }",
+               "net"));
+  ASSERT_EQ(net.layer_size(), 4) << "the first loss is read by the second";
+  EXPECT_THAT(net.layer(3).loss_weight(), ElementsAre(0.0f));
+  EXPECT_EQ(InsertSplits(NetParameter()).layer_size(), 0);
+}
+
+TEST(InsertSplits, ABottomMayNotComeFromALaterLayerOrTheLayerItself) {
+  for (const char* layers : {"layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }"
+                             "layer { name: 'b' type: 'ReLU' bottom: 'x' top: 'b' }",
+                             "layer { name: 'a' type: 'ReLU' bottom: 'a' top: 'a' }"}) {
+    const NetParameter net = ParseNet(std::string(kInput) + layers, "net");
+    EXPECT_THAT([&] { InsertSplits(net); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("layer 'a' (ReLU): no earlier")));
+  }
+}
+
 }  // namespace
 }  // namespace hearth::caffe

@@ -43,5 +43,25 @@ TEST(FeedCursor, StopsReadingAtTheEndOfTheEpoch) {
   EXPECT_EQ(cursor.fetches(), 7) << "the other ranks' position";
 }
 
+TEST(FeedCursor, SkipsNothingToItsOwnPosition) {
+  const auto net = TenRows();
+  FeedCursor cursor(*net);
+  const Skipped skipped = cursor.SkipTo(0, 0, 100);
+  EXPECT_EQ(skipped.rows, 0);
+  EXPECT_EQ(skipped.minibatches, 0);
+  EXPECT_EQ(cursor.Fetch(), 4);
+}
+
+// Rows that are fed have an end; the limit is for files.
+TEST(FeedCursor, TheLimitOfFetchesDoesNotApplyToFedRows) {
+  const auto net = TenRows();
+  FeedCursor cursor(*net);
+  const Skipped skipped = cursor.SkipTo(1, 2, 1);
+  EXPECT_EQ(skipped.rows, 8);
+  EXPECT_EQ(skipped.minibatches, 2);
+  EXPECT_EQ(cursor.epoch(), 1);
+  EXPECT_EQ(cursor.fetches(), 2);
+}
+
 }  // namespace
 }  // namespace hearth::caffe
