@@ -107,7 +107,7 @@ class ColumnBuilder {
     for (const Value& row : rows_) {
       if (row.kind != Kind::kTuple || tuples_[row.bits].count != first.count) return false;
     }
-    const std::span<const Value> fields(&fields_[first.begin], first.count);
+    const std::span<const Value> fields = std::span(fields_).subspan(first.begin, first.count);
     const auto last_lists =
         std::ranges::find(fields.rbegin(), fields.rend(), Kind::kList, &Value::kind);
     std::vector<Value> values(rows_.size());
