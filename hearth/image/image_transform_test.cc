@@ -209,7 +209,8 @@ TEST(ImageTransform, MarksImagesThatCannotBeDecoded) {
   ImageOptions options;
   options.height = options.width = 20;
   const ImageTransform transform(options);
-  const std::vector<std::string_view> files = {good, "nothing", good, good.substr(0, 300), good};
+  const std::string cut = good.substr(0, 300);
+  const std::vector<std::string_view> files = {good, "nothing", good, cut, good};
   const std::vector<uint64_t> seeds = {1, 2, 3, 4, 5};
   const size_t size = transform.bytes_per_image();
   std::vector<uint8_t> expected(files.size() * size, 0);
