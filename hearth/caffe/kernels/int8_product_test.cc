@@ -23,7 +23,8 @@ void Fill(Blob& blob, float low, uint64_t seed) {
   Tensor values = Tensor::Empty(blob.shape());
   const int64_t size = blob.count() / blob.shape(0);
   for (int64_t i = 0; i < blob.count(); ++i) {
-    values.data_ptr()[i] = random.Uniform(low, 1) * static_cast<float>(1 + i / size);
+    const int64_t row = i / size;
+    values.data_ptr()[i] = random.Uniform(low, 1) * static_cast<float>(1 + row);
   }
   blob.data().copy_(values);
 }

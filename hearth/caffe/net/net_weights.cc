@@ -109,6 +109,7 @@ void Net::CopyTrainedLayersFrom(const NetParameter& trained) {
 
 void Net::ShareTrainedLayersWith(Net& other) {
   const LayersByName by_name(graph_.layers);
+  ForgetWeights();  // first, as in CopyTrainedLayersFrom
   size_t shared = 0;
   for (const NetLayer& source : other.graph_.layers) {
     const NetLayer* target = by_name.Find(source.layer->name());
@@ -125,7 +126,6 @@ void Net::ShareTrainedLayersWith(Net& other) {
     }
   }
   if (shared == params_.all().size()) params_.ReleaseData();
-  ForgetWeights();
 }
 
 // Of all layers, as parameters may be shared.
