@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "hearth/trainer/local_options.h"
+#include "hearth/trainer/local/local_options.h"
 
 namespace hearth::program {
 

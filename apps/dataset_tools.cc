@@ -24,7 +24,7 @@
 #include "hearth/caffe/tools/convert_imageset.h"
 #include "hearth/caffe/tools/convert_mnist.h"
 #include "hearth/caffe/tools/extract_features.h"
-#include "hearth/trainer/compute_devices.h"
+#include "hearth/trainer/step/compute_devices.h"
 
 namespace hearth::program {
 namespace {

@@ -7,7 +7,7 @@
 #include "apps/commands.h"
 #include "apps/cuda_devices.h"
 #include "hearth/base/log.h"
-#include "hearth/trainer/compute_devices.h"
+#include "hearth/trainer/step/compute_devices.h"
 
 namespace hearth::program {
 namespace {

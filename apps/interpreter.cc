@@ -11,7 +11,7 @@
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/text_reader.h"
 #include "hearth/storage/file.h"
-#include "hearth/trainer/reader_process.h"
+#include "hearth/trainer/rows/reader_process.h"
 
 namespace hearth::program {
 namespace {

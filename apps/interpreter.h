@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/trainer/local_options.h"
+#include "hearth/trainer/local/local_options.h"
 
 namespace hearth::program {
 

@@ -2,7 +2,7 @@
 #include "apps/caffe_flags.h"
 #include "apps/commands.h"
 #include "apps/interpreter.h"
-#include "hearth/trainer/local_timing.h"
+#include "hearth/trainer/local/local_timing.h"
 
 namespace hearth::program {
 

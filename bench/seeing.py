@@ -15,7 +15,7 @@ import urllib.request
 from pathlib import Path
 
 import report
-from hearth.board.watch import watched
+from hearth.monitoring.watch import watched
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
 from hearth.spark import session as spark_session
 from spark_overhead import prepare, write_problem

@@ -25,10 +25,10 @@ MAY_USE = {
     "image": {"base"},
     "ring": {"base", "batch"},
     "dataset": {"base", "formats", "batch", "ring"},
-    "partitions": {"base", "batch", "ring"},
+    "feed": {"base", "batch", "ring"},
     "collective": {"base", "rendezvous"},
     "storage": {"base"},
-    "board": {"base", "formats", "storage"},
+    "tensorboard": {"base", "formats", "storage"},
     "caffe": {"base", "formats", "batch", "image", "dataset", "storage"},
     "trainer": {
         "base",
@@ -41,7 +41,7 @@ MAY_USE = {
         "dataset",
         "collective",
         "storage",
-        "board",
+        "tensorboard",
         "caffe",
     },
 }
@@ -50,9 +50,11 @@ MAY_USE = {
 FOLDER_ORDER = {
     "collective": ["operation", "transport", "algorithms", "shared", "device", ""],
     "dataset": ["order", "spool", ""],
+    "trainer": ["job", "rows", "step", "", "local"],
     "caffe": [
         "proto",
         "upgrade",
+        "tensor",
         "net",
         "device",
         "data",
@@ -76,16 +78,16 @@ PYTHON_MAY_USE = {
     "ranks": {"native", "spark"},
     "caffe_jobs": _BELOW_APIS,
     "checkpoints": {"native", "files"},
-    "cluster": _BELOW_APIS | {"ranks", "data", "checkpoints", "board"},
-    "board": {"native"},
-    "tools": {"native", "files", "board"},
+    "cluster": _BELOW_APIS | {"ranks", "data", "checkpoints", "monitoring"},
+    "monitoring": {"native"},
+    "tools": {"native", "files", "monitoring"},
     "caffe": {"native", "tools"},
-    "caffeonspark": _BELOW_APIS | {"caffe_jobs", "board"},
+    "caffeonspark": _BELOW_APIS | {"caffe_jobs", "monitoring"},
     "tensorflow": {"native", "files", "ranks", "checkpoints"},
     "tensorflowonspark": _BELOW_APIS | {"cluster", "tensorflow"},
     "torch": _BELOW_APIS | {"cluster", "ranks", "data", "checkpoints"},
     "ml": _BELOW_APIS
-    | {"data", "cluster", "checkpoints", "board", "tensorflow", "torch"}
+    | {"data", "cluster", "checkpoints", "monitoring", "tensorflow", "torch"}
     | {"caffe_jobs", "caffeonspark"},
     "horovod": _BELOW_APIS | {"cluster", "ranks", "torch", "tensorflow"},
     "petastorm": {"native", "files", "sources", "data", "torch"},

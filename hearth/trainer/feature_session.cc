@@ -3,11 +3,11 @@
 #include <fmt/ranges.h>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/snapshot/trained_weights.h"
-#include "hearth/trainer/compute_devices.h"
-#include "hearth/trainer/net_source.h"
-#include "hearth/trainer/row_id.h"
+#include "hearth/caffe/tensor/parallel.h"
+#include "hearth/trainer/rows/net_source.h"
+#include "hearth/trainer/rows/row_id.h"
+#include "hearth/trainer/step/compute_devices.h"
 
 namespace hearth::trainer {
 namespace {

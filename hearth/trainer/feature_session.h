@@ -10,8 +10,8 @@
 #include "hearth/caffe/net/net.h"
 #include "hearth/dataset/spool/ring_source.h"
 #include "hearth/ring/result_writer.h"
-#include "hearth/trainer/invalid_rows.h"
-#include "hearth/trainer/job.h"
+#include "hearth/trainer/job/job.h"
+#include "hearth/trainer/rows/invalid_rows.h"
 
 namespace hearth::trainer {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hearth/trainer/row_id.h"
+#include "hearth/trainer/rows/row_id.h"
 #include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {

@@ -6,11 +6,11 @@
 #include "hearth/base/log.h"
 #include "hearth/base/thread.h"
 #include "hearth/base/timeline.h"
-#include "hearth/caffe/net/random.h"
+#include "hearth/caffe/tensor/random.h"
 #include "hearth/dataset/spool/round_robin_sources.h"
 #include "hearth/dataset/spool/spool_source.h"
 #include "hearth/dataset/spool/streamed_source.h"
-#include "hearth/trainer/step_timeout.h"
+#include "hearth/trainer/job/step_timeout.h"
 
 namespace hearth::trainer {
 namespace {

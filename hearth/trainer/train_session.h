@@ -12,11 +12,11 @@
 #include "hearth/dataset/spool/row_stream.h"
 #include "hearth/dataset/spool/spool.h"
 #include "hearth/rendezvous/member.h"
-#include "hearth/trainer/device_trainer.h"
-#include "hearth/trainer/failure.h"
-#include "hearth/trainer/invalid_rows.h"
-#include "hearth/trainer/job.h"
-#include "hearth/trainer/signal_effects.h"
+#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/job.h"
+#include "hearth/trainer/job/signal_effects.h"
+#include "hearth/trainer/rows/invalid_rows.h"
+#include "hearth/trainer/step/device_trainer.h"
 
 namespace hearth::trainer {
 

@@ -10,11 +10,11 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/parent_death.h"
-#include "hearth/trainer/control_channel.h"
-#include "hearth/trainer/crash_report.h"
-#include "hearth/trainer/failure.h"
 #include "hearth/trainer/feature_session.h"
-#include "hearth/trainer/job.h"
+#include "hearth/trainer/job/control_channel.h"
+#include "hearth/trainer/job/crash_report.h"
+#include "hearth/trainer/job/failure.h"
+#include "hearth/trainer/job/job.h"
 #include "hearth/trainer/train_session.h"
 
 namespace hearth::trainer {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/blob.h"
 #include "hearth/caffe/net/layer.h"
+#include "hearth/caffe/tensor/blob.h"
 
 namespace hearth::bindings {
 

@@ -1,7 +1,7 @@
 // The compute device that pycaffe's set_mode chose for this process. Access with the GIL only.
 #pragma once
 
-#include "hearth/caffe/net/compute_device.h"
+#include "hearth/caffe/tensor/compute_device.h"
 
 namespace hearth::bindings {
 

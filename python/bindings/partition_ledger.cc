@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gil.h"
-#include "hearth/partitions/ledger.h"
+#include "hearth/feed/ledger.h"
 #include "module.h"
 
 namespace nb = nanobind;

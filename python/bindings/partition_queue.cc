@@ -15,9 +15,9 @@
 #include "batch.h"
 #include "gil.h"
 #include "hearth/base/error.h"
-#include "hearth/partitions/partition_queue.h"
-#include "hearth/partitions/row_reader.h"
-#include "hearth/partitions/task_link.h"
+#include "hearth/feed/partition_queue.h"
+#include "hearth/feed/row_reader.h"
+#include "hearth/feed/task_link.h"
 #include "module.h"
 
 namespace nb = nanobind;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "hearth/caffe/data/hdf5_file.h"
-#include "hearth/caffe/net/shape_count.h"
 #include "hearth/caffe/snapshot/snapshot_hdf5.h"
+#include "hearth/caffe/tensor/shape_count.h"
 #include "tests/fuzz/input.h"
 
 using namespace hearth;  // an entry function, nothing else

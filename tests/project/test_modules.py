@@ -36,7 +36,7 @@ def test_the_page_lists_the_modules_that_exist():
 
 
 def test_an_include_that_points_down_is_named(tmp_path):
-    write(tmp_path / "ring" / "ring.h", '#include "hearth/trainer/job.h"\n')
+    write(tmp_path / "ring" / "ring.h", '#include "hearth/trainer/job/job.h"\n')
     (wrong,) = check_modules.wrong_includes(tmp_path)
     assert "ring.h includes trainer, which ring may not use" in wrong
 

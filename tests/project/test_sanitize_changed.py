@@ -18,7 +18,7 @@ NUMSTAT = """\
 
 300\t0\thearth/caffe/net/net.cc
 5\t0\thearth/gone/file.cc
-0\t7\thearth/board/board.h
+0\t7\thearth/tensortensorboard/tensorboard.h
 -\t-\thearth/image/testing/image.h
 9\t9\ttests/fuzz/driver.cc
 """
@@ -26,12 +26,12 @@ NUMSTAT = """\
 
 def test_changed_lines_are_counted_by_module():
     lines = sanitize_changed.changed_lines(NUMSTAT)
-    assert lines == {"ring": 14, "caffe": 300, "gone": 5, "board": 7}
+    assert lines == {"ring": 14, "caffe": 300, "gone": 5, "tensorboard": 7}
 
 
 def test_the_most_changed_modules_are_run_and_parsers_of_foreign_bytes_fill_up():
     chosen, left_out = choose(sanitize_changed.changed_lines(NUMSTAT), MODULES)
-    assert chosen == ["ring", "board", "batch", "rendezvous"]  # one that is gone is not named
+    assert chosen == ["ring", "tensorboard", "batch", "rendezvous"]  # one that is gone is not named
     assert left_out == ["caffe"]
 
 
@@ -77,9 +77,9 @@ def test_a_finding_is_the_exit_status_and_each_module_is_named(
     monkeypatch, capfd, passed, failed, status, error
 ):
     monkeypatch.setattr(sys, "argv", ["sanitize_changed.py", "--budget", "60"])
-    monkeypatch.setattr(sanitize_changed, "sanitize", lambda *_: (passed, failed, ["board"]))
+    monkeypatch.setattr(sanitize_changed, "sanitize", lambda *_: (passed, failed, ["tensorboard"]))
     assert sanitize_changed.main() == status
     out, err = capfd.readouterr()
     assert f"sanitizers: passed: {', '.join(passed) or 'none'}\n" in out
-    assert "sanitizers: left out by the budget of 60 s: board" in out
+    assert "sanitizers: left out by the budget of 60 s: tensorboard" in out
     assert err == error

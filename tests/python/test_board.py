@@ -16,9 +16,9 @@ import pytest
 from hearth.native._core import RunRecord, read_events
 from program import run, write_solver
 
-from hearth.board.history import History
-from hearth.board.live_page import LivePage
-from hearth.board.watch import watched
+from hearth.monitoring.history import History
+from hearth.monitoring.live_page import LivePage
+from hearth.monitoring.watch import watched
 from hearth.tools import report
 
 PROGRESS = {

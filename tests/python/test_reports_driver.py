@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hearth.native._core import read_events
 
-from hearth.board import mlflow_run
+from hearth.monitoring import mlflow_run
 from hearth.cluster.driver.reports import line as line_module
 from hearth.cluster.driver.reports.history import RunHistory
 from hearth.cluster.driver.reports.line import Rate, line_of

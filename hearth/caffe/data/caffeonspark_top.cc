@@ -5,7 +5,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/data/row_values.h"
-#include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/tensor/shape_count.h"
 
 namespace hearth::caffe {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/caffe/data/image_reader.h"
-#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/tensor/blob.h"
 #include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {

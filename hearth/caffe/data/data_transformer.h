@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "hearth/caffe/data/mean_file.h"
-#include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/tensor/random.h"
 #include "hearth/image/image.h"
 
 namespace hearth::caffe {

@@ -10,7 +10,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/handle.h"
 #include "hearth/caffe/data/hdf5_library.h"
-#include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/tensor/shape_count.h"
 #include "hearth/storage/file.h"
 #include "hearth/storage/uri.h"
 

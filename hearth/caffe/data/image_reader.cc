@@ -3,7 +3,7 @@
 #include <array>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/tensor/shape_count.h"
 #include "hearth/image/decode.h"
 #include "hearth/image/resize.h"
 

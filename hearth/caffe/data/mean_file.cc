@@ -1,10 +1,10 @@
 #include "hearth/caffe/data/mean_file.h"
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/shape_count.h"
 #include "hearth/caffe/proto/messages.h"
 #include "hearth/caffe/proto/wire_reader.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/tensor/shape_count.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {

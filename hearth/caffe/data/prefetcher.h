@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "hearth/base/thread.h"
-#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/tensor/blob.h"
 #include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {

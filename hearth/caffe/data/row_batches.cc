@@ -7,7 +7,7 @@
 #include "hearth/base/error.h"
 #include "hearth/base/for_each.h"
 #include "hearth/caffe/data/row_values.h"
-#include "hearth/caffe/net/random.h"
+#include "hearth/caffe/tensor/random.h"
 
 namespace hearth::caffe {
 

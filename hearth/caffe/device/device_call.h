@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "hearth/caffe/net/device_api.h"
+#include "hearth/caffe/tensor/device_api.h"
 
 namespace hearth::device {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "hearth/base/for_each_cpu.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

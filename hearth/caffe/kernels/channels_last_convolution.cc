@@ -4,8 +4,8 @@
 
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

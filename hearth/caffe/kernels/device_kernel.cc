@@ -8,8 +8,8 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/shared_library.h"
-#include "hearth/caffe/net/device_library.h"
-#include "hearth/caffe/net/tensor_error.h"
+#include "hearth/caffe/tensor/device_library.h"
+#include "hearth/caffe/tensor/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {

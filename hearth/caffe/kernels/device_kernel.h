@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

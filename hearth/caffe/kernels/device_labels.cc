@@ -1,6 +1,6 @@
 #include "hearth/caffe/kernels/device_labels.h"
 
-#include "hearth/caffe/net/device_ops.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "hearth/caffe/kernels/labels.h"
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "hearth/caffe/kernels/pooling_windows.h"
-#include "hearth/caffe/net/device_ops.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 

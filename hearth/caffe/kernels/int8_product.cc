@@ -16,7 +16,7 @@
 #include "hearth/caffe/kernels/onednn_engine.h"
 #include "hearth/caffe/kernels/onednn_reordered.h"
 #include "hearth/caffe/kernels/onednn_shape.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

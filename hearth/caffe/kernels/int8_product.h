@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "hearth/caffe/kernels/onednn_convolution.h"
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

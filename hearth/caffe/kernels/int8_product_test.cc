@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "hearth/caffe/net/blob.h"
-#include "hearth/caffe/net/parallel.h"
-#include "hearth/caffe/net/random.h"
+#include "hearth/caffe/tensor/blob.h"
+#include "hearth/caffe/tensor/parallel.h"
+#include "hearth/caffe/tensor/random.h"
 
 namespace hearth::caffe {
 namespace {

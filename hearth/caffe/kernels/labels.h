@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/blob.h"
+#include "hearth/caffe/tensor/blob.h"
 
 namespace hearth::caffe {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

@@ -9,8 +9,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/onednn_engine.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

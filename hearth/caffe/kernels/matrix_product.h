@@ -2,8 +2,8 @@
 // Thread-safe. Failures are hearth::Error.
 #pragma once
 
-#include "hearth/caffe/net/blob.h"
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/blob.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <tuple>
 
-#include "hearth/caffe/net/parallel.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/parallel.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

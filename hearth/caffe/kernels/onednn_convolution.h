@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

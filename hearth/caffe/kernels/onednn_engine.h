@@ -7,7 +7,7 @@
 #include <dnnl.hpp>
 #include <unordered_map>
 
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

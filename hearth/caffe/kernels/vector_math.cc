@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "hearth/caffe/kernels/vector_exp.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

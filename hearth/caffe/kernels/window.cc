@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/tensor/shape_count.h"
 
 namespace hearth::caffe {
 namespace {

@@ -5,7 +5,7 @@
 #include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
-#include "hearth/caffe/net/device_ops.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 namespace {

@@ -9,8 +9,8 @@
 #include "hearth/caffe/kernels/onednn_convolution.h"
 #include "hearth/caffe/kernels/window.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/filler.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/filler.h"
 
 namespace hearth::caffe {
 namespace {

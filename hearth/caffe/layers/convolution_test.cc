@@ -6,7 +6,7 @@
 #include "hearth/caffe/kernels/int8_product.h"
 #include "hearth/caffe/layers/testing/int8_bound.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

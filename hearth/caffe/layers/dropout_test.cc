@@ -4,7 +4,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/testing/element_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 

@@ -5,8 +5,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/filler.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/filler.h"
 
 namespace hearth::caffe {
 namespace {

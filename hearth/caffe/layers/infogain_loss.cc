@@ -7,9 +7,9 @@
 #include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/blob_proto.h"
-#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/proto/wire_reader.h"
+#include "hearth/caffe/tensor/blob_proto.h"
+#include "hearth/caffe/tensor/device_ops.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {

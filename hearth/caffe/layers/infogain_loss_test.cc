@@ -5,8 +5,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/blob_proto.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/tensor/blob_proto.h"
 #include "hearth/storage/file.h"
 
 namespace hearth::caffe {

@@ -2,7 +2,7 @@
 // learned blob).
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/filler.h"
+#include "hearth/caffe/tensor/filler.h"
 
 namespace hearth::caffe {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/net/layer_registry.h"
-#include "hearth/caffe/net/testing/device_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
+#include "hearth/caffe/tensor/testing/device_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 

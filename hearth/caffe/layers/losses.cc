@@ -8,7 +8,7 @@
 #include "hearth/caffe/kernels/labels.h"
 #include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/device_ops.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 namespace {

@@ -5,7 +5,7 @@
 #include "hearth/caffe/kernels/matrix_product.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/recurrent.h"
-#include "hearth/caffe/net/device_ops.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 namespace {

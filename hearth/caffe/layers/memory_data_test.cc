@@ -4,7 +4,7 @@
 #include "hearth/caffe/data/testing/row_testing.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
 #include "hearth/caffe/net/array_fed.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 #include "hearth/image/testing/image_testing.h"
 
 namespace hearth::caffe {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hearth/caffe/net/layer.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 

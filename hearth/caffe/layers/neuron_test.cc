@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

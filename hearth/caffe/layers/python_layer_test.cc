@@ -4,8 +4,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,9 +3,9 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/kernels/bias_sum.h"
 #include "hearth/caffe/kernels/matrix_product.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/filler.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/filler.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

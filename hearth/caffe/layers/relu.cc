@@ -3,8 +3,8 @@
 #include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
 #include "hearth/caffe/layers/neuron.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/filler.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/filler.h"
 
 namespace hearth::caffe {
 namespace {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "hearth/caffe/layers/testing/element_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 

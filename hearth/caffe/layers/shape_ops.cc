@@ -1,8 +1,8 @@
 // Layers that do not change values: Split, Flatten, Reshape, Silence.
 #include "hearth/base/error.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/shape_count.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/shape_count.h"
 
 namespace hearth::caffe {
 namespace {

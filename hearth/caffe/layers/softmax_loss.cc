@@ -7,8 +7,8 @@
 #include "hearth/caffe/kernels/loss_normalizer.h"
 #include "hearth/caffe/kernels/vector_math.h"
 #include "hearth/caffe/layers/all_layers.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

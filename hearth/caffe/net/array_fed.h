@@ -1,7 +1,7 @@
 // Interface of data layers that read arrays instead of rows: MemoryData as in Caffe.
 #pragma once
 
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "hearth/caffe/net/net_graph.h"
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

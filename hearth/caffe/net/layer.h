@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net/blob.h"
 #include "hearth/caffe/net/layer_traits.h"
 #include "hearth/caffe/net/net_context.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/tensor/blob.h"
 
 namespace hearth::caffe {
 

@@ -8,7 +8,7 @@
 
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/layer_registry.h"
-#include "hearth/caffe/net/tensor_error.h"
+#include "hearth/caffe/tensor/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/tensor_error.h"
+#include "hearth/caffe/tensor/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/net/testing/net_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace hearth::caffe {

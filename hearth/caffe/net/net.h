@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net/blob.h"
 #include "hearth/caffe/net/layer.h"
 #include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/net/memory_plan.h"
@@ -15,6 +14,7 @@
 #include "hearth/caffe/net/net_graph.h"
 #include "hearth/caffe/net/net_params.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/tensor/blob.h"
 
 namespace hearth::caffe {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/compute_device.h"
-#include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/tensor/compute_device.h"
+#include "hearth/caffe/tensor/random.h"
 #include "hearth/dataset/spool/minibatch.h"
 
 namespace hearth::caffe {

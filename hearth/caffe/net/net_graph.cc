@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/blob_proto.h"
 #include "hearth/caffe/net/layer_step.h"
 #include "hearth/caffe/net/net_backward.h"
 #include "hearth/caffe/net/work_threads.h"
+#include "hearth/caffe/tensor/blob_proto.h"
 
 namespace hearth::caffe {
 namespace {

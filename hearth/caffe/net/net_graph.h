@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net/blob.h"
 #include "hearth/caffe/net/layer.h"
 #include "hearth/caffe/net/layer_registry.h"
 #include "hearth/caffe/net/net_context.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/tensor/blob.h"
 
 namespace hearth::caffe {
 

@@ -7,7 +7,7 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/layer_step.h"
-#include "hearth/caffe/net/tensor_error.h"
+#include "hearth/caffe/tensor/tensor_error.h"
 
 namespace hearth::caffe {
 namespace {

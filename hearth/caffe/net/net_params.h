@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net/blob.h"
 #include "hearth/caffe/net/net_graph.h"
 #include "hearth/caffe/net/param_layout.h"
+#include "hearth/caffe/tensor/blob.h"
 
 namespace hearth::caffe {
 

@@ -10,10 +10,10 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/net/blob_proto.h"
-#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/layer_error.h"
 #include "hearth/caffe/net/net.h"
+#include "hearth/caffe/tensor/blob_proto.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 namespace {

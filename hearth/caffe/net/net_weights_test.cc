@@ -3,7 +3,7 @@
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/net.h"
 #include "hearth/caffe/net/testing/net_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

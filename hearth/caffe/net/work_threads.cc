@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

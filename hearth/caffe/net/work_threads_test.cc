@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/net/testing/net_testing.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

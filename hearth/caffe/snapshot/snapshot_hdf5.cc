@@ -7,8 +7,8 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/data/hdf5_file.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/proto_shape.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/proto_shape.h"
 
 namespace hearth::caffe {
 namespace {

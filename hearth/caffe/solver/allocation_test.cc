@@ -1,8 +1,8 @@
 // Checks that a running training does not allocate.
 #include <gtest/gtest.h>
 
-#include "hearth/caffe/net/tensor.h"
 #include "hearth/caffe/solver/solver.h"
+#include "hearth/caffe/tensor/tensor.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace hearth::caffe {

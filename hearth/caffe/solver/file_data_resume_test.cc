@@ -4,9 +4,9 @@
 
 #include "hearth/caffe/data/database/database.h"
 #include "hearth/caffe/layers/testing/file_layer_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/proto/wire_writer.h"
 #include "hearth/caffe/solver/solver.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 #include "hearth/caffe/upgrade/net_file.h"
 
 namespace hearth::caffe {

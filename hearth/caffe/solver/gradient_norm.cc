@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "hearth/caffe/net/parallel.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 

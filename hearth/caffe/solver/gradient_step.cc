@@ -9,9 +9,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
-#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/net/nan_search.h"
 #include "hearth/caffe/solver/iteration_error.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 

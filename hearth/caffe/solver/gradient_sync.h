@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hearth/caffe/net/param_layout.h"
-#include "hearth/caffe/net/tensor.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

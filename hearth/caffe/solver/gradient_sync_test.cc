@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "hearth/base/error.h"
-#include "hearth/caffe/net/testing/device_testing.h"
 #include "hearth/caffe/net/testing/net_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/solver/solver.h"
+#include "hearth/caffe/tensor/testing/device_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

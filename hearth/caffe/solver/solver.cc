@@ -10,9 +10,9 @@
 #include "hearth/base/log.h"
 #include "hearth/base/timeline.h"
 #include "hearth/caffe/net/debug_info.h"
-#include "hearth/caffe/net/device_ops.h"
 #include "hearth/caffe/solver/iteration_error.h"
 #include "hearth/caffe/solver/solver_nets.h"
+#include "hearth/caffe/tensor/device_ops.h"
 
 namespace hearth::caffe {
 namespace {

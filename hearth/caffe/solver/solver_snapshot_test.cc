@@ -5,10 +5,10 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/net/testing/net_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/snapshot/snapshot.h"
 #include "hearth/caffe/solver/solver.h"
 #include "hearth/caffe/solver/testing/observer_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/caffe/net/testing/net_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/solver/gradient_norm.h"
 #include "hearth/caffe/solver/testing/observer_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "hearth/base/error.h"
 #include "hearth/base/for_each_cpu.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/parallel.h"
 #include "hearth/caffe/proto/nearest.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/parallel.h"
 
 namespace hearth::caffe {
 namespace {

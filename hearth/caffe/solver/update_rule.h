@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hearth/caffe/net/tensor.h"
 #include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/tensor/tensor.h"
 
 namespace hearth::caffe {
 

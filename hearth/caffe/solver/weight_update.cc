@@ -9,10 +9,10 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/base/timeline.h"
-#include "hearth/caffe/net/blob_proto.h"
-#include "hearth/caffe/net/device_ops.h"
-#include "hearth/caffe/net/proto_shape.h"
 #include "hearth/caffe/solver/gradient_norm.h"
+#include "hearth/caffe/tensor/blob_proto.h"
+#include "hearth/caffe/tensor/device_ops.h"
+#include "hearth/caffe/tensor/proto_shape.h"
 
 namespace hearth::caffe {
 

@@ -11,7 +11,7 @@
 #include "hearth/base/log.h"
 #include "hearth/base/testing/error_testing.h"
 #include "hearth/caffe/net/testing/net_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "hearth/caffe/net/compute_device.h"
+#include "hearth/caffe/tensor/compute_device.h"
 
 namespace hearth::caffe {
 

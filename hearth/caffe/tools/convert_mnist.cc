@@ -9,8 +9,8 @@
 #include "hearth/base/error.h"
 #include "hearth/base/log.h"
 #include "hearth/caffe/data/database/database.h"
-#include "hearth/caffe/net/random.h"
 #include "hearth/caffe/proto/wire_writer.h"
+#include "hearth/caffe/tensor/random.h"
 #include "hearth/caffe/tools/progress_log.h"
 #include "hearth/storage/file.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hearth/base/thread.h"
-#include "hearth/trainer/distributed_sync.h"
+#include "hearth/trainer/step/distributed_sync.h"
 
 namespace hearth::trainer {
 

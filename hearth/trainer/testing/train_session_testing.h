@@ -10,7 +10,7 @@
 #include "hearth/base/hmac.h"
 #include "hearth/base/thread.h"
 #include "hearth/caffe/proto/messages.h"
-#include "hearth/trainer/job.h"
+#include "hearth/trainer/job/job.h"
 #include "hearth/trainer/testing/trainer_testing.h"
 
 namespace hearth::trainer {

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hearth.board.mlflow_run import log_model
-from hearth.board.watch import watched
+from hearth.monitoring.mlflow_run import log_model
+from hearth.monitoring.watch import watched
 from hearth.caffe_jobs import launch
 from hearth.caffe_jobs.memory_need import STREAMED_MB, memory_warnings
 from hearth.caffe_jobs.predict_task import MEANS_SCHEMA, features_task, means_task

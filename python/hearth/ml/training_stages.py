@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pyspark.ml import Estimator, Model
 
-from hearth.board.mlflow_run import log_model
+from hearth.monitoring.mlflow_run import log_model
 from hearth.errors import invalid
 from hearth.ml.prediction import with_outputs
 from hearth.ml.predictors import program_of

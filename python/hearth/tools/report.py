@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hearth.board.history import History
-from hearth.board.page import report
+from hearth.monitoring.history import History
+from hearth.monitoring.page import report
 from hearth.errors import invalid
 
 

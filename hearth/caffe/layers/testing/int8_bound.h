@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hearth/caffe/layers/testing/layer_testing.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "hearth/caffe/net/layer_registry.h"
-#include "hearth/caffe/net/testing/tensor_testing.h"
 #include "hearth/caffe/proto/text_reader.h"
+#include "hearth/caffe/tensor/testing/tensor_testing.h"
 
 namespace hearth::caffe {
 namespace {

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from hearth.board.watch import Watch, watched
+from hearth.monitoring.watch import Watch, watched
 from hearth.cluster import roles
 from hearth.cluster.driver.reports.history import RunHistory
 from hearth.cluster.driver.reports.line import Rate, ReportLine, line_of

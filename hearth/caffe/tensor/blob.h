@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/tensor/synced_array.h"
+
+namespace hearth::caffe {
+
+// Memory layout of a blob with four axes. Convolution kernels are fastest with kChannelsLast
+// (NHWC); blobs with any other number of axes are row-major.
+enum class Layout { kContiguous, kChannelsLast };
+
+// The unit of data between layers: a float32 array and, for training, its gradient. In a net that
+// computes on a device, host and device each have a copy; the requested one is updated, and the
+// other one becomes stale if the request was for writing.
+// Not thread-safe: a blob belongs to one net, and a net to one thread.
+class Blob {
+ public:
+  Blob() = default;
+  explicit Blob(Shape shape) { Reshape(std::move(shape)); }
+
+  // Changes the shape. Storage is kept while it is large enough, so that a smaller last minibatch
+  // does not allocate.
+  void Reshape(Shape shape);
+  // Sets the shape and the device of `other`.
+  void ReshapeLike(const Blob& other) {
+    set_device(other.device_);
+    Reshape(other.shape());
+  }
+
+  const Shape& shape() const { return shape_; }
+  int64_t num_axes() const { return static_cast<int64_t>(shape_.size()); }
+  int64_t count() const { return count_; }
+  // Product of the dimensions [start, end); an `end` of -1 means all that follow.
+  int64_t count(int64_t start, int64_t end = -1) const;
+  // One dimension; negative axes count from the end. Throws kInvalidArgument if out of range.
+  int64_t shape(int64_t axis) const { return shape_[CanonicalAxis(axis)]; }
+  int64_t CanonicalAxis(int64_t axis) const;
+  // "2 3 4 5 (120)", as Caffe prints it.
+  std::string ShapeString() const;
+
+  // Sets the device of device_data(). Values are kept.
+  void set_device(const ComputeDevice& device);
+
+  // Sets the layout of data and diff. Their values are lost, not permuted.
+  void set_layout(Layout layout);
+  // kContiguous unless the blob has four axes.
+  Layout layout() const { return num_axes() == 4 ? layout_ : Layout::kContiguous; }
+
+  // Dense tensors of exactly shape(), in the blob's layout, allocated (zeroed) on first use.
+  // Request them again after the other side was used.
+  Tensor& data();
+  Tensor& diff();
+  // In the device's memory; the same as above if that is the host's.
+  Tensor& device_data();
+  Tensor& device_diff();
+  // Sets the device's copy to these count() values: without a copy if the blob has memory of
+  // exactly that size. Not for parameters, which are in one arena.
+  void SetDeviceData(const Tensor& values) { data_.SetOnDevice(*this, values); }
+  void SetDeviceDiff(const Tensor& values) { diff_.SetOnDevice(*this, values); }
+  // Sets the gradient to zero, at no cost until it is requested.
+  void ClearDiff();
+  // For adding to the gradient by ATen's functions, which first multiply it by `beta`: 0 if it was
+  // cleared (its memory may then be uninitialized), else 1.
+  struct Sum {
+    Tensor& device_diff;
+    float beta;
+  };
+  Sum diff_to_add_to();
+  // Adds `values`, of count() elements, to the gradient in this way.
+  void AddToDeviceDiff(const Tensor& values);
+  // The same memory as a plain array of count() floats, in the layout's order.
+  float* data_ptr() { return data().data_ptr(); }
+  float* diff_ptr() { return diff().data_ptr(); }
+  // For reading only: the other side's copy stays valid.
+  const Tensor& device_data_to_read() { return data_.ReadOnDevice(*this); }
+  const float* read_data() { return data_.Read(*this); }
+  const float* read_diff() { return diff_.Read(*this); }
+  bool has_diff() const { return diff_.has_view(); }
+
+  // Makes this blob use `other`'s memory (same count). Used by Split, Reshape, Flatten, sharing.
+  void ShareData(Blob& other);
+  void ShareDiff(Blob& other);
+  // Moves the blob into `flat` (float32, at least count() elements): parameters are in one arena so
+  // that their gradients can be reduced across ranks without a copy. `device` is the device's part
+  // of it, if the device has its own memory.
+  void BindData(Tensor flat, Tensor device = {});
+  void BindDiff(Tensor flat, Tensor device = {});
+  // The same, but zeroed memory is allocated when the diff is first requested.
+  void BindDiff(SyncedArray::Take take);
+  // Equal for blobs that share memory by ShareData, ShareDiff; null before it is allocated.
+  const void* data_identity() const { return data_.memory.get(); }
+  const void* diff_identity() const { return diff_.memory.get(); }
+
+ private:
+  // Data or diff: flat memory of at least count_ elements, and views of it in the blob's shape.
+  struct Values {
+    std::shared_ptr<SyncedArray> memory;
+    Tensor host, device;
+
+    SyncedArray& Memory(const Blob& blob);
+    Tensor& Host(const Blob& blob);
+    Tensor& Device(const Blob& blob);
+    const Tensor& ReadOnDevice(const Blob& blob);
+    void SetOnDevice(const Blob& blob, const Tensor& values);
+    Tensor& DeviceView(const Blob& blob, const Tensor& flat);
+    const float* Read(const Blob& blob);
+    void Share(const Values& other);
+    void Bind(const Blob& blob, Tensor flat, Tensor device);
+    bool has_view() const { return host.defined() || device.defined(); }
+    void DropViews();
+  };
+  Tensor View(const Tensor& flat) const;
+
+  Shape shape_;
+  int64_t count_ = 0;
+  Layout layout_ = Layout::kContiguous;
+  ComputeDevice device_;
+  Values data_, diff_;
+};
+
+}  // namespace hearth::caffe

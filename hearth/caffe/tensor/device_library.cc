@@ -1,0 +1,108 @@
+#include "hearth/caffe/tensor/device_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+
+#include "hearth/base/error.h"
+#include "hearth/base/shared_library.h"
+#include "hearth/caffe/tensor/parallel.h"
+#include "hearth/caffe/tensor/tensor_error.h"
+
+namespace hearth::caffe {
+namespace {
+
+constexpr const char* kName = "libhearth_device_torch.so";
+
+struct Library {
+  const HearthDeviceApi* api = nullptr;
+  std::string problem;
+};
+
+// The libraries of the Python environment's torch, which the device library depends on: the loader
+// finds a loaded library by name.
+void LoadTorch() {
+  const char* folder = std::getenv("HEARTH_TORCH_LIBRARIES");
+  if (folder == nullptr || *folder == '\0') return;
+  for (const char* name : {"libc10.so", "libtorch_cpu.so"}) {
+    SharedLibrary({std::filesystem::path(folder) / name}, RTLD_GLOBAL);
+  }
+}
+
+// In the folder of the library or program that contains this code, unless the environment names a
+// file.
+Library LoadLibrary() {
+  const char* given = std::getenv("HEARTH_DEVICE_LIBRARY");
+  std::string file = given != nullptr ? given : "";
+  Dl_info self{};
+  if (file.empty() && dladdr(reinterpret_cast<const void*>(&DeviceLibraryProblem), &self) != 0) {
+    const auto beside = std::filesystem::path(self.dli_fname).parent_path() / kName;
+    file = std::filesystem::exists(beside) ? beside.string() : kName;
+  }
+  LoadTorch();
+  const SharedLibrary library({file});
+  Library loaded;
+  const HearthDeviceApi* (*get)() = nullptr;
+  constexpr const char* kRemedy =
+      "install PyTorch (pip install torch) and, for a version that the wheel has no library for, "
+      "run `hearth build-device`";
+  if (!library.Find("hearth_device_api", &get)) {
+    loaded.problem = fmt::format("the library for GPUs, {}, cannot be loaded ({}); {}", kName,
+                                 library.problem(), kRemedy);
+  } else if (get()->version != kHearthDeviceApiVersion) {
+    loaded.problem = fmt::format("{} has interface {}, not {}; {}", kName, get()->version,
+                                 kHearthDeviceApiVersion, kRemedy);
+  } else {
+    loaded.api = get();
+  }
+  return loaded;
+}
+
+std::atomic<const Library*> loaded_library{nullptr};
+
+void SetThreads(const Library& library, int count) {
+  const HearthDeviceValue threads = DeviceInteger(count);
+  int32_t results = 0;
+  if (library.api != nullptr) {
+    library.api->call(HEARTH_OP_set_threads, &threads, 1, nullptr, &results);
+  }
+}
+
+const Library& TheLibrary() {
+  static const Library* const library = [] {
+    const auto* made = new Library(LoadLibrary());
+    // It would set the calling thread's number of threads to its own default.
+    SetThreads(*made, ThreadCount());
+    loaded_library = made;
+    return made;
+  }();
+  return *library;
+}
+
+}  // namespace
+
+const std::string& DeviceLibraryProblem() { return TheLibrary().problem; }
+
+DeviceResults CallDevice(HearthDeviceOperation operation,
+                         std::initializer_list<HearthDeviceValue> arguments) {
+  const Library& library = TheLibrary();
+  Require(library.api != nullptr, ErrorCode::kUnavailable, "{}", library.problem);
+  DeviceResults results{};
+  results.count = static_cast<int32_t>(std::size(results.values));
+  const int32_t failed =
+      library.api->call(operation, arguments.begin(), static_cast<int32_t>(arguments.size()),
+                        results.values, &results.count);
+  if (failed == 0) return results;
+  throw TensorError(failed == 1, library.api->problem());
+}
+
+void SetDeviceLibraryThreads(int count) {
+  if (const Library* library = loaded_library) SetThreads(*library, count);
+}
+
+void ReleaseDeviceTensor(void* handle) noexcept { TheLibrary().api->release(handle); }
+
+}  // namespace hearth::caffe

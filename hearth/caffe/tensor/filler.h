@@ -1,0 +1,14 @@
+// Fills parameter blobs with initial values.
+#pragma once
+
+#include "hearth/caffe/proto/messages.h"
+#include "hearth/caffe/tensor/blob.h"
+#include "hearth/caffe/tensor/random.h"
+
+namespace hearth::caffe {
+
+// Fills blob.data() by one of Caffe's fillers: constant, uniform, gaussian, xavier, msra,
+// positive_unitball, bilinear. Throws kInvalidArgument for another type or an unsuitable shape.
+void Fill(const FillerParameter& filler, Blob& blob, Random& random);
+
+}  // namespace hearth::caffe

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "hearth/caffe/tensor/compute_device.h"
+
+namespace hearth::caffe {
+
+// A flat float32 array of which the host and a device may each have a copy, updated when that side
+// is requested: Caffe's SyncedMemory. If the device is the CPU itself there is one copy. Shared by
+// blobs of one net; one thread.
+class SyncedArray {
+ public:
+  // `count` zeros; allocated on first use.
+  SyncedArray(int64_t count, const ComputeDevice& device) : count_(count), device_(device) {}
+  // The same, but `take` returns the memory: of the host, and of the device if it has its own.
+  using Take = std::function<std::pair<Tensor, Tensor>()>;
+  SyncedArray(int64_t count, const ComputeDevice& device, Take take)
+      : count_(count), device_(device), take_(std::move(take)) {}
+  // Uses the caller's memory. `device` is undefined if the device has no separate memory;
+  // otherwise its values are stale.
+  SyncedArray(Tensor host, Tensor device);
+
+  int64_t count() const { return count_; }
+  // For reading and writing: the other side's copy becomes stale.
+  const Tensor& host();
+  const Tensor& device();
+  // For reading only: the other side's copy stays valid.
+  const Tensor& host_to_read();
+  const Tensor& device_to_read();
+
+  // Makes `values`, count() of them on the device, the device's copy, without copying.
+  void Adopt(Tensor values);
+
+  // Sets all values to zero; the memory is filled when a side is next requested.
+  void SetZero() { is_zero_ = true; }
+  bool is_zero() const { return is_zero_; }
+  // device(), but the caller writes every value: after SetZero() the memory may be uninitialized.
+  const Tensor& device_to_overwrite();
+
+ private:
+  const Tensor& FromDevice();
+  const Tensor& FromHost();
+  void FillZero();
+  void TakeMemory();
+
+  int64_t count_;
+  ComputeDevice device_;
+  Take take_;  // empty after its call
+  Tensor host_, remote_;
+  bool host_is_new_ = true, remote_is_new_ = false;
+  bool is_zero_ = false;  // not yet filled
+};
+
+inline const Tensor& SyncedArray::host() {
+  if (is_zero_) FillZero();
+  if (device_.separate) {
+    FromDevice();
+    remote_is_new_ = false;
+  }
+  return host_.defined() ? host_ : FromDevice();
+}
+
+}  // namespace hearth::caffe

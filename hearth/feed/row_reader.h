@@ -1,0 +1,62 @@
+// Delivers a feed's rows to the program across batches and partitions; counts each row on delivery
+// and settles each batch with its last row.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "hearth/feed/partition.h"
+#include "hearth/feed/partition_queue.h"
+
+namespace hearth::partitions {
+
+// Reads a queue that may have other readers. One thread.
+class RowReader {
+ public:
+  explicit RowReader(std::shared_ptr<PartitionQueue> queue) : queue_(std::move(queue)) {}
+
+  // Waits for the next batch; nullopt at the end of a partition, and of the feed. Valid until
+  // Opened(). Throws kAborted if the cluster failed, kResourceExhausted if rows must be spooled and
+  // the disk is full.
+  std::optional<Partition::Batch> Next();
+  // Whether Next() has reached the end of the feed.
+  bool ended() const { return ended_; }
+
+  // `rows` rows end in the batch that Next() returned; `within_row`: the last one continues in the
+  // next batch.
+  void Opened(int64_t rows, bool within_row);
+  // Counts `count` more of these rows as delivered.
+  void Give(int64_t count);
+
+  // Rows with pending results, in delivery order: all, and those of the first partition.
+  int64_t pending_results() const;
+  int64_t pending_in_first() const { return pending_.empty() ? 0 : pending_.front().rows; }
+  // Sends results of the first partition back. Returns false if its feed task is gone; Spark then
+  // sends its rows again. Throws kAborted if the cluster failed.
+  bool WriteResults(const batch::ChunksImage& rows);
+  // Counts `count` results as sent.
+  void Answered(int64_t count);
+
+ private:
+  // Rows of a partition whose results have not been sent.
+  struct PendingResults {
+    std::shared_ptr<Partition> partition;
+    int64_t rows;
+  };
+
+  std::optional<Partition::Batch> Read();
+  void Lost();
+  void Forget();
+
+  const std::shared_ptr<PartitionQueue> queue_;
+  std::shared_ptr<Partition> partition_;
+  int64_t left_ = 0;  // undelivered rows of the last batch
+  int64_t held_ = 0;  // batches that contain these rows
+  std::deque<PendingResults> pending_;
+  bool ended_ = false;
+};
+
+}  // namespace hearth::partitions

@@ -1,0 +1,50 @@
+// Writes event files for TensorBoard: TFRecords that each contain an Event message.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hearth/formats/tfrecord.h"
+#include "hearth/tensorboard/histogram.h"
+#include "hearth/tensorboard/point.h"
+
+namespace hearth::tensorboard {
+
+// A node of a graph and the nodes whose outputs it reads.
+struct GraphNode {
+  std::string name, kind;
+  std::vector<std::string> inputs;
+};
+
+// Not thread-safe. On a local disk readers see flushed data; a remote file appears, complete, at
+// Finish.
+class EventWriter {
+ public:
+  // Creates a file with a new name in `folder`, a path or URI; creates a local folder if needed.
+  // Throws if that fails.
+  EventWriter(const std::string& folder, double now);
+  ~EventWriter();
+
+  void Add(const Point& point);
+  void Add(const Histogram& histogram);
+  void AddGraph(std::span<const GraphNode> nodes, double at);
+  // Rewinds to after iteration `step`: readers drop later points.
+  void Rewind(int64_t step, double at);
+  // Throws by errno.
+  void Flush();
+  void Finish();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  class File;
+  void Put(double at, int64_t step, const std::string& rest);
+
+  std::string path_;
+  std::unique_ptr<formats::TfRecordWriter> records_;
+  File* file_ = nullptr;  // destination; owned by records_
+};
+
+}  // namespace hearth::tensorboard

@@ -1,0 +1,65 @@
+// Evaluates the weights in training on the validation rows of all ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hearth/caffe/net/net.h"
+#include "hearth/collective/group.h"
+#include "hearth/dataset/spool/slice_source.h"
+#include "hearth/trainer/step/output_means.h"
+#include "hearth/trainer/step/validation_plan.h"
+
+namespace hearth::trainer {
+
+// One per rank, on the solver's thread. Construction and Run are collective. A rank without a spool
+// (a second device) evaluates nothing but participates.
+class Validator {
+ public:
+  // Options of Validator.
+  struct Options {
+    caffe::NetParameter net;    // the TEST net
+    caffe::NetContext context;  // open_source is set here
+    std::shared_ptr<dataset::Spool> rows;
+    int64_t test_iter = 0;  // minibatches per validation, over all ranks
+    double timeout_s = 3600;
+  };
+  // Waits until the validation rows of all ranks have arrived. Uses the weights of `train_net`,
+  // which must be used by the same thread and outlive this.
+  Validator(collective::Group& group, caffe::Net& train_net, Options options);
+
+  // Means of the outputs in one validation.
+  struct Result {
+    std::vector<std::string> names;
+    std::vector<std::vector<float>> means;  // one per name
+    int64_t rows = 0;                       // averaged
+    int64_t invalid_rows = 0;               // skipped
+
+    nlohmann::json ToJson() const;  // {name: [floats]}
+  };
+  // Evaluates the rows of validation number `validation` on all ranks; returns the means.
+  Result Run(int64_t validation);
+
+  // Writes Caffe's log lines for a test.
+  void Log(int64_t iteration, const Result& result) const;
+
+  int64_t total_rows() const { return total_rows_; }
+
+ private:
+  void Evaluate(RowRange range, OutputMeans* means);
+  template <typename T>
+  void AllReduce(std::vector<T>* values, collective::Op op);
+
+  collective::Group& group_;
+  const double timeout_s_;
+  std::shared_ptr<dataset::SliceSource> source_;
+  std::unique_ptr<caffe::Net> net_;
+  int64_t total_rows_ = 0;
+  int64_t invalid_rows_ = 0;  // of this rank, in this validation
+  ValidationPlan plan_{0, 0, 0};
+};
+
+}  // namespace hearth::trainer
