@@ -15,8 +15,8 @@ import urllib.request
 from pathlib import Path
 
 import report
-from hearth.monitoring.watch import watched
 from hearth.caffeonspark import CaffeOnSpark, Config, DataSource
+from hearth.monitoring.watch import watched
 from hearth.spark import session as spark_session
 from spark_overhead import prepare, write_problem
 

@@ -65,8 +65,9 @@ def test_no_two_test_files_share_a_name():
 
 # Where the time of day is meant: dates, times of files, logs, what other hosts have noted.
 TIME_OF_DAY = {
-    "hearth/base/log_file_sink.cc", "hearth/base/timeline.cc", "hearth/trainer/local/local_session.cc",
-    "python/hearth/tensorboard/watch.py", "python/hearth/doctor/cluster.py",
+    "hearth/base/log_file_sink.cc", "hearth/base/timeline.cc",
+    "hearth/trainer/local/local_session.cc",
+    "python/hearth/monitoring/watch.py", "python/hearth/doctor/cluster.py",
     "python/hearth/doctor/host_facts.py", "python/hearth/files/forwarded_tokens.py",
     "python/hearth/spark/preflight.py", "python/hearth/spark/token_forwarder.py",
     "python/hearth/tensorflowonspark/model_files.py", "python/hearth/tools/pack_archive.py",

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from hearth.native._core import read_events
 
-from hearth.monitoring import mlflow_run
 from hearth.cluster.driver.reports import line as line_module
 from hearth.cluster.driver.reports.history import RunHistory
 from hearth.cluster.driver.reports.line import Rate, line_of
 from hearth.cluster.driver.reports.reports import Report, ReportOptions, Reports, plain_params
+from hearth.monitoring import mlflow_run
 
 TEMPLATE = {"worker": [0, 1], "evaluator": [2]}
 

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hearth.monitoring.mlflow_run import log_model
-from hearth.monitoring.watch import watched
 from hearth.caffe_jobs import launch
 from hearth.caffe_jobs.memory_need import STREAMED_MB, memory_warnings
 from hearth.caffe_jobs.predict_task import MEANS_SCHEMA, features_task, means_task
@@ -24,6 +22,8 @@ from hearth.caffeonspark.jobs import predict_spec, train_job
 from hearth.caffeonspark.source import Source
 from hearth.errors import HearthError
 from hearth.files.uri import local_path
+from hearth.monitoring.mlflow_run import log_model
+from hearth.monitoring.watch import watched
 from hearth.native import _core
 from hearth.rows.invalid_rows import POSITION, InvalidRows, Report, add_up
 from hearth.sources.tables.frames import pinned_frame

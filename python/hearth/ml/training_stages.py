@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from pyspark.ml import Estimator, Model
 
-from hearth.monitoring.mlflow_run import log_model
 from hearth.errors import invalid
 from hearth.ml.prediction import with_outputs
 from hearth.ml.predictors import program_of
@@ -16,6 +15,7 @@ from hearth.ml.summary import TrainingSummary
 from hearth.ml.training_params import HasNetColumns, HasTraining
 from hearth.ml.training_slots import exclusive_store, training_slots
 from hearth.ml.training_spec import TrainingSpec
+from hearth.monitoring.mlflow_run import log_model
 from hearth.spark import stage_columns
 
 

@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from hearth.errors import invalid
 from hearth.monitoring.history import History
 from hearth.monitoring.page import report
-from hearth.errors import invalid
 
 
 def event_files(run: Path) -> list[Path]:

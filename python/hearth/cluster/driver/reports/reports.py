@@ -12,12 +12,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from hearth.monitoring.watch import Watch, watched
 from hearth.cluster import roles
 from hearth.cluster.driver.reports.history import RunHistory
 from hearth.cluster.driver.reports.line import Rate, ReportLine, line_of
 from hearth.cluster.report_values import unpacked_values
 from hearth.errors import invalid
+from hearth.monitoring.watch import Watch, watched
 
 logger = logging.getLogger(__name__)
 
