@@ -18,7 +18,7 @@ NUMSTAT = """\
 
 300\t0\thearth/caffe/net/net.cc
 5\t0\thearth/gone/file.cc
-0\t7\thearth/tensortensorboard/tensorboard.h
+0\t7\thearth/tensorboard/point.h
 -\t-\thearth/image/testing/image.h
 9\t9\ttests/fuzz/driver.cc
 """
