@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hearth.caffeonspark.__main__ import main
-from hearth.caffeonspark.command_line import one_line
+from hearth.caffeonspark.command_line import compared_with_float32, one_line
 
 # The files in {0}, the command line, and the expected error.
 FRONT = {
@@ -55,3 +56,9 @@ def test_the_command_reports_errors_in_one_line(case: str, tmp_path: Path, capsy
 def test_an_unresolvable_host_name_is_reported_with_a_remedy() -> None:
     said = one_line(socket.gaierror(-2, "Name or service not known"))
     assert "Name or service not known" in said and "/etc/hosts" in said
+
+
+def test_a_net_that_writes_its_outputs_runs_once_with_each_precision():
+    config = SimpleNamespace(precision="int8", net={"layer": [{"type": "HDF5Output"}]}, spark=None)
+    (line,) = compared_with_float32(config, {"accuracy": [1.0]})
+    assert line.startswith("int8 is not compared with float32")

@@ -124,18 +124,25 @@ def run_config(config: Config) -> None:
         write_text(config.output_path, "".join(lines), config.spark)
         sys.stdout.write("".join(lines))
         if config.precision != "float32":
-            sys.stdout.write("computing the same rows in float32\n")
-            exact = copy(config)
-            exact.precision = "float32"
-            float32 = cos.test(sources.getSource(exact, False))
-            sys.stdout.writelines(_differences(config.precision, means, float32))
+            sys.stdout.writelines(compared_with_float32(config, means))
 
 
-def _differences(
-    precision: str, means: dict[str, list[float]], float32: dict[str, list[float]]
-) -> Iterator[str]:
+def compared_with_float32(config: Config, means: dict[str, list[float]]) -> Iterator[str]:
     """What the precision costs: a line per mean, as `hearth test` logs them."""
+    from hearth.caffeonspark.caffe_on_spark import CaffeOnSpark
+    from hearth.caffeonspark.data_source import DataSource
+
+    precision = config.precision
+    if any(layer["type"] == "HDF5Output" for layer in config.net["layer"]):
+        reason = "as that would write the net's HDF5Output again"
+        yield f"{precision} is not compared with float32, {reason}\n"
+        return
+    yield "computing the same rows in float32\n"
+    exact = copy(config)
+    exact.precision = "float32"
+    source = DataSource(config.spark).getSource(exact, False)
+    float32 = CaffeOnSpark(config.spark).test(source)
     for name, values in means.items():
-        for value, exact in zip(values, float32[name], strict=True):
-            both = f"float32 {exact:.6g}, {precision} {value:.6g}"
-            yield f"{name}: {both}, difference {value - exact:+.6g}\n"
+        for value, expected in zip(values, float32[name], strict=True):
+            both = f"float32 {expected:.6g}, {precision} {value:.6g}"
+            yield f"{name}: {both}, difference {value - expected:+.6g}\n"
