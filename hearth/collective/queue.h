@@ -41,7 +41,7 @@ class Queue {
   explicit Queue(Group& group, double timeout_s = 30);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
-  ~Queue();  // closes
+  ~Queue();  // closes, and waits as Close() does
 
   // Any thread; several threads must order their calls themselves. The queue owns the memory until
   // the handle is done. After one operation has failed, all later ones fail with the same error.
@@ -53,13 +53,13 @@ class Queue {
   using Callback = std::function<void(const std::exception_ptr&)>;
   Handle Submit(Request request, Callback on_done);
 
-  // Executes the operation on the caller's thread, which saves two context switches, and throws its
-  // error. Returns false, without effect, if other operations are pending. Any thread; throws as
-  // Submit does.
+  // Executes the operation on the caller's thread, for at most `timeout_s`, which saves two context
+  // switches, and throws its error (Group::Run). Returns false, without effect, if other operations
+  // are pending. Any thread; throws as Submit does.
   bool TryRun(Request request);
 
-  // Waits for the running operation; pending and later ones fail with kAborted. Call Group::Abort
-  // first to end it at once. Any thread; idempotent.
+  // Waits for the running operation, for at most its `timeout_s`; pending and later ones fail with
+  // kAborted. Call Group::Abort first to end it at once. Any thread; idempotent; never throws.
   void Close();
 
  private:
