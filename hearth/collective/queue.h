@@ -47,11 +47,10 @@ class Queue {
   // the handle is done. After one operation has failed, all later ones fail with the same error.
   // Throws kInvalidArgument for an invalid request (Group::Check): if it failed only in the queue,
   // later operations would be matched with the wrong ones of other ranks.
-  Handle Submit(Request request);
   // `on_done` is called once when the operation has ended, with its error or null, on the queue's
   // thread, which it must not block; not called if Submit throws.
   using Callback = std::function<void(const std::exception_ptr&)>;
-  Handle Submit(Request request, Callback on_done);
+  Handle Submit(Request request, Callback on_done = nullptr);
 
   // Executes the operation on the caller's thread, for at most `timeout_s`, which saves two context
   // switches, and throws its error (Group::Run). Returns false, without effect, if other operations
@@ -64,7 +63,8 @@ class Queue {
 
  private:
   void Loop();
-  void RequireOpen() const;
+  // Checks the request and locks the queue. Throws kAborted after Close().
+  std::unique_lock<std::mutex> Open(Request* request);
   std::exception_ptr Run(const Request& request) noexcept;
 
   Group& group_;
