@@ -67,8 +67,8 @@ class DatasetRows {
   int64_t WaitIndex(int64_t end);
 
   // The batches and rows at these indices. Throws kInvalidArgument if one has not arrived
-  // (WaitIndex). If its attempt was lost since then, waits for another one; throws kDataLoss if that
-  // one has fewer rows.
+  // (WaitIndex). If its attempt was lost since then, waits for another one; throws kDataLoss if
+  // that one has fewer rows.
   std::shared_ptr<const SelectedRows> Select(std::vector<int64_t> indices);
 
   // A row's partition, and its number there.
